@@ -1,0 +1,16 @@
+"""Fixtures that every test may use."""
+
+import os
+
+import pytest
+
+_SEEDS = os.environ.get("SKPRIV_TEST_SEED", "0,1")
+
+
+@pytest.fixture(params=[int(seed) for seed in _SEEDS.split(",")])
+def global_random_seed(request):
+    """Seed of a test's only source of randomness; a test must pass for every one of them.
+
+    Set SKPRIV_TEST_SEED to a comma-separated list of integers to try others.
+    """
+    return request.param
