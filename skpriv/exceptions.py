@@ -1,0 +1,45 @@
+"""The errors that skpriv raises on its own account."""
+
+__all__ = ["BudgetExceeded", "PrivacyError", "SkprivError"]
+
+
+class SkprivError(Exception):
+    """Base class of every error that is particular to skpriv.
+
+    Examples
+    --------
+    >>> from skpriv.exceptions import BudgetExceeded, SkprivError
+    >>> issubclass(BudgetExceeded, SkprivError)
+    True
+    """
+
+
+class BudgetExceeded(SkprivError, RuntimeError):
+    """A release would cost more privacy than what is left of a budget.
+
+    It is raised before any data is read: nothing was released, and nothing was charged.
+
+    Examples
+    --------
+    >>> from skpriv.privacy import Budget, BudgetAccountant, Cost, charge
+    >>> with BudgetAccountant(epsilon=1.0) as accountant:
+    ...     try:
+    ...         charge(Cost.from_epsilon(2.0), "a fit")
+    ...     except BudgetExceeded:
+    ...         print(accountant.spent)
+    Budget(epsilon=0.0, delta=0.0)
+    """
+
+
+class PrivacyError(SkprivError, ValueError):
+    """The privacy guarantee that was asked for cannot be had.
+
+    Examples
+    --------
+    >>> from skpriv.privacy import Budget
+    >>> Budget.from_mu(1.0, delta=0.0)
+    Traceback (most recent call last):
+    ...
+    skpriv.exceptions.PrivacyError: a Gaussian release has no finite epsilon at delta=0;
+    give a delta above 0.
+    """
