@@ -1,5 +1,8 @@
 """Differentially private regression with confidence intervals, and private contextual bandits."""
 
+from .exceptions import BudgetExceeded, PrivacyError
+from .privacy import Budget, BudgetAccountant
+
 __version__ = "0.1.0"
 
-__all__ = ["__version__"]
+__all__ = ["Budget", "BudgetAccountant", "BudgetExceeded", "PrivacyError", "__version__"]

@@ -17,6 +17,7 @@ from ._active import (
     inside,
     parallel_part,
     pop,
+    process,
     push,
 )
 from ._budget import Budget
@@ -70,6 +71,9 @@ class BudgetAccountant:
     thread is charged too. Fits in other processes are charged if the estimator was pickled inside
     the block, as joblib does. An accountant that is itself pickled shares its charges.
 
+    The searches of scikit-learn turn errors of a fit into a score of NaN and a warning, and go on
+    with fits that are refused as well; ``error_score="raise"`` stops them at the first one.
+
     Examples
     --------
     >>> from skpriv.privacy import Budget, BudgetAccountant, Cost, charge
@@ -88,6 +92,7 @@ class BudgetAccountant:
     ) -> None:
         self.budget = Budget(epsilon, delta)
         self.ledger = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
+        self._home = process()
 
     @property
     def _key(self) -> Key:

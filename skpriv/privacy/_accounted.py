@@ -20,10 +20,10 @@ class Accounted:
 
     Notes
     -----
-    An estimator that is pickled outside of any accountant carries nothing. In the process where
-    it was pickled, the handle is not needed and dropped: there, the ``with`` blocks decide. In
-    other processes the handle is charged as long as the ledger exists; after that a fit raises
-    `PrivacyError`, and ``sklearn.base.clone`` gives an estimator without the handle.
+    An estimator that is pickled outside of any accountant carries nothing. In the process that
+    made an accountant no handle of it is needed: there, the ``with`` blocks decide. In other
+    processes it is charged as long as its ledger exists; after that a fit raises `PrivacyError`,
+    and ``sklearn.base.clone`` gives an estimator without the handle.
 
     The part of the data is not carried along, because a pickled estimator may be fitted to other
     records: outside of a part, its fits are charged as if about all records.
@@ -54,17 +54,17 @@ class Accounted:
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(cast(dict[str, Any], super().__getstate__()))
-        handle = capture(with_parts=False).joined(state.pop(_HANDLE, Handle()))
+        handle = state.pop(_HANDLE, Handle()).joined(capture(with_parts=False))
         if handle:
             state[_HANDLE] = handle
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         state = dict(state)
-        handle = state.pop(_HANDLE, None)
+        handle = state.pop(_HANDLE, Handle()).abroad()
         parent = getattr(super(), "__setstate__", self.__dict__.update)
         parent(state)
-        if handle and not handle.is_local:
+        if handle:
             self.__dict__[_HANDLE] = handle
 
     def __sklearn_clone__(self) -> "Accounted":

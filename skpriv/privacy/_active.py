@@ -22,7 +22,7 @@ from ._ledger import Part
 if TYPE_CHECKING:
     from ._accountant import BudgetAccountant
 
-__all__ = ["Handle", "activated", "capture", "charge", "parallel_part"]
+__all__ = ["Handle", "activated", "capture", "charge", "parallel_part", "process"]
 
 Key = tuple[str, Budget]  # the ledger's path, and the budget it is held against
 
@@ -44,43 +44,35 @@ if hasattr(os, "register_at_fork"):
 
 @dataclass(frozen=True)
 class Handle:
-    """The accountants that were active somewhere: pickle it to charge them from elsewhere."""
+    """The accountants that were active somewhere: pickle it to charge them from elsewhere.
 
-    accountants: tuple["BudgetAccountant", ...] = ()
-    parts: tuple[Part, ...] = ()
-    process: str = ""
+    Parameters
+    ----------
+    entries : tuple of (accountant, part) pairs, default=()
+    """
+
+    entries: tuple[tuple["BudgetAccountant", Part], ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.accountants)
-
-    @property
-    def is_local(self) -> bool:
-        """Whether it was captured in this process."""
-        return self.process == _process
+        return bool(self.entries)
 
     def joined(self, other: "Handle") -> "Handle":
         """Return the accountants of both handles."""
-        mine = {accountant._key for accountant in self.accountants}
-        pairs = [
-            pair
-            for pair in zip(other.accountants, other.parts, strict=True)
-            if pair[0]._key not in mine
-        ]
-        return Handle(
-            self.accountants + tuple(accountant for accountant, _ in pairs),
-            self.parts + tuple(part for _, part in pairs),
-            self.process,
-        )
+        mine = {accountant._key for accountant, _ in self.entries}
+        return Handle(self.entries + tuple(e for e in other.entries if e[0]._key not in mine))
 
     def living(self) -> "Handle":
         """Return the accountants whose ledger still exists."""
-        pairs = [
-            pair
-            for pair in zip(self.accountants, self.parts, strict=True)
-            if pair[0].ledger.exists()
-        ]
-        accountants = tuple(accountant for accountant, _ in pairs)
-        return Handle(accountants, tuple(part for _, part in pairs), self.process)
+        return Handle(tuple(e for e in self.entries if e[0].ledger.exists()))
+
+    def abroad(self) -> "Handle":
+        """Return the accountants of other processes: of this one's, the ``with`` blocks decide."""
+        return Handle(tuple(e for e in self.entries if e[0]._home != _process))
+
+
+def process() -> str:
+    """Return a name of this process that no other has, before or after, forks included."""
+    return _process
 
 
 def push(accountant: "BudgetAccountant") -> None:
@@ -220,14 +212,13 @@ def capture(*, with_parts: bool = True) -> Handle:
     >>> accountant.spent
     Budget(epsilon=0.5, delta=0.0)
     """
-    accountants = active()
     parts = current_parts() if with_parts else {}
-    return Handle(tuple(accountants), tuple(parts.get(a._key, ()) for a in accountants), _process)
+    return Handle(tuple((a, parts.get(a._key, ())) for a in active()))
 
 
 @contextmanager
 def activated(handle: Handle | None) -> Iterator[None]:
-    """Activate the accountants of a handle, except for those that are active already.
+    """Activate the accountants of a handle; one that is active already is still charged once.
 
     Parameters
     ----------
@@ -237,15 +228,10 @@ def activated(handle: Handle | None) -> Iterator[None]:
     if not handle:
         yield
         return
+    known = current_parts()
+    parts = {a._key: part for a, part in handle.entries if part and a._key not in known}
     with ExitStack() as stack:
-        with _lock:
-            present = {accountant._key for accountant in active()}
-            for accountant in handle.accountants:
-                if accountant._key not in present:
-                    stack.enter_context(accountant)
-        known = current_parts()
-        pairs = zip(handle.accountants, handle.parts, strict=True)
-        stack.enter_context(
-            inside({a._key: part for a, part in pairs if part and a._key not in known})
-        )
+        for accountant, _ in handle.entries:
+            stack.enter_context(accountant)
+        stack.enter_context(inside(parts))
         yield

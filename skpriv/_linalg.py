@@ -1,0 +1,92 @@
+"""Small linear-algebra pieces that several rooms share."""
+
+from functools import lru_cache
+
+import numpy as np
+
+SQRT2 = np.sqrt(2.0)
+
+
+def vech(matrix):
+    """Orthonormal coordinates of a symmetric matrix: diagonal, then sqrt(2) times the upper part.
+
+    The Euclidean norm of the coordinates is the Frobenius norm of the matrix, so that independent
+    N(0, s^2) noise on them is the symmetric Gaussian ensemble GOE(s).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv._linalg import vech
+    >>> vech(np.array([[1.0, 2.0], [2.0, 3.0]])).round(3).tolist()
+    [1.0, 3.0, 2.828]
+    """
+    rows, columns = _above_diagonal(len(matrix))
+    return np.concatenate([np.diagonal(matrix), SQRT2 * matrix[rows, columns]])
+
+
+def unvech(coordinates, d):
+    """Symmetric (d, d) matrix of its orthonormal coordinates; the inverse of :func:`vech`."""
+    matrix = np.diag(coordinates[:d])
+    rows, columns = _above_diagonal(d)
+    matrix[rows, columns] = matrix[columns, rows] = coordinates[d:] / SQRT2
+    return matrix
+
+
+@lru_cache(maxsize=8)
+def _above_diagonal(d):
+    return np.triu_indices(d, 1)
+
+
+def vech_size(d):
+    """Return the number of coordinates of a symmetric (d, d) matrix."""
+    return d * (d + 1) // 2
+
+
+def psd_part(matrix, floor=0.0):
+    """Nearest symmetric matrix (Frobenius) whose eigenvalues are at least ``floor``."""
+    values, vectors = np.linalg.eigh(matrix)
+    return (vectors * np.maximum(values, floor)) @ vectors.T
+
+
+def psd_power(matrix, power):
+    """Return the power of a symmetric positive definite matrix, by its eigenvalues."""
+    values, vectors = np.linalg.eigh(matrix)
+    return (vectors * values**power) @ vectors.T
+
+
+def row_norms(X):
+    """Euclidean norms of the rows, right for entries whose squares overflow.
+
+    Rows with an entry that is not finite get an infinite norm.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        norms = np.sqrt(np.einsum("ij,ij->i", X, X))
+    wrong = ~np.isfinite(norms)
+    if wrong.any():
+        largest = np.abs(X[wrong]).max(axis=1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            rest = np.sqrt(np.square(X[wrong] / largest[:, None]).sum(axis=1))
+            norms[wrong] = np.where(np.isfinite(largest), largest * rest, np.inf)
+    return norms
+
+
+class CompensatedSum:
+    """Running sum of arrays with Neumaier's correction: the error does not grow with their number."""
+
+    def __init__(self, shape):
+        self._total = np.zeros(shape)
+        self._correction = np.zeros(shape)
+
+    def add(self, term):
+        """Add one array."""
+        total = self._total + term
+        larger = np.abs(self._total) >= np.abs(term)
+        self._correction += np.where(
+            larger, (self._total - total) + term, (term - total) + self._total
+        )
+        self._total = total
+
+    @property
+    def value(self):
+        """The sum."""
+        return self._total + self._correction

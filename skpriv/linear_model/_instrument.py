@@ -1,0 +1,41 @@
+"""Instruments: what multiplies the residual in the normal equations."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._linalg import row_norms
+
+TINY = 1e-150  # shorter U phi count as zero: their direction is not representable
+
+
+@dataclass(frozen=True, eq=False)
+class Instrument:
+    """Rows e = U phi / ||U phi|| for a public U, or e = phi itself when there is no U.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (p, p) or None
+        The symmetric positive definite U.
+    """
+
+    matrix: np.ndarray | None = None
+
+    def weights(self, phi):
+        """1 / ||U phi|| of a chunk of rows, 0 for zero rows; 1 without U."""
+        if self.matrix is None:
+            return np.ones(len(phi))
+        norms = row_norms(phi @ self.matrix)
+        return np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > TINY)
+
+    def conjugate(self, matrix):
+        """U M U, which turns sum w^2 phi phi' into sum e e'."""
+        return matrix if self.matrix is None else self.matrix @ matrix @ self.matrix
+
+    @property
+    def condition(self):
+        """Condition number of U; 1 without U."""
+        if self.matrix is None:
+            return 1.0
+        values = np.linalg.eigvalsh(self.matrix)
+        return float(values[-1] / values[0])

@@ -1,0 +1,141 @@
+"""Confidence intervals for the regression function, from noisy normal equations.
+
+For any v computed from released answers other than ``target`` and from the query point x,
+
+    v'target - x'theta* = v'(sum e zeta + N_b) - v'N_A theta* + (design'v - x)'theta*,
+
+so that v'target is within the following of x'theta* ("noisy normal equations", one event a term):
+the first term is sub-Gaussian with variance proxy v'Gv + s_b^2 ||v||^2 given the rows and N_A (the
+targets lie in an interval of length 2, and N_b is independent of v); ||v|| ||N_A theta*|| bounds the
+second, and coef_norm ||design'v - x|| the third. Any v is valid, so v is chosen on a public path.
+"""
+
+from collections import namedtuple
+from math import log, sqrt
+
+import numpy as np
+from scipy import optimize, stats
+
+ConfidenceInterval = namedtuple("ConfidenceInterval", ["low", "high"])
+
+# How the failure probability is divided: the targets' noise (a wide quantile, where probability
+# is worth most), the noise of the design, and of the Gram matrix (both concentrated).
+TARGET_PART, DESIGN_PART, GRAM_PART = 0.85, 0.10, 0.05
+# Tikhonov path of v in units of the noise scale (public, the same for every data set).
+PATH = np.concatenate([[0.0], np.geomspace(0.2, 40.0, 18)])
+ROWS = 4096  # query points handled at a time
+
+
+def certified(equations, points, theta_bound, confidence_level):
+    """Finite-sample intervals: at each fixed x, coverage of at least the level for any n.
+
+    Parameters
+    ----------
+    equations : NormalEquations
+    points : ndarray of shape (n_points, p)
+    theta_bound : float
+        Assumed bound on ||theta*||.
+    confidence_level : float
+
+    Returns
+    -------
+    (centre, half) : ndarrays of shape (n_points,)
+    """
+    failure = 1.0 - confidence_level
+    noisy = not equations.exact
+    targets = TARGET_PART * failure if noisy else failure
+    factor = sqrt(2.0 * log(2.0 / targets))
+    design = 0.0
+    if noisy:
+        design = (
+            equations.design_scale
+            * theta_bound
+            * _design_quantile(len(equations.target), equations.symmetric, DESIGN_PART * failure)
+        )
+    slack = _operator_quantile(equations.gram_scale, len(equations.target), GRAM_PART * failure)
+
+    def half_width(V, squares, bias):
+        quadratic = np.einsum("ij,ij->i", V @ equations.gram, V) + slack * squares
+        proxy = np.clip(quadratic, 0.0, equations.n * squares)
+        proxy += equations.target_scale**2 * squares
+        return factor * np.sqrt(proxy) + design * np.sqrt(squares) + theta_bound * bias
+
+    return _best_on_path(equations, points, half_width)
+
+
+def asymptotic(equations, points, theta, theta_bound, confidence_level):
+    """Normal intervals by the delta method, with plug-in theta and the released residual Gram.
+
+    Exact as n grows, where the design is resolved above its noise. Directions that are not
+    resolved are bounded by ``theta_bound`` as in :func:`certified`.
+    """
+    quantile = stats.norm.ppf(0.5 + confidence_level / 2.0)
+    divisor = 2.0 if equations.symmetric else 1.0
+    spread = equations.target_scale**2 + equations.design_scale**2 * (theta @ theta) / divisor
+
+    def half_width(V, squares, bias):
+        variance = _residual_variance(equations, V, squares) + spread * squares
+        if equations.symmetric:
+            variance += (equations.design_scale * (V @ theta)) ** 2 / 2.0
+        return quantile * np.sqrt(variance) + theta_bound * bias
+
+    return _best_on_path(equations, points, half_width)
+
+
+def _residual_variance(equations, V, squares):
+    """Variance of v' sum e zeta: the released residual Gram, at most the Gram itself (|r| <= 1)."""
+    bound = np.maximum(np.einsum("ij,ij->i", V @ equations.gram, V), 0.0)
+    if equations.residual_gram is None:
+        return bound
+    robust = np.einsum("ij,ij->i", V @ equations.residual_gram, V)
+    return np.clip(robust + equations.residual_scale * squares, 0.0, bound)
+
+
+def _best_on_path(equations, points, half_width):
+    """Narrowest interval over v = P h(S) R'x for design = P S R', and over v = 0."""
+    left, singular, right = np.linalg.svd(equations.design)
+    tiny = singular[0] * len(singular) * np.finfo(float).eps
+    scale = max(equations.design_scale, 1.0)
+    centre, half = np.empty(len(points)), np.empty(len(points))
+    for start in range(0, len(points), ROWS):
+        X = points[start : start + ROWS]
+        best_half = half_width(np.zeros_like(X), np.zeros(len(X)), np.linalg.norm(X, axis=1))
+        best_centre = np.zeros(len(X))
+        rotated = X @ right.T
+        for penalty in scale * PATH:
+            filtered = np.where(
+                singular > tiny, singular / (np.maximum(singular, tiny) ** 2 + penalty**2), 0.0
+            )
+            V = (rotated * filtered) @ left.T
+            squares = np.einsum("ij,ij->i", V, V)
+            bias = np.linalg.norm(V @ equations.design - X, axis=1)
+            width = half_width(V, squares, bias)
+            better = width < best_half
+            best_half[better] = width[better]
+            best_centre[better] = (V @ equations.target)[better]
+        centre[start : start + ROWS], half[start : start + ROWS] = best_centre, best_half
+    return centre, half
+
+
+def _design_quantile(p, symmetric, failure):
+    """Upper quantile of ||N_A theta|| / (s_A ||theta||).
+
+    GOE: N_A theta ~ N(0, (s^2/2)(I + uu')), so the square is chi2_1 + chi2_{p-1} / 2, integrated
+    over the first part; otherwise chi_p.
+    """
+    if not symmetric or p == 1:
+        return float(stats.chi.isf(failure, p))
+    nodes, weights = np.polynomial.legendre.leggauss(400)
+    z = 6.0 * (nodes + 1.0)  # [0, 12]
+    density = 6.0 * weights * 2.0 * stats.norm.pdf(z)
+
+    def excess(q):
+        return density @ stats.chi2.sf(2.0 * np.maximum(q - z**2, 0.0), p - 1) - failure
+
+    upper = 1.0 + p + 40.0 + 4.0 * log(1.0 / failure)
+    return sqrt(optimize.brentq(excess, 0.0, upper)) * (1.0 + 1e-4)  # quadrature, rounded up
+
+
+def _operator_quantile(scale, p, failure):
+    """Upper quantile of the largest eigenvalue of GOE(scale): Gordon's mean plus concentration."""
+    return scale * (sqrt(2.0 * p) + sqrt(2.0 * log(1.0 / failure)))

@@ -1,0 +1,103 @@
+"""What the regressors that solve noisy normal equations share: prediction and intervals."""
+
+from numbers import Real
+from typing import ClassVar
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .._compat import Interval, StrOptions
+from ._base import PrivateRegressor
+from ._intervals import ConfidenceInterval, asymptotic, certified
+from ._moments import ResidualGramQuery
+from ._normal_equations import ridge_prior
+
+RESIDUAL_SHARE = 0.05  # of the budget, for the released residual variance
+
+
+class MomentRegressor(PrivateRegressor):
+    """Base class of linear regressors from noisy normal equations; not for direct use."""
+
+    _parameter_constraints: ClassVar[dict] = {
+        **PrivateRegressor._parameter_constraints,
+        "alpha": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
+    }
+
+    @property
+    def _residual_share(self):
+        """Users are too dear in the local model: there the bound |r| <= 1 serves instead."""
+        return 0.0 if self.privacy == "local" else RESIDUAL_SHARE
+
+    def _solve(self, equations, scaling, shapes=()):
+        """Post-processing of released answers: theta, coef_ and intercept_."""
+        if self.alpha != "auto" or equations.exact:
+            alpha = 0.0 if self.alpha == "auto" else self.alpha
+            theta = equations.solve_ridge(scaling.penalty(alpha))
+        else:
+            prior = ridge_prior(scaling.size, scaling.fit_intercept)
+            theta = equations.solve_shrunk([prior, *(prior @ shape for shape in shapes)])
+        self.coef_, self.intercept_ = scaling.coefficients(theta)
+        return theta
+
+    def _residual_gram(self, session, scaling, theta, instrument):
+        """Released residual Gram matrix for the asymptotic interval, where it has a share."""
+        if not self._residual_share:
+            return {}
+        query = ResidualGramQuery(scaling, tuple(theta), instrument)
+        answer = session.sum(query, self._residual_share)
+        gram, scale = query.residual_gram(answer)
+        return {"residual_gram": gram, "residual_scale": scale}
+
+    def predict(self, X):
+        """Predict the regression function.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        return X @ self.coef_ + self.intercept_
+
+    def confidence_interval(self, X, confidence_level=0.95, method="certified"):
+        """Confidence interval for the regression function at each row, not for a new y.
+
+        Both methods assume that the clipped target has a linear mean in the clipped rows, and that
+        (coefficients, intercept) in scaled units have l2 norm at most ``coef_norm``. Where linearity
+        fails, as on most real data, the interval is one for no particular function.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        confidence_level : float in (0, 1), default=0.95
+        method : {"certified", "asymptotic"}, default="certified"
+            "certified" holds at each fixed x for any n, with exact noise quantiles. "asymptotic" is
+            narrower: it uses the normal approximation of the targets' noise and plugs in the
+            estimate, so that its coverage is exact only as n grows, where the privacy noise is
+            small beside the Gram matrix of the data.
+
+        Returns
+        -------
+        ConfidenceInterval
+            Named tuple (low, high) of ndarrays of shape (n_samples,), in the units of y and inside
+            ``bounds_y``.
+        """
+        check_is_fitted(self)
+        if not 0.0 < confidence_level < 1.0:
+            raise ValueError(f"confidence_level={confidence_level!r} must lie in (0, 1).")
+        if method not in ("certified", "asymptotic"):
+            raise ValueError(f"method={method!r} must be 'certified' or 'asymptotic'.")
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        scaling, equations = self._scaling, self._equations
+        points, bound = scaling.features(X), scaling.theta_bound(self.coef_norm)
+        if method == "certified":
+            centre, half = certified(equations, points, bound, confidence_level)
+        else:
+            theta = scaling.scaled(self.coef_, self.intercept_)
+            centre, half = asymptotic(equations, points, theta, bound, confidence_level)
+        low, high = np.clip([centre - half, centre + half], -1.0, 1.0)
+        return ConfidenceInterval(scaling.unscale(low), scaling.unscale(high))

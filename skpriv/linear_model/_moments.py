@@ -1,0 +1,102 @@
+"""Second-moment queries: what sufficient-statistics estimators ask."""
+
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+
+from .._linalg import unvech, vech, vech_size
+from ..privacy import ROUNDING, Query
+from ._instrument import Instrument
+from ._normal_equations import NormalEquations
+from ._scaling import Scaling
+
+# Weight of r^2 beside (r phi, vech phi phi'): the largest that is free, see MomentsQuery.
+SQUARE_WEIGHT = sqrt(1.5)
+
+
+@dataclass(frozen=True)
+class MomentsQuery(Query):
+    """Joint sum of (r phi, vech phi phi', w r^2), w = sqrt(1.5).
+
+    Sensitivity 3 / sqrt(2). With p = |<phi, phi'>| and |r|, |r'| <= 1, replacing a record moves the
+    squared norm by at most
+    (r^2 + r'^2 + 2 p |r r'|) + (2 - 2 p^2) + w^2 (r^2 - r'^2)^2,
+    largest at p = |r r'| / 2, where it is a + b + ab/2 + 2 + w^2 (a - b)^2 in a = r^2, b = r'^2. That
+    is convex in each, so the maximum is at corners: 4.5 at (1, 1), 3 + w^2 = 4.5 at (1, 0). Attained:
+    unit phi and phi' at an angle of 60 degrees, r = -r'.
+    """
+
+    scaling: Scaling
+    name: str = "moments"
+    sensitivity: float = 3.0 / sqrt(2.0) * ROUNDING
+
+    @property
+    def shape(self):
+        """Number of coordinates."""
+        p = self.scaling.size
+        return (p + vech_size(p) + 1,)
+
+    def sum(self, X, y):
+        """Exact sum over a chunk of rows."""
+        phi, r = self.scaling.rows(X), self.scaling.target(y)
+        return np.concatenate([phi.T @ r, vech(phi.T @ phi), [SQUARE_WEIGHT * (r @ r)]])
+
+    def equations(self, answer):
+        """Normal equations of an answer; the public entry of the intercept is put back exactly."""
+        p = self.scaling.size
+        design = unvech(answer.value[p:-1], p)
+        if self.scaling.fit_intercept:
+            design[-1, -1] = answer.n * self.scaling.shrink**2
+        return NormalEquations(
+            design=design,
+            target=answer.value[:p],
+            gram=design,
+            square=float(answer.value[-1]) / SQUARE_WEIGHT,
+            n=answer.n,
+            symmetric=True,
+            design_scale=answer.noise.scale,
+            target_scale=answer.noise.scale,
+            gram_scale=answer.noise.scale,
+        )
+
+
+@dataclass(frozen=True)
+class ResidualGramQuery(Query):
+    """Sum of zeta^2 e e' / 4, with zeta = r - clip(phi'theta, -1, 1) and the instrument e.
+
+    zeta^2 / 4 <= 1 and ||e|| <= 1, so that each term is positive semi-definite with trace at most 1;
+    two such terms differ by at most sqrt(1 + 1) in Frobenius norm. Sensitivity sqrt(2), attained at
+    orthogonal unit e and e' with |zeta| = |zeta'| = 2.
+
+    Parameters
+    ----------
+    scaling : Scaling
+    theta : tuple of float
+        A released parameter; it only has to be near the truth.
+    instrument : Instrument
+        Gives rows e = weight U phi of norm at most 1.
+    """
+
+    scaling: Scaling
+    theta: tuple
+    instrument: Instrument
+    name: str = "residual variance"
+    sensitivity: float = sqrt(2.0) * ROUNDING
+
+    @property
+    def shape(self):
+        """Number of coordinates."""
+        return (vech_size(self.scaling.size),)
+
+    def sum(self, X, y):
+        """Exact sum over a chunk of rows."""
+        phi = self.scaling.rows(X)
+        zeta = self.scaling.target(y) - np.clip(phi @ np.array(self.theta), -1.0, 1.0)
+        factor = zeta / 2.0 * self.instrument.weights(phi)
+        weighted = factor[:, None] * phi
+        return vech(self.instrument.conjugate(weighted.T @ weighted))
+
+    def residual_gram(self, answer):
+        """Noisy sum of zeta^2 e e' and the standard deviation of its noise."""
+        return 4.0 * unvech(answer.value, self.scaling.size), 4.0 * answer.noise.scale

@@ -1,0 +1,112 @@
+"""Public scaling of records into the unit ball, and of coefficients back."""
+
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+
+from .._linalg import row_norms
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """The public map from a record (x, y) to (phi, r) with ||phi|| <= 1 and |r| <= 1.
+
+    phi = x / data_norm without an intercept and (x / data_norm, 1) / sqrt(2) with one; r maps
+    bounds_y to [-1, 1]. Nothing is read off the data.
+
+    Parameters
+    ----------
+    data_norm : float
+        Rows are clipped to this l2 norm.
+    bounds_y : (float, float)
+        Targets are clipped to this range.
+    fit_intercept : bool
+    n_features : int
+    """
+
+    data_norm: float
+    bounds_y: tuple
+    fit_intercept: bool
+    n_features: int
+
+    @property
+    def size(self):
+        """Length p of phi."""
+        return self.n_features + self.fit_intercept
+
+    @property
+    def shrink(self):
+        """Factor which makes room for the constant in the unit ball."""
+        return 1.0 / sqrt(2.0) if self.fit_intercept else 1.0
+
+    @property
+    def centre(self):
+        """Middle of bounds_y."""
+        return (self.bounds_y[0] + self.bounds_y[1]) / 2
+
+    @property
+    def radius(self):
+        """Half the width of bounds_y."""
+        return (self.bounds_y[1] - self.bounds_y[0]) / 2
+
+    def rows(self, X):
+        """Clipped phi of a chunk of rows; rows that are not finite become zero rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, p), rows of norm at most 1 up to rounding
+        """
+        norms = row_norms(X)
+        finite = np.isfinite(norms)
+        if not finite.all():
+            X, norms = np.where(finite[:, None], X, 0.0), np.where(finite, norms, 0.0)
+        return self._phi(X, self.shrink / np.maximum(norms, self.data_norm)[:, None])
+
+    def features(self, X):
+        """Return phi without clipping, for predictions."""
+        return self._phi(X, self.shrink / self.data_norm)
+
+    def _phi(self, X, factor):
+        phi = np.empty((len(X), self.size))
+        np.multiply(X, factor, out=phi[:, : self.n_features])
+        if self.fit_intercept:
+            phi[:, -1] = self.shrink
+        return phi
+
+    def target(self, y):
+        """Clipped r of a chunk of targets; NaN becomes 0."""
+        clipped = np.clip(y, *self.bounds_y)
+        return np.nan_to_num((clipped - self.centre) / self.radius, nan=0.0)
+
+    def unscale(self, value):
+        """From [-1, 1] to the units of y."""
+        return self.centre + self.radius * value
+
+    def coefficients(self, theta):
+        """Coefficients and intercept in the units of X and y."""
+        weights = self.shrink * self.radius * theta
+        coef = weights[: self.n_features] / self.data_norm
+        return coef, self.centre + (float(weights[-1]) if self.fit_intercept else 0.0)
+
+    def scaled(self, coef, intercept):
+        """Return the parameter of phi for coefficients and an intercept; undoes ``coefficients``."""
+        weights = np.asarray(coef) * self.data_norm
+        if self.fit_intercept:
+            weights = np.append(weights, intercept - self.centre)
+        return weights / (self.shrink * self.radius)
+
+    def penalty(self, alpha):
+        """Diagonal ridge on theta which equals ``alpha * ||coef||^2`` in the units of X and y.
+
+        ||y - Xw||^2 + alpha ||w||^2 = radius^2 (||r - phi theta||^2 + sum penalty theta^2), with
+        w = shrink radius theta / data_norm; the intercept is free, as in scikit-learn's Ridge.
+        """
+        diagonal = np.full(self.size, alpha * (self.shrink / self.data_norm) ** 2)
+        if self.fit_intercept:
+            diagonal[-1] = 0.0
+        return diagonal
+
+    def theta_bound(self, coef_norm):
+        """Bound on ||theta|| when (coef, intercept) in scaled units has norm at most coef_norm."""
+        return coef_norm / self.shrink

@@ -1,0 +1,40 @@
+"""The local model: every user adds the noise, before anything leaves the device."""
+
+from math import ceil, floor
+
+from ..exceptions import PrivacyError
+from ._answer import Answer
+from ._session import SHARE_SLACK, Session
+
+
+class LocalSession(Session):
+    """Every user answers one query, with the full budget; shares divide the users.
+
+    Which users answer which query is a public random order, drawn without looking at them. Blocks
+    of users are disjoint, so that each record pays for one report (parallel composition). A sum of
+    m reports with N(0, s^2) noise has N(0, m s^2) noise: m users cost one draw, exactly.
+    """
+
+    model = "local"
+
+    _order = None
+
+    def _check(self, budget, n, smallest_share):
+        super()._check(budget, n, smallest_share)
+        if floor((smallest_share + SHARE_SLACK) * n) < 1:
+            raise PrivacyError(
+                f"n_samples={n} is too few: in the local model each user answers one query, and "
+                f"a query needs a share of {smallest_share:.4g} of the users. "
+                f"Give at least {ceil(1.0 / smallest_share)} rows, or use privacy='central'."
+            )
+
+    def _answer(self, query, share):
+        if self._order is None:
+            self._order = self._source.permutation(self.n)
+        stop = floor((self._used + SHARE_SLACK) * self.n)
+        start = floor((self._used - share + SHARE_SLACK) * self.n)
+        noise = query.local_noise(self._budget)
+        exact = self._exact(query, self._order[start:stop])
+        total = noise.summed(stop - start)
+        answer = Answer(self._source.add(exact, total), stop - start, total)
+        return answer, noise.cost(query.sensitivity)

@@ -1,0 +1,102 @@
+"""The bounded-sum query: all that an estimator may ask about private rows."""
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from ._noise import GaussianNoise, NoiseSource
+
+# Clipping leaves a norm as large as 1 + a few units in the last place, and a chunk's sum has
+# rounding errors of its own, at most chunk^2 * 2^-52 < 2^-22 of the largest term for chunks of at
+# most 2^14 rows (only the chunk with the replaced record changes; chunks are added with
+# compensation). Every declared sensitivity is multiplied by this.
+ROUNDING = 1.0 + 2.0**-20
+
+
+class Query(ABC):
+    """A sum over records of a bounded function of the record.
+
+    A query clips: its sensitivity holds for any input, adversarial ones included. Subclasses are
+    small frozen classes which set the four attributes and write ``sum`` for a chunk of rows.
+
+    Attributes
+    ----------
+    name : str
+        What the privacy report calls it.
+    shape : tuple of int
+        Shape of the sum.
+    norm : {"l2", "l1", "linf"}
+        Norm in which the sensitivity is measured.
+    sensitivity : float
+        Largest change of the sum when one record is replaced, in that norm, rounded up.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.privacy import Budget, Query
+    >>> class ClippedTotal(Query):
+    ...     '''Sum of y clipped to [0, 1]; replacing a record moves it by at most 1.'''
+    ...     name, shape, norm, sensitivity = "total", (1,), "l2", 1.0
+    ...     def sum(self, X, y):
+    ...         return np.array([np.clip(y, 0.0, 1.0).sum()])
+    >>> ClippedTotal().sum(np.zeros((3, 1)), np.array([0.2, 5.0, -1.0]))
+    array([1.2])
+    >>> report = ClippedTotal().randomize(np.zeros(1), 0.5, Budget(1.0, 1e-6), rng=0)
+    >>> report.shape
+    (1,)
+    """
+
+    norm = "l2"
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What the privacy report calls it."""
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the sum."""
+
+    @property
+    @abstractmethod
+    def sensitivity(self) -> float:
+        """Largest change of the sum when one record is replaced, rounded up."""
+
+    @abstractmethod
+    def sum(self, X, y):
+        """Exact sum over a chunk of rows.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_features)
+        y : ndarray of shape (n_rows,)
+
+        Returns
+        -------
+        ndarray of shape ``self.shape``
+        """
+
+    def local_noise(self, budget):
+        """Law of the noise that one user adds to a report under this budget."""
+        return GaussianNoise.calibrated(self.sensitivity, budget.mu)
+
+    def randomize(self, x, y, budget, rng=None):
+        """Report of one user: the code that a user's own device runs.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_features,)
+        y : float
+        budget : Budget
+            The whole local budget of the user, who answers this query only.
+        rng : None, int or RandomState
+            None draws secure noise.
+
+        Returns
+        -------
+        ndarray of shape ``self.shape``
+        """
+        X = np.asarray(x, dtype=float).reshape(1, -1)
+        exact = self.sum(X, np.asarray([y], dtype=float))
+        return NoiseSource(rng).add(exact, self.local_noise(budget))

@@ -1,0 +1,122 @@
+"""What a fit asked about its records, and at what price."""
+
+from dataclasses import dataclass, field
+from html import escape
+
+from ._budget import Budget
+from ._cost import Cost
+
+HEADERS = ("query", "norm", "sensitivity", "share", "records", "noise", "scale", "mu")
+
+
+@dataclass(frozen=True)
+class ReportRow:
+    """One answered query: only public parameters and noise laws, no answer."""
+
+    query: str
+    norm: str
+    sensitivity: float
+    share: float
+    records: int
+    noise: str
+    scale: float
+    cost: Cost
+
+    @classmethod
+    def of(cls, query, share, answer, cost):
+        """Row of a query that was answered."""
+        noise = answer.noise
+        return cls(
+            query.name, query.norm, query.sensitivity, share, answer.n, str(noise), noise.scale, cost
+        )
+
+    def cells(self):
+        """The row as texts, in the order of ``HEADERS``."""
+        numbers = (self.sensitivity, self.share)
+        return (
+            self.query,
+            self.norm,
+            *(f"{number:.4g}" for number in numbers),
+            str(self.records),
+            self.noise,
+            f"{self.scale:.4g}",
+            f"{self.cost.gaussian ** 0.5:.4g}",
+        )
+
+
+@dataclass
+class PrivacyReport:
+    """What a fit asked about its records, and at what price; prints as a table, and in HTML.
+
+    Attributes
+    ----------
+    name : str
+        Who asked.
+    privacy : {"central", "local", "none"}
+        The privacy model.
+    budget : Budget
+        What one record may lose in all.
+    secure : bool
+        Whether the noise is cryptographic and floating-point safe (``random_state=None``).
+    rows : list of ReportRow
+        The queries, in order.
+    """
+
+    name: str
+    privacy: str
+    budget: Budget
+    secure: bool
+    rows: list[ReportRow] = field(default_factory=list)
+
+    def add(self, row):
+        """Append an answered query."""
+        self.rows.append(row)
+
+    @property
+    def total(self):
+        """Cost to one record: queries on all records add up, those of disjoint users do not."""
+        costs = [row.cost for row in self.rows]
+        if self.privacy == "local":
+            return Cost.maximum(costs)
+        return sum(costs, Cost())
+
+    @property
+    def guarantee(self):
+        """The guarantee in one sentence."""
+        if self.privacy == "none":
+            return "no privacy: the answers are exact"
+        where = {"central": "differential privacy (trusted curator)"}.get(
+            self.privacy, f"{self.privacy} differential privacy"
+        )
+        return (
+            f"(epsilon={self.budget.epsilon:g}, delta={self.budget.delta:g}) {where}, "
+            "replacing one record; the number of records is public"
+        )
+
+    @property
+    def randomness(self):
+        """Where the noise came from."""
+        if self.secure:
+            return "secure noise (OpenDP)"
+        return "reproducible noise (NumPy, random_state set): for study, not for release"
+
+    def __str__(self):
+        table = [HEADERS, *(row.cells() for row in self.rows)]
+        widths = [max(map(len, column)) for column in zip(*table)]
+        lines = ["  ".join(map(str.ljust, cells, widths)).rstrip() for cells in table]
+        head = f"{self.name}: {self.guarantee}"
+        foot = f"total mu = {self.total.gaussian ** 0.5:.4g}; {self.randomness}"
+        return "\n".join([head, *lines, foot])
+
+    __repr__ = __str__
+
+    def _repr_html_(self):
+        def line(cells, tag):
+            return "<tr>" + "".join(f"<{tag}>{escape(c)}</{tag}>" for c in cells) + "</tr>"
+
+        body = "".join(line(row.cells(), "td") for row in self.rows)
+        return (
+            f"<p><b>{escape(self.name)}</b>: {escape(self.guarantee)}</p>"
+            f"<table><thead>{line(HEADERS, 'th')}</thead><tbody>{body}</tbody></table>"
+            f"<p>{escape(self.randomness)}</p>"
+        )

@@ -1,0 +1,131 @@
+"""Sessions: the only door to private rows."""
+
+from abc import ABC, abstractmethod
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from math import isinf
+
+from joblib import effective_n_jobs
+from threadpoolctl import ThreadpoolController
+
+from .._linalg import CompensatedSum
+from ..exceptions import PrivacyError
+from ._accountant import charge
+from ._answer import Answer
+from ._cost import Cost
+from ._noise import NoiseSource
+from ._report import PrivacyReport, ReportRow
+
+CHUNK_BYTES = 2**22  # a chunk of rows and its transforms stay in the cache
+SHARE_SLACK = 1e-9  # rounding of shares such as 0.1 + 0.2 + 0.7
+
+
+class Session(ABC):
+    """Answers the queries of one fit under one privacy model.
+
+    Opening a session charges the whole budget to every active accountant, before any row is read.
+    The shares of the queries then divide the budget (or the users), and add up to at most one.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_records, n_features)
+    y : ndarray of shape (n_records,)
+    budget : Budget
+        What one record may lose in the whole session.
+    random_state : None, int or RandomState
+        None draws secure noise; see :class:`skpriv.privacy.NoiseSource`.
+    name : str
+        Who asks, for reports and accountants.
+    smallest_share : float
+        The smallest share that will be asked for: too few records for it are refused here, before
+        anything is charged.
+    """
+
+    model: str
+
+    def __init__(self, X, y, budget, random_state=None, name="session", smallest_share=1.0):
+        self._check(budget, len(X), smallest_share)
+        charge(Cost.from_mu(budget.mu), name)
+        self._X, self._y = X, y
+        self._budget = budget
+        self._source = NoiseSource(random_state)
+        self._used = 0.0
+        self.report = PrivacyReport(name, self.model, budget, self._source.secure)
+
+    @property
+    def n(self):
+        """Public number of records."""
+        return len(self._X)
+
+    def sum(self, query, share):
+        """Noisy sum of a query over the records, for a share of the resource.
+
+        Parameters
+        ----------
+        query : Query
+        share : float in (0, 1]
+
+        Returns
+        -------
+        Answer
+        """
+        self._spend(query, share)
+        answer, cost = self._answer(query, share)
+        self.report.add(ReportRow.of(query, share, answer, cost))
+        return answer
+
+    @abstractmethod
+    def _answer(self, query, share):
+        """Return the answer and its cost to a record; the share has been spent."""
+
+    def _check(self, budget, n, smallest_share):
+        if not isinf(budget.epsilon) and not budget.mu > 0.0:
+            raise PrivacyError(
+                f"delta={budget.delta} leaves no room for Gaussian noise at "
+                f"epsilon={budget.epsilon}: pass delta in (0, 1), for example delta=1e-6, "
+                "and epsilon > 0."
+            )
+
+    def _spend(self, query, share):
+        if not 0.0 < share <= 1.0:
+            raise PrivacyError(f"share={share} of query {query.name!r} must lie in (0, 1].")
+        if self._used + share > 1.0 + SHARE_SLACK:
+            raise PrivacyError(
+                f"share={share} of query {query.name!r} exceeds what is left of the session "
+                f"({max(1.0 - self._used, 0.0):.4g}): the shares of a fit add up to at most 1."
+            )
+        self._used += share
+
+    def _exact(self, query, users=None):
+        """Exact sum over all records, or over the users with these indices."""
+        rows = max(64, min(2**14, CHUNK_BYTES // (8 * max(1, self._X.shape[1]))))
+        n = self.n if users is None else len(users)
+
+        def chunk_sum(start):
+            chunk = slice(start, start + rows)
+            index = chunk if users is None else users[chunk]
+            return query.sum(self._X[index], self._y[index])
+
+        total = CompensatedSum(query.shape)
+        for term in _in_threads(chunk_sum, range(0, n, rows)):
+            total.add(term)
+        return total.value
+
+
+def _in_threads(function, arguments):
+    """Results in order; many chunks run on all cores, each with one BLAS thread of its own.
+
+    The order of the results, and with it the rounding of their sum, does not depend on the number
+    of cores.
+    """
+    if len(arguments) <= 2:
+        yield from map(function, arguments)
+        return
+    one_blas_thread = _blas().limit(limits=1, user_api="blas")
+    with one_blas_thread, ThreadPoolExecutor(effective_n_jobs(-1)) as pool:
+        yield from pool.map(function, arguments)
+
+
+@lru_cache(maxsize=1)
+def _blas():
+    return ThreadpoolController()
