@@ -1,0 +1,200 @@
+"""The rules of the design that can be read off the source: levels, noise, private names, sizes.
+
+Every test collects all offenders, so that one run shows what is to be done.
+"""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "skpriv"
+LEVELS = {
+    "_compat": 0,
+    "_linalg": 0,
+    "exceptions": 0,
+    "privacy": 1,
+    "linear_model": 2,
+    "preprocessing": 2,
+    "metrics": 2,
+    "bandits": 3,
+    "model_selection": 3,
+    "audit": 3,
+    "datasets": 3,
+    "__main__": 4,
+    "__init__": 5,  # only collects the public names
+}
+FILES = {
+    path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
+    for path in sorted(PACKAGE.rglob("*.py"))
+}
+# A draw from one of these laws is noise, whatever generator it comes from.
+NOISE_LAWS = {
+    "normal", "standard_normal", "multivariate_normal", "laplace", "gumbel", "exponential",
+    "standard_exponential", "gamma", "standard_gamma", "rvs",
+}  # fmt: skip
+
+
+def room(file):
+    return file.split("/")[0].removesuffix(".py")
+
+
+def imports(file, tree):
+    """Every `(line, absolute dotted name)` that a file imports, late imports included."""
+    package = ["skpriv", *file.split("/")[:-1]]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) + 1 - node.level] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            yield from ((node.lineno, f"{module}.{alias.name}") for alias in node.names)
+
+
+def dotted(node):
+    """`a.b.c` of an attribute chain on a name, else the empty string."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        base = dotted(node.value)
+        return f"{base}.{node.attr}" if base else ""
+    return ""
+
+
+def level_offenders(file, tree):
+    own = room(file)
+    for line, name in imports(file, tree):
+        parts = name.split(".")
+        if parts[0] != "skpriv" or name == "skpriv.__version__":
+            continue
+        other = parts[1] if len(parts) > 1 else "__init__"
+        where = f"{file}:{line} imports {name}"
+        if other == own:
+            continue
+        if other not in LEVELS:
+            yield f"{where}: import from the room, not from the package that collects them"
+        elif LEVELS[other] >= LEVELS[own]:
+            yield f"{where}: a room imports only lower levels"
+        elif other == "privacy" and parts[2:3] and parts[2].startswith("_"):
+            yield f"{where}: use the public door, skpriv.privacy"
+
+
+def generator_offenders(file, tree):
+    if room(file) not in ("privacy", "linear_model") or file == "privacy/_noise.py":
+        return
+    for line, name in imports(file, tree):
+        if name.split(".")[0] in ("random", "secrets") or name.startswith("numpy.random"):
+            yield f"{file}:{line} imports {name}"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            # Naming the type of a generator, as in isinstance, is not making one.
+            name = dotted(node.func)
+            if name.startswith(("np.random.", "numpy.random.")):
+                yield f"{file}:{node.lineno} calls {name}"
+            elif isinstance(node.func, ast.Attribute) and node.func.attr in NOISE_LAWS:
+                yield f"{file}:{node.lineno} draws from the law {node.func.attr}"
+
+
+def sklearn_offenders(file, tree):
+    if file == "_compat.py":
+        return
+    for line, name in imports(file, tree):
+        parts = name.split(".")
+        if parts[0] == "sklearn" and any(part.startswith("_") for part in parts):
+            yield f"{file}:{line} imports {name}: import it in _compat.py"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr.startswith("_"):
+            if dotted(node).startswith("sklearn."):
+                yield f"{file}:{node.lineno} uses {dotted(node)}: import it in _compat.py"
+
+
+def size_offenders(file, tree):
+    lines = len((PACKAGE / file).read_text(encoding="utf-8").splitlines()) if tree.body else 0
+    if lines > 300:
+        yield f"{file} has {lines} lines, more than 300"
+
+
+def class_offenders(file, tree):
+    # Exceptions are one line each, and a value object may stand beside the class that makes it.
+    if file == "exceptions.py":
+        return
+    exported = exported_names(room(file))
+    public = [
+        node.name
+        for node in tree.body
+        if isinstance(node, ast.ClassDef) and node.name in exported and not is_value(node)
+    ]
+    if len(public) > 1:
+        yield f"{file} has {len(public)} public classes: {', '.join(public)}"
+
+
+def is_value(node):
+    """Whether a class is a dataclass or a NamedTuple."""
+    calls = [getattr(decorator, "func", decorator) for decorator in node.decorator_list]
+    return "dataclass" in map(dotted, calls) or "NamedTuple" in map(dotted, node.bases)
+
+
+def exported_names(name):
+    """`__all__` of a room."""
+    tree = FILES.get(f"{name}/__init__.py", ast.Module([], []))
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and dotted(node.targets[0]) == "__all__":
+            return set(ast.literal_eval(node.value))
+    return set()
+
+
+RULES = [
+    level_offenders, generator_offenders, sklearn_offenders, size_offenders, class_offenders
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_no_offenders(rule):
+    offenders = [offence for file, tree in FILES.items() for offence in rule(file, tree)]
+    assert not offenders, "\n" + "\n".join(offenders)
+
+
+def test_every_room_has_a_level():
+    assert {room(file) for file in FILES} <= set(LEVELS)
+
+
+# The rules themselves must bite: a rule that never fires looks like a rule that is kept.
+@pytest.mark.parametrize(
+    "rule, file, source",
+    [
+        (level_offenders, "privacy/_a.py", "from ..linear_model import b"),
+        (level_offenders, "privacy/_a.py", "def f():\n    import skpriv.bandits"),
+        (level_offenders, "metrics/_a.py", "from ..preprocessing import BoundsScaler"),
+        (level_offenders, "metrics/_a.py", "from .. import BudgetAccountant"),
+        (level_offenders, "metrics/_a.py", "import skpriv"),
+        (level_offenders, "metrics/_a.py", "from ..privacy._noise import b"),
+        (level_offenders, "metrics/_a.py", "from skpriv.privacy import _noise"),
+        (generator_offenders, "privacy/_a.py", "rng = np.random.default_rng()"),
+        (generator_offenders, "privacy/_a.py", "import secrets"),
+        (generator_offenders, "linear_model/_a.py", "from numpy.random import default_rng"),
+        (generator_offenders, "linear_model/_a.py", "check_random_state(0).normal(size=3)"),
+        (sklearn_offenders, "metrics/_a.py", "from sklearn.base import _fit_context"),
+        (sklearn_offenders, "metrics/_a.py", "from sklearn.utils._tags import Tags"),
+        (sklearn_offenders, "metrics/_a.py", "sklearn.base._fit_context"),
+        (class_offenders, "privacy/_a.py", "class Session: pass\nclass Query: pass"),
+    ],
+)
+def test_rules_find_offenders(rule, file, source):
+    assert len(list(rule(file, ast.parse(source)))) == 1
+
+
+@pytest.mark.parametrize(
+    "rule, file, source",
+    [
+        (level_offenders, "bandits/_a.py", "from ..linear_model._intervals import b"),
+        (level_offenders, "metrics/_a.py", "from ..privacy import Query"),
+        (level_offenders, "metrics/_a.py", "from ._b import c\nfrom . import _d"),
+        (level_offenders, "privacy/_a.py", "from .._linalg import b\nimport numpy.random"),
+        (generator_offenders, "privacy/_noise.py", "np.random.default_rng().normal()"),
+        (generator_offenders, "linear_model/_a.py", "check_random_state(0).permutation(3)"),
+        (generator_offenders, "linear_model/_a.py", "isinstance(rng, np.random.RandomState)"),
+        (sklearn_offenders, "_compat.py", "from sklearn.base import _fit_context"),
+    ],
+)
+def test_rules_allow_what_is_proper(rule, file, source):
+    assert list(rule(file, ast.parse(source))) == []
