@@ -1,0 +1,222 @@
+"""Scaling into the unit ball by public ranges."""
+
+from collections.abc import Mapping
+from numbers import Real
+
+import numpy as np
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .._compat import fit_context
+
+
+class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Map features with public ranges into the unit ball, whatever the rows are.
+
+    Each feature is clipped to its range and mapped to [-1, 1], or to [0, 1] if it is in an
+    exclusive group. Then all of them are divided by the largest l2 norm that a row can have: the
+    square root of the number of exclusive groups plus the number of the other features. A one-hot
+    block thus takes the room of one feature, however many categories it has.
+
+    Parameters
+    ----------
+    bounds : mapping, array-like of shape (n_features, 2) or (low, high), default=(-1.0, 1.0)
+        The public range of every feature, finite, with low < high. A mapping goes from feature
+        name to ``(low, high)`` and needs X with feature names; it may name features that X does
+        not have. One pair is the range of all features. Ranges must come from the meaning of the
+        features, never from the rows: a minimum or maximum of private data is not private.
+
+    exclusive : list of lists of feature names or column indices, default=None
+        Groups of features of which at most one is nonzero in a row, as in a one-hot block. Their
+        lower bounds must be 0, so that zeros stay zeros. The guarantee does not rest on it: a row
+        with several nonzeros in a group has that group scaled down to norm one. Names that are
+        not in X must be in `bounds`.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features seen in `fit`.
+
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features seen in `fit`, if all of them are strings.
+
+    low_, high_ : ndarray of shape (n_features_in_,)
+        `bounds`, in the order of the columns.
+
+    groups_ : list of lists of int
+        `exclusive`, as columns.
+
+    norm_ : float
+        The public divisor.
+
+    Notes
+    -----
+    **Privacy guarantee**: `fit` learns the number and the names of the columns and nothing from
+    the rows, so it costs no budget; `transform` maps each row by itself. Every transformed row
+    has an l2 norm of at most 1 in floating point too, since `norm_` is rounded up; with
+    ``data_norm=1.0`` an estimator therefore clips none of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.preprocessing import BoundsScaler
+    >>> X = np.array([[30.0, 1.0, 0.0], [99.0, 0.0, 1.0]])
+    >>> scaler = BoundsScaler([(20, 60), (0, 1), (0, 1)], exclusive=[[1, 2]])
+    >>> scaler.fit_transform(X).round(3) + 0.0
+    array([[-0.354,  0.707,  0.   ],
+           [ 0.707,  0.   ,  0.707]])
+    """
+
+    _parameter_constraints: dict = {
+        "bounds": ["array-like", Mapping],
+        "exclusive": ["array-like", None],
+    }
+
+    def __init__(self, bounds=(-1.0, 1.0), *, exclusive=None):
+        self.bounds = bounds
+        self.exclusive = exclusive
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y=None):
+        """Match the public bounds with the columns; nothing is learnt from the rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Only the number of its columns and their names are used.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : BoundsScaler
+        """
+        X = validate_data(self, X, dtype=np.float64)
+        self.low_, self.high_ = self._column_bounds()
+        self.groups_ = self._column_groups()
+        n_grouped = sum(len(group) for group in self.groups_)
+        n_terms = self.n_features_in_ - n_grouped + len(self.groups_)
+        # Rounded up by more than the rounding of a squared norm of n_features_in_ terms.
+        slack = 1.0 + (self.n_features_in_ + 4) * np.finfo(np.float64).eps
+        self.norm_ = float(np.sqrt(n_terms) * slack)
+        return self
+
+    def transform(self, X):
+        """Clip and scale rows into the unit ball.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite values; those outside of their ranges are clipped.
+
+        Returns
+        -------
+        X_scaled : ndarray of shape (n_samples, n_features)
+            Rows of l2 norm at most 1. A DataFrame, if `set_output` asks for one.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = np.clip(X, self.low_, self.high_)
+        offset, scale = self._affine()
+        # (x - offset) / scale can leave [-1, 1] by a rounding.
+        X = np.clip((X - offset) / scale, -1.0, 1.0)
+        for group in self.groups_:
+            norms = np.linalg.norm(X[:, group], axis=1, keepdims=True)
+            X[:, group] /= np.maximum(norms, 1.0)
+        return X / self.norm_
+
+    def inverse_transform(self, X):
+        """Map scaled rows back to the units of the features.
+
+        Clipping cannot be undone: it is the inverse for rows within their ranges and with at most
+        one nonzero in each exclusive group.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Scaled rows.
+
+        Returns
+        -------
+        X_original : ndarray of shape (n_samples, n_features)
+            Rows in the units of the features.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        offset, scale = self._affine()
+        return X * self.norm_ * scale + offset
+
+    def _affine(self):
+        """Offset and scale of each column: its centre and half-width, or 0 and its high end."""
+        offset = self.low_ + (self.high_ - self.low_) / 2.0
+        scale = (self.high_ - self.low_) / 2.0
+        for group in self.groups_:
+            offset[group], scale[group] = 0.0, self.high_[group]
+        return offset, scale
+
+    def _names(self):
+        """Column of each feature name; empty if X had none."""
+        return {name: i for i, name in enumerate(getattr(self, "feature_names_in_", []))}
+
+    def _column_bounds(self):
+        if isinstance(self.bounds, Mapping):
+            names = self._names()
+            if not names:
+                raise ValueError(
+                    "bounds is a mapping of feature names, but X has no feature names: pass a "
+                    "DataFrame, or an array of shape (n_features, 2) as bounds."
+                )
+            absent = [name for name in names if name not in self.bounds]
+            if absent:
+                raise ValueError(f"bounds has no range for {absent}: add a (low, high) for each.")
+            given = [self.bounds[name] for name in names]
+        else:
+            given = self.bounds
+        try:
+            pairs = np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError("bounds must be pairs (low, high) of numbers.") from error
+        if pairs.shape == (2,):
+            pairs = np.tile(pairs, (self.n_features_in_, 1))
+        if pairs.shape != (self.n_features_in_, 2):
+            raise ValueError(
+                f"bounds has shape {pairs.shape}, but X has {self.n_features_in_} features: pass "
+                "one (low, high) for all of them, or one for each."
+            )
+        low, high = pairs.T.copy()
+        with np.errstate(over="ignore", invalid="ignore"):
+            width = high - low  # its half must not round to zero
+            proper = np.isfinite(pairs).all(axis=1) & np.isfinite(width) & (width / 2.0 > 0.0)
+        if not proper.all():
+            raise ValueError(
+                f"bounds of column {np.flatnonzero(~proper)[0]} are {tuple(pairs[~proper][0])}: "
+                "low and high must be finite, with low < high."
+            )
+        return low, high
+
+    def _column_groups(self):
+        names = self._names()
+        known = self.bounds if isinstance(self.bounds, Mapping) else {}
+        groups, seen = [], set()
+        for members in self.exclusive if self.exclusive is not None else []:
+            if isinstance(members, (str, Real)):
+                raise ValueError("exclusive must be a list of lists: write [[...], [...]].")
+            group = []
+            for member in members:
+                if isinstance(member, str) and member not in names and member in known:
+                    continue  # a feature of the data set that this X does not have
+                column = names.get(member) if isinstance(member, str) else member
+                if column is None or column not in range(self.n_features_in_):
+                    raise ValueError(f"exclusive names {member!r}, which is not a column of X.")
+                if column in seen:
+                    raise ValueError(f"exclusive names {member!r} twice: groups must not overlap.")
+                if self.low_[column] != 0.0:
+                    raise ValueError(
+                        f"exclusive names {member!r}, whose lower bound is {self.low_[column]}: "
+                        "it must be 0, so that zeros stay zeros."
+                    )
+                seen.add(column)
+                group.append(int(column))
+            if group:
+                groups.append(group)
+        return groups
