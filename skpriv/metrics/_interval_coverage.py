@@ -1,0 +1,56 @@
+"""How often intervals hold the truth."""
+
+import numpy as np
+from sklearn.utils import check_consistent_length
+
+from ._validation import check_interval, check_vector, check_weight
+
+
+def interval_coverage_score(f_true, low, high, *, sample_weight=None):
+    """Fraction of the intervals that contain the truth, ends included.
+
+    Parameters
+    ----------
+    f_true : array-like of shape (n_samples,)
+        Values of the regression function f*(x), not noisy targets; see Notes.
+
+    low, high : array-like of shape (n_samples,)
+        Ends of the intervals, as ``confidence_interval`` returns them. They may be infinite.
+
+    sample_weight : array-like of shape (n_samples,), default=None
+        Non-negative weights; None weighs all samples alike.
+
+    Returns
+    -------
+    score : float
+        Between 0 and 1. It should be at least the confidence level.
+
+    Raises
+    ------
+    ValueError
+        If a low end exceeds its high end, if the lengths differ, or on NaN.
+
+    See Also
+    --------
+    interval_mean_width : The price of coverage; an infinite interval covers everything.
+
+    Notes
+    -----
+    On real data f*(x) is not known. A confidence interval is for f*(x), so single targets y, which
+    scatter around it, are covered less often than the confidence level says, however good the
+    interval is: ``interval_coverage_score(y, low, high)`` is no test of it. As a proxy, take the
+    mean of y over the samples that share one x (or nearly), weighted by their number; it
+    approaches f*(x) as the groups grow. It is computed from y with no privacy, so it is for
+    study and not for release.
+
+    Examples
+    --------
+    >>> from skpriv.metrics import interval_coverage_score
+    >>> interval_coverage_score([0.0, 1.0, 2.0, 3.0], [-1, 0, 1, 4], [1, 1, 3, 5])
+    0.75
+    """
+    low, high = check_interval(low, high)
+    f_true = check_vector(f_true, "f_true")
+    check_consistent_length(f_true, low)
+    weight = check_weight(sample_weight, low)
+    return float(np.average((low <= f_true) & (f_true <= high), weights=weight))
