@@ -40,7 +40,7 @@ class PrivateRegressor(Accounted, RegressorMixin, BaseEstimator):
         )
         return X, np.asarray(y, dtype=np.float64), scaling
 
-    def _session(self, X, y, smallest_share=1.0):
+    def _session(self, X, y, *, currency="gdp", smallest_share=1.0):
         """Open the session; the whole budget is charged here."""
         with self._accounting():
             return open_session(
@@ -50,7 +50,8 @@ class PrivateRegressor(Accounted, RegressorMixin, BaseEstimator):
                 Budget(self.epsilon, self.delta),
                 self.random_state,
                 type(self).__name__,
-                smallest_share,
+                currency=currency,
+                smallest_share=smallest_share,
             )
 
     def __sklearn_tags__(self):

@@ -10,7 +10,8 @@ from ._answer import Answer
 from ._budget import Budget
 from ._cost import Cost
 from ._models import MODELS, open_session
-from ._noise import GaussianNoise, NoiseSource
+from ._noise import GaussianNoise, GumbelNoise, NoiseSource
+from ._procedure import Procedure
 from ._query import ROUNDING, Query
 from ._report import PrivacyReport
 from ._session import Session
@@ -24,8 +25,10 @@ __all__ = [
     "BudgetAccountant",
     "Cost",
     "GaussianNoise",
+    "GumbelNoise",
     "NoiseSource",
     "PrivacyReport",
+    "Procedure",
     "Query",
     "Session",
     "charge",

@@ -3,7 +3,8 @@
 from math import sqrt
 
 from ._answer import Answer
-from ._noise import GaussianNoise
+from ._noise import GaussianNoise, GumbelNoise
+from ._report import ReportRow
 from ._session import Session
 
 
@@ -17,6 +18,24 @@ class CentralSession(Session):
     model = "central"
 
     def _answer(self, query, share):
-        noise = GaussianNoise.calibrated(query.sensitivity, self._budget.mu * sqrt(share))
-        value = self._source.add(self._exact(query), noise)
-        return Answer(value, self.n, noise), noise.cost(query.sensitivity)
+        return self._noisy(self._exact(query), query.sensitivity, share)
+
+    def _perturb(self, procedure, share):
+        return self._noisy(procedure.run(self._X, self._y), procedure.sensitivity, share)
+
+    def _noisy(self, exact, sensitivity, share):
+        noise = GaussianNoise.calibrated(sensitivity, self._mu * sqrt(share))
+        return Answer(self._source.add(exact, noise), self.n, noise), noise.cost(sensitivity)
+
+    def _select(self, query, k, share):
+        noise = GumbelNoise.calibrated(query.sensitivity, k, share * self._mu**2 / 2.0)
+        indices = self._source.top(abs(self._exact(query)), k, noise)
+        cost = noise.cost(query.sensitivity, k)
+        return indices, ReportRow.of_noise(query, share, self.n, noise, cost)
+
+    @property
+    def _mu(self):
+        """Gaussian noise of this mu spends the whole budget (rho = mu^2 / 2)."""
+        if self._currency == "gdp":
+            return self._budget.mu
+        return sqrt(2.0 * self._budget.rho)

@@ -16,7 +16,7 @@ MODELS: dict[str, type[Session]] = {
 
 
 def open_session(
-    privacy, X, y, budget, random_state=None, name="session", smallest_share=1.0
+    privacy, X, y, budget, random_state=None, name="session", *, currency="gdp", smallest_share=1.0
 ):
     """Open a session on private rows; the whole budget is charged here, before any row is read.
 
@@ -32,6 +32,8 @@ def open_session(
         None draws secure noise by OpenDP; anything else draws reproducible noise by NumPy.
     name : str
         Who asks, for reports and accountants.
+    currency : {"gdp", "zcdp"}, default="gdp"
+        What the shares divide; a session that selects coordinates needs "zcdp".
     smallest_share : float, default=1.0
         The smallest share that will be asked for; too few records for it are refused uncharged.
 
@@ -50,4 +52,6 @@ def open_session(
         privacy = "none"
     elif privacy == "none":
         budget = Budget(inf)
-    return MODELS[privacy](X, y, budget, random_state, name, smallest_share)
+    return MODELS[privacy](
+        X, y, budget, random_state, name, currency=currency, smallest_share=smallest_share
+    )

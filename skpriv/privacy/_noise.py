@@ -49,6 +49,35 @@ class GaussianNoise:
         return "Gaussian" if self.scale else "none"
 
 
+@dataclass(frozen=True)
+class GumbelNoise:
+    """Gumbel noise on scores, of which the k largest are named: k exponential mechanisms at once.
+
+    Parameters
+    ----------
+    scale : float
+        Scale of each Gumbel variable; 0 means that the selection is exact.
+    """
+
+    scale: float
+
+    @classmethod
+    def calibrated(cls, sensitivity, k, rho):
+        """Noise for which a top-k of scores of this l_inf sensitivity costs rho (zCDP).
+
+        Each of the k draws is an exponential mechanism with e0 = 2 D / scale, which is e0-bounded
+        range, hence e0^2 / 8-zCDP (Cesar and Rogers 2021); scale = D sqrt(k / (2 rho)).
+        """
+        return cls(sensitivity * sqrt(k / (2.0 * rho)))
+
+    def cost(self, sensitivity, k):
+        """Price of naming the k largest: rho = k D^2 / (2 scale^2)."""
+        return Cost.from_rho(k * (sensitivity / self.scale) ** 2 / 2.0 if self.scale else np.inf)
+
+    def __str__(self):
+        return "Gumbel top-k" if self.scale else "none"
+
+
 class NoiseSource:
     """Draws of privacy noise, secure or reproducible.
 
@@ -76,6 +105,15 @@ class NoiseSource:
         released = opendp_gaussian(noise.scale, value.size)(value.ravel().tolist())
         return np.reshape(released, value.shape)
 
+    def top(self, scores, k, noise):
+        """Indices of the k largest noisy scores, the largest first."""
+        if noise.scale and self._rng is None:
+            return np.array(opendp_top(noise.scale, k)(scores.tolist()), dtype=np.intp)
+        if noise.scale and self._rng is not None:
+            scores = scores + self._rng.gumbel(scale=noise.scale, size=scores.shape)
+        best = np.argpartition(-scores, k - 1)[:k]
+        return best[np.argsort(-scores[best], kind="stable")]
+
     def permutation(self, n):
         """Public random order of n users. It is not privacy noise: nothing secret depends on it."""
         return check_random_state(self._rng).permutation(n)
@@ -92,4 +130,19 @@ def opendp_gaussian(scale, size):
         dp.l2_distance(T=float),
         scale=scale,
         k=max(floor(log2(scale)) - GRANULARITY, -1074),
+    )
+
+
+@lru_cache(maxsize=64)
+def opendp_top(scale, k):
+    """OpenDP's noisy top-k (one shot of Gumbel noise) under the l_inf distance."""
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    return dp.m.make_noisy_top_k(
+        dp.vector_domain(dp.atom_domain(T=float, nan=False)),
+        dp.linf_distance(T=float),
+        dp.zero_concentrated_divergence(),
+        k=k,
+        scale=scale,
     )

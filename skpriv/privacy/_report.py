@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from html import escape
+from math import sqrt
 
 from ._budget import Budget
 from ._cost import Cost
@@ -25,9 +26,13 @@ class ReportRow:
     @classmethod
     def of(cls, query, share, answer, cost):
         """Row of a query that was answered."""
-        noise = answer.noise
+        return cls.of_noise(query, share, answer.n, answer.noise, cost)
+
+    @classmethod
+    def of_noise(cls, query, share, n, noise, cost):
+        """Row of a query answered with this noise over n records."""
         return cls(
-            query.name, query.norm, query.sensitivity, share, answer.n, str(noise), noise.scale, cost
+            query.name, query.norm, query.sensitivity, share, n, str(noise), noise.scale, cost
         )
 
     def cells(self):
@@ -40,7 +45,7 @@ class ReportRow:
             str(self.records),
             self.noise,
             f"{self.scale:.4g}",
-            f"{self.cost.gaussian ** 0.5:.4g}",
+            f"{sqrt(self.cost.gaussian + 2.0 * self.cost.concentrated):.4g}",
         )
 
 
@@ -105,7 +110,8 @@ class PrivacyReport:
         widths = [max(map(len, column)) for column in zip(*table)]
         lines = ["  ".join(map(str.ljust, cells, widths)).rstrip() for cells in table]
         head = f"{self.name}: {self.guarantee}"
-        foot = f"total mu = {self.total.gaussian ** 0.5:.4g}; {self.randomness}"
+        total = sqrt(self.total.gaussian + 2.0 * self.total.concentrated)
+        foot = f"total mu = {total:.4g}; {self.randomness}"
         return "\n".join([head, *lines, foot])
 
     __repr__ = __str__

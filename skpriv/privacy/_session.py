@@ -36,6 +36,9 @@ class Session(ABC):
         None draws secure noise; see :class:`skpriv.privacy.NoiseSource`.
     name : str
         Who asks, for reports and accountants.
+    currency : {"gdp", "zcdp"}
+        What the shares divide: mu^2 (only Gaussian answers, which compose exactly), or rho
+        (selections too).
     smallest_share : float
         The smallest share that will be asked for: too few records for it are refused here, before
         anything is charged.
@@ -43,11 +46,22 @@ class Session(ABC):
 
     model: str
 
-    def __init__(self, X, y, budget, random_state=None, name="session", smallest_share=1.0):
-        self._check(budget, len(X), smallest_share)
-        charge(Cost.from_mu(budget.mu), name)
+    def __init__(
+        self,
+        X,
+        y,
+        budget,
+        random_state=None,
+        name="session",
+        *,
+        currency="gdp",
+        smallest_share=1.0,
+    ):
+        self._check(budget, X.shape[0], smallest_share)
+        charge(self._price(budget, currency), name)
         self._X, self._y = X, y
         self._budget = budget
+        self._currency = currency
         self._source = NoiseSource(random_state)
         self._used = 0.0
         self.report = PrivacyReport(name, self.model, budget, self._source.secure)
@@ -55,7 +69,7 @@ class Session(ABC):
     @property
     def n(self):
         """Public number of records."""
-        return len(self._X)
+        return self._X.shape[0]
 
     def sum(self, query, share):
         """Noisy sum of a query over the records, for a share of the resource.
@@ -73,6 +87,59 @@ class Session(ABC):
         answer, cost = self._answer(query, share)
         self.report.add(ReportRow.of(query, share, answer, cost))
         return answer
+
+    def top(self, query, k, share):
+        """Indices of the k largest coordinates, in absolute value, of a bounded sum.
+
+        Parameters
+        ----------
+        query : Query
+            With a "linf" sensitivity.
+        k : int
+            Number of coordinates (public).
+        share : float in (0, 1]
+
+        Returns
+        -------
+        ndarray of shape (k,)
+        """
+        self._spend(query, share)
+        indices, row = self._select(query, k, share)
+        self.report.add(row)
+        return indices
+
+    def release(self, procedure, share):
+        """Noisy output of a procedure that reads all the records (output perturbation).
+
+        Parameters
+        ----------
+        procedure : Procedure
+        share : float in (0, 1]
+
+        Returns
+        -------
+        Answer
+        """
+        self._spend(procedure, share)
+        answer, cost = self._perturb(procedure, share)
+        self.report.add(ReportRow.of(procedure, share, answer, cost))
+        return answer
+
+    def _select(self, query, k, share):
+        raise PrivacyError(self._unavailable("selects coordinates", query))
+
+    def _perturb(self, procedure, share):
+        raise PrivacyError(self._unavailable("perturbs the output of a procedure", procedure))
+
+    def _unavailable(self, what, asked):
+        return (
+            f"privacy={self.model!r} has no curator that {what}, which {asked.name!r} needs: "
+            "use privacy='central'."
+        )
+
+    @staticmethod
+    def _price(budget, currency):
+        return Cost.from_mu(budget.mu) if currency == "gdp" else Cost.from_rho(budget.rho)
 
     @abstractmethod
     def _answer(self, query, share):
