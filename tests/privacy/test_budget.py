@@ -1,0 +1,57 @@
+"""Budgets: validation, and conversions both ways."""
+
+import copy
+import math
+import pickle
+
+import pytest
+
+from skpriv.exceptions import PrivacyError
+from skpriv.privacy import Budget
+
+
+@pytest.mark.parametrize("epsilon", [-1.0, math.nan])
+def test_rejects_an_epsilon_that_is_no_guarantee(epsilon):
+    with pytest.raises(ValueError, match="epsilon must be at least 0"):
+        Budget(epsilon)
+
+
+@pytest.mark.parametrize("delta", [-1e-9, 1.0, math.nan, math.inf])
+def test_rejects_a_delta_that_is_no_guarantee(delta):
+    with pytest.raises(ValueError, match=r"delta must be in \[0, 1\)"):
+        Budget(1.0, delta)
+
+
+@pytest.mark.parametrize("value", ["1", None, True, 1j])
+def test_rejects_what_is_not_a_number(value):
+    with pytest.raises(TypeError, match="epsilon must be a real number"):
+        Budget(value)
+
+
+def test_is_a_hashable_value_without_an_order():
+    budget = Budget(1, 1e-6)
+    assert budget == Budget(1.0, 1e-6) == pickle.loads(pickle.dumps(budget))
+    assert hash(budget) == hash(copy.copy(budget))
+    assert repr(budget) == "Budget(epsilon=1.0, delta=1e-06)"
+    with pytest.raises(TypeError):
+        budget < Budget(2.0)  # noqa: B015
+    with pytest.raises(AttributeError):
+        budget.epsilon = 2.0
+
+
+def test_conversions_come_back():
+    budget = Budget(0.7, 1e-7)
+    assert Budget.from_mu(budget.mu, 1e-7).epsilon == pytest.approx(0.7, rel=1e-9)
+    assert Budget.from_rho(budget.rho, 1e-7).epsilon == pytest.approx(0.7, rel=1e-7)
+
+
+def test_pure_and_infinite_budgets():
+    assert Budget(1.0).mu == Budget(1.0).rho == 0.0
+    assert Budget(math.inf).mu == Budget(math.inf).rho == math.inf
+    assert Budget.from_mu(0.0, 0.0) == Budget(0.0)
+    assert Budget.from_rho(math.inf, 0.0) == Budget(math.inf)
+    for make in (Budget.from_mu, Budget.from_rho):
+        with pytest.raises(PrivacyError, match="give a delta above 0"):
+            make(1.0, 0.0)
+        with pytest.raises(ValueError, match="at least 0"):
+            make(math.nan, 1e-6)
