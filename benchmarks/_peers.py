@@ -1,4 +1,4 @@
-"""Peers as in the literature, recalibrated to the same guarantee (replace one record, exact GDP)."""
+"""Peers as in the literature, recalibrated to one guarantee (replace one record, exact GDP)."""
 
 from math import log, sqrt
 

@@ -2,8 +2,8 @@
 
 Run: python benchmarks/coverage.py [--n 100000] [--repeats 200] [--jobs 2]
 
-Columns: coverage and mean half-width of the certified and the asymptotic interval at level 0.95, the
-95% quantile of the true error of ``predict``, their ratios, and the half-width of a plain ridge
+Columns: coverage and mean half-width of the certified and the asymptotic interval at level 0.95,
+the 95% quantile of the true error of ``predict``, their ratios, and the half-width of a plain ridge
 interval (same released sums, fixed ridge at the noise's operator norm, union bounds, no noise law).
 """
 
@@ -74,7 +74,8 @@ def main():
     print(f"n={arguments.n}, epsilon={arguments.epsilon}, delta=1e-6, {arguments.repeats} repeats")
     print(
         f"{'design':16} {'d':>3} {'model':8} {'estimator':20} {'err95':>7} "
-        f"{'cert.cov':>8} {'half':>7} {'ratio':>6} {'asym.cov':>8} {'half':>7} {'ratio':>6} {'ridge':>7}"
+        f"{'cert.cov':>8} {'half':>7} {'ratio':>6} {'asym.cov':>8} {'half':>7} {'ratio':>6} "
+        f"{'ridge':>7}"
     )
     for design in DESIGNS:
         for d in arguments.d:

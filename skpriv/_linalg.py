@@ -5,6 +5,7 @@ from functools import lru_cache
 import numpy as np
 
 SQRT2 = np.sqrt(2.0)
+TINY = 1e-140  # norms below it have lost digits to underflow of the squares
 
 
 def vech(matrix):
@@ -55,23 +56,24 @@ def psd_power(matrix, power):
 
 
 def row_norms(X):
-    """Euclidean norms of the rows, right for entries whose squares overflow.
+    """Euclidean norms of the rows, right for entries whose squares overflow or underflow.
 
     Rows with an entry that is not finite get an infinite norm.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         norms = np.sqrt(np.einsum("ij,ij->i", X, X))
-    wrong = ~np.isfinite(norms)
+    wrong = ~(np.isfinite(norms) & (norms > TINY))
     if wrong.any():
-        largest = np.abs(X[wrong]).max(axis=1)
-        with np.errstate(over="ignore", invalid="ignore"):
-            rest = np.sqrt(np.square(X[wrong] / largest[:, None]).sum(axis=1))
+        largest = np.abs(X[wrong]).max(axis=1, initial=0.0)
+        unit = np.where(largest > 0.0, largest, 1.0)
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            rest = np.sqrt(np.square(X[wrong] / unit[:, None]).sum(axis=1))
             norms[wrong] = np.where(np.isfinite(largest), largest * rest, np.inf)
     return norms
 
 
 class CompensatedSum:
-    """Running sum of arrays with Neumaier's correction: the error does not grow with their number."""
+    """Running sum of arrays with Neumaier's correction, whose error does not grow."""
 
     def __init__(self, shape):
         self._total = np.zeros(shape)

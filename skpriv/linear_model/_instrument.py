@@ -28,9 +28,13 @@ class Instrument:
         norms = row_norms(phi @ self.matrix)
         return np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > TINY)
 
-    def conjugate(self, matrix):
-        """U M U, which turns sum w^2 phi phi' into sum e e'."""
-        return matrix if self.matrix is None else self.matrix @ matrix @ self.matrix
+    def rows(self, phi):
+        """Rows e of a chunk. (U (sum w^2 phi phi') U would lose cond(U)^2 in precision.)"""
+        if self.matrix is None:
+            return phi
+        rows = phi @ self.matrix
+        norms = row_norms(rows)
+        return np.divide(rows, norms[:, None], out=np.zeros_like(rows), where=norms[:, None] > TINY)
 
     @property
     def condition(self):

@@ -67,8 +67,8 @@ class MomentRegressor(PrivateRegressor):
         """Confidence interval for the regression function at each row, not for a new y.
 
         Both methods assume that the clipped target has a linear mean in the clipped rows, and that
-        (coefficients, intercept) in scaled units have l2 norm at most ``coef_norm``. Where linearity
-        fails, as on most real data, the interval is one for no particular function.
+        (coefficients, intercept) in scaled units have l2 norm at most ``coef_norm``. Where
+        linearity fails, as on most real data, the interval is one for no particular function.
 
         Parameters
         ----------

@@ -22,9 +22,9 @@ class MomentsQuery(Query):
     Sensitivity 3 / sqrt(2). With p = |<phi, phi'>| and |r|, |r'| <= 1, replacing a record moves the
     squared norm by at most
     (r^2 + r'^2 + 2 p |r r'|) + (2 - 2 p^2) + w^2 (r^2 - r'^2)^2,
-    largest at p = |r r'| / 2, where it is a + b + ab/2 + 2 + w^2 (a - b)^2 in a = r^2, b = r'^2. That
-    is convex in each, so the maximum is at corners: 4.5 at (1, 1), 3 + w^2 = 4.5 at (1, 0). Attained:
-    unit phi and phi' at an angle of 60 degrees, r = -r'.
+    largest at p = |r r'| / 2, where it is a + b + ab/2 + 2 + w^2 (a - b)^2 in a = r^2, b = r'^2.
+    That is convex in each, so its maximum is at a corner: 4.5 at (1, 1), 3 + w^2 = 4.5 at (1, 0).
+    Attained: unit phi and phi' at an angle of 60 degrees, r = -r'.
     """
 
     scaling: Scaling
@@ -65,8 +65,7 @@ class MomentsQuery(Query):
 class ResidualGramQuery(Query):
     """Sum of zeta^2 e e' / 4, with zeta = r - clip(phi'theta, -1, 1) and the instrument e.
 
-    zeta^2 / 4 <= 1 and ||e|| <= 1, so that each term is positive semi-definite with trace at most 1;
-    two such terms differ by at most sqrt(1 + 1) in Frobenius norm. Sensitivity sqrt(2), attained at
+    zeta^2 / 4 <= 1 and ||e|| <= 1, so each term is positive semi-definite with trace at most 1; two such terms differ by at most sqrt(1 + 1) in Frobenius norm. Sensitivity sqrt(2), attained at
     orthogonal unit e and e' with |zeta| = |zeta'| = 2.
 
     Parameters
@@ -93,9 +92,8 @@ class ResidualGramQuery(Query):
         """Exact sum over a chunk of rows."""
         phi = self.scaling.rows(X)
         zeta = self.scaling.target(y) - np.clip(phi @ np.array(self.theta), -1.0, 1.0)
-        factor = zeta / 2.0 * self.instrument.weights(phi)
-        weighted = factor[:, None] * phi
-        return vech(self.instrument.conjugate(weighted.T @ weighted))
+        weighted = (zeta / 2.0)[:, None] * self.instrument.rows(phi)
+        return vech(weighted.T @ weighted)
 
     def residual_gram(self, answer):
         """Noisy sum of zeta^2 e e' and the standard deviation of its noise."""

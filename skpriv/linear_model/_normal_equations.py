@@ -60,7 +60,7 @@ class NormalEquations:
         return self.design_scale == 0.0
 
     def solve_ridge(self, penalty):
-        """Solution with a public diagonal penalty; least squares of least norm if it is singular."""
+        """Solution with a public diagonal penalty; of least norm if it is singular."""
         design = psd_part(self.design) if self.symmetric and not self.exact else self.design
         design = design + np.diag(penalty)
         if not self.exact:
@@ -73,8 +73,8 @@ class NormalEquations:
     def solve_shrunk(self, priors):
         """Noise-aware solution: posterior mean of theta, the prior's shape and size by evidence.
 
-        The error of the equations has covariance C = v gram + (s_b^2 + s_A^2 ||theta||^2 / k) I with
-        k = 2 for GOE noise and 1 otherwise, and v the residual variance. All inputs are released
+        The error of the equations has covariance C = v gram + (s_b^2 + s_A^2 ||theta||^2 / k) I,
+        with k = 2 for GOE noise and 1 otherwise, and v the residual variance. All inputs are released
         answers, so that the choice of the prior is post-processing and costs nothing.
 
         Parameters

@@ -18,6 +18,7 @@ from ._reweighting import NormalisationQuery, ReweightedMomentsQuery
 #   gram -> W,  instrument e -> U phi / ||U phi||
 
 NORMALISATION_SHARE = {"central": 0.08, "local": 0.25}
+LARGEST_CONDITION = 1e8  # of U: rounding errors stay below the margin of the sensitivities
 EIGENVALUE_FLOOR = 0.1  # of the ridge: noise may not turn an eigenvalue of H negative
 
 
@@ -25,8 +26,8 @@ class ReweightedRegressor(MomentRegressor):
     """Linear regression that is accurate when features have very different scales.
 
     A normalisation U is learned privately such that U phi has about equal length in all directions;
-    weights 1 / ||U phi|| then bound every record's part in the normal equations without clipping the
-    signal of small or rare directions. Error and interval width do not depend on the smallest
+    weights 1 / ||U phi|| then bound every record's part in the normal equations without clipping
+    the signal of small or rare directions. Error and interval width do not depend on the smallest
     eigenvalue of the Gram matrix, unlike those of sufficient-statistics perturbation.
 
     Parameters
@@ -42,7 +43,8 @@ class ReweightedRegressor(MomentRegressor):
     solver : {"moments"}, default="moments"
         "moments" solves the re-weighted normal equations (Algorithm 12).
     n_spectral_iter : int >= 1, default=3
-        Iterations of the normalisation (Algorithm 1); each takes an equal part of its share.
+        Iterations of the normalisation (Algorithm 1); each takes an equal part of its share. In the
+        local model there are fewer if there are not enough users for so many.
     data_norm : float, default=1.0
         Public: every row of X is clipped to this l2 norm.
     bounds_y : (float, float), default=(-1, 1)
@@ -56,7 +58,7 @@ class ReweightedRegressor(MomentRegressor):
     fit_intercept : bool, default=True
         Whether to fit an intercept.
     random_state : None, int or RandomState, default=None
-        None draws secure noise for a real release; anything else draws reproducible noise for study.
+        None draws secure noise for a real release, anything else reproducible noise for study.
 
     Attributes
     ----------
@@ -159,7 +161,10 @@ class ReweightedRegressor(MomentRegressor):
         """
         X, y, scaling = self._validated(X, y)
         share = NORMALISATION_SHARE.get(self.privacy, 0.0)
-        session = self._session(X, y, smallest_share=share / self.n_spectral_iter or 1.0)
+        iterations = self.n_spectral_iter
+        if self.privacy == "local":  # few users, each of whom answers once
+            iterations = max(1, min(iterations, int(share * len(X))))
+        session = self._session(X, y, smallest_share=share / iterations or 1.0)
         del X, y  # only the session has the data now
 
         if session.model == "none":
@@ -167,7 +172,7 @@ class ReweightedRegressor(MomentRegressor):
             instrument = Instrument()
             query: MomentsQuery | ReweightedMomentsQuery = MomentsQuery(scaling)
         else:
-            instrument = self._learn_normalisation(session, scaling, share)
+            instrument = self._learn_normalisation(session, scaling, share, iterations)
             query = ReweightedMomentsQuery(scaling, instrument)
         equations = query.equations(session.sum(query, 1.0 - share - self._residual_share))
         shapes = [] if instrument.matrix is None else [instrument.matrix]
@@ -178,17 +183,18 @@ class ReweightedRegressor(MomentRegressor):
         self.privacy_report_ = session.report
         return self
 
-    def _learn_normalisation(self, session, scaling, share):
+    def _learn_normalisation(self, session, scaling, share, iterations):
         """Algorithm 1: U <- sym(Sigma^{-1/2} U), with all records in every iteration."""
         U = np.eye(scaling.size)
-        for _ in range(self.n_spectral_iter):
+        for _ in range(iterations):
             query = NormalisationQuery(scaling, Instrument(U))
-            answer = session.sum(query, share / self.n_spectral_iter)
+            answer = session.sum(query, share / iterations)
             # lambda: the operator norm that the noise alone would have
             ridge = np.sqrt(2.0 * scaling.size) * answer.noise.scale / answer.n
             mean = query.matrix(answer) + ridge * np.eye(scaling.size)
             root = psd_power(U, 0.5)
             sigma = root @ psd_part(mean, EIGENVALUE_FLOOR * ridge) @ root  # Eq. (6)
             U = psd_power(U @ np.linalg.inv(sigma) @ U, 0.5)
-            U /= np.linalg.norm(U, 2)  # the instrument does not depend on the size of U
+            # The instrument does not depend on the size of U, but its precision on the condition.
+            U = psd_part(U / np.linalg.norm(U, 2), 1.0 / LARGEST_CONDITION)
         return Instrument(U)

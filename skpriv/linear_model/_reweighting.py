@@ -76,17 +76,9 @@ class ReweightedMomentsQuery(Query):
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
         phi, r = self.scaling.rows(X), self.scaling.target(y)
-        weights = self.instrument.weights(phi)
-        weighted = weights[:, None] * phi
-        root = np.sqrt(weights)[:, None] * phi
-        U = self.instrument.matrix
+        e = self.instrument.rows(phi)
         return np.concatenate(
-            [
-                U @ (weighted.T @ r),
-                (U @ (root.T @ root)).ravel(),
-                vech(self.instrument.conjugate(weighted.T @ weighted)),
-                [SQUARE_WEIGHT * (r @ r)],
-            ]
+            [e.T @ r, (e.T @ phi).ravel(), vech(e.T @ e), [SQUARE_WEIGHT * (r @ r)]]
         )
 
     def equations(self, answer):

@@ -43,12 +43,12 @@ class Scaling:
     @property
     def centre(self):
         """Middle of bounds_y."""
-        return (self.bounds_y[0] + self.bounds_y[1]) / 2
+        return self.bounds_y[0] / 2 + self.bounds_y[1] / 2
 
     @property
     def radius(self):
         """Half the width of bounds_y."""
-        return (self.bounds_y[1] - self.bounds_y[0]) / 2
+        return self.bounds_y[1] / 2 - self.bounds_y[0] / 2
 
     def rows(self, X):
         """Clipped phi of a chunk of rows; rows that are not finite become zero rows.
@@ -77,7 +77,9 @@ class Scaling:
     def target(self, y):
         """Clipped r of a chunk of targets; NaN becomes 0."""
         clipped = np.clip(y, *self.bounds_y)
-        return np.nan_to_num((clipped - self.centre) / self.radius, nan=0.0)
+        scaled = np.nan_to_num((clipped - self.centre) / self.radius, nan=0.0)
+        # Again: of narrow bounds far from 0 the centre itself is rounded.
+        return np.clip(scaled, -1.0, 1.0)
 
     def unscale(self, value):
         """From [-1, 1] to the units of y."""
@@ -90,7 +92,7 @@ class Scaling:
         return coef, self.centre + (float(weights[-1]) if self.fit_intercept else 0.0)
 
     def scaled(self, coef, intercept):
-        """Return the parameter of phi for coefficients and an intercept; undoes ``coefficients``."""
+        """Return the parameter of phi for these coefficients; undoes ``coefficients``."""
         weights = np.asarray(coef) * self.data_norm
         if self.fit_intercept:
             weights = np.append(weights, intercept - self.centre)

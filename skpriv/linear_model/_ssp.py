@@ -39,7 +39,7 @@ class SSPRegressor(MomentRegressor):
     fit_intercept : bool, default=True
         Whether to fit an intercept.
     random_state : None, int or RandomState, default=None
-        None draws secure noise for a real release; anything else draws reproducible noise for study.
+        None draws secure noise for a real release, anything else reproducible noise for study.
 
     Attributes
     ----------

@@ -11,7 +11,6 @@ from threadpoolctl import ThreadpoolController
 from .._linalg import CompensatedSum
 from ..exceptions import PrivacyError
 from ._accountant import charge
-from ._answer import Answer
 from ._cost import Cost
 from ._noise import NoiseSource
 from ._report import PrivacyReport, ReportRow
