@@ -37,8 +37,8 @@ class PrivateRegressor(Accounted, RegressorMixin, BaseEstimator):
             )
         if not 1e-300 <= self.data_norm <= 1e300:
             raise ValueError(
-                f"data_norm={self.data_norm!r} must lie in [1e-300, 1e300]: the public bound on the "
-                "l2 norm of a row."
+                f"data_norm={self.data_norm!r} must lie in [1e-300, 1e300]: the public bound on "
+                "the l2 norm of a row."
             )
         scaling = Scaling(
             float(self.data_norm), tuple(bounds.tolist()), bool(self.fit_intercept), X.shape[1]

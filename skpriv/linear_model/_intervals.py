@@ -7,7 +7,8 @@ For any v computed from released answers other than ``target`` and from the quer
 so that v'target is within the following of x'theta* ("noisy normal equations", one event a term):
 the first term is sub-Gaussian with variance proxy v'Gv + s_b^2 ||v||^2 given the rows and N_A (the
 targets lie in an interval of length 2, and N_b is independent of v); ||v|| ||N_A theta*|| bounds
-the second, and coef_norm ||design'v - x|| the third. Any v is valid, so v is chosen on a public path.
+the second, and coef_norm ||design'v - x|| the third. Any v is valid, and is chosen on a public
+path.
 """
 
 from collections import namedtuple

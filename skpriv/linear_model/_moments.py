@@ -65,7 +65,8 @@ class MomentsQuery(Query):
 class ResidualGramQuery(Query):
     """Sum of zeta^2 e e' / 4, with zeta = r - clip(phi'theta, -1, 1) and the instrument e.
 
-    zeta^2 / 4 <= 1 and ||e|| <= 1, so each term is positive semi-definite with trace at most 1; two such terms differ by at most sqrt(1 + 1) in Frobenius norm. Sensitivity sqrt(2), attained at
+    zeta^2 / 4 <= 1 and ||e|| <= 1, so each term is positive semi-definite with trace at most 1; two
+    such terms differ by at most sqrt(1 + 1) in Frobenius norm. Sensitivity sqrt(2), attained at
     orthogonal unit e and e' with |zeta| = |zeta'| = 2.
 
     Parameters

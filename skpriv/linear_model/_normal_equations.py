@@ -74,8 +74,8 @@ class NormalEquations:
         """Noise-aware solution: posterior mean of theta, the prior's shape and size by evidence.
 
         The error of the equations has covariance C = v gram + (s_b^2 + s_A^2 ||theta||^2 / k) I,
-        with k = 2 for GOE noise and 1 otherwise, and v the residual variance. All inputs are released
-        answers, so that the choice of the prior is post-processing and costs nothing.
+        with k = 2 for GOE noise and 1 otherwise, and v the residual variance. All inputs are
+        released answers, so that the choice of the prior is post-processing and costs nothing.
 
         Parameters
         ----------

@@ -4,7 +4,7 @@ An estimator never touches data: it opens a session, asks bounded-sum queries, a
 answers whose noise law is exact. The privacy model behind the session decides who adds the noise.
 """
 
-from ._accountant import BudgetAccountant, charge, parallel_part
+from ._accountant import BudgetAccountant, activated, capture, charge, parallel_part
 from ._accounted import Accounted
 from ._answer import Answer
 from ._budget import Budget
@@ -31,6 +31,8 @@ __all__ = [
     "Procedure",
     "Query",
     "Session",
+    "activated",
+    "capture",
     "charge",
     "open_session",
     "parallel_part",
