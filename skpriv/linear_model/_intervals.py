@@ -2,16 +2,18 @@
 
 For any v computed from released answers other than ``target`` and from the query point x,
 
-    v'target - x'theta* = v'(sum e zeta + N_b) - v'N_A theta* + (design'v - x)'theta*,
+    v'target - x'theta* = v'sum e zeta + v'(N_b - N_A theta*) + (design'v - x)'theta*,
 
-so that v'target is within the following of x'theta* ("noisy normal equations", one event a term):
-the first term is sub-Gaussian with variance proxy v'Gv + s_b^2 ||v||^2 given the rows and N_A (the
-targets lie in an interval of length 2, and N_b is independent of v); ||v|| ||N_A theta*|| bounds
-the second, and coef_norm ||design'v - x|| the third. Any v is valid, and is chosen on a public
-path.
+so that x'theta* lies within three terms of v'target. The first is sub-Gaussian with variance proxy
+v'Gv given the rows and N_A (targets lie in an interval of length 2), and ||theta*|| times
+||design'v - x|| bounds the third. The second is bounded in one of two ways, whichever is narrower at
+a typical v (a public choice): "joint", ||v|| times a quantile of ||N_b - N_A theta*||; or "split",
+where v'N_b joins the first term (N_b is independent of v) and ||v|| times a quantile of
+||N_A theta*|| is left. Any v is valid, and is chosen on a public path.
 """
 
 from collections import namedtuple
+from functools import lru_cache
 from math import log, sqrt
 
 import numpy as np
@@ -19,9 +21,10 @@ from scipy import optimize, stats
 
 ConfidenceInterval = namedtuple("ConfidenceInterval", ["low", "high"])
 
-# How the failure probability is divided: the targets' noise (a wide quantile, where probability
-# is worth most), the noise of the design, and of the Gram matrix (both concentrated).
-TARGET_PART, DESIGN_PART, GRAM_PART = 0.85, 0.10, 0.05
+# How the failure probability is divided: a part for the Gram matrix (concentrated), and the rest
+# between the targets' noise and the privacy noise, by the best of these at a typical v.
+GRAM_PART = 0.05
+TARGET_PARTS = np.array([0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9])
 # Tikhonov path of v in units of the noise scale (public, the same for every data set).
 PATH = np.concatenate([[0.0], np.geomspace(0.2, 40.0, 18)])
 ROWS = 4096  # query points handled at a time
@@ -43,25 +46,37 @@ def certified(equations, points, theta_bound, confidence_level):
     (centre, half) : ndarrays of shape (n_points,)
     """
     failure = 1.0 - confidence_level
-    noisy = not equations.exact
-    targets = TARGET_PART * failure if noisy else failure
-    factor = sqrt(2.0 * log(2.0 / targets))
-    design = 0.0
-    if noisy:
-        design = (
-            equations.design_scale
-            * theta_bound
-            * _design_quantile(len(equations.target), equations.symmetric, DESIGN_PART * failure)
-        )
+    factor, joined, remainder = _division(equations, theta_bound, failure)
     slack = _operator_quantile(equations.gram_scale, len(equations.target), GRAM_PART * failure)
 
     def half_width(V, squares, bias):
         quadratic = np.einsum("ij,ij->i", V @ equations.gram, V) + slack * squares
-        proxy = np.clip(quadratic, 0.0, equations.n * squares)
-        proxy += equations.target_scale**2 * squares
-        return factor * np.sqrt(proxy) + design * np.sqrt(squares) + theta_bound * bias
+        proxy = np.clip(quadratic, 0.0, equations.n * squares) + joined**2 * squares
+        return factor * np.sqrt(proxy) + remainder * np.sqrt(squares) + theta_bound * bias
 
     return _best_on_path(equations, points, half_width)
+
+
+def _division(equations, theta_bound, failure):
+    """Sub-Gaussian factor, scale of the noise joined to the targets', quantile of the rest.
+
+    The narrowest of both ways and all ``TARGET_PARTS`` at v'Gv = ||v||^2 n / p; everything that
+    enters is public, so that the choice needs no event of its own.
+    """
+    if equations.exact:
+        return sqrt(2.0 * log(2.0 / failure)), 0.0, 0.0
+    p = len(equations.target)
+    b, a = equations.target_scale**2, (equations.design_scale * theta_bound) ** 2
+    rest = a / 2.0 if equations.symmetric else a  # variance of N_A theta off its direction
+    candidates = []
+    for part in TARGET_PARTS:
+        factor = sqrt(2.0 * log(2.0 / (part * failure)))
+        noise = (1.0 - GRAM_PART - part) * failure
+        joint = (factor, 0.0, _norm_quantile(b + a, b + rest, p, noise))
+        split = (factor, equations.target_scale, _norm_quantile(a, rest, p, noise))
+        candidates += [joint, split]
+    typical = equations.n / p
+    return min(candidates, key=lambda c: c[0] * sqrt(typical + c[1] ** 2) + c[2])
 
 
 def asymptotic(equations, points, theta, theta_bound, confidence_level):
@@ -118,23 +133,28 @@ def _best_on_path(equations, points, half_width):
     return centre, half
 
 
-def _design_quantile(p, symmetric, failure):
-    """Upper quantile of ||N_A theta|| / (s_A ||theta||).
+def _norm_quantile(first, rest, p, failure):
+    """Upper quantile of the square root of first chi2_1 + rest chi2_{p-1}.
 
-    GOE: N_A theta ~ N(0, (s^2/2)(I + uu')), so the square is chi2_1 + chi2_{p-1} / 2, integrated
-    over the first part; otherwise chi_p.
+    With GOE noise N_A theta ~ N(0, (s^2/2) ||theta||^2 (I + uu')), u = theta / ||theta||.
     """
-    if not symmetric or p == 1:
+    return sqrt(first) * _unit_norm_quantile(rest / first, p, failure) if first else 0.0
+
+
+@lru_cache(maxsize=1024)
+def _unit_norm_quantile(rest, p, failure):
+    """Upper quantile of the square root of chi2_1 + rest chi2_{p-1}, by quadrature, rounded up."""
+    if p == 1 or rest == 1.0:
         return float(stats.chi.isf(failure, p))
     nodes, weights = np.polynomial.legendre.leggauss(400)
     z = 6.0 * (nodes + 1.0)  # [0, 12]
     density = 6.0 * weights * 2.0 * stats.norm.pdf(z)
 
     def excess(q):
-        return density @ stats.chi2.sf(2.0 * np.maximum(q - z**2, 0.0), p - 1) - failure
+        return density @ stats.chi2.sf(np.maximum(q - z**2, 0.0) / rest, p - 1) - failure
 
-    upper = 1.0 + p + 40.0 + 4.0 * log(1.0 / failure)
-    return sqrt(optimize.brentq(excess, 0.0, upper)) * (1.0 + 1e-4)  # quadrature, rounded up
+    upper = p + 4.0 * sqrt(p * log(1.0 / failure)) + 4.0 * log(1.0 / failure)
+    return sqrt(optimize.brentq(excess, 0.0, upper)) * (1.0 + 1e-4)
 
 
 def _operator_quantile(scale, p, failure):
