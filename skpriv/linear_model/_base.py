@@ -16,7 +16,7 @@ class PrivateRegressor(Accounted, RegressorMixin, BaseEstimator):
     """Base class of the private regressors; not for direct use."""
 
     _parameter_constraints: ClassVar[dict] = {
-        "epsilon": [Interval(Real, 0, None, closed="neither")],
+        "epsilon": [Interval(Real, 0, None, closed="right")],
         "delta": [Interval(Real, 0, 1, closed="left")],
         "privacy": [StrOptions({"central", "local", "none"})],
         "data_norm": [Interval(Real, 0, None, closed="neither")],
@@ -29,6 +29,14 @@ class PrivateRegressor(Accounted, RegressorMixin, BaseEstimator):
     def _validated(self, X, y):
         """Return the checked rows and targets, and the public scaling; nothing is charged yet."""
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        bounds = self._public_bounds()
+        scaling = Scaling(
+            float(self.data_norm), bounds, bool(self.fit_intercept), X.shape[1]
+        )
+        return X, np.asarray(y, dtype=np.float64), scaling
+
+    def _public_bounds(self):
+        """The checked bounds_y."""
         bounds = np.asarray(self.bounds_y, dtype=float)
         if bounds.shape != (2,) or not np.isfinite(bounds).all() or bounds[0] >= bounds[1]:
             raise ValueError(
@@ -40,10 +48,7 @@ class PrivateRegressor(Accounted, RegressorMixin, BaseEstimator):
                 f"data_norm={self.data_norm!r} must lie in [1e-300, 1e300]: the public bound on "
                 "the l2 norm of a row."
             )
-        scaling = Scaling(
-            float(self.data_norm), tuple(bounds.tolist()), bool(self.fit_intercept), X.shape[1]
-        )
-        return X, np.asarray(y, dtype=np.float64), scaling
+        return tuple(bounds.tolist())
 
     def _session(self, X, y, *, currency="gdp", smallest_share=1.0):
         """Open the session; the whole budget is charged here."""

@@ -13,7 +13,7 @@ class Scaling:
     """The public map from a record (x, y) to (phi, r) with ||phi|| <= 1 and |r| <= 1.
 
     phi = x / data_norm without an intercept and (x / data_norm, 1) / sqrt(2) with one; r maps
-    bounds_y to [-1, 1]. Nothing is read off the data.
+    bounds_y into [-1, 1], keeping 0 at 0 if there is no intercept. Nothing is read off the data.
 
     Parameters
     ----------
@@ -42,12 +42,16 @@ class Scaling:
 
     @property
     def centre(self):
-        """Middle of bounds_y."""
+        """The target that is mapped to 0: the middle of bounds_y, or 0 without an intercept."""
+        if not self.fit_intercept:
+            return 0.0
         return self.bounds_y[0] / 2 + self.bounds_y[1] / 2
 
     @property
     def radius(self):
-        """Half the width of bounds_y."""
+        """Half the width of bounds_y, or the largest absolute value without an intercept."""
+        if not self.fit_intercept:
+            return max(map(abs, self.bounds_y))
         return self.bounds_y[1] / 2 - self.bounds_y[0] / 2
 
     def rows(self, X):
@@ -82,8 +86,8 @@ class Scaling:
         return np.clip(scaled, -1.0, 1.0)
 
     def unscale(self, value):
-        """From [-1, 1] to the units of y."""
-        return self.centre + self.radius * value
+        """From [-1, 1] to the units of y, clipped to bounds_y."""
+        return np.clip(self.centre + self.radius * value, *self.bounds_y)
 
     def coefficients(self, theta):
         """Coefficients and intercept in the units of X and y."""

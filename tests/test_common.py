@@ -1,0 +1,281 @@
+"""What every estimator promises: scikit-learn's checks, honest tags, charges, errors, no rows kept."""
+
+import gc
+import pickle
+import weakref
+from math import inf, sqrt
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils import get_tags
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from skpriv import Budget, BudgetAccountant
+from skpriv.exceptions import BudgetExceeded, PrivacyError
+from skpriv.linear_model import ReweightedRegressor, SSPRegressor
+
+# A new estimator is one line here: the class, and the privacy models that it has.
+ESTIMATORS = {
+    SSPRegressor: ("central", "local", "none"),
+    ReweightedRegressor: ("central", "local", "none"),
+}
+PAIRS = [(Estimator, privacy) for Estimator, models in ESTIMATORS.items() for privacy in models]
+NOISY = [pair for pair in PAIRS if pair[1] != "none"]
+
+
+def _name(value):
+    return getattr(value, "__name__", value)
+
+
+every_pair = pytest.mark.parametrize(("Estimator", "privacy"), PAIRS, ids=_name)
+noisy_pair = pytest.mark.parametrize(("Estimator", "privacy"), NOISY, ids=_name)
+every_class = pytest.mark.parametrize("Estimator", ESTIMATORS, ids=_name)
+
+
+def _data(n=400, d=3, seed=0):
+    rng = np.random.RandomState(seed)
+    X = rng.uniform(-0.5, 0.5, size=(n, d))
+    return X, X @ np.linspace(1.0, -1.0, d) + rng.uniform(-0.1, 0.1, size=n)
+
+
+@parametrize_with_checks(
+    [
+        Estimator(privacy=privacy, random_state=random_state)
+        for Estimator, privacy in PAIRS
+        for random_state in (None, 0)
+    ]
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@every_pair
+@pytest.mark.parametrize("random_state", [None, 0])
+@pytest.mark.parametrize("epsilon", [1.0, inf])
+def test_tags_are_honest(Estimator, privacy, random_state, epsilon):
+    estimator = Estimator(privacy=privacy, random_state=random_state, epsilon=epsilon)
+    tags = get_tags(estimator)
+    noisy = privacy != "none" and epsilon != inf
+    assert tags.non_deterministic == (noisy and random_state is None)
+    assert tags.regressor_tags.poor_score
+    X, y = _data()
+    first, second = (clone(estimator).fit(X, y).predict(X) for _ in range(2))
+    assert np.array_equal(first, second) != tags.non_deterministic
+
+
+@every_pair
+def test_a_seed_decides_the_noise(Estimator, privacy, global_random_seed):
+    X, y = _data()
+
+    def predict(seed):
+        return Estimator(privacy=privacy, random_state=seed).fit(X, y).predict(X)
+
+    first = predict(global_random_seed)
+    assert np.array_equal(first, predict(np.random.RandomState(global_random_seed)))
+    assert np.array_equal(first, predict(global_random_seed + 1)) == (privacy == "none")
+
+
+def _sizes(value, seen):
+    """Sizes of all arrays and containers that can be reached from a value."""
+    if id(value) in seen or isinstance(value, str | bytes | type):
+        return
+    seen[id(value)] = value
+    if isinstance(value, np.ndarray):
+        yield value.size
+        yield from _sizes(value.base, seen)
+    elif isinstance(value, dict):
+        yield len(value)
+        for item in (*value.keys(), *value.values()):
+            yield from _sizes(item, seen)
+    elif isinstance(value, list | tuple | set | frozenset):
+        yield len(value)
+        for item in value:
+            yield from _sizes(item, seen)
+    elif hasattr(value, "__dict__"):
+        yield from _sizes(vars(value), seen)
+
+
+@every_pair
+@pytest.mark.parametrize("random_state", [None, 0])
+def test_nothing_that_is_kept_grows_with_n(Estimator, privacy, random_state):
+    found = []
+    for n in (1009, 4001):
+        X, y = _data(n)
+        estimator = Estimator(privacy=privacy, random_state=random_state).fit(X, y)
+        found.append(sorted(_sizes(estimator, {})))
+        assert len(pickle.dumps(estimator)) < 20_000
+    assert found[0] == found[1]
+    assert found[0][-1] < 100
+
+
+@every_pair
+def test_no_reference_to_the_rows_is_kept(Estimator, privacy):
+    X, y = _data()
+    references = weakref.ref(X), weakref.ref(y)
+    estimator = Estimator(privacy=privacy, random_state=0).fit(X, y)
+    reachable = {}
+    list(_sizes(estimator, reachable))
+    arrays = [value for value in reachable.values() if isinstance(value, np.ndarray)]
+    assert arrays
+    assert not any(np.shares_memory(array, data) for array in arrays for data in (X, y))
+    del X, y
+    gc.collect()
+    assert [reference() for reference in references] == [None, None]
+
+
+@noisy_pair
+@pytest.mark.parametrize("budget", [Budget(0.1, 1e-6), Budget(1.0, 1e-5), Budget(20.0, 1e-3)])
+def test_the_report_adds_up_to_the_budget(Estimator, privacy, budget):
+    X, y = _data()
+    estimator = Estimator(
+        privacy=privacy, epsilon=budget.epsilon, delta=budget.delta, random_state=0
+    )
+    report = estimator.fit(X, y).privacy_report_
+    costs = [row.cost.gaussian for row in report.rows]
+    together = sum(costs) if privacy == "central" else max(costs)
+    assert together == pytest.approx(budget.mu**2, rel=1e-9)
+    assert report.total.gaussian == pytest.approx(budget.mu**2, rel=1e-9)
+    assert sum(row.share for row in report.rows) == pytest.approx(1.0, rel=1e-12)
+    records = [row.records for row in report.rows]
+    assert records == [len(X)] * len(records) if privacy == "central" else sum(records) <= len(X)
+
+
+@noisy_pair
+def test_the_accountant_sees_what_the_report_says(Estimator, privacy):
+    X, y = _data()
+    with BudgetAccountant(2.0, 1e-6) as accountant:
+        estimator = Estimator(privacy=privacy, epsilon=0.5, random_state=0).fit(X, y)
+    (charge,) = accountant.charges
+    assert charge.name == Estimator.__name__
+    assert charge.cost.gaussian == pytest.approx(estimator.privacy_report_.total.gaussian, rel=1e-9)
+    assert accountant.spent.epsilon == pytest.approx(0.5, rel=1e-9)
+
+
+@every_class
+def test_no_finite_budget_pays_for_exact_answers(Estimator):
+    X, y = _data()
+    with BudgetAccountant(100.0, 1e-2) as accountant:
+        for settings in ({"privacy": "none"}, {"epsilon": inf}):
+            with pytest.raises(BudgetExceeded, match="infinite epsilon"):
+                Estimator(**settings).fit(X, y)
+    assert accountant.charges == []
+
+
+def _with(array, place, value):
+    changed = array.copy()
+    changed[place] = value
+    return changed
+
+
+BAD_DATA = {
+    "NaN in X": (lambda X, y: (_with(X, (3, 1), np.nan), y), "X contains NaN"),
+    "infinity in X": (lambda X, y: (_with(X, (3, 1), inf), y), "X contains infinity"),
+    "NaN in y": (lambda X, y: (X, _with(y, 3, np.nan)), "y contains NaN"),
+    "infinity in y": (lambda X, y: (X, _with(y, 3, -inf)), "y contains infinity"),
+    "lengths": (lambda X, y: (X, y[1:]), "inconsistent numbers of samples"),
+}
+BAD_SETTINGS = [
+    ({"epsilon": 0.0}, "epsilon"),
+    ({"epsilon": -1.0}, "epsilon"),
+    ({"epsilon": np.nan}, "epsilon"),
+    ({"delta": 0.0}, "delta=0.0 .* pass delta in"),
+    ({"delta": 1.0}, "delta"),
+    ({"delta": -1e-6}, "delta"),
+    ({"bounds_y": (1.0, 1.0)}, "bounds_y"),
+    ({"bounds_y": (1.0, -1.0)}, "bounds_y"),
+    ({"bounds_y": (-inf, 1.0)}, "bounds_y"),
+    ({"bounds_y": (np.nan, 1.0)}, "bounds_y"),
+    ({"bounds_y": (1.0, 2.0, 3.0)}, "bounds_y"),
+    ({"data_norm": 0.0}, "data_norm"),
+    ({"data_norm": inf}, "data_norm"),
+    ({"data_norm": 1e-310}, "data_norm"),
+    ({"coef_norm": -1.0}, "coef_norm"),
+    ({"alpha": -1.0}, "alpha"),
+    ({"privacy": "shuffled"}, "privacy"),
+]
+
+
+@noisy_pair
+@pytest.mark.parametrize("case", BAD_DATA)
+def test_bad_data_are_refused_uncharged(Estimator, privacy, case):
+    change, message = BAD_DATA[case]
+    with (
+        BudgetAccountant(10.0, 1e-3) as accountant,
+        pytest.raises(ValueError, match=message),
+    ):
+        Estimator(privacy=privacy).fit(*change(*_data()))
+    assert accountant.charges == []
+
+
+@every_class
+@pytest.mark.parametrize(("settings", "message"), BAD_SETTINGS, ids=str)
+def test_bad_settings_are_refused_uncharged(Estimator, settings, message):
+    with (
+        BudgetAccountant(10.0, 1e-3) as accountant,
+        pytest.raises(ValueError, match=message),
+    ):
+        Estimator(**settings).fit(*_data())
+    assert accountant.charges == []
+
+
+@every_class
+def test_too_few_local_users_are_refused_uncharged(Estimator):
+    X, y = _data()
+    with BudgetAccountant(10.0, 1e-3) as accountant:
+        n = 0
+        while n < 50:  # the error names a number of rows, and that many are enough
+            n += 1
+            try:
+                Estimator(privacy="local", random_state=0).fit(X[:n], y[:n])
+                break
+            except PrivacyError as error:
+                assert f"n_samples={n} is too few" in str(error)
+                assert accountant.charges == []
+                n = max(n, int(str(error).split("at least ")[1].split(" rows")[0]) - 1)
+    assert len(accountant.charges) == 1
+
+
+@noisy_pair
+def test_a_fit_beyond_the_budget_releases_nothing(Estimator, privacy):
+    X, y = _data()
+    with BudgetAccountant(1.0, 1e-6) as accountant:
+        estimator = Estimator(privacy=privacy, epsilon=1.1)
+        with pytest.raises(BudgetExceeded, match="Nothing was released or charged"):
+            estimator.fit(X, y)
+    assert accountant.charges == []
+    assert not [name for name in vars(estimator) if name.endswith("_") and "coef" in name]
+
+
+@noisy_pair
+def test_cross_validation_charges_every_fold(Estimator, privacy):
+    X, y = _data()
+    pipeline = make_pipeline(FunctionTransformer(), Estimator(privacy=privacy, epsilon=0.25))
+    with BudgetAccountant(2.0, 1e-6) as accountant:
+        cross_val_score(pipeline, X, y, cv=4, n_jobs=2, error_score="raise")
+    mu = Budget(0.25, 1e-6).mu
+    assert [charge.name for charge in accountant.charges] == [Estimator.__name__] * 4
+    assert accountant.ledger.total().gaussian == pytest.approx(4 * mu**2, rel=1e-9)
+    assert accountant.spent.epsilon == pytest.approx(
+        Budget.from_mu(sqrt(4) * mu, 1e-6).epsilon, rel=1e-9
+    )
+
+
+@noisy_pair
+def test_a_grid_search_charges_every_fit(Estimator, privacy):
+    X, y = _data()
+    pipeline = make_pipeline(FunctionTransformer(), Estimator(privacy=privacy))
+    step = pipeline.steps[-1][0]
+    epsilons = (0.1, 0.3)
+    search = GridSearchCV(
+        pipeline, {f"{step}__epsilon": epsilons}, cv=3, n_jobs=2, error_score="raise"
+    )
+    with BudgetAccountant(5.0, 1e-6) as accountant:
+        search.fit(X, y)
+    best = search.best_params_[f"{step}__epsilon"]
+    expected = sum(Budget(epsilon, 1e-6).mu ** 2 for epsilon in (*epsilons * 3, best))
+    assert len(accountant.charges) == 7
+    assert accountant.ledger.total().gaussian == pytest.approx(expected, rel=1e-9)
