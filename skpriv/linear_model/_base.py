@@ -30,9 +30,12 @@ class PrivateRegressor(Accounted, RegressorMixin, BaseEstimator):
         """Return the checked rows and targets, and the public scaling; nothing is charged yet."""
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         bounds = self._public_bounds()
-        scaling = Scaling(
-            float(self.data_norm), bounds, bool(self.fit_intercept), X.shape[1]
-        )
+        if not 1e-300 <= self.data_norm <= 1e300:
+            raise ValueError(
+                f"data_norm={self.data_norm!r} must lie in [1e-300, 1e300]: the public bound on "
+                "the l2 norm of a row."
+            )
+        scaling = Scaling(float(self.data_norm), bounds, bool(self.fit_intercept), X.shape[1])
         return X, np.asarray(y, dtype=np.float64), scaling
 
     def _public_bounds(self):
@@ -42,11 +45,6 @@ class PrivateRegressor(Accounted, RegressorMixin, BaseEstimator):
             raise ValueError(
                 f"bounds_y={self.bounds_y!r} must be two finite numbers (low, high) with "
                 "low < high: the public range of the target, not one read off the data."
-            )
-        if not 1e-300 <= self.data_norm <= 1e300:
-            raise ValueError(
-                f"data_norm={self.data_norm!r} must lie in [1e-300, 1e300]: the public bound on "
-                "the l2 norm of a row."
             )
         return tuple(bounds.tolist())
 
