@@ -1,0 +1,66 @@
+"""The policy that learns nothing."""
+
+from typing import ClassVar
+
+import numpy as np
+
+from ._base import BasePolicy
+
+FOREVER = 2**62  # rounds
+
+
+class RandomPolicy(BasePolicy):
+    """Choose every action with the same probability: the reference that must be beaten.
+
+    Parameters
+    ----------
+    random_state : None, int or RandomState, default=None
+        Of the actions.
+
+    Attributes
+    ----------
+    n_rounds_ : int
+        Rounds that `update` has taken in.
+    n_actions_ : int
+    n_features_in_ : int
+    propensities_ : ndarray of shape (n_rounds,)
+        Probability of each action of the last `act`: one over the number of actions.
+
+    Notes
+    -----
+    **Privacy guarantee**: actions do not depend on any context or reward.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.bandits import RandomPolicy
+    >>> policy = RandomPolicy(random_state=0)
+    >>> policy.act(np.ones((5, 3, 2)))
+    array([0, 1, 0, 1, 1])
+    >>> policy.propensities_.round(2)
+    array([0.33, 0.33, 0.33, 0.33, 0.33])
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "random_state": BasePolicy._parameter_constraints["random_state"]
+    }
+
+    def __init__(self, *, random_state=None):
+        self.random_state = random_state
+
+    @property
+    def rounds_until_update_(self):
+        """Public number of further rounds in which the policy will not change: all."""
+        return FOREVER
+
+    @property
+    def guarantee(self):
+        """The privacy guarantee in a sentence."""
+        return "perfect privacy: actions depend on no context and no reward"
+
+    def _act(self, contexts, rng):
+        n, n_actions = contexts.shape[:2]
+        return rng.randint(n_actions, size=n).astype(np.intp), np.full(n, 1.0 / n_actions)
+
+    def _update(self, contexts, actions, rewards):
+        self.n_rounds_ += len(actions)
