@@ -29,6 +29,8 @@ class Query(ABC):
         Norm in which the sensitivity is measured.
     sensitivity : float
         Largest change of the sum when one record is replaced, in that norm, rounded up.
+    width : int or None
+        Number of columns of X that ``sum`` reads, if it is not all of them (public).
 
     Examples
     --------
@@ -47,6 +49,7 @@ class Query(ABC):
     """
 
     norm = "l2"
+    width: int | None = None
 
     @property
     @abstractmethod
