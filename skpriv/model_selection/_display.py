@@ -1,0 +1,208 @@
+"""Picture of what privacy costs in accuracy."""
+
+import numpy as np
+
+from ._curve import privacy_utility_curve
+
+_LABELS = {
+    "score": "{score_name} on held-out rows",
+    "width": "mean width of the intervals",
+    "coverage": "intervals that contain the reference",
+}
+
+
+class PrivacyUtilityDisplay:
+    """Score, interval width or coverage proxy of a private estimator over epsilon.
+
+    Make it with `from_estimator` or `from_curve`; it holds arrays only.
+
+    Parameters
+    ----------
+    epsilons : ndarray of shape (n_epsilons,)
+        Values of epsilon; infinite ones are not drawn.
+
+    test_scores : ndarray of shape (n_epsilons, n_repeats, n_folds)
+        Scores on held-out rows.
+
+    interval_widths, interval_coverages : ndarray of the same shape, default=None
+        Mean width of the intervals, and their coverage proxy.
+
+    reference_scores, reference_widths : ndarray of shape (n_folds,), default=None
+        Of the reference without privacy.
+
+    estimator_name : str, default=None
+        Label of the line.
+
+    score_name : str, default="score"
+        What the scores are.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Axes with the curve.
+
+    figure_ : matplotlib Figure
+        Figure that contains the axes.
+
+    line_ : matplotlib Line2D
+        Medians over repeats and folds.
+
+    band_ : matplotlib PolyCollection
+        From the 10% to the 90% quantile.
+
+    reference_line_ : matplotlib Line2D or None
+        Median of the reference.
+
+    See Also
+    --------
+    privacy_utility_curve : The numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.linear_model import SSPRegressor
+    >>> from skpriv.model_selection import PrivacyUtilityDisplay
+    >>> rng = np.random.RandomState(0)
+    >>> X = rng.uniform(-0.5, 0.5, size=(2000, 3))
+    >>> y = X @ [1.0, -0.5, 0.0] + rng.uniform(-0.2, 0.2, size=2000)
+    >>> display = PrivacyUtilityDisplay.from_estimator(
+    ...     SSPRegressor(), X, y, epsilons=(1.0, 10.0), random_state=0
+    ... )
+    >>> display.ax_.get_xlabel()
+    'epsilon'
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilons,
+        test_scores,
+        interval_widths=None,
+        interval_coverages=None,
+        reference_scores=None,
+        reference_widths=None,
+        estimator_name=None,
+        score_name="score",
+    ):
+        self.epsilons = epsilons
+        self.test_scores = test_scores
+        self.interval_widths = interval_widths
+        self.interval_coverages = interval_coverages
+        self.reference_scores = reference_scores
+        self.reference_widths = reference_widths
+        self.estimator_name = estimator_name
+        self.score_name = score_name
+
+    @classmethod
+    def from_estimator(cls, estimator, X, y, *, ax=None, quantity="score", **options):
+        """Compute the curve and plot it.
+
+        Parameters
+        ----------
+        estimator : estimator
+            See :func:`privacy_utility_curve`.
+        X : array-like of shape (n_samples, n_features)
+            Features.
+        y : array-like of shape (n_samples,)
+            Target.
+        ax : matplotlib Axes, default=None
+            Where to plot; None makes a figure.
+        quantity : {"score", "width", "coverage"}, default="score"
+            What to plot.
+        **options : dict
+            Of :func:`privacy_utility_curve`: ``epsilons``, ``cv``, ``reference`` and so on.
+
+        Returns
+        -------
+        display : PrivacyUtilityDisplay
+        """
+        _import_pyplot(f"{cls.__name__}.from_estimator")  # before the long computation
+        curve = privacy_utility_curve(estimator, X, y, **options)
+        return cls.from_curve(curve).plot(ax, quantity=quantity)
+
+    @classmethod
+    def from_curve(cls, curve):
+        """Take a curve that has been computed; `plot` draws it.
+
+        Parameters
+        ----------
+        curve : Bunch
+            Of :func:`privacy_utility_curve`.
+
+        Returns
+        -------
+        display : PrivacyUtilityDisplay
+        """
+        names = (
+            "epsilons", "test_scores", "interval_widths", "interval_coverages",
+            "reference_scores", "reference_widths", "estimator_name", "score_name",
+        )  # fmt: skip
+        return cls(**{name: curve[name] for name in names})
+
+    def plot(self, ax=None, *, quantity="score", name=None, show_reference=True):
+        """Draw medians, the band from the 10% to the 90% quantile, and the reference.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to plot; None makes a figure.
+        quantity : {"score", "width", "coverage"}, default="score"
+            What to plot.
+        name : str, default=None
+            Label of the line; None is the name of the estimator.
+        show_reference : bool, default=True
+            Whether to draw the reference, if there is one.
+
+        Returns
+        -------
+        display : PrivacyUtilityDisplay
+            Itself, with `ax_` and `figure_`.
+        """
+        values, reference = self._quantity(quantity)
+        finite = np.isfinite(self.epsilons)
+        order = np.argsort(self.epsilons[finite])
+        x = self.epsilons[finite][order]
+        values = values[finite][order].reshape(len(x), -1)
+        low, high = np.quantile(values, [0.1, 0.9], axis=1, method="inverted_cdf")
+        middle = np.median(values, axis=1)
+        if ax is None:
+            _, ax = _import_pyplot(f"{type(self).__name__}.plot").subplots()
+        (self.line_,) = ax.plot(x, middle, marker="o", label=name or self.estimator_name)
+        self.band_ = ax.fill_between(x, low, high, alpha=0.2, color=self.line_.get_color())
+        self.reference_line_ = None
+        if reference is not None and show_reference:
+            self.reference_line_ = ax.axhline(
+                np.median(reference), color="0.4", linestyle="--", label="reference, not private"
+            )
+        ax.set(xscale="log", xlabel="epsilon")
+        ax.set_ylabel(_LABELS[quantity].format(score_name=self.score_name))
+        ax.legend()
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _quantity(self, quantity):
+        """Values to plot, and those of the reference or None."""
+        known = {
+            "score": (self.test_scores, self.reference_scores),
+            "width": (self.interval_widths, self.reference_widths),
+            "coverage": (self.interval_coverages, None),
+        }
+        if quantity not in known:
+            raise ValueError(f"quantity={quantity!r} must be one of {list(known)}.")
+        if known[quantity][0] is None:
+            raise ValueError(
+                f"quantity={quantity!r} was not measured: it needs an estimator with "
+                "confidence_interval, a confidence_level and, for the coverage, a reference."
+            )
+        return known[quantity]
+
+
+def _import_pyplot(caller):
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise ImportError(
+            f"{caller} needs matplotlib, which comes with the plot extra: "
+            'python -m pip install "skpriv[plot]"'
+        ) from error
+    return pyplot

@@ -1,0 +1,24 @@
+"""A line that tells how far a long run is."""
+
+import sys
+import time
+
+
+def progress(results, total, label, *, enabled=True, every=1.0):
+    """Yield from `results`, with a line on stderr about once in `every` seconds.
+
+    On a terminal the line is rewritten; elsewhere a tenth of the work gets at most one.
+    """
+    start = shown = time.monotonic()
+    tenth = 0
+    for done, result in enumerate(results, start=1):
+        yield result
+        now, live = time.monotonic(), sys.stderr.isatty()
+        due = now - shown >= every and (live or 10 * done // total > tenth)
+        if not enabled or not (due or done == total):
+            continue
+        shown, tenth = now, 10 * done // total
+        left = (now - start) * (total - done) / done
+        text = f"{label}: {done} of {total} fits, {now - start:.0f} s, about {left:.0f} s left"
+        end = "\n" if done == total or not live else ""
+        print(f"\r{text:<78}" if live else text, end=end, file=sys.stderr, flush=True)
