@@ -21,7 +21,8 @@ LEVELS = {
     "model_selection": 3,
     "audit": 3,
     "datasets": 3,
-    "__main__": 4,
+    "_cli": 4,
+    "__main__": 5,
     "__init__": 5,  # only collects the public names
 }
 FILES = {

@@ -1,0 +1,60 @@
+"""Types of arguments, for argparse."""
+
+import argparse
+from math import isfinite
+
+
+def positive(text):
+    """Return a finite number above 0."""
+    value = _number(text)
+    if not (isfinite(value) and value > 0):
+        raise argparse.ArgumentTypeError(f"{text!r} must be a finite number above 0")
+    return value
+
+
+def probability(text):
+    """Return a number in (0, 1)."""
+    value = _number(text)
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} must be above 0 and below 1")
+    return value
+
+
+def positives(text):
+    """Return finite numbers above 0, in increasing order, separated by commas."""
+    return sorted({positive(part) for part in text.split(",")})
+
+
+def at_least(smallest):
+    """Type of the integers from `smallest`."""
+
+    def integer(text):
+        try:
+            value = int(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{text!r} must be an integer") from None
+        if value < smallest:
+            raise argparse.ArgumentTypeError(f"{text!r} must be at least {smallest}")
+        return value
+
+    return integer
+
+
+def some_of(names):
+    """Type of the lists of these names, separated by commas."""
+
+    def listed(text):
+        chosen = [part.strip() for part in text.split(",")]
+        for name in chosen:
+            if name not in names:
+                raise argparse.ArgumentTypeError(f"{name!r} must be one of {', '.join(names)}")
+        return list(dict.fromkeys(chosen))
+
+    return listed
+
+
+def _number(text):
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a number") from None

@@ -1,0 +1,53 @@
+"""What is said above and below a table of `tradeoff`."""
+
+import textwrap
+
+_WHO = {"central": "a trusted curator adds the noise", "local": "each user adds noise"}
+_HEAD = """\
+{data}: {rows:,} rows, {columns} features, target clipped to [{low:g}, {high:g}]
+{privacy} privacy ({who}), delta {delta:g}; {cv} folds, {repeats} draws of the noise
+R2: median, +- half of the 10% to 90% range over folds and draws; {intervals} intervals at {level:g}
+"""
+_NOTES = """\
+{intervals} intervals are for the mean of y at x, not for a new y. They assume that this mean is \
+linear in x, that the coefficients and the intercept in scaled units have norm at most \
+{coef_norm:g} (--coef-norm), and that the target is bounded: y is clipped to [{low:g}, {high:g}].
+Where the mean is not linear, as on most real data, no interval covers it at the stated level: it \
+is then one for no particular function, however small the noise.
+"contains reference" is a proxy, for the true mean is not known: the share of held-out rows whose \
+interval contains the prediction of least squares on the same training rows, clipped alike. It \
+checks that the privacy noise is counted, and nothing else.
+An interval is never wider than the range of the target; one that is about as wide says nothing.
+R2, the reference and "contains reference" are computed without privacy: this table is for public \
+data, or for those who may see the data anyway.
+"""
+_SECURE = "The noise is cryptographic, as in a real release; --seed makes it reproducible."
+_SEEDED = "With --seed the noise is reproducible, and so not for a release."
+
+
+def head(args, data):
+    """Describe what was run."""
+    rows, columns = data.data.shape
+    return _HEAD.format(
+        **{**vars(args), "level": args.confidence_level},
+        rows=rows,
+        columns=columns,
+        low=data.bounds_y[0],
+        high=data.bounds_y[1],
+        who=_WHO[args.privacy],
+    ).rstrip()
+
+
+def notes(args, data):
+    """Say what the intervals assume, and what may be published."""
+    low, high = data.bounds_y
+    text = _NOTES.format(
+        intervals=args.intervals.capitalize(), coef_norm=args.coef_norm, low=low, high=high
+    )
+    lines = [*text.splitlines(), _SECURE if args.seed is None else _SEEDED]
+    return "\n".join(
+        textwrap.fill(
+            line, 99, initial_indent="* ", subsequent_indent="  ", break_on_hyphens=False
+        )
+        for line in lines
+    )

@@ -1,0 +1,137 @@
+"""`python -m skpriv tradeoff`: what privacy costs in accuracy, on real data."""
+
+import sys
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+
+from sklearn.model_selection import KFold
+from sklearn.pipeline import make_pipeline
+
+from ..linear_model import ReweightedRegressor, SSPRegressor
+from ..model_selection import PrivacyUtilityDisplay, privacy_utility_curve
+from ..preprocessing import BoundsScaler
+from ._arguments import at_least, positive, positives, probability, some_of
+from ._bounds import FORMAT
+from ._data import LOADERS, load
+from ._error import CommandError
+from ._notes import head, notes
+from ._table import table
+
+ESTIMATORS = {"ssp": SSPRegressor, "reweighted": ReweightedRegressor}
+PICTURES = (".pdf", ".png", ".svg")
+
+
+def add_command(commands):
+    """Add the command's parser to those of the others."""
+    parser = commands.add_parser(
+        "tradeoff",
+        help="what privacy costs in accuracy, on real data",
+        description="Cross-validates private regressors at every epsilon, and prints a table.",
+    )
+    add = parser.add_argument
+    add("--data", default="wages", metavar="NAME", help=f"{', '.join(LOADERS)} or a CSV file")
+    add("--target", metavar="NAME", help="column of the CSV file that is predicted")
+    add("--bounds", metavar="FILE", help=f"public bounds of the CSV file: {FORMAT}")
+    add("--estimators", type=some_of(ESTIMATORS), default=list(ESTIMATORS), metavar="A,B",
+        help=f"some of {','.join(ESTIMATORS)}; default all")  # fmt: skip
+    add("--epsilons", type=positives, default=[0.1, 0.3, 1.0, 3.0, 10.0], metavar="E,F,...",
+        help="default 0.1,0.3,1,3,10")  # fmt: skip
+    add("--delta", type=probability, default=1e-6, help="default 1e-6")
+    add("--privacy", choices=("central", "local"), default="central", help="who adds the noise")
+    add("--coef-norm", type=positive, default=4.0, metavar="B",
+        help="assumed bound on the coefficients in scaled units, for the intervals; default 4")
+    add("--confidence-level", type=probability, default=0.95, metavar="P", help="default 0.95")
+    add("--intervals", choices=("certified", "asymptotic"), default="certified")
+    add("--repeats", type=at_least(1), default=3, help="draws of the noise; default 3")
+    add("--cv", type=at_least(2), default=5, help="number of folds; default 5")
+    add("--jobs", type=int, default=None, help="fits at the same time; -1: as many as processors")
+    add("--seed", type=at_least(0), default=None,
+        help="makes the noise reproducible, and unfit for a release")  # fmt: skip
+    add("--plot", metavar="FILE", help="write a picture, too")
+    parser.set_defaults(run=run)
+
+
+def run(args):
+    """Measure, print the table, draw the picture; return the exit code."""
+    _check_plot(args.plot)
+    data = load(args.data, args.target, args.bounds)
+    n = len(data.data)
+    if n < 2 * args.cv:
+        raise CommandError(f"--cv {args.cv} needs at least {2 * args.cv} rows, not {n}.")
+    if args.jobs == 0:
+        raise CommandError("--jobs 0 must be above 0, or -1 for as many as there are processors.")
+    curves = _curves(args, data)
+    print(head(args, data), table(curves), notes(args, data), sep="\n\n")
+    if args.plot:
+        _draw(args, curves)
+    return 0
+
+
+def _curves(args, data):
+    """One curve for each estimator, on the same folds."""
+    # The seed of the folds is public, and has nothing to do with that of the noise.
+    folds = KFold(args.cv, shuffle=True, random_state=0).split(data.data)
+    model = partial(_pipeline, data, args)
+    measure = partial(
+        privacy_utility_curve,
+        X=data.data,
+        y=data.target,
+        epsilons=args.epsilons,
+        cv=list(folds),
+        n_repeats=args.repeats,
+        # Least squares on the clipped target; SSPRegressor without privacy is just that, and its
+        # intervals show what the sampling error alone costs.
+        reference=model(SSPRegressor, privacy="none"),
+        scoring="r2",
+        confidence_level=args.confidence_level,
+        interval_method=args.intervals,
+        n_jobs=args.jobs,
+        random_state=args.seed,
+        verbose=1,
+    )
+    return [
+        measure(model(ESTIMATORS[name], delta=args.delta, privacy=args.privacy))
+        for name in args.estimators
+    ]
+
+
+def _pipeline(data, args, estimator, **params):
+    return make_pipeline(
+        BoundsScaler(data.bounds, exclusive=data.exclusive),
+        estimator(bounds_y=data.bounds_y, coef_norm=args.coef_norm, **params),
+    )
+
+
+def _check_plot(path):
+    """Whether the picture can be written is found out before the work, and not after it."""
+    if path is None:
+        return
+    if find_spec("matplotlib") is None:
+        raise ImportError(
+            "--plot needs matplotlib, which comes with the plot extra: "
+            'python -m pip install "skpriv[plot]"'
+        )
+    if Path(path).suffix.lower() not in PICTURES:
+        raise CommandError(f"--plot {path} must end with one of {', '.join(PICTURES)}.")
+    if not Path(path).absolute().parent.is_dir():
+        raise CommandError(f"--plot {path}: there is no such directory.")
+
+
+def _draw(args, curves):
+    """Score and interval width over epsilon, side by side."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    FigureCanvasAgg(figure)
+    for ax, quantity in zip(figure.subplots(1, 2), ("score", "width"), strict=True):
+        for i, curve in enumerate(curves):
+            display = PrivacyUtilityDisplay.from_curve(curve)
+            display.plot(ax, quantity=quantity, show_reference=i == len(curves) - 1)
+    figure.suptitle(f"{args.data}, {args.privacy} privacy, delta {args.delta:g}")
+    try:
+        figure.savefig(args.plot, dpi=150)
+    except OSError as error:
+        raise CommandError(f"--plot {args.plot} cannot be written: {error}.") from error
+    print(f"Wrote {args.plot}.", file=sys.stderr)
