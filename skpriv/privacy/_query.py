@@ -49,7 +49,11 @@ class Query(ABC):
     """
 
     norm = "l2"
-    width: int | None = None
+
+    @property
+    def width(self) -> int | None:
+        """Number of columns of X that ``sum`` reads, if it is not all of them."""
+        return None
 
     @property
     @abstractmethod
