@@ -16,7 +16,8 @@ Where the mean is not linear, as on most real data, no interval covers it at the
 is then one for no particular function, however small the noise.
 "contains reference" is a proxy, for the true mean is not known: the share of held-out rows whose \
 interval contains the prediction of least squares on the same training rows, clipped alike. It \
-checks that the privacy noise is counted, and nothing else.
+checks that the privacy noise is counted, not that the model is right; a re-weighted fit differs \
+from least squares where linearity fails, and that alone can lower its share.
 An interval is never wider than the range of the target; one that is about as wide says nothing.
 R2, the reference and "contains reference" are computed without privacy: this table is for public \
 data, or for those who may see the data anyway.

@@ -138,7 +138,9 @@ def privacy_utility_curve(
     the prediction of `reference`, fitted to the same training rows and clipped to ``bounds_y``
     as the interval is. With least squares on the clipped target as the reference it shows
     whether the interval counts the privacy noise. It does not show the sampling error, which the
-    two fits share, nor what the linear model misses.
+    two fits share, nor what the linear model misses. Where linearity fails, an estimator that
+    weighs the rows, as `ReweightedRegressor`, aims at another line than least squares; that alone
+    can lower its share.
 
     Examples
     --------
