@@ -9,31 +9,56 @@ from ._accounted import Accounted
 from ._answer import Answer
 from ._budget import Budget
 from ._cost import Cost
-from ._models import MODELS, open_session
-from ._noise import GaussianNoise, GumbelNoise, NoiseSource
+from ._models import LOCAL_MODELS, MODELS, open_session
+from ._noise import (
+    NO_SECURE_SAMPLER,
+    GaussianNoise,
+    GumbelNoise,
+    NoiseSource,
+    SymmetricWishartNoise,
+)
 from ._procedure import Procedure
+from ._quantile import BoundsQuery
 from ._query import ROUNDING, Query
-from ._report import PrivacyReport
+from ._report import PrivacyReport, ReportRow
 from ._session import Session
+from ._stream import Stream
+from ._stream_exact import ExactStream
+from ._stream_factor import FactorStream
+from ._stream_local import LocalStream
+from ._stream_tree import TreeStream
+from ._streams import STREAMS, open_stream
 
 __all__ = [
+    "LOCAL_MODELS",
     "MODELS",
+    "NO_SECURE_SAMPLER",
     "ROUNDING",
+    "STREAMS",
     "Accounted",
     "Answer",
+    "BoundsQuery",
     "Budget",
     "BudgetAccountant",
     "Cost",
+    "ExactStream",
+    "FactorStream",
     "GaussianNoise",
     "GumbelNoise",
+    "LocalStream",
     "NoiseSource",
     "PrivacyReport",
     "Procedure",
     "Query",
+    "ReportRow",
     "Session",
+    "Stream",
+    "SymmetricWishartNoise",
+    "TreeStream",
     "activated",
     "capture",
     "charge",
     "open_session",
+    "open_stream",
     "parallel_part",
 ]

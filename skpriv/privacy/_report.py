@@ -10,6 +10,13 @@ from ._cost import Cost
 HEADERS = ("query", "norm", "sensitivity", "share", "records", "noise", "scale", "mu")
 
 
+def price(cost):
+    """A cost as text: its mu, or its epsilon if it has a part that is not Gaussian or zCDP."""
+    if cost.pure or cost.approximate:
+        return f"{cost.epsilon(cost.delta):.4g}"
+    return f"{sqrt(cost.gaussian + 2.0 * cost.concentrated):.4g}"
+
+
 @dataclass(frozen=True)
 class ReportRow:
     """One answered query: only public parameters and noise laws, no answer."""
@@ -45,7 +52,7 @@ class ReportRow:
             str(self.records),
             self.noise,
             f"{self.scale:.4g}",
-            f"{sqrt(self.cost.gaussian + 2.0 * self.cost.concentrated):.4g}",
+            price(self.cost),
         )
 
 
@@ -57,7 +64,7 @@ class PrivacyReport:
     ----------
     name : str
         Who asked.
-    privacy : {"central", "local", "none"}
+    privacy : {"central", "local", "shuffle", "none"}
         The privacy model.
     budget : Budget
         What one record may lose in all.
@@ -65,6 +72,8 @@ class PrivacyReport:
         Whether the noise is cryptographic and floating-point safe (``random_state=None``).
     rows : list of ReportRow
         The queries, in order.
+    disjoint : bool
+        Whether each row is about records of its own, as are the phases of a bandit.
     """
 
     name: str
@@ -72,6 +81,7 @@ class PrivacyReport:
     budget: Budget
     secure: bool
     rows: list[ReportRow] = field(default_factory=list)
+    disjoint: bool = False
 
     def add(self, row):
         """Append an answered query."""
@@ -81,7 +91,7 @@ class PrivacyReport:
     def total(self):
         """Cost to one record: queries on all records add up, those of disjoint users do not."""
         costs = [row.cost for row in self.rows]
-        if self.privacy == "local":
+        if self.privacy in ("local", "shuffle") or self.disjoint:
             return Cost.maximum(costs)
         return sum(costs, Cost())
 
@@ -90,9 +100,10 @@ class PrivacyReport:
         """The guarantee in one sentence."""
         if self.privacy == "none":
             return "no privacy: the answers are exact"
-        where = {"central": "differential privacy (trusted curator)"}.get(
-            self.privacy, f"{self.privacy} differential privacy"
-        )
+        where = {
+            "central": "differential privacy (trusted curator)",
+            "shuffle": "differential privacy (trusted shuffler of each query's reports)",
+        }.get(self.privacy, f"{self.privacy} differential privacy")
         return (
             f"(epsilon={self.budget.epsilon:g}, delta={self.budget.delta:g}) {where}, "
             "replacing one record; the number of records is public"
@@ -105,13 +116,17 @@ class PrivacyReport:
             return "secure noise (OpenDP)"
         return "reproducible noise (NumPy, random_state set): for study, not for release"
 
+    @property
+    def _currency(self):
+        total = self.total
+        return "epsilon" if total.pure or total.approximate else "mu"
+
     def __str__(self):
-        table = [HEADERS, *(row.cells() for row in self.rows)]
+        table = [(*HEADERS[:-1], self._currency), *(row.cells() for row in self.rows)]
         widths = [max(map(len, column)) for column in zip(*table)]
         lines = ["  ".join(map(str.ljust, cells, widths)).rstrip() for cells in table]
         head = f"{self.name}: {self.guarantee}"
-        total = sqrt(self.total.gaussian + 2.0 * self.total.concentrated)
-        foot = f"total mu = {total:.4g}; {self.randomness}"
+        foot = f"total {self._currency} = {price(self.total)}; {self.randomness}"
         return "\n".join([head, *lines, foot])
 
     __repr__ = __str__
@@ -123,6 +138,6 @@ class PrivacyReport:
         body = "".join(line(row.cells(), "td") for row in self.rows)
         return (
             f"<p><b>{escape(self.name)}</b>: {escape(self.guarantee)}</p>"
-            f"<table><thead>{line(HEADERS, 'th')}</thead><tbody>{body}</tbody></table>"
+            f"<table><thead>{line((*HEADERS[:-1], self._currency), 'th')}</thead><tbody>{body}</tbody></table>"
             f"<p>{escape(self.randomness)}</p>"
         )
