@@ -3,6 +3,7 @@
 from math import sqrt
 
 from ._answer import Answer
+from ._budget import Budget
 from ._noise import GaussianNoise, GumbelNoise
 from ._report import ReportRow
 from ._session import Session
@@ -18,14 +19,20 @@ class CentralSession(Session):
     model = "central"
 
     def _answer(self, query, share):
-        return self._noisy(self._exact(query), query.sensitivity, share)
+        noise = self._noise(query, share)
+        answer = Answer(self._source.add(self._exact(query), noise), self.n, noise)
+        return answer, noise.cost(query.sensitivity)
+
+    def _noise(self, query, share):
+        if self._currency == "pure":  # epsilons add up
+            return query.local_noise(Budget(share * self._budget.epsilon))
+        return GaussianNoise.calibrated(query.sensitivity, self._mu * sqrt(share))
 
     def _perturb(self, procedure, share):
-        return self._noisy(procedure.run(self._X, self._y), procedure.sensitivity, share)
-
-    def _noisy(self, exact, sensitivity, share):
-        noise = GaussianNoise.calibrated(sensitivity, self._mu * sqrt(share))
-        return Answer(self._source.add(exact, noise), self.n, noise), noise.cost(sensitivity)
+        exact = procedure.run(self._X, self._y)
+        noise = GaussianNoise.calibrated(procedure.sensitivity, self._mu * sqrt(share))
+        answer = Answer(self._source.add(exact, noise), self.n, noise)
+        return answer, noise.cost(procedure.sensitivity)
 
     def _select(self, query, k, share):
         noise = GumbelNoise.calibrated(query.sensitivity, k, share * self._mu**2 / 2.0)

@@ -12,12 +12,19 @@ from math import floor, log2, sqrt
 import numpy as np
 from sklearn.utils import check_random_state
 
+from .._linalg import vech, vech_size
+from ..exceptions import PrivacyError
 from ._cost import Cost
 
 # OpenDP rounds to multiples of 2^k. At 2^-60 of the scale the rounding moves the privacy map by a
 # relative 1e-16 (a test holds it to the price charged), and sampling is three times faster than at
 # the finest grid.
 GRANULARITY = 60
+NO_SECURE_SAMPLER = (
+    "no floating-point-safe sampler of symmetrised Wishart noise exists, so that delta=0 cannot be "
+    "released with random_state=None: pass delta > 0 for Gaussian noise by OpenDP, or an integer "
+    "random_state to study the method with simulated noise."
+)
 
 
 @dataclass(frozen=True)
@@ -78,6 +85,66 @@ class GumbelNoise:
         return "Gumbel top-k" if self.scale else "none"
 
 
+@dataclass(frozen=True)
+class SymmetricWishartNoise:
+    """Difference of two independent Wishart matrices W_p(m, scale I), m = reports (p + 1).
+
+    Pure noise for sums of symmetric (p, p) matrices, in the coordinates of ``vech`` and independent
+    from one matrix of an answer to the next. For one report (m = p + 1) the density f of W1 - W2
+    integrates exp(-tr(2 W + A) / (2 scale)) over W >= 0, W + A >= 0, and substituting W + D- for W
+    shows f(A + D) >= f(A) exp(-(tr D+ + tr D-) / (2 scale)): the log ratio is at most the nuclear
+    norm of the change over 2 scale. A single Wishart matrix has no such bound: its support moves.
+
+    Parameters
+    ----------
+    scale : float
+        Off-diagonal entries have variance 2 m scale^2, diagonal ones twice that.
+    size : int
+        p, the number of rows of each matrix.
+    reports : int, default=1
+        Number of independent copies in the sum.
+    """
+
+    scale: float
+    size: int
+    reports: int = 1
+
+    @classmethod
+    def calibrated(cls, sensitivity, epsilon, size):
+        """Noise that makes a release of this nuclear-norm sensitivity epsilon-DP."""
+        return cls(sensitivity / (2.0 * epsilon), size)
+
+    @property
+    def dof(self):
+        """Degrees of freedom m of each of the two Wishart matrices."""
+        return self.reports * (self.size + 1)
+
+    def cost(self, sensitivity):
+        """Price of one report with this nuclear-norm sensitivity: epsilon = D / (2 scale)."""
+        return Cost.from_epsilon(sensitivity / (2.0 * self.scale) if self.scale else np.inf)
+
+    def summed(self, reports):
+        """Law of the sum of this many independent copies: Wishart matrices add their freedoms."""
+        return SymmetricWishartNoise(self.scale, self.size, self.reports * reports)
+
+    def draw(self, shape, rng):
+        """Matrices in vech coordinates, by Bartlett's decomposition."""
+        blocks = int(np.prod(shape)) // vech_size(self.size)
+        first, second = (self._wishart(blocks, rng) for _ in range(2))
+        difference = self.scale * (first - second)
+        return np.reshape([vech(block) for block in difference], shape)
+
+    def _wishart(self, blocks, rng):
+        roots = np.tril(rng.normal(size=(blocks, self.size, self.size)), -1)
+        diagonal = np.arange(self.size)
+        squares = rng.chisquare(self.dof - diagonal, size=(blocks, self.size))
+        roots[:, diagonal, diagonal] = np.sqrt(squares)
+        return roots @ roots.transpose(0, 2, 1)
+
+    def __str__(self):
+        return "symmetrised Wishart" if self.scale else "none"
+
+
 class NoiseSource:
     """Draws of privacy noise, secure or reproducible.
 
@@ -100,6 +167,10 @@ class NoiseSource:
         value = np.asarray(value, dtype=float)
         if noise.scale == 0.0:
             return value
+        if isinstance(noise, SymmetricWishartNoise):
+            if self._rng is None:
+                raise PrivacyError(NO_SECURE_SAMPLER)
+            return value + noise.draw(value.shape, self._rng)
         if self._rng is not None:
             return value + self._rng.normal(scale=noise.scale, size=value.shape)
         released = opendp_gaussian(noise.scale, value.size)(value.ravel().tolist())

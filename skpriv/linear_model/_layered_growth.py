@@ -1,0 +1,71 @@
+"""How a partition tree grows, level by level, from the answers of a session."""
+
+from math import ceil, log, sqrt
+
+from ..privacy import LOCAL_MODELS, Budget
+from ._layered_laws import law_of
+from ._layered_queries import LevelQuery
+from ._layered_tree import ACTIVATION_FAILURE, PartitionTree
+
+LARGEST_FACTOR = 2.0**26  # rounding of scaled vectors stays far below the slack of sensitivities
+RESOLUTION_FOR_TWO = 75.0  # measured: below, the records of a second level are better spent on one
+
+
+def depth(resolution, size):
+    """Public default number of levels: a second one where the noise is low enough to pay for it."""
+    return min(size, 2) if resolution >= RESOLUTION_FOR_TWO * sqrt(size) else 1
+
+
+def scales(resolution, gamma):
+    """Public number of norm bins: finer ones would drown in the noise, or in sampling error.
+
+    An estimate in a bin has error of the order of one over the resolution in the units of the
+    target whatever the bin's norm, so that norms below that are not worth a bin.
+    """
+    most = int(log(LARGEST_FACTOR) / log(gamma))
+    return min(max(1, ceil(log(max(resolution, 1.0)) / log(gamma))), most)
+
+
+def resolution(query, model, records, budget, share):
+    """Public number of reports over the standard deviation of their summed noise and sampling."""
+    noise = 0.0
+    if model in LOCAL_MODELS:
+        records = max(1, int(share * records))
+        noise = law_of(query.local_noise(budget).summed(records)).rms
+    elif model != "none" and query.pure:
+        noise = law_of(query.local_noise(Budget(budget.epsilon * share))).rms
+    elif model != "none" and budget.mu > 0.0:
+        noise = query.local_noise(budget).scale / sqrt(share)
+    return records / max(noise, sqrt(records))
+
+
+def grow(session, scaling, *, gamma, n_scales, n_levels, pure, theta_bound):
+    """Ask level by level; each level splits what is left of every active bin.
+
+    Records whose path has ended report to their last bin again, so that no record is wasted. The
+    shape of the tree depends on released grams only, to which targets do not contribute: their
+    noise is independent of it, even if the levels share their records.
+    """
+    tree = PartitionTree(scaling.size, gamma, n_scales, n_levels)
+    overlap = session.model not in LOCAL_MODELS
+    for level in range(1, n_levels + 1):
+        frontier = tree.frontier()
+        crossed = n_levels > 1 if pure else level > 1  # one scale of pure noise for all levels
+        query = LevelQuery(scaling, tree, (*tree.bins, *frontier), pure, crossed, level)
+        query.deliver(session.sum(query, 1.0 / n_levels), overlap)
+        for node in frontier:
+            node.decompose()
+            node.activate(_resolved(node, theta_bound), gamma, n_scales if level < n_levels else 0)
+        tree.bins.extend(frontier)
+    return tree
+
+
+def _resolved(node, theta_bound):
+    """How many leading directions stand out of the noise, and have an error below coef_norm."""
+    edge = node.law.operator(node.size, ACTIVATION_FAILURE)
+    spread = node.law.cross(node.size, 0.5) if node.law.rms else 0.0
+    if node.resolved.size:
+        spread *= sqrt(1.0 + theta_bound**2)
+    needed = max(edge, 2.0 * node.factor * spread / theta_bound)
+    tiny = max(node.eigenvalues[0], 0.0) * 1e-13
+    return int((node.eigenvalues > max(needed, tiny)).sum())
