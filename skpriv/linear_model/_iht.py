@@ -67,8 +67,9 @@ class IHTRegressor(SparseRegressor):
     certificate_share : float in [0, 1), default=0.01
         Part of the budget for the gradient norm on which ``method="certified"`` intervals rest.
     sparsity : int, default=None
-        Assumed number of non-zero true coefficients, for certified intervals only; None takes
-        ``n_nonzero_coefs``.
+        Assumed number of non-zero true coefficients, for intervals only: at most so many in
+        certified ones, where None takes ``n_nonzero_coefs``; exactly so many in asymptotic ones,
+        where None assumes nothing.
     sparse_eigenvalue : float, default=0.1
         Assumed bound from below on the eigenvalues of the Gram matrix (divided by n, features
         divided by data_max, the constant included) on any ``n_nonzero_coefs + sparsity``

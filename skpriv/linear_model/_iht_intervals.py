@@ -3,11 +3,13 @@
 from math import log, sqrt
 
 import numpy as np
-from scipy import sparse, stats
+from scipy import sparse, special, stats
 
+from ._intervals import _best_on_path as best_on_path
 from ._intervals import asymptotic
 
 NOISE_PART = 0.1  # of the failure probability, for the noise of the released gradient norm
+CHOICE_PART = 0.1  # of the failure probability, for the noise of the targets under all supports
 
 
 def certificate(gradient, n_coordinates, n_nonzero, sparsity, eigenvalue, confidence_level):
@@ -63,17 +65,57 @@ def sparse_norms(Z, support, others):
     return np.sqrt(inside + squares.sum(axis=1))
 
 
-def given_support(fit, points, theta_bound, confidence_level):
-    """Normal intervals for the last correction, as if the support had been given.
+def log_supports(n_features, n_nonzero, sparsity):
+    """Logarithm of the number of supports that contain the true one.
+
+    Examples
+    --------
+    >>> from skpriv.linear_model._iht_intervals import log_supports
+    >>> round(float(log_supports(10, 3, 1)), 3)  # log(9 * 8 / 2)
+    3.584
+    """
+    n, k = n_features - sparsity, n_nonzero - sparsity
+    return special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1)
+
+
+def given_support(fit, points, theta_bound, supports, confidence_level):
+    """Normal intervals for the last correction, for all supports that could have been chosen.
 
     The last step of the refit released target = design' (theta* - origin) up to noise: the interval
-    of noisy normal equations for theta* - origin, moved by points @ origin.
+    of noisy normal equations for theta* - origin, moved by points @ origin. For each support that
+    contains the true one, the noise of the targets is normal with the variance of that support;
+    the support is chosen by the same targets, so that the quantile is for all of them at once. The
+    privacy noise is fresh, and needs no such care.
+
+    Parameters
+    ----------
+    fit : SupportFit
+    points : ndarray of shape (n_points, p)
+    theta_bound : float
+    supports : float
+        Logarithm of the number of supports; 0 if only the true one can have been chosen.
+    confidence_level : float
 
     Returns
     -------
     (centre, half) : ndarrays of shape (n_points,)
     """
     bound = theta_bound + float(np.linalg.norm(fit.origin))
-    shift = fit.theta - fit.origin
-    centre, half = asymptotic(fit.equations, points, shift, bound, confidence_level)
+    shift, equations = fit.theta - fit.origin, fit.equations
+    if not supports:
+        centre, half = asymptotic(equations, points, shift, bound, confidence_level)
+        return points @ fit.origin + centre, half
+    failure = 1.0 - confidence_level
+    chosen = failure if equations.exact else CHOICE_PART * failure
+    targets = sqrt(2.0 * (supports + log(1.0 / chosen)))  # P(|Z| > t) <= exp(-t^2 / 2)
+    privacy = 0.0 if equations.exact else stats.norm.isf((failure - chosen) / 2.0)
+    spread = equations.target_scale**2 + equations.design_scale**2 * (shift @ shift) / 2.0
+
+    def half_width(V, squares, bias):
+        variance = np.einsum("ij,ij->i", V @ equations.residual_gram, V)
+        noise = spread * squares + (equations.design_scale * (V @ shift)) ** 2 / 2.0
+        width = targets * np.sqrt(np.maximum(variance, 0.0)) + privacy * np.sqrt(noise)
+        return width + bound * bias
+
+    centre, half = best_on_path(equations, points, half_width)
     return points @ fit.origin + centre, half

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from .._linalg import CompensatedSum, unvech, vech, vech_size
 from ..privacy import ROUNDING, Procedure, Query
-from ._iht_rows import Iterate, SupportRows, clipped, columns
+from ._iht_rows import Iterate, SupportResidual, SupportRows, clipped, columns
 from ._moments import SQUARE_WEIGHT
 from ._normal_equations import NormalEquations
 from ._scaling import Scaling
@@ -197,31 +197,13 @@ class SupportMomentsQuery(Query):
 
 
 @dataclass(frozen=True, eq=False)
-class SupportResidual:
-    """Weighted residuals w (r - phi'theta) on a support, at a released theta."""
-
-    rows: SupportRows
-    theta: np.ndarray
-
-    @property
-    def support(self):
-        """The support."""
-        return self.rows.support
-
-    def residual(self, X, y):
-        """Weighted residuals of a chunk of rows."""
-        phi, r = self.rows.weighted(X, y)
-        return r - phi @ self.theta
-
-
-@dataclass(frozen=True, eq=False)
 class SupportGradientQuery(Query):
     """Joint sum of (phi c, 1.5 c^2 / R) with c = clip(weighted residual, -R, R).
 
     With a = |c| / R and b = |c'| / R in [0, 1], replacing a record moves the squared norm by at
     most R^2 ((a + b)^2 + 2.25 (a^2 - b^2)^2) = R^2 S^2 (1 + 2.25 D^2), S = a + b and D = |a - b|.
     For S >= 1, D <= 2 - S, and that is at most 4 R^2 because 2.25 S^2 (2 - S) <= 2 + S; for S <= 1,
-    D <= S gives at most 3.25 R^2. Sensitivity 2 R, attained at phi = phi', c = -c' = R: c^2 is free.
+    D <= S gives at most 3.25 R^2. Sensitivity 2 R, attained at phi = phi', c = -c' = R.
 
     Parameters
     ----------
@@ -293,10 +275,9 @@ class GradientNorm(Procedure):
 
 
 def _scores(X, residual, limit):
-    """clip(X)'residual: one product, without a copy of X where it has no entry beyond the limit."""
-    if sparse.issparse(X):
-        return clipped(X, limit).T @ residual
-    scores = np.clip(X, -limit, limit).T @ residual
-    if not np.isfinite(scores).all():
-        scores = clipped(X, limit).T @ residual
-    return scores
+    """clip(X)'residual; the pass that looks for NaN is made only if there are some."""
+    if not sparse.issparse(X):
+        scores = np.clip(X, -limit, limit).T @ residual
+        if np.isfinite(scores).all():
+            return scores
+    return clipped(X, limit).T @ residual

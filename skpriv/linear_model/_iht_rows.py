@@ -130,3 +130,21 @@ class SupportRows:
         r = self.scaling.target(y)
         weights = 1.0 / np.maximum(row_norms(phi), 1.0)
         return phi * weights[:, None], r * weights
+
+
+@dataclass(frozen=True, eq=False)
+class SupportResidual:
+    """Weighted residuals w (r - phi'theta) on a support, at a released theta."""
+
+    rows: SupportRows
+    theta: np.ndarray
+
+    @property
+    def support(self):
+        """The support."""
+        return self.rows.support
+
+    def residual(self, X, y):
+        """Weighted residuals of a chunk of rows."""
+        phi, r = self.rows.weighted(X, y)
+        return r - phi @ self.theta

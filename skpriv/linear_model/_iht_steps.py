@@ -13,14 +13,14 @@ from ._iht_queries import (
     ScoresQuery,
     SupportGradientQuery,
     SupportMomentsQuery,
-    SupportResidual,
     ValuesQuery,
 )
-from ._iht_rows import Iterate
+from ._iht_rows import Iterate, SupportResidual
 from ._normal_equations import NormalEquations, ridge_prior
 from ._scaling import Scaling
 
-SIZE_SHARE = 0.02  # of the budget, for each size of residuals, and for the mean target
+# Of the budget, for each size of residuals and for the mean target; at most, and for all of them.
+SIZE_SHARE, SIZES_SHARE = 0.02, 0.2
 VALUE_PART = 0.3  # of what selections leave, for values between selections (if there are any)
 # The first selection starts from zero, where only the order of the scores counts: narrow clips, of
 # entries in units of data_max and of residuals in units of their size, make it robust and precise.
@@ -72,12 +72,18 @@ class Plan:
         return self.n_iter - self.refit if self.selects or not self.refit else 0
 
     @property
+    def size_share(self):
+        """Share of each size of residuals, and of the mean target."""
+        sizes = self.n_iter + self.fit_intercept
+        return (1.0 - self.certificate_share) * min(SIZE_SHARE, SIZES_SHARE / sizes)
+
+    @property
     def shares(self):
         """(each selection, each values, refit); what sizes and the certificate need comes first."""
-        sizes = (self.n_iter + self.fit_intercept) * SIZE_SHARE
+        left = 1.0 - self.certificate_share
         if not self.selects and self.refit:
-            return 0.0, 0.0, 1.0 - self.certificate_share
-        left = 1.0 - self.certificate_share - sizes
+            return 0.0, 0.0, left
+        left -= (self.n_iter + self.fit_intercept) * self.size_share
         chosen = left * self.selection_share * self.selects
         valued = (left - chosen) * ((VALUE_PART if self.n_values else 0.0) if self.refit else 1.0)
         return (
@@ -109,10 +115,10 @@ def choose(session, scaling, plan):
     if not plan.selects and plan.refit:
         return model, support
     if plan.fit_intercept:
-        level = session.sum(LevelQuery(scaling), SIZE_SHARE).value[0] / session.n
+        level = session.sum(LevelQuery(scaling), plan.size_share).value[0] / session.n
         model = replace(model, level=float(level))
     for iteration in range(plan.n_iter):
-        size = inf if exact else residual_size(session, model, SIZE_SHARE)
+        size = inf if exact else residual_size(session, model, plan.size_share)
         clip = inf if exact else _limit(plan.residual_clip, size)
         if plan.selects:
             screening = iteration == 0 and plan.refit and not exact

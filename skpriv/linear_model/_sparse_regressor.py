@@ -5,7 +5,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._base import PrivateRegressor
-from ._iht_intervals import certificate, given_support, sparse_norms
+from ._iht_intervals import certificate, given_support, log_supports, sparse_norms
 from ._intervals import ConfidenceInterval
 
 
@@ -39,9 +39,11 @@ class SparseRegressor(PrivateRegressor):
         method : {"certified", "asymptotic"}, default="certified"
             "certified" holds for all x at once and any n, if at most ``sparsity`` true coefficients
             are not zero and the Gram matrix has the ``sparse_eigenvalue``, which cannot be checked
-            on private data. "asymptotic" is narrower and pointwise: it is conditional on the
-            support, covers only if that contains the true one, and takes the noise of the targets
-            for symmetric (or inside of the residual clips) and of one variance.
+            on private data. "asymptotic" is narrower and pointwise: it covers only if the support
+            contains the true one, allows for all such supports that could have been chosen, and
+            takes the noise of the targets for symmetric (or inside of the residual clips) and of
+            one variance. ``sparsity``, taken as exact, makes fewer of them: it is narrowest if all
+            ``n_nonzero_coefs = sparsity`` selected features are known to be the true ones.
 
         Returns
         -------
@@ -94,7 +96,10 @@ class SparseRegressor(PrivateRegressor):
         # from features divided by data_max to the units of phi
         units = max(1.0, scaling.data_norm / self._scaling.data_norm)
         bound = scaling.theta_bound(self.coef_norm) * units
-        return given_support(self._refit, scaling.features(chosen), bound, confidence_level)
+        sizes = len(self.coef_), len(self.support_)
+        supports = log_supports(*sizes, min(self.sparsity or 0, sizes[1]))
+        points = scaling.features(chosen)
+        return given_support(self._refit, points, bound, supports, confidence_level)
 
     def _checked(self, X):
         return validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)

@@ -1,0 +1,207 @@
+"""Iterative hard thresholding: exactness, charges, sparse input, accuracy, and its intervals."""
+
+import numpy as np
+import pytest
+from scipy import sparse, stats
+from sklearn.linear_model import LinearRegression
+
+from skpriv import Budget, BudgetAccountant
+from skpriv.exceptions import PrivacyError
+from skpriv.linear_model import IHTRegressor
+
+
+def _data(n=2000, d=60, s=3, seed=0, noise=0.1, intercept=0.1):
+    rng = np.random.RandomState(seed)
+    coef = np.zeros(d)
+    coef[rng.choice(d, s, replace=False)] = rng.choice([-1.0, 1.0], s) * rng.uniform(0.1, 0.25, s)
+    X = rng.uniform(-1.0, 1.0, size=(n, d))
+    mean = X @ coef + intercept
+    return X, mean + rng.uniform(-noise, noise, size=n), coef, mean
+
+
+def _textbook(X, y, s, steps, size, intercept):
+    """Blumensath and Davies: theta <- H_s(theta + size X'(y - X theta) / n), and a free constant."""
+    theta, level = np.zeros(X.shape[1]), y.mean() if intercept else 0.0
+    for _ in range(steps):
+        residual = y - X @ theta - level
+        moved = theta + size * X.T @ residual / len(y)
+        kept = np.argsort(-np.abs(moved), kind="stable")[:s]
+        theta = np.zeros_like(theta)
+        theta[kept] = moved[kept]
+        level += size * residual.mean() if intercept else 0.0
+    return theta, level
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("steps", [1, 4, 60])
+def test_without_privacy_it_is_the_textbook_iteration(steps, fit_intercept, global_random_seed):
+    X, y, *_ = _data(seed=global_random_seed)
+    est = IHTRegressor(
+        privacy="none",
+        n_nonzero_coefs=5,
+        max_iter=steps,
+        refit=False,
+        step_size=1.3,
+        fit_intercept=fit_intercept,
+    ).fit(X, y)
+    theta, level = _textbook(X, y, 5, steps, 1.3, fit_intercept)
+    np.testing.assert_allclose(est.coef_, theta, atol=1e-10)
+    assert est.intercept_ == pytest.approx(level, abs=1e-10)
+    assert est.support_.tolist() == np.flatnonzero(theta).tolist()
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_without_privacy_the_refit_is_least_squares(fit_intercept, global_random_seed):
+    X, y, *_ = _data(seed=global_random_seed)
+    est = IHTRegressor(privacy="none", n_nonzero_coefs=5, fit_intercept=fit_intercept).fit(X, y)
+    S = est.support_
+    reference = LinearRegression(fit_intercept=fit_intercept).fit(X[:, S], y)
+    np.testing.assert_allclose(est.coef_[S], reference.coef_, atol=1e-10)
+    assert est.intercept_ == pytest.approx(reference.intercept_, abs=1e-10)
+    assert np.count_nonzero(est.coef_) == 5
+
+
+@pytest.mark.parametrize("make", [sparse.csr_matrix, sparse.csc_matrix, sparse.csr_array])
+@pytest.mark.parametrize("privacy", ["central", "none"])
+def test_sparse_matrices_give_the_same_fit(make, privacy, global_random_seed):
+    X, y, *_ = _data(d=30, seed=global_random_seed)
+    X[np.abs(X) < 0.5] = 0.0
+    X[3] *= 10.0  # to be clipped
+    est = IHTRegressor(privacy=privacy, epsilon=4.0, n_nonzero_coefs=4, random_state=0)
+    dense = est.fit(X, y)
+    coef, predicted = dense.coef_.copy(), dense.predict(X)
+    intervals = [dense.confidence_interval(X, method=m) for m in ("certified", "asymptotic")]
+    stored = make(X)
+    before = stored.copy()
+    est.fit(stored, y)
+    assert (stored != before).nnz == 0
+    np.testing.assert_allclose(est.coef_, coef, atol=1e-9)
+    np.testing.assert_allclose(est.predict(stored), predicted, atol=1e-9)
+    for method, expected in zip(("certified", "asymptotic"), intervals):
+        np.testing.assert_allclose(est.confidence_interval(stored, method=method), expected)
+
+
+def test_very_many_sparse_features_are_never_densified():
+    rng = np.random.RandomState(0)
+    n, d, k = 20_000, 300_000, 10
+    columns = np.append(rng.randint(3, d, size=(n, k - 1)), rng.randint(0, 3, (n, 1)), axis=1)
+    X = sparse.csr_matrix(
+        (rng.choice([-1.0, 1.0], size=n * k), columns.ravel(), np.arange(0, n * k + 1, k)),
+        shape=(n, d),
+    )
+    y = X[:, :3] @ np.array([0.5, -0.5, 0.5])  # dense, it would take 48 GB
+    est = IHTRegressor(n_nonzero_coefs=3, epsilon=2.0, random_state=0).fit(X, y)
+    assert est.support_.tolist() == [0, 1, 2]
+    np.testing.assert_allclose(est.coef_[:3], [0.5, -0.5, 0.5], atol=0.05)
+    assert est.predict(X[:5]).shape == (5,)
+
+
+@pytest.mark.parametrize("params", [
+    {}, {"refit": False, "max_iter": 3}, {"max_iter": 30}, {"fit_intercept": False},
+    {"certificate_share": 0.0}, {"n_nonzero_coefs": 30}, {"n_nonzero_coefs": 30, "refit": False},
+    {"residual_clip": None},
+])  # fmt: skip
+def test_charges_add_up_to_the_budget(params):
+    X, y, *_ = _data(n=300, d=30)
+    with BudgetAccountant(1.0, 1e-6) as accountant:
+        est = IHTRegressor(random_state=0, **params).fit(X, y)
+    report = est.privacy_report_
+    assert accountant.spent.epsilon <= 1.0 + 1e-9
+    assert sum(row.share for row in report.rows) == pytest.approx(1.0, abs=1e-9)
+    total = report.total.gaussian / 2.0 + report.total.concentrated
+    assert total == pytest.approx(Budget(1.0, 1e-6).rho, rel=1e-9)
+    assert report.total.fits(Budget(1.0, 1e-6))
+
+
+@pytest.mark.parametrize("privacy", ["local", "shuffle"])
+def test_without_a_curator_nothing_is_charged(privacy):
+    X, y, *_ = _data(n=50)
+    refused = pytest.raises(PrivacyError, match="needs a curator.*use privacy='central'")
+    with BudgetAccountant(1.0, 1e-6) as accountant, refused:
+        IHTRegressor(privacy=privacy).fit(X, y)
+    assert accountant.spent.epsilon == 0.0
+
+
+def test_wrong_parameters_are_named():
+    X, y, *_ = _data(n=50, d=4)
+    for wrong in ({"n_nonzero_coefs": 5}, {"data_max": 1e301}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            IHTRegressor(**wrong).fit(X, y)
+    est = IHTRegressor(certificate_share=0.0, refit=False, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="certificate_share"):
+        est.confidence_interval(X)
+    with pytest.raises(ValueError, match="refit=True"):
+        est.confidence_interval(X, method="asymptotic")
+    with pytest.raises(ValueError, match="method"):
+        est.confidence_interval(X, method="uniform")
+
+
+@pytest.mark.parametrize("d, expected", [(4, 1), (55, 5), (1000, 10)])
+def test_the_default_number_of_features_is_public(d, expected):
+    est = IHTRegressor(random_state=0).fit(np.zeros((20, d)), np.zeros(20))
+    assert est.support_.shape == (expected,)
+
+
+def _published_design(n, seed, d=400, s=5):
+    """The published experiment, its contexts clipped: autoregressive 0.1, noise 0.1."""
+    rng = np.random.RandomState(seed)
+    X = rng.normal(size=(n, d))
+    for j in range(1, d):
+        X[:, j] = 0.1 * X[:, j - 1] + np.sqrt(0.99) * X[:, j]
+    coef = np.zeros(d)
+    coef[rng.choice(d, s, replace=False)] = rng.choice([-1.0, 1.0], s) / np.sqrt(s)
+    return X, X @ coef + 0.1 * rng.normal(size=n), coef
+
+
+@pytest.mark.parametrize("epsilon, n", [(0.5, 4000), (1.0, 2000), (5.0, 700)])
+def test_accuracy_on_the_published_design(epsilon, n, global_random_seed):
+    X, y, coef = _published_design(n, global_random_seed)
+    est = IHTRegressor(
+        epsilon=epsilon, delta=0.01, data_max=1.5, bounds_y=(-2.5, 2.5), n_nonzero_coefs=10,
+        fit_intercept=False, random_state=global_random_seed,
+    ).fit(X, y)  # fmt: skip
+    assert set(np.flatnonzero(coef)) <= set(est.support_)
+    best = 1.113 * coef  # of the clipped contexts
+    assert np.linalg.norm(est.coef_ - best) < 0.12
+
+
+def _coverage(method, runs, seed, all_x, **params):
+    hits = []
+    for run in range(runs):
+        X, y, _, _ = _data(n=4000, d=100, seed=1000 * seed + run, noise=0.4)
+        points, _, coef, mean = _data(n=50, d=100, seed=1000 * seed + run, noise=0.4)
+        est = IHTRegressor(delta=1e-5, sparse_eigenvalue=0.25, random_state=run, **params)
+        if not set(np.flatnonzero(coef)) <= set(est.fit(X, y).support_):
+            continue
+        low, high = est.confidence_interval(points, 0.9, method)
+        inside = (low <= mean) & (mean <= high)
+        hits.append(inside.all() if all_x else inside[0])
+    assert len(hits) > 0.8 * runs
+    return stats.binomtest(sum(hits), len(hits), 0.9, alternative="less").pvalue
+
+
+@pytest.mark.parametrize("params", [
+    {"n_nonzero_coefs": 5, "sparsity": 3, "epsilon": 2.0},
+    {"n_nonzero_coefs": 5, "privacy": "none"},
+    {"n_nonzero_coefs": 3, "sparsity": 3, "epsilon": 2.0},
+    {"n_nonzero_coefs": 3, "sparsity": 3, "privacy": "none"},
+    {"n_nonzero_coefs": 5, "epsilon": 2.0, "fit_intercept": True, "residual_clip": None},
+])  # fmt: skip
+def test_asymptotic_intervals_cover_given_that_the_support_does(params, global_random_seed):
+    assert _coverage("asymptotic", 60, global_random_seed, False, **params) > 1e-4
+
+
+@pytest.mark.parametrize("privacy", ["central", "none"])
+def test_the_certificate_covers_all_x_at_once(privacy, global_random_seed):
+    params = {"privacy": privacy, "epsilon": 8.0, "n_nonzero_coefs": 3}
+    assert _coverage("certified", 20, global_random_seed, True, **params) > 1e-4
+
+
+def test_the_certificate_shrinks_with_n():
+    widths = []
+    for n in (20_000, 80_000):
+        X, y, *_ = _data(n=n, d=20)
+        est = IHTRegressor(n_nonzero_coefs=3, epsilon=8.0, sparse_eigenvalue=0.3, random_state=0)
+        low, high = est.fit(X, y).confidence_interval(X[:100] / 4.0)
+        widths.append((high - low).mean())
+    assert widths[1] < 0.6 * widths[0]
