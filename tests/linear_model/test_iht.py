@@ -20,7 +20,7 @@ def _data(n=2000, d=60, s=3, seed=0, noise=0.1, intercept=0.1):
 
 
 def _textbook(X, y, s, steps, size, intercept):
-    """Blumensath and Davies: theta <- H_s(theta + size X'(y - X theta) / n), and a free constant."""
+    """Blumensath and Davies: theta <- H_s(theta + size X'(y - X theta) / n), and a constant."""
     theta, level = np.zeros(X.shape[1]), y.mean() if intercept else 0.0
     for _ in range(steps):
         residual = y - X @ theta - level
