@@ -17,7 +17,7 @@ from functools import lru_cache
 from math import log, sqrt
 
 import numpy as np
-from scipy import optimize, stats
+from scipy import optimize, special, stats
 
 ConfidenceInterval = namedtuple("ConfidenceInterval", ["low", "high"])
 
@@ -146,15 +146,21 @@ def _unit_norm_quantile(rest, p, failure):
     """Upper quantile of the square root of chi2_1 + rest chi2_{p-1}, by quadrature, rounded up."""
     if p == 1 or rest == 1.0:
         return float(stats.chi.isf(failure, p))
-    nodes, weights = np.polynomial.legendre.leggauss(400)
+    nodes, weights = _gauss_legendre()
     z = 6.0 * (nodes + 1.0)  # [0, 12]
     density = 6.0 * weights * 2.0 * stats.norm.pdf(z)
 
     def excess(q):
-        return density @ stats.chi2.sf(np.maximum(q - z**2, 0.0) / rest, p - 1) - failure
+        halves = np.maximum(q - z**2, 0.0) / (2.0 * rest)
+        return density @ special.gammaincc((p - 1) / 2.0, halves) - failure  # chi-squared tail
 
     upper = p + 4.0 * sqrt(p * log(1.0 / failure)) + 4.0 * log(1.0 / failure)
     return sqrt(optimize.brentq(excess, 0.0, upper)) * (1.0 + 1e-4)
+
+
+@lru_cache(maxsize=1)
+def _gauss_legendre():
+    return np.polynomial.legendre.leggauss(400)
 
 
 def _operator_quantile(scale, p, failure):

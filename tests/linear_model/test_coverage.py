@@ -1,0 +1,124 @@
+"""Coverage of the intervals, in a small grid always and in a large one with ``-m slow``.
+
+Rows are fixed in each configuration, as the certified interval allows for; targets, noise and the
+parameter, of norm 1 = coef_norm, are new in each repetition. Targets are +-1: the largest variance.
+"""
+
+import numpy as np
+import pytest
+from joblib import Parallel, delayed
+from scipy import stats
+
+from skpriv.linear_model import ReweightedRegressor, SSPRegressor
+
+FAMILY_LEVEL = 1e-3  # of each test over its parameters and points (Bonferroni)
+N_POINTS = 30
+DESIGNS = ["isotropic", "ill-conditioned", "rare", "small"]
+ESTIMATORS = [SSPRegressor, ReweightedRegressor]
+
+
+def make_rows(design, n, d, rng):
+    """Rows of norm at most 1."""
+    X = rng.normal(size=(n, d))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    if design == "ill-conditioned":
+        X *= np.geomspace(1.0, 0.01, d)
+    elif design == "rare":
+        X[:, 0] = 0.0
+        X[rng.uniform(size=n) < 0.01] = np.eye(d)[0]
+    elif design == "small":
+        X[:, 0] *= 0.05
+    return X
+
+
+def make_theta(design, d, rng):
+    """Parameter of norm 1; half of it along the direction that is rare or small."""
+    theta = rng.normal(size=d)
+    if design in ("rare", "small"):
+        theta[0] = np.linalg.norm(theta[1:]) * rng.choice([-1.0, 1.0])
+    return theta / np.linalg.norm(theta)
+
+
+def simulate(Estimator, design, privacy, n, d, repeats, levels, seed=0, fit_intercept=False):
+    """Errors (repeats, points), and for each method and level: misses and half-widths."""
+    rng = np.random.RandomState(seed)
+    X, points = make_rows(design, n, d, rng), make_rows(design, N_POINTS, d, rng)
+    points[0] = np.eye(d)[0]
+
+    def one(seed):
+        rng = np.random.RandomState(seed)
+        theta = make_theta(design, d, rng)
+        y = np.where(rng.uniform(-1.0, 1.0, size=n) < X @ theta, 1.0, -1.0)
+        est = Estimator(
+            privacy=privacy, epsilon=1.0, fit_intercept=fit_intercept, random_state=rng
+        ).fit(X, y)
+        truth = points @ theta
+        result = [np.abs(est.predict(points) - truth)]
+        for method in ("certified", "asymptotic"):
+            for level in levels:
+                low, high = est.confidence_interval(points, level, method=method)
+                result += [(truth < low) | (high < truth), (high - low) / 2]
+        return result
+
+    seeds = rng.randint(2**31, size=repeats)
+    columns = zip(*Parallel(n_jobs=2, backend="threading")(map(delayed(one), seeds)), strict=True)
+    errors, *rest = map(np.array, columns)
+    keys = [(method, level) for method in ("certified", "asymptotic") for level in levels]
+    return errors, dict(zip(keys, zip(rest[::2], rest[1::2], strict=True), strict=True))
+
+
+def assert_certified(misses, level, configurations):
+    """At each fixed point the misses are at most binomial with probability 1 - level."""
+    repeats, points = misses.shape
+    allowed = stats.binom.isf(FAMILY_LEVEL / (points * configurations), repeats, 1.0 - level)
+    assert misses.sum(axis=0).max() <= allowed
+
+
+@pytest.mark.parametrize("Estimator", ESTIMATORS)
+@pytest.mark.parametrize("privacy", ["central", "local", "none"])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_certified_intervals_cover_in_small_samples(Estimator, privacy, fit_intercept):
+    levels = (0.95, 0.5)
+    _, found = simulate(
+        Estimator, "isotropic", privacy, 2000, 3, 100, levels, fit_intercept=fit_intercept
+    )
+    for level in levels:
+        assert_certified(found["certified", level][0], level, 12 * len(levels))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("Estimator", ESTIMATORS)
+@pytest.mark.parametrize("privacy", ["central", "local"])
+@pytest.mark.parametrize("d", [3, 10])
+@pytest.mark.parametrize("design", DESIGNS)
+def test_coverage_and_width(Estimator, privacy, d, design, record_property):
+    n, repeats = 100_000, 400 if privacy == "central" else 200
+    errors, found = simulate(Estimator, design, privacy, n, d, repeats, (0.95,))
+    (missed, half), (asymptotic_missed, asymptotic_half) = found.values()
+    worst_error = np.quantile(errors, 0.95)
+    coverage = 1.0 - asymptotic_missed.mean(axis=1)  # points share the errors of a repetition
+    spread = coverage.std() / np.sqrt(repeats)
+    figures = {
+        "certified coverage": 1.0 - missed.mean(),
+        "certified ratio": half.mean() / worst_error,
+        "asymptotic coverage": coverage.mean(),
+        "asymptotic ratio": asymptotic_half.mean() / worst_error,
+    }
+    for name, value in figures.items():
+        record_property(name, value)
+    print(Estimator.__name__, privacy, d, design, {k: round(v, 3) for k, v in figures.items()})
+
+    assert_certified(missed, 0.95, 32)
+    if privacy == "central" and design in ("isotropic", "ill-conditioned"):
+        assert figures["certified ratio"] <= 3.0
+    # Both sides: at most 1.5 points off, or not significantly more over the 32 configurations.
+    allowed = 0.015 + stats.norm.isf(FAMILY_LEVEL / 64) * spread
+    assert coverage.mean() >= 0.95 - allowed
+    if _resolved(Estimator, privacy, d, design):
+        assert coverage.mean() <= 0.95 + allowed
+        assert figures["asymptotic ratio"] <= 1.3
+
+
+def _resolved(Estimator, privacy, d, design):
+    """Whether the Gram matrix is well above the noise in all directions, at n = 1e5, epsilon = 1."""
+    return privacy == "central" and design != "ill-conditioned"

@@ -1,0 +1,200 @@
+"""Intervals: quantiles by Monte Carlo, shape, order, errors."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from skpriv._linalg import unvech, vech
+from skpriv.linear_model import ReweightedRegressor, SSPRegressor
+from skpriv.linear_model._intervals import (
+    _norm_quantile,
+    _operator_quantile,
+    asymptotic,
+    certified,
+)
+
+LEVEL = 1e-4  # family-wise, of each Monte Carlo test over its parameters
+DRAWS = 20_000
+estimators = pytest.mark.parametrize("Estimator", [SSPRegressor, ReweightedRegressor])
+methods = pytest.mark.parametrize("method", ["certified", "asymptotic"])
+
+
+def _goe(p, rng, draws):
+    """Symmetric Gaussian matrices: variance 1 on the diagonal, 1/2 elsewhere."""
+    square = rng.normal(size=(draws, p, p))
+    return (square + square.transpose(0, 2, 1)) / 2.0
+
+
+def test_independent_noise_on_vech_is_symmetric_gaussian():
+    rng = np.random.RandomState(0)
+    released = np.array([unvech(c, 3) for c in rng.normal(size=(5000, 6))])
+    drawn = _goe(3, rng, 5000)
+    direction = vech(np.outer([1.0, 2.0, -1.0], [1.0, 2.0, -1.0]))
+    for function in (
+        lambda m: m[:, 0, 0],
+        lambda m: m[:, 0, 1],
+        lambda m: np.array([vech(matrix) for matrix in m]) @ direction,
+        lambda m: np.linalg.eigvalsh(m)[:, -1],
+    ):
+        assert stats.ks_2samp(function(released), function(drawn)).pvalue > LEVEL / 4
+
+
+@pytest.mark.parametrize("p", [1, 2, 5, 12])
+@pytest.mark.parametrize("failure", [0.3, 0.05, 0.005])
+@pytest.mark.parametrize("target_scale", [0.0, 0.7])
+def test_the_quantile_of_symmetric_noise(p, failure, target_scale):
+    """||N_b - N_A theta|| for a GOE N_A, ||theta|| = 1.5: exceeded as often as it should."""
+    rng = np.random.RandomState(p)
+    theta = rng.normal(size=p)
+    theta *= 1.5 / np.linalg.norm(theta)
+    noise = target_scale * rng.normal(size=(DRAWS, p)) - _goe(p, rng, DRAWS) @ theta
+    b, a = target_scale**2, 1.5**2
+    quantile = _norm_quantile(b + a, b + a / 2.0, p, failure)
+    exceeded = int((np.linalg.norm(noise, axis=1) > quantile).sum())
+    assert stats.binomtest(exceeded, DRAWS, failure).pvalue > LEVEL / 24
+
+
+@pytest.mark.parametrize("p", [1, 2, 10])
+@pytest.mark.parametrize("failure", [0.3, 0.05, 0.005])
+def test_the_quantile_of_independent_noise(p, failure):
+    rng = np.random.RandomState(p)
+    theta = rng.normal(size=p) / np.sqrt(p)
+    noise = rng.normal(size=(DRAWS, p)) - rng.normal(size=(DRAWS, p, p)) @ theta
+    variance = 1.0 + theta @ theta
+    exceeded = int(
+        (np.linalg.norm(noise, axis=1) > _norm_quantile(variance, variance, p, failure)).sum()
+    )
+    assert stats.binomtest(exceeded, DRAWS, failure).pvalue > LEVEL / 9
+
+
+@pytest.mark.parametrize("p", [1, 2, 40, 400])
+@pytest.mark.parametrize("failure", [0.5, 0.1, 1e-3, 1e-8])
+@pytest.mark.parametrize("rest", [0.5, 0.9, 1.0])  # what noisy equations have
+def test_norm_quantiles_have_the_right_order(p, failure, rest):
+    quantile = _norm_quantile(1.0, rest, p, failure)
+    assert _norm_quantile(1.0, rest, p, failure / 2) > quantile
+    assert _norm_quantile(4.0, 4.0 * rest, p, failure) == pytest.approx(2.0 * quantile, rel=1e-12)
+    # between that of one variable and that of all of them with the larger variance
+    assert stats.chi.isf(failure, 1) * (1 - 1e-9) <= quantile
+    assert quantile <= stats.chi.isf(failure, p) * (1 + 2e-4)
+
+
+def test_no_noise_has_no_quantile():
+    assert _norm_quantile(0.0, 0.0, 3, 0.05) == 0.0
+
+
+@pytest.mark.parametrize("p", [1, 2, 5, 20])
+@pytest.mark.parametrize("failure", [0.3, 0.05, 0.005])
+def test_the_operator_quantile_is_an_upper_bound(p, failure):
+    draws = 4000
+    values = np.linalg.eigvalsh(0.6 * _goe(p, np.random.RandomState(p), draws))
+    exceeded = int((values[:, -1] > _operator_quantile(0.6, p, failure)).sum())
+    assert stats.binomtest(exceeded, draws, failure, alternative="greater").pvalue > LEVEL / 12
+
+
+def _data(n=4000, d=3, seed=0):
+    rng = np.random.RandomState(seed)
+    X = rng.uniform(-1, 1, size=(n, d)) / np.sqrt(d)
+    mean = X @ np.linspace(0.6, -0.4, d)
+    return X, np.where(rng.uniform(-1, 1, size=n) < mean, 1.0, -1.0)
+
+
+@estimators
+@pytest.mark.parametrize("privacy", ["central", "local", "none"])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_intervals_lie_inside_the_bounds_and_shrink_with_the_level(
+    Estimator, privacy, fit_intercept, global_random_seed
+):
+    X, y = _data(seed=global_random_seed)
+    bounds = (-2.0, 5.0)
+    est = Estimator(
+        privacy=privacy,
+        bounds_y=bounds,
+        fit_intercept=fit_intercept,
+        random_state=global_random_seed,
+    ).fit(X, 2.0 * y + 1.0)
+    points = np.vstack([np.zeros((1, 3)), X[:50], 100.0 * X[:5]])
+    phi, bound = est._scaling.features(points), est._scaling.theta_bound(1.0)
+    theta = est._scaling.scaled(est.coef_, est.intercept_)
+    before = np.inf, np.inf
+    for level in (0.999, 0.95, 0.5, 0.01):
+        for method in ("certified", "asymptotic"):
+            interval = est.confidence_interval(points, level, method=method)
+            low, high = interval
+            assert interval.low is low and interval.high is high
+            assert low.shape == high.shape == (len(points),)
+            assert (bounds[0] <= low).all() and (low <= high).all() and (high <= bounds[1]).all()
+        # Before they are clipped to the bounds, they shrink. (A clipped one may not, if another
+        # centre is the best at another level.)
+        halves = (
+            certified(est._equations, phi, bound, level)[1],
+            asymptotic(est._equations, phi, theta, bound, level)[1],
+        )
+        for half, wider in zip(halves, before, strict=True):
+            assert (half <= wider).all()
+        before = halves
+
+
+@estimators
+@methods
+def test_intervals_are_about_the_prediction_where_the_noise_is_small(Estimator, method):
+    X, y = _data(50_000)
+    est = Estimator(epsilon=50.0, random_state=0).fit(X, y)
+    low, high = est.confidence_interval(X[:100], method=method)
+    prediction = est.predict(X[:100])
+    assert ((low < prediction) & (prediction < high)).all()
+    np.testing.assert_allclose((low + high) / 2, prediction, atol=0.25 * (high - low).max())
+
+
+@estimators
+def test_asymptotic_intervals_are_narrower(Estimator):
+    X, y = _data(50_000)
+    est = Estimator(random_state=0).fit(X, y)
+    widths = [
+        np.ptp(est.confidence_interval(X[:50], method=method), axis=0).mean()
+        for method in ("asymptotic", "certified")
+    ]
+    assert widths[0] < 0.8 * widths[1]
+
+
+@estimators
+def test_certified_intervals_widen_with_the_assumed_norm_and_narrow_with_epsilon(Estimator):
+    X, y = _data()
+
+    def width(**settings):
+        est = Estimator(random_state=0, **settings).fit(X, y)
+        return np.ptp(est.confidence_interval(X[:20]), axis=0)
+
+    assert (width(coef_norm=0.5) <= width(coef_norm=2.0)).all()
+    assert (width(epsilon=50.0) < width(epsilon=1.0)).all()
+
+
+@estimators
+def test_without_noise_the_certified_interval_is_hoeffdings(Estimator):
+    """At v = G^-1 x: half = sqrt(2 log(2 / failure) x'G^-1 x); the path finds nothing much wider."""
+    X, y = _data()
+    est = Estimator(privacy="none", fit_intercept=False).fit(X, y)
+    low, high = est.confidence_interval(X[:30], 0.9)
+    leverage = np.einsum("ij,ij->i", X[:30] @ np.linalg.inv(X.T @ X), X[:30])
+    half = np.sqrt(2.0 * np.log(2.0 / 0.1) * leverage)
+    assert ((high - low) / 2 <= half * (1 + 1e-9)).all()
+    np.testing.assert_allclose((high - low) / 2, half, rtol=0.05)
+
+
+@estimators
+@pytest.mark.parametrize("level", [0.0, 1.0, -0.5, 95, float("nan")])
+def test_bad_levels(Estimator, level):
+    est = Estimator(random_state=0).fit(*_data(100))
+    with pytest.raises(ValueError, match=r"confidence_level=.* must lie in \(0, 1\)"):
+        est.confidence_interval(_data(5)[0], confidence_level=level)
+
+
+@estimators
+def test_bad_methods_and_points(Estimator):
+    est = Estimator(random_state=0).fit(*_data(100))
+    with pytest.raises(ValueError, match="method='exact' must be"):
+        est.confidence_interval(_data(5)[0], method="exact")
+    with pytest.raises(ValueError, match="expecting 3 features"):
+        est.confidence_interval(np.zeros((2, 4)))
+    with pytest.raises(ValueError, match="contains NaN"):
+        est.confidence_interval(np.full((2, 3), np.nan))
