@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from numbers import Integral
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -148,7 +148,7 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         is_stream = isinstance(seed, np.random.RandomState)
         try:
             # Never NumPy's global stream, which could not be pickled along with the policy.
-            self._rng = seed if is_stream else np.random.RandomState(seed)
+            self._rng: Any = seed if is_stream else np.random.RandomState(seed)
             shape = contexts.shape
             self.n_actions_ = shape[1] if self._shared else int(self.n_actions)
             self.n_features_in_ = shape[-1]

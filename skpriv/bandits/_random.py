@@ -5,6 +5,7 @@ from typing import ClassVar
 import numpy as np
 
 from ._base import BasePolicy
+from ._draws import uniform
 
 FOREVER = 2**62  # rounds
 
@@ -14,6 +15,10 @@ class RandomPolicy(BasePolicy):
 
     Parameters
     ----------
+    shared : bool, default=True
+        False if contexts are features of the round alone.
+    n_actions : int, default=None
+        Number of actions; needed with ``shared=False``.
     random_state : None, int or RandomState, default=None
         Of the actions.
 
@@ -41,11 +46,11 @@ class RandomPolicy(BasePolicy):
     array([0.33, 0.33, 0.33, 0.33, 0.33])
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        "random_state": BasePolicy._parameter_constraints["random_state"]
-    }
+    _parameter_constraints: ClassVar[dict] = BasePolicy._parameter_constraints
 
-    def __init__(self, *, random_state=None):
+    def __init__(self, *, shared=True, n_actions=None, random_state=None):
+        self.shared = shared
+        self.n_actions = n_actions
         self.random_state = random_state
 
     @property
@@ -58,9 +63,14 @@ class RandomPolicy(BasePolicy):
         """The privacy guarantee in a sentence."""
         return "perfect privacy: actions depend on no context and no reward"
 
+    def _phi(self, contexts):
+        if self._shared:
+            return contexts
+        return np.broadcast_to(0.0, (len(contexts), self.n_actions_, 1))  # nothing is looked at
+
     def _act(self, contexts, rng):
         n, n_actions = contexts.shape[:2]
-        return rng.randint(n_actions, size=n).astype(np.intp), np.full(n, 1.0 / n_actions)
+        return uniform(n, n_actions, rng)
 
     def _update(self, contexts, actions, rewards):
         self.n_rounds_ += len(actions)

@@ -1,0 +1,158 @@
+"""Real rounds, in which somebody acted at random."""
+
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import KFold
+
+from .._off_policy import OffPolicyValue, off_policy_value
+
+
+class Replay(NamedTuple):
+    """What a policy would have seen, from `LoggedEnvironment.replay`.
+
+    Parameters
+    ----------
+    value : float
+        Mean reward of the accepted rounds.
+    standard_error : float
+    rounds : ndarray of int
+        Accepted rounds.
+    rewards : ndarray
+        Their rewards.
+    """
+
+    value: float
+    standard_error: float
+    rounds: np.ndarray
+    rewards: np.ndarray
+
+
+class LoggedEnvironment:
+    """Data of a randomised policy, on which other policies are evaluated and trained.
+
+    Parameters
+    ----------
+    contexts : array-like of shape (n_rounds, n_actions, n_features)
+        As the policies expect them.
+    actions : array-like of shape (n_rounds,)
+        Actions that were taken.
+    rewards : array-like of shape (n_rounds,)
+        Their rewards.
+    propensities : array-like of shape (n_rounds,)
+        Probabilities, above 0, with which they were drawn.
+
+    Notes
+    -----
+    Values are read off the data without privacy; training spends what the policy spends.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.bandits import LinearEnvironment, LoggedEnvironment, RandomPolicy
+    >>> rng = np.random.default_rng(0)
+    >>> env, logger = LinearEnvironment(n_actions=3, n_features=2), RandomPolicy(random_state=0)
+    >>> contexts, means = env.sample(5000, rng)
+    >>> actions = logger.act(contexts)
+    >>> rewards = env.rewards(means, actions, rng)
+    >>> logged = LoggedEnvironment(contexts, actions, rewards, logger.propensities_)
+    >>> best = logged.value(np.argmax(means, axis=1))
+    >>> bool(abs(best.value - means.max(axis=1).mean()) < 4 * best.standard_error)
+    True
+    """
+
+    def __init__(self, contexts, actions, rewards, propensities):
+        self.contexts = contexts
+        self.actions = actions
+        self.rewards = rewards
+        self.propensities = propensities
+
+    def value(self, target, *, method="snips", reward_model=None):
+        """Estimate the mean reward of a policy that does not learn.
+
+        Parameters
+        ----------
+        target : policy or array-like
+            A policy, whose `act` is called once for all rounds; or actions (n_rounds,), or their
+            probabilities (n_rounds, n_actions).
+        method : {"ips", "snips", "dr"}, default="snips"
+            See :func:`off_policy_value`.
+        reward_model : regressor, default=None
+            For "dr": clones are fitted to half of the rounds and predict the other half.
+
+        Returns
+        -------
+        OffPolicyValue
+            Named tuple (value, standard_error).
+        """
+        if hasattr(target, "act"):
+            target = target.act(self.contexts)
+        predictions = None
+        if method == "dr":
+            if reward_model is None:
+                raise ValueError("method='dr' needs a reward_model.")
+            predictions = self._cross_fitted(reward_model)
+        return off_policy_value(
+            target,
+            self.actions,
+            self.rewards,
+            self.propensities,
+            method=method,
+            predictions=predictions,
+        )
+
+    def replay(self, policy, *, random_state=None):
+        """Let a policy act on the rounds one after the other, and learn where it agrees.
+
+        A round is accepted if the policy takes the action of the data, with probability (least
+        propensity) / propensity: accepted rounds then have the law of the policy's own.
+
+        Parameters
+        ----------
+        policy : policy
+            It goes on learning from where it is.
+        random_state : None, int or RandomState, default=None
+            Of the acceptance, where propensities differ.
+
+        Returns
+        -------
+        Replay
+            Named tuple (value, standard_error, rounds, rewards).
+
+        References
+        ----------
+        L. Li, W. Chu, J. Langford and X. Wang (2011). Unbiased offline evaluation of
+        contextual-bandit-based news article recommendation algorithms. WSDM.
+        """
+        contexts, actions = np.asarray(self.contexts), np.asarray(self.actions)
+        rewards, propensities = np.asarray(self.rewards, float), np.asarray(self.propensities)
+        draws = np.random.RandomState(random_state).random_sample(len(actions))
+        willing = draws * propensities < propensities.min()
+        accepted, start = [], 0
+        while start < len(actions):
+            part = slice(start, min(len(actions), start + policy.rounds_until_update_))
+            same = (policy.act(contexts[part]) == actions[part]) & willing[part]
+            policy.update(contexts[part][same], actions[part][same], rewards[part][same])
+            accepted.append(start + np.flatnonzero(same))
+            start = part.stop
+        rounds = np.concatenate(accepted)
+        kept = rewards[rounds]
+        if len(kept) < 2:
+            raise ValueError(f"{len(kept)} of {len(actions)} rounds were accepted: too few.")
+        error = float(kept.std(ddof=1) / np.sqrt(len(kept)))
+        return Replay(float(kept.mean()), error, rounds, kept)
+
+    def _cross_fitted(self, model):
+        contexts, actions = np.asarray(self.contexts, float), np.asarray(self.actions)
+        rewards = np.asarray(self.rewards, float)
+        n, n_actions, d = contexts.shape
+        predictions = np.empty((n, n_actions))
+        for train, test in KFold(2).split(actions):
+            fitted = clone(model).fit(contexts[train, actions[train]], rewards[train])
+            rows = contexts[test].reshape(-1, d)
+            predictions[test] = fitted.predict(rows).reshape(-1, n_actions)
+        return predictions
+
+
+__all__ = ["LoggedEnvironment", "OffPolicyValue", "Replay"]
