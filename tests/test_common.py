@@ -16,13 +16,15 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skpriv import Budget, BudgetAccountant
 from skpriv.exceptions import BudgetExceeded, PrivacyError
-from skpriv.linear_model import ReweightedRegressor, SSPRegressor
+from skpriv.linear_model import IHTRegressor, ReweightedRegressor, SSPRegressor
 
 # A new estimator is one line here: the class, and the privacy models that it has.
 ESTIMATORS = {
     SSPRegressor: ("central", "local", "none"),
     ReweightedRegressor: ("central", "local", "none"),
+    IHTRegressor: ("central", "none"),
 }
+ZCDP = {IHTRegressor}  # their sessions divide rho, because they select coordinates
 PAIRS = [(Estimator, privacy) for Estimator, models in ESTIMATORS.items() for privacy in models]
 NOISY = [pair for pair in PAIRS if pair[1] != "none"]
 
@@ -34,6 +36,18 @@ def _name(value):
 every_pair = pytest.mark.parametrize(("Estimator", "privacy"), PAIRS, ids=_name)
 noisy_pair = pytest.mark.parametrize(("Estimator", "privacy"), NOISY, ids=_name)
 every_class = pytest.mark.parametrize("Estimator", ESTIMATORS, ids=_name)
+local_class = pytest.mark.parametrize(
+    "Estimator", [Estimator for Estimator, privacy in PAIRS if privacy == "local"], ids=_name
+)
+
+
+def _price(Estimator, budget):
+    """Sum of mu^2 that a fit may pay."""
+    return 2.0 * budget.rho if Estimator in ZCDP else budget.mu**2
+
+
+def _paid(cost):
+    return cost.gaussian + 2.0 * cost.concentrated
 
 
 def _data(n=400, d=3, seed=0):
@@ -135,10 +149,10 @@ def test_the_report_adds_up_to_the_budget(Estimator, privacy, budget):
         privacy=privacy, epsilon=budget.epsilon, delta=budget.delta, random_state=0
     )
     report = estimator.fit(X, y).privacy_report_
-    costs = [row.cost.gaussian for row in report.rows]
+    costs = [_paid(row.cost) for row in report.rows]
     together = sum(costs) if privacy == "central" else max(costs)
-    assert together == pytest.approx(budget.mu**2, rel=1e-9)
-    assert report.total.gaussian == pytest.approx(budget.mu**2, rel=1e-9)
+    assert together == pytest.approx(_price(Estimator, budget), rel=1e-9)
+    assert _paid(report.total) == pytest.approx(_price(Estimator, budget), rel=1e-9)
     assert sum(row.share for row in report.rows) == pytest.approx(1.0, rel=1e-12)
     records = [row.records for row in report.rows]
     assert records == [len(X)] * len(records) if privacy == "central" else sum(records) <= len(X)
@@ -151,7 +165,7 @@ def test_the_accountant_sees_what_the_report_says(Estimator, privacy):
         estimator = Estimator(privacy=privacy, epsilon=0.5, random_state=0).fit(X, y)
     (charge,) = accountant.charges
     assert charge.name == Estimator.__name__
-    assert charge.cost.gaussian == pytest.approx(estimator.privacy_report_.total.gaussian, rel=1e-9)
+    assert _paid(charge.cost) == pytest.approx(_paid(estimator.privacy_report_.total), rel=1e-9)
     assert accountant.spent.epsilon == pytest.approx(0.5, rel=1e-9)
 
 
@@ -193,6 +207,9 @@ BAD_SETTINGS = [
     ({"data_norm": 0.0}, "data_norm"),
     ({"data_norm": inf}, "data_norm"),
     ({"data_norm": 1e-310}, "data_norm"),
+    ({"data_max": 0.0}, "data_max"),
+    ({"data_max": inf}, "data_max"),
+    ({"data_max": 1e-310}, "data_max"),
     ({"coef_norm": -1.0}, "coef_norm"),
     ({"alpha": -1.0}, "alpha"),
     ({"privacy": "shuffled"}, "privacy"),
@@ -211,8 +228,16 @@ def test_bad_data_are_refused_uncharged(Estimator, privacy, case):
     assert accountant.charges == []
 
 
-@every_class
-@pytest.mark.parametrize(("settings", "message"), BAD_SETTINGS, ids=str)
+@pytest.mark.parametrize(
+    ("Estimator", "settings", "message"),
+    [
+        (Estimator, *case)
+        for Estimator in ESTIMATORS
+        for case in BAD_SETTINGS
+        if set(case[0]) <= set(Estimator().get_params())
+    ],
+    ids=lambda value: _name(value) if isinstance(value, type) else str(value),
+)
 def test_bad_settings_are_refused_uncharged(Estimator, settings, message):
     with (
         BudgetAccountant(10.0, 1e-3) as accountant,
@@ -222,7 +247,7 @@ def test_bad_settings_are_refused_uncharged(Estimator, settings, message):
     assert accountant.charges == []
 
 
-@every_class
+@local_class
 def test_too_few_local_users_are_refused_uncharged(Estimator):
     X, y = _data()
     with BudgetAccountant(10.0, 1e-3) as accountant:
@@ -256,12 +281,14 @@ def test_cross_validation_charges_every_fold(Estimator, privacy):
     pipeline = make_pipeline(FunctionTransformer(), Estimator(privacy=privacy, epsilon=0.25))
     with BudgetAccountant(2.0, 1e-6) as accountant:
         cross_val_score(pipeline, X, y, cv=4, n_jobs=2, error_score="raise")
-    mu = Budget(0.25, 1e-6).mu
+    price = _price(Estimator, Budget(0.25, 1e-6))
     assert [charge.name for charge in accountant.charges] == [Estimator.__name__] * 4
-    assert accountant.ledger.total().gaussian == pytest.approx(4 * mu**2, rel=1e-9)
-    assert accountant.spent.epsilon == pytest.approx(
-        Budget.from_mu(sqrt(4) * mu, 1e-6).epsilon, rel=1e-9
-    )
+    assert _paid(accountant.ledger.total()) == pytest.approx(4 * price, rel=1e-9)
+    if Estimator in ZCDP:
+        spent = Budget.from_rho(2.0 * price, 1e-6)
+    else:
+        spent = Budget.from_mu(sqrt(4.0 * price), 1e-6)
+    assert accountant.spent.epsilon == pytest.approx(spent.epsilon, rel=1e-9)
 
 
 @noisy_pair
@@ -276,6 +303,6 @@ def test_a_grid_search_charges_every_fit(Estimator, privacy):
     with BudgetAccountant(5.0, 1e-6) as accountant:
         search.fit(X, y)
     best = search.best_params_[f"{step}__epsilon"]
-    expected = sum(Budget(epsilon, 1e-6).mu ** 2 for epsilon in (*epsilons * 3, best))
+    expected = sum(_price(Estimator, Budget(e, 1e-6)) for e in (*epsilons * 3, best))
     assert len(accountant.charges) == 7
-    assert accountant.ledger.total().gaussian == pytest.approx(expected, rel=1e-9)
+    assert _paid(accountant.ledger.total()) == pytest.approx(expected, rel=1e-9)

@@ -6,6 +6,7 @@ from functools import lru_cache
 from math import isinf
 
 from joblib import effective_n_jobs
+from scipy.sparse import issparse
 from threadpoolctl import ThreadpoolController
 
 from .._linalg import CompensatedSum
@@ -15,6 +16,7 @@ from ._cost import Cost
 from ._noise import NoiseSource
 from ._report import PrivacyReport, ReportRow
 
+CHUNK_ROWS = 2**14  # at most; see ROUNDING
 CHUNK_BYTES = 2**22  # a chunk of rows and its transforms stay in the cache
 SHARE_SLACK = 1e-9  # rounding of shares such as 0.1 + 0.2 + 0.7
 
@@ -164,7 +166,8 @@ class Session(ABC):
 
     def _exact(self, query, users=None):
         """Exact sum over all records, or over the users with these indices."""
-        rows = max(64, min(2**14, CHUNK_BYTES // (8 * max(1, self._X.shape[1]))))
+        width = query.width or self._X.shape[1]
+        rows = CHUNK_ROWS if issparse(self._X) else _dense_rows(width)
         n = self.n if users is None else len(users)
 
         def chunk_sum(start):
@@ -176,6 +179,10 @@ class Session(ABC):
         for term in _in_threads(chunk_sum, range(0, n, rows)):
             total.add(term)
         return total.value
+
+
+def _dense_rows(width):
+    return max(64, min(CHUNK_ROWS, CHUNK_BYTES // (8 * max(1, width))))
 
 
 def _in_threads(function, arguments):
