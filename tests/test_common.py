@@ -1,4 +1,4 @@
-"""What every estimator promises: scikit-learn's checks, honest tags, charges, errors, no rows kept."""
+"""What every estimator promises: scikit-learn's checks, tags, charges, errors, no rows kept."""
 
 import gc
 import pickle
@@ -16,13 +16,14 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skpriv import Budget, BudgetAccountant
 from skpriv.exceptions import BudgetExceeded, PrivacyError
-from skpriv.linear_model import IHTRegressor, ReweightedRegressor, SSPRegressor
+from skpriv.linear_model import IHTRegressor, ImproperSGDRegressor, ReweightedRegressor, SSPRegressor
 
 # A new estimator is one line here: the class, and the privacy models that it has.
 ESTIMATORS = {
     SSPRegressor: ("central", "local", "none"),
     ReweightedRegressor: ("central", "local", "none"),
     IHTRegressor: ("central", "none"),
+    ImproperSGDRegressor: ("central", "local", "none"),
 }
 ZCDP = {IHTRegressor}  # their sessions divide rho, because they select coordinates
 PAIRS = [(Estimator, privacy) for Estimator, models in ESTIMATORS.items() for privacy in models]
