@@ -16,7 +16,12 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skpriv import Budget, BudgetAccountant
 from skpriv.exceptions import BudgetExceeded, PrivacyError
-from skpriv.linear_model import IHTRegressor, ImproperSGDRegressor, ReweightedRegressor, SSPRegressor
+from skpriv.linear_model import (
+    IHTRegressor,
+    ImproperSGDRegressor,
+    ReweightedRegressor,
+    SSPRegressor,
+)
 
 # A new estimator is one line here: the class, and the privacy models that it has.
 ESTIMATORS = {
