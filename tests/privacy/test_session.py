@@ -52,7 +52,7 @@ def test_opening_charges_and_reads_nothing(privacy):
             open_session(privacy, Unreadable(), Unreadable(), BUDGET, 0, "who")
             (charge,) = accountant.charges
             assert charge.name == "who"
-            assert charge.cost.gaussian == pytest.approx(BUDGET.mu**2, rel=1e-9)
+            assert charge.cost.epsilon(BUDGET.delta) == pytest.approx(BUDGET.epsilon, rel=1e-9)
 
 
 @pytest.mark.parametrize("privacy", NOISY)
