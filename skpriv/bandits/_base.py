@@ -64,6 +64,9 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         contexts = self._checked_contexts(contexts)
         if not hasattr(self, "n_rounds_"):
             self._first_act(contexts)
+        if not len(contexts):
+            self.propensities_ = np.empty(0)
+            return np.empty(0, dtype=np.intp)
         actions, propensities = self._act(self._phi(contexts), self._rng)
         self.propensities_ = propensities
         return actions
@@ -197,9 +200,18 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
                     f"contexts of shape {shape} must have shape (n_rounds, "
                     f"{', '.join(map(str, past))}), as in the first call of act."
                 )
-        if not np.isfinite(contexts).all():
+        if not _is_finite(contexts):
             raise ValueError("contexts contain NaN or infinity.")
         return contexts
+
+
+def _is_finite(array):
+    """Whether all numbers are finite; of large arrays the sum tells it, nearly always."""
+    if array.size > 10_000:
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isfinite(array.sum()):
+                return True
+    return bool(np.isfinite(array).all())
 
 
 def _checked_actions(actions, n_rounds, n_actions):

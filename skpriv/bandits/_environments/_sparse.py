@@ -89,13 +89,15 @@ class SparseLinearEnvironment(Environment):
 
     def sample(self, n_rounds, rng):
         """Draw rounds: contexts (n_rounds, n_actions, n_features) and means."""
-        innovations = rng.standard_normal((n_rounds, self.n_actions, self.n_features))
-        rho = self.correlation
+        contexts = rng.standard_normal((n_rounds, self.n_actions, self.n_features))
+        rho, coef = self.correlation, self.coef_
         if rho != 0.0:
             # x_0 = z_0 and x_j = rho x_{j-1} + sqrt(1 - rho^2) z_j: the recursion of the law.
-            innovations[:, :, 1:] *= sqrt(1.0 - rho**2)
-            innovations = lfilter([1.0], [1.0, -rho], innovations, axis=-1)
-        return innovations, innovations @ self.coef_
+            scale = sqrt(1.0 - rho**2)
+            contexts[:, :, 0] /= scale
+            contexts = lfilter([scale], [1.0, -rho], contexts, axis=-1)
+        (support,) = np.nonzero(coef)
+        return contexts, contexts[:, :, support] @ coef[support]
 
     def rewards(self, means, actions, rng):
         """Draw rewards: one number from `rng` a round, whatever the action."""
