@@ -8,14 +8,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._compat import Interval, StrOptions, fit_context
 from ..exceptions import PrivacyError
-from ..privacy import NO_SECURE_SAMPLER, Budget
+from ..privacy import NO_SECURE_SAMPLER
 from ._base import PrivateRegressor
 from ._intervals import ConfidenceInterval
-from ._layered_growth import depth, grow, resolution, scales
+from ._layered_growth import grow, tree_shape
 from ._layered_intervals import certified, half_widths, pooled
 from ._layered_paper import grow_paper
-from ._layered_queries import LevelQuery
-from ._layered_tree import PartitionTree
 from ._normal_equations import ridge_prior
 
 # code -> paper (Li, Simchi-Levi and Wang 2024):
@@ -29,7 +27,8 @@ class LayeredRegressor(PrivateRegressor):
     Records are put into bins by their norm and scaled up to the unit ball; in every bin the leading
     directions are resolved, what they leave of each record is binned by its norm again, and so on.
     Noise is thus as small as the part of the records that is not yet understood, and the error does
-    not depend on the smallest eigenvalue of the Gram matrix, even in the local model.
+    not depend on the smallest eigenvalue of the Gram matrix, even in the local model. Mostly of
+    interest for its tree and its uniform intervals: see the measurements in the Notes.
 
     Parameters
     ----------
@@ -38,8 +37,9 @@ class LayeredRegressor(PrivateRegressor):
     delta : float in [0, 1), default=1e-6
         Privacy parameter: choose it well below one over the number of records. 0 is pure privacy,
         for study only (it needs a ``random_state``).
-    privacy : {"central", "local", "none"}, default="local"
-        Who adds the noise: a trusted curator, every user, or nobody.
+    privacy : {"central", "local", "shuffle", "none"}, default="local"
+        Who adds the noise: a trusted curator, every user, every user with a trusted shuffler that
+        makes the reports anonymous, or nobody.
     variant : {"one-batch", "paper"}, default="one-batch"
         "paper" is the published algorithm, with one direction and two batches of records a level,
         corrected sensitivities and usable interval constants. "one-batch" resolves all directions
@@ -61,7 +61,8 @@ class LayeredRegressor(PrivateRegressor):
     fit_intercept : bool, default=True
         Whether to fit an intercept.
     random_state : None, int or RandomState, default=None
-        None draws secure noise for a real release; anything else draws reproducible noise for study.
+        None draws secure noise for a real release; anything else draws reproducible noise for
+        study.
 
     Attributes
     ----------
@@ -86,7 +87,7 @@ class LayeredRegressor(PrivateRegressor):
     -----
     **Privacy guarantee**: (epsilon, delta)-differential privacy under replacement of one record,
     local in the local model. Released: for every level the second moments of its bins, as one
-    vector with one sensitivity (sqrt(4.5) at level 1, sqrt(8) below; sqrt(6) in the paper's variant),
+    vector with one sensitivity (sqrt(4.5) at level 1, sqrt(8) below; sqrt(6) for the published),
     and in the paper's variant weighted errors. Central: all records serve every level, whose costs
     compose exactly; local: every user answers for one level. For ``delta=0`` the noise is a
     difference of two Wishart matrices, of which no secure sampler exists: ``random_state=None`` is
@@ -96,13 +97,35 @@ class LayeredRegressor(PrivateRegressor):
     ``coef_norm``, and if targets' errors are independent given the rows. In the paper's variant
     under local privacy, records must also be independent and identically distributed.
 
-    Departures from the paper: its noise protects half of what a replaced record changes, its Wishart
-    noise is not private at all, its residual targets are unbounded, and its interval constants are
-    vacuous below 1e9 records; all four are corrected in both variants. "one-batch" asks for the
-    cross moments of z and the resolved directions, so that errors of earlier levels propagate
-    linearly and exactly, and needs neither residual targets, nor counts, nor a second batch.
+    Departures from the paper: its noise protects half of what a replaced record changes, its
+    Wishart noise is not private at all, its residual targets are unbounded, and its interval
+    constants are vacuous below 1e9 records; all four are corrected in both variants. "one-batch"
+    asks for the cross moments of z and the resolved directions, so that errors of earlier levels
+    propagate linearly and exactly, and needs neither residual targets, nor counts, nor a second
+    batch.
 
-    MEASURED
+    **What to expect** (local model, delta = 1e-6, no intercept, +-1 targets, mean absolute error
+    and half-width of the 95% interval; theirs hold at each x, these for all x at once):
+
+    ==================  =====  ===========  ============  ==========  ============
+    design              n      epsilon      this class    SSP         re-weighted
+    ==================  =====  ===========  ============  ==========  ============
+    unit sphere, d=2    1e5    4            .021, .11     .018, .06   .019, .09
+    unit sphere, d=5    1e5    1            .14, .89      .13, .61    .21, .92
+    unit sphere, d=5    1e6    4            .016, .10     .011, .06   .016, .09
+    (.5, +-.1), d=2     1e5    4            .061, .14     .047, .16   .021, .10
+    (.5, +-.1), d=2     1e6    4            .026, .083    .026, .087  .007, .033
+    (.5, +-.1), d=3     1e6    4            .019, .14     .026, .14   .015, .053
+    (.5, +-.1), d=5     1e5    1            .092, .49     .10, .43    .11, .44
+    ==================  =====  ===========  ============  ==========  ============
+
+    A direction of length .05 to .1 that sufficient statistics cannot resolve (d=2, n=1e6,
+    epsilon=4, coefficient .95) is estimated with an error of .012 by two levels, against .025 to
+    .044 by ``SSPRegressor`` and .008 by ``ReweightedRegressor``. Intervals say little below
+    n = 1e5 at epsilon = 1 (a half-width of 1 is no information); the paper's variant is two to
+    eight times wider than the default and says little below n = 1e6, and for d=5 nothing on the
+    unit sphere even there. On isotropic designs use ``SSPRegressor``. An intercept costs an extra
+    feature, and with it the norms of all rows are alike at level 1.
 
     References
     ----------
@@ -114,9 +137,9 @@ class LayeredRegressor(PrivateRegressor):
     >>> import numpy as np
     >>> from skpriv.linear_model import LayeredRegressor
     >>> rng = np.random.RandomState(0)
-    >>> X = rng.uniform(-0.5, 0.5, size=(200_000, 2)) * [1.0, 0.3]
+    >>> X = rng.uniform(-0.5, 0.5, size=(200_000, 2))
     >>> y = X @ [0.5, 0.8] + rng.uniform(-0.2, 0.2, size=200_000)
-    >>> est = LayeredRegressor(epsilon=4.0, random_state=0).fit(X, y)
+    >>> est = LayeredRegressor(epsilon=4.0, fit_intercept=False, random_state=0).fit(X, y)
     >>> bool(abs(est.predict(X) - X @ [0.5, 0.8]).mean() < 0.05)
     True
     >>> low, high = est.confidence_interval(X[:2], confidence_level=0.9)
@@ -187,7 +210,7 @@ class LayeredRegressor(PrivateRegressor):
         pure = self.delta == 0.0 and self.privacy != "none" and self.epsilon != float("inf")
         if pure and self.random_state is None:
             raise PrivacyError(NO_SECURE_SAMPLER)
-        shape = self._shape(scaling, len(X), pure)
+        shape = tree_shape(self, scaling, len(X), pure)
         batches = 2 * shape["n_levels"] - 1 if self.variant == "paper" else shape["n_levels"]
         currency = "pure" if pure else "gdp"
         session = self._session(X, y, currency=currency, smallest_share=1.0 / batches)
@@ -204,22 +227,6 @@ class LayeredRegressor(PrivateRegressor):
         self._scaling = scaling
         self.privacy_report_ = session.report
         return self
-
-    def _shape(self, scaling, records, pure):
-        """Public shape of the tree: nothing is read off the records but their number."""
-        none = self.privacy == "none" or self.epsilon == float("inf")
-        model, budget = "none" if none else self.privacy, Budget(self.epsilon, self.delta)
-        probe = LevelQuery(scaling, PartitionTree(scaling.size, self.gamma, 1, 1), (), pure, True)
-        n_levels = self.n_levels
-        if n_levels == "auto" and self.variant == "paper":
-            n_levels = scaling.size
-        elif n_levels == "auto":
-            n_levels = depth(resolution(probe, model, records, budget, 1.0), scaling.size)
-        n_scales = self.n_scales
-        if n_scales == "auto":
-            share = 1.0 / n_levels
-            n_scales = scales(resolution(probe, model, records, budget, share), self.gamma)
-        return {"gamma": self.gamma, "n_scales": n_scales, "n_levels": n_levels, "pure": pure}
 
     def predict(self, X):
         """Predict the regression function.
@@ -264,9 +271,10 @@ class LayeredRegressor(PrivateRegressor):
             raise ValueError(f"confidence_level={confidence_level!r} must lie in (0, 1).")
         if method == "asymptotic":
             raise NotImplementedError(
-                "LayeredRegressor has no asymptotic interval: its bins and directions are chosen by "
-                "noisy Gram matrices, and no normal limit holds uniformly over their eigenvalues. "
-                "Use method='certified', or ReweightedRegressor for an asymptotic interval."
+                "LayeredRegressor has no asymptotic interval: its bins and directions are chosen "
+                "by noisy Gram matrices, and no normal limit holds uniformly over their "
+                "eigenvalues. Use method='certified', or ReweightedRegressor for an asymptotic "
+                "interval."
             )
         if method != "certified":
             raise ValueError(f"method={method!r} must be 'certified'.")

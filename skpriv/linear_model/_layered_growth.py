@@ -1,6 +1,6 @@
 """How a partition tree grows, level by level, from the answers of a session."""
 
-from math import ceil, log, sqrt
+from math import ceil, inf, log, sqrt
 
 from ..privacy import LOCAL_MODELS, Budget
 from ._layered_laws import law_of
@@ -8,7 +8,7 @@ from ._layered_queries import LevelQuery
 from ._layered_tree import ACTIVATION_FAILURE, PartitionTree
 
 LARGEST_FACTOR = 2.0**26  # rounding of scaled vectors stays far below the slack of sensitivities
-RESOLUTION_FOR_TWO = 75.0  # measured: below, the records of a second level are better spent on one
+RESOLUTION_FOR_TWO = 150.0  # measured: below, the records of a second level are better spent on one
 
 
 def depth(resolution, size):
@@ -37,6 +37,23 @@ def resolution(query, model, records, budget, share):
     elif model != "none" and budget.mu > 0.0:
         noise = query.local_noise(budget).scale / sqrt(share)
     return records / max(noise, sqrt(records))
+
+
+def tree_shape(est, scaling, records, pure):
+    """Public shape of the tree: nothing is read off the records but their number."""
+    none = est.privacy == "none" or est.epsilon == inf
+    model, budget = "none" if none else est.privacy, Budget(est.epsilon, est.delta)
+    empty = PartitionTree(scaling.size, est.gamma, 1, 1)
+    probe = LevelQuery(scaling, empty, (), pure, crossed=True)
+    n_levels, n_scales = est.n_levels, est.n_scales
+    if n_levels == "auto" and est.variant == "paper":
+        n_levels = scaling.size
+    elif n_levels == "auto":
+        n_levels = depth(resolution(probe, model, records, budget, 1.0), scaling.size)
+    if n_scales == "auto":
+        share = 1.0 / n_levels
+        n_scales = scales(resolution(probe, model, records, budget, share), est.gamma)
+    return {"gamma": est.gamma, "n_scales": n_scales, "n_levels": n_levels, "pure": pure}
 
 
 def grow(session, scaling, *, gamma, n_scales, n_levels, pure, theta_bound):

@@ -5,9 +5,9 @@ Every bin gives a noisy linear equation in theta*, with Q its basis and P its re
     factor target = (gram Q' + factor cross P') theta* + noise,
 
 noise = factor (sum z xi + N_target - N_cross P'theta*) - N_gram Q'theta*. For any w computed from
-y-free answers and the query point x, ``factor w'target`` is then within ``_noise`` of the equation's
-part in x'theta*, and what no equation explains is at most coef_norm times its length. The events are
-one a bin, so that the interval holds for all x at once.
+y-free answers and the query point x, ``factor w'target`` is then within ``_noise`` of the
+equation's part in x'theta*, and what no equation explains is at most coef_norm times its length.
+The events are one a bin, so that the interval holds for all x at once.
 """
 
 from collections import Counter
@@ -16,10 +16,10 @@ from math import log, sqrt
 import numpy as np
 from scipy import linalg
 
-from ._normal_equations import _posterior_mean
+from ._normal_equations import PRIOR_VARIANCES
 
-# Parts of a bin's failure probability: noise and targets given the gram, ||N_gram v||, operator norm
-# of N_gram, and the standard deviation of the cross noise.
+# Parts of a bin's failure probability: noise and targets given the gram, ||N_gram v||, operator
+# norm of N_gram, and the standard deviation of the cross noise.
 TARGET_PART, VECTOR_PART, OPERATOR_PART, CROSS_PART = 0.84, 0.10, 0.04, 0.02
 PATH = np.concatenate([[0.0], np.geomspace(0.3, 30.0, 9)])  # Tikhonov path in units of the noise
 ROWS = 4096
@@ -78,9 +78,9 @@ def certified(tree, points, theta_bound, confidence_level):
 def _bounds(tree, theta_bound, confidence_level):
     """Bins that the interval uses, and their bounds.
 
-    Which bins stand out is read off the grams, so that the events about targets, given all grams, are
-    shared by those bins alone; the events about the noise of grams are shared by all bins of a level,
-    whose number is known before the level is asked, and by all levels.
+    Which bins stand out is read off the grams, so that the events about targets, given all grams,
+    are shared by those bins alone; the events about the noise of grams are shared by all bins of a
+    level, whose number is known before the level is asked, and by all levels.
     """
     bins = [node for node in tree.bins if node.informative]
     used = {id(step): step for node in bins for step in node.chain()}
@@ -129,8 +129,8 @@ def _through(W, node):
 def pooled(tree, prior):
     """Posterior mean of theta from the equations of all bins, each weighted by its noise.
 
-    The prior's size is chosen by evidence. Only directions that stand out of the noise of the gram
-    enter, because noise in the design attenuates.
+    The prior's size is averaged over by evidence. Only directions that stand out of the noise of
+    the gram enter, because noise in the design attenuates.
     """
     theta = np.zeros(len(prior))
     bins = tree.bins
@@ -141,17 +141,23 @@ def pooled(tree, prior):
         response = np.concatenate([row[1] for row in rows])
         if exact:
             return linalg.lstsq(design, response)[0]
-        _, weights = _posterior_mean(*_compressed(design @ prior, response))
-        theta = prior @ weights
+        theta = prior @ _posterior_mean(design @ prior, response)
     return theta
 
 
-def _compressed(design, response):
-    """Same least-squares problem with as many rows as columns."""
-    if len(design) <= design.shape[1]:
-        return design, response
-    Q, R = np.linalg.qr(design)
-    return R, Q.T @ response
+def _posterior_mean(design, response):
+    """Mean of w in response = design w + N(0, I), w ~ N(0, tau^2 I), over a public grid of tau.
+
+    An average and not the best tau: of few equations, the best is sometimes 0 by accident.
+    """
+    left, singular, right = linalg.svd(design, full_matrices=False)
+    projected = left.T @ response
+    gains = np.outer(PRIOR_VARIANCES, singular**2)
+    evidence = -0.5 * (np.log1p(gains) + projected**2 / (1.0 + gains)).sum(axis=1)
+    weights = np.exp(evidence - evidence.max())
+    weights /= weights.sum()
+    safe = np.where(singular > 0.0, singular, 1.0)
+    return right.T @ (weights @ (gains / (1.0 + gains)) * projected / safe)
 
 
 def _whitened(node, theta):

@@ -1,8 +1,9 @@
 """Quantiles of the noise in a bin's released moments, for both noise laws.
 
 A bin releases noisy sums of z z' (d, d), and of z times further columns. Three quantiles serve the
-intervals: of the largest |eigenvalue| of the noise N of z z'; of ||N v|| for a fixed unit v; and the
-standard deviation of the noise of z times a column, given N. Failure probabilities are explicit.
+intervals: of the largest |eigenvalue| of the noise N of z z'; of ||N v|| for a fixed unit v; and
+the standard deviation of the noise of z times a column, given N. Failure probabilities are
+explicit.
 """
 
 from dataclasses import dataclass
@@ -78,21 +79,20 @@ class WishartLaw:
     def operator(self, d, failure):
         """Bound on -N in every direction at once.
 
-        x'(G2 G2' - G1 G1')x = (||G2'x|| - ||G1'x||)(||G2'x|| + ||G1'x||). The supremum of the first
-        factor has mean at most (sqrt m + sqrt d) - (sqrt m - sqrt d) (Gordon) and is sqrt(2)-Lipschitz
-        in the Gaussians; the second is at most the sum of two largest singular values.
+        With P = (G1 + G2) / sqrt 2 and Q = (G1 - G2) / sqrt 2, independent Gaussians, N is
+        scale (P Q' + Q P'). Given P its quadratic form is 2 scale x'(P P')^(1/2) Z x, Z Gaussian,
+        whose increments are at most those of 2 scale s sqrt(2) g'x for s = ||P|| (Sudakov and
+        Fernique), and which is 2 scale s-Lipschitz in Z: the bound of GOE(2 scale s).
         """
-        share = log(3.0 / failure)
-        gap = 2.0 * sqrt(d) + 2.0 * sqrt(share)
-        total = 2.0 * (sqrt(self.dof) + sqrt(d) + sqrt(2.0 * share))
-        return self.scale * gap * total
+        largest = sqrt(self.dof) + sqrt(d) + sqrt(2.0 * log(10.0 / failure))
+        return _operator_quantile(2.0 * self.scale * largest, d, 0.9 * failure)
 
     def vector(self, d, failure):
         """Bound on ||N v|| for a fixed unit v.
 
-        With V = ||G1'v||^2 + ||G2'v||^2 ~ chi2_{2m}, independent of b ~ Beta(m/2, m/2), the vector is
-        scale (V (2b - 1), sqrt(V) g), g ~ N(0, I_{d-1}); 2b - 1 is sub-Gaussian with proxy 1/(m + 1)
-        (Marchal and Arbel 2017). Tail of a quadratic form by Hsu, Kakade and Zhang (2012).
+        With V = ||G1'v||^2 + ||G2'v||^2 ~ chi2_{2m}, independent of b ~ Beta(m/2, m/2), the vector
+        is scale (V (2b - 1), sqrt(V) g), g ~ N(0, I_{d-1}); 2b - 1 is sub-Gaussian with proxy
+        1/(m + 1) (Marchal and Arbel 2017). Tail of a quadratic form: Hsu, Kakade and Zhang (2012).
         """
         largest = float(stats.chi2.isf(failure / 10.0, 2 * self.dof))
         first, rest = largest**2 / (self.dof + 1.0), largest

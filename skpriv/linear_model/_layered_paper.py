@@ -1,8 +1,8 @@
 """The published layered regression: one direction and two batches of records a level.
 
-With corrected sensitivities, residual targets that are bounded without bias, and interval rules whose
-constants are quantiles of the noise (those of the paper are vacuous below 1e9 records). Along a path,
-the error of the prediction is at most eta(phi) = sum over its active bins of |u'phi| tau.
+With corrected sensitivities, residual targets that are bounded without bias, and interval rules
+whose constants are quantiles of the noise (those of the paper are vacuous below 1e9 records). Along
+a path, the error of the prediction is at most eta(phi), the sum of |u'phi| tau over active bins.
 """
 
 from dataclasses import dataclass, field
@@ -39,10 +39,11 @@ class PaperLevelQuery(LevelQuery):
 
     r = (y - clip(phi'total, -B, B)) / c with c = 1 + B at level 2 and below: |r| <= 1 although
     predictions are noisy, and clipping to an interval that contains the truth only reduces their
-    error (clipping y_h itself would bias it). Of u u', count, r z and z z' are asked, weighed 1, 1, 1.
+    error (clipping y_h itself would bias it). Of u u', count, r z and z z' are asked, weighed 1, 1,
+    1.
 
-    Gaussian noise: sensitivity sqrt(6), by moving a record between bins (2 times 3); within a bin the
-    count does not move, and the rest by at most 4.5. Pure noise: trace 2.5, two of them move.
+    Gaussian noise: sensitivity sqrt(6), by moving a record between bins (2 times 3); within a bin
+    the count does not move, and the rest by at most 4.5. Pure noise: trace 2.5, two of them move.
     """
 
     theta_bound: float = 1.0
@@ -73,7 +74,7 @@ class PaperLevelQuery(LevelQuery):
                 continue
             residual = target[rows]
             if node.parent is not None:
-                predicted = phi[rows] @ self.states[id(node.parent)].total
+                predicted = phi[rows] @ self.states[node.parent.path].total
                 residual = residual - np.clip(predicted, -self.theta_bound, self.theta_bound)
             d = node.size
             u = np.zeros((len(rows), self.width))
@@ -97,8 +98,8 @@ class PaperLevelQuery(LevelQuery):
             node.receive(moments[:d, :d], nothing, target, law, answer.n)
             total = np.zeros(len(node.basis))
             if node.parent is not None:
-                total = self.states[id(node.parent)].total
-            self.states[id(node)] = PaperState(
+                total = self.states[node.parent.path].total
+            self.states[node.path] = PaperState(
                 total, moments[-1, -1], target_bound=self.target_bound
             )
 
@@ -124,7 +125,7 @@ class ErrorQuery(Query):
         return f"level {self.level}, errors of {len(self.bins)} bins"
 
     @property
-    def norm(self):
+    def norm(self):  # type: ignore[override]
         """Norm of the sensitivity."""
         return "nuclear" if self.pure else "l2"
 
@@ -166,7 +167,8 @@ def grow_paper(session, scaling, *, gamma, n_scales, n_levels, pure, theta_bound
     Level 1 has no earlier errors, so that it needs no second batch.
     """
     tree = PartitionTree(scaling.size, gamma, n_scales, n_levels)
-    share, states = 1.0 / (2 * n_levels - 1), {}
+    share = 1.0 / (2 * n_levels - 1)
+    states: dict[tuple, PaperState] = {}
     for level in range(1, n_levels + 1):
         frontier = tree.frontier()
         if not frontier:
@@ -183,17 +185,17 @@ def grow_paper(session, scaling, *, gamma, n_scales, n_levels, pure, theta_bound
             asked = ErrorQuery(scaling, tree, candidates, pure, 2.0 * theta_bound, level)
             answer = session.sum(asked, share)
             for node, value in zip(candidates, answer.value[:, 0], strict=True):
-                state = states[id(node)]
+                state = states[node.path]
                 state.error, state.error_records = float(value), answer.n
                 state.error_law = law_of(answer.noise)
         overlap = session.model not in LOCAL_MODELS
         rules = PaperIntervals(tree, states, theta_bound, overlap)
         widths = rules.half_widths(FIT_LEVEL)
         for node in candidates:
-            node.half_widths[0] = width = widths.get(id(node), np.inf)
+            node.half_widths[0] = width = widths.get(node.path, np.inf)
             # inactive bins keep neither direction nor estimate: their error would not be covered
             if width < theta_bound:
-                along, state = node.directions[:, 0], states[id(node)]
+                along, state = node.directions[:, 0], states[node.path]
                 estimate = node.factor * (along @ node.basis @ node.target) / node.eigenvalues[0]
                 state.total = state.total + estimate * along
                 node.activate(1, gamma, n_scales if level < n_levels else 0)
@@ -211,20 +213,21 @@ class PaperIntervals:
 
     def half_widths(self, confidence_level):
         """Half-width tau of the coefficient of each informative bin, parents first."""
-        widths, levels = {}, {}
+        widths: dict[tuple, float] = {}
+        levels: dict[int, list[Bin]] = {}
         for node in self.tree.bins:
             levels.setdefault(node.level, []).append(node)
         for nodes in levels.values():
             failure = (1.0 - confidence_level) / self.tree.n_levels
             candidates = [node for node in nodes if node.informative]
             for node in candidates:
-                widths[id(node)] = self._half_width(
+                widths[node.path] = self._half_width(
                     node, widths, failure / len(candidates), failure / len(nodes)
                 )
         return widths
 
     def _half_width(self, node, widths, failure, gram_failure):
-        law, state, d = node.law, self.states[id(node)], node.size
+        law, state, d = node.law, self.states[node.path], node.size
         operator = law.operator(d, OPERATOR_PART * gram_failure)
         vector = self.theta_bound * law.vector(d, VECTOR_PART * gram_failure)
         spread = state.target_bound * law.cross(d, CROSS_PART * gram_failure)
@@ -237,9 +240,9 @@ class PaperIntervals:
 
     def _earlier(self, node, widths, failure):
         """Bound on |sum of u'z times the error of earlier levels| over the first batch."""
-        state, cap = self.states[id(node)], 2.0 * self.theta_bound
+        state, cap = self.states[node.path], 2.0 * self.theta_bound
         # the batch was weighed with the half-widths of the fit: rescale to these ones
-        ratio = max([1.0, *(widths[id(s)] / s.half_widths[0] for s in node.parent.chain())])
+        ratio = max([1.0, *(widths[s.path] / s.half_widths[0] for s in node.parent.chain())])
         total = max(state.error + state.error_law.vector(1, failure / 3.0), 0.0)
         if not self.overlap:  # other records: uniform deviation over u, and of both batches
             first, second, tail = node.records, state.error_records, log(3.0 / failure) / 2.0
@@ -251,7 +254,7 @@ class PaperIntervals:
         """phi'theta of the last active bin of each path."""
         predicted = np.zeros(len(points))
         for node, rows in self.tree.locate(points):
-            predicted[rows] = points[rows] @ self.states[id(node)].total
+            predicted[rows] = points[rows] @ self.states[node.path].total
         return predicted
 
     def certified(self, points, confidence_level):
@@ -263,9 +266,9 @@ class PaperIntervals:
             path: list[Bin] = [step for step in node.chain() if step.active][::-1]
             X, eta = points[rows], np.zeros(len(rows))
             for step in path:
-                eta += abs(X @ step.directions[:, 0]) * widths[id(step)]
+                eta += abs(X @ step.directions[:, 0]) * widths[step.path]
                 rest = np.linalg.norm(X @ step.directions[:, 1:], axis=1)
-                centre, half = X @ self.states[id(step)].total, eta + self.theta_bound * rest
+                centre, half = X @ self.states[step.path].total, eta + self.theta_bound * rest
                 low[rows] = np.maximum(low[rows], centre - half)
                 high[rows] = np.minimum(high[rows], centre + half)
         low, high = np.minimum(low, high), np.maximum(low, high)

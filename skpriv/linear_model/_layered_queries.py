@@ -17,17 +17,18 @@ from ._scaling import Scaling
 class LevelQuery(Query):
     """Sum of u u' in the last bin of each record's path, u = (z, a / sqrt 2, r / sqrt 2).
 
-    z = gamma^k basis'phi has norm at most 1 by the choice of the bin, a = resolved'phi and r too; bins
-    are blocks of one vector, zero but for the record's own. All depends on released answers only.
+    z = gamma^k basis'phi has norm at most 1 by the choice of the bin, a = resolved'phi and r too;
+    bins are blocks of one vector, zero but for the record's own. All depends on released answers
+    only.
 
-    Gaussian noise: of u u' only z z', z a' and r z are asked, in vech coordinates, which weigh them by
-    1, 1, 1. Replacing a record within a bin moves the squared norm by at most
-    2 W (1 + p) + 2 (1 - p^2), p = <z, z'>, with W = 2 (W = 1 where a is empty): largest at p = W / 2,
+    Gaussian noise: of u u' only z z', z a' and r z are asked, in vech coordinates, which weigh them
+    by 1, 1, 1. Replacing a record within a bin has squared norm at most 2 W (1 + p) + 2 (1 - p^2),
+    p = <z, z'>, with W = 2 (W = 1 where a is empty): largest at p = W / 2, where it is
     W^2 / 2 + 2 W + 2 = 8 (4.5). Moving it to another bin: 2 (W + 1) = 6 (4), less. Attained at
     <z, z'> = W / 2, r = -r', a = -a' of norm 1, which bins of large k approach.
 
-    Pure noise: all of u u', positive semi-definite of trace at most 1 + W / 2; the nuclear norm moves
-    by at most two traces, 2 + W, attained by moving to another bin.
+    Pure noise: all of u u', positive semi-definite of trace at most 1 + W / 2; the nuclear norm
+    moves by at most two traces, 2 + W, attained by moving to another bin.
 
     Parameters
     ----------
@@ -61,7 +62,7 @@ class LevelQuery(Query):
         return f"level {self.level}, {len(self.bins)} bins"
 
     @property
-    def norm(self):
+    def norm(self):  # type: ignore[override]
         """Norm of the sensitivity."""
         return "nuclear" if self.pure else "l2"
 

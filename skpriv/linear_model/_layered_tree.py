@@ -1,10 +1,9 @@
 """The partition tree of layered regression: bins of records of like norm, level by level."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
-
-from ._layered_laws import GaussianLaw, WishartLaw
 
 ACTIVATION_FAILURE = 0.05  # an eigenvalue counts when it exceeds this quantile of the noise
 
@@ -27,7 +26,7 @@ class Bin:
     gram, cross, target : ndarrays of shape (d, d), (d, p - d), (d,)
         Noisy sums of z z', z a' and r z, with z = factor * basis' phi and a = resolved' phi.
     law : GaussianLaw or WishartLaw
-        Law of their noise.
+        Law of their noise; None before the bin is asked about.
     records : int
         Number of reports that were asked for (public).
     copies : int
@@ -50,7 +49,7 @@ class Bin:
     gram: np.ndarray = field(init=False)
     cross: np.ndarray = field(init=False)
     target: np.ndarray = field(init=False)
-    law: GaussianLaw | WishartLaw | None = None
+    law: Any = None
     records: int = 0
     copies: int = 1
     eigenvalues: np.ndarray = field(init=False)
@@ -179,9 +178,7 @@ class PartitionTree:
             if len(inside) == 0:
                 continue
             if node.children:
-                yield from self._visit(
-                    phi, node.children[0].basis, node.children, inside, node
-                )
+                yield from self._visit(phi, node.children[0].basis, node.children, inside, node)
             else:
                 yield node, inside
         outside = rows[exponents >= self.n_scales]

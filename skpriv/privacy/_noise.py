@@ -21,9 +21,9 @@ from ._cost import Cost
 # the finest grid.
 GRANULARITY = 60
 NO_SECURE_SAMPLER = (
-    "no floating-point-safe sampler of symmetrised Wishart noise exists, so that delta=0 cannot be "
-    "released with random_state=None: pass delta > 0 for Gaussian noise by OpenDP, or an integer "
-    "random_state to study the method with simulated noise."
+    "delta=0.0 needs symmetrised Wishart noise, of which no floating-point-safe sampler exists: "
+    "pass delta in (0, 1) for Gaussian noise by OpenDP, or an integer random_state to study the "
+    "method with simulated noise."
 )
 
 
