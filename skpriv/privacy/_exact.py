@@ -14,6 +14,9 @@ class ExactSession(Session):
     def _answer(self, query, share):
         return self._noiseless(self._exact(query), query)
 
+    def _noise(self, query, share):
+        return GaussianNoise(0.0)
+
     def _perturb(self, procedure, share):
         return self._noiseless(procedure.run(self._X, self._y), procedure)
 

@@ -31,10 +31,28 @@ class LocalSession(Session):
     def _answer(self, query, share):
         if self._order is None:
             self._order = self._source.permutation(self.n)
-        stop = floor((self._used + SHARE_SLACK) * self.n)
-        start = floor((self._used - share + SHARE_SLACK) * self.n)
-        noise = query.local_noise(self._budget)
+        stop = self._users(self._used)
+        start = self._users(self._used - share)
+        noise = query.local_noise(self._report_budget(stop - start))
         exact = self._exact(query, self._order[start:stop])
         total = noise.summed(stop - start)
         answer = Answer(self._source.add(exact, total), stop - start, total)
-        return answer, noise.cost(query.sensitivity)
+        return answer, self._report_cost(query, noise)
+
+    def _noise(self, query, share):
+        users = self._records(share)
+        return query.local_noise(self._report_budget(users)).summed(users)
+
+    def _records(self, share):
+        return self._users(self._used + share) - self._users(self._used)
+
+    def _users(self, share):
+        return floor((share + SHARE_SLACK) * self.n)
+
+    def _report_budget(self, users):
+        """Budget of each report of a block of this many users."""
+        return self._budget
+
+    def _report_cost(self, query, noise):
+        """Cost of one report to its user."""
+        return noise.cost(query.sensitivity)

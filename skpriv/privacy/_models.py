@@ -7,11 +7,14 @@ from ._central import CentralSession
 from ._exact import ExactSession
 from ._local import LocalSession
 from ._session import Session
+from ._shuffle import ShuffleSession
 
+LOCAL_MODELS = frozenset({"local", "shuffle"})  # where shares divide the users
 MODELS: dict[str, type[Session]] = {
     "central": CentralSession,
     "local": LocalSession,
     "none": ExactSession,
+    "shuffle": ShuffleSession,
 }
 
 
@@ -22,7 +25,7 @@ def open_session(
 
     Parameters
     ----------
-    privacy : {"central", "local", "none"}
+    privacy : {"central", "local", "shuffle", "none"}
         The privacy model. An infinite epsilon is the same as "none".
     X : ndarray of shape (n_records, n_features)
     y : ndarray of shape (n_records,)
@@ -32,8 +35,9 @@ def open_session(
         None draws secure noise by OpenDP; anything else draws reproducible noise by NumPy.
     name : str
         Who asks, for reports and accountants.
-    currency : {"gdp", "zcdp"}, default="gdp"
-        What the shares divide; a session that selects coordinates needs "zcdp".
+    currency : {"gdp", "zcdp", "pure"}, default="gdp"
+        What the shares divide; a session that selects coordinates needs "zcdp", and one whose
+        queries bring pure noise for ``delta=0`` needs "pure".
     smallest_share : float, default=1.0
         The smallest share that will be asked for; too few records for it are refused uncharged.
 

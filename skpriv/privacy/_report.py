@@ -138,6 +138,7 @@ class PrivacyReport:
         body = "".join(line(row.cells(), "td") for row in self.rows)
         return (
             f"<p><b>{escape(self.name)}</b>: {escape(self.guarantee)}</p>"
-            f"<table><thead>{line((*HEADERS[:-1], self._currency), 'th')}</thead><tbody>{body}</tbody></table>"
+            f"<table><thead>{line((*HEADERS[:-1], self._currency), 'th')}</thead>"
+            f"<tbody>{body}</tbody></table>"
             f"<p>{escape(self.randomness)}</p>"
         )

@@ -37,9 +37,9 @@ class Session(ABC):
         None draws secure noise; see :class:`skpriv.privacy.NoiseSource`.
     name : str
         Who asks, for reports and accountants.
-    currency : {"gdp", "zcdp"}
-        What the shares divide: mu^2 (only Gaussian answers, which compose exactly), or rho
-        (selections too).
+    currency : {"gdp", "zcdp", "pure"}
+        What the shares divide: mu^2 (only Gaussian answers, which compose exactly), rho
+        (selections too), or epsilon itself (pure noise only, for ``delta=0``).
     smallest_share : float
         The smallest share that will be asked for: too few records for it are refused here, before
         anything is charged.
@@ -58,13 +58,14 @@ class Session(ABC):
         currency="gdp",
         smallest_share=1.0,
     ):
+        self._currency = currency
         self._check(budget, X.shape[0], smallest_share)
         charge(self._price(budget, currency), name)
         self._X, self._y = X, y
         self._budget = budget
-        self._currency = currency
         self._source = NoiseSource(random_state)
         self._used = 0.0
+        self._unit = 1.0  # what a share of 1 is of the whole
         self.report = PrivacyReport(name, self.model, budget, self._source.secure)
 
     @property
@@ -84,7 +85,7 @@ class Session(ABC):
         -------
         Answer
         """
-        self._spend(query, share)
+        share = self._spend(query, share)
         answer, cost = self._answer(query, share)
         self.report.add(ReportRow.of(query, share, answer, cost))
         return answer
@@ -104,7 +105,7 @@ class Session(ABC):
         -------
         ndarray of shape (k,)
         """
-        self._spend(query, share)
+        share = self._spend(query, share)
         indices, row = self._select(query, k, share)
         self.report.add(row)
         return indices
@@ -121,7 +122,7 @@ class Session(ABC):
         -------
         Answer
         """
-        self._spend(procedure, share)
+        share = self._spend(procedure, share)
         answer, cost = self._perturb(procedure, share)
         self.report.add(ReportRow.of(procedure, share, answer, cost))
         return answer
@@ -140,6 +141,8 @@ class Session(ABC):
 
     @staticmethod
     def _price(budget, currency):
+        if currency == "pure":
+            return Cost.from_epsilon(budget.epsilon)
         return Cost.from_mu(budget.mu) if currency == "gdp" else Cost.from_rho(budget.rho)
 
     @abstractmethod
@@ -147,22 +150,53 @@ class Session(ABC):
         """Return the answer and its cost to a record; the share has been spent."""
 
     def _check(self, budget, n, smallest_share):
-        if not isinf(budget.epsilon) and not budget.mu > 0.0:
+        gaussian = self._currency != "pure" and not isinf(budget.epsilon)
+        if gaussian and not budget.mu > 0.0:
             raise PrivacyError(
                 f"delta={budget.delta} leaves no room for Gaussian noise at "
                 f"epsilon={budget.epsilon}: pass delta in (0, 1), for example delta=1e-6, "
                 "and epsilon > 0."
             )
 
+    def noise(self, query, share):
+        """Law of the noise that the answer to a query would have for this share (public).
+
+        Returns
+        -------
+        GaussianNoise, or what the query brings
+        """
+        return self._noise(query, share * self._unit)
+
+    def records(self, share):
+        """Public number of records that the answer to a query for this share would sum over."""
+        return self._records(share * self._unit)
+
+    def _records(self, share):
+        return self.n
+
+    def rebase(self):
+        """From now on a share of 1 means all that is left of the session.
+
+        For a step before the proper algorithm, such as choosing bounds, whose shares then need not
+        know of it.
+        """
+        self._unit = max(0.0, 1.0 - self._used)
+
+    @abstractmethod
+    def _noise(self, query, share):
+        """Law of the noise of an answer; the share is one of the whole session."""
+
     def _spend(self, query, share):
         if not 0.0 < share <= 1.0:
             raise PrivacyError(f"share={share} of query {query.name!r} must lie in (0, 1].")
+        share *= self._unit
         if self._used + share > 1.0 + SHARE_SLACK:
             raise PrivacyError(
                 f"share={share} of query {query.name!r} exceeds what is left of the session "
                 f"({max(1.0 - self._used, 0.0):.4g}): the shares of a fit add up to at most 1."
             )
         self._used += share
+        return share
 
     def _exact(self, query, users=None):
         """Exact sum over all records, or over the users with these indices."""
