@@ -1,5 +1,6 @@
 """What all private regressors share: parameters, checks, the session, the report."""
 
+from dataclasses import replace
 from numbers import Real
 from typing import ClassVar
 
@@ -8,8 +9,14 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import validate_data
 
 from .._compat import Interval, StrOptions
-from ..privacy import Accounted, Budget, open_session
+from ..privacy import Accounted, BoundsQuery, Budget, open_session
 from ._scaling import Scaling
+
+# Of the budget (of the users, where they answer once), for bounds that are "auto"; and the part of
+# the rows and targets that these bounds leave as they are (measured by benchmarks/auto_bounds.py).
+BOUNDS_SHARE = {"central": 0.05, "local": 0.2, "shuffle": 0.2, "none": 0.05}
+NORM_QUANTILE = 0.95
+TARGET_QUANTILE = 0.98
 
 
 class PrivateRegressor(Accounted, RegressorMixin, BaseEstimator):
@@ -18,7 +25,7 @@ class PrivateRegressor(Accounted, RegressorMixin, BaseEstimator):
     _parameter_constraints: ClassVar[dict] = {
         "epsilon": [Interval(Real, 0, None, closed="right")],
         "delta": [Interval(Real, 0, 1, closed="left")],
-        "privacy": [StrOptions({"central", "local", "none"})],
+        "privacy": [StrOptions({"central", "local", "shuffle", "none"})],
         "data_norm": [Interval(Real, 0, None, closed="neither")],
         "bounds_y": ["array-like"],
         "coef_norm": [Interval(Real, 0, None, closed="neither")],
@@ -29,24 +36,62 @@ class PrivateRegressor(Accounted, RegressorMixin, BaseEstimator):
     def _validated(self, X, y):
         """Return the checked rows and targets, and the public scaling; nothing is charged yet."""
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-        bounds = self._public_bounds()
-        if not 1e-300 <= self.data_norm <= 1e300:
+        name, norm = self._public("data_norm", "outer_norm")
+        if not isinstance(norm, Real) or not 1e-300 <= float(norm) <= 1e300:
             raise ValueError(
-                f"data_norm={self.data_norm!r} must lie in [1e-300, 1e300]: the public bound on "
+                f"{name}={norm!r} must lie in [1e-300, 1e300]: the public bound on "
                 "the l2 norm of a row."
             )
-        scaling = Scaling(float(self.data_norm), bounds, bool(self.fit_intercept), X.shape[1])
+        bounds = self._public_bounds()
+        scaling = Scaling(float(norm), bounds, bool(self.fit_intercept), X.shape[1])
         return X, np.asarray(y, dtype=np.float64), scaling
 
     def _public_bounds(self):
-        """The checked bounds_y."""
-        bounds = np.asarray(self.bounds_y, dtype=float)
+        """The checked bounds_y, or the outer ones if they are "auto"."""
+        name, value = self._public("bounds_y", "outer_bounds_y")
+        bounds = np.asarray(value, dtype=float)
         if bounds.shape != (2,) or not np.isfinite(bounds).all() or bounds[0] >= bounds[1]:
             raise ValueError(
-                f"bounds_y={self.bounds_y!r} must be two finite numbers (low, high) with "
+                f"{name}={value!r} must be two finite numbers (low, high) with "
                 "low < high: the public range of the target, not one read off the data."
             )
         return tuple(bounds.tolist())
+
+    def _public(self, name, outer):
+        """Name and value of a bound, or of the outer one if it is "auto"."""
+        value = getattr(self, name)
+        if not self._is_auto(name):
+            return name, value
+        value = getattr(self, outer, None)
+        if value is None:
+            raise ValueError(
+                f"{name}='auto' needs {outer}: a public bound that is safely too wide, since "
+                "nothing is read off the data, the grid of a quantile included."
+            )
+        return outer, value
+
+    def _is_auto(self, name):
+        value = getattr(self, name, None)
+        return isinstance(value, str) and value == "auto"
+
+    def _bounded(self, session, scaling):
+        """Scaling by private quantiles where bounds are "auto"; shares are then of what is left."""
+        query = BoundsQuery(
+            scaling.data_norm if self._is_auto("data_norm") else None,
+            scaling.bounds_y if self._is_auto("bounds_y") else None,
+        )
+        if not query.shape[0]:
+            return scaling
+        share, norm, bounds = BOUNDS_SHARE[session.model], None, None
+        if query.resolved(session, share):  # else the outer bounds are kept, and nothing is paid
+            answer = session.sum(query, share)
+            session.rebase()
+            norm, bounds = query.bounds(answer, NORM_QUANTILE, TARGET_QUANTILE)
+        scaling = replace(
+            scaling, data_norm=norm or scaling.data_norm, bounds_y=bounds or scaling.bounds_y
+        )
+        self.data_norm_, self.bounds_y_ = scaling.data_norm, scaling.bounds_y
+        return scaling
 
     def _session(self, X, y, *, currency="gdp", smallest_share=1.0):
         """Open the session; the whole budget is charged here."""
@@ -59,8 +104,14 @@ class PrivateRegressor(Accounted, RegressorMixin, BaseEstimator):
                 self.random_state,
                 type(self).__name__,
                 currency=currency,
-                smallest_share=smallest_share,
+                smallest_share=self._whole_share(smallest_share),
             )
+
+    def _whole_share(self, smallest):
+        """Smallest share of the whole session, if a part of it may go to the bounds first."""
+        if not (self._is_auto("data_norm") or self._is_auto("bounds_y")):
+            return smallest
+        return smallest * (1.0 - BOUNDS_SHARE[self.privacy])
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

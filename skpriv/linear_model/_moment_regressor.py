@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._compat import Interval, StrOptions
+from ..privacy import LOCAL_MODELS
 from ._base import PrivateRegressor
 from ._intervals import ConfidenceInterval, asymptotic, certified
 from ._moments import ResidualGramQuery
@@ -20,13 +21,17 @@ class MomentRegressor(PrivateRegressor):
 
     _parameter_constraints: ClassVar[dict] = {
         **PrivateRegressor._parameter_constraints,
+        "data_norm": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "bounds_y": ["array-like", StrOptions({"auto"})],
+        "outer_norm": [Interval(Real, 0, None, closed="neither"), None],
+        "outer_bounds_y": ["array-like", None],
         "alpha": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
     }
 
     @property
     def _residual_share(self):
         """Users are too dear in the local model: there the bound |r| <= 1 serves instead."""
-        return 0.0 if self.privacy == "local" else RESIDUAL_SHARE
+        return 0.0 if self.privacy in LOCAL_MODELS else RESIDUAL_SHARE
 
     def _solve(self, equations, scaling, shapes=()):
         """Post-processing of released answers: theta, coef_ and intercept_."""
@@ -69,6 +74,8 @@ class MomentRegressor(PrivateRegressor):
         Both methods assume that the clipped target has a linear mean in the clipped rows, and that
         (coefficients, intercept) in scaled units have l2 norm at most ``coef_norm``. Where
         linearity fails, as on most real data, the interval is one for no particular function.
+        With "auto" bounds, clipped means to the released bounds; the level is then conditional on
+        these, which in the central model come from the same records.
 
         Parameters
         ----------
@@ -99,5 +106,7 @@ class MomentRegressor(PrivateRegressor):
         else:
             theta = scaling.scaled(self.coef_, self.intercept_)
             centre, half = asymptotic(equations, points, theta, bound, confidence_level)
-        low, high = np.clip([centre - half, centre + half], -1.0, 1.0)
+        # |phi'theta*| is at most both bounds, whatever the noise
+        limit = np.minimum(1.0, bound * np.linalg.norm(points, axis=1))
+        low, high = np.clip([centre - half, centre + half], -limit, limit)
         return ConfidenceInterval(scaling.unscale(low), scaling.unscale(high))

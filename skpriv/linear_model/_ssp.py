@@ -24,12 +24,20 @@ class SSPRegressor(MomentRegressor):
         Privacy parameter; ``inf`` is the same as ``privacy="none"``.
     delta : float in (0, 1), default=1e-6
         Privacy parameter: choose it well below one over the number of records.
-    privacy : {"central", "local", "none"}, default="central"
-        Who adds the noise: a trusted curator, every user, or nobody.
-    data_norm : float, default=1.0
-        Public: every row of X is clipped to this l2 norm.
-    bounds_y : (float, float), default=(-1, 1)
-        Public range (low, high) to which y is clipped.
+    privacy : {"central", "local", "shuffle", "none"}, default="central"
+        Who adds the noise: a trusted curator, every user, every user with a trusted shuffler that
+        makes the reports anonymous (less noise for the same guarantee), or nobody.
+    data_norm : float or "auto", default=1.0
+        Public: every row of X is clipped to this l2 norm. "auto" spends a part of the budget (5%;
+        in the local and shuffle models 20% of the users) on a private quantile, and clips there.
+    bounds_y : (float, float) or "auto", default=(-1, 1)
+        Public range (low, high) to which y is clipped, or "auto" as for ``data_norm``; if both are
+        "auto" they share that part.
+    outer_norm : float, default=None
+        Public bound, safely too wide, for ``data_norm="auto"``, which needs it. With too few
+        records for a quantile it is the bound.
+    outer_bounds_y : (float, float), default=None
+        Public range, safely too wide, for ``bounds_y="auto"``, which needs it.
     coef_norm : float, default=1.0
         Assumed bound on the l2 norm of (coefficients, intercept) in scaled units, rows in the unit
         ball and target in [-1, 1]. Only intervals use it.
@@ -43,6 +51,10 @@ class SSPRegressor(MomentRegressor):
 
     Attributes
     ----------
+    data_norm_ : float
+        With an "auto" bound: the released bound on the rows.
+    bounds_y_ : (float, float)
+        With an "auto" bound: the released range of the target.
     coef_ : ndarray of shape (n_features,)
     intercept_ : float
     privacy_report_ : PrivacyReport
@@ -90,6 +102,8 @@ class SSPRegressor(MomentRegressor):
         privacy="central",
         data_norm=1.0,
         bounds_y=(-1.0, 1.0),
+        outer_norm=None,
+        outer_bounds_y=None,
         coef_norm=1.0,
         alpha="auto",
         fit_intercept=True,
@@ -100,6 +114,8 @@ class SSPRegressor(MomentRegressor):
         self.privacy = privacy
         self.data_norm = data_norm
         self.bounds_y = bounds_y
+        self.outer_norm = outer_norm
+        self.outer_bounds_y = outer_bounds_y
         self.coef_norm = coef_norm
         self.alpha = alpha
         self.fit_intercept = fit_intercept
@@ -126,6 +142,7 @@ class SSPRegressor(MomentRegressor):
         X, y, scaling = self._validated(X, y)
         session = self._session(X, y)
         del X, y  # only the session has the data now
+        scaling = self._bounded(session, scaling)
 
         query = MomentsQuery(scaling)
         equations = query.equations(session.sum(query, 1.0 - self._residual_share))

@@ -1,0 +1,110 @@
+"""What private bounds gain over public outer ones that are ten times too wide.
+
+For each design: the root mean square error of the fitted function over its standard deviation,
+with the outer bounds, "auto" ones, and an oracle's (the same quantiles of a large sample).
+``--quantiles`` prints the error, over the best in each setting, for other quantiles instead: the
+mean over designs, epsilons and sizes from which the defaults were chosen.
+
+    python benchmarks/auto_bounds.py [--seeds 5] [--quantiles]
+"""
+
+import argparse
+from functools import cache
+from itertools import product
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from skpriv.linear_model import SSPRegressor, _base
+
+WIDER = 10.0  # outer bounds over the largest norm and target of the population's bulk (99.9 %)
+
+
+def draw(design, n, rng):
+    """Rows, targets and the values of the true function."""
+    coef = np.array([1.0, -1.0, 0.5, 0.0, 0.5])
+    if design == "bounded":
+        X, noise = rng.uniform(-1, 1, size=(n, 5)), rng.uniform(-1, 1, size=n)
+    elif design == "normal":
+        X, noise = rng.normal(size=(n, 5)), rng.normal(size=n)
+    elif design == "skewed":
+        X, noise = rng.lognormal(sigma=0.7, size=(n, 5)), rng.lognormal(size=n) - np.exp(0.5)
+    else:  # heavy: Student t with 3 degrees of freedom
+        X, noise = rng.standard_t(3, size=(n, 5)), rng.standard_t(3, size=n)
+    f = X @ coef
+    return X, f + noise, f
+
+
+@cache
+def population(design):
+    """Large sample for the bounds, and for the error of the fits."""
+    return draw(design, 100_000, check_random_state(0))
+
+
+def relative_error(design, n, epsilon, privacy, seed, mode):
+    """Error of one fit on new rows, over the standard deviation of the function."""
+    X, y, f = population(design)
+    norms = np.linalg.norm(X, axis=1)
+    outer, outer_y = WIDER * np.quantile(norms, 0.999), WIDER * np.quantile(abs(y), 0.999)
+    settings = {"data_norm": outer, "bounds_y": (-outer_y, outer_y)}
+    if mode == "auto":
+        settings = {
+            "data_norm": "auto", "bounds_y": "auto",
+            "outer_norm": outer, "outer_bounds_y": (-outer_y, outer_y),
+        }  # fmt: skip
+    elif mode == "oracle":
+        part = (1.0 - _base.TARGET_QUANTILE) / 2.0
+        settings = {
+            "data_norm": np.quantile(norms, _base.NORM_QUANTILE),
+            "bounds_y": tuple(np.quantile(y, [part, 1.0 - part])),
+        }
+    rng = check_random_state(seed + 1)
+    rows, targets, _ = draw(design, n, rng)
+    est = SSPRegressor(epsilon=epsilon, privacy=privacy, random_state=rng, **settings)
+    predicted = est.fit(rows, targets).predict(X[:10_000])
+    return np.sqrt(np.mean((predicted - f[:10_000]) ** 2)) / f.std()
+
+
+DESIGNS = ("bounded", "normal", "skewed", "heavy")
+SETTINGS = [
+    ("central", 2_000, 1.0), ("central", 20_000, 0.5), ("central", 20_000, 1.0),
+    ("central", 20_000, 4.0), ("central", 200_000, 1.0),
+]  # fmt: skip
+LOCAL = [("local", 200_000, 4.0), ("shuffle", 200_000, 4.0)]
+
+
+def gains(seeds):
+    """Table of the errors with outer, automatic and oracle bounds."""
+    print(f"{'design':10}{'privacy':9}{'n':>8}{'eps':>5}{'outer':>9}{'auto':>9}{'oracle':>9}")
+    for design, (privacy, n, epsilon) in product(DESIGNS, SETTINGS + LOCAL):
+        errors = [
+            np.median([relative_error(design, n, epsilon, privacy, s, mode) for s in range(seeds)])
+            for mode in ("outer", "auto", "oracle")
+        ]
+        cells = "".join(f"{error:9.3f}" for error in errors)
+        print(f"{design:10}{privacy:9}{n:8d}{epsilon:5.1f}{cells}")
+
+
+def quantiles(seeds):
+    """Error over the best of the grid, for each pair of quantiles: mean and worst."""
+    grid = list(product((0.8, 0.9, 0.95, 0.98, 0.995), (0.9, 0.95, 0.98, 0.99, 0.998)))
+    settings = list(product(DESIGNS, SETTINGS))
+    table = np.empty((len(grid), len(settings)))
+    for i, (_base.NORM_QUANTILE, _base.TARGET_QUANTILE) in enumerate(grid):
+        for j, (design, (privacy, n, epsilon)) in enumerate(settings):
+            table[i, j] = np.median(
+                [relative_error(design, n, epsilon, privacy, s, "auto") for s in range(seeds)]
+            )
+    ratio = table / table.min(axis=0)
+    print("error over the best: norm quantile, target quantile, geometric mean, worst; by design")
+    for (norm, target), row in zip(grid, ratio):
+        by = " ".join(f"{r:.2f}" for r in np.exp(np.log(row).reshape(len(DESIGNS), -1).mean(1)))
+        print(f"{norm:6} {target:6} {np.exp(np.log(row).mean()):8.2f} {row.max():8.2f}   {by}")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--quantiles", action="store_true")
+    options = parser.parse_args()
+    (quantiles if options.quantiles else gains)(options.seeds)
