@@ -8,6 +8,7 @@ import numpy as np
 
 from .._compat import Interval, StrOptions, fit_context
 from .._linalg import psd_part, psd_power
+from ..privacy import LOCAL_MODELS
 from ._instrument import Instrument
 from ._moment_regressor import MomentRegressor
 from ._moments import MomentsQuery
@@ -17,7 +18,7 @@ from ._reweighting import NormalisationQuery, ReweightedMomentsQuery
 #   normalisation -> U,  mean -> H (Eq. 6),  ridge -> lambda,  target -> xi,  design -> Xi,
 #   gram -> W,  instrument e -> U phi / ||U phi||
 
-NORMALISATION_SHARE = {"central": 0.08, "local": 0.25}
+NORMALISATION_SHARE = {"central": 0.08, "local": 0.25, "shuffle": 0.25}
 LARGEST_CONDITION = 1e8  # of U: rounding errors stay below the margin of the sensitivities
 EIGENVALUE_FLOOR = 0.1  # of the ridge: noise may not turn an eigenvalue of H negative
 
@@ -36,8 +37,9 @@ class ReweightedRegressor(MomentRegressor):
         Privacy parameter; ``inf`` is the same as ``privacy="none"``.
     delta : float in (0, 1), default=1e-6
         Privacy parameter: choose it well below one over the number of records.
-    privacy : {"central", "local", "none"}, default="central"
-        Who adds the noise: a trusted curator, every user, or nobody.
+    privacy : {"central", "local", "shuffle", "none"}, default="central"
+        Who adds the noise: a trusted curator, every user, every user with a trusted shuffler that
+        makes the reports anonymous (less noise for the same guarantee), or nobody.
     link : {"identity"}, default="identity"
         The mean of y is the link's inverse at a linear function.
     solver : {"moments"}, default="moments"
@@ -45,10 +47,17 @@ class ReweightedRegressor(MomentRegressor):
     n_spectral_iter : int >= 1, default=3
         Iterations of the normalisation (Algorithm 1); each takes an equal part of its share. In the
         local model there are fewer if there are not enough users for so many.
-    data_norm : float, default=1.0
-        Public: every row of X is clipped to this l2 norm.
-    bounds_y : (float, float), default=(-1, 1)
-        Public range (low, high) to which y is clipped.
+    data_norm : float or "auto", default=1.0
+        Public: every row of X is clipped to this l2 norm. "auto" spends a part of the budget (5%;
+        in the local and shuffle models 20% of the users) on a private quantile, and clips there.
+    bounds_y : (float, float) or "auto", default=(-1, 1)
+        Public range (low, high) to which y is clipped, or "auto" as for ``data_norm``; if both are
+        "auto" they share that part.
+    outer_norm : float, default=None
+        Public bound, safely too wide, for ``data_norm="auto"``, which needs it. With too few
+        records for a quantile it is the bound.
+    outer_bounds_y : (float, float), default=None
+        Public range, safely too wide, for ``bounds_y="auto"``, which needs it.
     coef_norm : float, default=1.0
         Assumed bound on the l2 norm of (coefficients, intercept) in scaled units, rows in the unit
         ball and target in [-1, 1]. Only intervals use it.
@@ -62,6 +71,10 @@ class ReweightedRegressor(MomentRegressor):
 
     Attributes
     ----------
+    data_norm_ : float
+        With an "auto" bound: the released bound on the rows.
+    bounds_y_ : (float, float)
+        With an "auto" bound: the released range of the target.
     coef_ : ndarray of shape (n_features,)
     intercept_ : float
     privacy_report_ : PrivacyReport
@@ -123,6 +136,8 @@ class ReweightedRegressor(MomentRegressor):
         n_spectral_iter=3,
         data_norm=1.0,
         bounds_y=(-1.0, 1.0),
+        outer_norm=None,
+        outer_bounds_y=None,
         coef_norm=1.0,
         alpha="auto",
         fit_intercept=True,
@@ -136,6 +151,8 @@ class ReweightedRegressor(MomentRegressor):
         self.n_spectral_iter = n_spectral_iter
         self.data_norm = data_norm
         self.bounds_y = bounds_y
+        self.outer_norm = outer_norm
+        self.outer_bounds_y = outer_bounds_y
         self.coef_norm = coef_norm
         self.alpha = alpha
         self.fit_intercept = fit_intercept
@@ -162,10 +179,11 @@ class ReweightedRegressor(MomentRegressor):
         X, y, scaling = self._validated(X, y)
         share = NORMALISATION_SHARE.get(self.privacy, 0.0)
         iterations = self.n_spectral_iter
-        if self.privacy == "local":  # few users, each of whom answers once
+        if self.privacy in LOCAL_MODELS:  # few users, each of whom answers once
             iterations = max(1, min(iterations, int(share * len(X))))
         session = self._session(X, y, smallest_share=share / iterations or 1.0)
         del X, y  # only the session has the data now
+        scaling = self._bounded(session, scaling)
 
         if session.model == "none":
             # Weights serve privacy only: without noise this is least squares.
