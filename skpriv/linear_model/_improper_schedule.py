@@ -10,10 +10,11 @@ from scipy import optimize
 # chosen by measurement, as was the cap sqrt(n) / CAP beyond which descent fits the targets' noise.
 TIME_FACTOR = {"gradient": 0.7, "output": 0.4}
 GRADIENT_CHANGE = {"gradient": 4.0, "output": 2.6}
-CAP = 1.7
-N_ITER = {True: 32, False: 8}  # noisy gradients, with and without a curator
+CAP = 2.5
+# Fewest noisy gradients, and the largest time for each of them, with and without a curator.
+N_ITER, REACH = {True: 32, False: 8}, {True: 2.5, False: 1.0}
 MAX_DESCENT = 400  # steps between which nothing is released
-MAX_MOMENTUM = 0.9
+CONTRACTION = 3.5  # momentum must leave time for exp(-CONTRACTION) in directions of large curvature
 
 
 def schedule(n, mu, theta_bound, curator, perturbation, n_iter):
@@ -27,7 +28,7 @@ def schedule(n, mu, theta_bound, curator, perturbation, n_iter):
     reach = precision / (GRADIENT_CHANGE[perturbation] * sqrt(2.0 * e))
     time = min(TIME_FACTOR[perturbation] * reach ** (2 / 3), sqrt(n) / CAP)
     if n_iter == "auto":
-        n_iter = N_ITER[curator]
+        n_iter = max(N_ITER[curator], ceil(time / REACH[curator]))
         if perturbation == "output":
             n_iter = max(1, ceil(min(time, MAX_DESCENT)))
     plain = perturbation == "output" or time <= n_iter
@@ -38,13 +39,15 @@ def momentum_for(n_iter, time):
     """Momentum with which unit steps go as far as plain descent in this time, where both are slow.
 
     In a direction of small curvature gradient j moves the last iterate by sum_{i < n_iter - j}
-    momentum^i, and these add up to sum_k (1 - momentum^k) / (1 - momentum), k = 1..n_iter.
+    momentum^i, and these add up to sum_k (1 - momentum^k) / (1 - momentum), k = 1..n_iter. With
+    large curvature the iterates contract by sqrt(momentum) a step, which bounds the momentum.
     """
 
     def excess(momentum):
         powers = momentum ** np.arange(1, n_iter + 1)
         return ((1.0 - powers) / (1.0 - momentum)).sum() - time
 
-    if excess(MAX_MOMENTUM) <= 0.0:
-        return MAX_MOMENTUM
-    return float(optimize.brentq(excess, 0.0, MAX_MOMENTUM))
+    largest = max(0.0, 1.0 - CONTRACTION / n_iter) ** 2
+    if excess(largest) <= 0.0:
+        return largest
+    return float(optimize.brentq(excess, 0.0, largest))

@@ -5,22 +5,23 @@ from numbers import Integral
 from typing import ClassVar
 
 import numpy as np
+from sklearn.utils.validation import validate_data
 
 from .._compat import Interval, StrOptions, fit_context
-from .._linalg import psd_part, psd_power
 from ..privacy import LOCAL_MODELS
 from ._instrument import Instrument
+from ._intervals import ConfidenceInterval
+from ._links import LINKS, IdentityLink, Link
 from ._moment_regressor import MomentRegressor
 from ._moments import MomentsQuery
-from ._reweighting import NormalisationQuery, ReweightedMomentsQuery
+from ._reweighted_sgd import descend, minimise, step_shares
+from ._reweighting import ReweightedMomentsQuery, learn_normalisation
 
 # code -> paper (Chen, Li, Rakhlin and Simchi-Levi 2025):
 #   normalisation -> U,  mean -> H (Eq. 6),  ridge -> lambda,  target -> xi,  design -> Xi,
 #   gram -> W,  instrument e -> U phi / ||U phi||
 
 NORMALISATION_SHARE = {"central": 0.08, "local": 0.25, "shuffle": 0.25}
-LARGEST_CONDITION = 1e8  # of U: rounding errors stay below the margin of the sensitivities
-EIGENVALUE_FLOOR = 0.1  # of the ridge: noise may not turn an eigenvalue of H negative
 
 
 class ReweightedRegressor(MomentRegressor):
@@ -40,10 +41,12 @@ class ReweightedRegressor(MomentRegressor):
     privacy : {"central", "local", "shuffle", "none"}, default="central"
         Who adds the noise: a trusted curator, every user, every user with a trusted shuffler that
         makes the reports anonymous (less noise for the same guarantee), or nobody.
-    link : {"identity"}, default="identity"
-        The mean of y is the link's inverse at a linear function.
-    solver : {"moments"}, default="moments"
-        "moments" solves the re-weighted normal equations (Algorithm 12).
+    link : {"identity", "logit"} or Link, default="identity"
+        The mean of y is the link's inverse at a linear function. "logit" is logistic regression on
+        ``bounds_y``: with (0, 1) the mean is 1 / (1 + exp(-x'coef - intercept)).
+    solver : {"moments", "sgd"}, default="moments"
+        "moments" solves the re-weighted normal equations (Algorithm 12), for the identity link
+        only. "sgd" is noisy preconditioned gradient descent (Algorithms 7 and 10), for any.
     n_spectral_iter : int >= 1, default=3
         Iterations of the normalisation (Algorithm 1); each takes an equal part of its share. In the
         local model there are fewer if there are not enough users for so many.
@@ -60,10 +63,12 @@ class ReweightedRegressor(MomentRegressor):
         Public range, safely too wide, for ``bounds_y="auto"``, which needs it.
     coef_norm : float, default=1.0
         Assumed bound on the l2 norm of (coefficients, intercept) in scaled units, rows in the unit
-        ball and target in [-1, 1]. Only intervals use it.
+        ball and target in [-1, 1]. Intervals use it, and "sgd" stays within it; for other links
+        than the identity the coefficients are those of the link function, and no unit of y is in
+        them.
     alpha : float or "auto", default="auto"
         Ridge penalty in the units of :class:`sklearn.linear_model.Ridge`, or a noise-aware
-        shrinkage (none under ``privacy="none"``: ordinary least squares).
+        shrinkage (none under ``privacy="none"``: ordinary least squares). Not used by "sgd".
     fit_intercept : bool, default=True
         Whether to fit an intercept.
     random_state : None, int or RandomState, default=None
@@ -76,6 +81,7 @@ class ReweightedRegressor(MomentRegressor):
     bounds_y_ : (float, float)
         With an "auto" bound: the released range of the target.
     coef_ : ndarray of shape (n_features,)
+        Of the linear function; the mean is that function only for the identity link.
     intercept_ : float
     privacy_report_ : PrivacyReport
         What was asked of the records, and at what price.
@@ -91,17 +97,20 @@ class ReweightedRegressor(MomentRegressor):
     -----
     **Privacy guarantee**: (epsilon, delta)-differential privacy under replacement of one record,
     local in the local model. Released: ``n_spectral_iter`` Gaussian answers for U, one for the
-    moments and, in the central model, one for the residual variance; adaptive composition of
-    Gaussians is exact (Dong, Roth and Su 2022). Public: the number of records and all parameters.
+    moments and, in the central model, one for the residual variance; or one a step of "sgd".
+    Adaptive composition of Gaussians is exact (Dong, Roth and Su 2022). Public: the number of
+    records and all parameters.
 
     Departures from the paper: all records serve every central step (the paper splits them), the
     sensitivities are tight for replacement, and the solution shrinks by the known noise law. Under
-    ``privacy="none"`` the weights have nothing to protect, and the fit is ordinary least squares.
+    ``privacy="none"`` the weights have nothing to protect, and the fit is ordinary least squares,
+    or maximum likelihood for the logit. "sgd" grows its steps' shares, and its last step, at the
+    last released gradient, comes after the point that this gradient certifies; so it is not lost.
 
     References
     ----------
     F. Chen, J. Li, A. Rakhlin and D. Simchi-Levi (2025). Near-optimal private learning in linear
-    contextual bandits: Algorithm 1 and Eq. (6) for U, Algorithm 12 for the rest.
+    contextual bandits: Algorithm 1 and Eq. (6) for U, Algorithms 7, 10 and 12 for the rest.
 
     Examples
     --------
@@ -120,8 +129,8 @@ class ReweightedRegressor(MomentRegressor):
 
     _parameter_constraints: ClassVar[dict] = {
         **MomentRegressor._parameter_constraints,
-        "link": [StrOptions({"identity"})],
-        "solver": [StrOptions({"moments"})],
+        "link": [StrOptions(set(LINKS)), Link],
+        "solver": [StrOptions({"moments", "sgd"})],
         "n_spectral_iter": [Interval(Integral, 1, None, closed="left")],
     }
 
@@ -176,43 +185,103 @@ class ReweightedRegressor(MomentRegressor):
         BudgetExceeded
             If an active :class:`skpriv.BudgetAccountant` cannot pay.
         """
+        link = LINKS[self.link] if isinstance(self.link, str) else self.link
+        if self.solver == "moments" and not isinstance(link, IdentityLink):
+            raise ValueError(
+                f"solver='moments' solves linear equations, so that link={self.link!r} needs "
+                "solver='sgd'."
+            )
         X, y, scaling = self._validated(X, y)
         share = NORMALISATION_SHARE.get(self.privacy, 0.0)
         iterations = self.n_spectral_iter
         if self.privacy in LOCAL_MODELS:  # few users, each of whom answers once
             iterations = max(1, min(iterations, int(share * len(X))))
-        session = self._session(X, y, smallest_share=share / iterations or 1.0)
+        smallest = share / iterations or 1.0
+        if self.solver == "sgd":
+            smallest = min(smallest, (1.0 - share) * step_shares(self.privacy).min())
+        session = self._session(X, y, smallest_share=smallest)
         del X, y  # only the session has the data now
         scaling = self._bounded(session, scaling)
 
-        if session.model == "none":
-            # Weights serve privacy only: without noise this is least squares.
-            instrument = Instrument()
-            query: MomentsQuery | ReweightedMomentsQuery = MomentsQuery(scaling)
+        instrument = Instrument()  # weights serve privacy only: without noise there are none
+        if session.model != "none":
+            instrument = learn_normalisation(session, scaling, share, iterations)
+        self._certificate = None
+        if self.solver == "moments":
+            self._solve_moments(session, scaling, instrument, 1.0 - share)
         else:
-            instrument = self._learn_normalisation(session, scaling, share, iterations)
-            query = ReweightedMomentsQuery(scaling, instrument)
-        equations = query.equations(session.sum(query, 1.0 - share - self._residual_share))
-        shapes = [] if instrument.matrix is None else [instrument.matrix]
-        theta = self._solve(equations, scaling, shapes)
-        residual = self._residual_gram(session, scaling, theta, instrument)
-
-        self._scaling, self._equations = scaling, replace(equations, **residual)
+            self._descend(session, scaling, instrument, 1.0 - share, link)
+        self._scaling, self._link = scaling, link
         self.privacy_report_ = session.report
         return self
 
-    def _learn_normalisation(self, session, scaling, share, iterations):
-        """Algorithm 1: U <- sym(Sigma^{-1/2} U), with all records in every iteration."""
-        U = np.eye(scaling.size)
-        for _ in range(iterations):
-            query = NormalisationQuery(scaling, Instrument(U))
-            answer = session.sum(query, share / iterations)
-            # lambda: the operator norm that the noise alone would have
-            ridge = np.sqrt(2.0 * scaling.size) * answer.noise.scale / answer.n
-            mean = query.matrix(answer) + ridge * np.eye(scaling.size)
-            root = psd_power(U, 0.5)
-            sigma = root @ psd_part(mean, EIGENVALUE_FLOOR * ridge) @ root  # Eq. (6)
-            U = psd_power(U @ np.linalg.inv(sigma) @ U, 0.5)
-            # The instrument does not depend on the size of U, but its precision on the condition.
-            U = psd_part(U / np.linalg.norm(U, 2), 1.0 / LARGEST_CONDITION)
-        return Instrument(U)
+    def _solve_moments(self, session, scaling, instrument, share):
+        """Algorithm 12; least squares without a normalisation."""
+        query: MomentsQuery | ReweightedMomentsQuery = MomentsQuery(scaling)
+        if instrument.matrix is not None:
+            query = ReweightedMomentsQuery(scaling, instrument)
+        equations = query.equations(session.sum(query, share - self._residual_share))
+        shapes = [] if instrument.matrix is None else [instrument.matrix]
+        theta = self._solve(equations, scaling, shapes)
+        residual = self._residual_gram(session, scaling, theta, instrument)
+        self._equations = replace(equations, **residual)
+
+    def _descend(self, session, scaling, instrument, share, link):
+        """Algorithms 7 and 10, and the certificate of the last gradient."""
+        radius = scaling.theta_bound(self.coef_norm)
+        if session.model == "none":
+            theta, self._certificate = minimise(session, scaling, link, radius)
+        else:
+            theta, self._certificate = descend(session, scaling, instrument, link, radius, share)
+        self.coef_, self.intercept_ = scaling.coefficients(theta)
+        if not isinstance(link, IdentityLink):  # the linear function is not in the units of y
+            self.coef_ = self.coef_ / scaling.radius
+            self.intercept_ = (self.intercept_ - scaling.centre) / scaling.radius
+
+    def predict(self, X):
+        """Predict the regression function: the mean of y.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        linear = super().predict(X)
+        if isinstance(self._link, IdentityLink):
+            return linear
+        return self._scaling.unscale(np.asarray(self._link.mean(linear)))
+
+    def confidence_interval(self, X, confidence_level=0.95, method="certified"):
+        """Confidence interval for the regression function at each row, not for a new y.
+
+        With ``solver="moments"`` as in :class:`SSPRegressor`. With "sgd" the certified interval
+        holds at all rows *at once*, for any number of steps and whether or not they converged, if
+        the mean of the clipped target is the link's at a linear function of the clipped rows, whose
+        (coefficients, intercept) in scaled units have l2 norm at most ``coef_norm``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        confidence_level : float in (0, 1), default=0.95
+        method : {"certified", "asymptotic"}, default="certified"
+            "asymptotic" is for ``solver="moments"`` only.
+
+        Returns
+        -------
+        ConfidenceInterval
+            Named tuple (low, high) of ndarrays of shape (n_samples,), in the units of y and inside
+            ``bounds_y``.
+        """
+        if not hasattr(self, "_certificate") or self._certificate is None:
+            return super().confidence_interval(X, confidence_level, method)
+        if not 0.0 < confidence_level < 1.0:
+            raise ValueError(f"confidence_level={confidence_level!r} must lie in (0, 1).")
+        if method != "certified":
+            raise ValueError(f"method={method!r}: solver='sgd' has only the 'certified' interval.")
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        points, radius = self._scaling.features(X), self._scaling.theta_bound(self.coef_norm)
+        low, high = self._certificate.interval(points, radius, confidence_level)
+        return ConfidenceInterval(self._scaling.unscale(low), self._scaling.unscale(high))

@@ -6,7 +6,7 @@ from math import sqrt
 
 import numpy as np
 
-from .._linalg import psd_power, unvech, vech, vech_size
+from .._linalg import psd_part, psd_power, unvech, vech, vech_size
 from ..privacy import ROUNDING, Query
 from ._instrument import Instrument
 from ._normal_equations import NormalEquations
@@ -14,6 +14,8 @@ from ._scaling import Scaling
 
 # Weights of (W, r^2) beside (xi, Xi): free, see ReweightedMomentsQuery.
 SQUARE_WEIGHT = sqrt(1.25)
+LARGEST_CONDITION = 1e8  # of U: rounding errors stay below the margin of the sensitivities
+EIGENVALUE_FLOOR = 0.1  # of the ridge: noise may not turn an eigenvalue of H negative
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +98,23 @@ class ReweightedMomentsQuery(Query):
             target_scale=scale,
             gram_scale=scale,
         )
+
+
+def learn_normalisation(session, scaling, share, iterations):
+    """Algorithm 1: U <- sym(Sigma^{-1/2} U), with all records in every iteration."""
+    U = np.eye(scaling.size)
+    for _ in range(iterations):
+        query = NormalisationQuery(scaling, Instrument(U))
+        answer = session.sum(query, share / iterations)
+        # lambda: the operator norm that the noise alone would have
+        ridge = np.sqrt(2.0 * scaling.size) * answer.noise.scale / answer.n
+        mean = query.matrix(answer) + ridge * np.eye(scaling.size)
+        root = psd_power(U, 0.5)
+        sigma = root @ psd_part(mean, EIGENVALUE_FLOOR * ridge) @ root  # Eq. (6)
+        U = psd_power(U @ np.linalg.inv(sigma) @ U, 0.5)
+        # The instrument does not depend on the size of U, but its precision on the condition.
+        U = psd_part(U / np.linalg.norm(U, 2), 1.0 / LARGEST_CONDITION)
+    return Instrument(U)
 
 
 @lru_cache(maxsize=256)
