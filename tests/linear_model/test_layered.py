@@ -154,3 +154,15 @@ def test_nothing_fitted_grows_with_the_records():
         est = LayeredRegressor(random_state=0, n_scales=3, n_levels=2).fit(X, y)
         sizes.append(max(node.gram.size for node in est.tree_.bins))
     assert sizes[0] == sizes[1]
+
+
+def test_inactive_bins_predict_like_their_parents():
+    """A deactivated bin keeps no estimate, since no half-width covers it."""
+    X, y, _ = _records(0, n=20_000, noise=0.3)
+    est = LayeredRegressor(privacy="central", variant="paper", random_state=0).fit(X, y)
+    states = est._rules.states
+    inactive = [node for node in est.tree_.bins if not node.active]
+    assert inactive
+    for node in inactive:
+        parent = states[node.parent.path].total if node.parent else np.zeros(4)
+        assert_allclose(states[node.path].total, parent)

@@ -15,7 +15,7 @@ from skpriv.linear_model._layered_paper import ErrorQuery, PaperLevelQuery
 from skpriv.linear_model._layered_queries import LevelQuery
 from skpriv.linear_model._layered_tree import Bin, PartitionTree
 from skpriv.linear_model._scaling import Scaling
-from skpriv.privacy import Budget, NoiseSource, SymmetricWishartNoise
+from skpriv.privacy import Answer, Budget, NoiseSource, SymmetricWishartNoise
 
 D = 3
 SCALING = Scaling(1.0, (-1.0, 1.0), False, D)
@@ -249,3 +249,25 @@ def test_bins_scale_to_the_unit_ball():
             assert node.path[-1] == 7 or norms.min() > 0.5 - 1e-12
     assert seen.max() == 1
     assert (np.linalg.norm(phi[seen == 0], axis=1) <= 2.0**-8).all()
+
+
+@pytest.mark.parametrize("pure", [False, True])
+def test_bins_state_the_noise_that_they_receive(pure, global_random_seed):
+    """Noise of gram, cross moments and targets, in the bins' units, is what the law says."""
+    rng, budget = np.random.RandomState(global_random_seed), Budget(1.0, 0.0 if pure else 1e-6)
+    received = []
+    for _ in range(400):
+        tree, bins = _tree(1, n_scales=2)
+        below = tuple(tree.frontier())
+        query = LevelQuery(SCALING, tree, below, pure, True)
+        noise = query.local_noise(budget).summed(50)
+        value = NoiseSource(rng).add(np.zeros(query.shape), noise)
+        query.deliver(Answer(value, 50, noise), overlap=False)
+        received += [(b.gram[0, 0], b.gram[0, 1], *b.cross[:, 0], *b.target) for b in below]
+    law, spread = below[0].law, np.std(received, axis=0)
+    np.testing.assert_allclose(spread[:2], [law.rms, law.rms / sqrt(2.0)], rtol=0.06)
+    # the bound on the standard deviation of crosses is exact for Gaussian noise, and near it else
+    bound = law.cross(2, 0.01)
+    assert (spread[2:] <= 1.06 * bound).all() and (
+        spread[2:] >= (0.7 if pure else 0.94) * bound
+    ).all()
