@@ -257,7 +257,7 @@ def test_bins_state_the_noise_that_they_receive(pure, global_random_seed):
     rng, budget = np.random.RandomState(global_random_seed), Budget(1.0, 0.0 if pure else 1e-6)
     received = []
     for _ in range(400):
-        tree, bins = _tree(1, n_scales=2)
+        tree, _ = _tree(1, n_scales=2)
         below = tuple(tree.frontier())
         query = LevelQuery(SCALING, tree, below, pure, True)
         noise = query.local_noise(budget).summed(50)
