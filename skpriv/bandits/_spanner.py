@@ -62,7 +62,7 @@ def spanner(vectors, mask, approximation=2.0):
 def _largest(values, rounds, threshold):
     """Rounds whose largest coordinate exceeds the threshold, and where it is."""
     shape = values.shape[1:]
-    flat = values.reshape(len(values), -1)
+    flat = values.reshape(len(values), shape[0] * shape[1])
     place = np.argmax(flat, axis=1)
     above = flat[np.arange(len(flat)), place] > threshold
     slot, vector = np.unravel_index(place[above], shape)

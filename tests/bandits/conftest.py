@@ -1,0 +1,120 @@
+"""Policies and oracles that the tests of bandits share."""
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.linear_model import Ridge
+
+from skpriv.bandits import (
+    FLIPHAT,
+    ActionElimination,
+    EpochGreedy,
+    EpsilonGreedy,
+    LassoBandit,
+    RandomPolicy,
+    SquareCB,
+)
+from skpriv.linear_model import SSPRegressor
+
+SCHEDULE = (20, 30, 50)
+
+
+def oracle(**parameters):
+    return SSPRegressor(epsilon=1.0, delta=1e-3, random_state=0, **parameters)
+
+
+PRIVATE = {
+    "elimination": lambda: ActionElimination(oracle=oracle(), schedule=SCHEDULE, random_state=0),
+    "spanner": lambda: ActionElimination(
+        oracle=oracle(), schedule=SCHEDULE, exploration="spanner", random_state=0
+    ),
+    "square_cb": lambda: SquareCB(oracle=oracle(), schedule=SCHEDULE, random_state=0),
+    "greedy": lambda: EpochGreedy(oracle=oracle(), schedule=SCHEDULE, random_state=0),
+    "fliphat": lambda: FLIPHAT(delta=1e-3, n_nonzero_coefs=2, schedule=SCHEDULE, random_state=0),
+}
+POLICIES = {
+    **PRIVATE,
+    "local": lambda: EpochGreedy(oracle=oracle(privacy="local"), schedule=SCHEDULE, random_state=0),
+    "epsilon_greedy": lambda: EpsilonGreedy(
+        regressor=Ridge(), exploration=0.2, schedule=SCHEDULE, random_state=0
+    ),
+    "lasso": lambda: LassoBandit(alpha=0.01, schedule=SCHEDULE, random_state=0),
+    "random": lambda: RandomPolicy(random_state=0),
+}
+
+
+class Rounds:
+    """Contexts and all rewards of some rounds, with more actions than features."""
+
+    def __init__(self, n_rounds=200, n_actions=5, n_features=3, seed=0):
+        rng = np.random.RandomState(seed)
+        self.contexts = rng.uniform(-0.5, 0.5, size=(n_rounds, n_actions, n_features))
+        self.noise = rng.uniform(-0.2, 0.2, size=n_rounds)
+        self.coef = np.linspace(1.0, -1.0, n_features)
+
+    def rewards(self, actions, part=slice(None)):
+        contexts = self.contexts[part]
+        return contexts[np.arange(len(actions)), actions] @ self.coef + self.noise[part]
+
+    def play(self, policy, start=0, stop=None, size=None):
+        """Act and update; in chunks of this size, or while the policy does not change."""
+        actions, propensities = [], []
+        stop = len(self.contexts) if stop is None else stop
+        while start < stop:
+            chunk = min(size or stop, policy.rounds_until_update_)
+            part = slice(start, min(stop, start + chunk))
+            actions.append(policy.act(self.contexts[part]))
+            propensities.append(policy.propensities_)
+            policy.update(self.contexts[part], actions[-1], self.rewards(actions[-1], part))
+            start = part.stop
+        return np.concatenate(actions), np.concatenate(propensities)
+
+
+class Recorder(RegressorMixin, BaseEstimator):
+    """Oracle that keeps what it is given, and answers with coefficients that ignore it."""
+
+    def __init__(self, *, log=None, random_state=None):
+        self.log = log
+        self.random_state = random_state
+
+    def fit(self, X, y):
+        if self.log is not None:
+            self.log.append((X.copy(), y.copy()))
+        self.coef_ = np.random.RandomState(self.random_state).uniform(-1.0, 1.0, X.shape[1])
+        return self
+
+    def predict(self, X):
+        return X @ self.coef_
+
+    def confidence_interval(self, X, confidence_level=0.95, method="certified"):
+        centre = self.predict(X)
+        return centre - 0.2, centre + 0.2
+
+
+class SharedLog(list):
+    """List that clones share."""
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+@pytest.fixture(params=sorted(POLICIES))
+def policy(request):
+    return POLICIES[request.param]()
+
+
+@pytest.fixture(params=sorted(PRIVATE))
+def private_policy(request):
+    return PRIVATE[request.param]()
+
+
+@pytest.fixture
+def make_rounds():
+    return Rounds
+
+
+@pytest.fixture
+def recorder():
+    """An oracle that ignores its data, and the list of what it is given."""
+    log = SharedLog()
+    return Recorder(log=log, random_state=0), log

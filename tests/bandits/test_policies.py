@@ -1,0 +1,206 @@
+"""What each policy plays, and with which probability."""
+
+from math import pi
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.base import clone
+from sklearn.linear_model import LinearRegression, Ridge
+
+from skpriv.bandits import (
+    FLIPHAT,
+    ActionElimination,
+    EpochGreedy,
+    EpochSchedule,
+    EpsilonGreedy,
+    LinearEnvironment,
+    RandomPolicy,
+    SparseLinearEnvironment,
+    SquareCB,
+    simulate,
+)
+from skpriv.bandits._square_cb import inverse_gap
+from skpriv.linear_model import IHTRegressor, SSPRegressor
+
+
+def test_propensities_are_frequencies(policy, make_rounds):
+    """In one context, over many draws: each action as often as it says, all of them together 1."""
+    rounds = make_rounds()
+    rounds.play(policy, stop=120)
+    n = 20_000
+    for context in rounds.contexts[-3:]:
+        actions = policy.act(np.tile(context, (n, 1, 1)))
+        stated = np.zeros(5)
+        for action in range(5):
+            values = np.unique(policy.propensities_[actions == action])
+            assert len(values) <= 1
+            stated[action] = values[0] if len(values) else 0.0
+        assert stated.sum() == pytest.approx(1.0)
+        counts, played = np.bincount(actions, minlength=5), stated > 0
+        if played.sum() > 1:
+            assert stats.chisquare(counts[played], n * stated[played]).pvalue > 1e-5
+        # Importance weights are unbiased for any function of the action.
+        assert np.mean(1.0 / policy.propensities_) == pytest.approx(played.sum(), rel=0.05)
+
+
+def test_repeated_contexts_may_be_one_array(policy, make_rounds):
+    rounds = make_rounds()
+    rounds.play(policy, stop=120)
+    twin = clone(policy)
+    rounds.play(twin, stop=120)
+    one = rounds.contexts[0]
+    many = np.broadcast_to(one, (50, *one.shape))
+    np.testing.assert_array_equal(policy.act(many), twin.act(many.copy()))
+    np.testing.assert_array_equal(policy.propensities_, twin.propensities_)
+
+
+class Bands:
+    """Oracle with intervals that are given, one after the other, and the levels asked for."""
+
+    def __init__(self, low, high):
+        self.low, self.high, self.levels = np.array(low), np.array(high), []
+
+    def confidence_interval(self, X, confidence_level, method):
+        self.levels.append(confidence_level)
+        index = X[:, 0].astype(int)
+        return self.low[index], self.high[index]
+
+
+def test_elimination_by_all_epochs():
+    """Sequentially: an action ruled out by one oracle does not raise the bar of the next."""
+    policy = ActionElimination(oracle=SSPRegressor(), confidence_level=0.9)
+    contexts = np.tile(np.arange(4.0)[None, :, None], (6, 1, 1))
+    policy.act(contexts)
+    first = Bands([0.0, 0.5, 0.9, -1.0], [1.0, 1.0, 0.95, 0.8])
+    last = Bands([0.2, 0.3, -1.0, 0.4], [0.5, 0.6, 0.1, 0.45])
+    policy.oracles_ = [first, last]
+    # last: the bar is 0.4, action 2 goes; first: the bar is 0.5, action 2 not counted; all stay.
+    np.testing.assert_array_equal(policy._alive(contexts)[0], [True, True, False, True])
+    assert last.levels == [pytest.approx(1 - 0.1 * 6 / (pi**2 * 4 * 4))]
+    assert first.levels == [pytest.approx(1 - 0.1 * 6 / (pi**2 * 4))]
+    policy.memory = 1
+    assert len(first.levels) == 1
+    np.testing.assert_array_equal(policy._alive(contexts)[0], [True, True, False, True])
+    assert len(first.levels) == 1
+    policy.memory = None
+    first.high[3] = 0.4
+    np.testing.assert_array_equal(policy._alive(contexts)[0], [True, True, False, False])
+
+
+def test_elimination_always_keeps_an_action(global_random_seed):
+    rng = np.random.RandomState(global_random_seed)
+    policy = ActionElimination(oracle=SSPRegressor())
+    contexts = np.tile(np.arange(5.0)[None, :, None], (3, 1, 1))
+    policy.act(contexts)
+    for _ in range(200):
+        ends = np.sort(rng.normal(size=(4, 2, 5)), axis=1)
+        policy.oracles_ = [Bands(low, high) for low, high in ends]
+        assert policy._alive(contexts).any(axis=1).all()
+
+
+def test_elimination_keeps_the_best_and_drops_the_worst():
+    env = LinearEnvironment(
+        n_actions=3, n_features=2, coef=[1.0, 0.0], contexts=[[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]]
+    )
+    policy = ActionElimination(oracle=SSPRegressor(epsilon=5.0, random_state=0), schedule=4000)
+    regrets = simulate([policy], env, horizon=12_000, random_state=0).regret_[0, 0]
+    assert regrets[3999] > 0.9 * 4000  # uniform: a third of the rounds costs 1, a third 2
+    assert regrets[-1] - regrets[3999] < 100
+
+
+def test_inverse_gap_weighting():
+    chances = inverse_gap(np.array([[1.0, 0.5, 0.0]]), 10.0)
+    np.testing.assert_allclose(chances, [[1 - 1 / 8 - 1 / 13, 1 / 8, 1 / 13]])
+    np.testing.assert_allclose(
+        inverse_gap(np.array([[1.0, 0.5, 0.0]]), 0.0), np.full((1, 3), 1 / 3)
+    )
+    np.testing.assert_allclose(inverse_gap(np.zeros((2, 4)), 5.0), np.full((2, 4), 1 / 4))
+
+
+@pytest.mark.parametrize(
+    "gap_weight, expected", [("auto", np.sqrt(5 * 20)), (3.0, 3.0), (lambda n: n / 2, 10.0)]
+)
+def test_gap_weight(make_rounds, gap_weight, expected):
+    oracle = SSPRegressor(bounds_y=(0.0, 4.0), random_state=0)
+    policy = SquareCB(oracle=oracle, schedule=20, gap_weight=gap_weight, random_state=0)
+    make_rounds(20).play(policy)
+    assert policy._weight == pytest.approx(expected / 2.0)
+
+
+def test_bad_gap_weight(make_rounds):
+    policy = SquareCB(oracle=SSPRegressor(random_state=0), schedule=20, gap_weight=lambda n: -1.0)
+    with pytest.raises(ValueError, match="gap_weight"):
+        make_rounds(20).play(policy)
+
+
+def test_greedy_learns_without_privacy(make_rounds):
+    """With exact least squares and noiseless rewards, it is right after one epoch."""
+    rounds = make_rounds()
+    rounds.noise[:] = 0.0
+    policy = EpochGreedy(oracle=LinearRegression(fit_intercept=False), schedule=20, random_state=0)
+    actions, propensities = rounds.play(policy)
+    np.testing.assert_array_equal(
+        actions[20:], np.argmax(rounds.contexts @ rounds.coef, axis=1)[20:]
+    )
+    assert (propensities[20:] == 1.0).all()
+    np.testing.assert_array_equal(propensities[:20], np.full(20, 0.2))
+
+
+def test_epsilon_greedy_fits_all_rounds(make_rounds, recorder):
+    rounds, (oracle, log) = make_rounds(), recorder
+    rounds.play(EpsilonGreedy(regressor=oracle, schedule=50, random_state=0))
+    assert [len(y) for _, y in log] == [50, 100, 150, 200]
+
+
+def test_fliphat_is_epoch_greedy(make_rounds):
+    rounds = make_rounds()
+    common = {"epsilon": 2.0, "delta": 1e-3, "data_max": 0.4, "bounds_y": (-1.5, 1.0)}
+    policy = FLIPHAT(**common, n_nonzero_coefs=2, schedule=50, random_state=3)
+    oracle = IHTRegressor(
+        **common, n_nonzero_coefs=2, fit_intercept=False, certificate_share=0.0, random_state=0
+    )
+    reference = EpochGreedy(oracle=oracle, schedule=50, random_state=3)
+    np.testing.assert_array_equal(rounds.play(policy)[0], rounds.play(reference)[0])
+    np.testing.assert_array_equal(policy.oracle_.coef_, reference.oracle_.coef_)
+    assert FLIPHAT()._make_oracle().random_state is None
+
+
+def test_fliphat_regret():
+    """Issue's experiment, smaller: a small part of the regret of random play."""
+    env = SparseLinearEnvironment(n_features=100)
+    policy = FLIPHAT(epsilon=2.0, delta=0.01, data_max=1.5, bounds_y=(-2.5, 2.5))
+    result = simulate([RandomPolicy(), policy], env, horizon=4000, n_runs=3, random_state=0)
+    random, private = result.regret_[:, :, -1].mean(axis=1)
+    assert private < 0.2 * random
+
+
+def test_fliphat_clips_rewards(make_rounds):
+    policy = FLIPHAT(bounds_y=(-0.25, 0.5), random_state=0)
+    contexts = np.ones((3, 2, 2))
+    policy.act(contexts)
+    policy.update(contexts, [0, 1, 0], [-9.0, 0.1, 9.0])
+    np.testing.assert_array_equal(np.concatenate(policy._rewards), [-0.25, 0.1, 0.5])
+    with pytest.raises(ValueError, match="bounds_y"):
+        FLIPHAT(bounds_y=(1.0, 0.0)).act(contexts)
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        EpochGreedy(oracle=3),
+        ActionElimination(oracle=Ridge()),
+        ActionElimination(oracle=SSPRegressor(), exploration="most"),
+        ActionElimination(oracle=SSPRegressor(), confidence_level=1.0),
+        ActionElimination(oracle=SSPRegressor(), memory=0),
+        SquareCB(oracle=Ridge(), gap_weight="big"),
+        EpsilonGreedy(regressor=Ridge(), exploration=1.5),
+        FLIPHAT(epsilon=0.0),
+        RandomPolicy(n_actions=0),
+        EpochGreedy(oracle=Ridge(), schedule=EpochSchedule(first=0)),
+    ],
+)
+def test_bad_parameters(policy):
+    with pytest.raises(ValueError):
+        policy.act(np.zeros((2, 3, 4)))
+    assert not hasattr(policy, "n_rounds_")
