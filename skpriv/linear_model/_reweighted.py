@@ -21,7 +21,7 @@ from ._reweighting import ReweightedMomentsQuery, learn_normalisation
 #   normalisation -> U,  mean -> H (Eq. 6),  ridge -> lambda,  target -> xi,  design -> Xi,
 #   gram -> W,  instrument e -> U phi / ||U phi||
 
-NORMALISATION_SHARE = {"central": 0.08, "local": 0.25, "shuffle": 0.25}
+NORMALISATION_SHARE = {"central": 0.08, "local": 0.1, "shuffle": 0.1}
 
 
 class ReweightedRegressor(MomentRegressor):
