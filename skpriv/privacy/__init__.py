@@ -26,7 +26,9 @@ from ._stream import Stream
 from ._stream_exact import ExactStream
 from ._stream_factor import FactorStream
 from ._stream_local import LocalStream
+from ._stream_shuffle import ShuffleStream
 from ._stream_tree import TreeStream
+from ._stream_vector_sum import VectorSumStream
 from ._streams import STREAMS, open_stream
 
 __all__ = [
@@ -52,9 +54,11 @@ __all__ = [
     "Query",
     "ReportRow",
     "Session",
+    "ShuffleStream",
     "Stream",
     "SymmetricWishartNoise",
     "TreeStream",
+    "VectorSumStream",
     "activated",
     "capture",
     "charge",

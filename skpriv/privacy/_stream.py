@@ -8,7 +8,8 @@ import numpy as np
 from ..exceptions import PrivacyError
 from ._accountant import charge
 from ._answer import Answer
-from ._noise import NoiseSource
+from ._cost import Cost
+from ._noise import GaussianNoise, NoiseSource
 
 CHUNK_ROWS = 2**14  # the rounding slack of a query covers chunks of at most so many rows
 
@@ -31,6 +32,8 @@ class Stream(ABC):
         None draws secure noise; see :class:`skpriv.privacy.NoiseSource`.
     name : str
         Who asks, for accountants.
+    batch : int or None
+        Public number of records between two reads; only the shuffle model needs it.
 
     Attributes
     ----------
@@ -45,8 +48,10 @@ class Stream(ABC):
     """
 
     model: str
+    noise: GaussianNoise
+    cost: Cost
 
-    def __init__(self, query, budget, n_reads, random_state=None, name="stream"):
+    def __init__(self, query, budget, n_reads, random_state=None, name="stream", *, batch=None):
         if n_reads < 1:
             raise ValueError(f"n_reads={n_reads} must be at least 1.")
         if not isinf(budget.epsilon) and not budget.mu > 0.0:
@@ -55,7 +60,7 @@ class Stream(ABC):
                 f"epsilon={budget.epsilon}: pass delta in (0, 1), for example delta=1e-6, "
                 "and epsilon > 0."
             )
-        self.query, self.n_reads = query, n_reads
+        self.query, self.n_reads, self.batch = query, n_reads, batch
         self.n = self.reads = self._pending = 0
         self._increment = np.zeros(query.shape)
         self._calibrate(budget)

@@ -46,9 +46,7 @@ class TreeStream(Stream):
 
     def _calibrate(self, budget):
         self.levels = int(self.n_reads).bit_length()
-        self.noise = GaussianNoise.calibrated(
-            sqrt(self.levels) * self.query.sensitivity, budget.mu
-        )
+        self.noise = GaussianNoise.calibrated(sqrt(self.levels) * self.query.sensitivity, budget.mu)
         self.cost = Cost.from_mu(sqrt(self.levels) * self.query.sensitivity / self.noise.scale)
         self._sums = np.zeros((self.levels, *self.query.shape))  # exact open nodes
         self._nodes = np.zeros((self.levels, *self.query.shape))  # noisy ones

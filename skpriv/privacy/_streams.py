@@ -7,23 +7,34 @@ from ._stream import Stream
 from ._stream_exact import ExactStream
 from ._stream_factor import FactorStream
 from ._stream_local import LocalStream
+from ._stream_shuffle import ShuffleStream
 from ._stream_tree import TreeStream
+from ._stream_vector_sum import VectorSumStream
 
 STREAMS: dict[str, dict[str, type[Stream]]] = {
     "none": {"exact": ExactStream},
     "local": {"reports": LocalStream},
     "central": {"factor": FactorStream, "tree": TreeStream},
+    "shuffle": {"amplified": ShuffleStream, "vector-sum": VectorSumStream},
 }
 
 
 def open_stream(
-    privacy, query, budget, n_reads, random_state=None, name="stream", *, mechanism=None
+    privacy,
+    query,
+    budget,
+    n_reads,
+    random_state=None,
+    name="stream",
+    *,
+    mechanism=None,
+    batch=None,
 ):
     """Open a running sum; its whole cost is charged here, before any record is seen.
 
     Parameters
     ----------
-    privacy : {"central", "local", "none"}
+    privacy : {"central", "local", "shuffle", "none"}
         The privacy model. An infinite epsilon is the same as "none".
     query : Query
     budget : Budget
@@ -35,7 +46,10 @@ def open_stream(
     name : str
         Who asks, for accountants.
     mechanism : str or None, default=None
-        "factor" (default) or "tree" in the central model.
+        "factor" (default) or "tree" in the central model, "amplified" (default) or "vector-sum" in
+        the shuffle model.
+    batch : int, default=None
+        Public number of records between two reads; only the shuffle model needs it.
 
     Returns
     -------
@@ -71,4 +85,4 @@ def open_stream(
         raise ValueError(
             f"mechanism={mechanism!r} must be one of {list(choices)} for privacy={privacy!r}."
         )
-    return choices[mechanism](query, budget, n_reads, random_state, name)
+    return choices[mechanism](query, budget, n_reads, random_state, name, batch=batch)

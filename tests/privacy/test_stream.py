@@ -1,0 +1,183 @@
+import pickle
+from math import inf, sqrt
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from skpriv import Budget, BudgetAccountant, BudgetExceeded
+from skpriv.exceptions import PrivacyError
+from skpriv.privacy import STREAMS, NoiseSource, Query, open_stream
+
+BUDGET = Budget(1.0, 1e-6)
+KINDS = [(privacy, mechanism) for privacy, kinds in STREAMS.items() for mechanism in kinds]
+NOISY = [kind for kind in KINDS if kind[0] != "none"]
+BATCH = 50
+# A Kolmogorov-Smirnov test fails by chance once in so many runs of the whole file.
+CHANCE = 1e-5
+
+
+class Clipped(Query):
+    """Sum of rows clipped to [-1, 1]; two rows differ by at most 2 sqrt(size) in l2."""
+
+    name = "clipped rows"
+    shape = sensitivity = None
+
+    def __init__(self, size=3):
+        self.shape, self.sensitivity = (size,), 2.0 * sqrt(size)
+
+    def sum(self, X, y):
+        return np.clip(X, -1.0, 1.0).sum(axis=0)
+
+
+def opened(privacy, mechanism, n_reads, random_state=0, size=3, budget=BUDGET):
+    return open_stream(
+        privacy, Clipped(size), budget, n_reads, random_state, mechanism=mechanism, batch=BATCH
+    )
+
+
+def records(n, seed=0, size=3):
+    rng = np.random.RandomState(seed)
+    return rng.uniform(-2.0, 2.0, size=(n, size)), np.zeros(n)
+
+
+class Recorder(NoiseSource):
+    """Keeps what noise is added to, which is all that depends on the records."""
+
+    def __init__(self):
+        super().__init__(0)
+        self.released = []
+
+    def add(self, value, noise):
+        self.released.append((np.array(value), noise.scale))
+        return super().add(value, noise)
+
+
+def test_exact_stream_is_the_running_sum():
+    X, y = records(500)
+    stream = opened("none", None, 10, budget=Budget(inf))
+    for k in range(10):
+        answer = stream.push(X[50 * k : 50 * (k + 1)], y[:50]).read()
+        np.testing.assert_allclose(answer.value, np.clip(X[: 50 * (k + 1)], -1, 1).sum(axis=0))
+        assert answer.n == 50 * (k + 1) and answer.noise.scale == 0.0
+
+
+@pytest.mark.parametrize("privacy, mechanism", NOISY)
+@pytest.mark.parametrize("reads", [1, 6, 7, 13])
+def test_every_read_has_the_noise_law_of_its_answer(privacy, mechanism, reads, global_random_seed):
+    X, y = records(BATCH * reads, size=400)
+    stream = opened(privacy, mechanism, 13, global_random_seed, size=400)
+    for k in range(reads):
+        block = slice(BATCH * k, BATCH * (k + 1))
+        answer = stream.push(X[block], y[block]).read()
+    noise = (answer.value - np.clip(X, -1, 1).sum(axis=0)) / answer.noise.scale
+    assert stats.kstest(noise, "norm").pvalue > CHANCE
+
+
+@pytest.mark.parametrize("privacy, mechanism", NOISY)
+def test_replacing_a_record_moves_what_is_released_within_the_cost(privacy, mechanism):
+    """The squared shifts of all noisy values, over their variances, add up to mu^2 at most."""
+    X, y = records(BATCH * 20)
+    X[:] = 1.0
+    shifts = []
+    for index in (0, BATCH * 7 + 3, BATCH * 20 - 1):
+        released = []
+        for sign in (1.0, -1.0):
+            stream = opened(privacy, mechanism, 20)
+            stream._source = Recorder()
+            changed = X.copy()
+            changed[index] *= sign
+            for k in range(20):
+                stream.push(changed[BATCH * k : BATCH * (k + 1)], y[:BATCH]).read()
+            released.append(stream._source.released)
+        shifts.append(sqrt(sum(((a - b) ** 2).sum() / s**2 for (a, s), (b, _) in zip(*released))))
+    mu = stream.query.sensitivity / stream.noise.scale
+    if privacy == "central":
+        mu = sqrt(stream.cost.gaussian)
+        assert mu == pytest.approx(BUDGET.mu, rel=1e-9)
+        # The first record is in a node of every level: both mechanisms attain their bounds.
+        assert shifts[0] == pytest.approx(mu, rel=1e-9)
+    elif privacy == "local":
+        # The sum of k reports has k times the variance of one.
+        assert max(shifts) == pytest.approx(mu / sqrt(BATCH), rel=1e-9)
+        assert mu == pytest.approx(BUDGET.mu, rel=1e-9)
+    assert max(shifts) <= mu * (1.0 + 1e-9)
+
+
+def test_tree_keeps_few_nodes_and_the_factor_has_less_noise():
+    tree, factor = (opened("central", kind, 1024) for kind in ("tree", "factor"))
+    assert tree.levels == 11 and tree._nodes.shape == (11, 3)
+    X, y = records(2)
+    scales = [
+        [stream.push(X, y).read().noise.scale for _ in range(1023)] for stream in (tree, factor)
+    ]
+    assert max(scales[1]) < 0.5 * max(scales[0])
+
+
+def test_factor_is_a_square_root_of_the_summation_matrix():
+    root = opened("central", "factor", 50)._root
+    np.testing.assert_allclose(np.convolve(root, root)[:50], 1.0)
+
+
+@pytest.mark.parametrize("mechanism", ["amplified", "vector-sum"])
+def test_shuffled_batches_need_less_noise_than_local_reports(mechanism):
+    local = opened("local", None, 20).noise.summed(BATCH).scale
+    shuffled = opened("shuffle", mechanism, 20)
+    X, y = records(BATCH)
+    assert shuffled.push(X, y).read().noise.scale <= local
+
+
+@pytest.mark.parametrize("mechanism", ["amplified", "vector-sum"])
+def test_a_batch_that_is_not_full_is_not_released(mechanism):
+    stream = opened("shuffle", mechanism, 20)
+    X, y = records(BATCH - 1)
+    with pytest.raises(PrivacyError, match="do not fill"):
+        stream.push(X, y).read()
+
+
+@pytest.mark.parametrize("privacy, mechanism", KINDS)
+def test_pickled_streams_go_on_as_if_nothing_had_happened(privacy, mechanism):
+    X, y = records(BATCH)
+    stream = opened(privacy, mechanism, 5).push(X, y)
+    stream.read()
+    other = pickle.loads(pickle.dumps(stream))
+    first, second = (s.push(X, y).read() for s in (stream, other))
+    np.testing.assert_array_equal(first.value, second.value)
+    assert first.noise == second.noise and first.n == second.n
+
+
+@pytest.mark.parametrize("privacy, mechanism", NOISY)
+def test_opening_charges_once_and_reading_does_not(privacy, mechanism):
+    X, y = records(BATCH)
+    with BudgetAccountant(1.0, 1e-6) as accountant:
+        stream = opened(privacy, mechanism, 4)
+        assert len(accountant.charges) == 1
+        for _ in range(4):
+            stream.push(X, y).read()
+        assert len(accountant.charges) == 1
+        assert accountant.spent.epsilon == pytest.approx(1.0, rel=1e-6)
+        with pytest.raises(BudgetExceeded):
+            opened(privacy, mechanism, 4)
+
+
+@pytest.mark.parametrize("privacy, mechanism", NOISY)
+def test_secure_noise_has_the_same_law(privacy, mechanism):
+    X, y = records(BATCH, size=60)
+    answer = opened(privacy, mechanism, 2, None, size=60).push(X, y).read()
+    noise = (answer.value - np.clip(X, -1, 1).sum(axis=0)) / answer.noise.scale
+    assert stats.kstest(noise, "norm").pvalue > CHANCE
+
+
+def test_errors():
+    with pytest.raises(ValueError, match="n_reads"):
+        opened("local", None, 0)
+    with pytest.raises(PrivacyError, match="leaves no room"):
+        opened("central", None, 1, budget=Budget(1.0))
+    with pytest.raises(ValueError, match="mechanism"):
+        opened("central", "vector-sum", 1)
+    with pytest.raises(ValueError, match="batch"):
+        open_stream("shuffle", Clipped(), BUDGET, 1)
+    stream = opened("local", None, 1)
+    stream.read()
+    with pytest.raises(PrivacyError, match="1 reads"):
+        stream.read()
