@@ -15,19 +15,20 @@ from ._lin_ucb_exact import RidgeState
 from ._lin_ucb_region import asymptotic, ball, certified
 from ._lin_ucb_sums import PhasedSums
 
-# code -> papers (Abbasi-Yadkori, Pal and Szepesvari 2011; Shariff and Sheffet 2018):
-#   equations.design, .target -> V~, u~;  region -> C_t;  bonus_scale * sqrt(phi' form phi) -> width
+# code -> paper (Shariff and Sheffet 2018): equations.design, .target -> V~, u~;  region -> C_t
 
 READS = 200  # of the first phase, with update_every="auto"
+MECHANISMS = ("factor", "tree", "amplified", "vector-sum")
+BATCHES = 100  # instead, in the shuffle model: users must hide each other
 FIRST_READS = 7  # at least, of a short first phase
 
 
 class LinUCB(BasePolicy):
     """Linear contextual bandit that takes the arm of the largest upper confidence bound.
 
-    The one LinUCB under four kinds of trust: exact; with sums by a trusted curator, who adds
-    correlated noise once an update (joint differential privacy); or with one noisy report a user.
-    The confidence region uses the exact law of the noise, not worst-case constants.
+    Under four kinds of trust: exact; sums by a trusted curator, who adds correlated noise at every
+    update (joint differential privacy); or one noisy report a user, shuffled or not. The confidence
+    region uses the exact law of the noise, not worst-case constants.
 
     Parameters
     ----------
@@ -35,8 +36,9 @@ class LinUCB(BasePolicy):
         Privacy parameter; ``inf`` is the same as ``privacy="none"``.
     delta : float in (0, 1), default=1e-6
         Privacy parameter: choose it well below one over the number of rounds.
-    privacy : {"none", "central", "local"}, default="none"
-        Who adds the noise: nobody, a trusted curator, or every user.
+    privacy : {"none", "central", "local", "shuffle"}, default="none"
+        Who adds the noise: nobody, a trusted curator, or every user, the reports of batches of
+        users being mixed by a shuffler in the last case.
     horizon : int, default=10_000
         Public: expected number of rounds, for the noise of the central model. A longer run goes on
         in phases of twice the length, at no cost in privacy.
@@ -45,9 +47,8 @@ class LinUCB(BasePolicy):
     bounds_y : (float, float), default=(-1, 1)
         Public range (low, high) to which rewards are clipped.
     reward_offset : float, default=0.0
-        Public expected reward of a zero feature, subtracted from all rewards. If the features have
-        a constant among them, the middle of ``bounds_y`` is best: the noise is relative to the
-        largest reward that is left.
+        Public expected reward of a zero feature, subtracted from all rewards. With a constant
+        among the features, the middle of ``bounds_y`` is best: less is left to be hidden.
     coef_norm : float, default=1.0
         Assumed bound on the l2 norm of the weights, with features scaled into the unit ball and
         rewards, the offset subtracted, into [-1, 1].
@@ -66,9 +67,12 @@ class LinUCB(BasePolicy):
     bonus_scale : float, default=1.0
         Public factor of the width; 0 is greedy, and above 1 explores more.
     update_every : int or "auto", default="auto"
-        Public number of rounds between updates: 1 without privacy, else a 200th of the horizon.
-    mechanism : {"factor", "tree"}, default="factor"
-        In the central model: square-root factorisation, or binary tree (less memory, more noise).
+        Public number of rounds between updates: 1 without privacy, a 100th of the horizon in the
+        shuffle model, where they are a batch, else a 200th.
+    mechanism : {"auto", "factor", "tree", "amplified", "vector-sum"}, default="auto"
+        In the central model: square-root factorisation ("auto"), or binary tree (less memory, more
+        noise). In the shuffle model: local noise amplified by shuffling ("auto"), or a sum of
+        shares of which nothing but the noisy sum of a batch can be seen.
     random_state : None, int or RandomState, default=None
         None draws secure noise for a real release, anything else reproducible noise for study.
 
@@ -88,9 +92,9 @@ class LinUCB(BasePolicy):
     **Privacy guarantee**: (epsilon, delta)-differential privacy when one user's features and reward
     are replaced, by Gaussian DP. In the central model it is joint: it protects a user from all the
     others, their actions included, not from whoever sees the own action. Released: noisy running
-    sums of (r phi, phi phi') at public times, which no user enters twice. In the local model the
-    user sends them with noise and picks the action on the own device. Public: the horizon, the
-    number of rounds and all parameters.
+    sums of (r phi, phi phi') at public times, which no user enters twice. In the local and shuffle
+    models the user picks the action on the own device, and sends no more than one noisy report.
+    Public: the horizon, the number of rounds and all parameters.
 
     References
     ----------
@@ -117,9 +121,9 @@ class LinUCB(BasePolicy):
 
     _parameter_constraints: ClassVar[dict] = {
         **BasePolicy._parameter_constraints,
-        "epsilon": [Interval(Real, 0, None, closed="neither")],
+        "epsilon": [Interval(Real, 0, None, closed="right")],
         "delta": [Interval(Real, 0, 1, closed="left")],
-        "privacy": [StrOptions({"none", "central", "local"})],
+        "privacy": [StrOptions({"none", "central", "local", "shuffle"})],
         "horizon": [Interval(Integral, 1, None, closed="left")],
         "data_norm": [Interval(Real, 0, None, closed="neither")],
         "coef_norm": [Interval(Real, 0, None, closed="neither")],
@@ -129,7 +133,7 @@ class LinUCB(BasePolicy):
         "confidence_level": [Interval(Real, 0, 1, closed="neither")],
         "bonus_scale": [Interval(Real, 0, None, closed="left")],
         "update_every": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "mechanism": [StrOptions({"factor", "tree"})],
+        "mechanism": [StrOptions({"auto", *MECHANISMS})],
     }
 
     def __init__(
@@ -150,7 +154,7 @@ class LinUCB(BasePolicy):
         confidence_level=0.95,
         bonus_scale=1.0,
         update_every="auto",
-        mechanism="factor",
+        mechanism="auto",
         random_state=None,
     ):
         self.epsilon = epsilon
@@ -183,7 +187,7 @@ class LinUCB(BasePolicy):
         """The privacy guarantee in a sentence."""
         if not self._private:
             return "none"
-        kind = {"central": "joint", "local": "local"}[self.privacy]
+        kind = {"central": "joint", "local": "local"}.get(self.privacy, "shuffle")
         return (
             f"(epsilon={self.epsilon:g}, delta={self.delta:g}) {kind} differential privacy when "
             "one user, with contexts and reward, is replaced"
@@ -194,41 +198,51 @@ class LinUCB(BasePolicy):
         return self.privacy != "none" and self.epsilon != inf
 
     @property
+    def _uses_sums(self):
+        return self._private
+
+    @property
     def _period(self):
         if self.update_every != "auto":
             return int(self.update_every)
-        return max(1, self.horizon // READS) if self._private else 1
+        if not self._private:
+            return 1
+        return max(1, self.horizon // (BATCHES if self.privacy == "shuffle" else READS))
 
     def _start(self, n_phi):
         bounds = tuple(float(bound) - self.reward_offset for bound in self.bounds_y)
         self._scaling = Scaling(float(self.data_norm), bounds, False, n_phi)
         self._reads = 0
-        if self._private:
+        if self._uses_sums:
             self._region = ball(self._scaling.size, self.coef_norm)
-            self._sums = self._open_sums(MomentsQuery(self._scaling))
+            self._sums = self._open_sums()
             self.privacy_report_ = self._sums.report
         else:
             self._state, self._waiting = RidgeState(self._scaling.size, self.alpha), []
             self._radius = self._exact_radius()
             self.privacy_report_ = PrivacyReport(type(self).__name__, "none", Budget(inf), True)
 
-    def _open_sums(self, query):
+    def _noise_state(self):
+        if self.random_state is None:
+            return None
+        return np.random.RandomState(self._rng.randint(MAX_SEED))
+
+    def _open_sums(self):
         """Open the stream of the first phase: what one user may lose is charged here."""
-        secure = self.random_state is None
-        noise = None if secure else np.random.RandomState(self._rng.randint(MAX_SEED))
+        query = MomentsQuery(self._scaling)
         options = {
             "privacy": self.privacy,
             "budget": Budget(self.epsilon, self.delta),
-            "mechanism": self.mechanism if self.privacy == "central" else None,
+            "mechanism": None if self.mechanism == "auto" else self.mechanism,
             "name": type(self).__name__,
         }
         reads = max(FIRST_READS, -(-self.horizon // self._period))
         with self._accounting():
-            return PhasedSums(query, self._period, reads, options, noise)
+            return PhasedSums(query, self._period, reads, options, self._noise_state())
 
     def _act(self, contexts, rng):
         phi = self._scaling.features(contexts.reshape(-1, contexts.shape[-1]))
-        if self._private:
+        if self._uses_sums:
             index = self._region.upper(phi, self.bonus_scale)
         else:
             index = self._state.upper(phi, self.bonus_scale * self._radius)
@@ -237,39 +251,46 @@ class LinUCB(BasePolicy):
 
     def _update(self, contexts, actions, rewards):
         rows, rewards = contexts[np.arange(len(actions)), actions], rewards - self.reward_offset
-        if self._private:
+        if self._uses_sums:
             self._take(rows, rewards)
         else:
-            self._add(self._scaling.rows(rows), self._scaling.target(rewards))
+            # Rewards have been clipped: only the division is left of Scaling.target.
+            self._add(self._scaling.rows(rows), rewards / self._scaling.radius)
         self.n_rounds_ += len(actions)
 
     def _take(self, rows, rewards):
         """Push rounds to the stream; only its last public read decides on the region."""
         with self._accounting():
             self._sums.reserve(len(rows) + 1)
-        answer = None
-        for answer in self._sums.take(rows, rewards):
+        equations = None
+        for equations in self._sums.take(rows, rewards):
             self._reads += 1
-        if answer is not None:
-            self._region = self._make_region(self._sums.query.equations(answer))
+        if equations is not None:
+            self._region = self._make_region(equations)
 
     def _make_region(self, equations):
         if self.width == "asymptotic":
             return asymptotic(equations, self.coef_norm**2 / self._scaling.size)
-        # Union over the reads: sum of 6 / (pi k)^2 = 1.
-        failure = 6.0 * (1.0 - self.confidence_level) / (np.pi * self._reads) ** 2
-        return certified(equations, self.alpha, self.coef_norm, failure)
+        return certified(equations, self.alpha, self.coef_norm, self._failure)
+
+    @property
+    def _failure(self):
+        """Of the present read: the sum of 6 / (pi k)^2 over all reads k is 1."""
+        return 6.0 * (1.0 - self.confidence_level) / (np.pi * self._reads) ** 2
 
     def _add(self, phi, r):
         """Add rounds to the exact sums, at multiples of the period only."""
-        self._waiting.append((phi, r))
-        done = self.n_rounds_ % self._period + len(phi)
-        if self._period > 1 and done < self._period:
-            return
-        phi, r = (np.concatenate(part) for part in zip(*self._waiting))
-        keep = done % self._period
-        self._waiting = [(phi[len(phi) - keep :], r[len(phi) - keep :])] if keep else []
-        self._state.add(phi[: len(phi) - keep], r[: len(phi) - keep])
+        period = self._period
+        if period > 1:
+            self._waiting.append((phi, r))
+            done = self.n_rounds_ % period + len(phi)
+            if done < period:
+                return
+            phi, r = (np.concatenate(part) for part in zip(*self._waiting))
+            stop = len(phi) - done % period
+            self._waiting = [(phi[stop:], r[stop:])]
+            phi, r = phi[:stop], r[:stop]
+        self._state.add(phi, r)
         self._radius = self._exact_radius()
 
     def _exact_radius(self):

@@ -13,7 +13,8 @@ import numpy as np
 from .._linalg import psd_part
 
 # Weights of the likelihood's ellipsoid beside the ball; any is valid, the smallest result is used.
-WEIGHTS = (0.0, 0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 0.98)
+# Not 0: the ball alone would leave the choice among arms of equal norm to rounding.
+WEIGHTS = (0.01, 0.03, 0.1, 0.25, 0.5, 0.75, 0.9, 0.98)
 
 
 @dataclass(frozen=True)
@@ -57,20 +58,30 @@ def certified(equations, alpha, bound, failure):
     values, vectors = np.linalg.eigh(equations.design)
     widened = np.maximum(values + operator + ridge, ridge)  # W in the eigenvectors of S
     beta = sqrt(2.0 * level + np.log(widened / ridge).sum()) + noise / sqrt(ridge)
-    target = vectors.T @ equations.target
-    data = values**2 / widened / beta**2
-    pull = values * target / widened / beta**2
-    level_of_target = (target**2 / widened).sum() / beta**2
-    best = None
+    return _smallest(values, vectors, equations.target, widened, beta, bound)
+
+
+def within(equations, residual, bound):
+    """Region of ||b - S theta|| <= residual and ||theta|| <= bound."""
+    values, vectors = np.linalg.eigh(equations.design)
+    return _smallest(values, vectors, equations.target, np.ones(len(values)), residual, bound)
+
+
+def _smallest(values, vectors, target, metric, beta, bound):
+    """Smallest average of two ellipsoids: ||b - S theta||_{W^-1} <= beta, and the ball."""
+    target = vectors.T @ target
+    data = values**2 / metric / beta**2
+    pull = values * target / metric / beta**2
+    offset = (target**2 / metric).sum() / beta**2
+    smallest = np.inf
     for weight in WEIGHTS:
         precision = weight * data + (1.0 - weight) / bound**2
         centre = weight * pull / precision
-        radius = max(0.0, 1.0 - weight * level_of_target + (centre**2 * precision).sum())
+        radius = max(0.0, 1.0 - weight * offset + (centre**2 * precision).sum())
         size = radius * (1.0 / precision).sum()
-        if best is None or size < best[0]:
-            best = size, centre, radius / precision
-    _, centre, form = best
-    return Region(vectors @ centre, (vectors * form) @ vectors.T)
+        if size < smallest:
+            smallest, best, form = size, centre, radius / precision
+    return Region(vectors @ best, (vectors * form) @ vectors.T)
 
 
 def asymptotic(equations, prior_variance):
@@ -85,6 +96,7 @@ def asymptotic(equations, prior_variance):
     for _ in range(2):
         spread = equations.target_scale**2 + equations.design_scale**2 * (centre @ centre) / 2.0
         errors = np.maximum(values, 0.0) + spread
+        errors[errors == 0.0] = 1.0  # nothing is known there, without noise: values are 0 too
         covariance = 1.0 / (values**2 / errors + 1.0 / prior_variance)
         centre = covariance * values * target / errors
     return Region(vectors @ centre, (vectors * covariance) @ vectors.T)

@@ -5,7 +5,14 @@ from math import sqrt
 
 import numpy as np
 
-from ..privacy import Answer, GaussianNoise, PrivacyReport, ReportRow, open_stream, parallel_part
+from ..privacy import (
+    Answer,
+    GaussianNoise,
+    PrivacyReport,
+    ReportRow,
+    open_stream,
+    parallel_part,
+)
 
 
 class PhasedSums:
@@ -36,6 +43,7 @@ class PhasedSums:
         self._partition = uuid.uuid4().hex
         self._streams = []  # the present phase, and those opened for rounds on their way
         self._past = Answer(np.zeros(query.shape), 0, GaussianNoise(0.0))
+        self._last = self._past
         self._secure = random_state is None
         self.report = None
         self.reserve(1)
@@ -49,7 +57,7 @@ class PhasedSums:
             self._open()
 
     def take(self, X, y):
-        """Add records, and yield an Answer for all so far at every public time that is passed."""
+        """Add records, and yield equations of all so far at every public time that is passed."""
         start = 0
         while start < len(X):
             stop = min(len(X), start + self.every - self.pending)
@@ -62,7 +70,7 @@ class PhasedSums:
             if self.pending == self.every:
                 self.pending = 0
                 self._last = self._streams[0].read()
-                yield self._total(self._last)
+                yield self.query.equations(self._total(self._last))
 
     def _total(self, answer):
         scale = sqrt(self._past.noise.scale**2 + answer.noise.scale**2)
@@ -80,6 +88,7 @@ class PhasedSums:
                 self._random_state,
                 self._options["name"],
                 mechanism=self._options["mechanism"],
+                batch=self.every,
             )
         self._streams.append(stream)
         if self.report is None:
@@ -89,6 +98,4 @@ class PhasedSums:
             self.report.disjoint = True
         records, self._opened = self._next_reads * self.every, self._opened + 1
         self._next_reads *= 2
-        self.report.add(
-            ReportRow.of_noise(self.query, 1.0, records, stream.noise, stream.cost)
-        )
+        self.report.add(ReportRow.of_noise(self.query, 1.0, records, stream.noise, stream.cost))
