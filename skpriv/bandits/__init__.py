@@ -1,5 +1,6 @@
 """Linear contextual bandits that are private, and what they are compared with."""
 
+from ._combiner import BanditCombiner
 from ._display import RegretDisplay
 from ._elimination import ActionElimination
 from ._environments import (
@@ -15,6 +16,7 @@ from ._fliphat import FLIPHAT
 from ._lasso_bandit import LassoBandit
 from ._lin_ucb import LinUCB
 from ._off_policy import OffPolicyValue, off_policy_value
+from ._online_lin_ucb import OnlineLinUCB
 from ._random import RandomPolicy
 from ._report import EpochsReport
 from ._schedule import EpochSchedule
@@ -24,6 +26,7 @@ from ._square_cb import SquareCB
 __all__ = [
     "FLIPHAT",
     "ActionElimination",
+    "BanditCombiner",
     "EpochGreedy",
     "EpochSchedule",
     "EpochsReport",
@@ -34,6 +37,7 @@ __all__ = [
     "LinearEnvironment",
     "LoggedEnvironment",
     "OffPolicyValue",
+    "OnlineLinUCB",
     "RandomPolicy",
     "RegretDisplay",
     "SparseLinearEnvironment",

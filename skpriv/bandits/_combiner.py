@@ -1,0 +1,281 @@
+"""A bandit whose arms are bandits: model selection among private policies."""
+
+import uuid
+from dataclasses import dataclass
+from math import inf, log, pi, sqrt
+from numbers import Integral, Real
+from typing import ClassVar
+
+import numpy as np
+from sklearn.base import clone
+
+from .._compat import Interval, StrOptions
+from ..privacy import ROUNDING, Budget, Query, open_stream, parallel_part
+from ._base import MAX_SEED, BasePolicy
+
+# code -> paper (Cutkosky, Das and Purohit 2020, as in "Improved rate for locally differentially
+# private linear bandits", Algorithm 2):
+#   _counts -> T(i, t),  _totals / _counts -> mu^_i,  regret_bounds -> (C_i, alpha_i),
+#   _regrets -> sum of mu^_{tau-1} - y~_tau
+
+BLOCKS = 200  # choices in a run, with update_every="auto"
+
+
+@dataclass(frozen=True)
+class RewardQuery(Query):
+    """Sum of rewards, clipped and scaled to [-1, 1]; replacing one moves it by at most 2."""
+
+    low: float
+    high: float
+    name: str = "reward"
+    shape: tuple = (1,)
+    sensitivity: float = 2.0 * ROUNDING
+
+    def sum(self, X, y):
+        """Exact sum over a chunk of rewards; the rows are not used."""
+        scaled = 2.0 * (np.clip(y, self.low, self.high) - self.low) / (self.high - self.low) - 1.0
+        return np.array([np.clip(scaled, -1.0, 1.0).sum()])
+
+
+class BanditCombiner(BasePolicy):
+    """Play the policy of the largest upper confidence bound on its mean reward.
+
+    Each policy claims a bound C n^alpha on its regret after n rounds of its own. A policy whose
+    rewards contradict its claim is dropped. Every user is handed to one policy, and in addition
+    reports the reward with noise of its own.
+
+    Parameters
+    ----------
+    policies : list of policies
+        Cloned, then played; their own budgets are for their own reports.
+    epsilon : float in (0, inf], default=1.0
+        Privacy parameter of the additional report of the reward; ``inf``: without noise.
+    delta : float in [0, 1), default=1e-6
+        Privacy parameter of the additional report.
+    regret_bounds : list of (C, alpha), default=None
+        Claims, in units where rewards span an interval of length 2. None: sqrt(n_features) for C
+        and 1/2 for alpha, for all.
+    targets : list of float, default=None
+        R_i, which makes good bounds cost less; None: the claim at the horizon.
+    horizon : int, default=10_000
+        Public number of rounds.
+    bounds_y : (float, float), default=(-1, 1)
+        Public range (low, high) to which rewards are clipped.
+    confidence_level : float in (0, 1), default=0.95
+        Of all deviation bounds together.
+    update_every : int or "auto", default="auto"
+        Public number of rounds between two choices; "auto" is a 200th of the horizon.
+    random_state : None, int or RandomState, default=None
+        None draws secure noise for a real release, anything else reproducible noise for study.
+
+    Attributes
+    ----------
+    policies_ : list of policies
+    active_ : ndarray of bool of shape (n_policies,)
+        Which have not been dropped.
+    choice_ : int
+        The policy that plays next.
+    n_rounds_ : int
+    n_actions_ : int
+    n_features_in_ : int
+    propensities_ : ndarray of shape (n_rounds,)
+        Probability of each action of the last `act`, by the policy that played.
+    privacy_report_ : list of PrivacyReport
+        Of the policies that played, as far as they have one.
+
+    Notes
+    -----
+    **Privacy guarantee**: the choice of a policy is post-processing of noisy rewards of earlier
+    users. A user pays for the reward's report and for that of one policy: `guarantee` composes the
+    two for the dearest policy, as Gaussian mechanisms. Policies share no users.
+
+    The mean of n noisy rewards is within sqrt(2 (1 + s^2) log(pi^2 n^2 M / (3 f)) / n) of its
+    expectation, for all n and M policies at once with probability 1 - f: a reward in an interval of
+    length 2 plus noise of standard deviation s is (1 + s^2)-sub-Gaussian. The regret claims are not
+    checked by anything but the rewards.
+
+    References
+    ----------
+    A. Cutkosky, A. Das and M. Purohit (2020). Upper confidence bounds for combining stochastic
+    bandits. arXiv:2012.13115.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.bandits import BanditCombiner, OnlineLinUCB, RandomPolicy
+    >>> policies = [OnlineLinUCB(epsilon=2.0, random_state=0), RandomPolicy(random_state=0)]
+    >>> combiner = BanditCombiner(policies=policies, epsilon=1.0, horizon=1_000, random_state=0)
+    >>> contexts = np.random.RandomState(0).normal(size=(5, 4, 3)) / 3.0
+    >>> actions = combiner.act(contexts)
+    >>> combiner.update(contexts, actions, np.zeros(5)).choice_
+    1
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "policies": [list, tuple],
+        "epsilon": [Interval(Real, 0, None, closed="right")],
+        "delta": [Interval(Real, 0, 1, closed="left")],
+        "regret_bounds": ["array-like", None],
+        "targets": ["array-like", None],
+        "horizon": [Interval(Integral, 1, None, closed="left")],
+        "bounds_y": BasePolicy._parameter_constraints["bounds_y"],
+        "confidence_level": [Interval(Real, 0, 1, closed="neither")],
+        "update_every": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "random_state": BasePolicy._parameter_constraints["random_state"],
+    }
+
+    def __init__(
+        self,
+        *,
+        policies,
+        epsilon=1.0,
+        delta=1e-6,
+        regret_bounds=None,
+        targets=None,
+        horizon=10_000,
+        bounds_y=(-1.0, 1.0),
+        confidence_level=0.95,
+        update_every="auto",
+        random_state=None,
+    ):
+        self.policies = policies
+        self.epsilon = epsilon
+        self.delta = delta
+        self.regret_bounds = regret_bounds
+        self.targets = targets
+        self.horizon = horizon
+        self.bounds_y = bounds_y
+        self.confidence_level = confidence_level
+        self.update_every = update_every
+        self.random_state = random_state
+
+    @property
+    def rounds_until_update_(self):
+        """Public number of further rounds in which the policy will not change."""
+        if not hasattr(self, "n_rounds_"):
+            return 1
+        left = self._period - self.n_rounds_ % self._period
+        return min(left, self.policies_[self.choice_].rounds_until_update_)
+
+    @property
+    def guarantee(self):
+        """The privacy guarantee in a sentence, for the dearest of the policies."""
+        budgets = [_budget_of(policy) for policy in self.policies]
+        if self.epsilon == inf or any(budget is None for budget in budgets):
+            return "none"
+        mus = [budget.mu for budget in budgets]
+        delta = max([self.delta, *(budget.delta for budget in budgets)])
+        mus_squared = max(mus) ** 2 + Budget(self.epsilon, self.delta).mu ** 2
+        whole = Budget.from_mu(sqrt(mus_squared), delta)
+        kinds = {getattr(policy, "privacy", "local") for policy in self.policies}
+        kind = "joint" if "central" in kinds else "local"
+        return (
+            f"(epsilon={whole.epsilon:.4g}, delta={whole.delta:g}) {kind} differential privacy "
+            "when one user, with contexts and reward, is replaced"
+        )
+
+    @property
+    def privacy_report_(self):
+        """Reports of the policies that have one."""
+        found = (getattr(policy, "privacy_report_", None) for policy in self.policies_)
+        return [report for report in found if report is not None]
+
+    @property
+    def _period(self):
+        if self.update_every != "auto":
+            return int(self.update_every)
+        return max(1, self.horizon // BLOCKS)
+
+    def _start(self, n_phi):
+        count = len(self.policies)
+        self._bounds = self._checked("regret_bounds", [(sqrt(n_phi), 0.5)] * count, (count, 2))
+        at_horizon = self._bounds[:, 0] * self.horizon ** self._bounds[:, 1]
+        self._targets = self._checked("targets", at_horizon, (count,))
+        self.policies_ = [clone(policy) for policy in self.policies]
+        self._counts, self._totals, self._regrets = (np.zeros(count) for _ in range(3))
+        self.active_ = np.ones(count, dtype=bool)
+        self.choice_, self._partition = 0, uuid.uuid4().hex
+        low, high = self.bounds_y
+        query = RewardQuery(low=float(low), high=float(high))
+        secure = self.random_state is None
+        noise = None if secure else np.random.RandomState(self._rng.randint(MAX_SEED))
+        budget = Budget(self.epsilon, self.delta)
+        with self._accounting():
+            self._stream = open_stream("local", query, budget, 2**62, noise, type(self).__name__)
+        self._total = 0.0
+        self._choose()
+
+    def _checked(self, name, default, shape):
+        value = getattr(self, name)
+        array = np.asarray(default if value is None else value, dtype=float)
+        if array.shape != shape or shape[0] == 0:
+            raise ValueError(
+                f"{name} must have shape {shape}, one entry a policy, and not be empty."
+            )
+        return array
+
+    def _act(self, contexts, rng):
+        policy = self.policies_[self.choice_]
+        with self._handed_over():
+            actions = policy.act(contexts)
+        return actions, policy.propensities_
+
+    def _update(self, contexts, actions, rewards):
+        start = 0
+        while start < len(actions):
+            stop = min(len(actions), start + self._period - self.n_rounds_ % self._period)
+            chunk = slice(start, stop)
+            policy = self.policies_[self.choice_]
+            with self._handed_over():
+                if not hasattr(policy, "n_rounds_"):
+                    policy.act(contexts[chunk])
+                policy.update(contexts[chunk], actions[chunk], rewards[chunk])
+            self._stream.push(contexts[chunk, 0], rewards[chunk])
+            self.n_rounds_ += stop - start
+            start = stop
+            if self.n_rounds_ % self._period == 0:
+                self._close_block()
+
+    def _handed_over(self):
+        """Part of the users that the present policy serves."""
+        return parallel_part(self.choice_, partition=self._partition)
+
+    def _close_block(self):
+        """Book the noisy rewards of a block, drop the policy if they belie it, choose again."""
+        i, before = self.choice_, self._total
+        self._total = float(self._stream.read().value[0])
+        reward = self._total - before
+        if self._counts[i]:
+            self._regrets[i] += self._period * self._totals[i] / self._counts[i] - reward
+        self._counts[i] += self._period
+        self._totals[i] += reward
+        claim = self._claim(i)
+        if self._regrets[i] > claim and self.active_.sum() > 1:
+            self.active_[i] = False
+        self._choose()
+
+    def _claim(self, i):
+        """Regret bound plus deviation of the sum of the noisy rewards, after T(i, t) rounds."""
+        n, (constant, power) = self._counts[i], self._bounds[i]
+        variance = 1.0 + self._stream.noise.scale**2
+        failure = 1.0 - self.confidence_level
+        union = log(pi**2 * n**2 * len(self._counts) / (3.0 * failure))
+        return constant * n**power + sqrt(2.0 * variance * n * union)
+
+    def _choose(self):
+        """Policy of the largest U(i, t - 1); one that was never played comes first."""
+        upper = np.full(len(self._counts), inf)
+        for i in np.flatnonzero(self._counts):
+            bonus = min(1.0, self._claim(i) / self._counts[i])
+            upper[i] = self._totals[i] / self._counts[i] + bonus
+        upper = np.where(np.isinf(upper), upper, upper - self._targets / self.horizon)
+        self.choice_ = int(np.where(self.active_, upper, -inf).argmax())
+
+
+def _budget_of(policy):
+    """Budget of a policy's parameters, or None if it is not private; RandomPolicy needs none."""
+    if policy.guarantee.startswith("perfect privacy"):
+        return Budget(0.0, 0.0)
+    if policy.guarantee == "none" or not hasattr(policy, "epsilon"):
+        return None
+    return Budget(policy.epsilon, policy.delta)
