@@ -1,0 +1,97 @@
+"""Error of improper descent against the number of features, and against that of records.
+
+Run: python benchmarks/rate_improper_sgd.py [--plot FILE] [--features ...] [--sizes ...]
+
+Claims (Chen, Li, Rakhlin and Simchi-Levi 2025, Theorems 6.2 and 6.3): the root mean square error
+does not depend on d, and falls at worst like n^{-1/4} in the central and n^{-1/6} in the local
+model. Designs: "decaying", rows on the sphere with scales 1/j (the signal stays as d grows), and
+"rank one", their Proposition 6.1 with the mean 1/2 (predictions are
+clipped, so that 1 would be met exactly). "zero" is the error of predicting 0. SSP stops at 300 features.
+"""
+
+import numpy as np
+from _designs import make_signs
+from _rates import arguments, draw, show, sweep
+
+from skpriv.datasets import make_rank_one
+from skpriv.linear_model import ImproperSGDRegressor, SSPRegressor
+
+METHODS = ("zero", "improper", "improper, output", "SSP")
+MOST_MOMENTS = 300
+
+
+def make(design, n, d, seed):
+    """Rows, targets and means of a design."""
+    rng = np.random.default_rng(seed)
+    if design == "rank one":
+        X, _, coef = make_rank_one(n, d, return_coef=True, random_state=seed)
+        mean = X @ (coef / 2.0)
+        return X, make_signs(mean, rng), mean
+    X = rng.standard_normal((n, d))
+    X /= np.arange(1, d + 1)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    theta = np.arange(1.0, d + 1) ** -0.75 * rng.choice([-1.0, 1.0], d)
+    mean = X @ (theta / np.linalg.norm(theta))
+    return X, make_signs(mean, rng), mean
+
+
+def errors_of(design, n, d, epsilon, seed, privacy, moments=True):
+    """Root mean square errors of METHODS ("output" needs a curator, SSP few features)."""
+    X, y, mean = make(design, n, d, seed)
+    options = {"epsilon": epsilon, "privacy": privacy, "fit_intercept": False}
+    options["random_state"] = seed
+    estimators = [ImproperSGDRegressor(calibration=0.0, **options)]
+    if privacy == "central":
+        estimators.append(
+            ImproperSGDRegressor(calibration=0.0, perturbation="output", **options)
+        )
+    if moments:
+        estimators.append(SSPRegressor(**options))
+    errors = [np.sqrt(np.mean(mean**2))]
+    for est in estimators:
+        errors.append(np.sqrt(np.mean((est.fit(X, y).predict(X) - mean) ** 2)))
+    return errors
+
+
+def main():
+    """Print the tables and draw the figure."""
+    features = [10, 100, 1000, 5000, 20_000]
+    sizes = [1000, 3000, 10_000, 30_000, 100_000]
+    options = arguments(__doc__, features=features, sizes=sizes, records=[5000])
+    panels, n = [], options.records[0]
+    for design in ("decaying", "rank one"):
+
+        def by_features(d, epsilon, seed, design=design):
+            return errors_of(design, n, d, epsilon, seed, "central", moments=False)
+
+        errors = sweep(by_features, options.features, options)
+        title = f"{design}, central, n={n}"
+        show(title, "d", options.features, METHODS[:3], errors)
+        panels.append((title, options.features, METHODS[:3], errors, {}))
+        few = [d for d in options.features if d <= MOST_MOMENTS]
+
+        def moments(d, epsilon, seed, design=design):
+            return errors_of(design, n, d, epsilon, seed, "central")[-1:]
+
+        if len(few) > 1:
+            show(f"{title}: SSP", "d", few, METHODS[3:], sweep(moments, few, options))
+    draw(options.plot and options.plot.replace(".", "_features."), "d", panels, "RMS error")
+
+    panels = []
+    for privacy, power in (("central", -0.25), ("local", -1.0 / 6.0)):
+        methods = METHODS if privacy == "central" else ("zero", "improper", "SSP")
+        for design in ("decaying", "rank one"):
+
+            def by_records(n, epsilon, seed, design=design, privacy=privacy):
+                return errors_of(design, n, 100, epsilon, seed, privacy)
+
+            errors = sweep(by_records, options.sizes, options)
+            title = f"{design}, {privacy}, d=100"
+            show(title, "n", options.sizes, methods, errors)
+            guides = {power: f"n^({power:.3g})", -0.5: "n^(-1/2)"}
+            panels.append((title, options.sizes, methods, errors, guides))
+    draw(options.plot, "n", panels, "root mean square error")
+
+
+if __name__ == "__main__":
+    main()
