@@ -23,19 +23,24 @@ from skpriv.linear_model import (
     ReweightedRegressor,
     SSPRegressor,
 )
+from skpriv.privacy import LOCAL_MODELS, Cost
 
 # A new estimator is one line here: the class, and the privacy models that it has.
 ESTIMATORS = {
-    SSPRegressor: ("central", "local", "none"),
-    ReweightedRegressor: ("central", "local", "none"),
+    SSPRegressor: ("central", "local", "shuffle", "none"),
+    ReweightedRegressor: ("central", "local", "shuffle", "none"),
     IHTRegressor: ("central", "none"),
-    ImproperSGDRegressor: ("central", "local", "none"),
-    LayeredRegressor: ("central", "local", "none"),
+    ImproperSGDRegressor: ("central", "local", "shuffle", "none"),
+    LayeredRegressor: ("central", "local", "shuffle", "none"),
 }
 # Parameters that fix the shape of what is fitted, where its default depends on the public n.
 SHAPES = {LayeredRegressor: {"n_levels": 1, "n_scales": 3}}
 ZCDP = {IHTRegressor}  # their sessions divide rho, because they select coordinates
-PAIRS = [(Estimator, privacy) for Estimator, models in ESTIMATORS.items() for privacy in models]
+PAIRS = [
+    (Estimator, privacy)
+    for Estimator, models in ESTIMATORS.items()
+    for privacy in models
+]
 NOISY = [pair for pair in PAIRS if pair[1] != "none"]
 
 
@@ -46,18 +51,37 @@ def _name(value):
 every_pair = pytest.mark.parametrize(("Estimator", "privacy"), PAIRS, ids=_name)
 noisy_pair = pytest.mark.parametrize(("Estimator", "privacy"), NOISY, ids=_name)
 every_class = pytest.mark.parametrize("Estimator", ESTIMATORS, ids=_name)
-local_class = pytest.mark.parametrize(
-    "Estimator", [Estimator for Estimator, privacy in PAIRS if privacy == "local"], ids=_name
+local_pair = pytest.mark.parametrize(
+    ("Estimator", "privacy"),
+    [pair for pair in PAIRS if pair[1] in LOCAL_MODELS],
+    ids=_name,
 )
 
 
-def _price(Estimator, budget):
-    """Sum of mu^2 that a fit may pay."""
-    return 2.0 * budget.rho if Estimator in ZCDP else budget.mu**2
-
-
 def _paid(cost):
-    return cost.gaussian + 2.0 * cost.concentrated
+    """What adds up: mu^2 (or 2 rho), and the epsilon and delta of amplified reports."""
+    assert cost.pure == 0.0
+    return np.array(
+        [cost.gaussian + 2.0 * cost.concentrated, cost.approximate, cost.delta]
+    )
+
+
+def _price(Estimator, privacy, budget):
+    """What a fit pays; amplification has no tighter currency than (epsilon, delta)."""
+    if privacy == "shuffle":
+        return _paid(Cost.from_budget(budget))
+    return _paid(
+        Cost.from_rho(budget.rho) if Estimator in ZCDP else Cost.from_mu(budget.mu)
+    )
+
+
+def _spent(Estimator, price, delta):
+    """Epsilon of this sum of prices, at the whole delta of an accountant."""
+    squares, epsilon, _ = price
+    if epsilon:
+        return epsilon
+    budget = Budget.from_rho if Estimator in ZCDP else Budget.from_mu
+    return budget(squares / 2.0 if Estimator in ZCDP else sqrt(squares), delta).epsilon
 
 
 def _data(n=400, d=3, seed=0):
@@ -153,20 +177,29 @@ def test_no_reference_to_the_rows_is_kept(Estimator, privacy):
 
 
 @noisy_pair
-@pytest.mark.parametrize("budget", [Budget(0.1, 1e-6), Budget(1.0, 1e-5), Budget(20.0, 1e-3)])
+@pytest.mark.parametrize(
+    "budget", [Budget(0.1, 1e-6), Budget(1.0, 1e-5), Budget(20.0, 1e-3)]
+)
 def test_the_report_adds_up_to_the_budget(Estimator, privacy, budget):
     X, y = _data()
     estimator = Estimator(
         privacy=privacy, epsilon=budget.epsilon, delta=budget.delta, random_state=0
     )
     report = estimator.fit(X, y).privacy_report_
-    costs = [_paid(row.cost) for row in report.rows]
-    together = sum(costs) if privacy == "central" else max(costs)
-    assert together == pytest.approx(_price(Estimator, budget), rel=1e-9)
-    assert _paid(report.total) == pytest.approx(_price(Estimator, budget), rel=1e-9)
+    costs, price = (
+        [_paid(row.cost) for row in report.rows],
+        _price(Estimator, privacy, budget),
+    )
+    together = sum(costs) if privacy == "central" else np.max(costs, axis=0)
+    assert together == pytest.approx(price, rel=1e-9)
+    assert _paid(report.total) == pytest.approx(price, rel=1e-9)
     assert sum(row.share for row in report.rows) == pytest.approx(1.0, rel=1e-12)
     records = [row.records for row in report.rows]
-    assert records == [len(X)] * len(records) if privacy == "central" else sum(records) <= len(X)
+    assert (
+        records == [len(X)] * len(records)
+        if privacy == "central"
+        else sum(records) <= len(X)
+    )
 
 
 @noisy_pair
@@ -176,7 +209,9 @@ def test_the_accountant_sees_what_the_report_says(Estimator, privacy):
         estimator = Estimator(privacy=privacy, epsilon=0.5, random_state=0).fit(X, y)
     (charge,) = accountant.charges
     assert charge.name == Estimator.__name__
-    assert _paid(charge.cost) == pytest.approx(_paid(estimator.privacy_report_.total), rel=1e-9)
+    assert _paid(charge.cost) == pytest.approx(
+        _paid(estimator.privacy_report_.total), rel=1e-9
+    )
     assert accountant.spent.epsilon == pytest.approx(0.5, rel=1e-9)
 
 
@@ -258,15 +293,15 @@ def test_bad_settings_are_refused_uncharged(Estimator, settings, message):
     assert accountant.charges == []
 
 
-@local_class
-def test_too_few_local_users_are_refused_uncharged(Estimator):
+@local_pair
+def test_too_few_local_users_are_refused_uncharged(Estimator, privacy):
     X, y = _data()
     with BudgetAccountant(10.0, 1e-3) as accountant:
         n = 0
         while n < 50:  # the error names a number of rows, and that many are enough
             n += 1
             try:
-                Estimator(privacy="local", random_state=0).fit(X[:n], y[:n])
+                Estimator(privacy=privacy, random_state=0).fit(X[:n], y[:n])
                 break
             except PrivacyError as error:
                 assert f"n_samples={n} is too few" in str(error)
@@ -283,23 +318,27 @@ def test_a_fit_beyond_the_budget_releases_nothing(Estimator, privacy):
         with pytest.raises(BudgetExceeded, match="Nothing was released or charged"):
             estimator.fit(X, y)
     assert accountant.charges == []
-    assert not [name for name in vars(estimator) if name.endswith("_") and "coef" in name]
+    assert not [
+        name for name in vars(estimator) if name.endswith("_") and "coef" in name
+    ]
 
 
 @noisy_pair
 def test_cross_validation_charges_every_fold(Estimator, privacy):
     X, y = _data()
-    pipeline = make_pipeline(FunctionTransformer(), Estimator(privacy=privacy, epsilon=0.25))
-    with BudgetAccountant(2.0, 1e-6) as accountant:
+    pipeline = make_pipeline(
+        FunctionTransformer(), Estimator(privacy=privacy, epsilon=0.25)
+    )
+    with BudgetAccountant(
+        2.0, 4e-6
+    ) as accountant:  # 4 deltas, which the shuffle model needs
         cross_val_score(pipeline, X, y, cv=4, n_jobs=2, error_score="raise")
-    price = _price(Estimator, Budget(0.25, 1e-6))
+    price = 4 * _price(Estimator, privacy, Budget(0.25, 1e-6))
     assert [charge.name for charge in accountant.charges] == [Estimator.__name__] * 4
-    assert _paid(accountant.ledger.total()) == pytest.approx(4 * price, rel=1e-9)
-    if Estimator in ZCDP:
-        spent = Budget.from_rho(2.0 * price, 1e-6)
-    else:
-        spent = Budget.from_mu(sqrt(4.0 * price), 1e-6)
-    assert accountant.spent.epsilon == pytest.approx(spent.epsilon, rel=1e-9)
+    assert _paid(accountant.ledger.total()) == pytest.approx(price, rel=1e-9)
+    assert accountant.spent.epsilon == pytest.approx(
+        _spent(Estimator, price, 4e-6), rel=1e-9
+    )
 
 
 @noisy_pair
@@ -311,9 +350,25 @@ def test_a_grid_search_charges_every_fit(Estimator, privacy):
     search = GridSearchCV(
         pipeline, {f"{step}__epsilon": epsilons}, cv=3, n_jobs=2, error_score="raise"
     )
-    with BudgetAccountant(5.0, 1e-6) as accountant:
+    with BudgetAccountant(5.0, 7e-6) as accountant:
         search.fit(X, y)
     best = search.best_params_[f"{step}__epsilon"]
-    expected = sum(_price(Estimator, Budget(e, 1e-6)) for e in (*epsilons * 3, best))
+    expected = sum(
+        _price(Estimator, privacy, Budget(e, 1e-6)) for e in (*epsilons * 3, best)
+    )
     assert len(accountant.charges) == 7
     assert _paid(accountant.ledger.total()) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "Estimator",
+    [Estimator for Estimator, privacy in PAIRS if privacy == "shuffle"],
+    ids=_name,
+)
+def test_deltas_of_shuffled_fits_add_up(Estimator):
+    X, y = _data()
+    with BudgetAccountant(10.0, 1.5e-6) as accountant:
+        Estimator(privacy="shuffle", epsilon=0.1).fit(X, y)
+        with pytest.raises(BudgetExceeded, match="Nothing was released or charged"):
+            Estimator(privacy="shuffle", epsilon=0.1).fit(X, y)
+    assert len(accountant.charges) == 1
