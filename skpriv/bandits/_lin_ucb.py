@@ -9,7 +9,7 @@ import numpy as np
 from .._compat import Interval, StrOptions
 from ..linear_model._moments import MomentsQuery
 from ..linear_model._scaling import Scaling
-from ..privacy import Budget, PrivacyReport
+from ..privacy import Budget, Cost, PrivacyReport, charge
 from ._base import MAX_SEED, BasePolicy
 from ._lin_ucb_exact import RidgeState
 from ._lin_ucb_region import asymptotic, ball, certified
@@ -188,10 +188,9 @@ class LinUCB(BasePolicy):
         if not self._private:
             return "none"
         kind = {"central": "joint", "local": "local"}.get(self.privacy, "shuffle")
-        return (
-            f"(epsilon={self.epsilon:g}, delta={self.delta:g}) {kind} differential privacy when "
-            "one user, with contexts and reward, is replaced"
-        )
+        budget = f"(epsilon={self.epsilon:g}, delta={self.delta:g})"
+        unit = "when one user, with contexts and reward, is replaced"
+        return f"{budget} {kind} differential privacy {unit}"
 
     @property
     def _private(self):
@@ -218,6 +217,8 @@ class LinUCB(BasePolicy):
             self._sums = self._open_sums()
             self.privacy_report_ = self._sums.report
         else:
+            with self._accounting():
+                charge(Cost(gaussian=inf), type(self).__name__)
             self._state, self._waiting = RidgeState(self._scaling.size, self.alpha), []
             self._radius = self._exact_radius()
             self.privacy_report_ = PrivacyReport(type(self).__name__, "none", Budget(inf), True)

@@ -81,7 +81,9 @@ def test_actions_do_not_depend_on_how_updates_are_cut(kind):
 def test_pickled_in_mid_epoch(kind):
     contexts, means, _ = rounds(500, 0)
     policy = LinUCB(**kind, epsilon=5.0, update_every=40, horizon=200, random_state=0)
-    with BudgetAccountant(5.0, 1e-6) as accountant:
+    # Without privacy a run takes an infinite budget.
+    epsilon = np.inf if kind["privacy"] == "none" else 5.0
+    with BudgetAccountant(epsilon, 1e-6) as accountant:
         play(policy, contexts[:130], means[:130], np.random.RandomState(3), block=10)
         charges = len(accountant.charges)
         other = pickle.loads(pickle.dumps(policy))
@@ -126,6 +128,12 @@ def test_a_run_of_many_phases_costs_what_it_says(kind):
     assert policy.privacy_report_.total.fits(Budget(1.0, 1e-6))
     word = {"central": "joint"}.get(kind["privacy"], kind["privacy"])
     assert word in policy.guarantee and "epsilon=1, delta=1e-06" in policy.guarantee
+
+
+@pytest.mark.parametrize("parameters", [{}, {"privacy": "local", "epsilon": np.inf}])
+def test_no_privacy_is_no_part_of_a_finite_budget(parameters):
+    with BudgetAccountant(100.0, 1e-3), pytest.raises(BudgetExceeded):
+        LinUCB(**parameters).act(np.ones((1, 2, 2)))
 
 
 @pytest.mark.parametrize("privacy", ["none", "local", "central"])
