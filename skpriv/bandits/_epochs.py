@@ -61,7 +61,9 @@ class EpochPolicy(BasePolicy):
     @property
     def privacy_report_(self):
         """What the closed epochs cost: `EpochsReport`."""
-        return report_of(type(self).__name__, self._make_oracle(), getattr(self, "_epochs", []))
+        # Fits that share rounds do not compose in parallel: no guarantee is claimed for them.
+        oracle = self._make_oracle() if self._forgets else None
+        return report_of(type(self).__name__, oracle, getattr(self, "_epochs", []))
 
     @property
     def guarantee(self):

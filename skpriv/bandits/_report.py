@@ -8,6 +8,7 @@ from ..privacy import Budget, Cost, PrivacyReport
 
 HEADERS = ("epoch", "rounds", "mu, at most", "guarantee of the fit")
 MODELS = {"central": "joint", "local": "local", "shuffle": "shuffle", "none": "none"}
+STRENGTHS = ("none", "joint", "shuffle", "local")  # the weakest first
 WORDS = {
     "joint": "joint differential privacy (trusted curator)",
     "local": "local differential privacy",
@@ -105,13 +106,22 @@ class EpochsReport:
 
 
 def report_of(name, oracle, epochs):
-    """Report of a policy whose epochs were given to clones of an oracle.
+    """Report of a policy that gives each epoch to a clone of this oracle, and gave these.
 
     An oracle is private only if it says so itself: what is wrapped in a pipeline is not looked at.
+    The guarantee is the weakest of what was fitted and of what will be.
     """
-    epsilon = getattr(oracle, "epsilon", inf)
-    privacy = MODELS.get(getattr(oracle, "privacy", "none"), "none")
-    if isinf(epsilon) or any(epoch.report is None for epoch in epochs):
-        privacy = "none"
-    budget = Budget(inf) if privacy == "none" else Budget(epsilon, getattr(oracle, "delta", 0.0))
-    return EpochsReport(name, privacy, budget, list(epochs))
+    epsilon, delta = getattr(oracle, "epsilon", inf), getattr(oracle, "delta", 0.0)
+    models = {MODELS.get(getattr(oracle, "privacy", "none"), "none")}
+    budgets = [(epsilon, delta)]
+    for epoch in epochs:
+        if epoch.report is None:
+            models.add("none")
+        else:
+            models.add(MODELS.get(epoch.report.privacy, "none"))
+            budgets.append((epoch.report.budget.epsilon, epoch.report.budget.delta))
+    epsilon, delta = map(max, zip(*budgets, strict=True))
+    privacy = next(model for model in STRENGTHS if model in models)
+    if privacy == "none" or isinf(epsilon):
+        return EpochsReport(name, "none", Budget(inf), list(epochs))
+    return EpochsReport(name, privacy, Budget(epsilon, delta), list(epochs))

@@ -107,6 +107,21 @@ def test_guarantees_before_the_first_round():
     assert "perfect" in RandomPolicy().guarantee
 
 
+def test_the_weakest_epoch_counts(make_rounds):
+    """Also if parameters were changed in the middle of a run."""
+    rounds = make_rounds(150)
+    oracle = SSPRegressor(epsilon=3.0, delta=1e-6, random_state=0)
+    policy = EpochGreedy(oracle=oracle, schedule=50, random_state=0)
+    rounds.play(policy, stop=50)
+    policy.set_params(oracle__epsilon=1.0, oracle__delta=1e-4, oracle__privacy="local")
+    assert policy.guarantee.startswith("(epsilon=3, delta=0.0001) joint")
+    rounds.play(policy, start=50, stop=100)
+    policy.set_params(oracle__privacy="none")
+    rounds.play(policy, start=100)
+    policy.set_params(oracle__privacy="central")
+    assert policy.guarantee == policy.privacy_report_.privacy == "none"
+
+
 def test_fits_that_share_rounds_add_up(make_rounds):
     policy = EpsilonGreedy(
         regressor=SSPRegressor(epsilon=0.1, delta=1e-6, random_state=0), schedule=50
@@ -115,6 +130,8 @@ def test_fits_that_share_rounds_add_up(make_rounds):
         make_rounds(100).play(policy)
         once = SSPRegressor(epsilon=0.1, delta=1e-6)
         assert accountant.spent.epsilon > 1.3 * once.epsilon
+    assert policy.guarantee == policy.privacy_report_.guarantee == "none"
+    assert policy.privacy_report_.total.epsilon(1e-6) == float("inf")
 
 
 def test_exceeded_budget_changes_nothing(private_policy, make_rounds):
