@@ -6,7 +6,7 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
 def check_vector(values, name):
     """One-dimensional float array; infinite ends of intervals are allowed, NaN is not."""
-    values = column_or_1d(values, dtype=np.float64, input_name=name)
+    values = column_or_1d(values, dtype=np.float64)
     check_array(values, ensure_2d=False, ensure_all_finite=False, input_name=name)
     if np.isnan(values).any():
         raise ValueError(f"{name} contains NaN.")

@@ -12,7 +12,8 @@ def check(vectors, mask, chosen, approximation=2.0):
     assert not (chosen & ~mask).any()
     for points, alive, kept in zip(vectors, mask, chosen, strict=True):
         basis = points[kept].T
-        assert np.linalg.matrix_rank(points[alive]) == kept.sum()
+        rank = np.linalg.matrix_rank(points[alive]) if alive.any() else 0
+        assert rank == kept.sum()
         if kept.any():
             coefficients = np.linalg.lstsq(basis, points[alive].T, rcond=None)[0]
             assert abs(coefficients).max() <= approximation * (1 + 1e-9)
