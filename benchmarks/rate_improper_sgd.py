@@ -5,8 +5,8 @@ Run: python benchmarks/rate_improper_sgd.py [--plot FILE] [--features ...] [--si
 Claims (Chen, Li, Rakhlin and Simchi-Levi 2025, Theorems 6.2 and 6.3): the root mean square error
 does not depend on d, and falls at worst like n^{-1/4} in the central and n^{-1/6} in the local
 model. Designs: "decaying", rows on the sphere with scales 1/j (the signal stays as d grows), and
-"rank one", their Proposition 6.1 with the mean 1/2 (predictions are
-clipped, so that 1 would be met exactly). "zero" is the error of predicting 0. SSP stops at 300 features.
+"rank one", their Proposition 6.1 with the mean 1/2 (predictions are clipped, so that 1 would be met
+exactly). "zero" is the error of predicting 0. SSP stops at 300 features.
 """
 
 import numpy as np
