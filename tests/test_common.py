@@ -36,11 +36,7 @@ ESTIMATORS = {
 # Parameters that fix the shape of what is fitted, where its default depends on the public n.
 SHAPES = {LayeredRegressor: {"n_levels": 1, "n_scales": 3}}
 ZCDP = {IHTRegressor}  # their sessions divide rho, because they select coordinates
-PAIRS = [
-    (Estimator, privacy)
-    for Estimator, models in ESTIMATORS.items()
-    for privacy in models
-]
+PAIRS = [(Estimator, privacy) for Estimator, models in ESTIMATORS.items() for privacy in models]
 NOISY = [pair for pair in PAIRS if pair[1] != "none"]
 
 
@@ -61,18 +57,14 @@ local_pair = pytest.mark.parametrize(
 def _paid(cost):
     """What adds up: mu^2 (or 2 rho), and the epsilon and delta of amplified reports."""
     assert cost.pure == 0.0
-    return np.array(
-        [cost.gaussian + 2.0 * cost.concentrated, cost.approximate, cost.delta]
-    )
+    return np.array([cost.gaussian + 2.0 * cost.concentrated, cost.approximate, cost.delta])
 
 
 def _price(Estimator, privacy, budget):
     """What a fit pays; amplification has no tighter currency than (epsilon, delta)."""
     if privacy == "shuffle":
         return _paid(Cost.from_budget(budget))
-    return _paid(
-        Cost.from_rho(budget.rho) if Estimator in ZCDP else Cost.from_mu(budget.mu)
-    )
+    return _paid(Cost.from_rho(budget.rho) if Estimator in ZCDP else Cost.from_mu(budget.mu))
 
 
 def _spent(Estimator, price, delta):
@@ -177,9 +169,7 @@ def test_no_reference_to_the_rows_is_kept(Estimator, privacy):
 
 
 @noisy_pair
-@pytest.mark.parametrize(
-    "budget", [Budget(0.1, 1e-6), Budget(1.0, 1e-5), Budget(20.0, 1e-3)]
-)
+@pytest.mark.parametrize("budget", [Budget(0.1, 1e-6), Budget(1.0, 1e-5), Budget(20.0, 1e-3)])
 def test_the_report_adds_up_to_the_budget(Estimator, privacy, budget):
     X, y = _data()
     estimator = Estimator(
@@ -195,11 +185,7 @@ def test_the_report_adds_up_to_the_budget(Estimator, privacy, budget):
     assert _paid(report.total) == pytest.approx(price, rel=1e-9)
     assert sum(row.share for row in report.rows) == pytest.approx(1.0, rel=1e-12)
     records = [row.records for row in report.rows]
-    assert (
-        records == [len(X)] * len(records)
-        if privacy == "central"
-        else sum(records) <= len(X)
-    )
+    assert records == [len(X)] * len(records) if privacy == "central" else sum(records) <= len(X)
 
 
 @noisy_pair
@@ -209,9 +195,7 @@ def test_the_accountant_sees_what_the_report_says(Estimator, privacy):
         estimator = Estimator(privacy=privacy, epsilon=0.5, random_state=0).fit(X, y)
     (charge,) = accountant.charges
     assert charge.name == Estimator.__name__
-    assert _paid(charge.cost) == pytest.approx(
-        _paid(estimator.privacy_report_.total), rel=1e-9
-    )
+    assert _paid(charge.cost) == pytest.approx(_paid(estimator.privacy_report_.total), rel=1e-9)
     assert accountant.spent.epsilon == pytest.approx(0.5, rel=1e-9)
 
 
@@ -318,27 +302,19 @@ def test_a_fit_beyond_the_budget_releases_nothing(Estimator, privacy):
         with pytest.raises(BudgetExceeded, match="Nothing was released or charged"):
             estimator.fit(X, y)
     assert accountant.charges == []
-    assert not [
-        name for name in vars(estimator) if name.endswith("_") and "coef" in name
-    ]
+    assert not [name for name in vars(estimator) if name.endswith("_") and "coef" in name]
 
 
 @noisy_pair
 def test_cross_validation_charges_every_fold(Estimator, privacy):
     X, y = _data()
-    pipeline = make_pipeline(
-        FunctionTransformer(), Estimator(privacy=privacy, epsilon=0.25)
-    )
-    with BudgetAccountant(
-        2.0, 4e-6
-    ) as accountant:  # 4 deltas, which the shuffle model needs
+    pipeline = make_pipeline(FunctionTransformer(), Estimator(privacy=privacy, epsilon=0.25))
+    with BudgetAccountant(2.0, 4e-6) as accountant:  # 4 deltas, which the shuffle model needs
         cross_val_score(pipeline, X, y, cv=4, n_jobs=2, error_score="raise")
     price = 4 * _price(Estimator, privacy, Budget(0.25, 1e-6))
     assert [charge.name for charge in accountant.charges] == [Estimator.__name__] * 4
     assert _paid(accountant.ledger.total()) == pytest.approx(price, rel=1e-9)
-    assert accountant.spent.epsilon == pytest.approx(
-        _spent(Estimator, price, 4e-6), rel=1e-9
-    )
+    assert accountant.spent.epsilon == pytest.approx(_spent(Estimator, price, 4e-6), rel=1e-9)
 
 
 @noisy_pair
@@ -353,9 +329,7 @@ def test_a_grid_search_charges_every_fit(Estimator, privacy):
     with BudgetAccountant(5.0, 7e-6) as accountant:
         search.fit(X, y)
     best = search.best_params_[f"{step}__epsilon"]
-    expected = sum(
-        _price(Estimator, privacy, Budget(e, 1e-6)) for e in (*epsilons * 3, best)
-    )
+    expected = sum(_price(Estimator, privacy, Budget(e, 1e-6)) for e in (*epsilons * 3, best))
     assert len(accountant.charges) == 7
     assert _paid(accountant.ledger.total()) == pytest.approx(expected, rel=1e-9)
 

@@ -17,6 +17,7 @@ from ._scaling import Scaling
 BOUNDS_SHARE = {"central": 0.05, "local": 0.2, "shuffle": 0.2, "none": 0.05}
 NORM_QUANTILE = 0.95
 TARGET_QUANTILE = 0.98
+ENTRY_QUANTILE = 0.5  # of the rows, by their largest entry
 
 
 class PrivateRegressor(Accounted, RegressorMixin, BaseEstimator):
@@ -26,21 +27,28 @@ class PrivateRegressor(Accounted, RegressorMixin, BaseEstimator):
         "epsilon": [Interval(Real, 0, None, closed="right")],
         "delta": [Interval(Real, 0, 1, closed="left")],
         "privacy": [StrOptions({"central", "local", "shuffle", "none"})],
-        "data_norm": [Interval(Real, 0, None, closed="neither")],
-        "bounds_y": ["array-like"],
+        "data_norm": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "bounds_y": ["array-like", StrOptions({"auto"})],
+        "outer_norm": [Interval(Real, 0, None, closed="neither"), None],
+        "outer_bounds_y": ["array-like", None],
         "coef_norm": [Interval(Real, 0, None, closed="neither")],
         "fit_intercept": ["boolean"],
         "random_state": ["random_state"],
     }
+    # The parameter that bounds rows, its outer bound, and what of a row it bounds.
+    _row_bound: ClassVar[tuple] = ("data_norm", "outer_norm", "l2")
 
-    def _validated(self, X, y):
+    def _validated(self, X, y, accept_sparse=False):
         """Return the checked rows and targets, and the public scaling; nothing is charged yet."""
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-        name, norm = self._public("data_norm", "outer_norm")
+        X, y = validate_data(
+            self, X, y, accept_sparse=accept_sparse, dtype=np.float64, y_numeric=True
+        )
+        row, outer, kind = self._row_bound
+        name, norm = self._public(row, outer)
         if not isinstance(norm, Real) or not 1e-300 <= float(norm) <= 1e300:
+            what = "l2 norm of a row" if kind == "l2" else "absolute values of the entries of X"
             raise ValueError(
-                f"{name}={norm!r} must lie in [1e-300, 1e300]: the public bound on "
-                "the l2 norm of a row."
+                f"{name}={norm!r} must lie in [1e-300, 1e300]: the public bound on the {what}."
             )
         bounds = self._public_bounds()
         scaling = Scaling(float(norm), bounds, bool(self.fit_intercept), X.shape[1])
@@ -76,9 +84,11 @@ class PrivateRegressor(Accounted, RegressorMixin, BaseEstimator):
 
     def _bounded(self, session, scaling):
         """Scaling by private quantiles where bounds are "auto"; shares are then of what is left."""
+        row, _, kind = self._row_bound
         query = BoundsQuery(
-            scaling.data_norm if self._is_auto("data_norm") else None,
+            scaling.data_norm if self._is_auto(row) else None,
             scaling.bounds_y if self._is_auto("bounds_y") else None,
+            kind,
         )
         if not query.shape[0]:
             return scaling
@@ -86,15 +96,22 @@ class PrivateRegressor(Accounted, RegressorMixin, BaseEstimator):
         if query.resolved(session, share):  # else the outer bounds are kept, and nothing is paid
             answer = session.sum(query, share)
             session.rebase()
-            norm, bounds = query.bounds(answer, NORM_QUANTILE, TARGET_QUANTILE)
+            part = NORM_QUANTILE if kind == "l2" else ENTRY_QUANTILE
+            norm, bounds = query.bounds(answer, part, TARGET_QUANTILE)
         scaling = replace(
             scaling, data_norm=norm or scaling.data_norm, bounds_y=bounds or scaling.bounds_y
         )
-        self.data_norm_, self.bounds_y_ = scaling.data_norm, scaling.bounds_y
+        setattr(self, f"{row}_", scaling.data_norm)
+        self.bounds_y_ = scaling.bounds_y
         return scaling
 
     def _session(self, X, y, *, currency="gdp", smallest_share=1.0):
         """Open the session; the whole budget is charged here."""
+        if currency == "pure" and self._any_auto:
+            raise ValueError(
+                "bounds that are 'auto' need delta in (0, 1): their quantiles have Gaussian noise. "
+                "With delta=0 pass public bounds."
+            )
         with self._accounting():
             return open_session(
                 self.privacy,
@@ -109,9 +126,11 @@ class PrivateRegressor(Accounted, RegressorMixin, BaseEstimator):
 
     def _whole_share(self, smallest):
         """Smallest share of the whole session, if a part of it may go to the bounds first."""
-        if not (self._is_auto("data_norm") or self._is_auto("bounds_y")):
-            return smallest
-        return smallest * (1.0 - BOUNDS_SHARE[self.privacy])
+        return smallest * (1.0 - BOUNDS_SHARE[self.privacy]) if self._any_auto else smallest
+
+    @property
+    def _any_auto(self):
+        return self._is_auto(self._row_bound[0]) or self._is_auto("bounds_y")
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

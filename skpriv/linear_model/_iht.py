@@ -4,16 +4,12 @@ from math import inf
 from numbers import Integral, Real
 from typing import ClassVar
 
-import numpy as np
-from sklearn.utils.validation import validate_data
-
 from .._compat import Interval, StrOptions, fit_context
 from ..exceptions import PrivacyError
 from ._base import PrivateRegressor
 from ._iht_queries import GradientNorm
 from ._iht_rows import SupportRows
 from ._iht_steps import Plan, choose, refit
-from ._scaling import Scaling
 from ._sparse_regressor import SparseRegressor
 
 # code -> paper (Chakraborty, Roy and Tewari 2024, Algorithm 1, N-IHT):
@@ -39,12 +35,19 @@ class IHTRegressor(SparseRegressor):
     privacy : {"central", "none"}, default="central"
         Who adds the noise: a trusted curator, or nobody. Naming the largest coordinates needs a
         curator, so that "local" and "shuffle" raise a :class:`~skpriv.exceptions.PrivacyError`.
-    data_max : float, default=1.0
-        Public: every entry of X is clipped to [-data_max, data_max].
+    data_max : float or "auto", default=1.0
+        Public: every entry of X is clipped to [-data_max, data_max]. "auto" spends 5% of the budget
+        on a private quantile of the rows' largest entries, and clips there.
     n_nonzero_coefs : int, default=None
         Number s of features to select. None takes 10% of them, at least 1 and at most 10.
-    bounds_y : (float, float), default=(-1, 1)
-        Public range (low, high) to which y is clipped.
+    bounds_y : (float, float) or "auto", default=(-1, 1)
+        Public range (low, high) to which y is clipped, or "auto" as for ``data_max``; if both are
+        "auto" they share that part.
+    outer_max : float, default=None
+        Public bound, safely too wide, for ``data_max="auto"``, which needs it. With too few records
+        for a quantile it is the bound.
+    outer_bounds_y : (float, float), default=None
+        Public range, safely too wide, for ``bounds_y="auto"``, which needs it.
     coef_norm : float, default=1.0
         Assumed bound on the l2 norm of (coefficients, intercept) in scaled units, features divided
         by data_max and target in [-1, 1]. Only ``method="asymptotic"`` intervals use it.
@@ -79,6 +82,10 @@ class IHTRegressor(SparseRegressor):
 
     Attributes
     ----------
+    data_max_ : float
+        With an "auto" bound: the released bound on the entries.
+    bounds_y_ : (float, float)
+        With an "auto" bound: the released range of the target.
     coef_ : ndarray of shape (n_features,)
     support_ : ndarray of shape (n_nonzero_coefs,)
         Sorted indices of the selected features.
@@ -129,9 +136,11 @@ class IHTRegressor(SparseRegressor):
     """
 
     _parameter_constraints: ClassVar[dict] = {
-        **{k: v for k, v in PrivateRegressor._parameter_constraints.items() if k != "data_norm"},
+        **{k: v for k, v in PrivateRegressor._parameter_constraints.items() if "norm" not in k},
+        "coef_norm": [Interval(Real, 0, None, closed="neither")],
         "privacy": [StrOptions({"central", "local", "shuffle", "none"})],
-        "data_max": [Interval(Real, 0, None, closed="neither")],
+        "data_max": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "outer_max": [Interval(Real, 0, None, closed="neither"), None],
         "n_nonzero_coefs": [Interval(Integral, 1, None, closed="left"), None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "step_size": [Interval(Real, 0, None, closed="neither")],
@@ -142,6 +151,7 @@ class IHTRegressor(SparseRegressor):
         "sparsity": [Interval(Integral, 0, None, closed="left"), None],
         "sparse_eigenvalue": [Interval(Real, 0, None, closed="neither")],
     }
+    _row_bound: ClassVar[tuple] = ("data_max", "outer_max", "linf")
 
     def __init__(
         self,
@@ -152,6 +162,8 @@ class IHTRegressor(SparseRegressor):
         data_max=1.0,
         n_nonzero_coefs=None,
         bounds_y=(-1.0, 1.0),
+        outer_max=None,
+        outer_bounds_y=None,
         coef_norm=1.0,
         fit_intercept=True,
         max_iter=1,
@@ -170,6 +182,8 @@ class IHTRegressor(SparseRegressor):
         self.data_max = data_max
         self.n_nonzero_coefs = n_nonzero_coefs
         self.bounds_y = bounds_y
+        self.outer_max = outer_max
+        self.outer_bounds_y = outer_bounds_y
         self.coef_norm = coef_norm
         self.fit_intercept = fit_intercept
         self.max_iter = max_iter
@@ -203,10 +217,11 @@ class IHTRegressor(SparseRegressor):
             If an active :class:`skpriv.BudgetAccountant` cannot pay.
         """
         self._refuse_local()
-        X, y, scaling = self._validated(X, y)
+        X, y, scaling = self._validated(X, y, accept_sparse="csr")
         plan = self._plan(X.shape[1])
         session = self._session(X, y, currency="zcdp")
         del X, y  # only the session has the data now
+        scaling = self._bounded(session, scaling)
 
         model, self.support_ = choose(session, scaling, plan)
         self._refit = self._gradient = None
@@ -253,15 +268,3 @@ class IHTRegressor(SparseRegressor):
             selection_share=float(self.selection_share),
             certificate_share=float(self.certificate_share),
         )
-
-    def _validated(self, X, y):
-        """Return the checked rows and targets, and the public scaling; nothing is charged yet."""
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True)
-        if not 1e-300 <= self.data_max <= 1e300:
-            raise ValueError(
-                f"data_max={self.data_max!r} must lie in [1e-300, 1e300]: the public bound on the "
-                "absolute values of the entries of X."
-            )
-        bounds = self._public_bounds()
-        scaling = Scaling(float(self.data_max), bounds, bool(self.fit_intercept), X.shape[1])
-        return X, np.asarray(y, dtype=np.float64), scaling

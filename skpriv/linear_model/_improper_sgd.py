@@ -27,8 +27,6 @@ from ._intervals import ConfidenceInterval
 
 ERROR_SHARE = 0.1  # of the budget, for the held-out error that the interval needs
 
-ERROR_SHARE = 0.1  # of the budget, for the held-out error that the interval needs
-
 
 class ImproperSGDRegressor(PrivateRegressor):
     """Linear regression whose prediction error does not depend on the number of features.
@@ -60,21 +58,25 @@ class ImproperSGDRegressor(PrivateRegressor):
     calibration : float in [0, 0.5], default=0.2
         Fraction of the records, evenly spaced, that are held out for the interval; 0 for no
         interval. The local and shuffle models have none, and use all records.
-    data_norm : float, default=1.0
-        Public: every row of X is clipped to this l2 norm.
-    bounds_y : (float, float), default=(-1, 1)
-        Public range (low, high) to which y is clipped, and so is every prediction.
+    data_norm : float or "auto", default=1.0
+        Public: every row of X is clipped to this l2 norm. "auto" clips at a private quantile, for
+        5% of the budget; in the local and shuffle models for 20% of the users.
+    bounds_y : (float, float) or "auto", default=(-1, 1)
+        Public range (low, high) to which y and predictions are clipped; "auto" shares that.
+    outer_norm, outer_bounds_y : float, (float, float), default=None
+        Public and safely too wide: what ``data_norm="auto"`` and ``bounds_y="auto"`` need.
     coef_norm : float, default=1.0
         Assumed bound on the l2 norm of (coefficients, intercept) in scaled units, rows in the unit
         ball and target in [-1, 1]: the radius of the projection, and what the interval uses.
     fit_intercept : bool, default=True
         Whether to fit an intercept.
     random_state : None, int or RandomState, default=None
-        None draws secure noise for a real release; anything else draws reproducible noise for
-        study.
+        None draws secure noise for a real release, anything else reproducible noise for study.
 
     Attributes
     ----------
+    data_norm_, bounds_y_ : float, (float, float)
+        With an "auto" bound: the released bounds.
     coef_ : ndarray of shape (n_features,)
     intercept_ : float
     n_iter_ : int
@@ -120,8 +122,7 @@ class ImproperSGDRegressor(PrivateRegressor):
     >>> X /= np.linalg.norm(X, axis=1, keepdims=True)
     >>> y = 0.9 * X[:, 0] + rng.uniform(-0.1, 0.1, size=5_000)
     >>> est = ImproperSGDRegressor(epsilon=2.0, fit_intercept=False, random_state=0).fit(X, y)
-    >>> error = est.predict(X) - 0.9 * X[:, 0]
-    >>> bool(np.sqrt((error**2).mean()) < 0.15)
+    >>> bool(np.sqrt(np.mean((est.predict(X) - 0.9 * X[:, 0]) ** 2)) < 0.15)
     True
     """
 
@@ -145,6 +146,8 @@ class ImproperSGDRegressor(PrivateRegressor):
         calibration=0.2,
         data_norm=1.0,
         bounds_y=(-1.0, 1.0),
+        outer_norm=None,
+        outer_bounds_y=None,
         coef_norm=1.0,
         fit_intercept=True,
         random_state=None,
@@ -158,6 +161,8 @@ class ImproperSGDRegressor(PrivateRegressor):
         self.calibration = calibration
         self.data_norm = data_norm
         self.bounds_y = bounds_y
+        self.outer_norm = outer_norm
+        self.outer_bounds_y = outer_bounds_y
         self.coef_norm = coef_norm
         self.fit_intercept = fit_intercept
         self.random_state = random_state
@@ -190,8 +195,10 @@ class ImproperSGDRegressor(PrivateRegressor):
         steps, step, momentum = self._schedule(len(X), curator, scaling)
         session = self._session(X, y, smallest_share=1.0 if curator else 1.0 / steps)
         del X, y  # only the session has the data now
+        scaling = self._bounded(session, scaling)
 
-        held_out = len(Part(self.calibration, True).positions(session.n)) if curator else 0
+        part = Part(self.calibration, True)
+        held_out = len(part.positions(session.n)) if curator else 0
         share = 1.0 - (ERROR_SHARE if held_out else 0.0)
         if self.perturbation == "output":
             theta = self._perturbed_output(session, scaling, held_out, steps, step, share)
@@ -199,9 +206,7 @@ class ImproperSGDRegressor(PrivateRegressor):
             theta = self._noisy_descent(session, scaling, held_out, steps, step, momentum, share)
         self._error = None
         if held_out:
-            part = Part(self.calibration, True)
-            terms = ErrorTerms(scaling, part, held_out, theta)
-            answer = session.release(terms, ERROR_SHARE)
+            answer = session.release(ErrorTerms(scaling, part, held_out, theta), ERROR_SHARE)
             self._error = (answer.value, answer.noise.scale, held_out)
 
         self.coef_, self.intercept_ = scaling.coefficients(theta)
@@ -222,7 +227,7 @@ class ImproperSGDRegressor(PrivateRegressor):
         """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        return np.clip(X @ self.coef_ + self.intercept_, *self.bounds_y)
+        return np.clip(X @ self.coef_ + self.intercept_, *self._scaling.bounds_y)
 
     def confidence_interval(self, X, confidence_level=0.95, method="certified"):
         """Confidence interval for the regression function, of the same half-width at every row.
@@ -231,7 +236,8 @@ class ImproperSGDRegressor(PrivateRegressor):
         at least ``confidence_level`` over the fit and the row. Without a dependence on the
         dimension nothing holds at a fixed row or for all (Chen et al. 2025, Proposition 6.1). It
         assumes independent records of one population, E[y | x] linear in the clipped rows, and
-        ``coef_norm``. It is wide: only for very many records is it narrower than ``bounds_y``.
+        ``coef_norm``. It is wide: only for very many records is it narrower than ``bounds_y``. With
+        "auto" bounds, clipped is to the released ones, which the held-out records help to choose.
 
         Parameters
         ----------
@@ -264,7 +270,7 @@ class ImproperSGDRegressor(PrivateRegressor):
         bound = self._scaling.theta_bound(self.coef_norm)
         rms = root_mean_square_bound(*self._error, bound, 0.1 * failure)
         half = self._scaling.radius * rms / sqrt(0.9 * failure)  # Chebyshev's inequality
-        return ConfidenceInterval(*np.clip([centre - half, centre + half], *self.bounds_y))
+        return ConfidenceInterval(*np.clip([centre - half, centre + half], *self._scaling.bounds_y))
 
     def _schedule(self, n, curator, scaling):
         """Public number and size of the steps, and the momentum."""

@@ -51,21 +51,25 @@ class LayeredRegressor(PrivateRegressor):
         elsewhere, for ``variant="paper"`` the number of features.
     n_scales : int or "auto", default="auto"
         Bins that a bin is divided into; "auto" goes down to norms that drown in the noise.
-    data_norm : float, default=1.0
-        Public: every row of X is clipped to this l2 norm.
-    bounds_y : (float, float), default=(-1, 1)
-        Public range (low, high) to which y is clipped.
+    data_norm : float or "auto", default=1.0
+        Public: every row of X is clipped to this l2 norm. "auto" clips at a private quantile, for
+        5% of the budget; in the local and shuffle models for 20% of the users.
+    bounds_y : (float, float) or "auto", default=(-1, 1)
+        Public range (low, high) to which y is clipped. "auto" (not for ``delta=0``) shares that.
+    outer_norm, outer_bounds_y : float, (float, float), default=None
+        Public and safely too wide: what ``data_norm="auto"`` and ``bounds_y="auto"`` need.
     coef_norm : float, default=1.0
         Assumed bound on the l2 norm of (coefficients, intercept) in scaled units, rows in the unit
         ball and target in [-1, 1]. Intervals use it, and the decision what a bin resolves.
     fit_intercept : bool, default=True
         Whether to fit an intercept.
     random_state : None, int or RandomState, default=None
-        None draws secure noise for a real release; anything else draws reproducible noise for
-        study.
+        None draws secure noise for a real release, anything else reproducible noise for study.
 
     Attributes
     ----------
+    data_norm_, bounds_y_ : float, (float, float)
+        With an "auto" bound: the released bounds.
     tree_ : PartitionTree
         The bins, their directions, eigenvalues and half-widths; ``print(est.tree_)`` shows them and
         ``est.tree_.plot()`` draws them.
@@ -169,6 +173,8 @@ class LayeredRegressor(PrivateRegressor):
         n_scales="auto",
         data_norm=1.0,
         bounds_y=(-1.0, 1.0),
+        outer_norm=None,
+        outer_bounds_y=None,
         coef_norm=1.0,
         fit_intercept=True,
         random_state=None,
@@ -182,6 +188,8 @@ class LayeredRegressor(PrivateRegressor):
         self.n_scales = n_scales
         self.data_norm = data_norm
         self.bounds_y = bounds_y
+        self.outer_norm = outer_norm
+        self.outer_bounds_y = outer_bounds_y
         self.coef_norm = coef_norm
         self.fit_intercept = fit_intercept
         self.random_state = random_state
@@ -215,6 +223,7 @@ class LayeredRegressor(PrivateRegressor):
         currency = "pure" if pure else "gdp"
         session = self._session(X, y, currency=currency, smallest_share=1.0 / batches)
         del X, y  # only the session has the data now
+        scaling = self._bounded(session, scaling)
 
         bound = scaling.theta_bound(self.coef_norm)
         if self.variant == "paper":
@@ -249,7 +258,8 @@ class LayeredRegressor(PrivateRegressor):
         """Confidence interval for the regression function, for all rows at once.
 
         It assumes that the clipped target has a linear mean in the clipped rows, and that
-        (coefficients, intercept) in scaled units have l2 norm at most ``coef_norm``.
+        (coefficients, intercept) in scaled units have l2 norm at most ``coef_norm``; with "auto"
+        bounds, clipped to the released ones, from the same records in the central model.
 
         Parameters
         ----------
@@ -273,8 +283,7 @@ class LayeredRegressor(PrivateRegressor):
             raise NotImplementedError(
                 "LayeredRegressor has no asymptotic interval: its bins and directions are chosen "
                 "by noisy Gram matrices, and no normal limit holds uniformly over their "
-                "eigenvalues. Use method='certified', or ReweightedRegressor for an asymptotic "
-                "interval."
+                "eigenvalues. Use method='certified', or ReweightedRegressor."
             )
         if method != "certified":
             raise ValueError(f"method={method!r} must be 'certified'.")

@@ -21,10 +21,6 @@ class MomentRegressor(PrivateRegressor):
 
     _parameter_constraints: ClassVar[dict] = {
         **PrivateRegressor._parameter_constraints,
-        "data_norm": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "bounds_y": ["array-like", StrOptions({"auto"})],
-        "outer_norm": [Interval(Real, 0, None, closed="neither"), None],
-        "outer_bounds_y": ["array-like", None],
         "alpha": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
     }
 

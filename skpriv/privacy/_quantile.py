@@ -97,6 +97,8 @@ class BoundsQuery(Query):
 
     def resolved(self, session, share):
         """Whether the answer for this share would tell a quantile from noise (public)."""
+        if not session.records(share):
+            return False
         bins = NORM_BINS if self.outer_bounds_y is None else TARGET_BINS / 2.0
         noise = DEVIATIONS * session.noise(self, share).scale * sqrt(bins)
         return noise <= RESOLUTION * session.records(share)
