@@ -211,7 +211,8 @@ def _amplified_mu(budget, n, part):
 def closed_form_epsilon(local_epsilon, delta, n):
     """Epsilon of n shuffled pure reports by the closed form of the literature, for comparison.
 
-    Feldman, McMillan and Talwar (2022), "Hiding among the clones", Theorem 3.1.
+    Feldman, McMillan and Talwar (2022), "Hiding among the clones", Section 3: their main theorem,
+    with the range of epsilon that the authors' program checks.
 
     Parameters
     ----------
@@ -226,7 +227,7 @@ def closed_form_epsilon(local_epsilon, delta, n):
     Raises
     ------
     ValueError
-        Outside of the range local_epsilon <= log(n / (16 log(2 / delta))), where it does not hold.
+        Outside of the range local_epsilon <= log(n / (16 log(4 / delta))), where it does not hold.
 
     Examples
     --------
@@ -234,7 +235,7 @@ def closed_form_epsilon(local_epsilon, delta, n):
     >>> round(closed_form_epsilon(1.0, 1e-6, 100_000), 4)
     0.0726
     """
-    largest = math.log(n / (16.0 * math.log(2.0 / delta)))
+    largest = math.log(n / (16.0 * math.log(4.0 / delta)))
     if not 0.0 < local_epsilon <= largest:
         raise ValueError(
             f"local_epsilon={local_epsilon} must lie in (0, {largest:.4g}], where the closed form "
