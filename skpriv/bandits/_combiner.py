@@ -12,6 +12,7 @@ from sklearn.base import clone
 from .._compat import Interval, StrOptions
 from ..privacy import ROUNDING, Budget, Query, open_stream, parallel_part
 from ._base import MAX_SEED, BasePolicy
+from ._lin_ucb import LinUCB
 
 # code -> paper (Cutkosky, Das and Purohit 2020, as in "Improved rate for locally differentially
 # private linear bandits", Algorithm 2):
@@ -87,7 +88,8 @@ class BanditCombiner(BasePolicy):
     -----
     **Privacy guarantee**: the choice of a policy is post-processing of noisy rewards of earlier
     users. A user pays for the reward's report and for that of one policy: `guarantee` composes the
-    two for the dearest policy, as Gaussian mechanisms. Policies share no users.
+    two for the dearest policy: exactly if both are Gaussian with the same delta, else epsilons and
+    deltas add up. Policies share no users.
 
     The mean of n noisy rewards is within sqrt(2 (1 + s^2) log(pi^2 n^2 M / (3 f)) / n) of its
     expectation, for all n and M policies at once with probability 1 - f: a reward in an interval of
@@ -163,14 +165,15 @@ class BanditCombiner(BasePolicy):
         budgets = [_budget_of(policy) for policy in self.policies]
         if self.epsilon == inf or any(budget is None for budget in budgets):
             return "none"
-        mus = [budget.mu for budget in budgets]
-        delta = max([self.delta, *(budget.delta for budget in budgets)])
-        mus_squared = max(mus) ** 2 + Budget(self.epsilon, self.delta).mu ** 2
-        whole = Budget.from_mu(sqrt(mus_squared), delta)
-        kinds = {getattr(policy, "privacy", "local") for policy in self.policies}
-        kind = "joint" if "central" in kinds else "local"
+        own = Budget(self.epsilon, self.delta)
+        wholes = [_composed(policy, budget, own) for policy, budget in zip(self.policies, budgets)]
+        epsilon = max(whole.epsilon for whole in wholes)
+        delta = max(whole.delta for whole in wholes)
+        # The weakest kind of trust among them: a shuffled report is not a local guarantee.
+        texts = " ".join(policy.guarantee for policy in self.policies)
+        kind = next((kind for kind in ("joint", "shuffle") if kind in texts), "local")
         return (
-            f"(epsilon={whole.epsilon:.4g}, delta={whole.delta:g}) {kind} differential privacy "
+            f"(epsilon={epsilon:.4g}, delta={delta:g}) {kind} differential privacy "
             "when one user, with contexts and reward, is replaced"
         )
 
@@ -270,6 +273,16 @@ class BanditCombiner(BasePolicy):
             upper[i] = self._totals[i] / self._counts[i] + bonus
         upper = np.where(np.isinf(upper), upper, upper - self._targets / self.horizon)
         self.choice_ = int(np.where(self.active_, upper, -inf).argmax())
+
+
+def _composed(policy, budget, own):
+    """Both reports together: exactly if both are Gaussian, else epsilons and deltas add up."""
+    if budget == Budget(0.0, 0.0):
+        return own
+    gaussian = isinstance(policy, LinUCB) and policy.privacy != "shuffle"
+    if gaussian and budget.delta == own.delta:
+        return Budget.from_mu(sqrt(budget.mu**2 + own.mu**2), own.delta)
+    return Budget(budget.epsilon + own.epsilon, budget.delta + own.delta)
 
 
 def _budget_of(policy):

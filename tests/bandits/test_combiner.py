@@ -6,7 +6,7 @@ import pytest
 from sklearn.base import clone
 
 from skpriv import Budget, BudgetAccountant
-from skpriv.bandits import BanditCombiner, LinUCB, OnlineLinUCB, RandomPolicy
+from skpriv.bandits import FLIPHAT, BanditCombiner, LinUCB, OnlineLinUCB, RandomPolicy
 
 THETA = np.array([0.9, 0.0, 0.0])
 
@@ -66,6 +66,20 @@ def test_guarantee_composes_the_two_reports():
         assert accountant.spent.epsilon == pytest.approx(whole.epsilon, rel=1e-6)
     assert f"epsilon={whole.epsilon:.4g}" in combiner.guarantee and "local" in combiner.guarantee
     assert BanditCombiner(policies=[LinUCB()]).guarantee == "none"
+
+
+@pytest.mark.parametrize(
+    "policy, kind",
+    [
+        (LinUCB(privacy="shuffle", epsilon=2.0), "shuffle"),
+        (FLIPHAT(epsilon=2.0, delta=1e-6), "joint"),
+    ],
+    ids=["shuffle", "joint"],
+)
+def test_what_is_not_gaussian_is_added_up_and_not_called_local(policy, kind):
+    """Neither amplification by shuffling nor noisy selection is Gaussian DP."""
+    combiner = BanditCombiner(policies=[policy, RandomPolicy()], epsilon=0.5, random_state=0)
+    assert combiner.guarantee.startswith(f"(epsilon=2.5, delta=2e-06) {kind}")
 
 
 def test_actions_do_not_depend_on_how_updates_are_cut_and_survive_pickling():
