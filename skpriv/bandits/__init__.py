@@ -1,5 +1,6 @@
 """Linear contextual bandits that are private, and what they are compared with."""
 
+from ._coba import CobaLearner
 from ._combiner import BanditCombiner
 from ._display import RegretDisplay
 from ._elimination import ActionElimination
@@ -15,6 +16,7 @@ from ._epsilon_greedy import EpsilonGreedy
 from ._fliphat import FLIPHAT
 from ._lasso_bandit import LassoBandit
 from ._lin_ucb import LinUCB
+from ._mabwiser import MABWiserAdapter
 from ._off_policy import OffPolicyValue, off_policy_value
 from ._online_lin_ucb import OnlineLinUCB
 from ._random import RandomPolicy
@@ -27,6 +29,7 @@ __all__ = [
     "FLIPHAT",
     "ActionElimination",
     "BanditCombiner",
+    "CobaLearner",
     "EpochGreedy",
     "EpochSchedule",
     "EpochsReport",
@@ -36,6 +39,7 @@ __all__ = [
     "LinUCB",
     "LinearEnvironment",
     "LoggedEnvironment",
+    "MABWiserAdapter",
     "OffPolicyValue",
     "OnlineLinUCB",
     "RandomPolicy",

@@ -1,0 +1,188 @@
+"""Policies inside coba; coba logs errors and goes on, so the log is looked at."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from skpriv.bandits import CobaLearner, EpochGreedy, LinUCB, RandomPolicy, SquareCB
+from skpriv.linear_model import SSPRegressor
+
+ACTIONS = [(1, 0, 0), (0, 1, 0), (0, 0, 1)]
+
+
+def oracle(**params):
+    return SSPRegressor(
+        **{
+            "epsilon": 8.0,
+            "data_norm": 1.5,
+            "bounds_y": (0, 1),
+            "fit_intercept": False,
+            "random_state": 0,
+            **params,
+        }
+    )
+
+
+def policies():
+    return [
+        EpochGreedy(oracle=oracle(), random_state=0),
+        SquareCB(oracle=oracle(), shared=False, n_actions=3, random_state=0),
+        LinUCB(
+            epsilon=8.0,
+            privacy="central",
+            data_norm=1.5,
+            bounds_y=(0, 1),
+            width="asymptotic",
+            horizon=3000,
+            random_state=0,
+        ),
+    ]
+
+
+class LargestFeature:
+    """The right action is the largest of three features."""
+
+    params = {"env_type": "largest feature"}
+
+    def read(self):
+        coba = pytest.importorskip("coba")
+        for row in np.random.RandomState(0).dirichlet(np.ones(3), size=3000):
+            rewards = np.eye(3)[row.argmax()].tolist()
+            yield coba.SimulatedInteraction(tuple(row.tolist()), ACTIONS, rewards)
+
+
+@pytest.fixture
+def environments():
+    coba = pytest.importorskip("coba")
+    return coba.Environments([LargestFeature()])
+
+
+def mean_rewards(environments, learners, batch=None):
+    """Mean reward of each learner in the last third, after a look at the log."""
+    coba = pytest.importorskip("coba")
+    from coba.context import BasicLogger, CobaContext
+    from coba.pipes import ListSink
+
+    log = ListSink()
+    before = CobaContext.logger
+    CobaContext.logger = BasicLogger(log)
+    try:
+        if batch is not None:
+            environments = environments.batch(batch)
+        result = coba.Experiment(environments, learners).run(quiet=False)
+    finally:
+        CobaContext.logger = before
+    for line in map(str, log.items):
+        assert not any(word in line for word in ("Traceback", "Error", "exception", "Exception"))
+    assert len(result.interactions)
+    frame = result.interactions.to_pandas()
+    last = frame[frame["index"] > 2000]
+    return last.groupby("learner_id")["reward"].mean().tolist(), result
+
+
+def test_beside_the_learners_of_coba(environments):
+    coba = pytest.importorskip("coba")
+    pytest.importorskip("vowpalwabbit")
+    learners = [*map(CobaLearner, policies()), coba.LinUCBLearner(), coba.VowpalEpsilonLearner()]
+    means, result = mean_rewards(environments, [coba.RandomLearner(), *learners])
+    assert len(means) == 6
+    # A third is chance, with a standard error of 0.015.
+    assert means[0] < 0.4 and min(means[1:]) > 0.45 and max(means[1:4]) > 0.7
+    families = result.learners.to_pandas()["family"].tolist()
+    assert families[1:4] == ["EpochGreedy", "SquareCB", "LinUCB"]
+    for learner in learners[:3]:
+        assert learner.policy_.n_rounds_ == 3000
+        assert "joint differential privacy" in learner.policy_.guarantee
+
+
+def test_batches_go_round_by_round(environments):
+    learner = CobaLearner(EpochGreedy(oracle=oracle(), random_state=0))
+    means, _ = mean_rewards(environments, [learner], batch=4)
+    assert learner.policy_.n_rounds_ == 3000 and means[0] > 0.45
+
+
+def test_same_rounds_as_without_coba(global_random_seed):
+    rng = np.random.RandomState(global_random_seed)
+    rows = rng.dirichlet(np.ones(3), size=300)
+    policy = SquareCB(oracle=oracle(), shared=False, n_actions=3, random_state=0)
+    learner, alone = CobaLearner(policy), SquareCB(**policy.get_params(deep=False))
+    for row in rows:
+        action, chance, known = learner.predict(tuple(row), ACTIONS)
+        x = np.r_[1.0, row][None]
+        index = alone.act(x)
+        assert action is ACTIONS[index[0]] and chance == alone.propensities_[0]
+        reward = float(row.argmax() == index[0])
+        learner.learn(tuple(row), action, reward, chance, **known)
+        alone.update(x, index, [reward])
+    assert not hasattr(policy, "n_rounds_")
+
+
+@pytest.mark.parametrize(
+    "context, actions, expected",
+    [
+        ((0.5, 2.0), [(1, 0), (0, 1)], [[1, 0.5, 2, 0, 0, 0], [0, 0, 0, 1, 0.5, 2]]),
+        (None, ["a", "b"], [[1, 0], [0, 1]]),
+        (3.0, [2, 5], [[2, 6], [5, 15]]),
+    ],
+)
+def test_features_of_shared_policies(context, actions, expected):
+    learner = CobaLearner(RandomPolicy(random_state=0))
+    known = learner.predict(context, actions)[2]
+    np.testing.assert_array_equal(known["contexts"], [expected])
+
+
+def test_the_shape_of_hashed_features_does_not_depend_on_the_record():
+    learner = CobaLearner(RandomPolicy(random_state=0), n_hashed=8)
+    shapes = {
+        learner.predict(context, ["a", "b"])[2]["contexts"].shape
+        for context in ({"x": 1.5}, {"x": 1.0, "y": "red", 7: 2.0}, {}, "red")
+    }
+    assert shapes == {(1, 2, 2 * 9)}
+
+
+def test_own_features():
+    def features(context, actions):
+        return np.outer(actions, context)
+
+    learner = CobaLearner(RandomPolicy(random_state=0), features=features)
+    known = learner.predict((1.0, 2.0), [1, 3])[2]
+    np.testing.assert_array_equal(known["contexts"], [[[1, 2], [3, 6]]])
+
+
+def test_a_logged_action_is_found_among_the_offered():
+    learner = CobaLearner(LinUCB(bonus_scale=0.0))
+    _, _, known = learner.predict(None, ACTIONS)
+    learner.learn(None, (0, 0, 1), 1.0, 0.3, **known)
+    assert learner.predict(None, ACTIONS)[0] == (0, 0, 1)
+
+
+def test_errors_change_nothing():
+    learner = CobaLearner(LinUCB())
+    with pytest.raises(ValueError, match="continuous"):
+        learner.predict(None, [])
+    _, chance, known = learner.predict((0.5,), ACTIONS)
+    with pytest.raises(ValueError, match="what predict returned"):
+        learner.learn((0.5,), ACTIONS[0], 1.0, chance)
+    with pytest.raises(ValueError, match="unknown action"):
+        learner.learn((0.5,), (1, 1, 1), 1.0, chance, **known)
+    with pytest.raises(ValueError, match="must have shape"):
+        learner.predict((0.5,), ACTIONS[:2])
+    with pytest.raises(ValueError, match="sequence of numbers"):
+        learner.predict(("red",), ACTIONS)
+    assert learner.policy_.n_rounds_ == 0
+
+
+def test_pickle_in_mid_run():
+    learner = CobaLearner(policies()[0])
+    action, chance, known = learner.predict((0.2, 0.3, 0.5), ACTIONS)
+    learner = pickle.loads(pickle.dumps(learner))
+    learner.learn((0.2, 0.3, 0.5), action, 1.0, chance, **known)
+    assert learner.policy_.n_rounds_ == 1
+
+
+def test_params_can_be_written_as_json():
+    params = CobaLearner(EpochGreedy(oracle=oracle(epsilon=float("inf")))).params
+    assert params["family"] == "EpochGreedy"
+    assert params["oracle"].startswith("SSPRegressor")
+    assert CobaLearner(LinUCB(epsilon=float("inf"))).params["epsilon"] == "inf"
