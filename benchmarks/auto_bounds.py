@@ -3,9 +3,10 @@
 For each design: the root mean square error of the fitted function over its standard deviation,
 with the outer bounds, "auto" ones, and an oracle's (the same quantiles of a large sample).
 ``--quantiles`` prints the error, over the best in each setting, for other quantiles instead: the
-mean over designs, epsilons and sizes from which the defaults were chosen.
+mean over designs, epsilons and sizes from which the defaults were chosen. ``--entries`` prints the
+error of sparse regression for quantiles of the rows' largest entries.
 
-    python benchmarks/auto_bounds.py [--seeds 5] [--quantiles]
+    python benchmarks/auto_bounds.py [--seeds 5] [--quantiles | --entries]
 """
 
 import argparse
@@ -15,7 +16,7 @@ from itertools import product
 import numpy as np
 from sklearn.utils import check_random_state
 
-from skpriv.linear_model import SSPRegressor, _base
+from skpriv.linear_model import IHTRegressor, SSPRegressor, _base
 
 WIDER = 10.0  # outer bounds over the largest norm and target of the population's bulk (99.9 %)
 
@@ -102,9 +103,53 @@ def quantiles(seeds):
         print(f"{norm:6} {target:6} {np.exp(np.log(row).mean()):8.2f} {row.max():8.2f}   {by}")
 
 
+def draw_sparse(design, n, seed):
+    """Rows of 200 features, 5 of which count, targets, and the values of the true function."""
+    rng = check_random_state(seed)
+    if design == "bounded":
+        X = rng.uniform(-1, 1, size=(n, 200))
+    elif design == "heavy":
+        X = rng.standard_t(3, size=(n, 200))
+    else:
+        X = rng.normal(size=(n, 200))
+        if design == "sparse":
+            X *= rng.uniform(size=X.shape) < 0.05
+    f = X[:, :5] @ [1.0, -1.0, 1.0, -1.0, 1.0]
+    return X, f + rng.normal(scale=0.5, size=n), f
+
+
+def sparse_error(design, n, epsilon, seed, quantile):
+    """Error of one fit, with the outer bounds if there is no quantile."""
+    X, y, f = draw_sparse(design, n, seed)
+    large, large_y = (WIDER * np.quantile(abs(values), 0.999) for values in (X, y))
+    settings = {"data_max": large, "bounds_y": (-large_y, large_y)}
+    if quantile:
+        _base.ENTRY_QUANTILE = quantile
+        settings = {
+            "data_max": "auto", "bounds_y": "auto",
+            "outer_max": large, "outer_bounds_y": (-large_y, large_y),
+        }  # fmt: skip
+    est = IHTRegressor(n_nonzero_coefs=5, epsilon=epsilon, random_state=seed, **settings)
+    return np.sqrt(np.mean((est.fit(X, y).predict(X) - f) ** 2)) / f.std()
+
+
+def entries(seeds):
+    """Table of the errors of sparse regression."""
+    grid = (None, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99)
+    print(f"{'design':10}{'n':>8}{'eps':>5}{'outer':>8}" + "".join(f"{q:8}" for q in grid[1:]))
+    settings = ((5_000, 1.0), (20_000, 1.0), (20_000, 4.0))
+    for design, (n, epsilon) in product(("bounded", "normal", "heavy", "sparse"), settings):
+        errors = [
+            np.median([sparse_error(design, n, epsilon, s, q) for s in range(seeds)]) for q in grid
+        ]
+        print(f"{design:10}{n:8d}{epsilon:5.1f}" + "".join(f"{e:8.3f}" for e in errors))
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--quantiles", action="store_true")
+    parser.add_argument("--entries", action="store_true")
     options = parser.parse_args()
-    (quantiles if options.quantiles else gains)(options.seeds)
+    table = entries if options.entries else quantiles if options.quantiles else gains
+    table(options.seeds)
