@@ -70,8 +70,13 @@ class MomentRegressor(PrivateRegressor):
         Both methods assume that the clipped target has a linear mean in the clipped rows, and that
         (coefficients, intercept) in scaled units have l2 norm at most ``coef_norm``. Where
         linearity fails, as on most real data, the interval is one for no particular function.
-        With "auto" bounds, clipped means to the released bounds; the level is then conditional on
-        these, which in the central model come from the same records.
+
+        With "auto" bounds, clipped means to the released bounds, and the level is conditional on
+        these, which in the central model come from the same records. For the function of the
+        unclipped rows, the coverage measured there (nominal 95%, epsilon 1, n of 2e4 and 2e5) is at
+        least 99.9% for certified intervals; for asymptotic ones 95% where the bounds clip nothing,
+        66 to 95% for uniform rows and 20 to 88% for Student t ones, falling with n: clipping biases
+        the fit, and intervals do not count that.
 
         Parameters
         ----------
