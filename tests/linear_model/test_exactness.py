@@ -106,7 +106,7 @@ def test_the_order_of_the_rows_does_not_matter(Estimator, privacy, global_random
 
 @both
 @intercepts
-@pytest.mark.parametrize("privacy", ["central", "local", "none"])
+@pytest.mark.parametrize("privacy", ["central", "local", "shuffle", "none"])
 @pytest.mark.parametrize(("factor", "shift"), [(4.0, 0.0), (0.3, -2.0), (1e6, 1e5)])
 def test_the_units_of_y_do_not_matter(Estimator, fit_intercept, privacy, factor, shift):
     X, y = _data(2000, 3, 0)
@@ -131,7 +131,7 @@ def test_the_units_of_y_do_not_matter(Estimator, fit_intercept, privacy, factor,
 
 @both
 @intercepts
-@pytest.mark.parametrize("privacy", ["central", "local", "none"])
+@pytest.mark.parametrize("privacy", ["central", "local", "shuffle", "none"])
 @pytest.mark.parametrize("factor", [8.0, 1e-3, 1e200])
 def test_the_units_of_X_do_not_matter(Estimator, fit_intercept, privacy, factor):
     X, y = _data(2000, 3, 0)

@@ -100,7 +100,7 @@ def _data(n=4000, d=3, seed=0):
 
 
 @estimators
-@pytest.mark.parametrize("privacy", ["central", "local", "none"])
+@pytest.mark.parametrize("privacy", ["central", "local", "shuffle", "none"])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_intervals_lie_inside_the_bounds_and_shrink_with_the_level(
     Estimator, privacy, fit_intercept, global_random_seed

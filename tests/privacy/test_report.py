@@ -29,22 +29,25 @@ def _report(privacy, random_state=0, shares=(0.25, 0.75)):
     return session.report, answers
 
 
-@pytest.mark.parametrize("privacy", ["central", "local", "none"])
+@pytest.mark.parametrize("privacy", ["central", "local", "shuffle", "none"])
 @pytest.mark.parametrize("random_state", [None, 0])
 def test_text(privacy, random_state):
     report, _ = _report(privacy, random_state)
     lines = str(report).splitlines()
     assert repr(report) == str(report)
     assert len(lines) == 5
-    assert re.split(r"\s{2,}", lines[1]) == list(HEADERS)
+    priced = ["epsilon"] if privacy == "shuffle" else ["mu"]
+    assert re.split(r"\s{2,}", lines[1]) == [*HEADERS[:-1], *priced]
     assert all(line.startswith("total <y>") for line in lines[2:4])
     if privacy == "none":
         assert lines[0] == "Who: no privacy: the answers are exact"
     else:
         assert "(epsilon=1.5, delta=1e-06)" in lines[0]
         assert "replacing one record" in lines[0]
-        assert f"total mu = {Budget(1.5, 1e-6).mu:.4g}" in lines[-1]
-    assert {"central": "trusted curator", "local": "local", "none": ""}[privacy] in lines[0]
+        total = "epsilon = 1.5" if privacy == "shuffle" else f"mu = {Budget(1.5, 1e-6).mu:.4g}"
+        assert f"total {total}" in lines[-1]
+    trusted = {"central": "trusted curator", "shuffle": "trusted shuffler", "local": "local"}
+    assert trusted.get(privacy, "") in lines[0]
     assert ("not for release" in lines[-1]) == (random_state is not None)
 
 
@@ -59,7 +62,7 @@ def test_html():
         assert page.count(f"<{tag}>") == page.count(f"</{tag}>")
 
 
-@pytest.mark.parametrize("privacy", ["central", "local", "none"])
+@pytest.mark.parametrize("privacy", ["central", "local", "shuffle", "none"])
 def test_no_answer_is_in_the_report(privacy):
     report, answers = _report(privacy)
     kept = [str(report), report._repr_html_(), repr(report.rows)]
