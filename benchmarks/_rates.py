@@ -1,11 +1,13 @@
 """What the scripts of rates share: sweeps over sizes and seeds, slopes with intervals, figures."""
 
 import argparse
+from io import BytesIO
 
 import numpy as np
 from joblib import Parallel, delayed
 
 BOOTSTRAP = 500
+NOISE = 10_000  # added to seeds: with the seed of the data, noise would repeat their draws
 
 
 def arguments(doc, **defaults):
@@ -67,9 +69,10 @@ def draw(file, axis, panels, ylabel):
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
+    from PIL import Image
 
     figure, axes = pyplot.subplots(
-        1, len(panels), figsize=(4.2 * len(panels), 3.5), squeeze=False, layout="constrained"
+        1, len(panels), figsize=(4 * len(panels), 3.5), squeeze=False, layout="constrained"
     )
     for ax, (title, sizes, methods, errors, powers) in zip(axes[0], panels):
         low, mid, high = np.quantile(errors, [0.1, 0.5, 0.9], axis=1)
@@ -82,4 +85,7 @@ def draw(file, axis, panels, ylabel):
         ax.set(xscale="log", yscale="log", xlabel=axis, title=title)
         ax.legend(fontsize=7)
     axes[0][0].set_ylabel(ylabel)
-    figure.savefig(file, dpi=80)
+    picture = BytesIO()
+    figure.savefig(picture, dpi=64)
+    image = Image.open(picture).convert("RGB").quantize(96, Image.Quantize.MAXCOVERAGE)
+    image.save(file, optimize=True)

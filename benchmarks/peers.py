@@ -14,6 +14,7 @@ import argparse
 import numpy as np
 from _designs import DESIGNS, make_rows, make_signs, make_theta
 from _peers import AdaSSP, InputPerturbation, NoisyGradientDescent, NoisyIHT
+from _rates import NOISE
 from joblib import Parallel, delayed
 
 from skpriv.datasets import make_sparse_autoregressive
@@ -34,9 +35,8 @@ DATA_MAX = 3.0
 def make(design, n, d, seed):
     """Rows, targets and means; the design's name ends with the kind of its targets."""
     if design == "sparse":
-        X, y, coef = make_sparse_autoregressive(
-            n, d, n_nonzero=NONZERO, data_max=DATA_MAX, return_coef=True, random_state=seed
-        )
+        options = {"n_nonzero": NONZERO, "data_max": DATA_MAX, "random_state": NOISE + seed}
+        X, y, coef = make_sparse_autoregressive(n, d, return_coef=True, **options)
         return X, y, X @ coef
     name, targets = design.split(", ")
     rng = np.random.default_rng(seed)

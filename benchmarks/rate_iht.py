@@ -2,7 +2,7 @@
 
 Run: python benchmarks/rate_iht.py [--plot FILE] [--features ...] [--records 4000] [--epsilon 2]
 
-Claim (Chakraborty, Roy and Tewari 2024, Theorem 4.1 with its noise): the l2 error of the
+Claim (Chakraborty, Roy and Basu 2024, Theorem 4.1 with its noise): the l2 error of the
 coefficients is at most linear in log d. Rows are random signs, targets are signs; "equal": 5 equal
 coefficients, "graded": 10 coefficients in proportion to 1/j, of which the small ones drown one by
 one as d grows. "zero" is the error of no coefficient at all, N-IHT the paper's algorithm with its

@@ -11,7 +11,7 @@ exactly). "zero" is the error of predicting 0. SSP stops at 300 features.
 
 import numpy as np
 from _designs import make_signs
-from _rates import arguments, draw, show, sweep
+from _rates import NOISE, arguments, draw, show, sweep
 
 from skpriv.datasets import make_rank_one
 from skpriv.linear_model import ImproperSGDRegressor, SSPRegressor
@@ -39,7 +39,7 @@ def errors_of(design, n, d, epsilon, seed, privacy, moments=True):
     """Root mean square errors of METHODS ("output" needs a curator, SSP few features)."""
     X, y, mean = make(design, n, d, seed)
     options = {"epsilon": epsilon, "privacy": privacy, "fit_intercept": False}
-    options["random_state"] = seed
+    options["random_state"] = NOISE + seed
     estimators = [ImproperSGDRegressor(calibration=0.0, **options)]
     if privacy == "central":
         estimators.append(

@@ -10,7 +10,7 @@ that fit in memory ("ignore it" is the error of a zero coefficient in it).
 
 import numpy as np
 from _peers import InputPerturbation
-from _rates import arguments, draw, show, sweep
+from _rates import NOISE, arguments, draw, show, sweep
 
 from skpriv.datasets import make_small_direction
 from skpriv.linear_model import LayeredRegressor, ReweightedRegressor, SSPRegressor
@@ -27,7 +27,7 @@ def measurement(constant, power):
             n, length=length, noise="uniform", return_coef=True, random_state=seed
         )
         mean = X @ coef
-        options = {"epsilon": epsilon, "random_state": seed}
+        options = {"epsilon": epsilon, "random_state": NOISE + seed}
         local = {**options, "fit_intercept": False, "privacy": "local"}
         estimators = (
             InputPerturbation(**options),

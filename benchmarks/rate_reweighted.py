@@ -9,7 +9,7 @@ noise to the Gram matrix pay for it. Central model, d=5, rows in an ellipsoid, e
 
 import numpy as np
 from _peers import AdaSSP
-from _rates import arguments, draw, show, slope, sweep
+from _rates import NOISE, arguments, draw, show, slope, sweep
 
 from skpriv import Budget
 from skpriv.datasets import make_ill_conditioned
@@ -26,7 +26,7 @@ def measurement(condition):
         X, y, coef = make_ill_conditioned(
             n, FEATURES, condition=condition, return_coef=True, random_state=seed
         )
-        options = {"epsilon": epsilon, "random_state": seed, "fit_intercept": False}
+        options = {"epsilon": epsilon, "random_state": NOISE + seed, "fit_intercept": False}
         penalty = 3.0 * np.sqrt(FEATURES) / Budget(epsilon, 1e-6).mu  # the Gram noise's norm
         estimators = (
             SSPRegressor(alpha=penalty, **options),
