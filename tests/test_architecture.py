@@ -12,6 +12,7 @@ PACKAGE = Path(__file__).parents[1] / "skpriv"
 LEVELS = {
     "_compat": 0,
     "_linalg": 0,
+    "_progress": 0,
     "exceptions": 0,
     "privacy": 1,
     "linear_model": 2,

@@ -1,6 +1,5 @@
 """Running policies in an environment, many times."""
 
-import sys
 import time
 from collections.abc import Mapping
 from numbers import Integral
@@ -11,6 +10,7 @@ from sklearn.utils import Bunch
 from sklearn.utils.parallel import Parallel, delayed
 
 from .._compat import Interval, validate_params
+from .._progress import progress
 from ._base import MAX_SEED
 
 BLOCK = 2**23  # numbers in the contexts of a block of rounds, at most
@@ -120,7 +120,7 @@ def simulate(
         for seed in seeds
     )
     results = Parallel(n_jobs=n_jobs, return_as="generator")(tasks)
-    runs = list(_progress(results, n_runs, verbose))
+    runs = list(progress(results, n_runs, "simulate", unit="runs", enabled=verbose > 0))
     regrets, rewards, reports, seconds = zip(*runs, strict=True)
     return SimulationResult(
         regret_=np.stack(regrets, axis=1),
@@ -217,16 +217,3 @@ def seed_all(policy, seed, seeded):
     for name, value in zip(names, seed.generate_state(max(1, len(names))), strict=False):
         if seeded or params[name] is not None:
             policy.set_params(**{name: int(value) % MAX_SEED})
-
-
-def _progress(results, total, verbose):
-    """Yield from results, with a line on stderr after each, at most one a second."""
-    began = shown = time.monotonic()
-    for done, result in enumerate(results, start=1):
-        yield result
-        now = time.monotonic()
-        if verbose and (now - shown >= 1.0 or done == total):
-            shown, left = now, (now - began) * (total - done) / done
-            text = f"simulate: {done} of {total} runs, {now - began:.0f} s, about {left:.0f} s left"
-            end = "\n" if done == total or not sys.stderr.isatty() else "\r"
-            print(f"{text:<70}", end=end, file=sys.stderr, flush=True)

@@ -10,8 +10,8 @@ from sklearn.utils import Bunch, check_random_state, indexable
 from sklearn.utils.parallel import Parallel, delayed
 
 from .._compat import HasMethods, Interval, StrOptions, validate_params
+from .._progress import progress
 from ._evaluate import evaluate, evaluate_reference, make_fold
-from ._progress import progress
 
 
 @validate_params(

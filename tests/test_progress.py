@@ -2,7 +2,7 @@ import sys
 
 import pytest
 
-from skpriv.model_selection._progress import progress
+from skpriv._progress import progress
 
 
 @pytest.mark.parametrize("live", [True, False])

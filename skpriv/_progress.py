@@ -4,7 +4,7 @@ import sys
 import time
 
 
-def progress(results, total, label, *, enabled=True, every=1.0):
+def progress(results, total, label, *, unit="fits", enabled=True, every=1.0):
     """Yield from `results`, with a line on stderr about once in `every` seconds.
 
     On a terminal the line is rewritten; elsewhere a tenth of the work gets at most one.
@@ -19,6 +19,6 @@ def progress(results, total, label, *, enabled=True, every=1.0):
             continue
         shown, tenth = now, 10 * done // total
         left = (now - start) * (total - done) / done
-        text = f"{label}: {done} of {total} fits, {now - start:.0f} s, about {left:.0f} s left"
+        text = f"{label}: {done} of {total} {unit}, {now - start:.0f} s, about {left:.0f} s left"
         end = "\n" if done == total or not live else ""
         print(f"\r{text:<78}" if live else text, end=end, file=sys.stderr, flush=True)
