@@ -106,7 +106,7 @@ class NoisyGradientDescent(RegressorMixin, BaseEstimator):
 
 
 class NoisyIHT(RegressorMixin, BaseEstimator):
-    """N-IHT (Chakraborty, Roy and Tewari 2024, Algorithm 1) with Laplace peeling, no intercept.
+    """N-IHT (Chakraborty, Roy and Basu 2024, Algorithm 1) with Laplace peeling, no intercept.
 
     Their noise 2 D sqrt(3 s log(1 / delta)) / epsilon at (epsilon / M, delta / M) an iteration,
     with the sensitivity of a step for replacement, D = 2 eta x_max (R + x_max C) / n.

@@ -12,7 +12,7 @@ from ._iht_rows import SupportRows
 from ._iht_steps import Plan, choose, refit
 from ._sparse_regressor import SparseRegressor
 
-# code -> paper (Chakraborty, Roy and Tewari 2024, Algorithm 1, N-IHT):
+# code -> paper (Chakraborty, Roy and Basu 2024, Algorithm 1, N-IHT):
 #   n_nonzero_coefs -> s,  max_iter -> M,  step_size -> eta,  data_max -> x_max,
 #   residual limits -> R (a clip of residuals, not of y),  session.top and sum -> Peeling
 
@@ -116,7 +116,7 @@ class IHTRegressor(SparseRegressor):
 
     References
     ----------
-    S. Chakraborty, S. Roy and A. Tewari (2024). FLIPHAT: Joint differential privacy for high
+    S. Chakraborty, S. Roy and D. Basu (2024). FLIPHAT: Joint differential privacy for high
     dimensional sparse linear bandits.
 
     T. T. Cai, Y. Wang and L. Zhang (2021). The cost of privacy. Annals of Statistics 49.
