@@ -117,7 +117,7 @@ class PrivateRegressor(Accounted, RegressorMixin, BaseEstimator):
                 self.privacy,
                 X,
                 y,
-                Budget(self.epsilon, self.delta),
+                Budget(self.epsilon, 0.0 if currency == "pure" else self.delta),
                 self.random_state,
                 type(self).__name__,
                 currency=currency,

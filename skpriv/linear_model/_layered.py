@@ -7,11 +7,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._compat import Interval, StrOptions, fit_context
-from ..exceptions import PrivacyError
-from ..privacy import NO_SECURE_SAMPLER
 from ._base import PrivateRegressor
 from ._intervals import ConfidenceInterval
-from ._layered_growth import grow, tree_shape
+from ._layered_growth import grow, noise_kind, tree_shape
 from ._layered_intervals import certified, half_widths, pooled
 from ._layered_paper import grow_paper
 from ._normal_equations import ridge_prior
@@ -44,6 +42,9 @@ class LayeredRegressor(PrivateRegressor):
         "paper" is the published algorithm, with one direction and two batches of records a level,
         corrected sensitivities and usable interval constants. "one-batch" resolves all directions
         that stand out of the noise, and pools the equations of all bins.
+    channel : {"additive", "privunit"}, default="additive"
+        "privunit" is less local noise, pure whatever ``delta``, for study only (it needs a
+        ``random_state``): one report a user by PrivUnit, on a random row of a Hadamard matrix.
     gamma : float >= 1.1, default=2.0
         Ratio of the norms of neighbouring bins.
     n_levels : int or "auto", default="auto"
@@ -71,17 +72,13 @@ class LayeredRegressor(PrivateRegressor):
     data_norm_, bounds_y_ : float, (float, float)
         With an "auto" bound: the released bounds.
     tree_ : PartitionTree
-        The bins, their directions, eigenvalues and half-widths; ``print(est.tree_)`` shows them and
-        ``est.tree_.plot()`` draws them.
-    coef_ : ndarray of shape (n_features,)
+        Bins, directions, eigenvalues and half-widths; it prints, and ``tree_.plot()`` draws it.
+    coef_, intercept_ : ndarray of shape (n_features,), float
         Only for ``variant="one-batch"``; the published prediction is piecewise linear.
-    intercept_ : float
-        Only for ``variant="one-batch"``.
     privacy_report_ : PrivacyReport
         What was asked of the records, and at what price.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features,)
-        Only when X has feature names that are all strings.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
+        The names only when X has some that are all strings.
 
     See Also
     --------
@@ -94,8 +91,8 @@ class LayeredRegressor(PrivateRegressor):
     vector with one sensitivity (sqrt(4.5) at level 1, sqrt(8) below; sqrt(6) for the published),
     and in the paper's variant weighted errors. Central: all records serve every level, whose costs
     compose exactly; local: every user answers for one level. For ``delta=0`` the noise is a
-    difference of two Wishart matrices, of which no secure sampler exists: ``random_state=None`` is
-    an error. Public: the number of records and all parameters.
+    difference of two Wishart matrices, for ``channel="privunit"`` a cap of the sphere (Bhowmick et
+    al. 2018); neither has a secure sampler. Public: the number of records and all parameters.
 
     **Intervals** hold for all x at once, at any n, if the clipped target has a linear mean with
     ``coef_norm``, and if targets' errors are independent given the rows. In the paper's variant
@@ -104,9 +101,8 @@ class LayeredRegressor(PrivateRegressor):
     Departures from the paper: its noise protects half of what a replaced record changes, its
     Wishart noise is not private at all, its residual targets are unbounded, and its interval
     constants are vacuous below 1e9 records; all four are corrected in both variants. "one-batch"
-    asks for the cross moments of z and the resolved directions, so that errors of earlier levels
-    propagate linearly and exactly, and needs neither residual targets, nor counts, nor a second
-    batch.
+    asks for cross moments of z and the resolved directions, which propagate errors of earlier
+    levels linearly and exactly, and needs neither residual targets, nor counts, nor a second batch.
 
     **What to expect** (local model, delta = 1e-6, no intercept, +-1 targets, mean absolute error
     and half-width of the 95% interval; theirs hold at each x, these for all x at once):
@@ -119,17 +115,26 @@ class LayeredRegressor(PrivateRegressor):
     unit sphere, d=5    1e6    4            .016, .10     .011, .06   .016, .09
     (.5, +-.1), d=2     1e5    4            .061, .14     .047, .16   .021, .10
     (.5, +-.1), d=2     1e6    4            .026, .083    .026, .087  .007, .033
-    (.5, +-.1), d=3     1e6    4            .019, .14     .026, .14   .015, .053
     (.5, +-.1), d=5     1e5    1            .092, .49     .10, .43    .11, .44
     ==================  =====  ===========  ============  ==========  ============
 
     A direction of length .05 to .1 that sufficient statistics cannot resolve (d=2, n=1e6,
     epsilon=4, coefficient .95) is estimated with an error of .012 by two levels, against .025 to
     .044 by ``SSPRegressor`` and .008 by ``ReweightedRegressor``. Intervals say little below
-    n = 1e5 at epsilon = 1 (a half-width of 1 is no information); the paper's variant is two to
-    eight times wider than the default and says little below n = 1e6, and for d=5 nothing on the
-    unit sphere even there. On isotropic designs use ``SSPRegressor``. An intercept costs an extra
-    feature, and with it the norms of all rows are alike at level 1.
+    n = 1e5 at epsilon = 1 (a half-width of 1 is no information); the paper's variant is 1.2 to 9
+    times wider than the default and says little below n = 1e6, and for d=5 nothing on the unit
+    sphere even there. On isotropic designs use ``SSPRegressor``. An intercept costs an extra
+    feature, and with it the norms of all rows are alike at level 1. Channels, unit sphere, n=1e5:
+
+    ===  ==========  ==========  ==========  ==========  ==========  ==========
+    d    epsilon=1:                          epsilon=4:
+    ---  ----------------------------------  ----------------------------------
+    ..   privunit    delta=0     Gaussian    privunit    delta=0     Gaussian
+    ===  ==========  ==========  ==========  ==========  ==========  ==========
+    2    .020, .17   .028, .29   .051, .35   .006, .15   .006, .08   .015, .12
+    3    .024, .28   .074, .50   .094, .55   .010, .22   .016, .15   .028, .18
+    5    .045, .49   .096, .93   .14, .90    .013, .23   .030, .30   .040, .33
+    ===  ==========  ==========  ==========  ==========  ==========  ==========
 
     References
     ----------
@@ -149,13 +154,12 @@ class LayeredRegressor(PrivateRegressor):
     >>> low, high = est.confidence_interval(X[:2], confidence_level=0.9)
     >>> bool((low < high).all())
     True
-    >>> print(est.tree_.bins[0].active)
-    True
     """
 
     _parameter_constraints: ClassVar[dict] = {
         **PrivateRegressor._parameter_constraints,
         "variant": [StrOptions({"one-batch", "paper"})],
+        "channel": [StrOptions({"additive", "privunit"})],
         "gamma": [Interval(Real, 1.1, None, closed="left")],
         "n_levels": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "n_scales": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
@@ -168,6 +172,7 @@ class LayeredRegressor(PrivateRegressor):
         delta=1e-6,
         privacy="local",
         variant="one-batch",
+        channel="additive",
         gamma=2.0,
         n_levels="auto",
         n_scales="auto",
@@ -183,6 +188,7 @@ class LayeredRegressor(PrivateRegressor):
         self.delta = delta
         self.privacy = privacy
         self.variant = variant
+        self.channel = channel
         self.gamma = gamma
         self.n_levels = n_levels
         self.n_scales = n_scales
@@ -212,15 +218,13 @@ class LayeredRegressor(PrivateRegressor):
         BudgetExceeded
             If an active :class:`skpriv.BudgetAccountant` cannot pay.
         PrivacyError
-            If ``delta=0`` and ``random_state=None``: no secure sampler of the noise exists.
+            If there is no secure sampler of the noise, or no such channel.
         """
         X, y, scaling = self._validated(X, y)
-        pure = self.delta == 0.0 and self.privacy != "none" and self.epsilon != float("inf")
-        if pure and self.random_state is None:
-            raise PrivacyError(NO_SECURE_SAMPLER)
-        shape = tree_shape(self, scaling, len(X), pure)
+        kind = noise_kind(self)
+        shape = tree_shape(self, scaling, len(X), kind)
         batches = 2 * shape["n_levels"] - 1 if self.variant == "paper" else shape["n_levels"]
-        currency = "pure" if pure else "gdp"
+        currency = "pure" if kind in ("wishart", "privunit") else "gdp"
         session = self._session(X, y, currency=currency, smallest_share=1.0 / batches)
         del X, y  # only the session has the data now
         scaling = self._bounded(session, scaling)
@@ -229,7 +233,7 @@ class LayeredRegressor(PrivateRegressor):
         if self.variant == "paper":
             self.tree_, self._rules = grow_paper(session, scaling, **shape, theta_bound=bound)
         else:
-            self.tree_ = grow(session, scaling, **shape, theta_bound=bound)
+            self.tree_ = grow(session, scaling, **shape, theta_bound=bound, kind=kind)
             prior = ridge_prior(scaling.size, scaling.fit_intercept)
             self.coef_, self.intercept_ = scaling.coefficients(pooled(self.tree_, prior))
             half_widths(self.tree_, bound)
@@ -267,23 +271,20 @@ class LayeredRegressor(PrivateRegressor):
         confidence_level : float in (0, 1), default=0.95
             Probability with which every interval holds, whatever the rows of X.
         method : {"certified"}, default="certified"
-            "asymptotic" raises NotImplementedError: bins and directions are chosen by noisy Gram
-            matrices, and no normal limit holds uniformly over their eigenvalues.
+            "asymptotic" raises NotImplementedError, with the reason.
 
         Returns
         -------
         ConfidenceInterval
-            Named tuple (low, high) of ndarrays of shape (n_samples,), in the units of y and inside
-            ``bounds_y``.
+            Named tuple (low, high) of ndarrays of shape (n_samples,), inside ``bounds_y``.
         """
         check_is_fitted(self)
         if not 0.0 < confidence_level < 1.0:
             raise ValueError(f"confidence_level={confidence_level!r} must lie in (0, 1).")
         if method == "asymptotic":
             raise NotImplementedError(
-                "LayeredRegressor has no asymptotic interval: its bins and directions are chosen "
-                "by noisy Gram matrices, and no normal limit holds uniformly over their "
-                "eigenvalues. Use method='certified', or ReweightedRegressor."
+                "No asymptotic interval: bins and directions are chosen by noisy Gram matrices; "
+                "no normal limit holds uniformly over their eigenvalues. Use method='certified'."
             )
         if method != "certified":
             raise ValueError(f"method={method!r} must be 'certified'.")

@@ -2,8 +2,10 @@
 
 from math import ceil, inf, log, sqrt
 
-from ..privacy import LOCAL_MODELS, Budget
+from ..exceptions import PrivacyError
+from ..privacy import LOCAL_MODELS, NO_SECURE_REPORTS, NO_SECURE_SAMPLER, Budget
 from ._layered_laws import law_of
+from ._layered_privunit import UnitLevelQuery
 from ._layered_queries import LevelQuery
 from ._layered_tree import ACTIVATION_FAILURE, PartitionTree
 
@@ -39,12 +41,34 @@ def resolution(query, model, records, budget, share):
     return records / max(noise, sqrt(records))
 
 
-def tree_shape(est, scaling, records, pure):
+def noise_kind(est):
+    """Which noise the parameters ask for; what cannot be had is refused before any charge."""
+    if est.privacy == "none" or est.epsilon == inf:
+        return "none"
+    if est.channel == "privunit":
+        if est.privacy != "local" or est.variant == "paper":
+            raise PrivacyError(
+                "channel='privunit' is one report of each user about all moments of a level: it "
+                "needs privacy='local' and variant='one-batch'. Use channel='additive'."
+            )
+        if "auto" in (str(est.data_norm), str(est.bounds_y)):
+            raise PrivacyError(
+                "channel='privunit' is pure, but bounds that are 'auto' come from quantiles with "
+                "Gaussian noise: pass public bounds, or channel='additive'."
+            )
+        if est.random_state is None:
+            raise PrivacyError(NO_SECURE_REPORTS)
+        return "privunit"
+    if est.delta == 0.0 and est.random_state is None:
+        raise PrivacyError(NO_SECURE_SAMPLER)
+    return "wishart" if est.delta == 0.0 else "gaussian"
+
+
+def tree_shape(est, scaling, records, kind):
     """Public shape of the tree: nothing is read off the records but their number."""
-    none = est.privacy == "none" or est.epsilon == inf
-    model, budget = "none" if none else est.privacy, Budget(est.epsilon, est.delta)
-    empty = PartitionTree(scaling.size, est.gamma, 1, 1)
-    probe = LevelQuery(scaling, empty, (), pure, crossed=True)
+    model, budget = "none" if kind == "none" else est.privacy, Budget(est.epsilon, est.delta)
+    empty, pure = PartitionTree(scaling.size, est.gamma, 1, 1), kind == "wishart"
+    probe = _asked(kind)(scaling, empty, (), pure, crossed=True)
     n_levels, n_scales = est.n_levels, est.n_scales
     if n_levels == "auto" and est.variant == "paper":
         n_levels = scaling.size
@@ -56,19 +80,24 @@ def tree_shape(est, scaling, records, pure):
     return {"gamma": est.gamma, "n_scales": n_scales, "n_levels": n_levels, "pure": pure}
 
 
-def grow(session, scaling, *, gamma, n_scales, n_levels, pure, theta_bound):
+def _asked(kind):
+    return UnitLevelQuery if kind == "privunit" else LevelQuery
+
+
+def grow(session, scaling, *, gamma, n_scales, n_levels, pure, theta_bound, kind):
     """Ask level by level; each level splits what is left of every active bin.
 
     Records whose path has ended report to their last bin again, so that no record is wasted. The
     shape of the tree depends on released grams only, to which targets do not contribute: their
-    noise is independent of it, even if the levels share their records.
+    noise is independent of it, even if the levels share their records. Not so with PrivUnit, whose
+    levels never share any: see :class:`ReportBound`.
     """
     tree = PartitionTree(scaling.size, gamma, n_scales, n_levels)
     overlap = session.model not in LOCAL_MODELS
     for level in range(1, n_levels + 1):
         frontier = tree.frontier()
         crossed = n_levels > 1 if pure else level > 1  # one scale of pure noise for all levels
-        query = LevelQuery(scaling, tree, (*tree.bins, *frontier), pure, crossed, level)
+        query = _asked(kind)(scaling, tree, (*tree.bins, *frontier), pure, crossed, level)
         query.deliver(session.sum(query, 1.0 / n_levels), overlap)
         for node in frontier:
             node.decompose()
@@ -79,7 +108,7 @@ def grow(session, scaling, *, gamma, n_scales, n_levels, pure, theta_bound):
 
 def _resolved(node, theta_bound):
     """How many leading directions stand out of the noise, and have an error below coef_norm."""
-    edge = node.law.operator(node.size, ACTIVATION_FAILURE)
+    edge = node.law.typical.operator(node.size, ACTIVATION_FAILURE)
     spread = node.law.cross(node.size, 0.5) if node.law.rms else 0.0
     if node.resolved.size:
         spread *= sqrt(1.0 + theta_bound**2)

@@ -16,6 +16,7 @@ from math import log, sqrt
 import numpy as np
 from scipy import linalg
 
+from ._layered_laws import ReportLaw
 from ._normal_equations import PRIOR_VARIANCES
 
 # Parts of a bin's failure probability: noise and targets given the gram, ||N_gram v||, operator
@@ -55,6 +56,33 @@ class BinBound:
         return node.factor * self._quantile * np.sqrt(proxy) + self._vector * np.sqrt(squares)
 
 
+class ReportBound:
+    """The same for PrivUnit reports, whose errors depend on targets: nothing is given the grams.
+
+    Given the levels before, each level's targets are independent of its rows, and their errors have
+    a sub-Gaussian norm in the metric of the level's exact gram; the errors of the reports are
+    bounded in norm. So all holds for w of any origin, and is added up; levels by sqrt(their
+    number) times the root of the sum of their grams.
+    """
+
+    def __init__(self, node, theta_bound, failure):
+        d, law, levels = node.size, node.law, len(node.law.parts)
+        tail = log(3.0 * levels / failure)
+        quantile = sqrt(d + 2.0 * sqrt(d * tail) + 2.0 * tail)
+        self._quantile = node.factor * quantile * sqrt(levels)
+        self._operator = law.operator(d, failure / 3.0)
+        outer = theta_bound if node.resolved.size else 0.0
+        self._norm = node.factor * law.equation(d, node.factor, theta_bound, outer, failure / 3.0)
+        self._node = node
+
+    def __call__(self, W):
+        """Bound for each row w of W."""
+        squares = np.einsum("ij,ij->i", W, W)
+        quadratic = np.einsum("ij,ij->i", W @ self._node.gram, W) + self._operator * squares
+        proxy = np.clip(quadratic, 0.0, self._node.records * squares)
+        return self._quantile * np.sqrt(proxy) + self._norm * np.sqrt(squares)
+
+
 def certified(tree, points, theta_bound, confidence_level):
     """Low and high ends in [-1, 1] for x'theta*, uniformly over the points."""
     bins, bounds = _bounds(tree, theta_bound, confidence_level)
@@ -80,16 +108,20 @@ def _bounds(tree, theta_bound, confidence_level):
 
     Which bins stand out is read off the grams, so that the events about targets, given all grams,
     are shared by those bins alone; the events about the noise of grams are shared by all bins of a
-    level, whose number is known before the level is asked, and by all levels.
+    level, whose number is known before the level is asked, and by all levels. Errors of PrivUnit
+    reports depend on targets, so that all their events are shared like the latter.
     """
     bins = [node for node in tree.bins if node.informative]
     used = {id(step): step for node in bins for step in node.chain()}
     levels = Counter(node.level for node in tree.bins)
     failure = 1.0 - confidence_level
-    bounds = {}
+    bounds: dict[int, BinBound | ReportBound] = {}
     for node in used.values():
         gram = failure / (tree.n_levels * levels[node.level])
-        bounds[id(node)] = BinBound(node, theta_bound, failure / len(used), gram)
+        if isinstance(node.law, ReportLaw):
+            bounds[id(node)] = ReportBound(node, theta_bound, gram)
+        else:
+            bounds[id(node)] = BinBound(node, theta_bound, failure / len(used), gram)
     return bins, bounds
 
 
@@ -163,7 +195,7 @@ def _posterior_mean(design, response):
 def _whitened(node, theta):
     """Equation of a bin in its eigenbasis, scaled to noise of variance 1."""
     values, vectors = np.linalg.eigh(node.gram)
-    edge = STANDS_OUT * node.law.operator(len(values), 0.5)
+    edge = STANDS_OUT * node.law.typical.operator(len(values), 0.5)
     floor = max(edge, values[-1] * len(values) * RCOND)
     kept = values > floor
     W = vectors[:, kept].T

@@ -11,12 +11,14 @@ from ._budget import Budget
 from ._cost import Cost
 from ._models import LOCAL_MODELS, MODELS, open_session
 from ._noise import (
+    NO_SECURE_REPORTS,
     NO_SECURE_SAMPLER,
     GaussianNoise,
     GumbelNoise,
     NoiseSource,
     SymmetricWishartNoise,
 )
+from ._privunit import PrivUnitNoise, hadamard_entries
 from ._procedure import Procedure
 from ._quantile import BoundsQuery
 from ._query import ROUNDING, Query
@@ -34,6 +36,7 @@ from ._streams import STREAMS, open_stream
 __all__ = [
     "LOCAL_MODELS",
     "MODELS",
+    "NO_SECURE_REPORTS",
     "NO_SECURE_SAMPLER",
     "ROUNDING",
     "STREAMS",
@@ -49,6 +52,7 @@ __all__ = [
     "GumbelNoise",
     "LocalStream",
     "NoiseSource",
+    "PrivUnitNoise",
     "PrivacyReport",
     "Procedure",
     "Query",
@@ -62,6 +66,7 @@ __all__ = [
     "activated",
     "capture",
     "charge",
+    "hadamard_entries",
     "open_session",
     "open_stream",
     "parallel_part",

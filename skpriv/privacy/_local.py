@@ -2,9 +2,12 @@
 
 from math import ceil, floor
 
+import numpy as np
+
 from ..exceptions import PrivacyError
 from ._answer import Answer
-from ._session import SHARE_SLACK, Session
+from ._privunit import PrivUnitNoise
+from ._session import CHUNK_ROWS, SHARE_SLACK, Session
 
 
 class LocalSession(Session):
@@ -34,10 +37,22 @@ class LocalSession(Session):
         stop = self._users(self._used)
         start = self._users(self._used - share)
         noise = query.local_noise(self._report_budget(stop - start))
-        exact = self._exact(query, self._order[start:stop])
-        total = noise.summed(stop - start)
-        answer = Answer(self._source.add(exact, total), stop - start, total)
-        return answer, self._report_cost(query, noise)
+        total, users = noise.summed(stop - start), self._order[start:stop]
+        if isinstance(noise, PrivUnitNoise):
+            value = self._gathered(query, users, noise)
+        else:
+            value = self._source.add(self._exact(query, users), total)
+        return Answer(value, stop - start, total), self._report_cost(query, noise)
+
+    def _gathered(self, query, users, noise):
+        """Sums of blocks from one PrivUnit report a user, which no single draw can replace."""
+        buckets = np.zeros((noise.rows, noise.size))
+        for start in range(0, len(users), CHUNK_ROWS):
+            chunk = users[start : start + CHUNK_ROWS]
+            rows, reports = query.reports(self._X[chunk], self._y[chunk], noise, self._source)
+            for column, values in zip(buckets.T, reports.T, strict=True):
+                column += np.bincount(rows, values, minlength=noise.rows)
+        return noise.estimate(buckets)
 
     def _noise(self, query, share):
         users = self._records(share)

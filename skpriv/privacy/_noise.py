@@ -10,6 +10,7 @@ from functools import lru_cache
 from math import floor, log2, sqrt
 
 import numpy as np
+from scipy import special
 from sklearn.utils import check_random_state
 
 from .._linalg import vech, vech_size
@@ -24,6 +25,12 @@ NO_SECURE_SAMPLER = (
     "delta=0.0 needs symmetrised Wishart noise, of which no floating-point-safe sampler exists: "
     "pass delta in (0, 1) for Gaussian noise by OpenDP, or an integer random_state to study the "
     "method with simulated noise."
+)
+
+NO_SECURE_REPORTS = (
+    "PrivUnit reports are points of a sphere, of which no floating-point-safe sampler exists: pass "
+    "channel='additive' with delta in (0, 1) for Gaussian noise by OpenDP, or an integer "
+    "random_state to study the method with simulated reports."
 )
 
 
@@ -184,6 +191,24 @@ class NoiseSource:
             scores = scores + self._rng.gumbel(scale=noise.scale, size=scores.shape)
         best = np.argpartition(-scores, k - 1)[:k]
         return best[np.argsort(-scores[best], kind="stable")]
+
+    def unit_reports(self, vectors, cap):
+        """PrivUnit reports about the rows, unit vectors, by the law ``cap``."""
+        if self._rng is None:
+            raise PrivacyError(NO_SECURE_REPORTS)
+        inside = self._rng.uniform(size=len(vectors)) < cap.probability
+        tail = self._rng.uniform(size=len(vectors)) * np.where(inside, cap.part, 1.0 - cap.part)
+        half = (cap.size - 1) / 2.0
+        heights = 2.0 * special.betaincinv(half, half, tail) - 1.0
+        heights = np.where(inside, -heights, heights)  # the cap is an upper tail
+        beside = self._rng.normal(size=vectors.shape)
+        beside -= np.einsum("ij,ij->i", beside, vectors)[:, None] * vectors
+        beside *= (np.sqrt(1.0 - heights**2) / np.linalg.norm(beside, axis=1))[:, None]
+        return heights[:, None] * vectors + beside
+
+    def rows(self, n, size):
+        """Public random rows of a matrix, one a user; nothing secret depends on them."""
+        return check_random_state(self._rng).randint(size, size=n)
 
     def permutation(self, n):
         """Public random order of n users. It is not privacy noise: nothing secret depends on it."""
