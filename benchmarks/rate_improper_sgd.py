@@ -6,7 +6,7 @@ Claims (Chen, Li, Rakhlin and Simchi-Levi 2025, Theorems 6.2 and 6.3): the root 
 does not depend on d, and falls at worst like n^{-1/4} in the central and n^{-1/6} in the local
 model. Designs: "decaying", rows on the sphere with scales 1/j (the signal stays as d grows), and
 "rank one", their Proposition 6.1 with the mean 1/2 (predictions are clipped, so that 1 would be met
-exactly). "zero" is the error of predicting 0. SSP stops at 300 features.
+exactly). "zero" is the error of predicting 0. SSP stops at 1,000 features.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ from skpriv.datasets import make_rank_one
 from skpriv.linear_model import ImproperSGDRegressor, SSPRegressor
 
 METHODS = ("zero", "improper", "improper, output", "SSP")
-MOST_MOMENTS = 300
+MOST_MOMENTS = 1000
 
 
 def make(design, n, d, seed):
