@@ -4,7 +4,7 @@ import argparse
 import sys
 
 from ..exceptions import SkprivError
-from . import _tradeoff
+from . import _regret, _tradeoff
 
 
 def main(argv=None):
@@ -16,10 +16,11 @@ def main(argv=None):
         Arguments; None takes those of the process.
     """
     parser = argparse.ArgumentParser(
-        prog="python -m skpriv", description="Differentially private regression for scikit-learn."
+        prog="python -m skpriv", description="Private regression and bandits."
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _tradeoff.add_command(commands)
+    _regret.add_command(commands)
     args = parser.parse_args(argv)
     try:
         return args.run(args)

@@ -1,9 +1,6 @@
 """`python -m skpriv tradeoff`: what privacy costs in accuracy, on real data."""
 
-import sys
 from functools import partial
-from importlib.util import find_spec
-from pathlib import Path
 
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
@@ -16,10 +13,10 @@ from ._bounds import FORMAT
 from ._data import LOADERS, load
 from ._error import CommandError
 from ._notes import head, notes
+from ._picture import check_plot, panels, write
 from ._table import table
 
 ESTIMATORS = {"ssp": SSPRegressor, "reweighted": ReweightedRegressor}
-PICTURES = (".pdf", ".png", ".svg")
 
 
 def add_command(commands):
@@ -54,7 +51,7 @@ def add_command(commands):
 
 def run(args):
     """Measure, print the table, draw the picture; return the exit code."""
-    _check_plot(args.plot)
+    check_plot(args.plot)
     data = load(args.data, args.target, args.bounds)
     n = len(data.data)
     if n < 2 * args.cv:
@@ -103,35 +100,12 @@ def _pipeline(data, args, estimator, **params):
     )
 
 
-def _check_plot(path):
-    """Whether the picture can be written is found out before the work, and not after it."""
-    if path is None:
-        return
-    if find_spec("matplotlib") is None:
-        raise ImportError(
-            "--plot needs matplotlib, which comes with the plot extra: "
-            'python -m pip install "skpriv[plot]"'
-        )
-    if Path(path).suffix.lower() not in PICTURES:
-        raise CommandError(f"--plot {path} must end with one of {', '.join(PICTURES)}.")
-    if not Path(path).absolute().parent.is_dir():
-        raise CommandError(f"--plot {path}: there is no such directory.")
-
-
 def _draw(args, curves):
     """Score and interval width over epsilon, side by side."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10, 4), layout="constrained")
-    FigureCanvasAgg(figure)
-    for ax, quantity in zip(figure.subplots(1, 2), ("score", "width"), strict=True):
+    figure, axes = panels(2)
+    for ax, quantity in zip(axes, ("score", "width"), strict=True):
         for i, curve in enumerate(curves):
             display = PrivacyUtilityDisplay.from_curve(curve)
             display.plot(ax, quantity=quantity, show_reference=i == len(curves) - 1)
     figure.suptitle(f"{args.data}, {args.privacy} privacy, delta {args.delta:g}")
-    try:
-        figure.savefig(args.plot, dpi=150)
-    except OSError as error:
-        raise CommandError(f"--plot {args.plot} cannot be written: {error}.") from error
-    print(f"Wrote {args.plot}.", file=sys.stderr)
+    write(figure, args.plot)

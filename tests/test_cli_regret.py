@@ -1,0 +1,98 @@
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn.utils import Bunch
+
+from skpriv._cli import main
+from skpriv._cli._regret import table
+from skpriv._cli._regret_settings import SETTINGS, supervised_digits, supervised_warfarin
+from skpriv.datasets import load_warfarin
+
+FAST = ["regret", "--horizon", "100", "--runs", "2"]
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_every_setting_has_a_table_and_says_what_is_guaranteed(setting, capsys):
+    if setting == "warfarin":
+        pytest.importorskip("pandas")
+    assert main([*FAST, "--setting", setting, "--epsilons", "1,4"]) == 0
+    out, err = capsys.readouterr()
+    chosen = SETTINGS[setting]
+    private = chosen.private(1.0, chosen.delta, 100)
+    for name, policy in {**private, **chosen.references(100)}.items():
+        assert f"* {name}: {policy.guarantee}" in out.replace("\n  ", " ")
+        assert f"\n{name}" in out
+    for policy in private.values():
+        assert f"(epsilon=1, delta={chosen.delta:g})" in policy.guarantee
+    assert "100 rounds, 2 runs" in out and "share of random" in out
+    assert "epsilon 4:" in err and "2 of 2 runs" in err
+
+
+def test_same_seed_same_table(capsys):
+    tables = []
+    for seed, jobs in ((3, 1), (3, 2), (4, 1)):
+        assert main([*FAST, "--epsilons", "2", "--seed", str(seed), "--jobs", str(jobs)]) == 0
+        tables.append(capsys.readouterr().out)
+    assert tables[0] == tables[1] != tables[2]
+
+
+def test_cells():
+    final = np.array([[[10.0], [30.0]], [[80.0], [120.0]]])
+    known = Bunch(regret_=final[1:], names=["RandomPolicy"])
+    text = table({1.0: Bunch(regret_=final[:1], names=["A"])}, known)
+    lines = [line.split() for line in text.splitlines()]
+    assert lines[3] == ["regret", "20", "+-10"]
+    assert lines[4] == ["share", "of", "random", "20.0%"]
+    assert lines[-1] == ["share", "of", "random", "100.0%"]
+
+
+def test_doses_are_those_of_the_public_cut_offs():
+    pytest.importorskip("pandas")
+    env = supervised_warfarin()
+    dose = load_warfarin().target.to_numpy()
+    assert env.classes_.tolist() == [0, 1, 2]
+    np.testing.assert_array_equal(env.y == 0, dose < 21)
+    np.testing.assert_array_equal(env.y == 2, dose > 49)
+
+
+def test_rows_lie_in_the_unit_ball():
+    pytest.importorskip("pandas")
+    for env in (supervised_warfarin(), supervised_digits()):
+        assert np.linalg.norm(env.X, axis=1).max() <= 1.0 + 1e-12
+
+
+def test_picture(tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    path = tmp_path / "regret.png"
+    assert main([*FAST, "--epsilons", "1,8", "--plot", str(path)]) == 0
+    assert path.stat().st_size > 10_000
+    assert f"Wrote {path}." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "options, word",
+    [
+        (["--jobs", "0"], "--jobs 0"),
+        (["--plot", "regret.txt"], ".png"),
+        (["--plot", "/no/such/place/regret.png"], "no such directory"),
+    ],
+)
+def test_refused_before_any_work(options, word, capsys):
+    assert main([*FAST, *options]) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and word in err and "simulate" not in err
+
+
+@pytest.mark.parametrize("options", [["--setting", "casino"], ["--epsilons", "0"], ["--runs", "0"]])
+def test_wrong_arguments(options, capsys):
+    with pytest.raises(SystemExit) as error:
+        main([*FAST, *options])
+    assert error.value.code == 2 and capsys.readouterr().out == ""
+
+
+def test_as_a_module():
+    command = [sys.executable, "-m", "skpriv", "regret", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "--setting" in done.stdout
