@@ -19,7 +19,7 @@ import numpy as np
 from skpriv.bandits import FLIPHAT, RandomPolicy, SparseLinearEnvironment, simulate
 
 EPSILONS = (0.5, 1.0, 2.0, 5.0, 10.0)
-SWEPT = (1.0, 5.0)  # epsilons of the sweeps
+SWEPT = (0.5, 1.0, 5.0)  # epsilons of the sweeps
 PUBLIC = {"delta": 0.01, "n_nonzero_coefs": 10, "data_max": 1.5, "bounds_y": (-2.5, 2.5)}
 CLIPS = (0.5, 1.0, 1.5, 2.5, 4.0)
 RANGES = (0.5, 1.0, 1.5, 2.5, 4.0, 6.0)
