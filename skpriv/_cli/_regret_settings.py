@@ -72,9 +72,9 @@ def _linear(epsilon, delta, horizon):
     }
 
 
-def _ucb(epsilon, delta, horizon, models, **params):
+def _ucb(epsilon, delta, horizon, models):
     """LinUCB under some models, and for local privacy the online form too."""
-    params = {"epsilon": epsilon, "delta": delta, "horizon": horizon, **params}
+    params = {"epsilon": epsilon, "delta": delta, "horizon": horizon}
     policies: dict = {
         f"LinUCB, {privacy}": LinUCB(privacy=privacy, width="asymptotic", **params)
         for privacy in models
@@ -84,11 +84,8 @@ def _ucb(epsilon, delta, horizon, models, **params):
     return policies
 
 
-def _exact(horizon, **params):
-    return {
-        "LinUCB": LinUCB(epsilon=inf, width="asymptotic", horizon=horizon, **params),
-        RANDOM: RandomPolicy(**{k: v for k, v in params.items() if k in ("shared", "n_actions")}),
-    }
+def _exact(horizon):
+    return {"LinUCB": LinUCB(width="asymptotic", horizon=horizon), RANDOM: RandomPolicy()}
 
 
 def _sparse(epsilon, delta, horizon):
@@ -98,24 +95,21 @@ def _sparse(epsilon, delta, horizon):
 
 
 def _classes(n_actions):
-    """Policies with weights for each class, and rewards 0 and 1 of which 1/2 is subtracted."""
+    """Policies with weights for each class, and rewards 0 and 1."""
     own = {"shared": False, "n_actions": n_actions}
-    rewards = {"bounds_y": (0.0, 1.0)}
 
     def private(epsilon, delta, horizon):
-        oracle = SSPRegressor(epsilon=epsilon, delta=delta, fit_intercept=False, **rewards)
-        params = {**own, **rewards, "reward_offset": 0.5}
+        oracle = SSPRegressor(
+            epsilon=epsilon, delta=delta, fit_intercept=False, bounds_y=(0.0, 1.0)
+        )
         return {
             "EpochGreedy": EpochGreedy(oracle=oracle, **own),
             "SquareCB": SquareCB(oracle=oracle, **own),
-            "LinUCB, central": LinUCB(
-                epsilon=epsilon, delta=delta, privacy="central", width="asymptotic",
-                horizon=horizon, bonus_scale=0.3, **params,
-            ),
-        }  # fmt: skip
+        }
 
     def references(horizon):
-        return _exact(horizon, reward_offset=0.5, update_every=50, **own, **rewards)
+        exact = private(inf, 1e-6, horizon)
+        return {"SquareCB": exact["SquareCB"], RANDOM: RandomPolicy(**own)}
 
     return private, references
 
@@ -156,7 +150,7 @@ SETTINGS = {
     ),
     "digits": Setting(
         "10 classes of handwritten digits at 4 x 4 pixels, reward 1 for the right one",
-        20_000,
+        10_000,
         1e-6,
         supervised_digits,
         *_classes(10),
