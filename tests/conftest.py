@@ -3,6 +3,11 @@
 import os
 
 import pytest
+from hypothesis import settings
+
+# The same examples in every run: a test that fails here fails everywhere.
+settings.register_profile("deterministic", derandomize=True, database=None, deadline=None)
+settings.load_profile("deterministic")
 
 _SEEDS = os.environ.get("SKPRIV_TEST_SEED", "0,1")
 

@@ -157,7 +157,8 @@ def zcdp_delta(epsilon: float, rho: float) -> float:
         return 0.0
     if rho == math.inf:
         return 1.0
-    low, high = -700.0, math.log((epsilon + 1.0) / (2.0 * rho) + 2.0)  # of log(alpha - 1)
+    # of log(alpha - 1); the end is finite for the tiniest rho, too
+    low, high = -700.0, min(700.0, math.log((epsilon + 1.0) / (2.0 * rho) + 2.0))
     while high - low > 1e-9:
         middle = 0.5 * (low + high)
         order = math.exp(middle)  # alpha - 1

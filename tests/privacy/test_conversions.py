@@ -93,3 +93,8 @@ def test_limits(epsilon_of, largest):
         assert epsilon_of(extreme, 1e-6) >= 0.0
         assert largest(extreme, 1e-6) > 0.0
     assert gdp_delta(1.0, math.inf) == zcdp_delta(1.0, math.inf) == 1.0
+
+
+def test_the_tiniest_parameters_end():
+    assert zcdp_delta(1.0, 5e-324) == zcdp_epsilon(5e-324, 1e-6) == 0.0
+    assert gdp_delta(1.0, 5e-324) == gdp_epsilon(5e-324, 1e-6) == 0.0
