@@ -116,7 +116,7 @@ def clipping(options):
     table = sweep(
         options, "|y| <=", RANGES, lambda c: {"bounds_y": (-c, c)}, "against bounds_y = (-c, c)"
     )
-    plot(axes[1], RANGES, table, "c of bounds_y=(-c, c) (deviation about 1.7)")
+    plot(axes[1], RANGES, table, "c of bounds_y=(-c, c)")
     axes[0].legend(fontsize=7)
     save(figure, options, "bandit_fliphat_clipping.png")
 
