@@ -1,7 +1,8 @@
 """Growth of regret in T: elimination and its oracles on an instance with a rare direction.
 
-Run: python benchmarks/bandit_elimination.py [--horizon 10000000] [--runs 1] [--jobs 2] [--seed 1]
-     [--epsilon 4] [--privacy local central] [--width asymptotic] [--only WORDS] [--figure FILE]
+Run: python benchmarks/bandit_elimination.py [--horizon 10000000] [--runs 2] [--jobs 2] [--seed 2]
+     [--epsilon 10] [--rare 0.2] [--privacy local central] [--width asymptotic]
+     [--only WORDS] [--figure FILE]
 
 Fixed arms (d=5, K=10), Bernoulli rewards of -1 or 1, delta 1e-6. The feature that matters most is
 the one along which arms are shortest, --rare: a Gram matrix hidden in noise does not show it before
@@ -95,7 +96,7 @@ def draw(results, path):
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    size = (4.6 * len(results), 3.6)
+    size = (3.8 * len(results), 3.4)
     figure, axes = pyplot.subplots(1, len(results), figsize=size, squeeze=False, sharey=True)
     for ax, (privacy, result) in zip(axes[0], results.items()):
         late = result.rounds >= 1000
@@ -114,10 +115,10 @@ def main():
     """Print the tables, and draw the figure."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--horizon", type=int, default=10_000_000)
-    parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--runs", type=int, default=2)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--epsilon", type=float, default=4.0)
+    parser.add_argument("--seed", type=int, default=2)
+    parser.add_argument("--epsilon", type=float, default=10.0)
     parser.add_argument("--first", type=int, default=4096, help="rounds of the first epoch")
     parser.add_argument("--rare", type=float, default=0.2)
     parser.add_argument("--memory", type=int)
