@@ -7,8 +7,8 @@ For any v computed from released answers other than ``target`` and from the quer
 so that x'theta* lies within three terms of v'target. The first is sub-Gaussian with variance proxy
 v'Gv given the rows and N_A (targets lie in an interval of length 2), and ||theta*|| times
 ||design'v - x|| bounds the third. The second is bounded in one of two ways, whichever is narrower
-at a typical v (a public choice): "joint", ||v|| times a quantile of ||N_b - N_A theta*||; or "split",
-where v'N_b joins the first term (N_b is independent of v) and ||v|| times a quantile of
+at a typical v (a public choice): "joint", ||v|| times a quantile of ||N_b - N_A theta*||; or
+"split", where v'N_b joins the first term (N_b is independent of v) and ||v|| times a quantile of
 ||N_A theta*|| is left. Any v is valid, and is chosen on a public path.
 """
 
