@@ -3,6 +3,7 @@
 from functools import lru_cache
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 SQRT2 = np.sqrt(2.0)
 TINY = 1e-140  # norms below it have lost digits to underflow of the squares
@@ -17,6 +18,7 @@ def vech(matrix):
     Examples
     --------
     >>> import numpy as np
+from threadpoolctl import ThreadpoolController
     >>> from skpriv._linalg import vech
     >>> vech(np.array([[1.0, 2.0], [2.0, 3.0]])).round(3).tolist()
     [1.0, 3.0, 2.828]
@@ -70,6 +72,20 @@ def row_norms(X):
             rest = np.sqrt(np.square(X[wrong] / unit[:, None]).sum(axis=1))
             norms[wrong] = np.where(np.isfinite(largest), largest * rest, np.inf)
     return norms
+
+
+@lru_cache(maxsize=1)
+def _blas_libraries():
+    return ThreadpoolController()
+
+
+def one_blas_thread():
+    """Context in which BLAS has one thread: for small matrices, and for threads of our own.
+
+    Waking the threads of two BLAS libraries in turn costs a hundred times what a small
+    factorisation does.
+    """
+    return _blas_libraries().limit(limits=1, user_api="blas")
 
 
 class CompensatedSum:

@@ -25,16 +25,15 @@ class Instrument:
         """1 / ||U phi|| of a chunk of rows, 0 for zero rows; 1 without U."""
         if self.matrix is None:
             return np.ones(len(phi))
-        norms = row_norms(phi @ self.matrix)
-        return np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > TINY)
+        return _inverse(row_norms(phi @ self.matrix))
 
     def rows(self, phi):
         """Rows e of a chunk. (U (sum w^2 phi phi') U would lose cond(U)^2 in precision.)"""
         if self.matrix is None:
             return phi
         rows = phi @ self.matrix
-        norms = row_norms(rows)
-        return np.divide(rows, norms[:, None], out=np.zeros_like(rows), where=norms[:, None] > TINY)
+        rows *= _inverse(row_norms(rows))[:, None]
+        return rows
 
     @property
     def condition(self):
@@ -43,3 +42,7 @@ class Instrument:
             return 1.0
         values = np.linalg.eigvalsh(self.matrix)
         return float(values[-1] / values[0])
+
+
+def _inverse(norms):
+    return np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > TINY)

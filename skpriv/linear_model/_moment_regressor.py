@@ -1,5 +1,6 @@
 """What the regressors that solve noisy normal equations share: prediction and intervals."""
 
+from contextlib import nullcontext
 from numbers import Real
 from typing import ClassVar
 
@@ -8,11 +9,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._compat import Interval, StrOptions
 from ..privacy import LOCAL_MODELS
+from .._linalg import one_blas_thread
 from ._base import PrivateRegressor
 from ._intervals import ConfidenceInterval, asymptotic, certified
 from ._moments import ResidualGramQuery
 from ._normal_equations import ridge_prior
 
+SMALL = 300  # features, below which more BLAS threads cost more than they help
 RESIDUAL_SHARE = 0.05  # of the budget, for the released residual variance
 
 
@@ -36,7 +39,8 @@ class MomentRegressor(PrivateRegressor):
             theta = equations.solve_ridge(scaling.penalty(alpha))
         else:
             prior = ridge_prior(scaling.size, scaling.fit_intercept)
-            theta = equations.solve_shrunk([prior, *(prior @ shape for shape in shapes)])
+            with one_blas_thread() if scaling.size < SMALL else nullcontext():
+                theta = equations.solve_shrunk([prior, *(prior @ shape for shape in shapes)])
         self.coef_, self.intercept_ = scaling.coefficients(theta)
         return theta
 

@@ -93,7 +93,8 @@ class ResidualGramQuery(Query):
         """Exact sum over a chunk of rows."""
         phi = self.scaling.rows(X)
         zeta = self.scaling.target(y) - np.clip(phi @ np.array(self.theta), -1.0, 1.0)
-        weighted = (zeta / 2.0)[:, None] * self.instrument.rows(phi)
+        weighted = self.instrument.rows(phi)
+        weighted *= (zeta / 2.0)[:, None]
         return vech(weighted.T @ weighted)
 
     def residual_gram(self, answer):

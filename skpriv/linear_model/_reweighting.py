@@ -41,8 +41,8 @@ class NormalisationQuery(Query):
         """Exact sum over a chunk of rows."""
         phi = self.scaling.rows(X)
         root = psd_power(self.instrument.matrix, 0.5)
-        weighted = np.sqrt(self.instrument.weights(phi))[:, None] * phi
-        return vech(root @ (weighted.T @ weighted) @ root)
+        phi *= np.sqrt(self.instrument.weights(phi))[:, None]
+        return vech(root @ (phi.T @ phi) @ root)
 
     def matrix(self, answer):
         """Noisy mean of Phi_U."""

@@ -2,14 +2,12 @@
 
 from abc import ABC, abstractmethod
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
 from math import isinf
 
 from joblib import effective_n_jobs
 from scipy.sparse import issparse
-from threadpoolctl import ThreadpoolController
 
-from .._linalg import CompensatedSum
+from .._linalg import CompensatedSum, one_blas_thread
 from ..exceptions import PrivacyError
 from ._accountant import charge
 from ._cost import Cost
@@ -228,11 +226,5 @@ def _in_threads(function, arguments):
     if len(arguments) <= 2:
         yield from map(function, arguments)
         return
-    one_blas_thread = _blas().limit(limits=1, user_api="blas")
-    with one_blas_thread, ThreadPoolExecutor(effective_n_jobs(-1)) as pool:
+    with one_blas_thread(), ThreadPoolExecutor(effective_n_jobs(-1)) as pool:
         yield from pool.map(function, arguments)
-
-
-@lru_cache(maxsize=1)
-def _blas():
-    return ThreadpoolController()
