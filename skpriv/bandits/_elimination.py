@@ -138,9 +138,14 @@ class ActionElimination(EpochPolicy):
         return uniform_among(np.broadcast_to(alive, (n, n_actions)), rng)
 
     def _alive(self, contexts):
-        """Surviving actions, of shape (n_rounds or 1, n_actions)."""
+        """Surviving actions, of shape (n_rounds or 1, n_actions).
+
+        All intervals hold at once, so that an action is ruled out when the least of its upper ends
+        is below the largest lower end of any action, ruled out or not, in any epoch.
+        """
         _, (n, n_actions) = flat(contexts)
         alive = np.ones((n, n_actions), dtype=bool)
+        lower, upper = np.full((n, n_actions), -np.inf), np.full((n, n_actions), np.inf)
         failure = (1.0 - self.confidence_level) * 6.0 / (pi**2 * n_actions)
         oracles = list(enumerate(self.oracles_, start=1))
         # The latest oracle knows most, and rounds with one survivor need no other.
@@ -152,9 +157,11 @@ class ActionElimination(EpochPolicy):
             low, high = oracle.confidence_interval(
                 rows, confidence_level=1.0 - failure / epoch**2, method=self.interval
             )
-            low, high, known = low.reshape(shape), high.reshape(shape), alive[open_rounds]
-            bar = np.where(known, low, -np.inf).max(axis=1, keepdims=True)
-            alive[open_rounds] = known & (high >= bar)
+            lower[open_rounds] = low = np.maximum(lower[open_rounds], low.reshape(shape))
+            upper[open_rounds] = high = np.minimum(upper[open_rounds], high.reshape(shape))
+            left = high >= low.max(axis=1, keepdims=True)
+            # Contradictory intervals, an event within the failure probability, rule out nothing.
+            alive[open_rounds] = np.where(left.any(axis=1)[:, None], left, alive[open_rounds])
         return alive
 
 

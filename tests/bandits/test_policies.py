@@ -68,14 +68,15 @@ class Bands:
 
 
 def test_elimination_by_all_epochs():
-    """Sequentially: an action ruled out by one oracle does not raise the bar of the next."""
+    """All intervals count at once, those of actions that are ruled out too."""
     policy = ActionElimination(oracle=SSPRegressor(), confidence_level=0.9)
     contexts = np.tile(np.arange(4.0)[None, :, None], (6, 1, 1))
     policy.act(contexts)
     first = Bands([0.0, 0.5, 0.9, -1.0], [1.0, 1.0, 0.95, 0.8])
     last = Bands([0.2, 0.3, -1.0, 0.4], [0.5, 0.6, 0.1, 0.45])
     policy.oracles_ = [first, last]
-    # last: the bar is 0.4, action 2 goes; first: the bar is 0.5, action 2 not counted; all stay.
+    # last: the bar is 0.4, action 2 goes; first: its lower end 0.9 contradicts every upper end, so
+    # that nothing more is ruled out.
     np.testing.assert_array_equal(policy._alive(contexts)[0], [True, True, False, True])
     assert last.levels == [pytest.approx(1 - 0.1 * 6 / (pi**2 * 4 * 4))]
     assert first.levels == [pytest.approx(1 - 0.1 * 6 / (pi**2 * 4))]
@@ -84,7 +85,7 @@ def test_elimination_by_all_epochs():
     np.testing.assert_array_equal(policy._alive(contexts)[0], [True, True, False, True])
     assert len(first.levels) == 1
     policy.memory = None
-    first.high[3] = 0.4
+    first.low[2] = 0.47  # now action 2, ruled out by the last oracle, rules out action 3
     np.testing.assert_array_equal(policy._alive(contexts)[0], [True, True, False, False])
 
 
