@@ -1,3 +1,4 @@
+import argparse
 import json
 import subprocess
 import sys
@@ -6,6 +7,7 @@ import numpy as np
 import pytest
 
 from skpriv._cli import main
+from skpriv._cli._arguments import Joined, positives
 from skpriv._cli._bounds import read_bounds
 from skpriv._cli._error import CommandError
 
@@ -245,3 +247,10 @@ def test_runs_as_a_module():
         check=False,
     )
     assert done.returncode == 0 and "--bounds" in done.stdout
+
+
+@pytest.mark.parametrize("typed", [["3,1"], ["3", "1"], ["3,", "1"], ["3, 1, 3"]])
+def test_lists_are_one_argument_or_several(typed):
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--epsilons", type=positives, nargs="+", action=Joined)
+    assert parser.parse_args(["--epsilons", *typed]).epsilons == [1.0, 3.0]

@@ -20,9 +20,19 @@ def probability(text):
     return value
 
 
+class Joined(argparse.Action):
+    """A list in one argument, separated by commas, or in several; each item once."""
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        """Join the lists of all arguments; numbers are put in increasing order."""
+        items = list(dict.fromkeys(item for listed in values for item in listed))
+        numbers = all(isinstance(item, float) for item in items)
+        setattr(namespace, self.dest, sorted(items) if numbers else items)
+
+
 def positives(text):
-    """Return finite numbers above 0, in increasing order, separated by commas."""
-    return sorted({positive(part) for part in text.split(",")})
+    """Return finite numbers above 0, separated by commas."""
+    return [positive(part) for part in _parts(text)]
 
 
 def at_least(smallest):
@@ -44,13 +54,18 @@ def some_of(names):
     """Type of the lists of these names, separated by commas."""
 
     def listed(text):
-        chosen = [part.strip() for part in text.split(",")]
+        chosen = _parts(text)
         for name in chosen:
             if name not in names:
                 raise argparse.ArgumentTypeError(f"{name!r} must be one of {', '.join(names)}")
-        return list(dict.fromkeys(chosen))
+        return chosen
 
     return listed
+
+
+def _parts(text):
+    # A comma at the end is that of a list which goes on in the next argument.
+    return [part.strip() for part in text.strip().removesuffix(",").split(",")]
 
 
 def _number(text):

@@ -6,7 +6,7 @@ import textwrap
 import numpy as np
 
 from ..bandits import RegretDisplay, simulate
-from ._arguments import at_least, positives, probability
+from ._arguments import Joined, at_least, positives, probability
 from ._error import CommandError
 from ._picture import check_plot, panels, write
 from ._regret_settings import RANDOM, SETTINGS
@@ -25,8 +25,8 @@ def add_command(commands):
     add = parser.add_argument
     texts = "; ".join(f"{name}: {setting.text}" for name, setting in SETTINGS.items())
     add("--setting", choices=list(SETTINGS), default="linear", help=texts)
-    add("--epsilons", type=positives, default=[0.5, 1.0, 2.0, 5.0, 10.0], metavar="E,F,...",
-        help="default 0.5,1,2,5,10")  # fmt: skip
+    add("--epsilons", type=positives, nargs="+", action=Joined,
+        default=[0.5, 1.0, 2.0, 5.0, 10.0], metavar="E", help="default 0.5,1,2,5,10")  # fmt: skip
     add("--delta", type=probability, default=None, metavar="D",
         help="default 1e-6; with fliphat 0.01, as published")  # fmt: skip
     add("--horizon", type=at_least(2), default=None, help="rounds of a run; default by setting")

@@ -8,7 +8,7 @@ from sklearn.pipeline import make_pipeline
 from ..linear_model import ReweightedRegressor, SSPRegressor
 from ..model_selection import PrivacyUtilityDisplay, privacy_utility_curve
 from ..preprocessing import BoundsScaler
-from ._arguments import at_least, positive, positives, probability, some_of
+from ._arguments import Joined, at_least, positive, positives, probability, some_of
 from ._bounds import FORMAT
 from ._data import LOADERS, load
 from ._error import CommandError
@@ -30,10 +30,11 @@ def add_command(commands):
     add("--data", default="wages", metavar="NAME", help=f"{', '.join(LOADERS)} or a CSV file")
     add("--target", metavar="NAME", help="column of the CSV file that is predicted")
     add("--bounds", metavar="FILE", help=f"public bounds of the CSV file: {FORMAT}")
-    add("--estimators", type=some_of(ESTIMATORS), default=list(ESTIMATORS), metavar="A,B",
+    add("--estimators", type=some_of(ESTIMATORS), nargs="+", action=Joined,
+        default=list(ESTIMATORS), metavar="NAME",
         help=f"some of {','.join(ESTIMATORS)}; default all")  # fmt: skip
-    add("--epsilons", type=positives, default=[0.1, 0.3, 1.0, 3.0, 10.0], metavar="E,F,...",
-        help="default 0.1,0.3,1,3,10")  # fmt: skip
+    add("--epsilons", type=positives, nargs="+", action=Joined,
+        default=[0.1, 0.3, 1.0, 3.0, 10.0], metavar="E", help="default 0.1,0.3,1,3,10")  # fmt: skip
     add("--delta", type=probability, default=1e-6, help="default 1e-6")
     add("--privacy", choices=("central", "local"), default="central", help="who adds the noise")
     add("--coef-norm", type=positive, default=4.0, metavar="B",
