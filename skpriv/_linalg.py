@@ -18,7 +18,6 @@ def vech(matrix):
     Examples
     --------
     >>> import numpy as np
-from threadpoolctl import ThreadpoolController
     >>> from skpriv._linalg import vech
     >>> vech(np.array([[1.0, 2.0], [2.0, 3.0]])).round(3).tolist()
     [1.0, 3.0, 2.828]
