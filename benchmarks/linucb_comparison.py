@@ -104,16 +104,17 @@ def draw(curves, delta, path):
     """Regret against rounds, a panel an epsilon."""
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, len(EPSILONS), figsize=(13, 4), sharey=True)
+    figure, axes = plt.subplots(1, len(EPSILONS), figsize=(15, 4), sharey=True)
     for axis, epsilon in zip(axes, EPSILONS):
+        axis.set_prop_cycle(color=plt.get_cmap("tab20").colors)
         for name, of_epsilon in curves.items():
             if not name.startswith(("random", "certified")):
                 axis.plot(CHECKPOINTS, of_epsilon[epsilon], label=name)
         axis.set(title=f"epsilon = {epsilon:g}, delta = {delta:g}", xlabel="round")
     axes[0].set(ylabel="regret", yscale="log")
-    axes[-1].legend(fontsize=6)
+    axes[-1].legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
     figure.tight_layout()
-    figure.savefig(path)
+    figure.savefig(path, dpi=70)
 
 
 def main():
