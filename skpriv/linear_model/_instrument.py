@@ -1,10 +1,11 @@
 """Instruments: what multiplies the residual in the normal equations."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from .._linalg import row_norms
+from .._linalg import psd_power, row_norms
 
 TINY = 1e-150  # shorter U phi count as zero: their direction is not representable
 
@@ -35,7 +36,12 @@ class Instrument:
         rows *= _inverse(row_norms(rows))[:, None]
         return rows
 
-    @property
+    @cached_property
+    def root(self):
+        """U^{1/2}, which every chunk of the normalisation needs."""
+        return psd_power(self.matrix, 0.5)
+
+    @cached_property
     def condition(self):
         """Condition number of U; 1 without U."""
         if self.matrix is None:

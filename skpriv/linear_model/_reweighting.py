@@ -40,7 +40,7 @@ class NormalisationQuery(Query):
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
         phi = self.scaling.rows(X)
-        root = psd_power(self.instrument.matrix, 0.5)
+        root = self.instrument.root
         phi *= np.sqrt(self.instrument.weights(phi))[:, None]
         return vech(root @ (phi.T @ phi) @ root)
 
@@ -104,12 +104,13 @@ def learn_normalisation(session, scaling, share, iterations):
     """Algorithm 1: U <- sym(Sigma^{-1/2} U), with all records in every iteration."""
     U = np.eye(scaling.size)
     for _ in range(iterations):
-        query = NormalisationQuery(scaling, Instrument(U))
+        instrument = Instrument(U)
+        query = NormalisationQuery(scaling, instrument)
         answer = session.sum(query, share / iterations)
         # lambda: the operator norm that the noise alone would have
         ridge = np.sqrt(2.0 * scaling.size) * answer.noise.scale / answer.n
         mean = query.matrix(answer) + ridge * np.eye(scaling.size)
-        root = psd_power(U, 0.5)
+        root = instrument.root
         sigma = root @ psd_part(mean, EIGENVALUE_FLOOR * ridge) @ root  # Eq. (6)
         U = psd_power(U @ np.linalg.inv(sigma) @ U, 0.5)
         # The instrument does not depend on the size of U, but its precision on the condition.
