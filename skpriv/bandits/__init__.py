@@ -1,9 +1,9 @@
 """Linear contextual bandits that are private, and what they are compared with."""
 
-from ._coba import CobaLearner
+from ._adapters._coba import CobaLearner
 from ._combiner import BanditCombiner
-from ._display import RegretDisplay
-from ._elimination import ActionElimination
+from ._evaluation._display import RegretDisplay
+from ._epochs._elimination import ActionElimination
 from ._environments import (
     GeneralizedLinearEnvironment,
     LinearEnvironment,
@@ -11,19 +11,19 @@ from ._environments import (
     SparseLinearEnvironment,
     SupervisedEnvironment,
 )
-from ._epoch_greedy import EpochGreedy
-from ._epsilon_greedy import EpsilonGreedy
-from ._fliphat import FLIPHAT
-from ._lasso_bandit import LassoBandit
-from ._lin_ucb import LinUCB
-from ._mabwiser import MABWiserAdapter
-from ._off_policy import OffPolicyValue, off_policy_value
-from ._online_lin_ucb import OnlineLinUCB
+from ._epochs._epoch_greedy import EpochGreedy
+from ._epochs._epsilon_greedy import EpsilonGreedy
+from ._epochs._fliphat import FLIPHAT
+from ._epochs._lasso_bandit import LassoBandit
+from ._ucb._lin_ucb import LinUCB
+from ._adapters._mabwiser import MABWiserAdapter
+from ._evaluation._off_policy import OffPolicyValue, off_policy_value
+from ._ucb._online_lin_ucb import OnlineLinUCB
 from ._random import RandomPolicy
 from ._report import EpochsReport
-from ._schedule import EpochSchedule
-from ._simulate import simulate
-from ._square_cb import SquareCB
+from ._epochs._schedule import EpochSchedule
+from ._evaluation._simulate import simulate
+from ._epochs._square_cb import SquareCB
 
 __all__ = [
     "FLIPHAT",

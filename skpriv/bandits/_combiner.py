@@ -12,7 +12,7 @@ from sklearn.base import clone
 from .._compat import Interval, StrOptions
 from ..privacy import ROUNDING, Budget, Query, open_stream, parallel_part
 from ._base import MAX_SEED, BasePolicy
-from ._lin_ucb import LinUCB
+from ._ucb._lin_ucb import LinUCB
 
 # code -> paper (Cutkosky, Das and Purohit 2020, as in "Improved rate for locally differentially
 # private linear bandits", Algorithm 2):

@@ -1,10 +1,10 @@
 """Private regressors with confidence intervals."""
 
-from ._iht import IHTRegressor
-from ._improper_sgd import ImproperSGDRegressor
-from ._layered import LayeredRegressor
-from ._links import Link
-from ._reweighted import ReweightedRegressor
+from ._iht._regressor import IHTRegressor
+from ._improper_sgd._regressor import ImproperSGDRegressor
+from ._layered._regressor import LayeredRegressor
+from ._reweighted._links import Link
+from ._reweighted._regressor import ReweightedRegressor
 from ._ssp import SSPRegressor
 
 __all__ = [

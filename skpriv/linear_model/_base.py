@@ -10,7 +10,7 @@ from sklearn.utils.validation import validate_data
 
 from .._compat import Interval, StrOptions
 from ..privacy import Accounted, BoundsQuery, Budget, open_session
-from ._scaling import Scaling
+from .._equations._scaling import Scaling
 
 # Of the budget (of the users, where they answer once), for bounds that are "auto"; and the part of
 # the rows and targets that these bounds leave as they are (measured by benchmarks/auto_bounds.py).

@@ -11,9 +11,9 @@ from .._compat import Interval, StrOptions
 from ..privacy import LOCAL_MODELS
 from .._linalg import one_blas_thread
 from ._base import PrivateRegressor
-from ._intervals import ConfidenceInterval, asymptotic, certified
-from ._moments import ResidualGramQuery
-from ._normal_equations import ridge_prior
+from .._equations._intervals import ConfidenceInterval, asymptotic, certified
+from .._equations._moments import ResidualGramQuery
+from .._equations._normal_equations import ridge_prior
 
 SMALL = 300  # features, below which more BLAS threads cost more than they help
 RESIDUAL_SHARE = 0.05  # of the budget, for the released residual variance

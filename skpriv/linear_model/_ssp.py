@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from .._compat import fit_context
-from ._instrument import Instrument
+from .._equations._instrument import Instrument
 from ._moment_regressor import MomentRegressor
-from ._moments import MomentsQuery
+from .._equations._moments import MomentsQuery
 
 # code -> paper (Wang 2018, "Revisiting differentially private linear regression"):
 #   design -> X'X + noise,  target -> X'y + noise

@@ -4,13 +4,13 @@ An estimator never touches data: it opens a session, asks bounded-sum queries, a
 answers whose noise law is exact. The privacy model behind the session decides who adds the noise.
 """
 
-from ._accountant import BudgetAccountant, activated, capture, charge, parallel_part
-from ._accounted import Accounted
+from ._ledger._accountant import BudgetAccountant, activated, capture, charge, parallel_part
+from ._ledger._accounted import Accounted
 from ._answer import Answer
-from ._budget import Budget
-from ._cost import Cost
-from ._models import LOCAL_MODELS, MODELS, open_session
-from ._noise import (
+from ._accounting._budget import Budget
+from ._accounting._cost import Cost
+from ._session._open import LOCAL_MODELS, MODELS, open_session
+from ._noise._laws import (
     NO_SECURE_REPORTS,
     NO_SECURE_SAMPLER,
     GaussianNoise,
@@ -18,20 +18,20 @@ from ._noise import (
     NoiseSource,
     SymmetricWishartNoise,
 )
-from ._privunit import PrivUnitNoise, hadamard_entries
+from ._noise._privunit import PrivUnitNoise, hadamard_entries
 from ._procedure import Procedure
 from ._quantile import BoundsQuery
 from ._query import ROUNDING, Query
-from ._report import PrivacyReport, ReportRow
-from ._session import Session
-from ._stream import Stream
-from ._stream_exact import ExactStream
-from ._stream_factor import FactorStream
-from ._stream_local import LocalStream
-from ._stream_shuffle import ShuffleStream
-from ._stream_tree import TreeStream
-from ._stream_vector_sum import VectorSumStream
-from ._streams import STREAMS, open_stream
+from ._accounting._report import PrivacyReport, ReportRow
+from ._session._base import Session
+from ._stream._base import Stream
+from ._stream._exact import ExactStream
+from ._stream._factor import FactorStream
+from ._stream._local import LocalStream
+from ._stream._shuffle import ShuffleStream
+from ._stream._tree import TreeStream
+from ._stream._vector_sum import VectorSumStream
+from ._stream._open import STREAMS, open_stream
 
 __all__ = [
     "LOCAL_MODELS",

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ._noise import GaussianNoise
+from ._noise._laws import GaussianNoise
 
 
 @dataclass(frozen=True)

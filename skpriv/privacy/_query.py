@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from ._noise import GaussianNoise, NoiseSource
+from ._noise._laws import GaussianNoise, NoiseSource
 
 # Clipping leaves a norm as large as 1 + a few units in the last place, and a chunk's sum has
 # rounding errors of its own, at most chunk^2 * 2^-52 < 2^-22 of the largest term for chunks of at

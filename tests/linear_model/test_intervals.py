@@ -6,7 +6,7 @@ from scipy import stats
 
 from skpriv._linalg import unvech, vech
 from skpriv.linear_model import ReweightedRegressor, SSPRegressor
-from skpriv.linear_model._intervals import (
+from skpriv._equations._intervals import (
     _norm_quantile,
     _operator_quantile,
     asymptotic,

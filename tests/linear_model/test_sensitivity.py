@@ -8,10 +8,13 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from scipy import optimize
 
-from skpriv.linear_model._instrument import Instrument
-from skpriv.linear_model._moments import MomentsQuery, ResidualGramQuery
-from skpriv.linear_model._reweighting import NormalisationQuery, ReweightedMomentsQuery
-from skpriv.linear_model._scaling import Scaling
+from skpriv._equations._instrument import Instrument
+from skpriv._equations._moments import MomentsQuery, ResidualGramQuery
+from skpriv.linear_model._reweighted._normalisation import (
+    NormalisationQuery,
+    ReweightedMomentsQuery,
+)
+from skpriv._equations._scaling import Scaling
 from skpriv.privacy import ROUNDING
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import KFold
 
-from .._off_policy import OffPolicyValue, off_policy_value
+from .._evaluation._off_policy import OffPolicyValue, off_policy_value
 
 
 class Replay(NamedTuple):

@@ -1,0 +1,1 @@
+"""Noisy normal equations: what regressors and bandits share."""

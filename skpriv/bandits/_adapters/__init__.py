@@ -1,0 +1,1 @@
+"""Policies inside other libraries, and with their methods."""

@@ -1,0 +1,1 @@
+"""Policies that refit an oracle at the end of public epochs."""

@@ -1,0 +1,134 @@
+"""Policies that learn by epochs: disjoint sets of rounds, each given to one fit of an oracle."""
+
+import uuid
+from numbers import Integral
+from typing import ClassVar
+
+import numpy as np
+from sklearn.base import clone
+
+from ..._compat import HasMethods
+from ...privacy import parallel_part
+from .._base import MAX_SEED, BasePolicy
+from .._report import Epoch, report_of
+from ._schedule import epoch_length
+
+
+class EpochPolicy(BasePolicy):
+    """Base class of the policies that fit an oracle to each epoch; not for direct use.
+
+    A subclass implements `_act` and `_learn`, which is given the oracle fitted to an epoch.
+
+    Parameters
+    ----------
+    oracle : regressor
+        A clone of it is fitted to each epoch: rows phi(x_t, a_t), targets the rewards.
+    schedule : {"doubling", "geometric", "fixed"}, int, sequence of int, or callable
+        Lengths of the epochs; see :class:`EpochSchedule`.
+
+    Notes
+    -----
+    **Privacy guarantee** (joint differential privacy, by the billboard argument; Hsu et al. 2014,
+    Kearns et al. 2014). Epoch j publishes o_j, the fit to D_j, its rounds' (phi(x_t, a_t), r_t).
+    The action of user t is pi(x_t; o_0, ..., o_{j-1}) with pi fixed before the epoch. Every user's
+    row enters exactly one fit, so (o_0, o_1, ...) satisfies the guarantee of the dearest fit:
+    epochs are disjoint and publicly indexed, and parallel composition holds although later rows
+    depend on earlier answers. The actions of all users but t depend on user t only through these
+    answers. Public: the schedule, and with it the number of rounds of an epoch; an oracle that
+    needs more records than the epoch has refuses before it reads them, by that number alone. The
+    action of user t itself depends on x_t: it is not protected from whoever sees it.
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        **BasePolicy._parameter_constraints,
+        "oracle": [HasMethods(["fit", "predict"])],
+        "schedule": [str, Integral, "array-like", callable],
+    }
+    _forgets = True  # whether an epoch's rows are dropped once they have been fitted
+
+    @property
+    def rounds_until_update_(self):
+        """Public number of rounds until the present epoch closes."""
+        if not hasattr(self, "n_rounds_"):
+            return epoch_length(self.schedule, 0)
+        return self._length - self._filled
+
+    @property
+    def epoch_(self):
+        """Index of the present epoch."""
+        return len(self._epochs)
+
+    @property
+    def privacy_report_(self):
+        """What the closed epochs cost: `EpochsReport`."""
+        # Fits that share rounds do not compose in parallel: no guarantee is claimed for them.
+        oracle = self._make_oracle() if self._forgets else None
+        return report_of(type(self).__name__, oracle, getattr(self, "_epochs", []))
+
+    @property
+    def guarantee(self):
+        """The privacy guarantee in a sentence; "none" if there is none."""
+        return self.privacy_report_.guarantee
+
+    def _make_oracle(self):
+        return self.oracle
+
+    def _learn(self, oracle, n_fitted):
+        """Take over an oracle that was fitted to ``n_fitted`` rows."""
+        self.oracle_ = oracle
+
+    def _start(self, n_phi):
+        self._length, self._filled = epoch_length(self.schedule, 0), 0
+        self._rows, self._rewards = [], []
+        self._epochs = []
+        # Costs of different runs add up, so each run has a partition of its own.
+        self._partition = f"{type(self).__name__} {uuid.uuid4().hex}"
+        self._entropy = int(self._rng.randint(MAX_SEED))
+
+    def _update(self, contexts, actions, rewards):
+        taken, chosen = 0, contexts[np.arange(len(actions)), actions]
+        while taken < len(actions):
+            stop = min(len(actions), taken + self._length - self._filled)
+            part = slice(taken, stop)
+            # Copies: a slice would keep the whole batch alive, and with it what it came from.
+            rows = [*self._rows, chosen[part].copy()]
+            targets = [*self._rewards, rewards[part].copy()]
+            if self._filled + stop - taken == self._length:
+                self._close(rows, targets, self.n_rounds_ + stop - taken)
+            else:
+                self._rows, self._rewards = rows, targets
+                self._filled += stop - taken
+            self.n_rounds_ += stop - taken
+            taken = stop
+
+    def _close(self, rows, targets, stop):
+        """Fit an oracle to an epoch; nothing has changed if the fit raises, charged or not."""
+        epoch = len(self._epochs)
+        X, y = np.concatenate(rows), np.concatenate(targets)
+        length = epoch_length(self.schedule, epoch + 1)
+        oracle = self._fresh_oracle(epoch, len(X))
+        with self._accounting():
+            if self._forgets:
+                with parallel_part(epoch, partition=self._partition):
+                    oracle.fit(X, y)
+            else:
+                oracle.fit(X, y)
+        self._learn(oracle, len(X))
+        report = getattr(oracle, "privacy_report_", None)
+        self._epochs = [*self._epochs, Epoch((stop - self._length, stop), report)]
+        self._rows, self._rewards = ([], []) if self._forgets else ([X], [y])
+        self._length, self._filled = length, 0
+
+    def _fresh_oracle(self, epoch, n_rows):
+        """Unfitted clone, with secure noise if the oracle's random_state is None.
+
+        Otherwise with a seed of its own: two epochs with the same noise would cancel it.
+        """
+        oracle = clone(self._make_oracle())
+        for name, value in sorted(oracle.get_params(deep=True).items()):
+            if name.split("__")[-1] == "random_state" and value is not None:
+                given = value if isinstance(value, int | np.integer) else 0
+                entropy = [self._entropy, abs(int(given)), epoch]
+                seed = int(np.random.SeedSequence(entropy).generate_state(1)[0]) % MAX_SEED
+                oracle.set_params(**{name: seed})
+        return oracle

@@ -1,0 +1,144 @@
+"""Inverse-gap weighting over the predictions of an oracle."""
+
+from numbers import Real
+from typing import ClassVar
+
+import numpy as np
+
+from ..._compat import Interval, StrOptions
+from .._draws import by_chance, flat, uniform
+from ._policy import EpochPolicy
+
+# code -> paper (Foster and Rakhlin 2020; Simchi-Levi and Xu 2022, FALCON):
+#   weight -> gamma_m
+
+
+class SquareCB(EpochPolicy):
+    """Play actions with probabilities that fall with the inverse of their gap to the best one.
+
+    P(a) = 1 / (K + weight * gap_a) for all actions but the best, which has the rest: gap_a is the
+    difference of the predictions, in units of half the range of the rewards. It needs no intervals
+    and thus any regressor will do as an oracle. The first epoch is played at random.
+
+    Parameters
+    ----------
+    oracle : regressor
+        A clone of it is fitted to each epoch; private or not.
+    schedule : {"doubling", "geometric", "fixed"}, int, sequence of int, or callable, \
+            default="doubling"
+        Public lengths of the epochs; see :class:`EpochSchedule`.
+    gap_weight : float, callable or "auto", default="auto"
+        How greedy to be. A callable is given the number of rounds that the oracle was fitted to;
+        "auto" is the square root of K times that number.
+    reward_scale : float or "auto", default="auto"
+        Half the range of the rewards; "auto" takes it from the ``bounds_y`` of the oracle, and 1
+        if it has none.
+    shared : bool, default=True
+        False if contexts are features of the round alone, with weights for each action.
+    n_actions : int, default=None
+        Number of actions; needed with ``shared=False``.
+    random_state : None, int or RandomState, default=None
+        Of the actions; privacy noise is that of the oracle's own ``random_state``.
+
+    Attributes
+    ----------
+    oracle_ : regressor
+        Fitted to the last epoch that closed.
+    n_rounds_ : int
+        Rounds that `update` has taken in.
+    epoch_ : int
+        Index of the present epoch.
+    rounds_until_update_ : int
+        Rounds until it closes.
+    propensities_ : ndarray of shape (n_rounds,)
+        Of the last `act`.
+    privacy_report_ : EpochsReport
+        What the closed epochs cost.
+
+    Notes
+    -----
+    **Privacy guarantee**: that of one fit of the oracle, as joint differential privacy (local, if
+    the oracle is local): every user's row enters exactly one fit, and the actions of other users
+    are computed from the answers. The number of rounds and the schedule are public.
+
+    References
+    ----------
+    D. Foster and A. Rakhlin (2020). Beyond UCB: optimal and efficient contextual bandits with
+    regression oracles. ICML.
+
+    D. Simchi-Levi and Y. Xu (2022). Bypassing the monster: a faster and simpler optimal algorithm
+    for contextual bandits under realizability. Mathematics of Operations Research.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.bandits import SquareCB
+    >>> from skpriv.linear_model import SSPRegressor
+    >>> rng = np.random.RandomState(0)
+    >>> policy = SquareCB(oracle=SSPRegressor(epsilon=1.0, random_state=0), random_state=0)
+    >>> contexts = rng.uniform(-0.5, 0.5, size=(64, 3, 2))
+    >>> actions = policy.act(contexts)
+    >>> rewards = contexts[np.arange(64), actions, 0]
+    >>> policy.update(contexts, actions, rewards).epoch_
+    1
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        **EpochPolicy._parameter_constraints,
+        "gap_weight": [Interval(Real, 0, None, closed="left"), callable, StrOptions({"auto"})],
+        "reward_scale": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+    }
+
+    def __init__(
+        self,
+        *,
+        oracle,
+        schedule="doubling",
+        gap_weight="auto",
+        reward_scale="auto",
+        shared=True,
+        n_actions=None,
+        random_state=None,
+    ):
+        self.oracle = oracle
+        self.schedule = schedule
+        self.gap_weight = gap_weight
+        self.reward_scale = reward_scale
+        self.shared = shared
+        self.n_actions = n_actions
+        self.random_state = random_state
+
+    def _learn(self, oracle, n_fitted):
+        weight = self.gap_weight
+        if weight == "auto":
+            weight = np.sqrt(self.n_actions_ * n_fitted)
+        elif callable(weight):
+            weight = float(weight(n_fitted))
+            if not 0.0 <= weight < np.inf:
+                raise ValueError(f"gap_weight({n_fitted}) = {weight} must be finite, at least 0.")
+        scale = self.reward_scale
+        if scale == "auto":
+            low, high = getattr(oracle, "bounds_y", (-1.0, 1.0))
+            scale = (high - low) / 2.0
+        self._weight = weight / scale
+        self.oracle_ = oracle
+
+    def _act(self, contexts, rng):
+        n, n_actions = contexts.shape[:2]
+        if not hasattr(self, "oracle_"):
+            return uniform(n, n_actions, rng)
+        rows, shape = flat(contexts)
+        chances = inverse_gap(self.oracle_.predict(rows).reshape(shape), self._weight)
+        return by_chance(np.broadcast_to(chances, (n, n_actions)), rng)
+
+
+def inverse_gap(predictions, weight):
+    """Probabilities of the actions, shape (n_rounds, n_actions), of inverse-gap weighting."""
+    n_rounds, n_actions = predictions.shape
+    best = np.argmax(predictions, axis=1)
+    index = np.arange(n_rounds)
+    gaps = predictions[index, best][:, None] - predictions
+    chances = 1.0 / (n_actions + weight * gaps)
+    chances[index, best] = 0.0
+    chances[index, best] = 1.0 - chances.sum(axis=1)
+    return chances

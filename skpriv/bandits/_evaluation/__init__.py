@@ -1,0 +1,1 @@
+"""What is measured of policies: regret on environments, value on logs."""

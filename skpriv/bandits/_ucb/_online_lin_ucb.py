@@ -1,0 +1,234 @@
+"""Locally private LinUCB around the predictions of an online learner."""
+
+from math import log, sqrt
+from typing import ClassVar
+
+import numpy as np
+
+from ..._compat import StrOptions
+from ..._linalg import psd_part
+from ...privacy import Budget
+from ._lin_ucb import LinUCB
+from ._region import Region, asymptotic, ball, certified, within
+from ._maler import LEARNERS
+from ._online_reports import PairReports, difference
+
+# code -> paper ("Improved rate for locally differentially private linear bandits"):
+#   learner.point -> theta_t,  _gram -> V~_t,  _predicted -> u~_t,  equations -> b, S
+
+FIRST_PHASE = 8  # updates of the first phase of the anytime form
+
+
+class OnlineLinUCB(LinUCB):
+    """Locally private linear bandit, by online-to-confidence-set conversion.
+
+    An online learner predicts the weights from the noisy reports, and the bandit is optimistic
+    around the weights that fit the learner's predictions best.
+
+    Parameters
+    ----------
+    epsilon : float in (0, inf], default=1.0
+        Privacy parameter of each user; with ``inf`` no noise is added.
+    delta : float in (0, 1), default=1e-6
+        Privacy parameter.
+    learner : {"maler", "ogd"}, default="maler"
+        Adapts to the curvature of the loss; or projected gradient descent, which is faster.
+    mode : {"sums", "faithful"}, default="sums"
+        What a user sends: (r phi, phi phi') with noise, or (phi, r) with noise as published, but
+        with the noise of a joint release. Products of noisy features are far noisier.
+    anytime : bool, default=False
+        Whether to start anew in phases of twice the length (Algorithm 7); the horizon is not used.
+    horizon : int, default=10_000
+        Public number of rounds for which the learner's rates are set.
+    data_norm : float, default=1.0
+        Public: features of the chosen arms are clipped to this l2 norm.
+    bounds_y : (float, float), default=(-1, 1)
+        Public range (low, high) to which rewards are clipped.
+    reward_offset : float, default=0.0
+        Public expected reward of a zero feature; see `LinUCB`.
+    coef_norm : float, default=1.0
+        Assumed bound on the l2 norm of the scaled weights, and the radius of the learner's domain.
+    shared : bool, default=True
+        Whether contexts hold the features of every arm; else weights are fitted for each arm.
+    n_actions : int, default=None
+        Needed with ``shared=False``.
+    alpha : float, default=1.0
+        Ridge of the fit to the predictions. A larger one replaces the published perturbation of
+        the features by further noise, which equals a ridge on average and adds variance.
+    width : {"certified", "asymptotic"}, default="asymptotic"
+        Of the confidence bounds. The certified region is that of the sums: the conversion cannot
+        shrink it, because the same noise is in both.
+    confidence_level : float in (0, 1), default=0.95
+        Of the certified region, over all rounds together.
+    bonus_scale : float, default=1.0
+        Public factor of the width.
+    update_every : int or "auto", default="auto"
+        Public number of rounds between steps of the learner: "auto" is a 200th of the horizon.
+    random_state : None, int or RandomState, default=None
+        None draws secure noise for a real release, anything else reproducible noise for study.
+
+    Attributes
+    ----------
+    n_rounds_ : int
+        Rounds that `update` has taken in.
+    n_actions_ : int
+    n_features_in_ : int
+    propensities_ : ndarray of shape (n_rounds,)
+        All ones: actions are no random choice.
+    privacy_report_ : PrivacyReport
+        What users sent, and at what price.
+
+    Notes
+    -----
+    **Privacy guarantee**: (epsilon, delta)-local differential privacy when a user's features and
+    reward are replaced: each sends one Gaussian report, and the rest is post-processing. The
+    gradients are taken at the learner's public prediction. The optimistic weights depend on a
+    user's contexts and never leave the device (sent in their place, as the published pseudo-code
+    can be read, they would leak).
+
+    References
+    ----------
+    Y. Abbasi-Yadkori, D. Pal and C. Szepesvari (2012). Online-to-confidence-set conversions and
+    application to sparse stochastic bandits. AISTATS.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.bandits import OnlineLinUCB
+    >>> policy = OnlineLinUCB(epsilon=4.0, horizon=1_000, random_state=0)
+    >>> contexts = np.random.RandomState(0).normal(size=(10, 4, 3)) / 3.0
+    >>> actions = policy.act(contexts)
+    >>> policy.update(contexts, actions, np.zeros(10)).n_rounds_
+    10
+    >>> policy.guarantee
+    '(epsilon=4, delta=1e-06) local differential privacy when one user, with contexts and reward,
+    is replaced'
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        **{
+            name: constraint
+            for name, constraint in LinUCB._parameter_constraints.items()
+            if name not in ("privacy", "mechanism")
+        },
+        "learner": [StrOptions(set(LEARNERS))],
+        "mode": [StrOptions({"sums", "faithful"})],
+        "anytime": ["boolean"],
+    }
+    privacy, mechanism = "local", "auto"
+    _uses_sums = True
+
+    def __init__(
+        self,
+        *,
+        epsilon=1.0,
+        delta=1e-6,
+        learner="maler",
+        mode="sums",
+        anytime=False,
+        horizon=10_000,
+        data_norm=1.0,
+        bounds_y=(-1.0, 1.0),
+        reward_offset=0.0,
+        coef_norm=1.0,
+        shared=True,
+        n_actions=None,
+        alpha=1.0,
+        width="asymptotic",
+        confidence_level=0.95,
+        bonus_scale=1.0,
+        update_every="auto",
+        random_state=None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.learner = learner
+        self.mode = mode
+        self.anytime = anytime
+        self.horizon = horizon
+        self.data_norm = data_norm
+        self.bounds_y = bounds_y
+        self.reward_offset = reward_offset
+        self.coef_norm = coef_norm
+        self.shared = shared
+        self.n_actions = n_actions
+        self.alpha = alpha
+        self.width = width
+        self.confidence_level = confidence_level
+        self.bonus_scale = bonus_scale
+        self.update_every = update_every
+        self.random_state = random_state
+
+    def _start(self, n_phi):
+        super()._start(n_phi)
+        self._phase = 0
+        self._previous = None
+        self._restart(FIRST_PHASE if self.anytime else -(-self.horizon // self._period))
+
+    def _open_sums(self):
+        if self.mode == "sums":
+            return super()._open_sums()
+        budget = Budget(self.epsilon, self.delta)
+        with self._accounting():
+            return PairReports(
+                self._scaling, self._period, budget, type(self).__name__, self._noise_state()
+            )
+
+    def _restart(self, steps):
+        """Forget all but the past of the sums (Algorithm 7: a fresh Algorithm 1)."""
+        p = self._scaling.size
+        self._steps, self._left, self._learner = steps, steps, None
+        self._base = self._previous
+        self._gram, self._predicted = np.zeros((p, p)), np.zeros(p)
+        self._region = ball(p, self.coef_norm)
+
+    def _take(self, rows, rewards):
+        """One step of the learner at every public time; the last one decides on the region."""
+        with self._accounting():
+            self._sums.reserve(len(rows) + 1)
+        for equations in self._sums.take(rows, rewards):
+            self._reads += 1
+            self._learn(equations)
+            if self._left == 0 and self.anytime:
+                self._phase += 1
+                self._restart(2 * self._steps)
+        if self._reads and self._left < self._steps:
+            self._region = self._make_region(self._since(self._base))
+
+    def _learn(self, equations):
+        """Gradient of the mean of (<x, theta> - r)^2 at the public prediction."""
+        before, self._previous = self._previous, equations
+        block = self._since(before)
+        if self._learner is None:
+            bound = self._gradient_bound(block)
+            make = LEARNERS[self.learner]
+            self._learner = make(self._scaling.size, self.coef_norm, bound, self._steps)
+        point = self._learner.point
+        self._gram += block.design
+        self._predicted += block.design @ point
+        self._learner.step(2.0 * (block.design @ point - block.target) / block.n)
+        self._left = max(0, self._left - 1)
+
+    def _since(self, before):
+        """Equations of the rounds after an earlier read: local noise has independent increments."""
+        return self._previous if before is None else difference(self._previous, before)
+
+    def _gradient_bound(self, block):
+        """Bound on the gradients of all steps, with probability confidence_level."""
+        p, level = self._scaling.size, log(2.0 * self._steps / (1.0 - self.confidence_level))
+        chi = sqrt(p) + sqrt(2.0 * level)
+        noise = sqrt(block.target_scale**2 + (block.design_scale * self.coef_norm) ** 2)
+        return 2.0 * (1.0 + self.coef_norm + noise * chi / block.n)
+
+    def _make_region(self, equations):
+        if self.width == "certified":
+            if self.mode == "sums":
+                return certified(equations, self.alpha, self.coef_norm, self._failure)
+            residual = self._sums.residual_bound(equations.n, self.coef_norm, self._failure)
+            return within(equations, residual, self.coef_norm)
+        spread = asymptotic(equations, self.coef_norm**2 / self._scaling.size).form
+        # argmin of alpha ||theta||^2 + sum ||theta - theta_k||^2 in the norms of the sums: where
+        # these are lost in the noise, that ridge is as large as the noise.
+        ridge = (self.alpha + equations.design_scale) * np.eye(len(spread))
+        centre = np.linalg.solve(psd_part(self._gram) + ridge, self._predicted)
+        return Region(centre, spread)

@@ -1,0 +1,132 @@
+"""Reports of the noisy features and the noisy reward themselves, one a user."""
+
+from dataclasses import replace
+from math import sqrt
+
+import numpy as np
+
+from ..._equations._normal_equations import NormalEquations
+from ...privacy import (
+    ROUNDING,
+    Cost,
+    GaussianNoise,
+    NoiseSource,
+    PrivacyReport,
+    ReportRow,
+    charge,
+)
+
+# Replacing a user moves (phi, r), ||phi|| <= 1 and |r| <= 1, by at most (2^2 + 2^2)^(1/2). The
+# published noise is calibrated to 2 for each of the two, with the whole budget for each: not
+# (epsilon, delta)-LDP for delta = 1e-5 and epsilon = 1 or 10.
+SENSITIVITY = 2.0 * sqrt(2.0) * ROUNDING
+
+
+def difference(later, earlier):
+    """Equations of the rounds between two public times, where noise has independent increments."""
+    scales = ("design_scale", "target_scale", "gram_scale")
+    return replace(
+        later,
+        design=later.design - earlier.design,
+        target=later.target - earlier.target,
+        gram=later.gram - earlier.gram,
+        square=later.square - earlier.square,
+        n=later.n - earlier.n,
+        **{
+            name: sqrt(max(0.0, getattr(later, name) ** 2 - getattr(earlier, name) ** 2))
+            for name in scales
+        },
+    )
+
+
+class PairReports:
+    """Moment sums of x~ = phi + eta and y~ = r + xi, corrected for the known noise.
+
+    Same use as `PhasedSums`: ``reserve`` and ``take``, which yields NormalEquations with design
+    sum x~ x~' - n s^2 I and target sum x~ y~. Their errors are products of noises: for the same
+    guarantee many times those of sums that are perturbed directly.
+
+    Parameters
+    ----------
+    scaling : Scaling
+    every : int
+        Rounds between two reads (public).
+    budget : Budget
+    name : str
+    random_state : None or RandomState
+    """
+
+    def __init__(self, scaling, every, budget, name, random_state):
+        self.scaling, self.every, self.pending, self.n = scaling, every, 0, 0
+        if budget.epsilon == np.inf:
+            self.noise, cost = GaussianNoise(0.0), Cost(gaussian=np.inf)
+        else:
+            self.noise = GaussianNoise.calibrated(SENSITIVITY, budget.mu)
+            cost = self.noise.cost(SENSITIVITY)
+        charge(cost, name)
+        self._source = NoiseSource(random_state)
+        self._design = np.zeros((scaling.size, scaling.size))
+        self._target = np.zeros(scaling.size)
+        self._square = 0.0
+        self.report = PrivacyReport(name, "local", budget, self._source.secure)
+        self.report.add(
+            ReportRow(
+                "features and reward", "l2", SENSITIVITY, 1.0, 1, str(self.noise),
+                self.noise.scale, cost,
+            )
+        )  # fmt: skip
+
+    def reserve(self, rounds):
+        """Nothing to open: a user who comes later pays the same, once."""
+
+    def take(self, X, y):
+        """Randomise records, and yield the equations at every public time that is passed."""
+        start, p = 0, self.scaling.size
+        while start < len(X):
+            stop = min(len(X), start + self.every - self.pending)
+            phi, r = self.scaling.rows(X[start:stop]), self.scaling.target(y[start:stop])
+            sent = self._source.add(np.column_stack([phi, r]), self.noise)
+            noisy, rewards = sent[:, :p], sent[:, p]
+            excess = len(sent) * self.noise.scale**2
+            self._design += noisy.T @ noisy - excess * np.eye(p)
+            self._target += noisy.T @ rewards
+            self._square += rewards @ rewards - excess
+            self.n += len(sent)
+            self.pending, start = (self.pending + len(sent)) % self.every, stop
+            if self.pending == 0:
+                yield self.equations()
+
+    def equations(self):
+        """Sums so far; the scales are root mean squares over coordinates, ||phi|| = |r| = 1."""
+        s2, p = self.noise.scale**2, self.scaling.size
+        # x eta' + eta x' + eta eta' - s^2 I, and eta r + x xi + eta xi
+        design = sqrt(self.n * (2.0 * s2**2 + 4.0 * s2 / p))
+        target = sqrt(self.n * (s2**2 + s2 * (1.0 + 1.0 / p)))
+        return NormalEquations(
+            design=self._design.copy(),
+            target=self._target.copy(),
+            gram=self._design.copy(),
+            square=float(self._square),
+            n=self.n,
+            symmetric=True,
+            design_scale=design,
+            target_scale=target,
+            gram_scale=design,
+        )
+
+    def residual_bound(self, n, bound, failure):
+        """Bound on ||b - S theta*||, ||theta*|| <= bound, of n reports, at one public time.
+
+        With z = xi_y - <eta, theta*>, the residual of one user is phi w + eta w' - (eta eta' - s^2
+        I) theta*, w and w' sub-Gaussian: three parts, seven events in all.
+        """
+        s, p, level = self.noise.scale, self.scaling.size, np.log(7.0 / failure)
+        rewards = sqrt(2.0 * n * (1.0 + s**2 * (1.0 + bound**2)) * (2.0 * level + 1.0))
+        if s == 0.0:
+            return rewards
+        tail = sqrt(p + 2.0 * sqrt(p * level) + 2.0 * level)  # chi quantiles of Laurent and Massart
+        users = sqrt(n + 2.0 * sqrt(n * level) + 2.0 * level)
+        mass = (sqrt(n + sqrt(8.0 * n * level) + 4.0 * level / 3.0) + s * users) ** 2
+        mixed = s * sqrt(2.0 * mass * (2.0 * level + p * np.log(2.0)))
+        wishart = s**2 * bound * (2.0 * sqrt(n * level) + 2.0 * level + users * tail)
+        return rewards + mixed + wishart

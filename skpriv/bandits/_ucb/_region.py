@@ -1,0 +1,102 @@
+"""Confidence regions for the weights of a linear bandit, from noisy moment sums.
+
+With b = sum phi r + N_b and S = sum phi phi' + N_A released, b - S theta* = sum phi zeta + N_b -
+N_A theta*. Every region is one ellipsoid, so that the index of an arm costs what it costs in
+LinUCB: phi'centre + sqrt(phi' form phi).
+"""
+
+from dataclasses import dataclass
+from math import log, sqrt
+
+import numpy as np
+
+from ..._linalg import psd_part
+
+# Weights of the likelihood's ellipsoid beside the ball; any is valid, the smallest result is used.
+# Not 0: the ball alone would leave the choice among arms of equal norm to rounding.
+WEIGHTS = (0.01, 0.03, 0.1, 0.25, 0.5, 0.75, 0.9, 0.98)
+
+
+@dataclass(frozen=True)
+class Region:
+    """Ellipsoid with phi'theta <= phi'centre + sqrt(phi' form phi) for all its theta."""
+
+    centre: np.ndarray
+    form: np.ndarray
+
+    def upper(self, phi, bonus_scale):
+        """Index of every row of phi, of shape (..., p)."""
+        rows = phi.reshape(-1, phi.shape[-1])
+        squares = np.einsum("ij,ij->i", rows @ self.form, rows)
+        index = rows @ self.centre + bonus_scale * np.sqrt(np.maximum(squares, 0.0))
+        return index.reshape(phi.shape[:-1])
+
+
+def ball(size, bound):
+    """Region before anything is known: ||theta|| <= bound."""
+    return Region(np.zeros(size), bound**2 * np.eye(size))
+
+
+def certified(equations, alpha, bound, failure):
+    """Region that contains theta* with probability at least 1 - failure, actions adaptive.
+
+    If ||theta*|| <= bound and the centred rewards lie in [-1, 1]. Three events: the largest
+    eigenvalue of N_A is at most q_op, so that W = S + (q_op + lam) I >= V + lam I; the
+    self-normalised bound ||sum phi zeta|| <= sqrt(2 log(1/f) + log det(I + V / lam)) in the norm of
+    (V + lam I)^-1, hence of W^-1 (Abbasi-Yadkori et al. 2011, Theorem 1); and ||N_b - N_A theta*||
+    <= q, a weighted chi-square (Laurent and Massart 2000, Lemma 1). Then theta* is in
+    {||b - S theta||_{W^-1} <= beta} and in the ball, hence in the ellipsoids that average the two.
+    """
+    p, level = len(equations.target), log(3.0 / failure)
+    variance = equations.target_scale**2 + (equations.design_scale * bound) ** 2 / 2.0
+    largest = equations.target_scale**2 + (equations.design_scale * bound) ** 2
+    trace, square = largest + (p - 1) * variance, largest**2 + (p - 1) * variance**2
+    noise = sqrt(trace + 2.0 * sqrt(square * level) + 2.0 * largest * level)
+    operator = equations.design_scale * (sqrt(2.0 * p) + sqrt(2.0 * level))
+    ridge = max(alpha, noise**2 / (p + 2.0 * level))  # the noise then costs what the rewards do
+
+    values, vectors = np.linalg.eigh(equations.design)
+    widened = np.maximum(values + operator + ridge, ridge)  # W in the eigenvectors of S
+    beta = sqrt(2.0 * level + np.log(widened / ridge).sum()) + noise / sqrt(ridge)
+    return _smallest(values, vectors, equations.target, widened, beta, bound)
+
+
+def within(equations, residual, bound):
+    """Region of ||b - S theta|| <= residual and ||theta|| <= bound."""
+    values, vectors = np.linalg.eigh(equations.design)
+    return _smallest(values, vectors, equations.target, np.ones(len(values)), residual, bound)
+
+
+def _smallest(values, vectors, target, metric, beta, bound):
+    """Smallest average of two ellipsoids: ||b - S theta||_{W^-1} <= beta, and the ball."""
+    target = vectors.T @ target
+    data = values**2 / metric / beta**2
+    pull = values * target / metric / beta**2
+    offset = (target**2 / metric).sum() / beta**2
+    smallest = np.inf
+    for weight in WEIGHTS:
+        precision = weight * data + (1.0 - weight) / bound**2
+        centre = weight * pull / precision
+        radius = max(0.0, 1.0 - weight * offset + (centre**2 * precision).sum())
+        size = radius * (1.0 / precision).sum()
+        if size < smallest:
+            smallest, best, form = size, centre, radius / precision
+    return Region(vectors @ best, (vectors * form) @ vectors.T)
+
+
+def asymptotic(equations, prior_variance):
+    """Posterior mean and covariance of theta with the noise's exact law and a normal prior.
+
+    The error of the equations has covariance C = S + (s_b^2 + s_A^2 ||theta||^2 / 2) I, with the
+    bound 1 for the variance of the rewards and a plug-in theta. Not a certified region.
+    """
+    values, vectors = np.linalg.eigh(psd_part(equations.design))
+    target = vectors.T @ equations.target
+    centre = np.zeros(len(target))
+    for _ in range(2):
+        spread = equations.target_scale**2 + equations.design_scale**2 * (centre @ centre) / 2.0
+        errors = np.maximum(values, 0.0) + spread
+        errors[errors == 0.0] = 1.0  # nothing is known there, without noise: values are 0 too
+        covariance = 1.0 / (values**2 / errors + 1.0 / prior_variance)
+        centre = covariance * values * target / errors
+    return Region(vectors @ centre, (vectors * covariance) @ vectors.T)

@@ -1,0 +1,101 @@
+"""Private moment sums over an open-ended run: a stream a phase, each phase twice as long."""
+
+import uuid
+from math import sqrt
+
+import numpy as np
+
+from ...privacy import (
+    Answer,
+    GaussianNoise,
+    PrivacyReport,
+    ReportRow,
+    open_stream,
+    parallel_part,
+)
+
+
+class PhasedSums:
+    """Running sum of a query, read every ``every`` rounds, for as many rounds as come.
+
+    A phase is one stream. Phases have disjoint, publicly indexed rounds, so that one record pays
+    for one of them; what a phase has released in its last read is kept and added to, since sums
+    are additive. Every draw and every charge is the streams'.
+
+    Parameters
+    ----------
+    query : Query
+    every : int
+        Rounds between two reads (public).
+    n_reads : int
+        Reads of the first phase; every later one has twice as many as the one before.
+    options : dict
+        privacy, budget, mechanism and name, for :func:`skpriv.privacy.open_stream`.
+    random_state : None or RandomState
+        Of the noise; None is secure.
+    """
+
+    def __init__(self, query, every, n_reads, options, random_state):
+        self.query, self.every = query, every
+        self.pending = self._opened = self._next_reads = 0
+        self._next_reads = n_reads
+        self._options, self._random_state = options, random_state
+        self._partition = uuid.uuid4().hex
+        self._streams = []  # the present phase, and those opened for rounds on their way
+        self._past = Answer(np.zeros(query.shape), 0, GaussianNoise(0.0))
+        self._last = self._past
+        self._secure = random_state is None
+        self.report = None
+        self.reserve(1)
+
+    def reserve(self, rounds):
+        """Open, hence charge, the streams that so many further rounds need."""
+        while True:
+            left = sum(stream.n_reads - stream.reads for stream in self._streams)
+            if left * self.every - self.pending >= rounds:
+                return
+            self._open()
+
+    def take(self, X, y):
+        """Add records, and yield equations of all so far at every public time that is passed."""
+        start = 0
+        while start < len(X):
+            stop = min(len(X), start + self.every - self.pending)
+            if self._streams[0].reads == self._streams[0].n_reads:
+                self._past = self._total(self._last)
+                self._streams.pop(0)
+            self._streams[0].push(X[start:stop], y[start:stop])
+            self.pending += stop - start
+            start = stop
+            if self.pending == self.every:
+                self.pending = 0
+                self._last = self._streams[0].read()
+                yield self.query.equations(self._total(self._last))
+
+    def _total(self, answer):
+        scale = sqrt(self._past.noise.scale**2 + answer.noise.scale**2)
+        return Answer(
+            self._past.value + answer.value, self._past.n + answer.n, GaussianNoise(scale)
+        )
+
+    def _open(self):
+        with parallel_part(self._opened, partition=self._partition):
+            stream = open_stream(
+                self._options["privacy"],
+                self.query,
+                self._options["budget"],
+                self._next_reads,
+                self._random_state,
+                self._options["name"],
+                mechanism=self._options["mechanism"],
+                batch=self.every,
+            )
+        self._streams.append(stream)
+        if self.report is None:
+            self.report = PrivacyReport(
+                self._options["name"], stream.model, self._options["budget"], self._secure
+            )
+            self.report.disjoint = True
+        records, self._opened = self._next_reads * self.every, self._opened + 1
+        self._next_reads *= 2
+        self.report.add(ReportRow.of_noise(self.query, 1.0, records, stream.noise, stream.cost))

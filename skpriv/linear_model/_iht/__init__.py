@@ -1,0 +1,1 @@
+"""Noisy iterative hard thresholding."""

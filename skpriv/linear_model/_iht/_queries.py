@@ -1,0 +1,283 @@
+"""What iterative hard thresholding asks of the records."""
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ..._linalg import CompensatedSum, unvech, vech, vech_size
+from ...privacy import ROUNDING, Procedure, Query
+from ._rows import Iterate, SupportResidual, SupportRows, clipped, columns
+from ..._equations._moments import SQUARE_WEIGHT
+from ..._equations._normal_equations import NormalEquations
+from ..._equations._scaling import Scaling
+
+CLIP_WEIGHT = 1.5  # of the squared residual beside the gradient: free, see SupportGradientQuery
+BLOCK = 2**13, 2**18  # rows of a sparse matrix, entries of a dense one, handled at a time
+
+
+@dataclass(frozen=True, eq=False)
+class LevelQuery(Query):
+    """Sum of r in [-1, 1]. Sensitivity 2, attained at r = 1 and r' = -1."""
+
+    scaling: Scaling
+    name: str = "mean target"
+    shape: tuple = (1,)
+    width: int = 1
+    sensitivity: float = 2.0 * ROUNDING
+
+    def sum(self, X, y):
+        """Exact sum over a chunk of rows."""
+        return np.array([self.scaling.target(y).sum()])
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualSizeQuery(Query):
+    """Sum of min(|residual|, 1) in [0, 1]. Sensitivity 1, attained at residuals 0 and 1.
+
+    Parameters
+    ----------
+    model : Iterate or SupportResidual
+        Anything released with a ``residual(X, y)``.
+    """
+
+    model: Any
+    name: str = "residual size"
+    shape: tuple = (1,)
+    sensitivity: float = ROUNDING
+
+    @property
+    def width(self):
+        """Size of the model's support."""
+        return max(1, len(self.model.support))
+
+    def sum(self, X, y):
+        """Exact sum over a chunk of rows."""
+        return np.array([np.minimum(np.abs(self.model.residual(X, y)), 1.0).sum()])
+
+
+@dataclass(frozen=True, eq=False)
+class ScoresQuery(Query):
+    """Sum of theta + step clip(z) clip(residual): what is hard-thresholded, all features.
+
+    With z clipped to [-t, t] (t <= 1) and the residual to [-R, R], a record moves each coordinate
+    by at most step t R around the public theta. Sensitivity 2 step t R in the largest coordinate,
+    attained at z = z' = t, residuals R and -R. (The paper's sensitivity lacks the factor 2.)
+
+    Parameters
+    ----------
+    model : Iterate
+        The last iterate.
+    n_features : int
+    step : float
+    entry_limit : float
+        t, in units of data_max.
+    residual_limit : float
+        R; infinite only without privacy.
+    """
+
+    model: Iterate
+    n_features: int
+    step: float
+    entry_limit: float
+    residual_limit: float
+    name: str = "selection"
+    norm: str = "linf"
+
+    @property
+    def sensitivity(self):
+        """Largest change of a coordinate, rounded up."""
+        return 2.0 * self.step * self.entry_limit * self.residual_limit * ROUNDING
+
+    @property
+    def shape(self):
+        """Number of features."""
+        return (self.n_features,)
+
+    def sum(self, X, y):
+        """Exact sum over a chunk of rows."""
+        limit = self.residual_limit
+        residual = np.clip(self.model.residual(X, y), -limit, limit)
+        scores = _scores(X, residual, self.entry_limit * self.model.data_max)
+        scores *= self.step / self.model.data_max
+        scores[self.model.support] += X.shape[0] * self.model.weights
+        return scores
+
+
+@dataclass(frozen=True, eq=False)
+class ValuesQuery(Query):
+    """Sum of (z_S, 1) clip(residual): the gradient on a chosen support S of s features.
+
+    ||(z_S, 1)|| <= sqrt(s + 1) and |clip(residual)| <= R. Sensitivity 2 R sqrt(s + 1), attained at
+    equal rows of ones and residuals R and -R. Without an intercept, the 1 is absent: 2 R sqrt(s).
+
+    Parameters
+    ----------
+    model : Iterate
+    support : ndarray of shape (s,)
+    fit_intercept : bool
+    residual_limit : float
+    """
+
+    model: Iterate
+    support: np.ndarray
+    fit_intercept: bool
+    residual_limit: float
+    name: str = "values"
+
+    @property
+    def sensitivity(self):
+        """Largest change of the sum, rounded up."""
+        return 2.0 * self.residual_limit * sqrt(self.shape[0]) * ROUNDING
+
+    @property
+    def shape(self):
+        """Size of the support, and the intercept."""
+        return (len(self.support) + self.fit_intercept,)
+
+    @property
+    def width(self):
+        """Size of the support."""
+        return len(self.support)
+
+    def sum(self, X, y):
+        """Exact sum over a chunk of rows."""
+        limit = self.residual_limit
+        residual = np.clip(self.model.residual(X, y), -limit, limit)
+        limit = self.model.data_max
+        gradient = columns(X, self.support, limit).T @ residual / limit
+        return np.append(gradient, residual.sum()) if self.fit_intercept else gradient
+
+
+@dataclass(frozen=True, eq=False)
+class SupportMomentsQuery(Query):
+    """Joint sum of (r phi, vech phi phi', sqrt(1.5) r^2) of weighted records on a support.
+
+    Sensitivity 3 / sqrt(2) by the argument of MomentsQuery, which needs only ||w phi|| <= 1 and
+    |w r| <= 1.
+    """
+
+    rows: SupportRows
+    name: str = "moments on the support"
+    sensitivity: float = 3.0 / sqrt(2.0) * ROUNDING
+
+    @property
+    def shape(self):
+        """Number of coordinates."""
+        p = self.rows.scaling.size
+        return (p + vech_size(p) + 1,)
+
+    @property
+    def width(self):
+        """Size of the support."""
+        return len(self.rows.support)
+
+    def sum(self, X, y):
+        """Exact sum over a chunk of rows."""
+        phi, r = self.rows.weighted(X, y)
+        return np.concatenate([phi.T @ r, vech(phi.T @ phi), [SQUARE_WEIGHT * (r @ r)]])
+
+    def equations(self, answer):
+        """Normal equations of an answer."""
+        p, scale = self.rows.scaling.size, answer.noise.scale
+        design = unvech(answer.value[p:-1], p)
+        return NormalEquations(
+            design=design,
+            target=answer.value[:p],
+            gram=design,
+            square=float(answer.value[-1]) / SQUARE_WEIGHT,
+            n=answer.n,
+            symmetric=True,
+            design_scale=scale,
+            target_scale=scale,
+            gram_scale=scale,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class SupportGradientQuery(Query):
+    """Joint sum of (phi c, 1.5 c^2 / R) with c = clip(weighted residual, -R, R).
+
+    With a = |c| / R and b = |c'| / R in [0, 1], replacing a record moves the squared norm by at
+    most R^2 ((a + b)^2 + 2.25 (a^2 - b^2)^2) = R^2 S^2 (1 + 2.25 D^2), S = a + b and D = |a - b|.
+    For S >= 1, D <= 2 - S, and that is at most 4 R^2 because 2.25 S^2 (2 - S) <= 2 + S; for S <= 1,
+    D <= S gives at most 3.25 R^2. Sensitivity 2 R, attained at phi = phi', c = -c' = R.
+
+    Parameters
+    ----------
+    model : SupportResidual
+    residual_limit : float
+    """
+
+    model: SupportResidual
+    residual_limit: float
+    name: str = "gradient on the support"
+
+    @property
+    def sensitivity(self):
+        """Largest change of the sum, rounded up."""
+        return 2.0 * self.residual_limit * ROUNDING
+
+    @property
+    def shape(self):
+        """Number of coefficients, and one."""
+        return (self.model.rows.scaling.size + 1,)
+
+    @property
+    def width(self):
+        """Size of the support."""
+        return len(self.model.support)
+
+    def sum(self, X, y):
+        """Exact sum over a chunk of rows."""
+        phi, r = self.model.rows.weighted(X, y)
+        limit = self.residual_limit
+        c = np.clip(r - phi @ self.model.theta, -limit, limit)
+        return np.append(phi.T @ c, CLIP_WEIGHT * (c @ c) / limit)
+
+    def square(self, answer):
+        """Noisy sum of c^2, at least the standard deviation of its noise."""
+        unit = self.residual_limit / CLIP_WEIGHT
+        return unit * max(float(answer.value[-1]), answer.noise.scale)
+
+
+@dataclass(frozen=True, eq=False)
+class GradientNorm(Procedure):
+    """Largest coordinate of |sum (z, 1) residual|, over all features and the intercept.
+
+    |residual| <= R = 1 + |level| + ||theta||_1 without any clipping, because |r| <= 1 and the
+    entries of z lie in [-1, 1]. A replaced record moves every coordinate, hence their maximum,
+    by at most 2 R, attained at z = z' of ones and residuals R and -R.
+    """
+
+    model: Iterate
+    fit_intercept: bool
+    name: str = "gradient norm"
+
+    @property
+    def sensitivity(self):
+        """Largest change of the maximum, rounded up."""
+        largest = 1.0 + abs(self.model.level) + np.abs(self.model.weights).sum()
+        return 2.0 * float(largest) * ROUNDING
+
+    def run(self, X, y):
+        """Exact maximum over all records."""
+        total = CompensatedSum((X.shape[1] + 1,))
+        rows = BLOCK[0] if sparse.issparse(X) else max(64, BLOCK[1] // X.shape[1])
+        for start in range(0, X.shape[0], rows):
+            chunk = X[start : start + rows]
+            residual = self.model.residual(chunk, y[start : start + rows])
+            scores = _scores(chunk, residual, self.model.data_max) / self.model.data_max
+            total.add(np.append(scores, residual.sum() * self.fit_intercept))
+        return np.array([np.abs(total.value).max()])
+
+
+def _scores(X, residual, limit):
+    """clip(X)'residual; the pass that looks for NaN is made only if there are some."""
+    if not sparse.issparse(X):
+        scores = np.clip(X, -limit, limit).T @ residual
+        if np.isfinite(scores).all():
+            return scores
+    return clipped(X, limit).T @ residual

@@ -1,0 +1,114 @@
+"""What regressors on a privately selected support share: prediction and intervals."""
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .._base import PrivateRegressor
+from ._intervals import certificate, given_support, log_supports, sparse_norms
+from ..._equations._intervals import ConfidenceInterval
+
+
+class SparseRegressor(PrivateRegressor):
+    """Base class of regressors with a selected support; not for direct use."""
+
+    def predict(self, X):
+        """Predict the regression function.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        return self._checked(X) @ self.coef_ + self.intercept_
+
+    def confidence_interval(self, X, confidence_level=0.95, method="certified"):
+        """Confidence interval for the regression function at each row, not for a new y.
+
+        Both methods assume that the clipped target has a linear mean in the clipped rows, and that
+        the targets are independent given the rows. With "auto" bounds, clipped means to the
+        released ones, which clip on purpose and come from the same records: the level is
+        conditional on them. For the function of the unclipped rows, the coverage measured (nominal
+        95%, n=20,000, epsilon 1, 30 features) is 94 to 95% asymptotic and 100% certified for signs
+        and uniform rows, but 42% and 98% for normal ones and 27% and 95% for Student t ones.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        confidence_level : float in (0, 1), default=0.95
+        method : {"certified", "asymptotic"}, default="certified"
+            "certified" holds for all x at once and any n, if at most ``sparsity`` true coefficients
+            are not zero and the Gram matrix has the ``sparse_eigenvalue``, which cannot be checked
+            on private data. "asymptotic" is narrower and pointwise: it covers only if the support
+            contains the true one, allows for all such supports that could have been chosen, and
+            takes the noise of the targets for symmetric (or inside of the residual clips) and of
+            one variance. ``sparsity``, taken as exact, makes fewer of them: it is narrowest if all
+            ``n_nonzero_coefs = sparsity`` selected features are known to be the true ones.
+
+        Returns
+        -------
+        ConfidenceInterval
+            Named tuple (low, high) of ndarrays of shape (n_samples,), in the units of y and inside
+            ``bounds_y``.
+        """
+        check_is_fitted(self)
+        if not 0.0 < confidence_level < 1.0:
+            raise ValueError(f"confidence_level={confidence_level!r} must lie in (0, 1).")
+        X = self._checked(X)
+        if method == "certified":
+            centre, half = self._certified(X, confidence_level)
+        elif method == "asymptotic":
+            centre, half = self._given_support(X, confidence_level)
+        else:
+            raise ValueError(f"method={method!r} must be 'certified' or 'asymptotic'.")
+        low, high = np.clip([centre - half, centre + half], -1.0, 1.0)
+        return ConfidenceInterval(self._scaling.unscale(low), self._scaling.unscale(high))
+
+    def _certified(self, X, confidence_level):
+        """Certificate that is uniform over x."""
+        if self._gradient is None:
+            raise ValueError(
+                "method='certified' rests on a released gradient norm: fit with certificate_share "
+                "above 0, for example 0.01, or use method='asymptotic'."
+            )
+        chosen, scaling = len(self.support_), self._scaling
+        sparsity = chosen if self.sparsity is None else self.sparsity
+        radius = certificate(
+            self._gradient,
+            scaling.size,
+            chosen + scaling.fit_intercept,
+            sparsity,
+            self.sparse_eigenvalue,
+            confidence_level,
+        )
+        norms = sparse_norms(X, self.support_, sparsity) / scaling.data_norm
+        half = radius * np.sqrt(norms**2 + scaling.fit_intercept)
+        centre = (X @ self.coef_ + self.intercept_ - scaling.centre) / scaling.radius
+        return centre, half
+
+    def _given_support(self, X, confidence_level):
+        """Interval of the refit, conditional on the support."""
+        if self._refit is None:
+            raise ValueError("method='asymptotic' needs refit=True: it is the refit's interval.")
+        chosen = X[:, self.support_]
+        chosen = chosen.toarray() if sparse.issparse(chosen) else chosen
+        scaling = self._refit.scaling
+        # from features divided by data_max to the units of phi
+        units = max(1.0, scaling.data_norm / self._scaling.data_norm)
+        bound = scaling.theta_bound(self.coef_norm) * units
+        sizes = len(self.coef_), len(self.support_)
+        supports = log_supports(*sizes, min(self.sparsity or 0, sizes[1]))
+        points = scaling.features(chosen)
+        return given_support(self._refit, points, bound, supports, confidence_level)
+
+    def _checked(self, X):
+        return validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

@@ -1,0 +1,234 @@
+"""The private steps of iterative hard thresholding: choose features, then fit coefficients."""
+
+from dataclasses import dataclass, replace
+from math import inf, sqrt
+
+import numpy as np
+
+from ..._linalg import psd_part
+from ...privacy import GaussianNoise
+from ._queries import (
+    LevelQuery,
+    ResidualSizeQuery,
+    ScoresQuery,
+    SupportGradientQuery,
+    SupportMomentsQuery,
+    ValuesQuery,
+)
+from ._rows import Iterate, SupportResidual
+from ..._equations._normal_equations import NormalEquations, ridge_prior
+from ..._equations._scaling import Scaling
+
+# Of the budget, for each size of residuals and for the mean target; at most, and for all of them.
+SIZE_SHARE, SIZES_SHARE = 0.02, 0.2
+VALUE_PART = 0.3  # of what selections leave, for values between selections (if there are any)
+# The first selection starts from zero, where only the order of the scores counts: narrow clips, of
+# entries in units of data_max and of residuals in units of their size, make it robust and precise.
+ENTRY_LIMIT, SCREENING_CLIP = 0.5, 0.6
+MOMENTS_PART, STEPS = 0.4, 2  # of the refit's budget, for moments; gradient steps share the rest
+SIZE_PART = 0.05  # of a gradient step's share, for the size of the residuals
+# Wider clips than asked for cost nothing while the privacy noise stays below this part of the
+# sampling noise, so that the clips disappear as n grows.
+NOISE_PART = 0.5
+
+
+def residual_size(session, model, share):
+    """Released mean of |residual|, at least what its noise can resolve."""
+    answer = session.sum(ResidualSizeQuery(model), share)
+    return float(max(answer.value[0], 2.0 * answer.noise.scale) / answer.n)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Public parameters of a fit, and the parts of the budget that its steps get.
+
+    Parameters
+    ----------
+    n_nonzero, n_features, n_iter : int
+    step_size : float
+    residual_clip : float or None
+    fit_intercept, refit : bool
+    selection_share, certificate_share : float
+    """
+
+    n_nonzero: int
+    n_features: int
+    n_iter: int
+    step_size: float
+    residual_clip: float | None
+    fit_intercept: bool
+    refit: bool
+    selection_share: float
+    certificate_share: float
+
+    @property
+    def selects(self):
+        """Whether there is anything to select."""
+        return self.n_nonzero < self.n_features
+
+    @property
+    def n_values(self):
+        """How many selections are followed by values; the refit serves the last one."""
+        return self.n_iter - self.refit if self.selects or not self.refit else 0
+
+    @property
+    def size_share(self):
+        """Share of each size of residuals, and of the mean target."""
+        sizes = self.n_iter + self.fit_intercept
+        return (1.0 - self.certificate_share) * min(SIZE_SHARE, SIZES_SHARE / sizes)
+
+    @property
+    def shares(self):
+        """(each selection, each values, refit); what sizes and the certificate need comes first."""
+        left = 1.0 - self.certificate_share
+        if not self.selects and self.refit:
+            return 0.0, 0.0, left
+        left -= (self.n_iter + self.fit_intercept) * self.size_share
+        chosen = left * self.selection_share * self.selects
+        valued = (left - chosen) * ((VALUE_PART if self.n_values else 0.0) if self.refit else 1.0)
+        return (
+            chosen / self.n_iter,
+            valued / max(1, self.n_values),
+            left - chosen - valued,
+        )
+
+
+def choose(session, scaling, plan):
+    """Iterations of selection and values.
+
+    Parameters
+    ----------
+    session : Session
+    scaling : Scaling
+        Of single entries: ``data_norm`` is data_max.
+    plan : Plan
+
+    Returns
+    -------
+    (Iterate, ndarray of shape (s,))
+        The last iterate, and the last support chosen.
+    """
+    exact = session.model == "none"
+    share, value_share, _ = plan.shares
+    support = np.arange(plan.n_features)
+    model = Iterate(scaling.data_norm, scaling, support[:0], np.zeros(0))
+    if not plan.selects and plan.refit:
+        return model, support
+    if plan.fit_intercept:
+        level = session.sum(LevelQuery(scaling), plan.size_share).value[0] / session.n
+        model = replace(model, level=float(level))
+    for iteration in range(plan.n_iter):
+        size = inf if exact else residual_size(session, model, plan.size_share)
+        clip = inf if exact else _limit(plan.residual_clip, size)
+        if plan.selects:
+            screening = iteration == 0 and plan.refit and not exact
+            limits = (ENTRY_LIMIT, min(1.0, SCREENING_CLIP * size)) if screening else (1.0, clip)
+            query = ScoresQuery(model, plan.n_features, plan.step_size, *limits)
+            # sorted: the order in which the features were named carries nothing
+            support = np.sort(session.top(query, plan.n_nonzero, share))
+        if iteration < plan.n_values:
+            values = ValuesQuery(model, support, plan.fit_intercept, clip)
+            step = plan.step_size * session.sum(values, value_share).value / session.n
+            model = replace(
+                model,
+                support=support,
+                weights=model.dense(plan.n_features)[support] + step[: len(support)],
+                level=model.level + (float(step[-1]) if plan.fit_intercept else 0.0),
+            )
+    return model, support
+
+
+@dataclass(frozen=True, eq=False)
+class SupportFit:
+    """What the refit released: theta, and the equations of the last correction to it.
+
+    Attributes
+    ----------
+    scaling : Scaling
+        Of rows on the support.
+    theta : ndarray of shape (p,)
+        The estimate, in the units of phi.
+    origin : ndarray of shape (p,)
+        The estimate before the last step.
+    equations : NormalEquations
+        design' (theta* - origin) = target, up to noise.
+    """
+
+    scaling: Scaling
+    theta: np.ndarray
+    origin: np.ndarray
+    equations: NormalEquations
+
+
+def refit(session, rows, residual_clip, share):
+    """Moments on the support, then Newton steps on clipped residuals.
+
+    A gradient of residuals that are clipped to R has sensitivity 2 R: as the fit improves, the
+    residuals and the noise shrink together, and what the noise of the Gram matrix costs is
+    proportional to the error that is left.
+    """
+    exact = session.model == "none"
+    scaling = rows.scaling
+    moments = SupportMomentsQuery(rows)
+    answer = session.sum(moments, share * MOMENTS_PART)
+    raw = moments.equations(answer)
+    if exact:
+        theta = raw.solve_ridge(np.zeros(scaling.size))
+    else:
+        equations = shrunk(raw, scaling.fit_intercept)
+        prior = [ridge_prior(scaling.size, scaling.fit_intercept)]
+        theta = equations.solve_shrunk(prior)
+    step = share * (1.0 - MOMENTS_PART) / STEPS
+    for _ in range(1 if exact else STEPS):
+        model, origin = SupportResidual(rows, theta), theta
+        size = inf if exact else residual_size(session, model, step * SIZE_PART)
+        query = _gradient(session, model, size, residual_clip, step)
+        answer = session.sum(query, step * (1.0 - SIZE_PART))
+        square = query.square(answer)
+        released = {"target": answer.value[:-1], "target_scale": answer.noise.scale}
+        if not exact:
+            correction = replace(equations, **released, square=square)
+            theta = origin + correction.solve_shrunk(prior)
+    spread = {"residual_gram": psd_part(raw.gram) * (square / answer.n), "square": square}
+    return SupportFit(scaling, theta, origin, replace(raw, **released, **spread))
+
+
+def _gradient(session, model, size, residual_clip, share):
+    """Query of a gradient step, with its clip."""
+    if not np.isfinite(size):  # no privacy: beyond every residual
+        return SupportGradientQuery(model, 2.0 + float(np.abs(model.theta).sum()))
+    query = SupportGradientQuery(model, 1.0)
+    # privacy noise of the gradient for R = 1, and sampling noise for residuals of this size
+    mu = sqrt(2.0 * share * session.report.budget.rho)
+    noise = GaussianNoise.calibrated(query.sensitivity, mu).scale
+    sampling = size * sqrt(session.n / max(1, model.rows.scaling.size))
+    wide = NOISE_PART * sampling / noise
+    return replace(query, residual_limit=min(2.0, max(_limit(residual_clip, size), wide)))
+
+
+def _limit(clip, size):
+    """R = clip standard deviations of normal residuals with this mean absolute value."""
+    return 2.0 if clip is None else min(2.0, clip * 1.25 * size)
+
+
+def shrunk(equations, has_intercept):
+    """Equations with a Gram matrix whose noise is shrunk, off the diagonal and along it.
+
+    The features' entries are estimated by Stein's rule from their known noise: correlations towards
+    0 and squares towards their mean, as far as they do not stand out of the noise.
+    """
+    size = len(equations.target) - has_intercept
+    if size < 3:
+        return equations
+    variance = equations.design_scale**2
+    block = equations.design[:size, :size]
+    mean = float(np.diagonal(block).mean())
+    spread = float(np.diagonal(block).var(ddof=1))
+    above = block[np.triu_indices(size, 1)]
+    keep = 1.0 - min(1.0, variance / 2.0 / float(np.mean(above**2)))
+    along = 1.0 - min(1.0, variance / spread)
+    design = equations.design.copy()
+    design[:size, :size] = keep * block
+    design[np.arange(size), np.arange(size)] = mean + along * (np.diagonal(block) - mean)
+    scale = equations.design_scale * sqrt(keep)
+    return replace(equations, design=design, gram=design, design_scale=scale, gram_scale=scale)

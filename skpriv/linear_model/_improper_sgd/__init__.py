@@ -1,0 +1,1 @@
+"""Improper batched stochastic gradient descent."""

@@ -1,0 +1,300 @@
+"""Improper gradient descent: regression whose error does not depend on the dimension."""
+
+from math import isinf, sqrt
+from numbers import Integral, Real
+from typing import ClassVar
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..._compat import Interval, StrOptions, fit_context
+from ...exceptions import PrivacyError
+from ...privacy import Budget
+from .._base import PrivateRegressor
+from ._schedule import schedule
+from ._steps import (
+    ClippedGradientQuery,
+    Descent,
+    ErrorTerms,
+    Part,
+    PartSum,
+    root_mean_square_bound,
+)
+from ..._equations._intervals import ConfidenceInterval
+
+# code -> paper (Chen, Li, Rakhlin and Simchi-Levi 2025, Section 6):
+#   n_iter -> K,  step_size -> eta,  radius -> R,  time -> eta K, of descent without momentum
+
+ERROR_SHARE = 0.1  # of the budget, for the held-out error that the interval needs
+
+
+class ImproperSGDRegressor(PrivateRegressor):
+    """Linear regression whose prediction error does not depend on the number of features.
+
+    Early-stopped gradient descent whose noise is small in the prediction norm although it is large
+    in the parameter: a noise vector of d coordinates barely touches the prediction of one row. Use
+    it when features are many; the error falls slowly with the number of records (at worst like
+    n^(-1/4) in the central and n^(-1/6) in the local model), so that the moment-based regressors
+    are better when features are few.
+
+    Parameters
+    ----------
+    epsilon : float in (0, inf], default=1.0
+        Privacy parameter; ``inf`` is the same as ``privacy="none"``.
+    delta : float in (0, 1), default=1e-6
+        Privacy parameter: choose it well below one over the number of records.
+    privacy : {"central", "local", "shuffle", "none"}, default="central"
+        Who adds the noise: a trusted curator, every user, every user with a trusted shuffler that
+        makes the reports anonymous, or nobody.
+    perturbation : {"gradient", "output"}, default="gradient"
+        "gradient" releases noisy gradients at clipped predictions, without projection (Algorithm
+        6); "output" releases the last iterate of exact projected descent only (Algorithm 5), which
+        needs a curator.
+    n_iter : int >= 1 or "auto", default="auto"
+        Number of steps: 32, in the local model 8, and more where budget and number of records
+        allow a longer descent.
+    step_size : float in (0, 2] or "auto", default="auto"
+        Step of plain descent on rows in the unit ball; "auto" adds momentum where 1 is too small.
+    calibration : float in [0, 0.5], default=0.2
+        Fraction of the records, evenly spaced, that are held out for the interval; 0 for no
+        interval. The local and shuffle models have none, and use all records.
+    data_norm : float or "auto", default=1.0
+        Public: every row of X is clipped to this l2 norm. "auto" clips at a private quantile, for
+        5% of the budget; in the local and shuffle models for 20% of the users.
+    bounds_y : (float, float) or "auto", default=(-1, 1)
+        Public range (low, high) to which y and predictions are clipped; "auto" shares that.
+    outer_norm, outer_bounds_y : float, (float, float), default=None
+        Public and safely too wide: what ``data_norm="auto"`` and ``bounds_y="auto"`` need.
+    coef_norm : float, default=1.0
+        Assumed bound on the l2 norm of (coefficients, intercept) in scaled units, rows in the unit
+        ball and target in [-1, 1]: the radius of the projection, and what the interval uses.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept.
+    random_state : None, int or RandomState, default=None
+        None draws secure noise for a real release, anything else reproducible noise for study.
+
+    Attributes
+    ----------
+    data_norm_, bounds_y_ : float, (float, float)
+        With an "auto" bound: the released bounds.
+    coef_ : ndarray of shape (n_features,)
+    intercept_ : float
+    n_iter_ : int
+        Number of steps.
+    step_size_ : float
+    momentum_ : float
+        Part of the last step that the next one repeats.
+    privacy_report_ : PrivacyReport
+        What was asked of the records, and at what price.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features,)
+        Only when X has feature names that are all strings.
+
+    See Also
+    --------
+    SSPRegressor : Better when the features are few.
+
+    Notes
+    -----
+    **Privacy guarantee**: (epsilon, delta)-differential privacy under replacement of one record,
+    local in the local model. Released: one Gaussian answer a step (or one for the last iterate) and
+    one for the held-out error; adaptive composition of Gaussians is exact (Dong, Roth and Su 2022).
+    Public: the number of records and all parameters. Number and size of the steps are computed from
+    these alone.
+
+    The paper perturbs the output in the central model. Noisy gradients with clipped predictions are
+    the default because later steps contract the noise of earlier ones where the data have a signal.
+    Measured at n=20,000, epsilon=1: a root mean square error of 0.017-0.033 of the half-range with
+    10 features, where "output" has 0.030-0.049; with 1,000 features the two are alike (0.037 and
+    0.036 on the sphere, 0.051 and 0.055 with decaying scales). Moments beat both with 10 features.
+
+    References
+    ----------
+    F. Chen, J. Li, A. Rakhlin and D. Simchi-Levi (2025). Near-optimal private learning in linear
+    contextual bandits: Algorithms 5 and 6, Theorems 6.2 and 6.3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.linear_model import ImproperSGDRegressor
+    >>> rng = np.random.RandomState(0)
+    >>> X = rng.standard_normal((5_000, 300)) / np.arange(1, 301)
+    >>> X /= np.linalg.norm(X, axis=1, keepdims=True)
+    >>> y = 0.9 * X[:, 0] + rng.uniform(-0.1, 0.1, size=5_000)
+    >>> est = ImproperSGDRegressor(epsilon=2.0, fit_intercept=False, random_state=0).fit(X, y)
+    >>> bool(np.sqrt(np.mean((est.predict(X) - 0.9 * X[:, 0]) ** 2)) < 0.15)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        **PrivateRegressor._parameter_constraints,
+        "perturbation": [StrOptions({"gradient", "output"})],
+        "n_iter": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "step_size": [Interval(Real, 0, 2, closed="right"), StrOptions({"auto"})],
+        "calibration": [Interval(Real, 0, 0.5, closed="both")],
+    }
+
+    def __init__(
+        self,
+        *,
+        epsilon=1.0,
+        delta=1e-6,
+        privacy="central",
+        perturbation="gradient",
+        n_iter="auto",
+        step_size="auto",
+        calibration=0.2,
+        data_norm=1.0,
+        bounds_y=(-1.0, 1.0),
+        outer_norm=None,
+        outer_bounds_y=None,
+        coef_norm=1.0,
+        fit_intercept=True,
+        random_state=None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.privacy = privacy
+        self.perturbation = perturbation
+        self.n_iter = n_iter
+        self.step_size = step_size
+        self.calibration = calibration
+        self.data_norm = data_norm
+        self.bounds_y = bounds_y
+        self.outer_norm = outer_norm
+        self.outer_bounds_y = outer_bounds_y
+        self.coef_norm = coef_norm
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y):
+        """Fit the model; the whole budget is charged before the rows are used.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        BudgetExceeded
+            If an active :class:`skpriv.BudgetAccountant` cannot pay.
+        """
+        X, y, scaling = self._validated(X, y)
+        curator = self.privacy in ("central", "none") or isinf(self.epsilon)
+        if not curator and self.perturbation == "output":
+            raise PrivacyError(
+                f"perturbation='output' needs a curator, and privacy={self.privacy!r} has none: "
+                "use perturbation='gradient'."
+            )
+        steps, step, momentum = self._schedule(len(X), curator, scaling)
+        session = self._session(X, y, smallest_share=1.0 if curator else 1.0 / steps)
+        del X, y  # only the session has the data now
+        scaling = self._bounded(session, scaling)
+
+        part = Part(self.calibration, True)
+        held_out = len(part.positions(session.n)) if curator else 0
+        share = 1.0 - (ERROR_SHARE if held_out else 0.0)
+        if self.perturbation == "output":
+            theta = self._perturbed_output(session, scaling, held_out, steps, step, share)
+        else:
+            theta = self._noisy_descent(session, scaling, held_out, steps, step, momentum, share)
+        self._error = None
+        if held_out:
+            answer = session.release(ErrorTerms(scaling, part, held_out, theta), ERROR_SHARE)
+            self._error = (answer.value, answer.noise.scale, held_out)
+
+        self.coef_, self.intercept_ = scaling.coefficients(theta)
+        self.n_iter_, self.step_size_, self.momentum_ = steps, step, momentum
+        self._scaling, self.privacy_report_ = scaling, session.report
+        return self
+
+    def predict(self, X):
+        """Predict the regression function, clipped to ``bounds_y``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        return np.clip(X @ self.coef_ + self.intercept_, *self._scaling.bounds_y)
+
+    def confidence_interval(self, X, confidence_level=0.95, method="certified"):
+        """Confidence interval for the regression function, of the same half-width at every row.
+
+        It covers *on average*: for a new row from the population of the records, with probability
+        at least ``confidence_level`` over the fit and the row. Without a dependence on the
+        dimension nothing holds at a fixed row or for all (Chen et al. 2025, Proposition 6.1). It
+        assumes independent records of one population, E[y | x] linear in the clipped rows, and
+        ``coef_norm``. It is wide: only for very many records is it narrower than ``bounds_y``. With
+        "auto" bounds, clipped is to the released ones, which the held-out records help to choose.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        confidence_level : float in (0, 1), default=0.95
+        method : {"certified"}, default="certified"
+
+        Returns
+        -------
+        ConfidenceInterval
+            Named tuple (low, high) of ndarrays of shape (n_samples,), inside ``bounds_y``.
+
+        Raises
+        ------
+        NotImplementedError
+            In the local and shuffle models, and with ``calibration=0``.
+        """
+        centre = self.predict(X)
+        if not 0.0 < confidence_level < 1.0:
+            raise ValueError(f"confidence_level={confidence_level!r} must lie in (0, 1).")
+        if method != "certified":
+            raise ValueError(f"method={method!r} must be 'certified': there is no other.")
+        if self._error is None:
+            raise NotImplementedError(
+                "no interval: it needs the norm of a gradient on held-out records, which only a "
+                "curator can release without noise that grows with the number of features. Use "
+                "privacy='central' with calibration > 0, or a moment-based regressor."
+            )
+        failure = 1.0 - confidence_level
+        bound = self._scaling.theta_bound(self.coef_norm)
+        rms = root_mean_square_bound(*self._error, bound, 0.1 * failure)
+        half = self._scaling.radius * rms / sqrt(0.9 * failure)  # Chebyshev's inequality
+        return ConfidenceInterval(*np.clip([centre - half, centre + half], *self._scaling.bounds_y))
+
+    def _schedule(self, n, curator, scaling):
+        """Public number and size of the steps, and the momentum."""
+        budget = Budget(float("inf") if self.privacy == "none" else self.epsilon, self.delta)
+        bound = scaling.theta_bound(self.coef_norm)
+        plan = schedule(n, budget.mu, bound, curator, self.perturbation, self.n_iter)
+        return plan if self.step_size == "auto" else (plan[0], float(self.step_size), 0.0)
+
+    def _perturbed_output(self, session, scaling, held_out, steps, step, share):
+        """Algorithm 5, with all training records in every step."""
+        radius = scaling.theta_bound(self.coef_norm)
+        part = Part(self.calibration if held_out else 0.0)
+        descent = Descent(scaling, part, session.n - held_out, steps, step, radius)
+        return session.release(descent, share).value
+
+    def _noisy_descent(self, session, scaling, held_out, steps, step, momentum, share):
+        """Algorithm 6: no projection, since noise alone would leave any ball."""
+        theta, velocity = np.zeros(scaling.size), np.zeros(scaling.size)
+        for _ in range(steps):
+            query = ClippedGradientQuery(scaling, theta)
+            if held_out:
+                answer = session.release(PartSum(query, Part(self.calibration)), share / steps)
+            else:
+                answer = session.sum(query, share / steps)
+            velocity = momentum * velocity + answer.value / (answer.n - held_out)
+            theta = theta - step * velocity
+        return theta

@@ -1,0 +1,117 @@
+"""How a partition tree grows, level by level, from the answers of a session."""
+
+from math import ceil, inf, log, sqrt
+
+from ...exceptions import PrivacyError
+from ...privacy import LOCAL_MODELS, NO_SECURE_REPORTS, NO_SECURE_SAMPLER, Budget
+from ._laws import law_of
+from ._privunit import UnitLevelQuery
+from ._queries import LevelQuery
+from ._tree import ACTIVATION_FAILURE, PartitionTree
+
+LARGEST_FACTOR = 2.0**26  # rounding of scaled vectors stays far below the slack of sensitivities
+RESOLUTION_FOR_TWO = 150.0  # measured: below, the records of a second level are better spent on one
+
+
+def depth(resolution, size):
+    """Public default number of levels: a second one where the noise is low enough to pay for it."""
+    return min(size, 2) if resolution >= RESOLUTION_FOR_TWO * sqrt(size) else 1
+
+
+def scales(resolution, gamma):
+    """Public number of norm bins: finer ones would drown in the noise, or in sampling error.
+
+    An estimate in a bin has error of the order of one over the resolution in the units of the
+    target whatever the bin's norm, so that norms below that are not worth a bin.
+    """
+    most = int(log(LARGEST_FACTOR) / log(gamma))
+    return min(max(1, ceil(log(max(resolution, 1.0)) / log(gamma))), most)
+
+
+def resolution(query, model, records, budget, share):
+    """Public number of reports over the standard deviation of their summed noise and sampling."""
+    noise = 0.0
+    if model in LOCAL_MODELS:
+        records = max(1, int(share * records))
+        noise = law_of(query.local_noise(budget).summed(records)).rms
+    elif model != "none" and query.pure:
+        noise = law_of(query.local_noise(Budget(budget.epsilon * share))).rms
+    elif model != "none" and budget.mu > 0.0:
+        noise = query.local_noise(budget).scale / sqrt(share)
+    return records / max(noise, sqrt(records))
+
+
+def noise_kind(est):
+    """Which noise the parameters ask for; what cannot be had is refused before any charge."""
+    if est.privacy == "none" or est.epsilon == inf:
+        return "none"
+    if est.channel == "privunit":
+        if est.privacy != "local" or est.variant == "paper":
+            raise PrivacyError(
+                "channel='privunit' is one report of each user about all moments of a level: it "
+                "needs privacy='local' and variant='one-batch'. Use channel='additive'."
+            )
+        if "auto" in (str(est.data_norm), str(est.bounds_y)):
+            raise PrivacyError(
+                "channel='privunit' is pure, but bounds that are 'auto' come from quantiles with "
+                "Gaussian noise: pass public bounds, or channel='additive'."
+            )
+        if est.random_state is None:
+            raise PrivacyError(NO_SECURE_REPORTS)
+        return "privunit"
+    if est.delta == 0.0 and est.random_state is None:
+        raise PrivacyError(NO_SECURE_SAMPLER)
+    return "wishart" if est.delta == 0.0 else "gaussian"
+
+
+def tree_shape(est, scaling, records, kind):
+    """Public shape of the tree: nothing is read off the records but their number."""
+    model, budget = "none" if kind == "none" else est.privacy, Budget(est.epsilon, est.delta)
+    empty, pure = PartitionTree(scaling.size, est.gamma, 1, 1), kind == "wishart"
+    probe = _asked(kind)(scaling, empty, (), pure, crossed=True)
+    n_levels, n_scales = est.n_levels, est.n_scales
+    if n_levels == "auto" and est.variant == "paper":
+        n_levels = scaling.size
+    elif n_levels == "auto":
+        n_levels = depth(resolution(probe, model, records, budget, 1.0), scaling.size)
+    if n_scales == "auto":
+        share = 1.0 / n_levels
+        n_scales = scales(resolution(probe, model, records, budget, share), est.gamma)
+    return {"gamma": est.gamma, "n_scales": n_scales, "n_levels": n_levels, "pure": pure}
+
+
+def _asked(kind):
+    return UnitLevelQuery if kind == "privunit" else LevelQuery
+
+
+def grow(session, scaling, *, gamma, n_scales, n_levels, pure, theta_bound, kind):
+    """Ask level by level; each level splits what is left of every active bin.
+
+    Records whose path has ended report to their last bin again, so that no record is wasted. The
+    shape of the tree depends on released grams only, to which targets do not contribute: their
+    noise is independent of it, even if the levels share their records. Not so with PrivUnit, whose
+    levels never share any: see :class:`ReportBound`.
+    """
+    tree = PartitionTree(scaling.size, gamma, n_scales, n_levels)
+    overlap = session.model not in LOCAL_MODELS
+    for level in range(1, n_levels + 1):
+        frontier = tree.frontier()
+        crossed = n_levels > 1 if pure else level > 1  # one scale of pure noise for all levels
+        query = _asked(kind)(scaling, tree, (*tree.bins, *frontier), pure, crossed, level)
+        query.deliver(session.sum(query, 1.0 / n_levels), overlap)
+        for node in frontier:
+            node.decompose()
+            node.activate(_resolved(node, theta_bound), gamma, n_scales if level < n_levels else 0)
+        tree.bins.extend(frontier)
+    return tree
+
+
+def _resolved(node, theta_bound):
+    """How many leading directions stand out of the noise, and have an error below coef_norm."""
+    edge = node.law.typical.operator(node.size, ACTIVATION_FAILURE)
+    spread = node.law.cross(node.size, 0.5) if node.law.rms else 0.0
+    if node.resolved.size:
+        spread *= sqrt(1.0 + theta_bound**2)
+    needed = max(edge, 2.0 * node.factor * spread / theta_bound)
+    tiny = max(node.eigenvalues[0], 0.0) * 1e-13
+    return int((node.eigenvalues > max(needed, tiny)).sum())

@@ -1,0 +1,220 @@
+"""Point estimates and certified intervals from the released moments of a partition tree.
+
+Every bin gives a noisy linear equation in theta*, with Q its basis and P its resolved directions:
+
+    factor target = (gram Q' + factor cross P') theta* + noise,
+
+noise = factor (sum z xi + N_target - N_cross P'theta*) - N_gram Q'theta*. For any w computed from
+y-free answers and the query point x, ``factor w'target`` is then within ``_noise`` of the
+equation's part in x'theta*, and what no equation explains is at most coef_norm times its length.
+The events are one a bin, so that the interval holds for all x at once.
+"""
+
+from collections import Counter
+from math import log, sqrt
+
+import numpy as np
+from scipy import linalg
+
+from ._laws import ReportLaw
+from ..._equations._normal_equations import PRIOR_VARIANCES
+
+# Parts of a bin's failure probability: noise and targets given the gram, ||N_gram v||, operator
+# norm of N_gram, and the standard deviation of the cross noise.
+TARGET_PART, VECTOR_PART, OPERATOR_PART, CROSS_PART = 0.84, 0.10, 0.04, 0.02
+PATH = np.concatenate([[0.0], np.geomspace(0.3, 30.0, 9)])  # Tikhonov path in units of the noise
+ROWS = 4096
+STANDS_OUT = 0.3  # of the noise's median: smaller eigenvalues of a gram attenuate the estimate
+RCOND = 1e-13
+
+
+class BinBound:
+    """Bound on w'noise of a bin's equation, for all w at once, with one failure probability."""
+
+    def __init__(self, node, theta_bound, failure, gram_failure):
+        d, law = node.size, node.law
+        self._operator = law.operator(d, OPERATOR_PART * gram_failure)
+        self._vector = theta_bound * law.vector(d, VECTOR_PART * gram_failure)
+        spread = law.cross(d, CROSS_PART * gram_failure) * sqrt(
+            1.0 + (theta_bound**2 if node.resolved.size else 0.0)
+        )
+        tail = log(1.0 / (TARGET_PART * failure))
+        # sub-Gaussian vector (Hsu, Kakade and Zhang 2012); the scalar bound where d = 1
+        self._quantile = sqrt(d + 2.0 * sqrt(d * tail) + 2.0 * tail)
+        if d == 1:
+            self._quantile = min(self._quantile, sqrt(2.0 * (tail + log(2.0))))
+        self._spread2, self._node = spread**2, node
+
+    def __call__(self, W):
+        """Bound for each row w of W."""
+        node = self._node
+        squares = np.einsum("ij,ij->i", W, W)
+        quadratic = np.einsum("ij,ij->i", W @ node.gram, W) + self._operator * squares
+        # copies of a record bring copies of its target's error: c^2 times the gram of one copy
+        proxy = node.copies * np.clip(quadratic, 0.0, node.records * squares)
+        proxy += self._spread2 * squares
+        return node.factor * self._quantile * np.sqrt(proxy) + self._vector * np.sqrt(squares)
+
+
+class ReportBound:
+    """The same for PrivUnit reports, whose errors depend on targets: nothing is given the grams.
+
+    Given the levels before, each level's targets are independent of its rows, and their errors have
+    a sub-Gaussian norm in the metric of the level's exact gram; the errors of the reports are
+    bounded in norm. So all holds for w of any origin, and is added up; levels by sqrt(their
+    number) times the root of the sum of their grams.
+    """
+
+    def __init__(self, node, theta_bound, failure):
+        d, law, levels = node.size, node.law, len(node.law.parts)
+        tail = log(3.0 * levels / failure)
+        quantile = sqrt(d + 2.0 * sqrt(d * tail) + 2.0 * tail)
+        self._quantile = node.factor * quantile * sqrt(levels)
+        self._operator = law.operator(d, failure / 3.0)
+        outer = theta_bound if node.resolved.size else 0.0
+        self._norm = node.factor * law.equation(d, node.factor, theta_bound, outer, failure / 3.0)
+        self._node = node
+
+    def __call__(self, W):
+        """Bound for each row w of W."""
+        squares = np.einsum("ij,ij->i", W, W)
+        quadratic = np.einsum("ij,ij->i", W @ self._node.gram, W) + self._operator * squares
+        proxy = np.clip(quadratic, 0.0, self._node.records * squares)
+        return self._quantile * np.sqrt(proxy) + self._norm * np.sqrt(squares)
+
+
+def certified(tree, points, theta_bound, confidence_level):
+    """Low and high ends in [-1, 1] for x'theta*, uniformly over the points."""
+    bins, bounds = _bounds(tree, theta_bound, confidence_level)
+    low, high = np.empty(len(points)), np.empty(len(points))
+    for start in range(0, len(points), ROWS):
+        chunk = slice(start, start + ROWS)
+        X = points[chunk]
+        norms = theta_bound * np.linalg.norm(X, axis=1)
+        low[chunk], high[chunk] = -norms, norms
+        for node in bins:
+            for penalty in PATH:
+                centre, half = _along_chain(node, X, penalty, bounds, theta_bound)
+                # intersection: all of them hold on one event
+                np.maximum(low[chunk], centre - half, out=low[chunk])
+                np.minimum(high[chunk], centre + half, out=high[chunk])
+    # on the rare event that the intervals do not meet, their order is not to be relied upon
+    low, high = np.minimum(low, high), np.maximum(low, high)
+    return np.clip(low, -1.0, 1.0), np.clip(high, -1.0, 1.0)
+
+
+def _bounds(tree, theta_bound, confidence_level):
+    """Bins that the interval uses, and their bounds.
+
+    Which bins stand out is read off the grams, so that the events about targets, given all grams,
+    are shared by those bins alone; the events about the noise of grams are shared by all bins of a
+    level, whose number is known before the level is asked, and by all levels. Errors of PrivUnit
+    reports depend on targets, so that all their events are shared like the latter.
+    """
+    bins = [node for node in tree.bins if node.informative]
+    used = {id(step): step for node in bins for step in node.chain()}
+    levels = Counter(node.level for node in tree.bins)
+    failure = 1.0 - confidence_level
+    bounds: dict[int, BinBound | ReportBound] = {}
+    for node in used.values():
+        gram = failure / (tree.n_levels * levels[node.level])
+        if isinstance(node.law, ReportLaw):
+            bounds[id(node)] = ReportBound(node, theta_bound, gram)
+        else:
+            bounds[id(node)] = BinBound(node, theta_bound, failure / len(used), gram)
+    return bins, bounds
+
+
+def _along_chain(node, X, penalty, bounds, theta_bound):
+    """Explain x'theta* by the equations of a bin and of its ancestors."""
+    rest, child = X, None
+    centre, half = np.zeros(len(X)), np.zeros(len(X))
+    for step in node.chain():
+        if child is None:
+            part = rest @ step.basis
+        else:  # what the child took as resolved: the active directions of this bin
+            active = step.directions[:, : step.n_active]
+            part = (rest @ active) @ (active.T @ step.basis)
+        W = part @ _filter(step, penalty)
+        rest = rest - _through(W, step)
+        centre += step.factor * (W @ step.target)
+        half += bounds[id(step)](W)
+        child = step
+    return centre, half + theta_bound * np.linalg.norm(rest, axis=1)
+
+
+def _filter(node, penalty):
+    """Regularised inverse of the gram; the plain inverse of what stands out if penalty is 0."""
+    values, vectors = np.linalg.eigh(node.gram)
+    floor = max(node.law.rms, values[-1] * len(values) * RCOND)
+    strength = penalty * node.law.rms
+    kept = values > floor
+    inverse = np.where(kept, values / (np.where(kept, values, 1.0) ** 2 + strength**2), 0.0)
+    return (vectors * inverse) @ vectors.T
+
+
+def _through(W, node):
+    """Rows of w'(gram Q' + factor cross P')."""
+    return (W @ node.gram) @ node.basis.T + node.factor * (W @ node.cross) @ node.resolved.T
+
+
+def pooled(tree, prior):
+    """Posterior mean of theta from the equations of all bins, each weighted by its noise.
+
+    The prior's size is averaged over by evidence. Only directions that stand out of the noise of
+    the gram enter, because noise in the design attenuates.
+    """
+    theta = np.zeros(len(prior))
+    bins = tree.bins
+    exact = all(node.law.rms == 0.0 for node in bins)
+    for _ in range(1 if exact else 3):
+        rows = [_whitened(node, theta) for node in bins]
+        design = np.vstack([row[0] for row in rows])
+        response = np.concatenate([row[1] for row in rows])
+        if exact:
+            return linalg.lstsq(design, response)[0]
+        theta = prior @ _posterior_mean(design @ prior, response)
+    return theta
+
+
+def _posterior_mean(design, response):
+    """Mean of w in response = design w + N(0, I), w ~ N(0, tau^2 I), over a public grid of tau.
+
+    An average and not the best tau: of few equations, the best is sometimes 0 by accident.
+    """
+    left, singular, right = linalg.svd(design, full_matrices=False)
+    projected = left.T @ response
+    gains = np.outer(PRIOR_VARIANCES, singular**2)
+    evidence = -0.5 * (np.log1p(gains) + projected**2 / (1.0 + gains)).sum(axis=1)
+    weights = np.exp(evidence - evidence.max())
+    weights /= weights.sum()
+    safe = np.where(singular > 0.0, singular, 1.0)
+    return right.T @ (weights @ (gains / (1.0 + gains)) * projected / safe)
+
+
+def _whitened(node, theta):
+    """Equation of a bin in its eigenbasis, scaled to noise of variance 1."""
+    values, vectors = np.linalg.eigh(node.gram)
+    edge = STANDS_OUT * node.law.typical.operator(len(values), 0.5)
+    floor = max(edge, values[-1] * len(values) * RCOND)
+    kept = values > floor
+    W = vectors[:, kept].T
+    design = _through(W, node)
+    response = node.factor * (W @ node.target)
+    cross = node.law.cross(node.size, 0.5) if node.law.rms else 0.0
+    inside, outside = theta @ node.basis, theta @ node.resolved
+    variance = node.factor**2 * (node.copies * values[kept] + cross**2 * (1.0 + outside @ outside))
+    variance += node.law.rms**2 * (inside @ inside + (W @ inside) ** 2) / 2.0
+    scale = 1.0 / np.sqrt(variance)
+    return design * scale[:, None], response * scale
+
+
+def half_widths(tree, theta_bound, confidence_level=0.95):
+    """Fill in every informative bin's half-widths along its directions, for the picture."""
+    bins, bounds = _bounds(tree, theta_bound, confidence_level)
+    for node in bins:
+        halves = [
+            _along_chain(node, node.directions.T, penalty, bounds, theta_bound)[1]
+            for penalty in PATH
+        ]
+        node.half_widths = np.minimum(np.min(halves, axis=0), theta_bound)

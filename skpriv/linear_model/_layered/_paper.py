@@ -1,0 +1,275 @@
+"""The published layered regression: one direction and two batches of records a level.
+
+With corrected sensitivities, residual targets that are bounded without bias, and interval rules
+whose constants are quantiles of the noise (those of the paper are vacuous below 1e9 records). Along
+a path, the error of the prediction is at most eta(phi), the sum of |u'phi| tau over active bins.
+"""
+
+from dataclasses import dataclass, field
+from math import log, sqrt
+
+import numpy as np
+
+from ..._linalg import unvech, vech
+from ...privacy import LOCAL_MODELS, ROUNDING, GaussianNoise, Query, SymmetricWishartNoise
+from ._laws import CROSS_WEIGHT, GaussianLaw, WishartLaw, law_of
+from ._queries import LevelQuery
+from ._tree import Bin, PartitionTree
+from ..._equations._scaling import Scaling
+
+FIT_LEVEL = 0.95  # of the half-widths that weigh the error batch and deactivate bins
+TARGET_PART, ERROR_PART, VECTOR_PART, OPERATOR_PART, CROSS_PART = 0.55, 0.29, 0.1, 0.04, 0.02
+
+
+@dataclass(eq=False)
+class PaperState:
+    """What the published variant keeps of a bin, beside its moments."""
+
+    total: np.ndarray  # prediction phi'total for records of the bin, its own direction included
+    count: float = 0.0
+    error: float = 0.0
+    error_law: GaussianLaw | WishartLaw | None = None
+    error_records: int = 0
+    target_bound: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class PaperLevelQuery(LevelQuery):
+    """Sum of u u' in the bin of each record, u = (z, r / sqrt 2, 1), with residual target r.
+
+    r = (y - clip(phi'total, -B, B)) / c with c = 1 + B at level 2 and below: |r| <= 1 although
+    predictions are noisy, and clipping to an interval that contains the truth only reduces their
+    error (clipping y_h itself would bias it). Of u u', count, r z and z z' are asked, weighed 1, 1,
+    1.
+
+    Gaussian noise: sensitivity sqrt(6), by moving a record between bins (2 times 3); within a bin
+    the count does not move, and the rest by at most 4.5. Pure noise: trace 2.5, two of them move.
+    """
+
+    theta_bound: float = 1.0
+    states: dict = field(default_factory=dict)
+
+    @property
+    def width(self):
+        """Length of u."""
+        return self.scaling.size + 2
+
+    @property
+    def sensitivity(self):
+        """Of the whole vector over all bins, see above."""
+        return (5.0 if self.pure else sqrt(6.0)) * ROUNDING
+
+    @property
+    def target_bound(self):
+        """Largest |y_h|."""
+        return 1.0 if self.level == 1 else 1.0 + self.theta_bound
+
+    def sum(self, X, y):
+        """Exact sum over a chunk of rows."""
+        phi, target = self.scaling.rows(X), self.scaling.target(y)
+        total = np.zeros(self.shape)
+        for node, rows in self.tree.locate(phi):
+            slot = self.slots.get(id(node))
+            if slot is None:
+                continue
+            residual = target[rows]
+            if node.parent is not None:
+                predicted = phi[rows] @ self.states[node.parent.path].total
+                residual = residual - np.clip(predicted, -self.theta_bound, self.theta_bound)
+            d = node.size
+            u = np.zeros((len(rows), self.width))
+            u[:, :d] = node.factor * (phi[rows] @ node.basis)
+            u[:, -2] = sqrt(CROSS_WEIGHT) / self.target_bound * residual
+            u[:, -1] = 1.0
+            moments = u.T @ u
+            if not self.pure:
+                moments[d:, d:] = np.diag([0.0] * (self.width - d - 1) + [moments[-1, -1]])
+                moments[:d, -1] = moments[-1, :d] = 0.0
+            total[slot] += vech(moments)
+        return total
+
+    def deliver(self, answer, overlap):
+        """Hand the answer to the bins, targets in their own units."""
+        law = law_of(answer.noise)
+        for node, value in zip(self.bins, answer.value, strict=True):
+            moments, d = unvech(value, self.width), node.size
+            target = moments[:d, -2] * self.target_bound / sqrt(CROSS_WEIGHT)
+            nothing = np.zeros((d, node.resolved.shape[1]))
+            node.receive(moments[:d, :d], nothing, target, law, answer.n)
+            total = np.zeros(len(node.basis))
+            if node.parent is not None:
+                total = self.states[node.parent.path].total
+            self.states[node.path] = PaperState(
+                total, moments[-1, -1], target_bound=self.target_bound
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorQuery(Query):
+    """Sum over each bin of min(eta, c) |u'z| / c in [0, 1]: how much earlier errors weigh.
+
+    Moving a record between bins changes two blocks: sensitivity sqrt(2) (l2), and 2 in the nuclear
+    norm of 1 x 1 blocks; the printed noise allows for 1.
+    """
+
+    scaling: Scaling
+    tree: PartitionTree
+    bins: tuple
+    pure: bool
+    cap: float
+    level: int
+
+    @property
+    def name(self):
+        """What the privacy report calls it."""
+        return f"level {self.level}, errors of {len(self.bins)} bins"
+
+    @property
+    def norm(self):  # type: ignore[override]
+        """Norm of the sensitivity."""
+        return "nuclear" if self.pure else "l2"
+
+    @property
+    def shape(self):
+        """A number for each bin."""
+        return (len(self.bins), 1)
+
+    @property
+    def sensitivity(self):
+        """Of the whole vector, see above."""
+        return (2.0 if self.pure else sqrt(2.0)) * ROUNDING
+
+    def local_noise(self, budget):
+        """Law of the noise that one user adds to a report under this budget."""
+        if self.pure:
+            return SymmetricWishartNoise.calibrated(self.sensitivity, budget.epsilon, 1)
+        return GaussianNoise.calibrated(self.sensitivity, budget.mu)
+
+    def sum(self, X, y):
+        """Exact sum over a chunk of rows."""
+        phi = self.scaling.rows(X)
+        slots = {id(node): slot for slot, node in enumerate(self.bins)}
+        total = np.zeros(self.shape)
+        for node, rows in self.tree.locate(phi):
+            slot = slots.get(id(node))
+            if slot is not None:
+                eta = np.zeros(len(rows))
+                for step in node.parent.chain():
+                    eta += abs(phi[rows] @ step.directions[:, 0]) * step.half_widths[0]
+                along = node.factor * abs(phi[rows] @ node.directions[:, 0])
+                total[slot] += np.minimum(eta / self.cap, 1.0) @ np.minimum(along, 1.0)
+        return total
+
+
+def grow_paper(session, scaling, *, gamma, n_scales, n_levels, pure, theta_bound):
+    """Algorithm 2: a batch for the moments of a level, and another for its errors.
+
+    Level 1 has no earlier errors, so that it needs no second batch.
+    """
+    tree = PartitionTree(scaling.size, gamma, n_scales, n_levels)
+    share = 1.0 / (2 * n_levels - 1)
+    states: dict[tuple, PaperState] = {}
+    for level in range(1, n_levels + 1):
+        frontier = tree.frontier()
+        if not frontier:
+            break
+        query = PaperLevelQuery(
+            scaling, tree, tuple(frontier), pure, False, level, theta_bound, states
+        )
+        query.deliver(session.sum(query, share), overlap=False)
+        for node in frontier:
+            node.decompose()
+        tree.bins.extend(frontier)
+        candidates = tuple(node for node in frontier if node.informative)
+        if level > 1 and candidates:
+            asked = ErrorQuery(scaling, tree, candidates, pure, 2.0 * theta_bound, level)
+            answer = session.sum(asked, share)
+            for node, value in zip(candidates, answer.value[:, 0], strict=True):
+                state = states[node.path]
+                state.error, state.error_records = float(value), answer.n
+                state.error_law = law_of(answer.noise)
+        overlap = session.model not in LOCAL_MODELS
+        rules = PaperIntervals(tree, states, theta_bound, overlap)
+        widths = rules.half_widths(FIT_LEVEL)
+        for node in candidates:
+            node.half_widths[0] = width = widths.get(node.path, np.inf)
+            # inactive bins keep neither direction nor estimate: their error would not be covered
+            if width < theta_bound:
+                along, state = node.directions[:, 0], states[node.path]
+                estimate = node.factor * (along @ node.basis @ node.target) / node.eigenvalues[0]
+                state.total = state.total + estimate * along
+                node.activate(1, gamma, n_scales if level < n_levels else 0)
+    return tree, PaperIntervals(tree, states, theta_bound, overlap)
+
+
+@dataclass(frozen=True, eq=False)
+class PaperIntervals:
+    """Predictions and intervals along the paths of a published tree."""
+
+    tree: PartitionTree
+    states: dict
+    theta_bound: float
+    overlap: bool
+
+    def half_widths(self, confidence_level):
+        """Half-width tau of the coefficient of each informative bin, parents first."""
+        widths: dict[tuple, float] = {}
+        levels: dict[int, list[Bin]] = {}
+        for node in self.tree.bins:
+            levels.setdefault(node.level, []).append(node)
+        for nodes in levels.values():
+            failure = (1.0 - confidence_level) / self.tree.n_levels
+            candidates = [node for node in nodes if node.informative]
+            for node in candidates:
+                widths[node.path] = self._half_width(
+                    node, widths, failure / len(candidates), failure / len(nodes)
+                )
+        return widths
+
+    def _half_width(self, node, widths, failure, gram_failure):
+        law, state, d = node.law, self.states[node.path], node.size
+        operator = law.operator(d, OPERATOR_PART * gram_failure)
+        vector = self.theta_bound * law.vector(d, VECTOR_PART * gram_failure)
+        spread = state.target_bound * law.cross(d, CROSS_PART * gram_failure)
+        along = min(node.eigenvalues[0] + operator, node.records)
+        tail = sqrt(2.0 * log(2.0 / (TARGET_PART * failure)) * (along + spread**2))
+        earlier = 0.0
+        if node.parent is not None:
+            earlier = self._earlier(node, widths, ERROR_PART * failure)
+        return (node.factor * (earlier + tail) + vector) / node.eigenvalues[0]
+
+    def _earlier(self, node, widths, failure):
+        """Bound on |sum of u'z times the error of earlier levels| over the first batch."""
+        state, cap = self.states[node.path], 2.0 * self.theta_bound
+        # the batch was weighed with the half-widths of the fit: rescale to these ones
+        ratio = max([1.0, *(widths[s.path] / s.half_widths[0] for s in node.parent.chain())])
+        total = max(state.error + state.error_law.vector(1, failure / 3.0), 0.0)
+        if not self.overlap:  # other records: uniform deviation over u, and of both batches
+            first, second, tail = node.records, state.error_records, log(3.0 / failure) / 2.0
+            total *= first / second
+            total += 2.0 * sqrt(first) + sqrt(first * tail) + first / second * sqrt(second * tail)
+        return cap * ratio * min(total, node.records)
+
+    def predict(self, points):
+        """phi'theta of the last active bin of each path."""
+        predicted = np.zeros(len(points))
+        for node, rows in self.tree.locate(points):
+            predicted[rows] = points[rows] @ self.states[node.path].total
+        return predicted
+
+    def certified(self, points, confidence_level):
+        """Intersection over the levels of each path; all hold on one event, for all x at once."""
+        widths = self.half_widths(confidence_level)
+        norms = self.theta_bound * np.linalg.norm(points, axis=1)
+        low, high = -norms, norms
+        for node, rows in self.tree.locate(points):
+            path: list[Bin] = [step for step in node.chain() if step.active][::-1]
+            X, eta = points[rows], np.zeros(len(rows))
+            for step in path:
+                eta += abs(X @ step.directions[:, 0]) * widths[step.path]
+                rest = np.linalg.norm(X @ step.directions[:, 1:], axis=1)
+                centre, half = X @ self.states[step.path].total, eta + self.theta_bound * rest
+                low[rows] = np.maximum(low[rows], centre - half)
+                high[rows] = np.minimum(high[rows], centre + half)
+        low, high = np.minimum(low, high), np.maximum(low, high)
+        return np.clip(low, -1.0, 1.0), np.clip(high, -1.0, 1.0)

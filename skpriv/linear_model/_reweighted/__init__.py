@@ -1,0 +1,1 @@
+"""Re-weighted (generalised) linear regression."""

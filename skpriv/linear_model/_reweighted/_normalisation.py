@@ -1,0 +1,143 @@
+"""Queries of re-weighted regression, and the learned normalisation."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import sqrt
+
+import numpy as np
+
+from ..._linalg import psd_part, psd_power, unvech, vech, vech_size
+from ...privacy import ROUNDING, Query
+from ..._equations._instrument import Instrument
+from ..._equations._normal_equations import NormalEquations
+from ..._equations._scaling import Scaling
+
+# Weights of (W, r^2) beside (xi, Xi): free, see ReweightedMomentsQuery.
+SQUARE_WEIGHT = sqrt(1.25)
+LARGEST_CONDITION = 1e8  # of U: rounding errors stay below the margin of the sensitivities
+EIGENVALUE_FLOOR = 0.1  # of the ridge: noise may not turn an eigenvalue of H negative
+
+
+@dataclass(frozen=True, eq=False)
+class NormalisationQuery(Query):
+    """Sum of Phi_U = U^{1/2} phi phi' U^{1/2} / ||U phi|| (Algorithm 1, Eq. 6).
+
+    Positive semi-definite of rank one with trace phi'U phi / ||U phi|| <= ||phi|| <= 1; two such
+    matrices differ by at most sqrt(1 + 1) in Frobenius norm. Sensitivity sqrt(2), attained at
+    orthogonal unit eigenvectors of U. (The paper's SymPriv_1 allows for 2.)
+    """
+
+    scaling: Scaling
+    instrument: Instrument
+    name: str = "normalisation"
+    sensitivity: float = sqrt(2.0) * ROUNDING
+
+    @property
+    def shape(self):
+        """Number of coordinates."""
+        return (vech_size(self.scaling.size),)
+
+    def sum(self, X, y):
+        """Exact sum over a chunk of rows."""
+        phi = self.scaling.rows(X)
+        root = self.instrument.root
+        phi *= np.sqrt(self.instrument.weights(phi))[:, None]
+        return vech(root @ (phi.T @ phi) @ root)
+
+    def matrix(self, answer):
+        """Noisy mean of Phi_U."""
+        return unvech(answer.value, self.scaling.size) / answer.n
+
+
+@dataclass(frozen=True, eq=False)
+class ReweightedMomentsQuery(Query):
+    """Joint sum of (e r, e phi', vech e e', sqrt(5/4) r^2), e = U phi / ||U phi|| (Algorithm 12).
+
+    With p = <e, e'> and q = <phi, phi'> of the two records, the squared change is at most
+    (r^2 + r'^2 + 2|p r r'|) + (2 - 2pq) + (2 - 2p^2) + 1.25 (r^2 - r'^2)^2,
+    largest at |r| = 1. Without a bound on U, q = 1 is approached as p -> -1: sensitivity 2 sqrt(2).
+    For a given U of condition number kappa, angles obey tan(beta/2) >= tan(alpha/2) / kappa (Bauer
+    and Householder 1960), and the maximum is smaller: 2.5 for U = I. (Algorithm 12 allows for 6.)
+    """
+
+    scaling: Scaling
+    instrument: Instrument
+    name: str = "re-weighted moments"
+
+    @property
+    def sensitivity(self):
+        """Largest change for this U, rounded up."""
+        return reweighted_sensitivity(self.instrument.condition) * ROUNDING
+
+    @property
+    def shape(self):
+        """Number of coordinates."""
+        p = self.scaling.size
+        return (p + p * p + vech_size(p) + 1,)
+
+    def sum(self, X, y):
+        """Exact sum over a chunk of rows."""
+        phi, r = self.scaling.rows(X), self.scaling.target(y)
+        e = self.instrument.rows(phi)
+        return np.concatenate(
+            [e.T @ r, (e.T @ phi).ravel(), vech(e.T @ e), [SQUARE_WEIGHT * (r @ r)]]
+        )
+
+    def equations(self, answer):
+        """Normal equations of an answer."""
+        p = self.scaling.size
+        scale = answer.noise.scale
+        return NormalEquations(
+            design=answer.value[p : p + p * p].reshape(p, p),
+            target=answer.value[:p],
+            gram=unvech(answer.value[p + p * p : -1], p),
+            square=float(answer.value[-1]) / SQUARE_WEIGHT,
+            n=answer.n,
+            symmetric=False,
+            design_scale=scale,
+            target_scale=scale,
+            gram_scale=scale,
+        )
+
+
+def learn_normalisation(session, scaling, share, iterations):
+    """Algorithm 1: U <- sym(Sigma^{-1/2} U), with all records in every iteration."""
+    U = np.eye(scaling.size)
+    for _ in range(iterations):
+        instrument = Instrument(U)
+        query = NormalisationQuery(scaling, instrument)
+        answer = session.sum(query, share / iterations)
+        # lambda: the operator norm that the noise alone would have
+        ridge = np.sqrt(2.0 * scaling.size) * answer.noise.scale / answer.n
+        mean = query.matrix(answer) + ridge * np.eye(scaling.size)
+        root = instrument.root
+        sigma = root @ psd_part(mean, EIGENVALUE_FLOOR * ridge) @ root  # Eq. (6)
+        U = psd_power(U @ np.linalg.inv(sigma) @ U, 0.5)
+        # The instrument does not depend on the size of U, but its precision on the condition.
+        U = psd_part(U / np.linalg.norm(U, 2), 1.0 / LARGEST_CONDITION)
+    return Instrument(U)
+
+
+@lru_cache(maxsize=256)
+def reweighted_sensitivity(condition):
+    """Largest change of (e r, e phi', vech e e', sqrt(5/4) r^2) for U of this condition number.
+
+    The maximum over the angle alpha of e and e' (p = cos alpha) with the least angle beta that phi
+    and phi' can have (q = cos beta), and over |r'|. Only p <= 0 matters: mirroring one phi changes
+    the signs of p and q, and neither |p| nor pq. The grid's rounding is added.
+
+    Examples
+    --------
+    >>> from skpriv.linear_model._reweighted._normalisation import reweighted_sensitivity
+    >>> round(reweighted_sensitivity(1.0), 3), round(reweighted_sensitivity(1e12), 3)
+    (2.5, 2.828)
+    """
+    # u = 1 / tan(alpha/2)^2 in [0, 1] for alpha in [pi/2, pi]; the maximiser has u ~ 1 / condition.
+    u = np.concatenate([np.linspace(0.0, 1.0, 4001), np.geomspace(1e-18, 1.0, 4001)])
+    p = (1.0 - u) / (1.0 + u)  # |cos alpha|
+    ratio = u * condition**2
+    q = (ratio - 1.0) / (ratio + 1.0)  # cos beta at tan(beta/2) = tan(alpha/2) / condition
+    r = np.linspace(0.0, 1.0, 101)[:, None]
+    square = (1.0 + r**2 + 2.0 * p * r) + (2.0 + 2.0 * p * q) + (2.0 - 2.0 * p**2)
+    square += (SQUARE_WEIGHT * (1.0 - r**2)) ** 2
+    return float(min(sqrt(8.0), sqrt(square.max()) * (1.0 + 1e-5)))

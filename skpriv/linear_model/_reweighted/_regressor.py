@@ -1,0 +1,287 @@
+"""Private re-weighted regression."""
+
+from dataclasses import replace
+from numbers import Integral
+from typing import ClassVar
+
+import numpy as np
+from sklearn.utils.validation import validate_data
+
+from ..._compat import Interval, StrOptions, fit_context
+from ...privacy import LOCAL_MODELS
+from ..._equations._instrument import Instrument
+from ..._equations._intervals import ConfidenceInterval
+from ._links import LINKS, IdentityLink, Link
+from .._moment_regressor import MomentRegressor
+from ..._equations._moments import MomentsQuery
+from ._sgd import descend, minimise, step_shares
+from ._normalisation import ReweightedMomentsQuery, learn_normalisation
+
+# code -> paper (Chen, Li, Rakhlin and Simchi-Levi 2025):
+#   normalisation -> U,  mean -> H (Eq. 6),  ridge -> lambda,  target -> xi,  design -> Xi,
+#   gram -> W,  instrument e -> U phi / ||U phi||
+
+NORMALISATION_SHARE = {"central": 0.08, "local": 0.1, "shuffle": 0.1}
+
+
+class ReweightedRegressor(MomentRegressor):
+    """Linear regression that is accurate when features have very different scales.
+
+    A normalisation U is learned privately such that U phi has about equal length in all directions;
+    weights 1 / ||U phi|| then bound every record's part in the normal equations without clipping
+    the signal of small or rare directions. Error and interval width do not depend on the smallest
+    eigenvalue of the Gram matrix, unlike those of sufficient-statistics perturbation.
+
+    Parameters
+    ----------
+    epsilon : float in (0, inf], default=1.0
+        Privacy parameter; ``inf`` is the same as ``privacy="none"``.
+    delta : float in (0, 1), default=1e-6
+        Privacy parameter: choose it well below one over the number of records.
+    privacy : {"central", "local", "shuffle", "none"}, default="central"
+        Who adds the noise: a trusted curator, every user, every user with a trusted shuffler that
+        makes the reports anonymous (less noise for the same guarantee), or nobody.
+    link : {"identity", "logit"} or Link, default="identity"
+        The mean of y is the link's inverse at a linear function. "logit" is logistic regression on
+        ``bounds_y``: with (0, 1) the mean is 1 / (1 + exp(-x'coef - intercept)).
+    solver : {"moments", "sgd"}, default="moments"
+        "moments" solves the re-weighted normal equations (Algorithm 12), for the identity link
+        only. "sgd" is noisy preconditioned gradient descent (Algorithms 7 and 10), for any.
+    n_spectral_iter : int >= 1, default=3
+        Iterations of the normalisation (Algorithm 1); each takes an equal part of its share. In the
+        local model there are fewer if there are not enough users for so many.
+    data_norm : float or "auto", default=1.0
+        Public: every row of X is clipped to this l2 norm. "auto" spends a part of the budget (5%;
+        in the local and shuffle models 20% of the users) on a private quantile, and clips there.
+    bounds_y : (float, float) or "auto", default=(-1, 1)
+        Public range (low, high) to which y is clipped, or "auto" as for ``data_norm``; if both are
+        "auto" they share that part.
+    outer_norm : float, default=None
+        Public bound, safely too wide, for ``data_norm="auto"``, which needs it. With too few
+        records for a quantile it is the bound.
+    outer_bounds_y : (float, float), default=None
+        Public range, safely too wide, for ``bounds_y="auto"``, which needs it.
+    coef_norm : float, default=1.0
+        Assumed bound on the l2 norm of (coefficients, intercept) in scaled units, rows in the unit
+        ball and target in [-1, 1]. Intervals use it, and "sgd" stays within it; for other links
+        than the identity the coefficients are those of the link function, and no unit of y is in
+        them.
+    alpha : float or "auto", default="auto"
+        Ridge penalty in the units of :class:`sklearn.linear_model.Ridge`, or a noise-aware
+        shrinkage (none under ``privacy="none"``: ordinary least squares). Not used by "sgd".
+    fit_intercept : bool, default=True
+        Whether to fit an intercept.
+    random_state : None, int or RandomState, default=None
+        None draws secure noise for a real release, anything else reproducible noise for study.
+
+    Attributes
+    ----------
+    data_norm_ : float
+        With an "auto" bound: the released bound on the rows.
+    bounds_y_ : (float, float)
+        With an "auto" bound: the released range of the target.
+    coef_ : ndarray of shape (n_features,)
+        Of the linear function; the mean is that function only for the identity link.
+    intercept_ : float
+    privacy_report_ : PrivacyReport
+        What was asked of the records, and at what price.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features,)
+        Only when X has feature names that are all strings.
+
+    See Also
+    --------
+    SSPRegressor : Cheaper, and as good when all directions are alike.
+
+    Notes
+    -----
+    **Privacy guarantee**: (epsilon, delta)-differential privacy under replacement of one record,
+    local in the local model. Released: ``n_spectral_iter`` Gaussian answers for U, one for the
+    moments and, in the central model, one for the residual variance; or one a step of "sgd".
+    Adaptive composition of Gaussians is exact (Dong, Roth and Su 2022). Public: the number of
+    records and all parameters.
+
+    Departures from the paper: all records serve every central step (the paper splits them), the
+    sensitivities are tight for replacement, and the solution shrinks by the known noise law. Under
+    ``privacy="none"`` the weights have nothing to protect, and the fit is ordinary least squares,
+    or maximum likelihood for the logit. "sgd" grows its steps' shares, and its last step, at the
+    last released gradient, comes after the point that this gradient certifies; so it is not lost.
+
+    References
+    ----------
+    F. Chen, J. Li, A. Rakhlin and D. Simchi-Levi (2025). Near-optimal private learning in linear
+    contextual bandits: Algorithm 1 and Eq. (6) for U, Algorithms 7, 10 and 12 for the rest.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.linear_model import ReweightedRegressor
+    >>> rng = np.random.RandomState(0)
+    >>> X = rng.uniform(-0.5, 0.5, size=(50_000, 3)) * [1.0, 0.1, 0.02]
+    >>> y = X @ [0.5, 0.5, 0.5] + rng.uniform(-0.2, 0.2, size=50_000)
+    >>> est = ReweightedRegressor(epsilon=1.0, random_state=0).fit(X, y)
+    >>> bool(abs(est.predict(X) - X @ [0.5, 0.5, 0.5]).mean() < 0.02)
+    True
+    >>> low, high = est.confidence_interval(X[:2], confidence_level=0.9)
+    >>> bool((low < high).all())
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        **MomentRegressor._parameter_constraints,
+        "link": [StrOptions(set(LINKS)), Link],
+        "solver": [StrOptions({"moments", "sgd"})],
+        "n_spectral_iter": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        *,
+        epsilon=1.0,
+        delta=1e-6,
+        privacy="central",
+        link="identity",
+        solver="moments",
+        n_spectral_iter=3,
+        data_norm=1.0,
+        bounds_y=(-1.0, 1.0),
+        outer_norm=None,
+        outer_bounds_y=None,
+        coef_norm=1.0,
+        alpha="auto",
+        fit_intercept=True,
+        random_state=None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.privacy = privacy
+        self.link = link
+        self.solver = solver
+        self.n_spectral_iter = n_spectral_iter
+        self.data_norm = data_norm
+        self.bounds_y = bounds_y
+        self.outer_norm = outer_norm
+        self.outer_bounds_y = outer_bounds_y
+        self.coef_norm = coef_norm
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y):
+        """Fit the model; the whole budget is charged before the rows are used.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        BudgetExceeded
+            If an active :class:`skpriv.BudgetAccountant` cannot pay.
+        """
+        link = LINKS[self.link] if isinstance(self.link, str) else self.link
+        if self.solver == "moments" and not isinstance(link, IdentityLink):
+            raise ValueError(
+                f"solver='moments' solves linear equations, so that link={self.link!r} needs "
+                "solver='sgd'."
+            )
+        X, y, scaling = self._validated(X, y)
+        share = NORMALISATION_SHARE.get(self.privacy, 0.0)
+        iterations = self.n_spectral_iter
+        if self.privacy in LOCAL_MODELS:  # few users, each of whom answers once
+            iterations = max(1, min(iterations, int(share * len(X))))
+        smallest = share / iterations or 1.0
+        if self.solver == "sgd":
+            smallest = min(smallest, (1.0 - share) * step_shares(self.privacy).min())
+        session = self._session(X, y, smallest_share=smallest)
+        del X, y  # only the session has the data now
+        scaling = self._bounded(session, scaling)
+
+        instrument = Instrument()  # weights serve privacy only: without noise there are none
+        if session.model != "none":
+            instrument = learn_normalisation(session, scaling, share, iterations)
+        self._certificate = None
+        if self.solver == "moments":
+            self._solve_moments(session, scaling, instrument, 1.0 - share)
+        else:
+            self._descend(session, scaling, instrument, 1.0 - share, link)
+        self._scaling, self._link = scaling, link
+        self.privacy_report_ = session.report
+        return self
+
+    def _solve_moments(self, session, scaling, instrument, share):
+        """Algorithm 12; least squares without a normalisation."""
+        query: MomentsQuery | ReweightedMomentsQuery = MomentsQuery(scaling)
+        if instrument.matrix is not None:
+            query = ReweightedMomentsQuery(scaling, instrument)
+        equations = query.equations(session.sum(query, share - self._residual_share))
+        shapes = [] if instrument.matrix is None else [instrument.matrix]
+        theta = self._solve(equations, scaling, shapes)
+        residual = self._residual_gram(session, scaling, theta, instrument)
+        self._equations = replace(equations, **residual)
+
+    def _descend(self, session, scaling, instrument, share, link):
+        """Algorithms 7 and 10, and the certificate of the last gradient."""
+        radius = scaling.theta_bound(self.coef_norm)
+        if session.model == "none":
+            theta, self._certificate = minimise(session, scaling, link, radius)
+        else:
+            theta, self._certificate = descend(session, scaling, instrument, link, radius, share)
+        self.coef_, self.intercept_ = scaling.coefficients(theta)
+        if not isinstance(link, IdentityLink):  # the linear function is not in the units of y
+            self.coef_ = self.coef_ / scaling.radius
+            self.intercept_ = (self.intercept_ - scaling.centre) / scaling.radius
+
+    def predict(self, X):
+        """Predict the regression function: the mean of y.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        linear = super().predict(X)
+        if isinstance(self._link, IdentityLink):
+            return linear
+        return self._scaling.unscale(np.asarray(self._link.mean(linear)))
+
+    def confidence_interval(self, X, confidence_level=0.95, method="certified"):
+        """Confidence interval for the regression function at each row, not for a new y.
+
+        With ``solver="moments"`` as in :class:`SSPRegressor`. With "sgd" the certified interval
+        holds at all rows *at once*, for any number of steps and whether or not they converged, if
+        the mean of the clipped target is the link's at a linear function of the clipped rows, whose
+        (coefficients, intercept) in scaled units have l2 norm at most ``coef_norm``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        confidence_level : float in (0, 1), default=0.95
+        method : {"certified", "asymptotic"}, default="certified"
+            "asymptotic" is for ``solver="moments"`` only.
+
+        Returns
+        -------
+        ConfidenceInterval
+            Named tuple (low, high) of ndarrays of shape (n_samples,), in the units of y and inside
+            ``bounds_y``.
+        """
+        if not hasattr(self, "_certificate") or self._certificate is None:
+            return super().confidence_interval(X, confidence_level, method)
+        if not 0.0 < confidence_level < 1.0:
+            raise ValueError(f"confidence_level={confidence_level!r} must lie in (0, 1).")
+        if method != "certified":
+            raise ValueError(f"method={method!r}: solver='sgd' has only the 'certified' interval.")
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        points, radius = self._scaling.features(X), self._scaling.theta_bound(self.coef_norm)
+        low, high = self._certificate.interval(points, radius, confidence_level)
+        return ConfidenceInterval(self._scaling.unscale(low), self._scaling.unscale(high))

@@ -1,0 +1,1 @@
+"""Budgets, conversions, costs, amplification and reports: arithmetic on public numbers."""

@@ -1,0 +1,1 @@
+"""Who pays: accountants, the ledgers that they share, and estimators that find them."""

@@ -1,0 +1,1 @@
+"""The laws of privacy noise, and their draws."""

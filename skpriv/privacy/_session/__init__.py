@@ -1,0 +1,1 @@
+"""Sessions: one fit under one privacy model."""

@@ -1,0 +1,61 @@
+"""From the name of a privacy model to its session."""
+
+from math import inf
+
+from .._accounting._budget import Budget
+from ._central import CentralSession
+from ._exact import ExactSession
+from ._local import LocalSession
+from ._base import Session
+from ._shuffle import ShuffleSession
+
+LOCAL_MODELS = frozenset({"local", "shuffle"})  # where shares divide the users
+MODELS: dict[str, type[Session]] = {
+    "central": CentralSession,
+    "local": LocalSession,
+    "none": ExactSession,
+    "shuffle": ShuffleSession,
+}
+
+
+def open_session(
+    privacy, X, y, budget, random_state=None, name="session", *, currency="gdp", smallest_share=1.0
+):
+    """Open a session on private rows; the whole budget is charged here, before any row is read.
+
+    Parameters
+    ----------
+    privacy : {"central", "local", "shuffle", "none"}
+        The privacy model. An infinite epsilon is the same as "none".
+    X : ndarray of shape (n_records, n_features)
+    y : ndarray of shape (n_records,)
+    budget : Budget
+        What one record may lose in the whole session.
+    random_state : None, int or RandomState, default=None
+        None draws secure noise by OpenDP; anything else draws reproducible noise by NumPy.
+    name : str
+        Who asks, for reports and accountants.
+    currency : {"gdp", "zcdp", "pure"}, default="gdp"
+        What the shares divide; a session that selects coordinates needs "zcdp", and one whose
+        queries bring pure noise for ``delta=0`` needs "pure".
+    smallest_share : float, default=1.0
+        The smallest share that will be asked for; too few records for it are refused uncharged.
+
+    Returns
+    -------
+    Session
+
+    Raises
+    ------
+    BudgetExceeded
+        If an active accountant cannot pay; nothing has been read then.
+    PrivacyError
+        If the guarantee cannot be had, for example ``delta=0`` with Gaussian noise.
+    """
+    if budget.epsilon == inf:
+        privacy = "none"
+    elif privacy == "none":
+        budget = Budget(inf)
+    return MODELS[privacy](
+        X, y, budget, random_state, name, currency=currency, smallest_share=smallest_share
+    )

@@ -1,0 +1,1 @@
+"""Streams: running sums that are read many times."""

@@ -1,0 +1,113 @@
+"""Running sums that are read many times: what per-round policies ask about their records."""
+
+from abc import ABC, abstractmethod
+from math import isinf
+
+import numpy as np
+
+from ...exceptions import PrivacyError
+from .._ledger._accountant import charge
+from .._answer import Answer
+from .._accounting._cost import Cost
+from .._noise._laws import GaussianNoise, NoiseSource
+
+CHUNK_ROWS = 2**14  # the rounding slack of a query covers chunks of at most so many rows
+
+
+class Stream(ABC):
+    """A running sum of a bounded query over records that keep arriving, read at public times.
+
+    Opening a stream charges its whole cost, before any record is seen. Any number of records may be
+    pushed between two reads; how many, and when a read happens, must be public.
+
+    Parameters
+    ----------
+    query : Query
+        With an "l2" sensitivity.
+    budget : Budget
+        What one record may lose in the whole stream.
+    n_reads : int
+        How often the sum may be read at most.
+    random_state : None, int or RandomState
+        None draws secure noise; see :class:`skpriv.privacy.NoiseSource`.
+    name : str
+        Who asks, for accountants.
+    batch : int or None
+        Public number of records between two reads; only the shuffle model needs it.
+
+    Attributes
+    ----------
+    n : int
+        Records in the last read.
+    reads : int
+        Reads so far.
+    noise : GaussianNoise
+        Law of one draw of noise (a read adds several up).
+    cost : Cost
+        What one record has paid.
+    """
+
+    model: str
+    noise: GaussianNoise
+    cost: Cost
+
+    def __init__(self, query, budget, n_reads, random_state=None, name="stream", *, batch=None):
+        if n_reads < 1:
+            raise ValueError(f"n_reads={n_reads} must be at least 1.")
+        if not isinf(budget.epsilon) and not budget.mu > 0.0:
+            raise PrivacyError(
+                f"delta={budget.delta} leaves no room for Gaussian noise at "
+                f"epsilon={budget.epsilon}: pass delta in (0, 1), for example delta=1e-6, "
+                "and epsilon > 0."
+            )
+        self.query, self.n_reads, self.batch = query, n_reads, batch
+        self.n = self.reads = self._pending = 0
+        self._increment = np.zeros(query.shape)
+        self._calibrate(budget)
+        charge(self.cost, name)
+        self._source = NoiseSource(random_state)
+
+    def push(self, X, y):
+        """Add records to the sum; they are seen in the next read.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_records, n_features)
+        y : ndarray of shape (n_records,)
+
+        Returns
+        -------
+        self
+        """
+        for start in range(0, len(X), CHUNK_ROWS):
+            chunk = slice(start, start + CHUNK_ROWS)
+            self._increment = self._increment + self.query.sum(X[chunk], y[chunk])
+        self._pending += len(X)
+        return self
+
+    def read(self):
+        """Noisy sum of all records so far, with the exact law of its noise.
+
+        Returns
+        -------
+        Answer
+        """
+        if self.reads >= self.n_reads:
+            raise PrivacyError(
+                f"the stream was opened for {self.n_reads} reads, which have all been made: "
+                "open another one for the records to come."
+            )
+        self.reads += 1
+        self.n += self._pending
+        increment, count = self._increment, self._pending
+        self._increment, self._pending = np.zeros(self.query.shape), 0
+        value, noise = self._release(increment, count)
+        return Answer(value, self.n, noise)
+
+    @abstractmethod
+    def _calibrate(self, budget):
+        """Set ``noise`` and ``cost``; nothing has been read."""
+
+    @abstractmethod
+    def _release(self, increment, count):
+        """Return the noisy running sum and its noise law; the increment holds ``count`` records."""

@@ -1,0 +1,40 @@
+"""The stream of the local model: every user adds noise to the own report."""
+
+import numpy as np
+
+from ._base import Stream
+
+
+class LocalStream(Stream):
+    """Running sums of reports to which the users added the noise.
+
+    Each record is one user, whose single report carries Gaussian noise for the whole budget. The
+    noise of k reports is one Gaussian of k times the variance: one draw a read, exactly. The sum of
+    the reports is what a server adds up, so that it may be read at any time. See
+    :class:`skpriv.privacy.Stream` for the parameters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.privacy import Budget, LocalStream, Query
+    >>> class ClippedTotal(Query):
+    ...     name, shape, sensitivity = "total", (1,), 1.0
+    ...     def sum(self, X, y):
+    ...         return np.array([np.clip(y, 0.0, 1.0).sum()])
+    >>> stream = LocalStream(ClippedTotal(), Budget(1.0, 1e-6), n_reads=9, random_state=0)
+    >>> answer = stream.push(np.zeros((100, 1)), np.ones(100)).read()
+    >>> print(answer.n, round(answer.noise.scale, 1))
+    100 42.2
+    """
+
+    model = "local"
+
+    def _calibrate(self, budget):
+        self.noise = self.query.local_noise(budget)
+        self.cost = self.noise.cost(self.query.sensitivity)
+        self._total = np.zeros(self.query.shape)
+
+    def _release(self, increment, count):
+        if count:
+            self._total = self._total + self._source.add(increment, self.noise.summed(count))
+        return self._total, self.noise.summed(self.n)

@@ -1,0 +1,88 @@
+"""From the name of a privacy model to its stream."""
+
+from math import inf
+
+from .._accounting._budget import Budget
+from ._base import Stream
+from ._exact import ExactStream
+from ._factor import FactorStream
+from ._local import LocalStream
+from ._shuffle import ShuffleStream
+from ._tree import TreeStream
+from ._vector_sum import VectorSumStream
+
+STREAMS: dict[str, dict[str, type[Stream]]] = {
+    "none": {"exact": ExactStream},
+    "local": {"reports": LocalStream},
+    "central": {"factor": FactorStream, "tree": TreeStream},
+    "shuffle": {"amplified": ShuffleStream, "vector-sum": VectorSumStream},
+}
+
+
+def open_stream(
+    privacy,
+    query,
+    budget,
+    n_reads,
+    random_state=None,
+    name="stream",
+    *,
+    mechanism=None,
+    batch=None,
+):
+    """Open a running sum; its whole cost is charged here, before any record is seen.
+
+    Parameters
+    ----------
+    privacy : {"central", "local", "shuffle", "none"}
+        The privacy model. An infinite epsilon is the same as "none".
+    query : Query
+    budget : Budget
+        What one record may lose in the whole stream.
+    n_reads : int
+        How often the sum may be read at most.
+    random_state : None, int or RandomState, default=None
+        None draws secure noise by OpenDP; anything else draws reproducible noise by NumPy.
+    name : str
+        Who asks, for accountants.
+    mechanism : str or None, default=None
+        "factor" (default) or "tree" in the central model, "amplified" (default) or "vector-sum" in
+        the shuffle model.
+    batch : int, default=None
+        Public number of records between two reads; only the shuffle model needs it.
+
+    Returns
+    -------
+    Stream
+
+    Raises
+    ------
+    BudgetExceeded
+        If an active accountant cannot pay.
+    PrivacyError
+        If the guarantee cannot be had, for example ``delta=0`` with Gaussian noise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.privacy import Budget, Query, open_stream
+    >>> class ClippedTotal(Query):
+    ...     name, shape, sensitivity = "total", (1,), 1.0
+    ...     def sum(self, X, y):
+    ...         return np.array([np.clip(y, 0.0, 1.0).sum()])
+    >>> stream = open_stream("central", ClippedTotal(), Budget(1.0, 1e-6), 100, random_state=0)
+    >>> _ = stream.push(np.zeros((1000, 1)), np.ones(1000))
+    >>> bool(abs(stream.read().value[0] - 1000.0) < 50.0)
+    True
+    """
+    if budget.epsilon == inf:
+        privacy = "none"
+    elif privacy == "none":
+        budget = Budget(inf)
+    choices = STREAMS[privacy]
+    mechanism = next(iter(choices)) if mechanism is None or privacy == "none" else mechanism
+    if mechanism not in choices:
+        raise ValueError(
+            f"mechanism={mechanism!r} must be one of {list(choices)} for privacy={privacy!r}."
+        )
+    return choices[mechanism](query, budget, n_reads, random_state, name, batch=batch)

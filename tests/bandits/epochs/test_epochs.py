@@ -1,0 +1,235 @@
+"""The privacy argument of the epoch policies, as far as code can keep it or break it."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from skpriv.bandits import (
+    ActionElimination,
+    EpochGreedy,
+    EpochSchedule,
+    EpsilonGreedy,
+    RandomPolicy,
+    SquareCB,
+)
+from skpriv.bandits._epochs._schedule import epoch_length
+from skpriv.exceptions import BudgetExceeded, PrivacyError
+from skpriv.linear_model import ReweightedRegressor, SSPRegressor
+from skpriv.privacy import BudgetAccountant
+
+SCHEDULE = (20, 30, 50)
+
+
+@pytest.mark.parametrize("sizes", [[1], [7], [20], [19, 2], [49, 1], [200], [3, 100, 1]])
+def test_epochs_are_disjoint_and_complete(make_rounds, recorder, sizes):
+    """Whatever the batches: every row is fitted once, in order, in epochs of the schedule."""
+    rounds, (oracle, log) = make_rounds(), recorder
+    policy = EpochGreedy(oracle=oracle, schedule=SCHEDULE, random_state=0)
+    actions = np.arange(200) % 5
+    rewards = rounds.rewards(actions)
+    policy.act(rounds.contexts[:1])
+    start = turn = 0
+    while start < 200:
+        part = slice(start, start + sizes[turn % len(sizes)])
+        policy.update(rounds.contexts[part], actions[part], rewards[part])
+        start, turn = part.stop, turn + 1
+    assert [len(y) for _, y in log] == [20, 30, 50, 50, 50]
+    np.testing.assert_array_equal(
+        np.concatenate([X for X, _ in log]), rounds.contexts[np.arange(200), actions]
+    )
+    np.testing.assert_array_equal(np.concatenate([y for _, y in log]), rewards)
+    assert policy.epoch_ == 5
+    assert policy.n_rounds_ == 200
+    assert policy.rounds_until_update_ == 50
+    assert not policy._rows  # forgotten
+
+
+def test_chunks_do_not_matter(private_policy, make_rounds):
+    rounds = make_rounds()
+    expected = rounds.play(clone(private_policy))[0]
+    for size in (1, 7):
+        np.testing.assert_array_equal(rounds.play(clone(private_policy), size=size)[0], expected)
+
+
+@pytest.mark.parametrize("stop", [0, 10, 20, 45, 100])
+def test_pickled_policies_go_on_and_pay_once(private_policy, make_rounds, stop):
+    rounds = make_rounds()
+    with BudgetAccountant(epsilon=1.0, delta=1e-3) as accountant:
+        first, _ = rounds.play(private_policy, stop=max(stop, 1))
+        copy = pickle.loads(pickle.dumps(private_policy))
+        if stop == 0:
+            copy = private_policy
+        rest, propensities = rounds.play(copy, start=max(stop, 1))
+    assert accountant.spent.epsilon == pytest.approx(1.0)
+    whole = clone(private_policy)
+    expected, expected_propensities = rounds.play(whole, stop=max(stop, 1))
+    np.testing.assert_array_equal(first, expected)
+    expected, expected_propensities = rounds.play(whole, start=max(stop, 1))
+    np.testing.assert_array_equal(rest, expected)
+    np.testing.assert_array_equal(propensities, expected_propensities)
+
+
+def test_a_run_costs_one_budget_and_two_runs_two(private_policy, make_rounds):
+    rounds = make_rounds()
+    with BudgetAccountant(epsilon=10.0, delta=0.1) as accountant:
+        rounds.play(private_policy)
+        once = accountant.spent.epsilon
+        assert len(accountant.charges) == 5
+        rounds.play(private_policy.reset())
+        assert len(accountant.charges) == 10
+        assert accountant.spent.epsilon > 1.2 * once
+    report = private_policy.privacy_report_
+    budget = private_policy._make_oracle()
+    assert (report.budget.epsilon, report.budget.delta) == (budget.epsilon, budget.delta)
+    assert report.total.fits(report.budget)
+    # Epochs are charged in parallel, so the run costs what one epoch costs.
+    assert report.total.epsilon(report.budget.delta) == pytest.approx(
+        max(e.report.total.epsilon(report.budget.delta) for e in report.epochs)
+    )
+    spans = [epoch.rounds for epoch in report.epochs]
+    assert spans == [(0, 20), (20, 50), (50, 100), (100, 150), (150, 200)]
+    assert "joint differential privacy" in private_policy.guarantee
+    assert report.guarantee in str(report)
+    assert "150-199" in report._repr_html_()
+
+
+def test_guarantees_before_the_first_round():
+    local = EpochGreedy(oracle=SSPRegressor(epsilon=2.0, privacy="local"))
+    assert local.guarantee.startswith("(epsilon=2, delta=1e-06) local differential privacy")
+    for free in (
+        EpochGreedy(oracle=SSPRegressor(privacy="none")),
+        EpochGreedy(oracle=SSPRegressor(epsilon=float("inf"))),
+        EpsilonGreedy(regressor=SSPRegressor()),
+    ):
+        assert free.guarantee == "none"
+    assert "perfect" in RandomPolicy().guarantee
+
+
+def test_the_weakest_epoch_counts(make_rounds):
+    """Also if parameters were changed in the middle of a run."""
+    rounds = make_rounds(150)
+    oracle = SSPRegressor(epsilon=3.0, delta=1e-6, random_state=0)
+    policy = EpochGreedy(oracle=oracle, schedule=50, random_state=0)
+    rounds.play(policy, stop=50)
+    policy.set_params(oracle__epsilon=1.0, oracle__delta=1e-4, oracle__privacy="local")
+    assert policy.guarantee.startswith("(epsilon=3, delta=0.0001) joint")
+    rounds.play(policy, start=50, stop=100)
+    policy.set_params(oracle__privacy="none")
+    rounds.play(policy, start=100)
+    policy.set_params(oracle__privacy="central")
+    assert policy.guarantee == policy.privacy_report_.privacy == "none"
+
+
+def test_fits_that_share_rounds_add_up(make_rounds):
+    policy = EpsilonGreedy(
+        regressor=SSPRegressor(epsilon=0.1, delta=1e-6, random_state=0), schedule=50
+    )
+    with BudgetAccountant(epsilon=10.0, delta=1e-6) as accountant:
+        make_rounds(100).play(policy)
+        once = SSPRegressor(epsilon=0.1, delta=1e-6)
+        assert accountant.spent.epsilon > 1.3 * once.epsilon
+    assert policy.guarantee == policy.privacy_report_.guarantee == "none"
+    assert policy.privacy_report_.total.epsilon(1e-6) == float("inf")
+
+
+def test_exceeded_budget_changes_nothing(private_policy, make_rounds):
+    rounds = make_rounds()
+    rounds.play(private_policy, stop=15)
+    before = pickle.dumps(vars(private_policy))
+    actions = np.zeros(185, dtype=int)
+    with BudgetAccountant(epsilon=0.01, delta=1e-9) as accountant:
+        with pytest.raises(BudgetExceeded):
+            private_policy.update(rounds.contexts[15:], actions, rounds.noise[15:])
+        assert accountant.spent.epsilon == 0.0
+    assert pickle.dumps(vars(private_policy)) == before
+    assert private_policy.update(rounds.contexts[15:], actions, rounds.noise[15:]).epoch_ == 5
+
+
+def test_oracle_refuses_short_epochs_before_it_is_charged(make_rounds):
+    rounds = make_rounds()
+    oracle = ReweightedRegressor(privacy="local", random_state=0)
+    short = EpochGreedy(oracle=oracle, schedule=1)
+    with BudgetAccountant(epsilon=1.0, delta=1e-3) as accountant:
+        with pytest.raises((PrivacyError, ValueError)):
+            rounds.play(short)
+        assert accountant.spent.epsilon == 0.0
+    assert (short.n_rounds_, short.epoch_) == (0, 0)
+
+
+MAKERS = {
+    "elimination": lambda o: ActionElimination(oracle=o, schedule=SCHEDULE, random_state=1),
+    "spanner": lambda o: ActionElimination(
+        oracle=o, schedule=SCHEDULE, exploration="spanner", random_state=1
+    ),
+    "square_cb": lambda o: SquareCB(oracle=o, schedule=SCHEDULE, random_state=1),
+    "greedy": lambda o: EpochGreedy(oracle=o, schedule=SCHEDULE, random_state=1),
+}
+
+
+@pytest.mark.parametrize("name", sorted(MAKERS))
+@pytest.mark.parametrize("user", [0, 19, 20, 70, 199])
+def test_others_see_a_user_only_through_answers(make_rounds, recorder, name, user):
+    """Two runs, one user replaced, the same released answers: all other actions are the same."""
+    (oracle, log), one, other = recorder, make_rounds(), make_rounds()
+    other.contexts[user] = np.array([0.5, -0.5, 0.1]) * np.array([[1.0], [-1], [0], [0.3], [-0.7]])
+    other.noise[user] = 1.0
+    first, _ = one.play(MAKERS[name](oracle))
+    rows = [X for X, _ in log]
+    log.clear()
+    second, _ = other.play(MAKERS[name](oracle))
+    others = np.arange(200) != user
+    np.testing.assert_array_equal(first[others], second[others])
+    # And the user's row enters exactly one fit.
+    changed = [not np.array_equal(X, Z[0]) for X, Z in zip(rows, log, strict=True)]
+    assert sum(changed) == 1
+
+
+def test_epochs_have_noise_of_their_own(make_rounds):
+    """Equal data in two epochs, an oracle with a seed: the answers differ."""
+    rounds, answers = make_rounds(20), []
+    oracle = SSPRegressor(epsilon=1.0, random_state=0)
+    policy = EpochGreedy(oracle=oracle, schedule=20, random_state=0)
+    for seed in (0, 0, np.random.RandomState(0)):
+        policy.set_params(oracle__random_state=seed)
+        policy.act(rounds.contexts)
+        policy.update(rounds.contexts, np.zeros(20, dtype=int), rounds.noise)
+        answers.append(policy.oracle_.coef_)
+    assert len({tuple(answer) for answer in answers}) == 3
+
+
+def test_secure_oracles_stay_secure(make_rounds):
+    policy = EpochGreedy(oracle=SSPRegressor(random_state=None), schedule=50, random_state=0)
+    make_rounds(100).play(policy)
+    assert all(epoch.report.secure for epoch in policy.privacy_report_.epochs)
+
+
+@pytest.mark.parametrize(
+    "schedule, lengths",
+    [
+        ("doubling", [64, 128, 256, 512]),
+        ("geometric", [64, 96, 144, 216]),
+        ("fixed", [1000, 1000, 1000, 1000]),
+        (7, [7, 7, 7, 7]),
+        (np.int64(7), [7, 7, 7, 7]),
+        ([3, 5], [3, 5, 5, 5]),
+        (np.array([3, 5]), [3, 5, 5, 5]),
+        (lambda j: 2**j, [1, 2, 4, 8]),
+        (EpochSchedule(first=10, ratio=1.5), [10, 15, 22, 34]),
+    ],
+)
+def test_schedules(schedule, lengths):
+    assert [epoch_length(schedule, j) for j in range(4)] == lengths
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    ["weekly", 0, -1, True, [], [3, 0], [2.5], lambda j: 1.5, EpochSchedule(ratio=0.5), None],
+)
+def test_bad_schedules(schedule):
+    policy = EpochGreedy(oracle=SSPRegressor(), schedule=schedule)
+    with pytest.raises(ValueError):
+        for epoch in range(2):
+            policy.act(np.zeros((1, 2, 2)))
+            epoch_length(schedule, epoch)

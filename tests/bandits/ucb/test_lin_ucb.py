@@ -1,0 +1,238 @@
+import pickle
+from math import log, sqrt
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from skpriv import BudgetAccountant, BudgetExceeded
+from skpriv.bandits import LinUCB
+from skpriv.bandits._ucb._region import certified
+from skpriv._equations._moments import MomentsQuery
+from skpriv._equations._scaling import Scaling
+from skpriv.privacy import Budget, open_stream
+
+KINDS = [
+    {"privacy": "none"},
+    {"privacy": "local"},
+    {"privacy": "central"},
+    {"privacy": "central", "mechanism": "tree"},
+    {"privacy": "shuffle"},
+    {"privacy": "shuffle", "mechanism": "vector-sum"},
+]
+PRIVATE = KINDS[1:]
+
+
+def rounds(n, seed, n_actions=4, d=3):
+    rng = np.random.RandomState(seed)
+    contexts = rng.normal(size=(n, n_actions, d))
+    contexts /= np.maximum(1.0, np.linalg.norm(contexts, axis=-1, keepdims=True))
+    return contexts, contexts @ (np.array([0.6, -0.5, 0.3])[:d]), rng
+
+
+def play(policy, contexts, means, rng, block=None):
+    actions = []
+    while len(actions) < len(contexts):
+        size = block or policy.rounds_until_update_
+        now = slice(len(actions), len(actions) + size)
+        chosen = policy.act(contexts[now])
+        mean = means[now][np.arange(len(chosen)), chosen]
+        rewards = np.where(rng.uniform(-1.0, 1.0, size=len(chosen)) < mean, 1.0, -1.0)
+        policy.update(contexts[now], chosen, rewards)
+        actions.extend(chosen)
+    return np.array(actions)
+
+
+def textbook(contexts, means, rng, bound=1.0, failure=0.05):
+    """OFUL, written as in Abbasi-Yadkori, Pal and Szepesvari (2011)."""
+    d = contexts.shape[-1]
+    V, u, actions = np.eye(d), np.zeros(d), []
+    for x, mean in zip(contexts, means):
+        width = sqrt(2.0 * log(sqrt(np.linalg.det(V)) / failure)) + bound
+        inverse = np.linalg.inv(V)
+        index = x @ (inverse @ u) + width * np.sqrt(np.diag(x @ inverse @ x.T))
+        a = int(np.argmax(index))
+        reward = 1.0 if rng.uniform(-1.0, 1.0) < mean[a] else -1.0
+        V += np.outer(x[a], x[a])
+        u += reward * x[a]
+        actions.append(a)
+    return np.array(actions)
+
+
+def test_without_privacy_it_is_the_textbook_algorithm(global_random_seed):
+    contexts, means, _ = rounds(1500, global_random_seed)
+    seen = play(LinUCB(), contexts, means, np.random.RandomState(1))
+    np.testing.assert_array_equal(seen, textbook(contexts, means, np.random.RandomState(1)))
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_actions_do_not_depend_on_how_updates_are_cut(kind):
+    """Estimates change at public times only, whatever the size of the batches of updates."""
+    contexts, means, _ = rounds(600, 0)
+    policy = LinUCB(**kind, epsilon=20.0, update_every=60, horizon=240, random_state=0)
+    other = clone(policy)
+    seen = play(policy, contexts, means, np.random.RandomState(2))
+    same = play(other, contexts, means, np.random.RandomState(2), block=20)
+    np.testing.assert_array_equal(seen, same)
+    assert policy.n_rounds_ == other.n_rounds_ == 600
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_pickled_in_mid_epoch(kind):
+    contexts, means, _ = rounds(500, 0)
+    policy = LinUCB(**kind, epsilon=5.0, update_every=40, horizon=200, random_state=0)
+    # Without privacy a run takes an infinite budget.
+    epsilon = np.inf if kind["privacy"] == "none" else 5.0
+    with BudgetAccountant(epsilon, 1e-6) as accountant:
+        play(policy, contexts[:130], means[:130], np.random.RandomState(3), block=10)
+        charges = len(accountant.charges)
+        other = pickle.loads(pickle.dumps(policy))
+        assert len(accountant.charges) == charges
+    seen, same = (
+        play(p, contexts[130:], means[130:], np.random.RandomState(4)) for p in (policy, other)
+    )
+    np.testing.assert_array_equal(seen, same)
+
+
+@pytest.mark.parametrize("kind", PRIVATE, ids=str)
+def test_others_see_a_user_only_through_released_sums(kind):
+    """Replace one user: until the next public time, all other actions stay what they were."""
+    contexts, _, _ = rounds(200, 0)
+    changed = contexts.copy()
+    changed[75] = -changed[75]
+    policies = [
+        LinUCB(**kind, epsilon=2.0, update_every=50, horizon=200, random_state=0) for _ in "ab"
+    ]
+    for policy, x in zip(policies, (contexts, changed)):
+        for start in (0, 50):
+            actions = policy.act(x[start : start + 50])
+            policy.update(x[start : start + 50], actions, np.ones(50))
+            if start == 0:
+                policy.first_ = actions
+    np.testing.assert_array_equal(policies[0].first_, policies[1].first_)
+    released = [policy._sums._last.value for policy in policies]
+    # The same noise: the two differ by what one record can change, and by no more.
+    assert 0.0 < np.linalg.norm(released[0] - released[1]) <= 3.0 / sqrt(2.0) * (1.0 + 1e-5)
+
+
+@pytest.mark.parametrize("kind", PRIVATE, ids=str)
+def test_a_run_of_many_phases_costs_what_it_says(kind):
+    contexts, means, _ = rounds(900, 0)
+    policy = LinUCB(**kind, epsilon=1.0, update_every=30, horizon=210, random_state=0)
+    with BudgetAccountant(1.0, 1e-6) as accountant:
+        play(policy, contexts, means, np.random.RandomState(0))
+        assert accountant.spent.epsilon == pytest.approx(1.0, rel=1e-6)
+        assert len(accountant.charges) == len(policy.privacy_report_.rows) == 3
+        with pytest.raises(BudgetExceeded):
+            clone(policy).act(contexts)
+    assert policy.privacy_report_.total.fits(Budget(1.0, 1e-6))
+    word = {"central": "joint"}.get(kind["privacy"], kind["privacy"])
+    assert word in policy.guarantee and "epsilon=1, delta=1e-06" in policy.guarantee
+
+
+@pytest.mark.parametrize("parameters", [{}, {"privacy": "local", "epsilon": np.inf}])
+def test_no_privacy_is_no_part_of_a_finite_budget(parameters):
+    with BudgetAccountant(100.0, 1e-3), pytest.raises(BudgetExceeded):
+        LinUCB(**parameters).act(np.ones((1, 2, 2)))
+
+
+@pytest.mark.parametrize("privacy", ["none", "local", "central"])
+@pytest.mark.parametrize("epsilon", [1.0, 20.0])
+def test_certified_region_covers_the_weights(privacy, epsilon, global_random_seed):
+    """Weights on the edge of the ball, rewards of the largest variance, hardly any exploration."""
+    d, n, theta = 3, 4000, np.array([0.8, 0.6, 0.0])
+    rng = np.random.RandomState(global_random_seed)
+    scaling = Scaling(1.0, (-1.0, 1.0), False, d)
+    misses = 0
+    for seed in range(20):
+        x = rng.normal(size=(n, d)) * [1.0, 1.0, 0.05]
+        x /= np.linalg.norm(x, axis=1, keepdims=True)
+        r = np.where(rng.uniform(-1.0, 1.0, size=n) < x @ theta, 1.0, -1.0)
+        query = MomentsQuery(scaling)
+        stream = open_stream(privacy, query, Budget(epsilon, 1e-6), 4, 20 * seed + 1)
+        region = certified(query.equations(stream.push(x, r).read()), 1.0, 1.0, 0.05)
+        arms = np.vstack([np.eye(d), -np.eye(d), x[:50]])
+        misses += bool((arms @ theta > region.upper(arms, 1.0) + 1e-9).any())
+    assert misses <= 5  # at most 1 is expected; 6 of 20 at 0.05 have probability 3e-4
+
+
+@pytest.mark.parametrize("privacy", ["central", "local"])
+def test_almost_no_noise_is_as_good_as_none(privacy):
+    contexts, means, _ = rounds(4000, 0)
+    regrets = []
+    for epsilon, kind in ((1.0, "none"), (1e6, privacy)):
+        policy = LinUCB(
+            privacy=kind, epsilon=epsilon, delta=0.5, width="asymptotic", update_every=1,
+            horizon=500, random_state=0,
+        )  # fmt: skip
+        actions = play(policy, contexts, means, np.random.RandomState(5))
+        regrets.append((means.max(axis=1) - means[np.arange(4000), actions]).sum())
+    assert regrets[1] == pytest.approx(regrets[0], rel=0.5, abs=20.0)
+
+
+def test_weights_for_every_arm():
+    rng = np.random.RandomState(0)
+    X = np.c_[rng.uniform(-0.7, 0.7, size=2000), np.full(2000, 0.7)]
+    means = np.c_[X[:, 0], -X[:, 0]]
+    policy = LinUCB(shared=False, n_actions=2, coef_norm=1.5)
+    actions = play(policy, X, means, rng)
+    assert (actions[1000:] == means.argmax(axis=1)[1000:]).mean() > 0.9
+
+
+def test_the_offset_is_only_a_shift():
+    contexts, means, _ = rounds(300, 0)
+    plain, shifted = LinUCB(), LinUCB(bounds_y=(4.0, 6.0), reward_offset=5.0)
+    for start in range(300):
+        now = slice(start, start + 1)
+        a, b = plain.act(contexts[now]), shifted.act(contexts[now])
+        np.testing.assert_array_equal(a, b)
+        reward = means[start, a] * 0.5
+        plain.update(contexts[now], a, reward)
+        shifted.update(contexts[now], b, reward + 5.0)
+
+
+@pytest.mark.parametrize("kind", PRIVATE, ids=str)
+def test_huge_rows_are_clipped(kind):
+    contexts, _, _ = rounds(40, 0)
+    policy = LinUCB(**kind, epsilon=1.0, update_every=40, horizon=40, random_state=0)
+    other = clone(policy)
+    actions = policy.act(contexts)
+    other.act(contexts)
+    directions = contexts / np.linalg.norm(contexts, axis=-1, keepdims=True)
+    policy.update(directions * 1e6, actions, np.full(40, 1e9))
+    other.update(directions, actions, np.ones(40))
+    np.testing.assert_allclose(policy._sums._last.value, other._sums._last.value, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"privacy": "global"}, {"width": "wide"}, {"bonus_scale": -1.0}, {"horizon": 0},
+        {"bounds_y": (1, 0)}, {"mechanism": "vector-sum", "privacy": "central"},
+        {"delta": 0.0, "privacy": "local"}, {"update_every": 0}, {"coef_norm": 0.0},
+    ],
+)  # fmt: skip
+def test_wrong_parameters(parameters):
+    policy = LinUCB(**parameters)
+    with pytest.raises(ValueError):
+        policy.act(np.ones((1, 2, 2)))
+    assert not hasattr(policy, "n_rounds_")
+
+
+def test_wrong_input_leaves_the_state_unchanged():
+    contexts, means, rng = rounds(50, 0)
+    policy = LinUCB()
+    with pytest.raises(ValueError, match="act"):
+        policy.update(contexts, np.zeros(50, dtype=int), np.zeros(50))
+    play(policy, contexts, means, rng)
+    before = policy._state.theta.copy()
+    for wrong in (
+        (contexts[:2], [0, 4], [0.0, 0.0]),
+        (contexts[:2, :, :2], [0, 1], [0.0, 0.0]),
+        (contexts[:2], [0, 1], [0.0, np.nan]),
+        (contexts[:2], [0, 1], [0.0]),
+    ):
+        with pytest.raises(ValueError):
+            policy.update(*wrong)
+    np.testing.assert_array_equal(policy._state.theta, before)
+    assert policy.n_rounds_ == 50

@@ -1,0 +1,187 @@
+"""Layered regression by PrivUnit reports: unbiased sums, honest bounds, price, refusals."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import stats
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from skpriv import BudgetAccountant
+from skpriv._linalg import unvech
+from skpriv.exceptions import PrivacyError
+from skpriv.linear_model import LayeredRegressor
+from skpriv.linear_model._layered._growth import grow
+from skpriv.linear_model._layered._laws import ReportLaw
+from skpriv.linear_model._layered._privunit import UnitLevelQuery
+from skpriv._equations._scaling import Scaling
+from skpriv.privacy import Budget, open_session
+
+D, N = 2, 400
+SCALING = Scaling(1.0, (-1.0, 1.0), False, D)
+BUDGET = Budget(2.0, 0.0)
+
+
+@parametrize_with_checks([LayeredRegressor(channel="privunit", random_state=0)])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def _records(seed=0, n=N):
+    """Records of many norms, some of them in no bin."""
+    rng = np.random.RandomState(seed)
+    X = rng.normal(size=(n, D))
+    X *= (2.0 ** -rng.randint(0, 4, size=n) / np.linalg.norm(X, axis=1))[:, None]
+    return X, rng.choice([-1.0, 1.0], size=n)
+
+
+def _query(crossed):
+    """The query of level 1, or of level 2, on a tree that was grown without noise."""
+    X, y = _records(1)
+    session = open_session("none", X, y, Budget(np.inf, 0.0))
+    shape = {"gamma": 2.0, "n_scales": 3, "n_levels": 1 + crossed}
+    tree = grow(session, SCALING, **shape, pure=False, theta_bound=1.0, kind="none")
+    if crossed:
+        roots = [node for node in tree.bins if node.level == 1]
+        for node in roots:
+            node.activate(1, 2.0, 3)
+        tree.bins = roots
+        bins = (*roots, *tree.frontier())
+    else:
+        bins = tuple(tree.bins)
+    return UnitLevelQuery(SCALING, tree, bins, False, crossed, 1 + crossed)
+
+
+@pytest.mark.parametrize("crossed", [False, True])
+def test_unit_vectors_are_the_moments(crossed):
+    query, (X, y) = _query(crossed), _records()
+    slots, vectors = query.units(X, y)
+    assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-12)
+    used = np.delete(np.arange(query.shape[1]), query.width - 1)
+    total = np.zeros(query.shape)
+    np.add.at(total, slots, query.radius * vectors)
+    assert_allclose(total[:, used], query.sum(X, y)[:, used], atol=1e-9)
+    X[:2], y[:2] = [[np.nan, 1.0], [1e300, -1e300]], [np.nan, np.inf]
+    assert_allclose(np.linalg.norm(query.units(X, y)[1], axis=1), 1.0, atol=1e-12)
+
+
+def _errors(query, repetitions, seed, n=N):
+    X, y = _records(n=n)
+    sessions = [
+        open_session("local", X, y, BUDGET, seed * 10_000 + i, currency="pure")
+        for i in range(repetitions)
+    ]
+    answers = [session.sum(query, 1.0) for session in sessions]
+    used = np.delete(np.arange(query.shape[1]), query.width - 1)
+    exact = query.sum(X, y)
+    return np.array([answer.value - exact for answer in answers])[:, :, used], answers[0].noise
+
+
+@pytest.mark.parametrize("crossed", [False, True])
+def test_sums_are_unbiased_and_no_more_variable_than_stated(crossed, global_random_seed):
+    query = _query(crossed)
+    errors, noise = _errors(query, 300, global_random_seed)
+    errors = errors.reshape(len(errors), -1)
+    z = np.sqrt(len(errors)) * errors.mean(axis=0) / errors.std(axis=0)
+    assert (abs(z) <= stats.norm.isf(1e-5 / len(z))).all()
+    stated = noise.reports * max(noise.along, noise.across)
+    slack = stats.chi2.isf(1e-5 / len(z), len(errors) - 1) / (len(errors) - 1)
+    assert (errors.var(axis=0, ddof=1) <= stated * slack).all()
+    assert errors.var(axis=0).mean() == pytest.approx(noise.scale**2, rel=0.15)
+
+
+def test_a_device_reports_with_the_law_of_the_session(global_random_seed):
+    query, (X, y) = _query(False), _records(n=40)
+    noise, repetitions = query.local_noise(BUDGET), 100
+    errors, _ = _errors(query, repetitions, global_random_seed, n=40)
+    rng, values = np.random.RandomState(global_random_seed), []
+    for _ in range(repetitions):
+        buckets = np.zeros((noise.rows, noise.size))
+        for x, target in zip(X, y, strict=True):
+            row, report = query.randomize(x, target, BUDGET, rng)
+            buckets[row] += report
+        values.append(noise.estimate(buckets)[0] - query.sum(X, y)[0])
+    for column in (0, 1):
+        pvalue = stats.ks_2samp(np.array(values)[:, column], errors[:, 0, column]).pvalue
+        assert pvalue > 1e-5
+
+
+@pytest.mark.parametrize("failure", [0.5, 0.05])
+def test_bounds_on_the_noise_hold(failure, global_random_seed):
+    query, d = _query(False), D
+    errors, noise = _errors(query, 200, global_random_seed)
+    law, theta = ReportLaw((noise,)), np.array([0.6, -0.8])
+    operator, equation = law.operator(d, failure), law.equation(d, 1.0, 1.0, 0.0, failure)
+    exceeded = np.zeros(2)
+    for error in errors[:, 0]:
+        moments = unvech(np.insert(error, query.width - 1, 0.0), query.width)
+        gram, target = moments[:d, :d], moments[:d, d] * np.sqrt(2.0)
+        exceeded += np.linalg.eigvalsh(-gram)[-1] > operator, (
+            np.linalg.norm(target - gram @ theta) > equation
+        )
+    assert (exceeded <= stats.binom.isf(1e-4, len(errors), failure)).all()
+    both = ReportLaw((noise, replace(noise, reports=N // 2)))
+    assert both.operator(d, failure) > operator
+    assert both.rms == pytest.approx(law.rms * np.sqrt(1.5))
+
+
+@pytest.mark.parametrize("n_levels", [1, 2])
+@pytest.mark.parametrize("scale", [1.0, 0.1])
+def test_intervals_cover_for_all_x_at_once(n_levels, scale):
+    failures = 0
+    for seed in range(8):
+        rng = np.random.RandomState(seed)
+        theta = rng.normal(size=3)
+        theta /= np.linalg.norm(theta)
+        X = rng.normal(size=(20_000, 3)) * [1.0, scale, scale]
+        X /= np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1.0)
+        y = np.where(rng.uniform(size=len(X)) < (1.0 + X @ theta) / 2.0, 1.0, -1.0)
+        est = LayeredRegressor(
+            epsilon=8.0, channel="privunit", n_levels=n_levels, fit_intercept=False,
+            random_state=seed,
+        ).fit(X, y)  # fmt: skip
+        points = np.vstack([X[:300], np.eye(3), theta[None]])
+        low, high = est.confidence_interval(points, 0.9)
+        failures += not ((low <= points @ theta) & (points @ theta <= high)).all()
+        assert (high - low).mean() < 1.5  # they say something
+    assert failures <= stats.binom.isf(1e-4, 8, 0.1)
+
+
+def test_the_price_is_pure_whatever_delta():
+    X, y = _records()
+    for delta in (0.0, 1e-6):
+        est = LayeredRegressor(channel="privunit", delta=delta, n_levels=2, random_state=0)
+        with BudgetAccountant(1.0, 0.0) as accountant:
+            est.fit(X, y)
+        assert accountant.spent.epsilon == pytest.approx(1.0)
+        assert est.privacy_report_.total.epsilon(0.0) == pytest.approx(1.0)
+        assert "delta=0" in est.privacy_report_.guarantee
+        assert "PrivUnit" in str(est.privacy_report_)
+
+
+@pytest.mark.parametrize(
+    "params, message",
+    [
+        ({"random_state": None}, "sampler"),
+        ({"privacy": "central"}, "privacy='local'"),
+        ({"privacy": "shuffle"}, "privacy='local'"),
+        ({"variant": "paper"}, "one-batch"),
+        ({"data_norm": "auto", "outer_norm": 9.0}, "public bounds"),
+    ],
+)
+def test_what_cannot_be_had_is_refused_before_any_charge(params, message):
+    X, y = _records()
+    est = LayeredRegressor(**{"channel": "privunit", "random_state": 0, **params})
+    with BudgetAccountant(5.0, 1e-5) as accountant, pytest.raises(PrivacyError, match=message):
+        est.fit(X, y)
+    assert accountant.spent.epsilon == 0.0
+
+
+def test_without_noise_the_channel_does_not_matter():
+    X, y = _records()
+    first, second = (
+        LayeredRegressor(privacy="none", channel=channel).fit(X, y)
+        for channel in ("additive", "privunit")
+    )
+    assert_allclose(first.coef_, second.coef_)

@@ -1,0 +1,84 @@
+"""The report: public facts only, as text and HTML."""
+
+import pickle
+import re
+
+import numpy as np
+import pytest
+
+from skpriv import Budget
+from skpriv.privacy import Query, open_session
+from skpriv.privacy._accounting._report import HEADERS
+
+
+class Total(Query):
+    """Sum of y, with a name that HTML must escape."""
+
+    name, shape, sensitivity = "total <y>", (1,), 2.0
+
+    def sum(self, X, y):
+        return np.array([y.sum()])
+
+
+def _report(privacy, random_state=0, shares=(0.25, 0.75)):
+    y = np.full(400, 0.7310585)
+    session = open_session(
+        privacy, np.zeros((400, 1)), y, Budget(1.5, 1e-6), random_state, "Who", smallest_share=0.2
+    )
+    answers = [session.sum(Total(), share) for share in shares]
+    return session.report, answers
+
+
+@pytest.mark.parametrize("privacy", ["central", "local", "shuffle", "none"])
+@pytest.mark.parametrize("random_state", [None, 0])
+def test_text(privacy, random_state):
+    report, _ = _report(privacy, random_state)
+    lines = str(report).splitlines()
+    assert repr(report) == str(report)
+    assert len(lines) == 5
+    priced = ["epsilon"] if privacy == "shuffle" else ["mu"]
+    assert re.split(r"\s{2,}", lines[1]) == [*HEADERS[:-1], *priced]
+    assert all(line.startswith("total <y>") for line in lines[2:4])
+    if privacy == "none":
+        assert lines[0] == "Who: no privacy: the answers are exact"
+    else:
+        assert "(epsilon=1.5, delta=1e-06)" in lines[0]
+        assert "replacing one record" in lines[0]
+        total = "epsilon = 1.5" if privacy == "shuffle" else f"mu = {Budget(1.5, 1e-6).mu:.4g}"
+        assert f"total {total}" in lines[-1]
+    trusted = {"central": "trusted curator", "shuffle": "trusted shuffler", "local": "local"}
+    assert trusted.get(privacy, "") in lines[0]
+    assert ("not for release" in lines[-1]) == (random_state is not None)
+
+
+def test_html():
+    report, _ = _report("central")
+    page = report._repr_html_()
+    assert page.count("<tr>") == 3
+    assert page.count("<th>") == len(HEADERS)
+    assert page.count("<td>") == 2 * len(HEADERS)
+    assert "total &lt;y&gt;" in page and "total <y>" not in page
+    for tag in ("table", "thead", "tbody", "p", "b", "td", "tr"):
+        assert page.count(f"<{tag}>") == page.count(f"</{tag}>")
+
+
+@pytest.mark.parametrize("privacy", ["central", "local", "shuffle", "none"])
+def test_no_answer_is_in_the_report(privacy):
+    report, answers = _report(privacy)
+    kept = [str(report), report._repr_html_(), repr(report.rows)]
+    for answer in answers:
+        for digits in (f"{answer.value[0]:.3f}", f"{answer.value[0]:.4g}"):
+            assert not any(digits in text for text in kept)
+
+
+def test_rows_are_the_queries_in_order():
+    report, answers = _report("local")
+    assert [row.share for row in report.rows] == [0.25, 0.75]
+    assert [row.records for row in report.rows] == [100, 300]
+    assert [row.scale for row in report.rows] == [answer.noise.scale for answer in answers]
+    assert {row.sensitivity for row in report.rows} == {2.0}
+
+
+def test_a_report_can_be_pickled():
+    report, _ = _report("central")
+    assert str(pickle.loads(pickle.dumps(report))) == str(report)

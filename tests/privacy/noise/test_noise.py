@@ -1,0 +1,120 @@
+"""Noise: one law whatever the source, at the price that is charged."""
+
+from math import floor, log2, sqrt
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from skpriv.privacy import Budget, GaussianNoise, GumbelNoise, NoiseSource
+from skpriv.privacy._noise._laws import GRANULARITY, opendp_gaussian, opendp_top
+
+SCALES = [1e-300, 1e-12, 0.37, 1.0, 1e12, 1e300]
+SOURCES = [None, 0]
+LEVEL = 1e-4  # family-wise, of each test over its parameters (Bonferroni)
+sources = pytest.mark.parametrize("random_state", SOURCES, ids=["OpenDP", "NumPy"])
+
+
+@sources
+@pytest.mark.parametrize("scale", SCALES)
+def test_gaussian_noise_has_its_law(random_state, scale):
+    value = np.zeros((50, 80))
+    drawn = NoiseSource(random_state).add(value, GaussianNoise(scale))
+    assert drawn.shape == value.shape
+    assert np.array_equal(value, np.zeros((50, 80)))
+    draws = drawn.ravel() / scale
+    level = LEVEL / (len(SCALES) * len(SOURCES) * 2)
+    assert stats.kstest(draws, "norm").pvalue > level
+    # coordinates are independent: neighbours are not correlated
+    assert stats.kstest((draws[::2] + draws[1::2]) / sqrt(2.0), "norm").pvalue > level
+
+
+@sources
+def test_noise_is_added_to_the_value(random_state):
+    value = np.linspace(-1e6, 1e6, 4000)
+    drawn = NoiseSource(random_state).add(value, GaussianNoise(3.0)) - value
+    assert stats.kstest(drawn / 3.0, "norm").pvalue > LEVEL / 2
+
+
+@sources
+def test_no_noise_leaves_the_value_alone(random_state):
+    value = np.arange(6.0).reshape(2, 3)
+    assert np.array_equal(NoiseSource(random_state).add(value, GaussianNoise(0.0)), value)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("mu", [1e-3, 0.2367, 1.0, 20.0])
+@pytest.mark.parametrize("size", [1, 77])
+def test_opendp_agrees_with_the_price_that_is_charged(scale, mu, size):
+    noise, sensitivity = GaussianNoise(scale), mu * scale
+    charged = noise.cost(sensitivity)
+    assert charged.gaussian == pytest.approx(mu**2, rel=1e-12)
+    # OpenDP's map is in zCDP: rho = mu^2 / 2
+    assert opendp_gaussian(scale, size).map(sensitivity) == pytest.approx(
+        charged.gaussian / 2.0, rel=1e-12
+    )
+
+
+@pytest.mark.parametrize("scale", [1e-12, 0.37, 1.0, 1e12])
+def test_the_grid_of_opendp_is_fine_enough(scale):
+    assert GRANULARITY >= 50
+    grid = 2.0 ** (floor(log2(scale)) - GRANULARITY)
+    assert grid <= 2.0**-50 * scale
+    draws = np.array(opendp_gaussian(scale, 2000)([0.0] * 2000))
+    steps = draws / grid  # a power of two: exact
+    assert np.array_equal(steps, np.rint(steps))
+    # and it is no coarser: a grid of twice the step would have even multiples only
+    assert (np.abs(steps[np.abs(steps) < 2.0**53]) % 2.0 == 1.0).any()
+
+
+def test_calibration_price_and_sums():
+    mu = Budget(1.0, 1e-6).mu
+    noise = GaussianNoise.calibrated(2.5, mu)
+    assert noise.scale == pytest.approx(2.5 * 4.2247, rel=1e-3)  # Balle and Wang 2018
+    assert noise.cost(2.5).gaussian == pytest.approx(mu**2, rel=1e-12)
+    assert noise.summed(9).scale == pytest.approx(3.0 * noise.scale, rel=1e-15)
+    assert GaussianNoise(0.0).cost(1.0).gaussian == np.inf
+
+
+def test_sources_know_whether_they_are_secure():
+    assert NoiseSource(None).secure
+    assert not NoiseSource(0).secure
+    assert not NoiseSource(np.random.RandomState(0)).secure
+
+
+def test_secure_draws_do_not_follow_a_seed():
+    state = np.random.get_state()
+    first = NoiseSource(None).add(np.zeros(50), GaussianNoise(1.0))
+    np.random.set_state(state)
+    assert not np.isin(NoiseSource(None).add(np.zeros(50), GaussianNoise(1.0)), first).any()
+
+
+@pytest.mark.parametrize("random_state", SOURCES)
+def test_permutations_are_permutations(random_state):
+    assert sorted(NoiseSource(random_state).permutation(100)) == list(range(100))
+
+
+@sources
+def test_top_selects_with_the_exponential_mechanism(random_state):
+    scores, scale, n = np.array([1.0, 0.0, 2.5, -1.0]), 1.3, 3000
+    source, noise = NoiseSource(random_state), GumbelNoise(scale)
+    found = np.array([source.top(scores, 2, noise) for _ in range(n)])
+    weights = np.exp(scores / scale)
+    first = np.bincount(found[:, 0], minlength=4)
+    assert stats.chisquare(first, n * weights / weights.sum()).pvalue > LEVEL / 4
+    # without replacement: the second, given that the first is 2
+    second = np.bincount(found[found[:, 0] == 2, 1], minlength=4)[[0, 1, 3]]
+    rest = weights[[0, 1, 3]]
+    assert stats.chisquare(second, second.sum() * rest / rest.sum()).pvalue > LEVEL / 4
+
+
+@pytest.mark.parametrize(("k", "rho"), [(1, 0.5), (7, 0.01), (3, 4.0)])
+def test_top_costs_what_opendp_says(k, rho):
+    noise = GumbelNoise.calibrated(0.8, k, rho)
+    assert noise.cost(0.8, k).concentrated == pytest.approx(rho, rel=1e-12)
+    assert opendp_top(noise.scale, k).map(0.8) == pytest.approx(rho, rel=1e-12)
+
+
+def test_top_without_noise_is_exact():
+    scores = np.array([0.0, 5.0, 3.0, 4.0])
+    assert NoiseSource(0).top(scores, 3, GumbelNoise(0.0)).tolist() == [1, 3, 2]

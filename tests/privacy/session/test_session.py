@@ -1,0 +1,158 @@
+"""Sessions: charge, then read; shares; chunks and threads."""
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+from skpriv import Budget, BudgetAccountant
+from skpriv.exceptions import BudgetExceeded, PrivacyError
+from skpriv.privacy import MODELS, Query, open_session
+from skpriv.privacy._session import _base as _session
+
+BUDGET = Budget(1.0, 1e-6)
+NOISY = ["central", "local", "shuffle"]
+
+
+class Moments(Query):
+    """Sum of y x' x; X is bounded by construction of the tests."""
+
+    name, shape, sensitivity = "moments", (3, 3), 1.0
+
+    def sum(self, X, y):
+        return (X * y[:, None]).T @ X
+
+
+class Unreadable:
+    """Rows of which only the number may be asked."""
+
+    shape = (1000, 3)
+
+    def __len__(self):
+        return self.shape[0]
+
+    def __getattr__(self, name):
+        raise AssertionError(f"{name} of the private rows was read")
+
+    def __getitem__(self, index):
+        raise AssertionError("private rows were read")
+
+
+def _rows(n=1000, seed=0):
+    rng = np.random.RandomState(seed)
+    return rng.uniform(-0.5, 0.5, size=(n, 3)), rng.uniform(-1.0, 1.0, size=n)
+
+
+@pytest.mark.parametrize("privacy", MODELS)
+def test_opening_charges_and_reads_nothing(privacy):
+    with BudgetAccountant(2.0, 1e-6) as accountant:
+        if privacy == "none":
+            with pytest.raises(BudgetExceeded):
+                open_session(privacy, Unreadable(), Unreadable(), BUDGET, 0, "who")
+            assert accountant.charges == []
+        else:
+            open_session(privacy, Unreadable(), Unreadable(), BUDGET, 0, "who")
+            (charge,) = accountant.charges
+            assert charge.name == "who"
+            assert charge.cost.epsilon(BUDGET.delta) == pytest.approx(BUDGET.epsilon, rel=1e-9)
+
+
+@pytest.mark.parametrize("privacy", NOISY)
+def test_a_refusal_reads_nothing(privacy):
+    with (
+        BudgetAccountant(0.99, 1e-6) as accountant,
+        pytest.raises(BudgetExceeded, match="who asks for"),
+    ):
+        open_session(privacy, Unreadable(), Unreadable(), BUDGET, 0, "who")
+    assert accountant.charges == []
+
+
+@pytest.mark.parametrize("privacy", NOISY)
+@pytest.mark.parametrize("budget", [Budget(1.0), Budget(0.0, 0.0)], ids=str)
+def test_no_room_for_gaussian_noise(privacy, budget):
+    with (
+        BudgetAccountant(2.0, 1e-6) as accountant,
+        pytest.raises(PrivacyError, match="pass (delta in|a positive, finite epsilon)"),
+    ):
+        open_session(privacy, Unreadable(), Unreadable(), budget)
+    assert accountant.charges == []
+
+
+@pytest.mark.parametrize("privacy", MODELS)
+def test_shares_add_up_to_at_most_one(privacy):
+    session = open_session(privacy, *_rows(), BUDGET, 0)
+    for share in (0.1, 0.2, 0.7):  # 0.1 + 0.2 + 0.7 > 1 in floating point
+        session.sum(Moments(), share)
+    session._X = session._y = Unreadable()
+    for share in (1e-6, 0.5):
+        with pytest.raises(PrivacyError, match="add up to at most 1"):
+            session.sum(Moments(), share)
+    assert len(session.report.rows) == 3
+
+
+@pytest.mark.parametrize("privacy", MODELS)
+@pytest.mark.parametrize("share", [0.0, -0.1, 1.1, float("nan")])
+def test_a_share_is_a_part(privacy, share):
+    session = open_session(privacy, *_rows(), BUDGET, 0)
+    session._X = session._y = Unreadable()
+    with pytest.raises(PrivacyError, match=r"must lie in \(0, 1\]"):
+        session.sum(Moments(), share)
+    assert session.report.rows == []
+
+
+def _exact(X, y):
+    return open_session("none", X, y, Budget(float("inf")))._exact(Moments())
+
+
+@pytest.mark.parametrize("n", [1, 63, 64, 65, 5003])
+def test_chunks_add_up(monkeypatch, n):
+    X, y = _rows(n)
+    expected = Moments().sum(X, y)
+    monkeypatch.setattr(_session, "CHUNK_BYTES", 1)  # 64 rows a chunk
+    np.testing.assert_allclose(_exact(X, y), expected, rtol=1e-12, atol=1e-13)
+    X, y = np.rint(1000 * X), np.rint(1000 * y)
+    assert np.array_equal(_exact(X, y), Moments().sum(X, y))
+
+
+def test_every_row_is_in_one_chunk(monkeypatch):
+    seen = []
+
+    class Spy(Moments):
+        def sum(self, X, y):
+            seen.append(y.copy())
+            return super().sum(X, y)
+
+    monkeypatch.setattr(_session, "CHUNK_BYTES", 1)
+    X, _ = _rows(1000)
+    open_session("none", X, np.arange(1000.0), Budget(float("inf"))).sum(Spy(), 1.0)
+    assert sorted(np.concatenate(seen)) == list(range(1000))
+    assert max(map(len, seen)) == 64
+
+
+def test_threads_change_no_bit(monkeypatch):
+    X, y = _rows(20_011)
+    monkeypatch.setattr(_session, "CHUNK_BYTES", 1)
+    found = []
+    for workers in (1, 2, 7):
+        monkeypatch.setattr(_session, "effective_n_jobs", lambda _, workers=workers: workers)
+        found.append(_exact(X, y))
+    monkeypatch.setattr(_session, "_in_threads", map)
+    with threadpool_limits(1):
+        found.append(_exact(X, y))
+    assert all(np.array_equal(found[0], other) for other in found)
+
+
+def test_compensation_keeps_small_rows_beside_large_ones(monkeypatch):
+    monkeypatch.setattr(_session, "CHUNK_BYTES", 1)
+    X = np.ones((64 * 3, 3))
+    y = np.repeat([1e17, 1.0, -1e17], 64)
+    assert _exact(X, y)[0, 0] == 64.0
+
+
+def test_an_error_in_a_chunk_is_raised(monkeypatch):
+    class Failing(Moments):
+        def sum(self, X, y):
+            raise ZeroDivisionError("in a thread")
+
+    monkeypatch.setattr(_session, "CHUNK_BYTES", 1)
+    with pytest.raises(ZeroDivisionError, match="in a thread"):
+        open_session("central", *_rows(), BUDGET, 0).sum(Failing(), 1.0)

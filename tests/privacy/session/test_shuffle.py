@@ -1,0 +1,75 @@
+"""The shuffle model: blocks are amplified by their own size, and charged as a central guarantee."""
+
+import numpy as np
+import pytest
+
+from skpriv import Budget, BudgetAccountant
+from skpriv.exceptions import PrivacyError
+from skpriv.linear_model import ReweightedRegressor, SSPRegressor
+from skpriv.privacy import Cost, Query, open_session
+from skpriv.privacy._accounting._amplification import amplified
+
+BUDGET = Budget(1.0, 1e-6)
+
+
+class Total(Query):
+    """Sum of y clipped to [0, 1]; replacing a record moves it by at most 1."""
+
+    name, shape, sensitivity = "total", (1,), 1.0
+
+    def sum(self, X, y):
+        return np.array([np.clip(y, 0.0, 1.0).sum()])
+
+
+def _session(n, **settings):
+    return open_session("shuffle", np.zeros((n, 1)), np.zeros(n), BUDGET, 0, **settings)
+
+
+def test_noise_is_amplified_by_the_size_of_the_block():
+    session = _session(10_000)
+    for share in (0.1, 0.9):
+        announced, records = session.noise(Total(), share), session.records(share)
+        answer = session.sum(Total(), share)
+        assert answer.noise == announced and answer.n == records == round(share * 10_000)
+        mu = amplified(BUDGET, answer.n).mu
+        assert mu > 3 * BUDGET.mu
+        assert answer.noise.scale == pytest.approx(np.sqrt(answer.n) / mu, rel=1e-6)
+    assert session.report.total == Cost.from_budget(BUDGET)
+    assert "total epsilon = 1;" in str(session.report) and "shuffler" in str(session.report)
+
+
+def test_a_single_user_is_not_amplified():
+    session = _session(1)
+    assert session.sum(Total(), 1.0).noise.scale == pytest.approx(1.0 / BUDGET.mu)
+
+
+def test_accountants_are_charged_the_guarantee():
+    with BudgetAccountant(epsilon=1.5, delta=2e-6) as accountant:
+        _session(100)
+        assert accountant.spent.epsilon == 1.0
+        with pytest.raises(Exception, match="remains"):
+            _session(100)
+
+
+def test_epsilon_outside_of_the_range():
+    X, y = np.zeros((10, 1)), np.zeros(10)
+    with BudgetAccountant(epsilon=1.0, delta=1e-6) as accountant:
+        with pytest.raises(PrivacyError, match=r"outside of \(0, inf\)"):
+            open_session("shuffle", X, y, Budget(0.0, 1e-6))
+        with pytest.raises(PrivacyError, match="delta=0"):
+            open_session("shuffle", X, y, Budget(1.0))
+    assert accountant.charges == []
+
+
+@pytest.mark.parametrize("Estimator", [SSPRegressor, ReweightedRegressor])
+def test_between_local_and_central(Estimator):
+    rng = np.random.RandomState(0)
+    X = rng.uniform(-0.5, 0.5, size=(40_000, 2))
+    y = X @ [1.0, -0.5]
+    widths = {}
+    for privacy in ("central", "shuffle", "local"):
+        est = Estimator(epsilon=2.0, privacy=privacy, random_state=0).fit(X, y)
+        low, high = est.confidence_interval(X[:20])
+        assert ((low <= y[:20]) & (y[:20] <= high)).all()
+        widths[privacy] = (high - low).mean()
+    assert widths["central"] < widths["shuffle"] < 0.9 * widths["local"]
