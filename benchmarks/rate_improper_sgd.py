@@ -42,9 +42,7 @@ def errors_of(design, n, d, epsilon, seed, privacy, moments=True):
     options["random_state"] = NOISE + seed
     estimators = [ImproperSGDRegressor(calibration=0.0, **options)]
     if privacy == "central":
-        estimators.append(
-            ImproperSGDRegressor(calibration=0.0, perturbation="output", **options)
-        )
+        estimators.append(ImproperSGDRegressor(calibration=0.0, perturbation="output", **options))
     if moments:
         estimators.append(SSPRegressor(**options))
     errors = [np.sqrt(np.mean(mean**2))]

@@ -1,12 +1,91 @@
-"""Sphinx settings: python -m sphinx docs docs/_build."""
+"""Sphinx settings: ``python -m sphinx -W docs docs/_build``."""
+
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 
 import skpriv
 
 project = "skpriv"
 author = "The skpriv developers"
 version = release = skpriv.__version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc"]
-numpydoc_show_class_members = False
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "numpydoc",
+    "sphinx_gallery.gen_gallery",
+]
 exclude_patterns = ["_build"]
 html_theme = "pydata_sphinx_theme"
+html_theme_options = {"show_prev_next": False}
 myst_heading_anchors = 3
+myst_enable_extensions = ["dollarmath"]
+
+autosummary_generate = True
+autodoc_default_options = {"members": True, "inherited-members": True}
+numpydoc_show_class_members = False  # autosummary lists them
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "auto_examples",
+    "filename_pattern": r"/plot_",
+    "subsection_order": [
+        "../examples/first_fit",
+        "../examples/choose_and_check",
+        "../examples/papers",
+        "../examples/production",
+    ],
+    "image_srcset": ["2x"],
+    "remove_config_comments": True,
+    "show_memory": False,
+    "write_computation_times": False,
+    "abort_on_example_error": True,
+}
+
+ROOMS = {
+    "skpriv": "Budgets and errors",
+    "skpriv.linear_model": "Regressors",
+    "skpriv.preprocessing": "Before the regressor",
+    "skpriv.inspection": "Coefficients and curves",
+    "skpriv.metrics": "Metrics",
+    "skpriv.model_selection": "Choosing epsilon and parameters",
+    "skpriv.bandits": "Bandits",
+    "skpriv.privacy": "Privacy: sessions, noise, accounting",
+    "skpriv.records": "Rows",
+    "skpriv.protocol": "Reports of real devices",
+    "skpriv.audit": "Audits",
+    "skpriv.datasets": "Data sets",
+    "skpriv.exceptions": "Errors",
+}
+
+
+def write_reference(folder):
+    """Write the page that lists every public name of every room, from their ``__all__``."""
+    lines, seen = ["API reference", "=============", ""], {"__version__"}
+    for room, title in ROOMS.items():  # a name is shown where it comes first
+        if find_spec(room) is None:
+            continue
+        names = sorted(set(import_module(room).__all__) - seen, key=str.lower)
+        seen.update(names)
+        lines += [title, "-" * len(title), "", f".. currentmodule:: {room}", ""]
+        lines += [".. autosummary::", "   :toctree: .", "   :nosignatures:", ""]
+        lines += [*(f"   {name}" for name in names), ""]
+    folder.mkdir(exist_ok=True)
+    (folder / "api.rst").write_text("\n".join(lines), encoding="utf-8")
+
+
+write_reference(Path(__file__).parent / "generated")
+
+
+def skip_inherited(app, what, name, obj, skip, options):
+    """Leave what scikit-learn documents to scikit-learn: its pages have the labels it refers to."""
+    theirs = (getattr(obj, "__module__", None) or "").startswith("sklearn")
+    return True if theirs or name.endswith("_request") else None
+
+
+def setup(app):
+    """Register the hook."""
+    app.connect("autodoc-skip-member", skip_inherited)

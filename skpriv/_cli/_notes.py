@@ -47,8 +47,6 @@ def notes(args, data):
     )
     lines = [*text.splitlines(), _SECURE if args.seed is None else _SEEDED]
     return "\n".join(
-        textwrap.fill(
-            line, 99, initial_indent="* ", subsequent_indent="  ", break_on_hyphens=False
-        )
+        textwrap.fill(line, 99, initial_indent="* ", subsequent_indent="  ", break_on_hyphens=False)
         for line in lines
     )

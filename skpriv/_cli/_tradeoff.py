@@ -37,8 +37,13 @@ def add_command(commands):
         default=[0.1, 0.3, 1.0, 3.0, 10.0], metavar="E", help="default 0.1,0.3,1,3,10")  # fmt: skip
     add("--delta", type=probability, default=1e-6, help="default 1e-6")
     add("--privacy", choices=("central", "local"), default="central", help="who adds the noise")
-    add("--coef-norm", type=positive, default=4.0, metavar="B",
-        help="assumed bound on the coefficients in scaled units, for the intervals; default 4")
+    add(
+        "--coef-norm",
+        type=positive,
+        default=4.0,
+        metavar="B",
+        help="assumed bound on the coefficients in scaled units, for the intervals; default 4",
+    )
     add("--confidence-level", type=probability, default=0.95, metavar="P", help="default 0.95")
     add("--intervals", choices=("certified", "asymptotic"), default="certified")
     add("--repeats", type=at_least(1), default=3, help="draws of the noise; default 3")

@@ -20,7 +20,7 @@ class NormalEquations:
     """Released sums with design' theta* = target up to noise of a known law.
 
     target = A theta* + sum e_i zeta_i + N_b and design = A + N_A, where A = sum e_i phi_i' and
-    zeta_i = r_i - phi_i' theta* (ALGORITHMS: "noisy normal equations"). The instrument e_i is phi_i
+    zeta_i = r_i - phi_i' theta* (docs/mathematics/normal_equations.md). The instrument e_i is phi_i
     itself for sufficient statistics, and U phi_i / ||U phi_i|| for re-weighted regression.
 
     Attributes

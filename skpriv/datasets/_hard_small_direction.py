@@ -60,7 +60,5 @@ def make_small_direction(
     length = 0.07 * n_samples ** (-1.0 / 3.0) if length is None else length
     row = np.array([probability("first", first), probability("length", length)])
     row = row / max(1.0, float(np.linalg.norm(row)))
-    X = np.column_stack(
-        [np.full(n_samples, row[0]), rng.choice([-row[1], row[1]], size=n_samples)]
-    )
+    X = np.column_stack([np.full(n_samples, row[0]), rng.choice([-row[1], row[1]], size=n_samples)])
     return finished(X, np.array([0.5, 0.5]), noise, rng, return_coef)

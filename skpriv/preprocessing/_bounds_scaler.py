@@ -37,10 +37,10 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     n_features_in_ : int
         Number of features seen in `fit`.
 
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of features seen in `fit`, if all of them are strings.
 
-    low_, high_ : ndarray of shape (n_features_in_,)
+    low_, high_ : ndarray of shape (n_features,)
         `bounds`, in the order of the columns.
 
     groups_ : list of lists of int

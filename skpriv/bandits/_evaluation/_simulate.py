@@ -86,19 +86,16 @@ def simulate(
     Returns
     -------
     result : Bunch
-        With `to_frame`, and
+        Has the method ``to_frame`` and these attributes:
 
-        regret_ : ndarray of shape (n_policies, n_runs, n_records or horizon)
-            Cumulated pseudo-regret: the best mean reward of each round less that of the action.
-        rewards : ndarray of the same shape
-            Cumulated rewards.
-        rounds : ndarray of shape (n_records or horizon,)
-            Rounds of the last axis, counted from 1.
-        names : list of str
-        privacy_reports : list of lists
-            For each policy and run, what the policy reports; None if it reports nothing.
-        seconds : ndarray of shape (n_policies, n_runs)
-            Processor time of the policy.
+        - ``regret_``, ndarray of shape (n_policies, n_runs, n_records or horizon): cumulated
+          pseudo-regret, the best mean reward of each round less that of the action;
+        - ``rewards``, ndarray of the same shape: cumulated rewards;
+        - ``rounds``, ndarray of shape (n_records or horizon,): rounds of the last axis, from 1;
+        - ``names``, list of str;
+        - ``privacy_reports``, list of lists: for each policy and run, what the policy reports, or
+          None;
+        - ``seconds``, ndarray of shape (n_policies, n_runs): processor time of the policy.
 
     Examples
     --------

@@ -133,7 +133,5 @@ class GradientCertificate:
         step = vectors.T @ self.gradient / average
         step_size = sqrt((step**2 / values).sum())  # ||z|| in the norm of S'
         beyond = (spread * step_size + noise / sqrt(values[0])) / (1.0 - spread)  # ||u - z||
-        width = np.minimum(
-            dual * beyond, inverse * noise + dual * spread * (step_size + beyond)
-        )
+        width = np.minimum(dual * beyond, inverse * noise + dual * spread * (step_size + beyond))
         return points @ self.theta - rotated @ (step / values), width

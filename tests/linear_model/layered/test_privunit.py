@@ -117,8 +117,9 @@ def test_bounds_on_the_noise_hold(failure, global_random_seed):
     for error in errors[:, 0]:
         moments = unvech(np.insert(error, query.width - 1, 0.0), query.width)
         gram, target = moments[:d, :d], moments[:d, d] * np.sqrt(2.0)
-        exceeded += np.linalg.eigvalsh(-gram)[-1] > operator, (
-            np.linalg.norm(target - gram @ theta) > equation
+        exceeded += (
+            np.linalg.eigvalsh(-gram)[-1] > operator,
+            (np.linalg.norm(target - gram @ theta) > equation),
         )
     assert (exceeded <= stats.binom.isf(1e-4, len(errors), failure)).all()
     both = ReportLaw((noise, replace(noise, reports=N // 2)))

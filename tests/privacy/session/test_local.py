@@ -37,9 +37,7 @@ def _numbered(n):
 )
 @pytest.mark.parametrize("random_state", [None, 0])
 def test_each_user_answers_one_query(n, shares, random_state):
-    session = open_session(
-        "local", *_numbered(n), BUDGET, random_state, smallest_share=min(shares)
-    )
+    session = open_session("local", *_numbered(n), BUDGET, random_state, smallest_share=min(shares))
     spies = [Spy() for _ in shares]
     answers = [session.sum(spy, share) for spy, share in zip(spies, shares, strict=True)]
     blocks = [spy.seen for spy in spies]
@@ -48,9 +46,7 @@ def test_each_user_answers_one_query(n, shares, random_state):
     for answer, block, share in zip(answers, blocks, shares, strict=True):
         assert answer.n == len(block)
         assert abs(len(block) - share * n) <= 1.0
-        assert answer.noise.scale == pytest.approx(
-            2.0 / BUDGET.mu * np.sqrt(len(block)), rel=1e-14
-        )
+        assert answer.noise.scale == pytest.approx(2.0 / BUDGET.mu * np.sqrt(len(block)), rel=1e-14)
     assert together != sorted(together)  # in a random order
 
 

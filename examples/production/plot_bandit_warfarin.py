@@ -1,7 +1,9 @@
-"""Dosing warfarin with a private bandit.
+"""
+Dosing warfarin with a private bandit
+=====================================
 
 Patients come one by one, and get a low, medium or high dose; the reward is 1 if a physician found
-that dose in the end, by the public cut-offs of 21 and 49 mg a week. Writes ``bandit_warfarin.png``.
+that dose in the end, by the public cut-offs of 21 and 49 mg a week.
 """
 
 import numpy as np
@@ -40,7 +42,6 @@ display = RegretDisplay.from_result(result).plot()
 medium = np.mean((dose < 21.0) | (dose > 49.0)) * result.rounds
 display.ax_.plot(result.rounds, medium, "k--", label="always medium")
 display.ax_.legend()
-display.figure_.savefig("bandit_warfarin.png", dpi=150)
 for name, regret in zip(result.names, result.regret_[:, :, -1].mean(axis=1), strict=True):
     print(f"{name:<22}{regret:8.0f}")
 print(f"{'always medium':<22}{medium[-1]:8.0f}")

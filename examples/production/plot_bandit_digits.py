@@ -1,7 +1,10 @@
-"""Reading digits with a private bandit, which is only told whether its guess was right.
+"""
+Reading digits with a private bandit
+====================================
 
+The policy is only told whether its guess was right.
 Images have 4 x 4 pixels: less to hide. The 1,797 images are shown several times, and every visit
-counts as another user. Writes ``bandit_digits.png``.
+counts as another user.
 """
 
 import numpy as np
@@ -32,6 +35,5 @@ for epsilon in (1.0, 10.0, float("inf")):
 result = simulate(policies, env, 10_000, n_runs=1, random_state=0, verbose=1, n_records=500)
 
 display = RegretDisplay.from_result(result).plot()
-display.figure_.savefig("bandit_digits.png", dpi=150)
 for name, regret in zip(result.names, result.regret_[:, :, -1].mean(axis=1), strict=True):
     print(f"{name:<24}{regret:8.0f}")
