@@ -1,6 +1,14 @@
-"""What privacy costs in accuracy: curves over epsilon, and their picture."""
+"""What privacy costs in accuracy, and scores and searches that may be published."""
 
 from ._curve import privacy_utility_curve
 from ._display import PrivacyUtilityDisplay
+from ._private_score import PrivateScore, private_score
+from ._private_search import PrivateSearchCV
 
-__all__ = ["PrivacyUtilityDisplay", "privacy_utility_curve"]
+__all__ = [
+    "PrivacyUtilityDisplay",
+    "PrivateScore",
+    "PrivateSearchCV",
+    "privacy_utility_curve",
+    "private_score",
+]

@@ -6,9 +6,11 @@ answers whose noise law is exact. The privacy model behind the session decides w
 
 from ._ledger._accountant import BudgetAccountant, activated, capture, charge, parallel_part
 from ._ledger._accounted import Accounted
+from ._ledger._prepaid import prepaid
 from ._answer import Answer
 from ._accounting._budget import Budget
 from ._accounting._cost import Cost
+from ._accounting._selection import repeated_mu
 from ._session._open import LOCAL_MODELS, MODELS, open_session
 from ._noise._laws import (
     NO_SECURE_REPORTS,
@@ -17,6 +19,7 @@ from ._noise._laws import (
     GumbelNoise,
     NoiseSource,
     SymmetricWishartNoise,
+    geometric,
 )
 from ._noise._privunit import PrivUnitNoise, hadamard_entries
 from ._procedure import Procedure
@@ -66,8 +69,11 @@ __all__ = [
     "activated",
     "capture",
     "charge",
+    "geometric",
     "hadamard_entries",
     "open_session",
     "open_stream",
     "parallel_part",
+    "prepaid",
+    "repeated_mu",
 ]

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from .._accounting._budget import Budget
 from .._accounting._cost import Cost
 from ._ledger import Part
+from ._prepaid import allowance
 
 if TYPE_CHECKING:
     from ._accountant import BudgetAccountant
@@ -137,6 +138,9 @@ def charge(cost: Cost, name: str) -> None:
     >>> accountant.remaining
     Budget(epsilon=0.75, delta=0.0)
     """
+    if (step := allowance()) is not None:
+        step.take(cost, name)
+        return
     accountants, parts = active(), current_parts()
     # A ledger may be shared by several accountants: all check it, and it records one line, about
     # all records unless they agree on the part. Sorted, so that no two threads wait in a circle.

@@ -1,0 +1,198 @@
+"""A score that may be published: R2 on held-out rows, from noisy sums of squared errors."""
+
+from dataclasses import dataclass
+from math import sqrt
+from numbers import Real
+from statistics import NormalDist
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+from sklearn.utils import check_consistent_length
+
+from .._compat import HasMethods, Interval, StrOptions, validate_params
+from ..exceptions import PrivacyError
+from ..privacy import Budget, PrivacyReport, open_session
+from ._score_queries import ErrorMoments, LocationQuery, SpreadQuery, row_numbers
+
+LOCATION, SPREAD = 0.05, 0.10  # of mu^2; the squared errors have the rest
+DEVIATIONS = 5.0  # squares are clipped at so many mean absolute deviations of the target
+RESOLVED = 0.2  # a spread is used where its public noise is below this part of the range
+
+
+@dataclass(frozen=True)
+class PrivateScore:
+    """A released score, with intervals that count sampling and privacy noise.
+
+    Attributes
+    ----------
+    r2 : float
+        One minus the ratio of the two released means of clipped squares.
+    low, high : float
+        Ends of the interval for the R2 of the population, at ``confidence_level``.
+    mean_squared_error : float
+        In squared units of y.
+    confidence_level : float
+    resolved : bool
+        Whether the variance of the target is clear of its noise; if not, r2 is NaN and the
+        interval is (-inf, 1).
+    privacy_report_ : PrivacyReport
+    """
+
+    r2: float
+    low: float
+    high: float
+    mean_squared_error: float
+    confidence_level: float
+    resolved: bool
+    privacy_report_: PrivacyReport
+
+    def __str__(self):
+        level = f"{100 * self.confidence_level:g}%"
+        return f"R2 {self.r2:.3f} ({level} interval {self.low:.3f} to {self.high:.3f})"
+
+
+@validate_params(
+    {
+        "estimator": [HasMethods(["predict"])],
+        "epsilon": [Interval(Real, 0, None, closed="right")],
+        "delta": [Interval(Real, 0, 1, closed="left")],
+        "bounds_y": ["array-like", None],
+        "confidence_level": [Interval(Real, 0, 1, closed="neither")],
+        "privacy": [StrOptions({"central", "none"})],
+        "random_state": ["random_state"],
+    },
+    prefer_skip_nested_validation=True,
+)
+def private_score(
+    estimator,
+    X,
+    y,
+    *,
+    epsilon,
+    delta,
+    bounds_y=None,
+    confidence_level=0.95,
+    privacy="central",
+    random_state=None,
+):
+    """R2 of a fitted estimator on held-out rows, as a private release with an interval.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted, with ``predict``; a Pipeline too. It must not have seen these rows, or the score is
+        not one of held-out rows (the guarantee holds all the same).
+    X : array-like or data frame of shape (n_samples, n_features)
+    y : array-like of shape (n_samples,)
+    epsilon : float > 0, or infinity
+    delta : float in [0, 1)
+        Cost of the release for a record of X and y.
+    bounds_y : (low, high), default=None
+        Public range of y; None takes that of the estimator, or of the last step of a Pipeline.
+    confidence_level : float in (0, 1), default=0.95
+    privacy : {"central", "none"}, default="central"
+    random_state : None, int or RandomState, default=None
+        None draws secure noise.
+
+    Returns
+    -------
+    score : PrivateScore
+
+    Raises
+    ------
+    BudgetExceeded
+        If an active accountant cannot pay; nothing has been read then.
+
+    Notes
+    -----
+    **Privacy guarantee**: (epsilon, delta)-DP when one record is replaced. Released: the mean of
+    the target (5% of mu^2), its mean absolute deviation (10%), and sums of squares that are
+    clipped at five such deviations, of the prediction's errors and of the target about its mean.
+    Predictions and targets are clipped to ``bounds_y``. The score of a rare huge error is therefore
+    better than its exact R2. The interval is a normal one, by the delta method.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.linear_model import SSPRegressor
+    >>> from skpriv.model_selection import private_score
+    >>> rng = np.random.RandomState(0)
+    >>> X = rng.uniform(-0.5, 0.5, size=(20_000, 3))
+    >>> y = X @ [1.0, -0.5, 0.0] + rng.uniform(-0.2, 0.2, size=20_000)
+    >>> model = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0)
+    >>> _ = model.fit(X[:10_000], y[:10_000])
+    >>> score = private_score(
+    ...     model, X[10_000:], y[10_000:], epsilon=1.0, delta=1e-6, random_state=1
+    ... )
+    >>> bool(score.low < 0.88 < score.high)
+    True
+    """
+    check_consistent_length(X, y)
+    bounds = target_bounds(estimator, bounds_y)
+    session = open_session(
+        privacy,
+        row_numbers(len(y)),
+        numeric_target(y),
+        Budget(epsilon, delta),
+        random_state,
+        "private_score",
+    )
+    centre, limit = learn_scale(session, bounds, LOCATION, SPREAD)
+    query = ErrorMoments(estimator, X, bounds, limit, centre=centre)
+    answer = session.sum(query, 1.0 - LOCATION - SPREAD)
+    return _score(answer, limit, bounds, confidence_level, session.report)
+
+
+def learn_scale(session, bounds, location, spread):
+    """Released mean of the target in [-1, 1], and the limit of deviations and errors from it.
+
+    Where the noise of the spread, a public number, is too large, the limit is the whole range.
+    """
+    mean = session.sum(LocationQuery(bounds), location)
+    centre = float(np.clip(mean.value[0] / mean.n, -1.0, 1.0))
+    deviation = session.sum(SpreadQuery(bounds, centre), spread)
+    largest = 1.0 + abs(centre)
+    noise = deviation.noise.scale / deviation.n
+    if noise > RESOLVED:
+        return centre, largest
+    released = float(deviation.value[0] / deviation.n) + 2.0 * noise
+    return centre, largest * min(1.0, max(DEVIATIONS * released, 10.0 * noise, 1e-6))
+
+
+def _score(answer, limit, bounds, confidence_level, report):
+    """R2 and its interval by the delta method, sampling and privacy noise together."""
+    n, noise = answer.n, answer.noise.scale / answer.n
+    u, v, uu, vv, uv = answer.value / n * np.array([1.0, 1.0, 2.0, 2.0, 2.0])
+    radius = bounds[1] / 2.0 - bounds[0] / 2.0
+    error = max(u, 0.0) * (limit * radius) ** 2
+    quantile = NormalDist().inv_cdf(0.5 + confidence_level / 2.0)
+    if not v > 3.0 * noise:
+        return PrivateScore(np.nan, -np.inf, 1.0, error, confidence_level, False, report)
+    slope = np.array([-1.0 / v, u / v**2])
+    sampling = np.array([[uu - u * u, uv - u * v], [uv - u * v, vv - v * v]])
+    variance = max(slope @ sampling @ slope, 0.0) / n + slope @ slope * noise**2
+    r2, half = 1.0 - u / v, quantile * sqrt(variance)
+    return PrivateScore(r2, r2 - half, min(1.0, r2 + half), error, confidence_level, True, report)
+
+
+def target_bounds(estimator, bounds_y):
+    """Public range of the target: as given, or that of the estimator."""
+    last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+    found = bounds_y if bounds_y is not None else getattr(last, "bounds_y_", None)
+    found = found if found is not None else getattr(last, "bounds_y", None)
+    if found is None or isinstance(found, str):
+        raise PrivacyError(
+            "bounds_y is unknown: pass bounds_y=(low, high), the public range of the target."
+        )
+    low, high = (float(bound) for bound in found)
+    if not (np.isfinite([low, high]).all() and low < high):
+        raise ValueError("bounds_y=(low, high) must be two finite numbers, the smaller first.")
+    return low, high
+
+
+def numeric_target(y):
+    """Targets as a one-dimensional array of a number type, which is public; values are not read."""
+    target = np.asarray(y)
+    if target.ndim != 1 or target.dtype.kind not in "fiub":
+        raise ValueError("y must be one-dimensional and of a number type.")
+    return target

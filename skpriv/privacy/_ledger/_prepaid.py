@@ -1,0 +1,84 @@
+"""Steps of a mechanism whose total has been charged already, each held to its own cost."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from math import inf
+
+from ...exceptions import BudgetExceeded
+from .._accounting._cost import Cost
+
+__all__ = ["allowance", "prepaid"]
+
+_ROUNDING = 1e-9  # of sums that spend an allowance exactly
+
+
+class _Allowance:
+    """What is left to the step, in rho; a thread that the step starts does not have it."""
+
+    def __init__(self, cost: Cost) -> None:
+        self.total, self.thread = in_rho(cost), threading.get_ident()
+        self.left = self.total
+
+    def take(self, cost: Cost, name: str) -> None:
+        rho = in_rho(cost)
+        if not rho <= self.left + _ROUNDING * self.total:
+            raise BudgetExceeded(
+                f"{name} asks for more than its part of a mechanism that was charged as a whole: "
+                "use an estimator whose cost is Gaussian, concentrated or pure and follows its "
+                "epsilon and delta."
+            )
+        if rho < inf:
+            self.left -= rho
+
+
+_current: ContextVar[_Allowance | None] = ContextVar("_current", default=None)
+
+
+def in_rho(cost: Cost) -> float:
+    """Cost in zero-concentrated privacy; infinite where only (epsilon, delta) is known."""
+    if cost.approximate or cost.delta:
+        return inf
+    return cost.gaussian / 2.0 + cost.concentrated + cost.pure_squared
+
+
+def allowance() -> _Allowance | None:
+    """What this thread may still spend inside `prepaid`; None outside of it."""
+    current = _current.get()
+    return current if current and current.thread == threading.get_ident() else None
+
+
+@contextmanager
+def prepaid(cost: Cost) -> Iterator[None]:
+    """Let the releases of a step through whose cost an enclosing mechanism has charged.
+
+    For mechanisms whose total is not the sum of their steps, such as the best of a random number
+    of runs: the total is charged once, to the accountants, and each step runs in here. A step that
+    asks for more than `cost` is refused.
+
+    Parameters
+    ----------
+    cost : Cost
+        What the step may cost at most, compared in zero-concentrated privacy.
+
+    Raises
+    ------
+    BudgetExceeded
+        Where a release inside asks for more; nothing is released then.
+
+    Examples
+    --------
+    >>> from skpriv.privacy import BudgetAccountant, Cost, charge, prepaid
+    >>> with BudgetAccountant(epsilon=1.0) as accountant:
+    ...     charge(Cost.from_epsilon(1.0), "the best of some runs")
+    ...     with prepaid(Cost.from_epsilon(0.5)):
+    ...         charge(Cost.from_epsilon(0.5), "one run")
+    >>> len(accountant.charges)
+    1
+    """
+    token = _current.set(_Allowance(cost))
+    try:
+        yield
+    finally:
+        _current.reset(token)

@@ -1,0 +1,101 @@
+"""Private scores: what they estimate, what they cost, and that they answer anything."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import r2_score
+
+from skpriv import Budget, BudgetAccountant
+from skpriv.exceptions import BudgetExceeded, PrivacyError
+from skpriv.linear_model import SSPRegressor
+from skpriv.model_selection import private_score
+from skpriv.model_selection._score_queries import ErrorMoments, SpreadQuery, SquaredErrors
+
+
+class Identity:
+    """Predicts the first column."""
+
+    bounds_y_ = (-1.0, 1.0)
+
+    def predict(self, X):
+        return X[:, 0]
+
+
+def data(n, rng):
+    X = rng.uniform(-0.5, 0.5, size=(n, 2))
+    return X, X[:, 0] + rng.uniform(-0.2, 0.2, size=n)
+
+
+def test_without_privacy_it_is_r2(global_random_seed):
+    X, y = data(500, np.random.default_rng(global_random_seed))
+    score = private_score(Identity(), X, y, epsilon=np.inf, delta=0.0)
+    assert score.r2 == pytest.approx(r2_score(y, X[:, 0]), abs=1e-10)
+    assert score.mean_squared_error == pytest.approx(np.mean((y - X[:, 0]) ** 2), rel=1e-10)
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])
+def test_interval_covers_the_population(epsilon):
+    """400 draws at a nominal .95: fails for one coverage below .91 or above .985 (level 1e-3)."""
+    rng = np.random.default_rng(7)
+    truth = 1.0 - (0.4**2 / 12) / (1 / 12 + 0.4**2 / 12)
+    hits = 0
+    for seed in range(400):
+        X, y = data(3_000, rng)
+        score = private_score(Identity(), X, y, epsilon=epsilon, delta=1e-6, random_state=seed)
+        hits += score.low <= truth <= score.high
+    assert 0.91 <= hits / 400 <= 0.985
+
+
+def test_it_is_charged_once_and_refused_before_rows_are_read():
+    X, y = data(100, np.random.default_rng(0))
+    with BudgetAccountant(1.0, 1e-6) as accountant:
+        private_score(Identity(), X, y, epsilon=1.0, delta=1e-6, random_state=0)
+        assert accountant.spent.epsilon == pytest.approx(1.0)
+        with pytest.raises(BudgetExceeded):
+            private_score(Identity(), X, y, epsilon=0.1, delta=1e-6)
+
+
+def test_report_adds_up():
+    X, y = data(100, np.random.default_rng(0))
+    report = private_score(
+        Identity(), X, y, epsilon=1.0, delta=1e-6, random_state=0
+    ).privacy_report_
+    assert sum(row.cost.gaussian for row in report.rows) == pytest.approx(Budget(1.0, 1e-6).mu ** 2)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_sensitivities(seed):
+    rng = np.random.default_rng(seed)
+    extremes = np.array([-1e308, -1.0, 0.0, 0.3, 1.0, 1e308, np.inf, np.nan])
+    table = np.column_stack([rng.choice(extremes[1:5], 2), np.zeros(2)])
+    y = rng.choice(extremes, 2)
+    for query in (
+        SpreadQuery((-1.0, 1.0), 0.3),
+        SquaredErrors(Identity(), table, (-1.0, 1.0), 0.5),
+        ErrorMoments(Identity(), table, (-1.0, 1.0), 0.5, centre=0.2),
+    ):
+        one, two = (query.sum(np.array([[float(i)]]), y[i : i + 1]) for i in range(2))
+        assert np.linalg.norm(one - two) <= query.sensitivity
+
+
+def test_sensitivity_is_reached():
+    """Half of the declared value is exceeded by a pair."""
+    table, y = np.array([[1.0], [0.0]]), np.array([-1.0, 0.0])
+    query = ErrorMoments(Identity(), table, (-1.0, 1.0), 0.5, centre=0.0)
+    one, two = (query.sum(np.array([[float(i)]]), y[i : i + 1]) for i in range(2))
+    assert np.linalg.norm(one - two) == pytest.approx(np.sqrt(2.75))
+
+
+def test_what_cannot_be_predicted_gives_one_sentence():
+    X, y = data(50, np.random.default_rng(0))
+    model = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(X, y)
+    X[3, 1] = np.nan
+    with pytest.raises(PrivacyError, match="could not predict") as caught:
+        private_score(model, X, y, epsilon=1.0, delta=1e-6)
+    assert caught.value.__suppress_context__
+
+
+def test_too_few_rows_are_not_resolved():
+    X, y = data(10, np.random.default_rng(0))
+    score = private_score(Identity(), X, y, epsilon=0.1, delta=1e-6, random_state=0)
+    assert not score.resolved and np.isnan(score.r2)
+    assert (score.low, score.high) == (-np.inf, 1.0)

@@ -1,0 +1,106 @@
+"""Private searches: one charge, runs held to their cost, and a winner worth having."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+
+from skpriv import BudgetAccountant
+from skpriv.exceptions import BudgetExceeded
+from skpriv.linear_model import SSPRegressor
+from skpriv.model_selection import PrivateSearchCV
+from skpriv.preprocessing import BoundsScaler
+
+GRID = {"data_norm": [0.05, 1.0, 20.0]}
+
+
+def data(n, rng):
+    X = rng.uniform(-0.5, 0.5, size=(n, 3))
+    return X, X @ [1.0, -0.5, 0.0] + rng.uniform(-0.2, 0.2, size=n)
+
+
+def search(**options):
+    settings = {"epsilon": 2.0, "delta": 1e-6, "random_state": 0, **options}
+    return PrivateSearchCV(SSPRegressor(bounds_y=(-1, 1)), GRID, **settings)
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_one_charge_of_the_stated_total(n_jobs):
+    X, y = data(2_000, np.random.default_rng(0))
+    with BudgetAccountant(2.0, 1e-6) as accountant:
+        search(n_jobs=n_jobs, n_iter=5).fit(X, y)
+    assert len(accountant.charges) == 1
+    assert accountant.spent.epsilon == pytest.approx(2.0)
+
+
+def test_refused_before_rows_are_read():
+    X, y = data(100, np.random.default_rng(0))
+    X[:] = np.nan
+    with BudgetAccountant(1.0, 1e-6), pytest.raises(BudgetExceeded):
+        search().fit(X, y)
+
+
+def test_finds_the_scale(global_random_seed):
+    X, y = data(20_000, np.random.default_rng(global_random_seed))
+    found = search(random_state=global_random_seed).fit(X, y)
+    assert found.best_params_ == {"data_norm": 1.0}
+    assert found.score(X, y) > 0.8
+    low, high = found.confidence_interval(X[:5])
+    assert (low < high).all()
+
+
+def test_a_run_may_not_spend_more():
+    class Greedy(SSPRegressor):
+        """Spends ten times its epsilon."""
+
+        def fit(self, X, y):
+            honest = self.epsilon
+            self.epsilon = 10.0 * honest
+            try:
+                return super().fit(X, y)
+            finally:
+                self.epsilon = honest
+
+    X, y = data(1_000, np.random.default_rng(0))
+    greedy = PrivateSearchCV(
+        Greedy(bounds_y=(-1, 1)), GRID, epsilon=2.0, delta=1e-6, random_state=0
+    )
+    with pytest.raises(BudgetExceeded):
+        greedy.fit(X, y)
+
+
+def test_shuffled_fits_are_refused():
+    X, y = data(1_000, np.random.default_rng(0))
+    shuffled = search().set_params(estimator__privacy="shuffle")
+    with pytest.raises(BudgetExceeded):
+        shuffled.fit(X, y)
+
+
+@pytest.mark.parametrize("name", ["epsilon", "delta", "privacy"])
+def test_budgets_are_no_candidates(name):
+    X, y = data(100, np.random.default_rng(0))
+    with pytest.raises(ValueError, match=name):
+        clone(search()).set_params(param_distributions={name: [1.0]}).fit(X, y)
+
+
+def test_pipeline(global_random_seed):
+    X, y = data(5_000, np.random.default_rng(global_random_seed))
+    pipeline = make_pipeline(BoundsScaler((-0.5, 0.5)), SSPRegressor(bounds_y=(-1, 1)))
+    found = PrivateSearchCV(
+        pipeline,
+        {"sspregressor__alpha": [0.0, 1.0], "sspregressor__fit_intercept": [True, False]},
+        epsilon=2.0,
+        delta=1e-6,
+        random_state=global_random_seed,
+    ).fit(X, y)
+    assert found.score(X, y) > 0.5
+
+
+def test_nothing_tells_how_many_runs_there_were():
+    X, y = data(2_000, np.random.default_rng(0))
+    found = search(n_iter=3).fit(X, y)
+    fitted = {name for name in vars(found) if name.endswith("_") and not name.startswith("_")}
+    assert fitted == {
+        "best_estimator_", "best_params_", "best_score_", "epsilon_per_run_", "privacy_report_",
+        "n_features_in_",
+    }  # fmt: skip
