@@ -19,6 +19,8 @@ from ._ucb._lin_ucb import LinUCB
 from ._adapters._mabwiser import MABWiserAdapter
 from ._evaluation._off_policy import OffPolicyValue, off_policy_value
 from ._ucb._online_lin_ucb import OnlineLinUCB
+from ._service._dsjson import read_dsjson, write_dsjson
+from ._service._loop import Loop
 from ._random import RandomPolicy
 from ._report import EpochsReport
 from ._epochs._schedule import EpochSchedule
@@ -39,6 +41,7 @@ __all__ = [
     "LinUCB",
     "LinearEnvironment",
     "LoggedEnvironment",
+    "Loop",
     "MABWiserAdapter",
     "OffPolicyValue",
     "OnlineLinUCB",
@@ -48,5 +51,7 @@ __all__ = [
     "SquareCB",
     "SupervisedEnvironment",
     "off_policy_value",
+    "read_dsjson",
     "simulate",
+    "write_dsjson",
 ]

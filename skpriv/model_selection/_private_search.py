@@ -86,12 +86,12 @@ class PrivateSearchCV(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
     -----
     **Privacy guarantee**: (epsilon, delta)-DP of ``best_estimator_``, ``best_params_`` and
     ``best_score_`` together, when one record is replaced. Rows are split publicly at random. Those
-    of the selection enter the best of J runs, J geometric with mean `n_iter`: that costs
-    (epsilon, delta) if every run is (mu^2/2)-zCDP for the mu of :func:`repeated_mu`, whose notes
-    have the proof (Papernot and Steinke 2022, Theorem 2; Liu and Talwar 2019). For 30
-    candidates and epsilon 2 a run has mu .158 (600 runs), where splitting the budget over 30 runs
-    leaves .082. A run uses disjoint rows to fit and to score. The other rows pay for the scale of
-    the scores and for the refit. No record is in both parts. J, what other runs found, and the time that the search takes
+    of the selection enter the best of J runs, J geometric with mean `n_iter`: that costs (epsilon,
+    delta) if every run is (mu^2/2)-zCDP for the mu of :func:`repeated_mu`, whose notes have the
+    proof (Papernot and Steinke 2022, Theorem 2; Liu and Talwar 2019). For 30 candidates and epsilon
+    2 a run has mu .158 (600 runs), where splitting the budget over 30 runs leaves .082. A run uses
+    disjoint rows to fit and to score. The other rows pay for the scale of the scores and for the
+    refit. No record is in both parts. J, what other runs found, and the time that the search takes
     are not covered; neither is shown.
 
     One charge of (epsilon, delta) is made before any row is read. Each run is held to its own cost
@@ -208,7 +208,7 @@ class PrivateSearchCV(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
             for name in grid:
                 if name.split("__")[-1] in ("epsilon", "delta", "privacy", "random_state"):
                     raise ValueError(
-                        f"param_distributions has {name!r}, which the search sets itself: remove it."
+                        f"param_distributions has {name!r}, which the search sets: remove it."
                     )
         return prefix
 

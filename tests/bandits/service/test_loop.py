@@ -1,0 +1,151 @@
+"""The memory of a service: every acknowledged event is learned once, in the order of the ranks."""
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from skpriv.bandits import LinUCB, Loop, RandomPolicy
+from skpriv.exceptions import PrivacyError
+
+
+class Clock:
+    """Seconds that pass when they are told to."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+class Recorder(RandomPolicy):
+    """Keeps what it learns, in order."""
+
+    def _start(self, n_phi):
+        self.seen = []
+
+    def _update(self, contexts, actions, rewards):
+        self.seen += [*zip(contexts[:, 0, 0].tolist(), actions.tolist(), rewards.tolist())]
+        super()._update(contexts, actions, rewards)
+
+
+def contexts(k):
+    return np.full((2, 3), float(k))
+
+
+def loop(tmp_path, **options):
+    return Loop(Recorder(random_state=0), tmp_path / "service.sqlite", **options)
+
+
+def test_order_is_that_of_the_ranks(tmp_path):
+    service = loop(tmp_path)
+    actions = [service.rank(f"e{k}", contexts(k))[0] for k in range(5)]
+    for k in (3, 1, 0, 4, 2):
+        assert service.reward(f"e{k}", k / 10) == "taken"
+    assert service.policy.seen == [(k, actions[k], k / 10) for k in range(5)]
+    assert (service.n_events, service.n_learned) == (5, 5)
+
+
+def test_repeated_late_and_unknown(tmp_path):
+    clock = Clock()
+    service = loop(tmp_path, cutoff=10.0, default_reward=-1.0, clock=clock)
+    first = service.rank("a", contexts(0))
+    assert service.rank("a", contexts(7)) == first
+    service.rank("b", contexts(1))
+    assert service.reward("nobody", 1.0) == "unknown"
+    assert service.reward("b", 0.5) == "taken"
+    assert service.reward("b", 0.9) == "repeated"
+    assert service.n_learned == 0  # a still waits
+    clock.now = 10.5
+    assert service.reward("a", 1.0) == "late"
+    assert service.learn() == 2
+    assert [reward for *_, reward in service.policy.seen] == [-1.0, 0.5]
+    assert service.reward("b", 0.9) == "repeated"
+    assert service.reward("a", 0.9) == "late"
+
+
+def test_learned_events_leave_no_context(tmp_path):
+    service = loop(tmp_path)
+    service.rank("a", contexts(0.123456789))
+    service.reward("a", 0.25)
+    with service._store.reading() as held:
+        rows = held._run("SELECT contexts, reward FROM events").fetchall()
+    assert rows == [(None, None)]
+
+
+def test_a_restart_goes_on(tmp_path):
+    service = loop(tmp_path)
+    for k in range(3):
+        service.rank(f"e{k}", contexts(k))
+    service.reward("e0", 0.0)
+    again = loop(tmp_path)
+    again.reward("e1", 0.1)
+    again.reward("e2", 0.2)
+    assert [x for x, *_ in again.policy.seen] == [0, 1, 2]
+    with pytest.raises(PrivacyError, match="another policy"):
+        Loop(LinUCB(), tmp_path / "service.sqlite")
+
+
+def test_an_error_in_learning_loses_nothing(tmp_path):
+    service = loop(tmp_path)
+    service.rank("a", contexts(0))
+    service.policy._update = None
+    with pytest.raises(TypeError):
+        service.reward("a", 0.5)
+    assert service.learn() == 1
+    assert len(service.policy.seen) == 1
+
+
+def test_threads(tmp_path):
+    service = loop(tmp_path)
+
+    def visit(worker):
+        for k in range(20):
+            service.rank(f"{worker}-{k}", contexts(k))
+            assert service.reward(f"{worker}-{k}", 0.5) == "taken"
+
+    threads = [threading.Thread(target=visit, args=(worker,)) for worker in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert service.policy.n_rounds_ == service.n_learned == 80
+
+
+def _serve(path, worker, acknowledged):
+    service = Loop(LinUCB(privacy="central", bounds_y=(0, 1), random_state=0), path)
+    for k in range(10_000):
+        service.rank(f"{worker}-{k}", np.eye(2))
+        service.reward(f"{worker}-{k}", 1.0)
+        acknowledged.value = k + 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_killed_at_any_instant(tmp_path, seed):
+    """Two processes, one of which is killed: what was acknowledged is there, and learned once."""
+    rng, path = np.random.default_rng(seed), tmp_path / "service.sqlite"
+    Loop(LinUCB(privacy="central", bounds_y=(0, 1), random_state=0), path)
+    context = multiprocessing.get_context("fork")
+    counts = [context.Value("q", 0) for _ in range(2)]
+    workers = [
+        context.Process(target=_serve, args=(path, k, count)) for k, count in enumerate(counts)
+    ]
+    for worker in workers:
+        worker.start()
+    stop = time.monotonic() + 60.0
+    while min(count.value for count in counts) < 5 and time.monotonic() < stop:
+        time.sleep(0.01)
+    for worker in workers:
+        time.sleep(rng.uniform(0.0, 0.05))
+        os.kill(worker.pid, signal.SIGKILL)
+        worker.join()
+    service = Loop(LinUCB(privacy="central", bounds_y=(0, 1), random_state=0), path, cutoff=1e-9)
+    time.sleep(0.01)
+    service.learn(force=True)
+    assert service.policy.n_rounds_ == service.n_learned == service.n_events
+    assert service.n_events >= sum(count.value for count in counts)
