@@ -77,8 +77,8 @@ def read_dsjson(lines, *, features=None):
     ValueError
         If a line is no dsjson, or has another number of actions; the text names the line only.
     """
-    contexts, columns, names = [], {"actions": [], "rewards": [], "propensities": []}, features
-    event_ids = []
+    contexts, names, event_ids = [], features, []
+    columns: dict[str, list] = {"actions": [], "rewards": [], "propensities": []}
     for number, line in enumerate(lines, 1):
         try:
             event = json.loads(line) if line.strip() else {}

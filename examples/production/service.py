@@ -1,0 +1,67 @@
+"""
+A private bandit behind HTTP
+============================
+
+``python service.py FILE [PORT]`` serves a policy that learns from rewards which come late, twice or
+never. Events and the policy are kept in FILE: kill the process and start it again, and it goes on.
+
+::
+
+    POST /rank    {"event": "visit 17", "contexts": [[...], [...]]}  ->  {"action", "propensity"}
+    POST /reward  {"event": "visit 17", "reward": 1}                 ->  {"status": "taken"}
+"""
+
+# %%
+# The standard library is enough; any web framework can call the same two methods.
+
+import json
+import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from skpriv.bandits import LinUCB, Loop
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Two routes over one loop, which is safe for threads."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # an answer is two small packets
+    loop: Loop
+
+    def do_POST(self):
+        try:
+            body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))))
+            if self.path == "/rank":
+                action, propensity = self.loop.rank(body["event"], body["contexts"])
+                self.answer(200, {"action": action, "propensity": propensity})
+            elif self.path == "/reward":
+                self.answer(200, {"status": self.loop.reward(body["event"], body["reward"])})
+            else:
+                self.answer(404, {"error": "unknown path"})
+        except (KeyError, TypeError, ValueError):
+            self.answer(400, {"error": "malformed request"})
+
+    def answer(self, status, message):
+        text = json.dumps(message).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *args):
+        """Nothing about visits goes to a log."""
+
+
+def serve(path, port=8000):
+    """Make the server; its ``server_port`` is the one that was free for port 0."""
+    policy = LinUCB(epsilon=1.0, delta=1e-6, privacy="central", bounds_y=(0, 1))
+    loop = Loop(policy, path, cutoff=600.0, learn_every=20)
+    handler = type("Handler", (Handler,), {"loop": loop})
+    return ThreadingHTTPServer(("127.0.0.1", port), handler)
+
+
+if __name__ == "__main__" and len(sys.argv) > 1:
+    server = serve(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 8000)
+    print(f"http://127.0.0.1:{server.server_port}", flush=True)
+    server.serve_forever()

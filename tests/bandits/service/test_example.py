@@ -1,0 +1,74 @@
+"""The HTTP service of the examples: users over loopback, late rewards, a kill in the middle."""
+
+import http.client
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from skpriv.bandits import LinUCB, Loop
+
+SCRIPT = Path(__file__).parents[3] / "examples" / "production" / "service.py"
+
+
+def start(path):
+    process = subprocess.Popen(
+        [sys.executable, str(SCRIPT), str(path), "0"],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=SCRIPT.parents[2],
+    )
+    address = process.stdout.readline().strip()
+    return process, int(address.rsplit(":", 1)[1])
+
+
+def post(connection, path, body):
+    connection.request("POST", path, json.dumps(body))
+    answer = connection.getresponse()
+    return answer.status, json.loads(answer.read())
+
+
+@pytest.mark.parametrize("users", [200, pytest.param(2_000, marks=pytest.mark.slow)])
+def test_users_delays_and_a_restart(tmp_path, users):
+    rng, path = np.random.default_rng(0), tmp_path / "service.sqlite"
+    waiting, statuses = [], []
+    process, port = start(path)
+    try:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        for k in range(users):
+            status, answer = post(
+                connection, "/rank", {"event": f"user {k}", "contexts": np.eye(3).tolist()}
+            )
+            assert status == 200 and answer["propensity"] > 0
+            waiting.append((k + rng.integers(1, 40), f"user {k}", float(answer["action"] == 1)))
+            due = [item for item in waiting if item[0] <= k]
+            waiting = [item for item in waiting if item[0] > k]
+            for _, event, reward in due:
+                statuses.append(post(connection, "/reward", {"event": event, "reward": reward})[1])
+            if k == users // 2:
+                connection.close()
+                process.stdout.close()
+                process.send_signal(signal.SIGKILL)
+                process.wait()
+                process, port = start(path)
+                connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        for _, event, reward in waiting:
+            statuses.append(post(connection, "/reward", {"event": event, "reward": reward})[1])
+        assert (
+            post(connection, "/reward", {"event": "nobody", "reward": 1})[1]["status"] == "unknown"
+        )
+        assert post(connection, "/rank", {"event": "x"})[0] == 400
+        assert post(connection, "/else", {})[0] == 404
+    finally:
+        connection.close()
+        process.kill()
+        process.wait()
+        process.stdout.close()
+    assert [answer["status"] for answer in statuses] == ["taken"] * users
+    loop = Loop(LinUCB(epsilon=1.0, delta=1e-6, privacy="central", bounds_y=(0, 1)), path)
+    loop.learn(force=True)
+    assert loop.policy.n_rounds_ == loop.n_learned == users
