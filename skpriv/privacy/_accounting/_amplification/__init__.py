@@ -1,0 +1,15 @@
+"""Privacy amplification by shuffling: what n anonymous reports guarantee together.
+
+The functions are pure and rounded to the safe side. ``docs/shuffle.md`` has the proofs.
+"""
+
+from ._best import amplified, amplified_epsilon
+from ._clones import closed_form_epsilon, gaussian_delta, shuffle_delta
+
+__all__ = [
+    "amplified",
+    "amplified_epsilon",
+    "closed_form_epsilon",
+    "gaussian_delta",
+    "shuffle_delta",
+]

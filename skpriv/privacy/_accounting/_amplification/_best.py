@@ -1,0 +1,140 @@
+"""What each of n users may spend on a shuffled report: the best of all bounds that are proved."""
+
+import math
+from functools import lru_cache
+
+from .._budget import Budget
+from ._clones import LARGEST_EPSILON, clone_mu, shuffle_delta
+from ._pure import two_level_delta
+from ._sorter import reach_of, sorter_mu
+
+LARGEST_BLOCK = 10**7  # the reports beyond it only help: leaving them out is safe, and fast
+SMALLEST_EPSILON = 1e-6  # below it exp(epsilon) - 1 has lost its digits, and nothing is gained
+MARGIN = 1e-4  # relative, taken off what was computed: far above its floating-point errors
+
+
+@lru_cache(maxsize=1024)
+def amplified(budget, n, *, dimension=None, ball=False):
+    """Budget that each of n users may spend on one Gaussian report, so that all meet ``budget``.
+
+    Parameters
+    ----------
+    budget : Budget
+        What the shuffled reports guarantee together.
+    n : int
+        Number of users whose reports are shuffled together, and who add their noise.
+    dimension : int, default=None
+        Length of a report; None: any. In fewer dimensions inputs lie closer to one centre.
+    ball : bool, default=False
+        Whether all inputs lie in one public ball whose *diameter* is the sensitivity.
+
+    Returns
+    -------
+    Budget
+        Its ``mu`` is what counts. It is ``budget`` itself where amplification does not help:
+        shuffling is post-processing, so that the local guarantee always holds too.
+
+    Raises
+    ------
+    ValueError
+        If n < 1 or dimension < 1.
+
+    Notes
+    -----
+    The noise of all users must be the same, of equal size in all directions of the norm in which
+    the sensitivity is measured, and inputs must be clipped on the device. A smaller ``mu`` than
+    the one that was proved is safe, too: more noise is post-processing.
+
+    Examples
+    --------
+    >>> from skpriv import Budget
+    >>> from skpriv.privacy._accounting._amplification import amplified
+    >>> budget = Budget(1.0, 1e-6)
+    >>> amplified(budget, 1) == budget
+    True
+    >>> print(f"{budget.mu:.3f} {amplified(budget, 100_000).mu:.3f}")
+    0.237 2.125
+    """
+    n = _counted(n)
+    if dimension is not None and dimension < 1:
+        raise ValueError(f"dimension={dimension} must be at least 1.")
+    if budget.delta == 0.0 or not SMALLEST_EPSILON <= budget.epsilon <= LARGEST_EPSILON:
+        return budget
+    proved = max(clone_mu(budget, n), sorter_mu(budget, n, reach_of(dimension, ball)))
+    mu = proved * (1.0 - MARGIN)
+    return Budget.from_mu(mu, budget.delta) if mu > budget.mu else budget
+
+
+@lru_cache(maxsize=1024)
+def amplified_epsilon(budget, n, top=None):
+    """Largest local epsilon that is proved for each of n pure reports to meet ``budget``.
+
+    Parameters
+    ----------
+    budget : Budget
+        What the shuffled reports guarantee together.
+    n : int
+        Number of users whose reports are shuffled together.
+    top : callable, default=None
+        For reports of two levels (codebooks, K-ary subsets): the probability P of the likely
+        values at a local epsilon, ``m p / (m p + K - m)`` with p = exp(local epsilon) and
+        m <= K / 2; m and K may depend on the local epsilon. None: any pure reports, by clones.
+
+    Returns
+    -------
+    local_epsilon : float
+        ``budget.epsilon`` where nothing is gained, and with ``delta=0``.
+
+    Raises
+    ------
+    ValueError
+        If n < 1, or if P is larger than p / (1 + p).
+
+    Notes
+    -----
+    A codebook that is drawn anew for each user must come with the report, from a seed that the
+    device drew without looking at its record: a seed by the user's number would undo the shuffle.
+
+    Examples
+    --------
+    >>> import math
+    >>> from skpriv import Budget
+    >>> from skpriv.privacy._accounting._amplification import amplified_epsilon
+    >>> def top(local_epsilon, K=64, m=22):
+    ...     return m / (m + (K - m) * math.exp(-local_epsilon))
+    >>> print(f"{amplified_epsilon(Budget(1.0, 1e-6), 10_000, top):.2f}")
+    5.03
+    """
+    n = _counted(n)
+    epsilon, delta = budget.epsilon, budget.delta
+    if delta == 0.0 or not SMALLEST_EPSILON <= epsilon <= LARGEST_EPSILON:
+        return epsilon
+    low, high = epsilon, min(LARGEST_EPSILON, epsilon + math.log(n) + 1.0)
+    for _ in range(30):
+        middle = 0.5 * (low + high)
+        if _pure_delta(budget, middle, n, top) <= delta:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _pure_delta(budget, local_epsilon, n, top):
+    """The best bound, at a local epsilon that is MARGIN larger, with the same likely values."""
+    larger = local_epsilon * (1.0 + MARGIN)
+    tail = 1e-3 * budget.delta
+    if top is None:
+        return shuffle_delta(budget.epsilon, larger, n, None, tail)
+    likely = top(local_epsilon)
+    odds = likely / (1.0 - likely) * math.exp(larger - local_epsilon)
+    likely = odds / (1.0 + odds)
+    sorter = two_level_delta(budget.epsilon, larger, n, likely, budget.delta)
+    # Two reports differ most where their likely values are disjoint: H(1) = P (1 - 1 / p).
+    distance = likely * -math.expm1(-larger)
+    return min(sorter, shuffle_delta(budget.epsilon, larger, n, distance, tail))
+
+
+def _counted(n):
+    if n < 1:
+        raise ValueError(f"n={n} must be at least 1: the number of reports shuffled together.")
+    return min(int(n), LARGEST_BLOCK)

@@ -1,0 +1,206 @@
+"""Two bounds by clones: what others are sure to send that looks like the report in question.
+
+Symbols: p = exp(local epsilon), R0 and R1 the reports of the two records that neighbours differ in,
+t their total variation distance, a = beta / (p - 1) for a number beta >= t that we may choose.
+
+The reduction (Feldman, McMillan and Talwar 2022; the form with a total variation is in the spirit
+of Wang et al. 2023, whose reduction to counts alone is not valid: see docs/shuffle.md). With the
+densities M = max(R0, R1) and m = min(R0, R1), the part (p m - M) / (p (p - 1)) of M / p is left
+over when |R0 - R1| / (p - 1) is taken off. Let C be it, normalised, and
+    Q0 = ((R0 - R1)^+ + (beta - t) C) / beta,  Q1 = ((R1 - R0)^+ + (beta - t) C) / beta.
+As long as t <= beta <= (p - 1) (1 + t) / (2 p),
+    R0 = p a Q0 + a Q1 + rest,  R1 = a Q0 + p a Q1 + rest,  the same rest in both worlds,
+and every other report has R >= M / p >= a Q0 + a Q1. So a report is of one of three kinds: the
+differing one is visible with probability (p + 1) a, and then from Q0 or Q1 with odds p : 1 or 1 : p;
+each other one is a clone with probability 2 a, from Q0 or Q1 with odds 1 : 1. Tell the adversary
+whether the differing report is visible. If not, both worlds are the same. If it is, all that
+matters is how many came from Q0 and how many from Q1: who the clones are, and what the rest sent,
+can be drawn from these counts. Hence
+    delta <= (p + 1) a D(2 a),
+where D is the divergence of the two laws of counts. (Leaving the first sentence out, as the
+reduction to counts does, is wrong: given the counts, the probability that the differing report
+is visible is not the same in the two worlds.)
+
+A bound t <= T for all pairs serves in two ways. If T <= (p - 1) / (2 p), every beta from T to that
+number suits every pair; the two ends are tried. Else a pair may take the least of T and its own
+largest beta: a is at most T / (p - 1), and 2 a at least 1 / p, of which D is a falling function.
+Without T this is (p + 1) a = 1 and 2 a = 1 / p, the bound of Feldman, McMillan and Talwar.
+
+Gaussian reports have no finite local epsilon, but D_p(R || R') <= d0, their delta at log p. Cutting
+off what exceeds p times the other changes R0 and R1 by the same mass of at most d0 each (the pair
+is symmetric), which joins the common rest, so that C loses at most the factor 1 - d0. What the
+clones of another report then lack is at most d0 / p for either of R0 and R1. The replacements
+move the reports of the two worlds by tau = d0 + 2 (n - 1) d0 / p in total variation, so that
+    delta = (p + 1) a D(2 a) + (1 + exp(epsilon)) tau.
+"""
+
+import math
+
+import numpy as np
+from scipy import special
+
+from .._conversions import gdp_delta, gdp_mu
+
+LARGEST_EPSILON = 30.0  # beyond it a report is not private, and the local guarantee is kept
+TAIL = 1e-3  # part of delta for numbers of clones that are not looked at
+ROUNDING = 1e-7  # of the sums of absolute terms, far above the error of the binomial tails
+CLONE_PARTS = (0.5, 0.8, 0.95)  # of delta for the clones, the rest for d0: the best is taken
+
+
+def shuffle_delta(epsilon, local_epsilon, n, total_variation=None, tail=1e-14):
+    """Delta of n shuffled reports with this local epsilon, rounded up.
+
+    Parameters
+    ----------
+    epsilon : float >= 0
+        Of the guarantee for all reports together.
+    local_epsilon : float > 0
+        Bound on the log likelihood ratio of any two reports.
+    n : int
+        Number of reports.
+    total_variation : float, default=None
+        Bound on the total variation distance of any two reports; None: the largest possible.
+    tail : float, default=1e-14
+        Probability that may be added to the result to save time.
+
+    Returns
+    -------
+    delta : float
+
+    Examples
+    --------
+    >>> from skpriv.privacy._accounting._amplification import shuffle_delta
+    >>> bool(shuffle_delta(0.5, 2.0, 10_000) < 1e-6)
+    True
+    """
+    return _pair_delta(epsilon, local_epsilon, n, total_variation, 0.0, tail)
+
+
+def _pair_delta(epsilon, local_epsilon, n, total_variation, missing, tail):
+    """The bound where a mass of at most ``missing`` of R0 and R1 was moved to the common rest."""
+    if epsilon >= local_epsilon:
+        return 0.0
+    p = math.exp(local_epsilon)
+    largest = 1.0 / (p + 1.0)  # of a, as t <= (p - 1) / (p + 1) for a ratio of at most p
+    a = largest if total_variation is None else min(largest, total_variation / (p - 1.0))
+    sure = (1.0 - missing) / (2.0 * p)  # every pair may take this a, unless its t is larger
+    bounds = [(a, 2.0 * a), (sure, 2.0 * sure)] if a < sure else [(a, 2.0 * sure)]
+    return min(
+        _counts_delta(epsilon, p, n, min(1.0, (p + 1.0) * a), rate, tail) for a, rate in bounds
+    )
+
+
+def _counts_delta(epsilon, p, n, visible, rate, tail):
+    """``visible`` times D(``rate``): the odds p : 1 against 1 : p among Bin(n - 1, rate) clones."""
+    boost = math.exp(epsilon)
+    totals = _likely_totals(n, rate, tail)  # m: the clones and the differing report
+    clones = visible * _binomial_pmf(totals - 1, n - 1, rate)
+    # Up to a factor, with i of the m counts from Q0, P - boost Q is
+    # (p - boost) i + (1 - boost p) (m - i): positive from a threshold on.
+    start = np.floor((boost * p - 1.0) * totals / ((p - 1.0) * (1.0 + boost))) + 1.0
+    terms = np.array(
+        [
+            (p - boost) / (p + 1.0) * clones * _tail(start - 1.0, totals - 1),
+            (1.0 - boost * p) / (p + 1.0) * clones * _tail(start, totals - 1),
+        ]
+    )
+    total = np.maximum(terms.sum(axis=0), 0.0).sum()
+    return float(min(1.0, total + ROUNDING * np.abs(terms).sum() + tail))
+
+
+def _likely_totals(n, rate, tail):
+    """Numbers of visible reports outside of which one more than the clones has this tail."""
+    spread = math.sqrt(2.0 * math.log(2.0 / tail))
+    mean, sd = n * rate, math.sqrt(n * rate)
+    low = math.floor(mean - spread * sd) - 1  # Chernoff's bounds of the binomial law
+    high = math.ceil(mean + spread * sd + spread**2 / 3.0) + 2
+    return np.arange(max(1, low), min(n, high) + 1)
+
+
+def _binomial_pmf(k, n, rate):
+    log = special.gammaln(n + 1.0) - special.gammaln(k + 1.0) - special.gammaln(n - k + 1.0)
+    return np.exp(log + special.xlogy(k, rate) + special.xlog1py(n - k, -rate))
+
+
+def _tail(start, count):
+    """Pr(Bin(count, 1/2) >= start)."""
+    inside = np.clip(start, 1, count + 1)
+    value = np.where(
+        inside > count, 0.0, special.betainc(inside, np.maximum(count - inside + 1, 1e-9), 0.5)
+    )
+    return np.where(start <= 0, 1.0, value)
+
+
+def gaussian_delta(epsilon, mu, n, local_epsilon, tail=1e-14):
+    """Delta of n shuffled Gaussian reports, cut off at a local epsilon of choice; rounded up.
+
+    Examples
+    --------
+    >>> from skpriv.privacy._accounting._amplification import gaussian_delta
+    >>> bool(gaussian_delta(1.0, 0.5, 100_000, 5.0) < 1e-6)
+    True
+    """
+    missing = gdp_delta(local_epsilon, mu)
+    clones = _pair_delta(epsilon, local_epsilon, n, gdp_delta(0.0, mu), missing, tail)
+    return clones + _reports_cut(epsilon, n, local_epsilon) * missing
+
+
+def _reports_cut(epsilon, n, local_epsilon):
+    """(1 + exp(epsilon)) tau / d0 of the module's notes."""
+    return (1.0 + math.exp(epsilon)) * (1.0 + 2.0 * (n - 1) * math.exp(-local_epsilon))
+
+
+def clone_mu(budget, n):
+    """Largest Gaussian mu of a report that the clones prove, or 0; what is returned was checked."""
+    return max(_clone_mu(budget, n, part) for part in CLONE_PARTS)
+
+
+def _clone_mu(budget, n, part):
+    epsilon, delta = budget.epsilon, budget.delta
+    best, low, high = 0.0, epsilon, min(LARGEST_EPSILON, epsilon + math.log(n) + 1.0)
+    for _ in range(24):
+        local = 0.5 * (low + high)
+        mu = gdp_mu(local, (1.0 - part) * delta / _reports_cut(epsilon, n, local))
+        if gaussian_delta(epsilon, mu, n, local, TAIL * delta) <= delta:
+            best, low = max(best, mu), local
+        else:
+            high = local
+    return best
+
+
+def closed_form_epsilon(local_epsilon, delta, n):
+    """Epsilon of n shuffled pure reports by the closed form of the literature, for comparison.
+
+    Feldman, McMillan and Talwar (2022), "Hiding among the clones", Section 3: their main theorem,
+    with the range of epsilon that the authors' program checks.
+
+    Parameters
+    ----------
+    local_epsilon : float > 0
+    delta : float in (0, 1)
+    n : int
+
+    Returns
+    -------
+    epsilon : float
+
+    Raises
+    ------
+    ValueError
+        Outside of the range local_epsilon <= log(n / (16 log(4 / delta))), where it does not hold.
+
+    Examples
+    --------
+    >>> from skpriv.privacy._accounting._amplification import closed_form_epsilon
+    >>> round(closed_form_epsilon(1.0, 1e-6, 100_000), 4)
+    0.0726
+    """
+    largest = math.log(n / (16.0 * math.log(4.0 / delta)))
+    if not 0.0 < local_epsilon <= largest:
+        raise ValueError(
+            f"local_epsilon={local_epsilon} must lie in (0, {largest:.4g}], where the closed form "
+            f"holds for n={n} and delta={delta}."
+        )
+    p = math.exp(local_epsilon)
+    rate = 8.0 * math.sqrt(p * math.log(4.0 / delta) / n) + 8.0 * p / n
+    return math.log1p((p - 1.0) / (p + 1.0) * rate)
