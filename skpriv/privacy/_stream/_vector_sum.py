@@ -1,8 +1,10 @@
 """The stream of the shuffle model, by summation: batches of which only the sum can be seen."""
 
-from math import sqrt
+from functools import lru_cache
+from math import exp, inf, log, pi, sqrt
 
 import numpy as np
+from scipy.special import gammaln, logsumexp
 
 from ...exceptions import PrivacyError
 from .._accounting._budget import Budget
@@ -11,10 +13,86 @@ from .._noise._laws import GaussianNoise
 from ._base import Stream
 from ._shuffle import check_full, check_shuffle
 
-# Statistical security of the sharing, and the distance of a sum of discrete Gaussians from one.
+# Distance of all shares of a batch from what can be drawn from their sum.
 SECURITY = 2.0**-40
 # Of the grid: rounding moves a record by at most this part of the sensitivity.
 GRID = 1.0 + 2.0**-20
+MODULUS = 64  # bits of the group in which a coordinate is shared
+USERS = 512  # of a batch that the shares are computed for; see _log_excess for larger ones
+MOST_SHARES = 256
+
+
+@lru_cache(maxsize=256)
+def shares_needed(users, size):
+    """Number of shares of each coordinate and user for which a batch is secure within SECURITY.
+
+    Parameters
+    ----------
+    users : int
+        Of the batch.
+    size : int
+        Number of coordinates; each has shares of its own, and a shuffle of its own.
+
+    Returns
+    -------
+    shares : int
+
+    Raises
+    ------
+    PrivacyError
+        If users < 2: one user's shares are the user's own value.
+
+    Notes
+    -----
+    Let each user send m + 1 shares, the first m + 1 - 1 of them uniform (Ishai et al. 2006; Balle et
+    al. 2020 have the analysis of which this is the computed form). Give away the first share of
+    each user with its name: the other m then share a uniform value z. The law of their shuffle
+    given z differs from the uniform law on all vectors with the sum of z by, on average over z,
+        tau <= sqrt(E q^(C - 1) - 1) / 2  (Cauchy and Schwarz),
+    where q = 2^64 and C is the number of components of the graph that two random orders of the
+    users' m shares make on the users: the sums of z pin down all but C - 1 of its differences.
+    With the uniform law in its place, what is seen depends on the sum alone. Coordinates add up.
+    """
+    if users < 2:
+        raise PrivacyError("the vector sum needs a batch of at least 2 users: a sum of one is bare.")
+    target = 2.0 * (log(SECURITY / size) + log(2.0))
+    for mixed in range(2, MOST_SHARES):
+        if _log_excess(users, mixed) <= target - 1e-6:
+            return mixed + 1
+    raise PrivacyError(f"a batch of {users} users is too small for at most {MOST_SHARES} shares.")
+
+
+def _log_excess(users, mixed):
+    """Log of an upper bound of E q^(C - 1) - 1, for this many users and mixed shares of each.
+
+    A set of s of r users is a union of components with probability 1 / binom(r m, s m). By the
+    component of one user, of s users, A_r = E q^(C - 1) has
+        A_r <= 1 + sum over s < r of binom(r - 1, s - 1) / binom(r m, s m) q A_(r - s), A_1 = 1.
+    Taking the last user out splits components only, unless that user is one, which has probability
+    1 / binom(r m, m) <= r^-m. Hence A_r <= A_(r-1) (1 + q r^-m): from USERS on the logarithms add
+    up to at most q USERS^(1-m) / (m - 1).
+    """
+    few, order = min(users, USERS), MODULUS * log(2.0)
+    logs = np.zeros(few + 1)  # of A_r
+    excess = -np.inf
+    for r in range(2, few + 1):
+        s = np.arange(1, r)
+        terms = log_binomial(r - 1, s - 1) - log_binomial(r * mixed, s * mixed)
+        terms += order + logs[r - s]
+        excess = float(logsumexp(terms))
+        logs[r] = np.logaddexp(0.0, excess)
+    if users > USERS:
+        later = order + (1 - mixed) * log(USERS) - log(mixed - 1)
+        if later > 0.0:
+            return np.inf
+        # exp(a) (1 + b) - 1 <= b + 2 a (1 + b) for a <= 1
+        excess = float(np.logaddexp(excess, log(2.0) + later + logs[few]))
+    return excess
+
+
+def log_binomial(n, k):
+    """Log of the number of subsets, rounded by much less than what SECURITY leaves."""
+    return gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
 
 
 class VectorSumStream(Stream):
@@ -29,11 +107,19 @@ class VectorSumStream(Stream):
     Notes
     -----
     **Privacy guarantee**: (epsilon, delta)-DP of what the shuffler sends on, where a user is in one
-    batch. The shares are within 2^-40 of a function of the sum (Balle et al. 2020), which is taken
-    off delta. The noise of a batch is a sum of discrete Gaussians, each many grid steps wide, hence
-    a discrete Gaussian but for less than that (Kairouz, Liu and Steinke 2021), for which
-    rho = D^2 / (2 scale^2) in zCDP. All users of a batch must add their noise. Public: times and
-    sizes of batches. Simulated is the noisy sum, by one Gaussian draw a batch.
+    batch. The shares are within tau = 2^-40 of what can be drawn from the sum alone, in both worlds:
+    (1 + exp(epsilon)) tau is taken off delta. How many shares of a coordinate it takes is computed,
+    see ``shares``. The noise of a batch is a sum of n discrete Gaussians, each many grid steps wide:
+    its likelihood is that of one discrete Gaussian within the factor exp(r),
+    r = 10 n exp(-pi^2 width^2) a coordinate (Kairouz, Liu and Steinke 2021), for which
+    rho = D^2 / (2 scale^2) in zCDP; twice r is taken off epsilon. All users of a batch must add
+    their noise. Public: times and sizes of batches. Simulated is the noisy sum, by one Gaussian
+    draw a batch.
+
+    Attributes
+    ----------
+    shares : int
+        Number of shares, integers below 2^64, that a user sends for each coordinate.
 
     References
     ----------
@@ -62,11 +148,16 @@ class VectorSumStream(Stream):
 
     def _calibrate(self, budget):
         check_shuffle(budget, self.batch)
-        if budget.delta <= 2.0 * SECURITY:
+        size = int(np.prod(self.query.shape))
+        owed = sharing_delta(budget.epsilon)
+        if budget.delta <= 2.0 * owed:
             raise PrivacyError(
-                f"delta={budget.delta} must exceed 2^-39, of which the sharing takes a part."
+                f"delta={budget.delta} must exceed {2.0 * owed:.3g} at epsilon={budget.epsilon}, of "
+                "which the sharing takes a part: pass a larger delta or a smaller epsilon."
             )
-        rho = Budget(budget.epsilon, budget.delta - SECURITY).rho
+        self.shares = shares_needed(self.batch, size)
+        far = summed_gaussians(budget.epsilon, self.batch, size)
+        rho = Budget(budget.epsilon - 2.0 * far, budget.delta - owed).rho
         self.noise = GaussianNoise.calibrated(self.query.sensitivity * GRID, sqrt(2.0 * rho))
         self.cost = Cost.from_budget(budget)
         self._total = np.zeros(self.query.shape)

@@ -11,7 +11,7 @@ was computed at the point that was found.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import minimize
@@ -21,7 +21,7 @@ from .._conversions import gdp_delta, gdp_mu
 
 LARGEST_REACH = math.sqrt(0.5)  # Jung: a set of diameter D lies in a ball of radius D / sqrt(2)
 RELATIVE = 1e-13  # error of a normal tail, far above what the special functions promise
-ABSOLUTE = 1e-9  # error of a logarithm of a product over the reports
+ABSOLUTE = 1e-9  # error of a logarithm of a tail, or of a product over the reports
 INFEASIBLE = 1e9  # log delta of a point where the theorem says nothing
 COARSE, FINE = 240, 2400  # cells of the upper sums while looking for a point, and at the point
 SEARCHES = 6  # of a better point at the mu that the last one proved
@@ -33,8 +33,7 @@ BEYOND = 10.0  # deviations after which a tail is taken as a whole
 class Point:
     """The free numbers of the theorem, scaled such that none of them is far from 1.
 
-    tilt = lambda (n - 1) (E - 1), cap = log(U - 1), cut = T / ((n - 1) (E - 1)) (its logarithm),
-    short = -log of the probability that the sum of weights falls short, and slot = the number of
+    tilt = log(lambda (n - 1) (E - 1)), cap = log(U - 1), cut = log(T / ((n - 1) (E - 1))), short = -log of the probability that the sum of weights falls short, and slot = the number of
     deviations at which the first slot is cut.
     """
 
@@ -82,7 +81,7 @@ def _chords(masses, means, ends, values, error):
     total = ((masses - upper) * values[:-1] + upper * values[1:]).sum()
     slopes = np.abs(np.diff(values) / steps)
     sizes = np.maximum(np.abs(values[:-1]), np.abs(values[1:]))
-    return total + (error[0] * sizes + error[1] * slopes + error[0] * np.abs(ends[:-1]) * slopes).sum()
+    return total + (error[0] * (sizes + np.abs(ends[:-1]) * slopes) + error[1] * slopes).sum()
 
 
 def tilted_moments(tilt, epsilon, mu, cut, loss, cells):
@@ -124,18 +123,18 @@ def log_slot_mean(n, plus, minus, reach, cap, rest, cells):
     the same for all u <= 1, so that a sum with v at the right ends of cells lies above. ``rest``
     is t0.
     """
-    # A tail that not even phi_+^(n-1) lifts, as long as it is a number at all.
-    beyond = min(37.0, math.sqrt(2.0 * (n - 1) * math.log1p(max(plus, 0.0)) + BEYOND**2))
+    # Up to a tail that not even phi_+^(n-1) lifts.
+    beyond = math.sqrt(2.0 * (n - 1) * math.log1p(max(plus, 0.0)) + BEYOND**2)
     z = np.linspace(-reach / 2.0, beyond, cells + 1)
     log_u = np.maximum(reach * z + reach**2 / 2.0, 0.0)
     u = np.exp(np.minimum(log_u, math.log(cap)))
     hidden = np.exp(np.minimum(0.0, math.log(cap) - log_u)) / (1.0 + u / rest)  # 1 - v
-    tails = ndtr(-z)
-    masses = np.concatenate([[1.0 - tails[0]], tails[:-1] - tails[1:], [tails[-1]]])
-    masses = masses + RELATIVE * np.concatenate([[1.0], tails[:-1], [tails[-1]]])
-    logs = (n - 1) * np.log1p(np.concatenate([plus + minus * hidden, [plus]]))
+    tails = log_ndtr(-z)
+    inside = tails[:-1] + np.log(-np.expm1(np.diff(tails)))
+    masses = np.concatenate([[log_ndtr(z[0])], inside, tails[-1:]])
+    logs = masses + (n - 1) * np.log1p(np.concatenate([plus + minus * hidden, [plus]]))
     top = logs.max()
-    return float(top + math.log(np.exp(logs - top) @ np.maximum(masses, 0.0)))
+    return float(top + math.log(np.exp(logs - top).sum()))
 
 
 def log_sorter_delta(epsilon, mu, n, reach, point, cells=FINE):
@@ -147,7 +146,8 @@ def log_sorter_delta(epsilon, mu, n, reach, point, cells=FINE):
     if max(abs(value) for value in point.array()) > 200.0 or point.short <= 0.0:
         return 2.0 * INFEASIBLE
     scale = others * math.expm1(epsilon)
-    tilt, cut, cap = math.exp(point.tilt) / scale, math.exp(point.cut) * scale, 1.0 + math.exp(point.cap)
+    tilt, cut = math.exp(point.tilt) / scale, math.exp(point.cut) * scale
+    cap = 1.0 + math.exp(point.cap)
     mean, square = weight_moments(reach, cap)
     rest = others * mean - math.sqrt(2.0 * square * point.short * others) - cap + 1.0  # t0
     if not rest > 1.01 * cap:
@@ -183,7 +183,8 @@ def sorter_mu(budget, n, reach):
     mu = _first_guess(budget, n)
     starts, best = _starts(budget, n, mu), 0.0
     for _ in range(SEARCHES):
-        point = min((_search(budget, mu, n, reach, start) for start in starts), key=lambda p: p[0])[1]
+        found = [_search(budget, mu, n, reach, start) for start in starts]
+        point = min(found, key=lambda pair: pair[0])[1]
         proved = _largest_mu(budget, n, reach, point, mu, COARSE)
         if proved == 0.0:
             mu *= 0.7
