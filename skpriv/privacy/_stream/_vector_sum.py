@@ -1,7 +1,7 @@
 """The stream of the shuffle model, by summation: batches of which only the sum can be seen."""
 
 from functools import lru_cache
-from math import exp, inf, log, pi, sqrt
+from math import exp, log, pi, sqrt
 
 import numpy as np
 from scipy.special import gammaln, logsumexp
@@ -13,18 +13,18 @@ from .._noise._laws import GaussianNoise
 from ._base import Stream
 from ._shuffle import check_full, check_shuffle
 
-# Distance of all shares of a batch from what can be drawn from their sum.
+# Distance of all shares of a batch from what can be drawn from their sum, at most.
 SECURITY = 2.0**-40
 # Of the grid: rounding moves a record by at most this part of the sensitivity.
 GRID = 1.0 + 2.0**-20
 MODULUS = 64  # bits of the group in which a coordinate is shared
-USERS = 512  # of a batch that the shares are computed for; see _log_excess for larger ones
-MOST_SHARES = 256
+USERS = 256  # of a batch that the shares are computed for; see _log_excess for larger ones
+MOST_SHARES = 512
 
 
 @lru_cache(maxsize=256)
-def shares_needed(users, size):
-    """Number of shares of each coordinate and user for which a batch is secure within SECURITY.
+def shares_needed(users, size, security=SECURITY):
+    """Number of shares of each coordinate and user for which a batch is this secure.
 
     Parameters
     ----------
@@ -32,6 +32,8 @@ def shares_needed(users, size):
         Of the batch.
     size : int
         Number of coordinates; each has shares of its own, and a shuffle of its own.
+    security : float
+        Total variation distance of all shares from what can be drawn from the sum.
 
     Returns
     -------
@@ -40,26 +42,27 @@ def shares_needed(users, size):
     Raises
     ------
     PrivacyError
-        If users < 2: one user's shares are the user's own value.
+        If the batch is too small: it would take more than MOST_SHARES.
 
     Notes
     -----
-    Let each user send m + 1 shares, the first m + 1 - 1 of them uniform (Ishai et al. 2006; Balle et
-    al. 2020 have the analysis of which this is the computed form). Give away the first share of
-    each user with its name: the other m then share a uniform value z. The law of their shuffle
-    given z differs from the uniform law on all vectors with the sum of z by, on average over z,
-        tau <= sqrt(E q^(C - 1) - 1) / 2  (Cauchy and Schwarz),
-    where q = 2^64 and C is the number of components of the graph that two random orders of the
-    users' m shares make on the users: the sums of z pin down all but C - 1 of its differences.
-    With the uniform law in its place, what is seen depends on the sum alone. Coordinates add up.
+    Each user sends m + 1 shares, all but one of them uniform (Ishai et al. 2006; this is the
+    analysis of Balle et al. 2020, computed instead of simplified). docs/shuffle.md has the proof:
+    the distance is at most sqrt(E q^(C - 1) - 1) / 2 for each coordinate, where q = 2^64 and C is
+    the number of components of the graph that two random orders of m shares of each user make on
+    the users. Coordinates add up.
     """
-    if users < 2:
-        raise PrivacyError("the vector sum needs a batch of at least 2 users: a sum of one is bare.")
-    target = 2.0 * (log(SECURITY / size) + log(2.0))
-    for mixed in range(2, MOST_SHARES):
-        if _log_excess(users, mixed) <= target - 1e-6:
-            return mixed + 1
-    raise PrivacyError(f"a batch of {users} users is too small for at most {MOST_SHARES} shares.")
+    if users == 1:
+        return 1  # the sum is all that there is
+    target = 2.0 * (log(security) - log(size) + log(2.0))
+    low, high = 1, MOST_SHARES  # of mixed shares: too few, and checked
+    if not _log_excess(users, high) <= target - 1e-6:
+        raise PrivacyError(f"a batch of {users} users needs more than {MOST_SHARES} shares of each.")
+    while high - low > 1:
+        middle = (low + high) // 2
+        enough = _log_excess(users, middle) <= target - 1e-6
+        low, high = (low, middle) if enough else (middle, high)
+    return high + 1
 
 
 def _log_excess(users, mixed):
@@ -85,14 +88,39 @@ def _log_excess(users, mixed):
         later = order + (1 - mixed) * log(USERS) - log(mixed - 1)
         if later > 0.0:
             return np.inf
-        # exp(a) (1 + b) - 1 <= b + 2 a (1 + b) for a <= 1
+        # exp(a) (1 + b) - 1 <= b + 2 a (1 + b) for a <= 1.
         excess = float(np.logaddexp(excess, log(2.0) + later + logs[few]))
     return excess
 
 
 def log_binomial(n, k):
-    """Log of the number of subsets, rounded by much less than what SECURITY leaves."""
+    """Log of the number of subsets of k of n."""
     return gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
+
+
+def sharing_security(budget):
+    """Distance tau that the shares may have, of which (1 + exp(epsilon)) tau is owed in delta.
+
+    With P, P' the laws in two worlds and Q, Q' those drawn from the sums, P <= Q + tau,
+    Q <= exp(epsilon) Q' + delta', Q' <= P' + tau.
+    """
+    return min(SECURITY, budget.delta / (4.0 * (1.0 + exp(min(budget.epsilon, 700.0)))))
+
+
+def summed_gaussians_ratio(budget, users, size):
+    """Log ratio of the sum of the users' discrete Gaussians and one discrete Gaussian, at most.
+
+    10 sum_k exp(-2 pi^2 width^2 k / (k + 1)) over k < n for a coordinate (Kairouz, Liu and Steinke
+    2021), where a user's noise is width grid steps wide, and a grid step 2^-20 D / sqrt(size).
+    """
+    width = sqrt(size / (2.0 * budget.rho * users)) * 2.0**20
+    ratio = 10.0 * users * size * exp(-(pi**2) * min(width**2, 70.0))
+    if ratio > 1e-12:
+        raise PrivacyError(
+            f"a batch of {users} users leaves each of them with too little noise for a grid at "
+            f"epsilon={budget.epsilon}: use smaller batches."
+        )
+    return ratio
 
 
 class VectorSumStream(Stream):
@@ -107,12 +135,12 @@ class VectorSumStream(Stream):
     Notes
     -----
     **Privacy guarantee**: (epsilon, delta)-DP of what the shuffler sends on, where a user is in one
-    batch. The shares are within tau = 2^-40 of what can be drawn from the sum alone, in both worlds:
-    (1 + exp(epsilon)) tau is taken off delta. How many shares of a coordinate it takes is computed,
+    batch. The shares are within tau = 2^-40 (less where delta asks for it) of what can be drawn from
+    the sum alone, in both worlds: (1 + exp(epsilon)) tau is taken off delta. How many shares of a coordinate it takes is computed,
     see ``shares``. The noise of a batch is a sum of n discrete Gaussians, each many grid steps wide:
     its likelihood is that of one discrete Gaussian within the factor exp(r),
     r = 10 n exp(-pi^2 width^2) a coordinate (Kairouz, Liu and Steinke 2021), for which
-    rho = D^2 / (2 scale^2) in zCDP; twice r is taken off epsilon. All users of a batch must add
+    rho = D^2 / (2 scale^2) in zCDP; both directions of it are paid. All users of a batch must add
     their noise. Public: times and sizes of batches. Simulated is the noisy sum, by one Gaussian
     draw a batch.
 
@@ -148,16 +176,11 @@ class VectorSumStream(Stream):
 
     def _calibrate(self, budget):
         check_shuffle(budget, self.batch)
-        size = int(np.prod(self.query.shape))
-        owed = sharing_delta(budget.epsilon)
-        if budget.delta <= 2.0 * owed:
-            raise PrivacyError(
-                f"delta={budget.delta} must exceed {2.0 * owed:.3g} at epsilon={budget.epsilon}, of "
-                "which the sharing takes a part: pass a larger delta or a smaller epsilon."
-            )
-        self.shares = shares_needed(self.batch, size)
-        far = summed_gaussians(budget.epsilon, self.batch, size)
-        rho = Budget(budget.epsilon - 2.0 * far, budget.delta - owed).rho
+        size, security = int(np.prod(self.query.shape)), sharing_security(budget)
+        self.shares = shares_needed(self.batch, size, security)
+        ratio = summed_gaussians_ratio(budget, self.batch, size)
+        left = (budget.delta - (1.0 + exp(min(budget.epsilon, 700.0))) * security) * exp(-ratio)
+        rho = Budget(max(0.0, budget.epsilon - 2.0 * ratio), left).rho
         self.noise = GaussianNoise.calibrated(self.query.sensitivity * GRID, sqrt(2.0 * rho))
         self.cost = Cost.from_budget(budget)
         self._total = np.zeros(self.query.shape)
