@@ -103,7 +103,7 @@ def amplified_epsilon(budget, n, top=None):
     >>> def top(local_epsilon, K=64, m=22):
     ...     return m / (m + (K - m) * math.exp(-local_epsilon))
     >>> print(f"{amplified_epsilon(Budget(1.0, 1e-6), 10_000, top):.2f}")
-    5.03
+    5.02
     """
     n = _counted(n)
     epsilon, delta = budget.epsilon, budget.delta
