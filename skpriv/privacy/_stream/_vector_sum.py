@@ -57,7 +57,7 @@ def shares_needed(users, size, security=SECURITY):
     target = 2.0 * (log(security) - log(size) + log(2.0))
     low, high = 1, MOST_SHARES  # of mixed shares: too few, and checked
     if not _log_excess(users, high) <= target - 1e-6:
-        raise PrivacyError(f"a batch of {users} users needs more than {MOST_SHARES} shares of each.")
+        raise PrivacyError(f"{users} users to a batch need more than {MOST_SHARES} shares of each.")
     while high - low > 1:
         middle = (low + high) // 2
         enough = _log_excess(users, middle) <= target - 1e-6
@@ -135,10 +135,10 @@ class VectorSumStream(Stream):
     Notes
     -----
     **Privacy guarantee**: (epsilon, delta)-DP of what the shuffler sends on, where a user is in one
-    batch. The shares are within tau = 2^-40 (less where delta asks for it) of what can be drawn from
-    the sum alone, in both worlds: (1 + exp(epsilon)) tau is taken off delta. How many shares of a coordinate it takes is computed,
-    see ``shares``. The noise of a batch is a sum of n discrete Gaussians, each many grid steps wide:
-    its likelihood is that of one discrete Gaussian within the factor exp(r),
+    batch. The shares are within tau = 2^-40 (less where delta asks for it) of what can be drawn
+    from the sum alone, in both worlds: (1 + exp(epsilon)) tau is taken off delta. How many shares
+    of a coordinate that takes is computed, see ``shares``. The noise of a batch is a sum of n
+    discrete Gaussians, each many grid steps wide: its likelihood is that of one discrete Gaussian within the factor exp(r),
     r = 10 n exp(-pi^2 width^2) a coordinate (Kairouz, Liu and Steinke 2021), for which
     rho = D^2 / (2 scale^2) in zCDP; both directions of it are paid. All users of a batch must add
     their noise. Public: times and sizes of batches. Simulated is the noisy sum, by one Gaussian

@@ -5,14 +5,14 @@ t their total variation distance, a = beta / (p - 1) for a number beta >= t that
 
 The reduction (Feldman, McMillan and Talwar 2022; the form with a total variation is in the spirit
 of Wang et al. 2023, whose reduction to counts alone is not valid: see docs/shuffle.md). With the
-densities M = max(R0, R1) and m = min(R0, R1), the part (p m - M) / (p (p - 1)) of M / p is left
+densities M = max(R0, R1) and m = min(R0, R1), (p m - M) / (p (p - 1)) of M / p is left
 over when |R0 - R1| / (p - 1) is taken off. Let C be it, normalised, and
     Q0 = ((R0 - R1)^+ + (beta - t) C) / beta,  Q1 = ((R1 - R0)^+ + (beta - t) C) / beta.
 As long as t <= beta <= (p - 1) (1 + t) / (2 p),
     R0 = p a Q0 + a Q1 + rest,  R1 = a Q0 + p a Q1 + rest,  the same rest in both worlds,
 and every other report has R >= M / p >= a Q0 + a Q1. So a report is of one of three kinds: the
-differing one is visible with probability (p + 1) a, and then from Q0 or Q1 with odds p : 1 or 1 : p;
-each other one is a clone with probability 2 a, from Q0 or Q1 with odds 1 : 1. Tell the adversary
+differing one is visible with probability (p + 1) a, and then from Q0 or Q1 with odds p : 1 or
+1 : p; each other one is a clone with probability 2 a, from Q0 or Q1 with odds 1 : 1. Tell the adversary
 whether the differing report is visible. If not, both worlds are the same. If it is, all that
 matters is how many came from Q0 and how many from Q1: who the clones are, and what the rest sent,
 can be drawn from these counts. Hence

@@ -33,8 +33,9 @@ BEYOND = 10.0  # deviations after which a tail is taken as a whole
 class Point:
     """The free numbers of the theorem, scaled such that none of them is far from 1.
 
-    tilt = log(lambda (n - 1) (E - 1)), cap = log(U - 1), cut = log(T / ((n - 1) (E - 1))), short = -log of the probability that the sum of weights falls short, and slot = the number of
-    deviations at which the first slot is cut.
+    tilt = log(lambda (n - 1) (E - 1)), cap = log(U - 1),
+    cut = log(T / ((n - 1) (E - 1))), short = -log of the probability that the sum of weights falls
+    short, and slot = the number of deviations at which the first slot is cut.
     """
 
     tilt: float

@@ -58,7 +58,8 @@ def sorter_chain(laws, h, boost, cap):
         reference = h[y[0]] * rest
         sorted_delta += reference * max(0.0, gain / total + (weights * gains / others_total).sum())
         low, high = np.maximum(gains, 0.0), np.maximum(-gains, 0.0)
-        bracket = low / (1.0 - own / total) - weights / (1.0 + np.minimum(first, cap) / total) * high
+        kept = weights / (1.0 + np.minimum(first, cap) / total)
+        bracket = low / (1.0 - own / total) - kept * high
         slots += reference / total * max(0.0, gain + bracket.sum())
     shuffle = sum(max(0.0, after[key] - boost * before[key]) for key in after)
     direct = sum(max(0.0, swapped[1][y] - boost * swapped[0][y]) for y in swapped[1])
