@@ -139,9 +139,10 @@ class VectorSumStream(Stream):
     from the sum alone, in both worlds: (1 + exp(epsilon)) tau is taken off delta. How many shares
     of a coordinate that takes is computed, see ``shares``. The noise of a batch is a sum of n
     discrete Gaussians, each many grid steps wide: its likelihood is that of one discrete Gaussian
-    within the factor exp(r), r = 10 n exp(-pi^2 width^2) a coordinate (Kairouz, Liu and Steinke 2021), for which
-    rho = D^2 / (2 scale^2) in zCDP; both directions of it are paid. All users of a batch must add
-    their noise. Public: times and sizes of batches. Simulated is the noisy sum, by one Gaussian
+    within the factor exp(r), r = 10 n exp(-pi^2 width^2) a coordinate (Kairouz, Liu and Steinke
+    2021), for which rho = D^2 / (2 scale^2) in zCDP; both directions of it are paid. All users of a
+    batch must add their noise. Public: times and sizes of batches. Simulated is the noisy sum, by
+    one Gaussian
     draw a batch.
 
     Attributes

@@ -13,9 +13,9 @@ As long as t <= beta <= (p - 1) (1 + t) / (2 p),
 and every other report has R >= M / p >= a Q0 + a Q1. So a report is of one of three kinds: the
 differing one is visible with probability (p + 1) a, and then from Q0 or Q1 with odds p : 1 or
 1 : p; each other one is a clone with probability 2 a, from Q0 or Q1 with odds 1 : 1. Tell the
-adversary whether the differing report is visible. If not, both worlds are the same. If it is, all that
-matters is how many came from Q0 and how many from Q1: who the clones are, and what the rest sent,
-can be drawn from these counts. Hence
+adversary whether the differing report is visible. If not, both worlds are the same. If it is, all
+that matters is how many came from Q0 and how many from Q1: who the clones are, and what the rest
+sent, can be drawn from these counts. Hence
     delta <= (p + 1) a D(2 a),
 where D is the divergence of the two laws of counts. (Leaving the first sentence out, as the
 reduction to counts does, is wrong: given the counts, the probability that the differing report
