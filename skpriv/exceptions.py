@@ -1,6 +1,6 @@
 """The errors that skpriv raises on its own account."""
 
-__all__ = ["BudgetExceeded", "PrivacyError", "SkprivError"]
+__all__ = ["BudgetExceeded", "InvalidValues", "PrivacyError", "SkprivError"]
 
 
 class SkprivError(Exception):
@@ -42,4 +42,24 @@ class PrivacyError(SkprivError, ValueError):
     ...
     skpriv.exceptions.PrivacyError: a Gaussian release has no finite epsilon at delta=0;
     give a delta above 0.
+    """
+
+
+class InvalidValues(SkprivError, ValueError, TypeError):
+    """Private rows contain something that is not a finite number.
+
+    The text is always the same: which record it is, and what, stays private. It is raised after the
+    charge, since it is an answer about the rows. (Both a ValueError and a TypeError, because which
+    of them scikit-learn raises would tell numbers and text apart.)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.exceptions import InvalidValues
+    >>> from skpriv.linear_model import SSPRegressor
+    >>> try:
+    ...     SSPRegressor().fit(np.array([[0.5], [np.nan]]), [0.0, 1.0])
+    ... except InvalidValues as error:
+    ...     print(str(error)[:43])
+    the rows or targets contain NaN, infinity,
     """

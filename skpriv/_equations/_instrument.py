@@ -7,7 +7,7 @@ import numpy as np
 
 from .._linalg import psd_power, row_norms
 
-TINY = 1e-150  # shorter U phi count as zero: their direction is not representable
+SHORTEST = 1e-150  # shorter U phi count as zero: their direction is not representable
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,11 +22,19 @@ class Instrument:
 
     matrix: np.ndarray | None = None
 
-    def weights(self, phi):
-        """1 / ||U phi|| of a chunk of rows, 0 for zero rows; 1 without U."""
+    def halves(self, phi):
+        """Rows h = U^{1/2} phi / sqrt(||U phi||) of a chunk, of norm at most 1 whatever rounding.
+
+        Without U, phi itself. U^{1/2} is applied to rows and not to their sum, in which rounding
+        errors of weights as large as cond(U) would be left over.
+        """
         if self.matrix is None:
-            return np.ones(len(phi))
-        return _inverse(row_norms(phi @ self.matrix))
+            return phi
+        lengths = row_norms(phi @ self.matrix)
+        halves = phi @ self.root
+        halves *= np.sqrt(_inverse(lengths))[:, None]
+        halves /= np.maximum(row_norms(halves), 1.0)[:, None]
+        return halves
 
     def rows(self, phi):
         """Rows e of a chunk. (U (sum w^2 phi phi') U would lose cond(U)^2 in precision.)"""
@@ -51,4 +59,4 @@ class Instrument:
 
 
 def _inverse(norms):
-    return np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > TINY)
+    return np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > SHORTEST)

@@ -10,6 +10,7 @@ from sklearn.utils.validation import validate_data
 
 from .._compat import Interval, StrOptions
 from ..privacy import Accounted, BoundsQuery, Budget, open_session
+from ..records import Rows, as_rows, stand_in
 from .._equations._scaling import Scaling
 
 # Of the budget (of the users, where they answer once), for bounds that are "auto"; and the part of
@@ -38,11 +39,27 @@ class PrivateRegressor(Accounted, RegressorMixin, BaseEstimator):
     # The parameter that bounds rows, its outer bound, and what of a row it bounds.
     _row_bound: ClassVar[tuple] = ("data_norm", "outer_norm", "l2")
 
-    def _validated(self, X, y, accept_sparse=False):
-        """Return the checked rows and targets, and the public scaling; nothing is charged yet."""
-        X, y = validate_data(
-            self, X, y, accept_sparse=accept_sparse, dtype=np.float64, y_numeric=True
+    def _rows(self, X, y, accept_sparse=False):
+        """Return the rows and the public scaling; nothing is charged, and no value looked at.
+
+        Shapes, kinds and names of columns are public: scikit-learn checks them, on zeros of the
+        same shape. Values are checked by the session's opening, after the charge.
+        """
+        rows = X if isinstance(X, Rows) else None
+        if rows is None:
+            zeros = (stand_in(X), None if y is None else stand_in(y))
+        else:
+            zeros = (np.broadcast_to(0.0, rows.shape), np.zeros(rows.n))
+        validate_data(
+            self,
+            *zeros,
+            accept_sparse=accept_sparse,
+            dtype=np.float64,
+            y_numeric=True,
+            ensure_all_finite=False,
         )
+        if rows is None and hasattr(X, "columns"):
+            validate_data(self, X, skip_check_array=True)  # its names
         row, outer, kind = self._row_bound
         name, norm = self._public(row, outer)
         if not isinstance(norm, Real) or not 1e-300 <= float(norm) <= 1e300:
@@ -50,9 +67,9 @@ class PrivateRegressor(Accounted, RegressorMixin, BaseEstimator):
             raise ValueError(
                 f"{name}={norm!r} must lie in [1e-300, 1e300]: the public bound on the {what}."
             )
+        rows = as_rows(X, y)
         bounds = self._public_bounds()
-        scaling = Scaling(float(norm), bounds, bool(self.fit_intercept), X.shape[1])
-        return X, np.asarray(y, dtype=np.float64), scaling
+        return rows, Scaling(float(norm), bounds, bool(self.fit_intercept), rows.n_features)
 
     def _public_bounds(self):
         """The checked bounds_y, or the outer ones if they are "auto"."""
@@ -105,24 +122,26 @@ class PrivateRegressor(Accounted, RegressorMixin, BaseEstimator):
         self.bounds_y_ = scaling.bounds_y
         return scaling
 
-    def _session(self, X, y, *, currency="gdp", smallest_share=1.0):
-        """Open the session; the whole budget is charged here."""
+    def _session(self, rows, *, currency="gdp", smallest_share=1.0):
+        """Open the session: the whole budget is charged, and then values are looked at."""
         if currency == "pure" and self._any_auto:
             raise ValueError(
                 "bounds that are 'auto' need delta in (0, 1): their quantiles have Gaussian noise. "
                 "With delta=0 pass public bounds."
             )
         with self._accounting():
-            return open_session(
+            session = open_session(
                 self.privacy,
-                X,
-                y,
+                rows,
+                None,
                 Budget(self.epsilon, 0.0 if currency == "pure" else self.delta),
                 self.random_state,
                 type(self).__name__,
                 currency=currency,
                 smallest_share=self._whole_share(smallest_share),
             )
+        rows.check()
+        return session
 
     def _whole_share(self, smallest):
         """Smallest share of the whole session, if a part of it may go to the bounds first."""

@@ -139,9 +139,9 @@ class SSPRegressor(MomentRegressor):
         BudgetExceeded
             If an active :class:`skpriv.BudgetAccountant` cannot pay.
         """
-        X, y, scaling = self._validated(X, y)
-        session = self._session(X, y)
-        del X, y  # only the session has the data now
+        rows, scaling = self._rows(X, y)
+        session = self._session(rows)
+        del X, y, rows  # only the session has the data now
         scaling = self._bounded(session, scaling)
 
         query = MomentsQuery(scaling)

@@ -7,7 +7,6 @@ answers whose noise law is exact. The privacy model behind the session decides w
 from ._ledger._accountant import BudgetAccountant, activated, capture, charge, parallel_part
 from ._ledger._accounted import Accounted
 from ._ledger._prepaid import prepaid
-from ._answer import Answer
 from ._accounting._budget import Budget
 from ._accounting._cost import Cost
 from ._accounting._selection import repeated_mu
@@ -22,9 +21,8 @@ from ._noise._laws import (
     geometric,
 )
 from ._noise._privunit import PrivUnitNoise, hadamard_entries
-from ._procedure import Procedure
 from ._quantile import BoundsQuery
-from ._query import ROUNDING, Query
+from ._query import ROUNDING, Answer, Procedure, Query
 from ._accounting._report import PrivacyReport, ReportRow
 from ._session._base import Session
 from ._stream._base import Stream

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from .._linalg import row_norms
+from ..records import canonical
 from ._query import ROUNDING, Query
 
 NORM_BINS = 24  # each sqrt(2) below the next: down to 1 / 2900 of the outer bound
@@ -53,6 +54,11 @@ class BoundsQuery(Query):
     name: str = "quantiles of bounds"
 
     @property
+    def takes_sparse(self):  # type: ignore[override]
+        """Whether sparse rows stay sparse."""
+        return self.row_norm == "linf"
+
+    @property
     def sensitivity(self):
         """Largest change when a record is replaced, rounded up."""
         blocks = (self.outer_norm is not None) + (self.outer_bounds_y is not None)
@@ -92,8 +98,9 @@ class BoundsQuery(Query):
     def _norms(self, X):
         if self.row_norm == "l2":
             return row_norms(X)
-        largest = abs(X).max(axis=1)
-        return largest.toarray().ravel() if issparse(X) else largest
+        if not issparse(X):
+            return abs(X).max(axis=1)
+        return abs(canonical(X)).max(axis=1).toarray().ravel()
 
     def resolved(self, session, share):
         """Whether the answer for this share would tell a quantile from noise (public)."""

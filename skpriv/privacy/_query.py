@@ -1,6 +1,8 @@
-"""The bounded-sum query: all that an estimator may ask about private rows."""
+"""What may be asked about private rows: bounded sums, and procedures made of them; the answer."""
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -9,8 +11,28 @@ from ._noise._laws import GaussianNoise, NoiseSource
 # Clipping leaves a norm as large as 1 + a few units in the last place, and a chunk's sum has
 # rounding errors of its own, at most chunk^2 * 2^-52 < 2^-22 of the largest term for chunks of at
 # most 2^14 rows (only the chunk with the replaced record changes; chunks are added with
-# compensation). Every declared sensitivity is multiplied by this.
+# compensation). That holds for sums of terms of bounded norm: a public matrix is applied to rows
+# before they are summed, never to the sum. Every declared sensitivity is multiplied by this.
 ROUNDING = 1.0 + 2.0**-20
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Noisy sum of a query, with the exact law of its noise.
+
+    Attributes
+    ----------
+    value : ndarray
+        The noisy sum over ``n`` records.
+    n : int
+        Number of records in the sum (public).
+    noise : GaussianNoise
+        Law of ``value`` minus the exact sum, for intervals.
+    """
+
+    value: np.ndarray
+    n: int
+    noise: GaussianNoise
 
 
 class Query(ABC):
@@ -31,6 +53,9 @@ class Query(ABC):
         Largest change of the sum when one record is replaced, in that norm, rounded up.
     width : int or None
         Number of columns of X that ``sum`` reads, if it is not all of them (public).
+    takes_sparse : bool
+        Whether ``sum`` takes sparse chunks as they are, which it must make canonical before it
+        clips (:func:`skpriv.records.canonical`). Otherwise rows are handed over dense.
 
     Examples
     --------
@@ -49,6 +74,7 @@ class Query(ABC):
     """
 
     norm = "l2"
+    takes_sparse: ClassVar[bool] = False
 
     @property
     def width(self) -> int | None:
@@ -107,3 +133,47 @@ class Query(ABC):
         X = np.asarray(x, dtype=float).reshape(1, -1)
         exact = self.sum(X, np.asarray([y], dtype=float))
         return NoiseSource(rng).add(exact, self.local_noise(budget))
+
+
+class Procedure(ABC):
+    """A function of exact sums whose output has a bounded l2 sensitivity.
+
+    For algorithms whose every step asks the rows but whose output alone is released, such as
+    gradient descent with output perturbation. Only a curator can run one. It is given the rows that
+    it is about, of which it can ask nothing but sums.
+
+    Attributes
+    ----------
+    name : str
+        What the privacy report calls it.
+    norm : str
+        Norm in which the sensitivity is measured.
+    sensitivity : float
+        Largest change of the output when one record is replaced, rounded up.
+    """
+
+    norm = "l2"
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What the privacy report calls it."""
+
+    @property
+    @abstractmethod
+    def sensitivity(self) -> float:
+        """Largest change of the output when one record is replaced, rounded up."""
+
+    @abstractmethod
+    def run(self, rows):
+        """Output on all the records, for any input.
+
+        Parameters
+        ----------
+        rows : skpriv.records.Rows
+            ``rows.n`` is public, and ``rows.sum(query)`` gives exact sums.
+
+        Returns
+        -------
+        ndarray
+        """

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
-from ..._linalg import CompensatedSum, unvech, vech, vech_size
+from ..._linalg import unvech, vech, vech_size
 from ...privacy import ROUNDING, Procedure, Query
 from ._rows import Iterate, SupportResidual, SupportRows, clipped, columns
 from ..._equations._moments import SQUARE_WEIGHT
@@ -15,15 +15,15 @@ from ..._equations._normal_equations import NormalEquations
 from ..._equations._scaling import Scaling
 
 CLIP_WEIGHT = 1.5  # of the squared residual beside the gradient: free, see SupportGradientQuery
-BLOCK = 2**13, 2**18  # rows of a sparse matrix, entries of a dense one, handled at a time
 
 
 @dataclass(frozen=True, eq=False)
-class LevelQuery(Query):
+class MeanTargetQuery(Query):
     """Sum of r in [-1, 1]. Sensitivity 2, attained at r = 1 and r' = -1."""
 
     scaling: Scaling
     name: str = "mean target"
+    takes_sparse: ClassVar[bool] = True
     shape: tuple = (1,)
     width: int = 1
     sensitivity: float = 2.0 * ROUNDING
@@ -45,6 +45,7 @@ class ResidualSizeQuery(Query):
 
     model: Any
     name: str = "residual size"
+    takes_sparse: ClassVar[bool] = True
     shape: tuple = (1,)
     sensitivity: float = ROUNDING
 
@@ -84,6 +85,7 @@ class ScoresQuery(Query):
     entry_limit: float
     residual_limit: float
     name: str = "selection"
+    takes_sparse: ClassVar[bool] = True
     norm: str = "linf"
 
     @property
@@ -126,6 +128,7 @@ class ValuesQuery(Query):
     fit_intercept: bool
     residual_limit: float
     name: str = "values"
+    takes_sparse: ClassVar[bool] = True
 
     @property
     def sensitivity(self):
@@ -161,6 +164,7 @@ class SupportMomentsQuery(Query):
 
     rows: SupportRows
     name: str = "moments on the support"
+    takes_sparse: ClassVar[bool] = True
     sensitivity: float = 3.0 / sqrt(2.0) * ROUNDING
 
     @property
@@ -214,6 +218,7 @@ class SupportGradientQuery(Query):
     model: SupportResidual
     residual_limit: float
     name: str = "gradient on the support"
+    takes_sparse: ClassVar[bool] = True
 
     @property
     def sensitivity(self):
@@ -244,13 +249,42 @@ class SupportGradientQuery(Query):
 
 
 @dataclass(frozen=True, eq=False)
-class GradientNorm(Procedure):
-    """Largest coordinate of |sum (z, 1) residual|, over all features and the intercept.
+class GradientQuery(Query):
+    """Sum of (z, 1) residual over all features and the intercept, nothing clipped but z and r.
 
-    |residual| <= R = 1 + |level| + ||theta||_1 without any clipping, because |r| <= 1 and the
-    entries of z lie in [-1, 1]. A replaced record moves every coordinate, hence their maximum,
-    by at most 2 R, attained at z = z' of ones and residuals R and -R.
+    |residual| <= R = 1 + |level| + ||theta||_1 because |r| <= 1 and the entries of z lie in
+    [-1, 1]. A replaced record moves every coordinate by at most 2 R, attained at z = z' of ones and
+    residuals R and -R.
     """
+
+    model: Iterate
+    n_features: int
+    fit_intercept: bool
+    name: str = "gradient"
+    norm: str = "linf"
+    takes_sparse: ClassVar[bool] = True
+
+    @property
+    def shape(self):
+        """Number of features, and one."""
+        return (self.n_features + 1,)
+
+    @property
+    def sensitivity(self):
+        """Largest change of a coordinate, rounded up."""
+        largest = 1.0 + abs(self.model.level) + np.abs(self.model.weights).sum()
+        return 2.0 * float(largest) * ROUNDING
+
+    def sum(self, X, y):
+        """Exact sum over a chunk of rows."""
+        residual = self.model.residual(X, y)
+        scores = _scores(X, residual, self.model.data_max) / self.model.data_max
+        return np.append(scores, residual.sum() * self.fit_intercept)
+
+
+@dataclass(frozen=True, eq=False)
+class GradientNorm(Procedure):
+    """Largest coordinate of the sum of :class:`GradientQuery`: it moves no further than they do."""
 
     model: Iterate
     fit_intercept: bool
@@ -259,19 +293,12 @@ class GradientNorm(Procedure):
     @property
     def sensitivity(self):
         """Largest change of the maximum, rounded up."""
-        largest = 1.0 + abs(self.model.level) + np.abs(self.model.weights).sum()
-        return 2.0 * float(largest) * ROUNDING
+        return GradientQuery(self.model, 0, self.fit_intercept).sensitivity
 
-    def run(self, X, y):
+    def run(self, rows):
         """Exact maximum over all records."""
-        total = CompensatedSum((X.shape[1] + 1,))
-        rows = BLOCK[0] if sparse.issparse(X) else max(64, BLOCK[1] // X.shape[1])
-        for start in range(0, X.shape[0], rows):
-            chunk = X[start : start + rows]
-            residual = self.model.residual(chunk, y[start : start + rows])
-            scores = _scores(chunk, residual, self.model.data_max) / self.model.data_max
-            total.add(np.append(scores, residual.sum() * self.fit_intercept))
-        return np.array([np.abs(total.value).max()])
+        total = rows.sum(GradientQuery(self.model, rows.n_features, self.fit_intercept))
+        return np.array([np.abs(total).max()])
 
 
 def _scores(X, residual, limit):

@@ -217,10 +217,10 @@ class IHTRegressor(SparseRegressor):
             If an active :class:`skpriv.BudgetAccountant` cannot pay.
         """
         self._refuse_local()
-        X, y, scaling = self._validated(X, y, accept_sparse="csr")
-        plan = self._plan(X.shape[1])
-        session = self._session(X, y, currency="zcdp")
-        del X, y  # only the session has the data now
+        rows, scaling = self._rows(X, y, accept_sparse=True)
+        plan = self._plan(rows.n_features)
+        session = self._session(rows, currency="zcdp")
+        del X, y, rows  # only the session has the data now
         scaling = self._bounded(session, scaling)
 
         model, self.support_ = choose(session, scaling, plan)

@@ -7,6 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from ..._linalg import row_norms
+from ...records import canonical
 from ..._equations._scaling import Scaling
 
 # Rows on the support are longer than this part of the longest possible norm, sqrt(s), only in
@@ -31,11 +32,14 @@ class SupportScaling(Scaling):
 
 
 def clipped(X, limit):
-    """X with every entry clipped to [-limit, limit] and NaN replaced by 0; sparse stays sparse."""
+    """X with every entry clipped to [-limit, limit] and NaN replaced by 0; sparse stays sparse.
+
+    Stored entries are entries of the matrix in canonical form only: duplicates are added up first.
+    """
     if sparse.issparse(X):
-        X = X.copy()
-        X.data = clipped(X.data, limit)
-        return X
+        X = canonical(X)
+        data = clipped(X.data, limit)
+        return sparse.csr_matrix((data, X.indices, X.indptr), shape=X.shape)
     Z = np.clip(X, -limit, limit)
     missing = np.isnan(Z)
     if missing.any():
@@ -46,7 +50,7 @@ def clipped(X, limit):
 def columns(X, support, limit):
     """Dense clipped columns of the support, of shape (n_rows, len(support))."""
     if sparse.issparse(X):
-        return clipped(X[:, support].toarray(), limit)
+        return clipped(canonical(X)[:, support].toarray(), limit)
     return clipped(np.take(X, support, axis=1), limit)
 
 

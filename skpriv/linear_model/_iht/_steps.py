@@ -6,9 +6,8 @@ from math import inf, sqrt
 import numpy as np
 
 from ..._linalg import psd_part
-from ...privacy import GaussianNoise
 from ._queries import (
-    LevelQuery,
+    MeanTargetQuery,
     ResidualSizeQuery,
     ScoresQuery,
     SupportGradientQuery,
@@ -29,7 +28,7 @@ MOMENTS_PART, STEPS = 0.4, 2  # of the refit's budget, for moments; gradient ste
 SIZE_PART = 0.05  # of a gradient step's share, for the size of the residuals
 # Wider clips than asked for cost nothing while the privacy noise stays below this part of the
 # sampling noise, so that the clips disappear as n grows.
-NOISE_PART = 0.5
+NOISE_TO_SAMPLING = 0.5
 
 
 def residual_size(session, model, share):
@@ -115,7 +114,7 @@ def choose(session, scaling, plan):
     if not plan.selects and plan.refit:
         return model, support
     if plan.fit_intercept:
-        level = session.sum(LevelQuery(scaling), plan.size_share).value[0] / session.n
+        level = session.sum(MeanTargetQuery(scaling), plan.size_share).value[0] / session.n
         model = replace(model, level=float(level))
     for iteration in range(plan.n_iter):
         size = inf if exact else residual_size(session, model, plan.size_share)
@@ -199,10 +198,9 @@ def _gradient(session, model, size, residual_clip, share):
         return SupportGradientQuery(model, 2.0 + float(np.abs(model.theta).sum()))
     query = SupportGradientQuery(model, 1.0)
     # privacy noise of the gradient for R = 1, and sampling noise for residuals of this size
-    mu = sqrt(2.0 * share * session.report.budget.rho)
-    noise = GaussianNoise.calibrated(query.sensitivity, mu).scale
+    noise = session.noise(query, share).scale
     sampling = size * sqrt(session.n / max(1, model.rows.scaling.size))
-    wide = NOISE_PART * sampling / noise
+    wide = NOISE_TO_SAMPLING * sampling / noise
     return replace(query, residual_limit=min(2.0, max(_limit(residual_clip, size), wide)))
 
 

@@ -10,22 +10,20 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..._compat import Interval, StrOptions, fit_context
 from ...exceptions import PrivacyError
 from ...privacy import Budget
+from ...records import Subset
 from .._base import PrivateRegressor
 from ._schedule import schedule
 from ._steps import (
     ClippedGradientQuery,
     Descent,
     ErrorTerms,
-    Part,
-    PartSum,
+    held_out,
     root_mean_square_bound,
 )
 from ..._equations._intervals import ConfidenceInterval
 
 # code -> paper (Chen, Li, Rakhlin and Simchi-Levi 2025, Section 6):
 #   n_iter -> K,  step_size -> eta,  radius -> R,  time -> eta K, of descent without momentum
-
-ERROR_SHARE = 0.1  # of the budget, for the held-out error that the interval needs
 
 
 class ImproperSGDRegressor(PrivateRegressor):
@@ -185,29 +183,31 @@ class ImproperSGDRegressor(PrivateRegressor):
         BudgetExceeded
             If an active :class:`skpriv.BudgetAccountant` cannot pay.
         """
-        X, y, scaling = self._validated(X, y)
+        rows, scaling = self._rows(X, y)
         curator = self.privacy in ("central", "none") or isinf(self.epsilon)
         if not curator and self.perturbation == "output":
             raise PrivacyError(
                 f"perturbation='output' needs a curator, and privacy={self.privacy!r} has none: "
                 "use perturbation='gradient'."
             )
-        steps, step, momentum = self._schedule(len(X), curator, scaling)
-        session = self._session(X, y, smallest_share=1.0 if curator else 1.0 / steps)
-        del X, y  # only the session has the data now
+        steps, step, momentum = self._schedule(rows.n, curator, scaling)
+        session = self._session(rows, smallest_share=1.0 if curator else 1.0 / steps)
+        del X, y, rows  # only the session has the data now
         scaling = self._bounded(session, scaling)
 
-        part = Part(self.calibration, True)
-        held_out = len(part.positions(session.n)) if curator else 0
-        share = 1.0 - (ERROR_SHARE if held_out else 0.0)
+        # The two parts are disjoint: each record pays for the answers about its own part alone.
+        kept = rest = None
+        if curator and self.calibration * session.n >= 1.0:
+            rest = Subset.of(held_out(session.n, self.calibration), session.n)
+            kept = Subset.of(~rest.mask(session.n), session.n)
         if self.perturbation == "output":
-            theta = self._perturbed_output(session, scaling, held_out, steps, step, share)
+            theta = self._perturbed_output(session, scaling, kept, steps, step)
         else:
-            theta = self._noisy_descent(session, scaling, held_out, steps, step, momentum, share)
+            theta = self._noisy_descent(session, scaling, kept, steps, step, momentum)
         self._error = None
-        if held_out:
-            answer = session.release(ErrorTerms(scaling, part, held_out, theta), ERROR_SHARE)
-            self._error = (answer.value, answer.noise.scale, held_out)
+        if rest is not None:
+            answer = session.release(ErrorTerms(scaling, len(rest), theta), 1.0, rest)
+            self._error = (answer.value, answer.noise.scale, len(rest))
 
         self.coef_, self.intercept_ = scaling.coefficients(theta)
         self.n_iter_, self.step_size_, self.momentum_ = steps, step, momentum
@@ -279,22 +279,17 @@ class ImproperSGDRegressor(PrivateRegressor):
         plan = schedule(n, budget.mu, bound, curator, self.perturbation, self.n_iter)
         return plan if self.step_size == "auto" else (plan[0], float(self.step_size), 0.0)
 
-    def _perturbed_output(self, session, scaling, held_out, steps, step, share):
+    def _perturbed_output(self, session, scaling, kept, steps, step):
         """Algorithm 5, with all training records in every step."""
+        records = session.n if kept is None else len(kept)
         radius = scaling.theta_bound(self.coef_norm)
-        part = Part(self.calibration if held_out else 0.0)
-        descent = Descent(scaling, part, session.n - held_out, steps, step, radius)
-        return session.release(descent, share).value
+        return session.release(Descent(scaling, records, steps, step, radius), 1.0, kept).value
 
-    def _noisy_descent(self, session, scaling, held_out, steps, step, momentum, share):
+    def _noisy_descent(self, session, scaling, kept, steps, step, momentum):
         """Algorithm 6: no projection, since noise alone would leave any ball."""
         theta, velocity = np.zeros(scaling.size), np.zeros(scaling.size)
         for _ in range(steps):
-            query = ClippedGradientQuery(scaling, theta)
-            if held_out:
-                answer = session.release(PartSum(query, Part(self.calibration)), share / steps)
-            else:
-                answer = session.sum(query, share / steps)
-            velocity = momentum * velocity + answer.value / (answer.n - held_out)
+            answer = session.sum(ClippedGradientQuery(scaling, theta), 1.0 / steps, kept)
+            velocity = momentum * velocity + answer.value / answer.n
             theta = theta - step * velocity
         return theta

@@ -9,13 +9,12 @@ from scipy import stats
 from ...privacy import ROUNDING, Procedure, Query
 from ..._equations._scaling import Scaling
 
-CHUNK_ENTRIES = 2**19  # of a chunk of rows: it stays in the cache
 # Rounding of a whole descent: n terms of size 4 sum to within n^2 2^-53 of one term in the worst
-# order of additions, 1e-4 at n = 1e6 (and far less in blocked sums).
+# order of additions, 1e-4 at n = 1e6 (and far less in compensated sums of chunks).
 DESCENT_ROUNDING = 1.0 + 1e-4
 
 
-def gradient_sensitivity(norm, clipped=False):
+def gradient_diameter(norm, clipped=False):
     """Largest change of phi (<phi, theta> - r) for ||theta|| <= norm, when one record is replaced.
 
     The largest vectors at an angle a to theta have length norm cos(a) + 1, at r = -1 (or, the same
@@ -27,10 +26,10 @@ def gradient_sensitivity(norm, clipped=False):
 
     Examples
     --------
-    >>> from skpriv.linear_model._improper_sgd._steps import gradient_sensitivity
-    >>> [round(gradient_sensitivity(norm), 3) for norm in (0.0, 1.0, 2.0)]
+    >>> from skpriv.linear_model._improper_sgd._steps import gradient_diameter
+    >>> [round(gradient_diameter(norm), 3) for norm in (0.0, 1.0, 2.0)]
     [2.0, 2.598, 3.52]
-    >>> round(gradient_sensitivity(2.0, clipped=True), 3)
+    >>> round(gradient_diameter(2.0, clipped=True), 3)
     3.464
     """
     if norm == 0.0:
@@ -46,7 +45,7 @@ def gradient_sensitivity(norm, clipped=False):
 class ClippedGradientQuery(Query):
     """Sum of phi (clip(<phi, theta>, -1, 1) - r) (Algorithm 6), at a public theta of any norm.
 
-    Sensitivity: see :func:`gradient_sensitivity`; it depends on ||theta||, which is public.
+    Sensitivity: see :func:`gradient_diameter`; it depends on ||theta||, which is public.
     """
 
     scaling: Scaling
@@ -61,7 +60,7 @@ class ClippedGradientQuery(Query):
     @property
     def sensitivity(self):
         """Largest change at this theta, rounded up."""
-        return gradient_sensitivity(float(np.linalg.norm(self.theta)), clipped=True) * ROUNDING
+        return gradient_diameter(float(np.linalg.norm(self.theta)), clipped=True) * ROUNDING
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
@@ -69,58 +68,78 @@ class ClippedGradientQuery(Query):
         return (np.clip(phi @ self.theta, -1.0, 1.0) - self.scaling.target(y)) @ phi
 
 
-@dataclass(frozen=True)
-class Part:
-    """Public choice of records by their position, evenly spaced.
+@dataclass(frozen=True, eq=False)
+class GradientQuery(Query):
+    """Sum of phi (<phi, theta> - r) without a clip: asked inside of a descent only.
 
-    Parameters
-    ----------
-    held_out : float
-        Fraction of the records that are held out for calibration.
-    calibration : bool
-        Whether this part is the held-out one.
+    Sensitivity: see :func:`gradient_diameter`, by ||theta||.
     """
 
-    held_out: float
-    calibration: bool = False
-
-    def positions(self, n):
-        """Positions of the part among n records."""
-        crossed = np.diff(np.floor(np.arange(n + 1) * self.held_out + 1e-9)) > 0.0
-        return np.flatnonzero(crossed == self.calibration)
-
-    def chunks(self, X, y):
-        """Rows and targets of the part, a chunk at a time."""
-        positions = self.positions(len(X))
-        rows = max(64, min(2**14, CHUNK_ENTRIES // max(1, X.shape[1])))
-        for start in range(0, len(positions), rows):
-            chosen = positions[start : start + rows]
-            yield X[chosen], y[chosen]
-
-
-@dataclass(frozen=True, eq=False)
-class PartSum(Procedure):
-    """Sum of a query over a part of the records: at most the query's own sensitivity."""
-
-    query: Query
-    part: Part
+    scaling: Scaling
+    theta: np.ndarray
+    name: str = "gradient"
 
     @property
-    def name(self):
-        """What the privacy report calls it."""
-        return self.query.name
+    def shape(self):
+        """Number of coordinates."""
+        return (self.scaling.size,)
 
     @property
     def sensitivity(self):
-        """Largest change when one record is replaced, rounded up."""
-        return self.query.sensitivity
+        """Largest change at this theta, rounded up."""
+        return gradient_diameter(float(np.linalg.norm(self.theta))) * ROUNDING
 
-    def run(self, X, y):
-        """Exact sum over the part."""
-        total = np.zeros(self.query.shape)
-        for rows, targets in self.part.chunks(X, y):
-            total += self.query.sum(rows, targets)
-        return total
+    def sum(self, X, y):
+        """Exact sum over a chunk of rows."""
+        phi = self.scaling.rows(X)
+        return (phi @ self.theta - self.scaling.target(y)) @ phi
+
+
+@dataclass(frozen=True, eq=False)
+class GramQuery(Query):
+    """Sum of phi (phi, r)' as a matrix: asked inside of a descent only, which reuses it.
+
+    Replacing a record moves phi phi' by sqrt(2) at most, and r phi by 2: sqrt(6) together.
+    """
+
+    scaling: Scaling
+    name: str = "moments"
+    sensitivity: float = sqrt(6.0) * ROUNDING
+
+    @property
+    def shape(self):
+        """Rows of the Gram matrix, and the moment with the target beside it."""
+        return (self.scaling.size, self.scaling.size + 1)
+
+    def sum(self, X, y):
+        """Exact sum over a chunk of rows."""
+        phi = self.scaling.rows(X)
+        return np.column_stack([phi.T @ phi, phi.T @ self.scaling.target(y)])
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorQuery(Query):
+    """Sum of ((c - r) c, phi (c - r)) with c = clip(<phi, theta>, -1, 1), at a public theta.
+
+    (c - r) c lies in [-1/4, 2] and ||phi (c - r)|| <= 2: sensitivity sqrt(2.25^2 + 4^2).
+    """
+
+    scaling: Scaling
+    theta: np.ndarray
+    name: str = "held-out error"
+    sensitivity: float = sqrt(4.0**2 + 2.25**2) * ROUNDING
+
+    @property
+    def shape(self):
+        """One, and the number of coordinates."""
+        return (1 + self.scaling.size,)
+
+    def sum(self, X, y):
+        """Exact sum over a chunk of rows."""
+        phi = self.scaling.rows(X)
+        clipped = np.clip(phi @ self.theta, -1.0, 1.0)
+        residual = clipped - self.scaling.target(y)
+        return np.append(residual @ clipped, residual @ phi)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,15 +149,14 @@ class Descent(Procedure):
     Every step is theta <- Proj_R(theta - step (S theta - b)) with S the mean of phi phi' <= I,
     which does not expand distances for step <= 2. Replacing one of the m records moves step k by
     another (step / m) D(r_k) at most, where r_k = min(R, k step) bounds ||theta_k|| and D is
-    :func:`gradient_sensitivity`. Sensitivity: the sum over the steps. (Chen et al. 2025 split the
+    :func:`gradient_diameter`. Sensitivity: the sum over the steps. (Chen et al. 2025 split the
     records among the steps, which has the same sensitivity and more sampling error.)
 
     Parameters
     ----------
     scaling : Scaling
-    part : Part
     n_records : int
-        Public number of records in the part.
+        Public number of records that it is run on.
     n_steps : int
     step : float in (0, 2]
     radius : float
@@ -146,7 +164,6 @@ class Descent(Procedure):
     """
 
     scaling: Scaling
-    part: Part
     n_records: int
     n_steps: int
     step: float
@@ -157,40 +174,26 @@ class Descent(Procedure):
     def sensitivity(self):
         """Largest change of the last iterate when one record is replaced, rounded up."""
         norms = np.minimum(self.radius, self.step * np.arange(self.n_steps))
-        changes = sum(gradient_sensitivity(norm) for norm in norms)
+        changes = sum(gradient_diameter(norm) for norm in norms)
         return self.step * changes / self.n_records * DESCENT_ROUNDING
 
-    def run(self, X, y):
+    def run(self, rows):
         """Last iterate; with few columns every step uses the Gram matrix instead of the rows."""
-        gradient = self._gradient_by_rows(X, y)
+        gradient = self._gradient_by_rows(rows)
         if self.scaling.size <= 2 * self.n_steps:
-            gradient = self._gradient_by_moments(X, y)
+            gradient = self._gradient_by_moments(rows)
         theta = np.zeros(self.scaling.size)
         for _ in range(self.n_steps):
             theta -= self.step * gradient(theta)
             theta *= min(1.0, self.radius / max(float(np.linalg.norm(theta)), 1e-300))
         return theta
 
-    def _chunks(self, X, y):
-        for rows, targets in self.part.chunks(X, y):
-            yield self.scaling.rows(rows), self.scaling.target(targets)
+    def _gradient_by_rows(self, rows):
+        return lambda theta: rows.sum(GradientQuery(self.scaling, theta)) / self.n_records
 
-    def _gradient_by_rows(self, X, y):
-        def gradient(theta):
-            total = np.zeros_like(theta)
-            for phi, r in self._chunks(X, y):
-                total += (phi @ theta - r) @ phi
-            return total / self.n_records
-
-        return gradient
-
-    def _gradient_by_moments(self, X, y):
-        p = self.scaling.size
-        gram, moment = np.zeros((p, p)), np.zeros(p)
-        for phi, r in self._chunks(X, y):
-            gram += phi.T @ phi
-            moment += phi.T @ r
-        return lambda theta: (gram @ theta - moment) / self.n_records
+    def _gradient_by_moments(self, rows):
+        moments = rows.sum(GramQuery(self.scaling)) / self.n_records
+        return lambda theta: moments[:, :-1] @ theta - moments[:, -1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,14 +207,12 @@ class ErrorTerms(Procedure):
     Parameters
     ----------
     scaling : Scaling
-    part : Part
     n_records : int
-        Public number m of records in the part.
+        Public number m of records that are held out.
     theta : ndarray
     """
 
     scaling: Scaling
-    part: Part
     n_records: int
     theta: np.ndarray
     name: str = "held-out error"
@@ -221,16 +222,20 @@ class ErrorTerms(Procedure):
         """Largest change of the pair when one record is replaced, rounded up."""
         return sqrt(4.0**2 + 2.25**2) / self.n_records * ROUNDING
 
-    def run(self, X, y):
+    def run(self, rows):
         """Return the pair."""
-        product, gradient = 0.0, np.zeros(self.scaling.size)
-        for rows, targets in self.part.chunks(X, y):
-            phi = self.scaling.rows(rows)
-            clipped = np.clip(phi @ self.theta, -1.0, 1.0)
-            residual = clipped - self.scaling.target(targets)
-            product += residual @ clipped
-            gradient += residual @ phi
-        return np.array([product, np.linalg.norm(gradient)]) / self.n_records
+        total = rows.sum(ErrorQuery(self.scaling, self.theta))
+        return np.array([total[0], np.linalg.norm(total[1:])]) / self.n_records
+
+
+def held_out(n, fraction):
+    """Public choice of the records to hold out: a fraction of n, evenly spaced.
+
+    Returns
+    -------
+    ndarray of bool of shape (n,)
+    """
+    return np.diff(np.floor(np.arange(n + 1) * fraction + 1e-9)) > 0.0
 
 
 def root_mean_square_bound(terms, scale, m, theta_bound, failure):

@@ -220,13 +220,13 @@ class LayeredRegressor(PrivateRegressor):
         PrivacyError
             If there is no secure sampler of the noise, or no such channel.
         """
-        X, y, scaling = self._validated(X, y)
+        rows, scaling = self._rows(X, y)
         kind = noise_kind(self)
-        shape = tree_shape(self, scaling, len(X), kind)
+        shape = tree_shape(self, scaling, rows.n, kind)
         batches = 2 * shape["n_levels"] - 1 if self.variant == "paper" else shape["n_levels"]
         currency = "pure" if kind in ("wishart", "privunit") else "gdp"
-        session = self._session(X, y, currency=currency, smallest_share=1.0 / batches)
-        del X, y  # only the session has the data now
+        session = self._session(rows, currency=currency, smallest_share=1.0 / batches)
+        del X, y, rows  # only the session has the data now
         scaling = self._bounded(session, scaling)
 
         bound = scaling.theta_bound(self.coef_norm)

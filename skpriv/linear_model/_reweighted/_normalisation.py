@@ -13,7 +13,7 @@ from ..._equations._normal_equations import NormalEquations
 from ..._equations._scaling import Scaling
 
 # Weights of (W, r^2) beside (xi, Xi): free, see ReweightedMomentsQuery.
-SQUARE_WEIGHT = sqrt(1.25)
+REWEIGHTED_SQUARE_WEIGHT = sqrt(1.25)
 LARGEST_CONDITION = 1e8  # of U: rounding errors stay below the margin of the sensitivities
 EIGENVALUE_FLOOR = 0.1  # of the ridge: noise may not turn an eigenvalue of H negative
 
@@ -39,10 +39,8 @@ class NormalisationQuery(Query):
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
-        phi = self.scaling.rows(X)
-        root = self.instrument.root
-        phi *= np.sqrt(self.instrument.weights(phi))[:, None]
-        return vech(root @ (phi.T @ phi) @ root)
+        halves = self.instrument.halves(self.scaling.rows(X))
+        return vech(halves.T @ halves)
 
     def matrix(self, answer):
         """Noisy mean of Phi_U."""
@@ -80,7 +78,7 @@ class ReweightedMomentsQuery(Query):
         phi, r = self.scaling.rows(X), self.scaling.target(y)
         e = self.instrument.rows(phi)
         return np.concatenate(
-            [e.T @ r, (e.T @ phi).ravel(), vech(e.T @ e), [SQUARE_WEIGHT * (r @ r)]]
+            [e.T @ r, (e.T @ phi).ravel(), vech(e.T @ e), [REWEIGHTED_SQUARE_WEIGHT * (r @ r)]]
         )
 
     def equations(self, answer):
@@ -91,7 +89,7 @@ class ReweightedMomentsQuery(Query):
             design=answer.value[p : p + p * p].reshape(p, p),
             target=answer.value[:p],
             gram=unvech(answer.value[p + p * p : -1], p),
-            square=float(answer.value[-1]) / SQUARE_WEIGHT,
+            square=float(answer.value[-1]) / REWEIGHTED_SQUARE_WEIGHT,
             n=answer.n,
             symmetric=False,
             design_scale=scale,
@@ -139,5 +137,5 @@ def reweighted_sensitivity(condition):
     q = (ratio - 1.0) / (ratio + 1.0)  # cos beta at tan(beta/2) = tan(alpha/2) / condition
     r = np.linspace(0.0, 1.0, 101)[:, None]
     square = (1.0 + r**2 + 2.0 * p * r) + (2.0 + 2.0 * p * q) + (2.0 - 2.0 * p**2)
-    square += (SQUARE_WEIGHT * (1.0 - r**2)) ** 2
+    square += (REWEIGHTED_SQUARE_WEIGHT * (1.0 - r**2)) ** 2
     return float(min(sqrt(8.0), sqrt(square.max()) * (1.0 + 1e-5)))

@@ -191,16 +191,16 @@ class ReweightedRegressor(MomentRegressor):
                 f"solver='moments' solves linear equations, so that link={self.link!r} needs "
                 "solver='sgd'."
             )
-        X, y, scaling = self._validated(X, y)
+        rows, scaling = self._rows(X, y)
         share = NORMALISATION_SHARE.get(self.privacy, 0.0)
         iterations = self.n_spectral_iter
         if self.privacy in LOCAL_MODELS:  # few users, each of whom answers once
-            iterations = max(1, min(iterations, int(share * len(X))))
+            iterations = max(1, min(iterations, int(share * rows.n)))
         smallest = share / iterations or 1.0
         if self.solver == "sgd":
             smallest = min(smallest, (1.0 - share) * step_shares(self.privacy).min())
-        session = self._session(X, y, smallest_share=smallest)
-        del X, y  # only the session has the data now
+        session = self._session(rows, smallest_share=smallest)
+        del X, y, rows  # only the session has the data now
         scaling = self._bounded(session, scaling)
 
         instrument = Instrument()  # weights serve privacy only: without noise there are none

@@ -39,7 +39,7 @@ class GradientQuery(Query):
 
     The residual is at most 1 + b with b = max |nu| on [-||theta||, ||theta||], to which nu is
     clipped, and ||e|| <= 1: the gradient moves by at most 2 (1 + b), attained in the limit of an
-    ill-conditioned U, and by less for a given U (see :func:`gradient_sensitivity`). Phi_U is
+    ill-conditioned U, and by less for a given U (see :func:`gradient_change`). Phi_U is
     positive semi-definite of rank one and trace at most 1, and moves by sqrt(2). Sensitivity: the
     root of the sum of the squares. (The paper's Priv_2 is the first alone with b = 1.)
 
@@ -71,7 +71,7 @@ class GradientQuery(Query):
         change = 2.0 * (1.0 + np.abs(self._mean_bounds).max())
         if type(self.link) in (IdentityLink, LogitLink):  # known to be increasing
             norm = float(np.linalg.norm(self.theta))
-            change = min(change, gradient_sensitivity(self.link, norm, self.instrument.condition))
+            change = min(change, gradient_change(self.link, norm, self.instrument.condition))
         return sqrt(change**2 + 2.0 * self.weight**2) * ROUNDING
 
     @property
@@ -84,15 +84,9 @@ class GradientQuery(Query):
         """Exact sum over a chunk of rows."""
         phi, r = self.scaling.rows(X), self.scaling.target(y)
         mean = np.clip(np.nan_to_num(self.link.mean(phi @ self.theta)), *self._mean_bounds)
-        weights = self.instrument.weights(phi)
-        gradient = phi.T @ (weights * (mean - r))
-        weighted = np.sqrt(weights)[:, None] * phi
-        gram = weighted.T @ weighted
-        if self.instrument.matrix is not None:
-            gradient = self.instrument.matrix @ gradient
-            root = psd_power(self.instrument.matrix, 0.5)
-            gram = root @ gram @ root
-        return np.concatenate([gradient, self.weight * vech(gram)])
+        halves = self.instrument.halves(phi)
+        gradient = self.instrument.rows(phi).T @ (mean - r)
+        return np.concatenate([gradient, self.weight * vech(halves.T @ halves)])
 
     def read(self, answer):
         """Mean gradient and its noise scale, mean of Phi_U and its noise scale."""
@@ -102,7 +96,7 @@ class GradientQuery(Query):
 
 
 @lru_cache(maxsize=1024)
-def gradient_sensitivity(link, norm, condition):
+def gradient_change(link, norm, condition):
     """Largest change of e (nu(<phi, theta>) - r), for ||theta|| = norm and U of this condition.
 
     At angles a and a' of phi and phi' to theta (a + a' >= beta, their own angle) the residuals are
@@ -114,8 +108,8 @@ def gradient_sensitivity(link, norm, condition):
     Examples
     --------
     >>> from skpriv.linear_model._reweighted._links import IdentityLink
-    >>> from skpriv.linear_model._reweighted._sgd import gradient_sensitivity
-    >>> [round(gradient_sensitivity(IdentityLink(), 1.0, c), 1) for c in (1.0, 3.0, 10.0, 1e9)]
+    >>> from skpriv.linear_model._reweighted._sgd import gradient_change
+    >>> [round(gradient_change(IdentityLink(), 1.0, c), 1) for c in (1.0, 3.0, 10.0, 1e9)]
     [3.0, 3.3, 3.7, 4.0]
     """
     # alpha on a grid that is fine near pi, where beta changes fastest for a large condition
@@ -199,17 +193,18 @@ class Minimiser(Procedure):
     name: str = "score equation"
     sensitivity: float = float("inf")
 
-    def run(self, X, y):
+    def run(self, rows):
         """Return the solution."""
-        phi, r = self.scaling.rows(X), self.scaling.target(y)
-        metric = psd_part(phi.T @ phi / len(phi))
+        n = max(1, rows.n)
+        query = GradientQuery(self.scaling, Instrument(), self.link, np.zeros(self.scaling.size))
+        metric = psd_part(unvech(rows.sum(query)[self.scaling.size :] / n, self.scaling.size))
         values, vectors = np.linalg.eigh(metric)
         inverse = (vectors / np.maximum(values, max(values[-1], 1e-300) * 1e-13)) @ vectors.T
         largest_slope = self.link.slope_bounds(self.radius)[1]
         theta = ahead = np.zeros(self.scaling.size)
         age = 0
         for _ in range(MAX_ITER):
-            gradient = (self.link.mean(phi @ ahead) - r) @ phi / len(phi)
+            gradient = rows.sum(ScoreQuery(self.scaling, self.link, ahead)) / n
             after = nearest(ahead - inverse @ gradient / largest_slope, metric, self.radius)
             step = after - theta
             if np.linalg.norm(step) <= TOLERANCE * (1.0 + np.linalg.norm(after)):
@@ -217,6 +212,27 @@ class Minimiser(Procedure):
             age = 0 if (ahead - after) @ metric @ step > 0.0 else age + 1
             theta, ahead = after, after + age / (age + 3.0) * step
         return theta
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreQuery(Query):
+    """Sum of phi (nu(<phi, theta>) - r): asked without privacy only, nothing is clipped."""
+
+    scaling: Scaling
+    link: Link
+    theta: np.ndarray
+    name: str = "score"
+    sensitivity: float = float("inf")
+
+    @property
+    def shape(self):
+        """Number of coordinates."""
+        return (self.scaling.size,)
+
+    def sum(self, X, y):
+        """Exact sum over a chunk of rows."""
+        phi = self.scaling.rows(X)
+        return (self.link.mean(phi @ self.theta) - self.scaling.target(y)) @ phi
 
 
 def minimise(session, scaling, link, radius):

@@ -29,6 +29,7 @@ class ReportRow:
     noise: str
     scale: float
     cost: Cost
+    paid: Cost | None = None  # what a record in it has paid by then, if a session counted
 
     @classmethod
     def of(cls, query, share, answer, cost):
@@ -89,7 +90,10 @@ class PrivacyReport:
 
     @property
     def total(self):
-        """Cost to one record: queries on all records add up, those of disjoint users do not."""
+        """Cost to one record: queries on the same records add up, those of disjoint ones do not."""
+        paid = [row.paid for row in self.rows if row.paid is not None]
+        if paid and len(paid) == len(self.rows):
+            return Cost.maximum(paid)
         costs = [row.cost for row in self.rows]
         if self.privacy in ("local", "shuffle") or self.disjoint:
             return Cost.maximum(costs)

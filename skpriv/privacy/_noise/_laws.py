@@ -36,8 +36,44 @@ NO_SECURE_REPORTS = (
 )
 
 
+class Noise:
+    """A law of privacy noise: it knows its price, and draws itself.
+
+    Subclasses have a ``scale``, 0 where the answer is exact.
+    """
+
+    scale: float
+
+    def cost(self, sensitivity):
+        """Price of one draw, beside what has this sensitivity."""
+        raise NotImplementedError
+
+    def summed(self, reports):
+        """Law of the sum of this many independent copies."""
+        raise NotImplementedError
+
+    def added(self, value, rng):
+        """Value plus one draw; ``rng`` None is secure."""
+        raise NotImplementedError
+
+    def collected(self, query, rows, users, source):
+        """Sum of the noisy reports of these users, as a server would collect it.
+
+        For additive noise one draw of the summed law stands for all users, exactly. A channel whose
+        reports are not sums overrides it.
+
+        Parameters
+        ----------
+        query : Query
+        rows : skpriv.records.Rows
+        users : skpriv.records.Subset
+        source : NoiseSource
+        """
+        return source.add(rows.sum(query, users), self.summed(len(users)))
+
+
 @dataclass(frozen=True)
-class GaussianNoise:
+class GaussianNoise(Noise):
     """Independent N(0, scale^2) noise on every coordinate of an answer.
 
     Parameters
@@ -51,6 +87,8 @@ class GaussianNoise:
     @classmethod
     def calibrated(cls, sensitivity, mu):
         """Noise that makes a release of this l2 sensitivity mu-Gaussian-DP: scale = D / mu."""
+        if not mu > 0.0:
+            raise PrivacyError("Gaussian noise needs mu above 0, hence a delta above 0.")
         return cls(sensitivity / mu)
 
     def cost(self, sensitivity):
@@ -60,6 +98,13 @@ class GaussianNoise:
     def summed(self, reports):
         """Law of the sum of this many independent copies."""
         return GaussianNoise(self.scale * sqrt(reports))
+
+    def added(self, value, rng):
+        """Value plus one draw, coordinate by coordinate."""
+        if rng is not None:
+            return value + rng.normal(scale=self.scale, size=value.shape)
+        released = opendp_gaussian(self.scale, value.size)(value.ravel().tolist())
+        return np.reshape(released, value.shape)
 
     def __str__(self):
         return "Gaussian" if self.scale else "none"
@@ -90,12 +135,21 @@ class GumbelNoise:
         """Price of naming the k largest: rho = k D^2 / (2 scale^2)."""
         return Cost.from_rho(k * (sensitivity / self.scale) ** 2 / 2.0 if self.scale else np.inf)
 
+    def top(self, scores, k, rng):
+        """Indices of the k largest noisy scores, the largest first; ``rng`` None is secure."""
+        if self.scale and rng is None:
+            return np.array(opendp_top(self.scale, k)(scores.tolist()), dtype=np.intp)
+        if self.scale:
+            scores = scores + rng.gumbel(scale=self.scale, size=scores.shape)
+        best = np.argpartition(-scores, k - 1)[:k]
+        return best[np.argsort(-scores[best], kind="stable")]
+
     def __str__(self):
         return "Gumbel top-k" if self.scale else "none"
 
 
 @dataclass(frozen=True)
-class SymmetricWishartNoise:
+class SymmetricWishartNoise(Noise):
     """Difference of two independent Wishart matrices W_p(m, scale I), m = reports (p + 1).
 
     Pure noise for sums of symmetric (p, p) matrices, in the coordinates of ``vech`` and independent
@@ -136,6 +190,12 @@ class SymmetricWishartNoise:
         """Law of the sum of this many independent copies: Wishart matrices add their freedoms."""
         return SymmetricWishartNoise(self.scale, self.size, self.reports * reports)
 
+    def added(self, value, rng):
+        """Value plus one draw."""
+        if rng is None:
+            raise PrivacyError(NO_SECURE_SAMPLER)
+        return value + self.draw(value.shape, rng)
+
     def draw(self, shape, rng):
         """Matrices in vech coordinates, by Bartlett's decomposition."""
         blocks = int(np.prod(shape)) // vech_size(self.size)
@@ -172,27 +232,13 @@ class NoiseSource:
         return self._rng is None
 
     def add(self, value, noise):
-        """Value plus a draw of the noise, coordinate by coordinate."""
+        """Value plus a draw of the noise."""
         value = np.asarray(value, dtype=float)
-        if noise.scale == 0.0:
-            return value
-        if isinstance(noise, SymmetricWishartNoise):
-            if self._rng is None:
-                raise PrivacyError(NO_SECURE_SAMPLER)
-            return value + noise.draw(value.shape, self._rng)
-        if self._rng is not None:
-            return value + self._rng.normal(scale=noise.scale, size=value.shape)
-        released = opendp_gaussian(noise.scale, value.size)(value.ravel().tolist())
-        return np.reshape(released, value.shape)
+        return noise.added(value, self._rng) if noise.scale else value
 
     def top(self, scores, k, noise):
         """Indices of the k largest noisy scores, the largest first."""
-        if noise.scale and self._rng is None:
-            return np.array(opendp_top(noise.scale, k)(scores.tolist()), dtype=np.intp)
-        if noise.scale and self._rng is not None:
-            scores = scores + self._rng.gumbel(scale=noise.scale, size=scores.shape)
-        best = np.argpartition(-scores, k - 1)[:k]
-        return best[np.argsort(-scores[best], kind="stable")]
+        return noise.top(scores, k, self._rng)
 
     def unit_reports(self, vectors, cap):
         """PrivUnit reports about the rows, unit vectors, by the law ``cap``."""

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import optimize, special
 
 from .._accounting._cost import Cost
+from ._laws import Noise
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ def best_cap(size, epsilon):
 
 
 @dataclass(frozen=True)
-class PrivUnitNoise:
+class PrivUnitNoise(Noise):
     """What PrivUnit reports, spread over rows of a Hadamard matrix, add to the sums of blocks.
 
     A user has a vector of norm at most radius in one of several blocks, completed to length radius
@@ -113,7 +114,7 @@ class PrivUnitNoise:
         return 1 << max(self.blocks - 1, 0).bit_length()
 
     @property
-    def scale(self):
+    def scale(self):  # type: ignore[override]
         """Standard deviation of a coordinate of the sum, on average over coordinates."""
         return self.radius / self.cap.mean * sqrt(self.reports / self.size)
 
@@ -144,6 +145,18 @@ class PrivUnitNoise:
         """Law of the sum over this many users."""
         reports *= self.reports
         return PrivUnitNoise(self.epsilon, self.size, self.radius, self.blocks, reports)
+
+    def collected(self, query, rows, users, source):
+        """Sums of blocks from one report a user, which no single draw can replace."""
+        buckets = np.zeros((self.rows, self.size))
+
+        def report(X, y):
+            return query.reports(X, y, self, source)
+
+        for sent, reports in rows.each(report, users):
+            for column, values in zip(buckets.T, reports.T, strict=True):
+                column += np.bincount(sent, values, minlength=self.rows)
+        return self.estimate(buckets)
 
     def estimate(self, buckets):
         """Unbiased sums of the blocks, from the sums of the reports that drew each row."""

@@ -1,34 +1,92 @@
 """Sessions: the only door to private rows."""
 
 from abc import ABC, abstractmethod
-from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from math import isinf
+from typing import Any
 
-from joblib import effective_n_jobs
-from scipy.sparse import issparse
-
-from ..._linalg import CompensatedSum, one_blas_thread
 from ...exceptions import PrivacyError
-from .._ledger._accountant import charge
+from ...records import Subset
 from .._accounting._cost import Cost
-from .._noise._laws import NoiseSource
 from .._accounting._report import PrivacyReport, ReportRow
+from .._ledger._accountant import charge
+from .._noise._laws import NoiseSource
+from .._query import Answer
 
-CHUNK_ROWS = 2**14  # at most; see ROUNDING
-CHUNK_BYTES = 2**22  # a chunk of rows and its transforms stay in the cache
 SHARE_SLACK = 1e-9  # rounding of shares such as 0.1 + 0.2 + 0.7
+
+
+@dataclass(frozen=True)
+class Slot:
+    """What a query may use: a share of the resource of each record, from some height on.
+
+    Attributes
+    ----------
+    share : float
+        Of the whole session.
+    start : float
+        What the records that are asked may have used before.
+    subset : Subset or None
+        The records that are asked; None is all of them.
+    """
+
+    share: float
+    start: float = 0.0
+    subset: Subset | None = None
+
+    @property
+    def stop(self):
+        """What the records that are asked may have used afterwards."""
+        return self.start + self.share
+
+
+class Shares:
+    """What the records of a session have used, when queries are about public subsets of them.
+
+    Queries are stacked: one starts above the highest of the earlier ones that has a record in
+    common with it. By induction no record has used more than the top of the last query that it was
+    in, so that tops of at most 1 keep every record within its budget (parallel composition: the
+    answers about other records are not changed by it). A partition into disjoint subsets may hence
+    use the whole budget on each part. The costs that were paid are stacked in the same way.
+    """
+
+    def __init__(self):
+        self._stack = []  # (subset, top, cost of a record in it), one entry a subset
+
+    def top(self, subset=None):
+        """Largest share that a record of the subset may have used."""
+        return max((top for _, top, _ in self._met(subset)), default=0.0)
+
+    def add(self, slot, cost, once):
+        """Book a query; return what a record in it has paid by then (``once``: for it alone)."""
+        paid = cost
+        if not once:
+            paid = Cost.maximum([paid for _, _, paid in self._met(slot.subset)] or [Cost()]) + cost
+        entry = (slot.subset, slot.stop, paid)
+        if slot.subset is None:
+            self._stack = [entry]  # above all others
+        else:
+            self._stack = [e for e in self._stack if e[0] is None or not e[0].same(slot.subset)]
+            self._stack.append(entry)
+        return paid
+
+    def _met(self, subset):
+        for entry in self._stack:
+            if subset is None or entry[0] is None or entry[0].overlaps(subset):
+                yield entry
 
 
 class Session(ABC):
     """Answers the queries of one fit under one privacy model.
 
     Opening a session charges the whole budget to every active accountant, before any row is read.
-    The shares of the queries then divide the budget (or the users), and add up to at most one.
+    The shares of the queries then divide the budget (or the users), and add up to at most one for
+    every record. A session cannot be copied or pickled: a copy would answer once more for the same
+    charge.
 
     Parameters
     ----------
-    X : ndarray of shape (n_records, n_features)
-    y : ndarray of shape (n_records,)
+    rows : skpriv.records.Rows
     budget : Budget
         What one record may lose in the whole session.
     random_state : None, int or RandomState
@@ -44,11 +102,11 @@ class Session(ABC):
     """
 
     model: str
+    _answers_once = False  # whether each record is in one answer only
 
     def __init__(
         self,
-        X,
-        y,
+        rows,
         budget,
         random_state=None,
         name="session",
@@ -57,35 +115,48 @@ class Session(ABC):
         smallest_share=1.0,
     ):
         self._currency = currency
-        self._check(budget, X.shape[0], smallest_share)
+        self._check(budget, rows.n, smallest_share)
         charge(self._price(budget, currency), name)
-        self._X, self._y = X, y
+        self._rows = rows
         self._budget = budget
         self._source = NoiseSource(random_state)
-        self._used = 0.0
+        self._shares = Shares()
         self._unit = 1.0  # what a share of 1 is of the whole
         self.report = PrivacyReport(name, self.model, budget, self._source.secure)
 
     @property
     def n(self):
         """Public number of records."""
-        return self._X.shape[0]
+        return self._rows.n
 
-    def sum(self, query, share):
+    def sum(self, query, share, subset=None):
         """Noisy sum of a query over the records, for a share of the resource.
 
         Parameters
         ----------
         query : Query
         share : float in (0, 1]
+            Where users answer once (local and shuffle), the part of the users of the subset.
+        subset : None, slice, mask or positions, default=None
+            Public choice of records; None is all. Shares of disjoint subsets do not add up, those
+            of subsets with a record in common do.
 
         Returns
         -------
         Answer
+            Its ``n`` is the number of records in the sum.
         """
-        share = self._spend(query, share)
-        answer, cost = self._answer(query, share)
-        self.report.add(ReportRow.of(query, share, answer, cost))
+        slot = self._slot(query, share, subset)
+        if query.norm == "linf":
+            raise PrivacyError(
+                f"query {query.name!r} bounds its coordinates one by one: it is for selections, "
+                "and a sum of it would need a bound in l2."
+            )
+        law = self._law(query, slot)
+        self._enforce(query, law.cost(query.sensitivity))
+        paid = self._book(slot, self._cost(query, law))
+        answer = self._answer(query, slot, law)
+        self._report(query, slot, answer.n, answer.noise, paid)
         return answer
 
     def top(self, query, k, share):
@@ -102,50 +173,77 @@ class Session(ABC):
         Returns
         -------
         ndarray of shape (k,)
+
+        Raises
+        ------
+        PrivacyError
+            If the session's currency is not "zcdp", in which alone selections are priced, or if
+            nobody is trusted to select.
         """
-        share = self._spend(query, share)
-        indices, row = self._select(query, k, share)
-        self.report.add(row)
+        slot = self._slot(query, share)
+        law = self._selection_law(query, k, slot)
+        cost = law.cost(query.sensitivity, k)
+        self._enforce(query, cost)
+        paid = self._book(slot, cost)
+        indices = self._source.top(abs(self._rows.sum(query)), k, law)
+        self._report(query, slot, self.n, law, paid)
         return indices
 
-    def release(self, procedure, share):
-        """Noisy output of a procedure that reads all the records (output perturbation).
+    def release(self, procedure, share, subset=None):
+        """Noisy output of a procedure that needs many exact sums (output perturbation).
 
         Parameters
         ----------
         procedure : Procedure
         share : float in (0, 1]
+        subset : None, slice, mask or positions, default=None
+            As for ``sum``.
 
         Returns
         -------
         Answer
+
+        Raises
+        ------
+        PrivacyError
+            If the session's currency is "pure", or if nobody is trusted to run procedures.
         """
-        share = self._spend(procedure, share)
-        answer, cost = self._perturb(procedure, share)
-        self.report.add(ReportRow.of(procedure, share, answer, cost))
+        slot = self._slot(procedure, share, subset)
+        law = self._release_law(procedure, slot)
+        cost = law.cost(procedure.sensitivity)
+        self._enforce(procedure, cost)
+        paid = self._book(slot, cost)
+        exact = procedure.run(self._rows.select(slot.subset))
+        answer = Answer(self._source.add(exact, law), self._count(slot), law)
+        self._report(procedure, slot, answer.n, law, paid)
         return answer
 
-    def _select(self, query, k, share):
-        raise PrivacyError(self._unavailable("selects coordinates", query))
+    def noise(self, query, share, subset=None):
+        """Law of the noise that the answer to a query would have for this share (public).
 
-    def _perturb(self, procedure, share):
-        raise PrivacyError(self._unavailable("perturbs the output of a procedure", procedure))
+        Returns
+        -------
+        GaussianNoise, or what the query brings
+        """
+        return self._noise(query, self._next(share, subset))
 
-    def _unavailable(self, what, asked):
-        return (
-            f"privacy={self.model!r} has no curator that {what}, which {asked.name!r} needs: "
-            "use privacy='central'."
-        )
+    def records(self, share, subset=None):
+        """Public number of records that the answer to a query for this share would sum over."""
+        return self._count(self._next(share, subset))
+
+    def rebase(self):
+        """From now on a share of 1 means all that is left of the session.
+
+        For a step before the proper algorithm, such as choosing bounds, whose shares then need not
+        know of it.
+        """
+        self._unit = max(0.0, 1.0 - self._shares.top())
 
     @staticmethod
     def _price(budget, currency):
         if currency == "pure":
             return Cost.from_epsilon(budget.epsilon)
         return Cost.from_mu(budget.mu) if currency == "gdp" else Cost.from_rho(budget.rho)
-
-    @abstractmethod
-    def _answer(self, query, share):
-        """Return the answer and its cost to a record; the share has been spent."""
 
     def _check(self, budget, n, smallest_share):
         gaussian = self._currency != "pure" and not isinf(budget.epsilon)
@@ -156,75 +254,78 @@ class Session(ABC):
                 "and epsilon > 0."
             )
 
-    def noise(self, query, share):
-        """Law of the noise that the answer to a query would have for this share (public).
+    def _next(self, share, subset=None):
+        """Slot that a query for this share would get."""
+        subset = self._rows.chosen(subset)
+        return Slot(share * self._unit, self._shares.top(subset), subset)
 
-        Returns
-        -------
-        GaussianNoise, or what the query brings
-        """
-        return self._noise(query, share * self._unit)
-
-    def records(self, share):
-        """Public number of records that the answer to a query for this share would sum over."""
-        return self._records(share * self._unit)
-
-    def _records(self, share):
-        return self.n
-
-    def rebase(self):
-        """From now on a share of 1 means all that is left of the session.
-
-        For a step before the proper algorithm, such as choosing bounds, whose shares then need not
-        know of it.
-        """
-        self._unit = max(0.0, 1.0 - self._used)
-
-    @abstractmethod
-    def _noise(self, query, share):
-        """Law of the noise of an answer; the share is one of the whole session."""
-
-    def _spend(self, query, share):
+    def _slot(self, query, share, subset=None):
+        """Slot of a query that is asked now; what exceeds the session is refused."""
         if not 0.0 < share <= 1.0:
             raise PrivacyError(f"share={share} of query {query.name!r} must lie in (0, 1].")
-        share *= self._unit
-        if self._used + share > 1.0 + SHARE_SLACK:
+        slot = self._next(share, subset)
+        if slot.stop > 1.0 + SHARE_SLACK:
             raise PrivacyError(
-                f"share={share} of query {query.name!r} exceeds what is left of the session "
-                f"({max(1.0 - self._used, 0.0):.4g}): the shares of a fit add up to at most 1."
+                f"share={slot.share} of query {query.name!r} exceeds what is left of the session "
+                f"({max(1.0 - slot.start, 0.0):.4g}): the shares of a fit add up to at most 1."
             )
-        self._used += share
-        return share
+        return slot
 
-    def _exact(self, query, users=None):
-        """Exact sum over all records, or over the users with these indices."""
-        width = query.width or self._X.shape[1]
-        rows = CHUNK_ROWS if issparse(self._X) else _dense_rows(width)
-        n = self.n if users is None else len(users)
+    def _enforce(self, asked, cost):
+        """Refuse what the session's currency cannot price, before a row is read."""
+        kept = {
+            "gdp": Cost(gaussian=cost.gaussian),
+            "zcdp": Cost(gaussian=cost.gaussian, concentrated=cost.concentrated),
+            "pure": Cost(pure=cost.pure, pure_squared=cost.pure_squared),
+        }[self._currency]
+        if kept != cost:
+            raise PrivacyError(
+                f"a session in the currency {self._currency!r} cannot answer {asked.name!r}, whose "
+                f"cost is {cost}: shares of different currencies do not add up."
+            )
 
-        def chunk_sum(start):
-            chunk = slice(start, start + rows)
-            index = chunk if users is None else users[chunk]
-            return query.sum(self._X[index], self._y[index])
+    def _book(self, slot, cost):
+        """Take the share, before a row is read; return (cost, what a record has paid by then)."""
+        return cost, self._shares.add(slot, cost, self._answers_once)
 
-        total = CompensatedSum(query.shape)
-        for term in _in_threads(chunk_sum, range(0, n, rows)):
-            total.add(term)
-        return total.value
+    def _report(self, asked, slot, n, law, paid):
+        row = ReportRow.of_noise(asked, slot.share, n, law, paid[0])
+        self.report.add(replace(row, paid=paid[1]))
 
+    def _count(self, slot):
+        """Public number of records that a query sums over."""
+        return self.n if slot.subset is None else len(slot.subset)
 
-def _dense_rows(width):
-    return max(64, min(CHUNK_ROWS, CHUNK_BYTES // (8 * max(1, width))))
+    def _cost(self, query, law):
+        """Cost of an answer to a record in it."""
+        return law.cost(query.sensitivity)
 
+    def _noise(self, query, slot):
+        """Law of the noise of an answer."""
+        return self._law(query, slot)
 
-def _in_threads(function, arguments):
-    """Results in order; many chunks run on all cores, each with one BLAS thread of its own.
+    @abstractmethod
+    def _law(self, query, slot) -> Any:
+        """Law of one draw of noise: an answer's, or a report's where users add it."""
 
-    The order of the results, and with it the rounding of their sum, does not depend on the number
-    of cores.
-    """
-    if len(arguments) <= 2:
-        yield from map(function, arguments)
-        return
-    with one_blas_thread(), ThreadPoolExecutor(effective_n_jobs(-1)) as pool:
-        yield from pool.map(function, arguments)
+    @abstractmethod
+    def _answer(self, query, slot, law):
+        """Return the answer; everything has been paid for."""
+
+    def _selection_law(self, query, k, slot) -> Any:
+        raise PrivacyError(self._unavailable("selects coordinates", query))
+
+    def _release_law(self, procedure, slot) -> Any:
+        raise PrivacyError(self._unavailable("perturbs the output of a procedure", procedure))
+
+    def _unavailable(self, what, asked):
+        return (
+            f"privacy={self.model!r} has no curator that {what}, which {asked.name!r} needs: "
+            "use privacy='central'."
+        )
+
+    def __reduce_ex__(self, protocol):
+        raise PrivacyError(
+            "a session is not copied or pickled: a copy would answer again for the same charge. "
+            "Keep its report and its answers, which are released."
+        )

@@ -1,44 +1,41 @@
-"""The central model: a trusted curator adds the noise."""
+"""The models with a curator who sees all records, and the one without any privacy."""
 
 from math import sqrt
 
-from .._answer import Answer
 from .._accounting._budget import Budget
 from .._noise._laws import GaussianNoise, GumbelNoise
-from .._accounting._report import ReportRow
+from .._query import Answer
 from ._base import Session
 
 
 class CentralSession(Session):
     """A trusted curator: every query sees all records and pays its share of the budget.
 
-    The noise of a query is Gaussian with mu_q = mu sqrt(share). The squares add up to at most mu^2,
-    and adaptive composition of Gaussian mechanisms is exact (Dong, Roth and Su 2022, Cor. 3.3).
+    The noise of a query is Gaussian with mu_q = mu sqrt(share). The squares add up to at most mu^2
+    for every record, and adaptive composition of Gaussian mechanisms is exact (Dong, Roth and Su
+    2022, Cor. 3.3).
     """
 
     model = "central"
 
-    def _answer(self, query, share):
-        noise = self._noise(query, share)
-        answer = Answer(self._source.add(self._exact(query), noise), self.n, noise)
-        return answer, noise.cost(query.sensitivity)
+    def _answer(self, query, slot, law):
+        exact = self._rows.sum(query, slot.subset)
+        return Answer(self._source.add(exact, law), self._count(slot), law)
 
-    def _noise(self, query, share):
+    def _law(self, query, slot):
         if self._currency == "pure":  # epsilons add up
-            return query.local_noise(Budget(share * self._budget.epsilon))
-        return GaussianNoise.calibrated(query.sensitivity, self._mu * sqrt(share))
+            return query.local_noise(Budget(slot.share * self._budget.epsilon))
+        return self._gaussian(query, slot)
 
-    def _perturb(self, procedure, share):
-        exact = procedure.run(self._X, self._y)
-        noise = GaussianNoise.calibrated(procedure.sensitivity, self._mu * sqrt(share))
-        answer = Answer(self._source.add(exact, noise), self.n, noise)
-        return answer, noise.cost(procedure.sensitivity)
+    def _release_law(self, procedure, slot):
+        return self._gaussian(procedure, slot)
 
-    def _select(self, query, k, share):
-        noise = GumbelNoise.calibrated(query.sensitivity, k, share * self._mu**2 / 2.0)
-        indices = self._source.top(abs(self._exact(query)), k, noise)
-        cost = noise.cost(query.sensitivity, k)
-        return indices, ReportRow.of_noise(query, share, self.n, noise, cost)
+    def _selection_law(self, query, k, slot):
+        rho = slot.share * self._mu**2 / 2.0
+        return GumbelNoise.calibrated(query.sensitivity, k, rho)
+
+    def _gaussian(self, asked, slot):
+        return GaussianNoise.calibrated(asked.sensitivity, self._mu * sqrt(slot.share))
 
     @property
     def _mu(self):
@@ -46,3 +43,21 @@ class CentralSession(Session):
         if self._currency == "gdp":
             return self._budget.mu
         return sqrt(2.0 * self._budget.rho)
+
+
+class ExactSession(CentralSession):
+    """Exact answers over all records. Its cost is infinite: no finite accountant admits it."""
+
+    model = "none"
+
+    def _law(self, query, slot):
+        return GaussianNoise(0.0)
+
+    def _release_law(self, procedure, slot):
+        return GaussianNoise(0.0)
+
+    def _selection_law(self, query, k, slot):
+        return GumbelNoise(0.0)
+
+    def _enforce(self, asked, cost):
+        """Nothing is priced."""

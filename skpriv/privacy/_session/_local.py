@@ -1,13 +1,12 @@
-"""The local model: every user adds the noise, before anything leaves the device."""
+"""The models without a curator: every user adds the noise, before anything leaves the device."""
 
-from math import ceil, floor
-
-import numpy as np
+from math import ceil, floor, inf
 
 from ...exceptions import PrivacyError
-from .._answer import Answer
-from .._noise._privunit import PrivUnitNoise
-from ._base import CHUNK_ROWS, SHARE_SLACK, Session
+from .._accounting._amplification import amplified
+from .._accounting._cost import Cost
+from .._query import Answer
+from ._base import SHARE_SLACK, Session
 
 
 class LocalSession(Session):
@@ -16,9 +15,13 @@ class LocalSession(Session):
     Which users answer which query is a public random order, drawn without looking at them. Blocks
     of users are disjoint, so that each record pays for one report (parallel composition). A sum of
     m reports with N(0, s^2) noise has N(0, m s^2) noise: m users cost one draw, exactly.
+
+    A query about a subset is answered by its users between two heights of the whole order. Queries
+    whose subsets have a user in common are at different heights, hence ask different users.
     """
 
     model = "local"
+    _answers_once = True
 
     _order = None
 
@@ -31,43 +34,73 @@ class LocalSession(Session):
                 f"Give at least {ceil(1.0 / smallest_share)} rows, or use privacy='central'."
             )
 
-    def _answer(self, query, share):
+    def _answer(self, query, slot, law):
+        users = self._users(slot)
+        value = law.collected(query, self._rows, users, self._source)
+        return Answer(value, len(users), law.summed(len(users)))
+
+    def _users(self, slot):
+        """Users who answer, in the public order."""
         if self._order is None:
-            self._order = self._source.permutation(self.n)
-        stop = self._users(self._used)
-        start = self._users(self._used - share)
-        noise = query.local_noise(self._report_budget(stop - start))
-        total, users = noise.summed(stop - start), self._order[start:stop]
-        if isinstance(noise, PrivUnitNoise):
-            value = self._gathered(query, users, noise)
-        else:
-            value = self._source.add(self._exact(query, users), total)
-        return Answer(value, stop - start, total), self._report_cost(query, noise)
+            self._order = self._rows.order(self._source.permutation)
+        return self._order.users(
+            self._position(slot.start), self._position(slot.stop), slot.subset
+        )
 
-    def _gathered(self, query, users, noise):
-        """Sums of blocks from one PrivUnit report a user, which no single draw can replace."""
-        buckets = np.zeros((noise.rows, noise.size))
-        for start in range(0, len(users), CHUNK_ROWS):
-            chunk = users[start : start + CHUNK_ROWS]
-            rows, reports = query.reports(self._X[chunk], self._y[chunk], noise, self._source)
-            for column, values in zip(buckets.T, reports.T, strict=True):
-                column += np.bincount(rows, values, minlength=noise.rows)
-        return noise.estimate(buckets)
+    def _noise(self, query, slot):
+        return self._law(query, slot).summed(self._count(slot))
 
-    def _noise(self, query, share):
-        users = self._records(share)
-        return query.local_noise(self._report_budget(users)).summed(users)
+    def _law(self, query, slot):
+        return query.local_noise(self._report_budget(self._count(slot)))
 
-    def _records(self, share):
-        return self._users(self._used + share) - self._users(self._used)
+    def _count(self, slot):
+        if slot.subset is not None:
+            return len(self._users(slot))
+        return self._position(slot.stop) - self._position(slot.start)
 
-    def _users(self, share):
+    def _position(self, share):
         return floor((share + SHARE_SLACK) * self.n)
 
     def _report_budget(self, users):
         """Budget of each report of a block of this many users."""
         return self._budget
 
-    def _report_cost(self, query, noise):
-        """Cost of one report to its user."""
-        return noise.cost(query.sensitivity)
+
+class ShuffleSession(LocalSession):
+    """Every user answers one query; a shuffler sends on the reports of each query without names.
+
+    The budget is a central guarantee for the shuffled reports. Users hide each other, so that a
+    report may spend more than the budget: as much as the numerical bound of
+    the amplification module of this room allows for the number of users who answer the same query
+    (only these are shuffled together). With few users there is no amplification, and the model is
+    the local one at the same budget.
+
+    Whom users trust: the shuffler, to drop names, times and order and not to collude with the
+    analyst; and the other users, to report as told (if only m of n do, the guarantee is that of m).
+    Without them a user still has the local guarantee of the own report, which is weaker. The
+    analyst is not trusted at all. That a user answers, and which query, is public.
+
+    Accountants are charged the (epsilon, delta) guarantee: amplification has no tighter currency,
+    so that the epsilons and deltas of several fits add up.
+    """
+
+    model = "shuffle"
+
+    @staticmethod
+    def _price(budget, currency):
+        return Cost.from_budget(budget)
+
+    def _check(self, budget, n, smallest_share):
+        if not 0.0 < budget.epsilon < inf:
+            raise PrivacyError(
+                f"epsilon={budget.epsilon} is outside of (0, inf), where the shuffle model gives a "
+                "guarantee: pass a positive, finite epsilon, or privacy='none'."
+            )
+        super()._check(budget, n, smallest_share)
+
+    def _report_budget(self, users):
+        # The bound is one for Gaussian reports: pure ones keep their local budget.
+        return self._budget if self._currency == "pure" else amplified(self._budget, users)
+
+    def _cost(self, query, law):
+        return Cost.from_budget(self._budget)

@@ -2,12 +2,11 @@
 
 from math import inf
 
+from ...records import as_rows
 from .._accounting._budget import Budget
-from ._central import CentralSession
-from ._exact import ExactSession
-from ._local import LocalSession
 from ._base import Session
-from ._shuffle import ShuffleSession
+from ._central import CentralSession, ExactSession
+from ._local import LocalSession, ShuffleSession
 
 LOCAL_MODELS = frozenset({"local", "shuffle"})  # where shares divide the users
 MODELS: dict[str, type[Session]] = {
@@ -27,8 +26,9 @@ def open_session(
     ----------
     privacy : {"central", "local", "shuffle", "none"}
         The privacy model. An infinite epsilon is the same as "none".
-    X : ndarray of shape (n_records, n_features)
+    X : ndarray or sparse matrix of shape (n_records, n_features), or skpriv.records.Rows
     y : ndarray of shape (n_records,)
+        None if X is rows, which have their targets in them.
     budget : Budget
         What one record may lose in the whole session.
     random_state : None, int or RandomState, default=None
@@ -57,5 +57,10 @@ def open_session(
     elif privacy == "none":
         budget = Budget(inf)
     return MODELS[privacy](
-        X, y, budget, random_state, name, currency=currency, smallest_share=smallest_share
+        as_rows(X, y),
+        budget,
+        random_state,
+        name,
+        currency=currency,
+        smallest_share=smallest_share,
     )

@@ -3,15 +3,13 @@
 from abc import ABC, abstractmethod
 from math import isinf
 
-import numpy as np
-
+from ..._linalg import CompensatedSum
 from ...exceptions import PrivacyError
+from ...records import as_rows
 from .._ledger._accountant import charge
-from .._answer import Answer
 from .._accounting._cost import Cost
 from .._noise._laws import GaussianNoise, NoiseSource
-
-CHUNK_ROWS = 2**14  # the rounding slack of a query covers chunks of at most so many rows
+from .._query import Answer
 
 
 class Stream(ABC):
@@ -62,7 +60,7 @@ class Stream(ABC):
             )
         self.query, self.n_reads, self.batch = query, n_reads, batch
         self.n = self.reads = self._pending = 0
-        self._increment = np.zeros(query.shape)
+        self._increment = CompensatedSum(query.shape)
         self._calibrate(budget)
         charge(self.cost, name)
         self._source = NoiseSource(random_state)
@@ -79,10 +77,9 @@ class Stream(ABC):
         -------
         self
         """
-        for start in range(0, len(X), CHUNK_ROWS):
-            chunk = slice(start, start + CHUNK_ROWS)
-            self._increment = self._increment + self.query.sum(X[chunk], y[chunk])
-        self._pending += len(X)
+        rows = as_rows(X, y)
+        self._increment.add(rows.sum(self.query))
+        self._pending += rows.n
         return self
 
     def read(self):
@@ -99,8 +96,8 @@ class Stream(ABC):
             )
         self.reads += 1
         self.n += self._pending
-        increment, count = self._increment, self._pending
-        self._increment, self._pending = np.zeros(self.query.shape), 0
+        increment, count = self._increment.value, self._pending
+        self._increment, self._pending = CompensatedSum(self.query.shape), 0
         value, noise = self._release(increment, count)
         return Answer(value, self.n, noise)
 

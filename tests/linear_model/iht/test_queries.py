@@ -9,7 +9,7 @@ from scipy import sparse
 
 from skpriv.linear_model._iht._queries import (
     GradientNorm,
-    LevelQuery,
+    MeanTargetQuery,
     ResidualSizeQuery,
     ScoresQuery,
     SupportGradientQuery,
@@ -19,6 +19,7 @@ from skpriv.linear_model._iht._queries import (
 from skpriv.linear_model._iht._rows import Iterate, SupportResidual, SupportRows
 from skpriv._equations._scaling import Scaling
 from skpriv.privacy import ROUNDING
+from skpriv.records import ArrayRows
 
 D, SUPPORT = 5, np.array([0, 3])
 ORDER = {"l1": 1, "l2": 2, "linf": np.inf}
@@ -41,7 +42,7 @@ def _theta(entries, rng):
 
 
 QUERIES = {
-    "level": lambda entries, model, rng: LevelQuery(entries),
+    "level": lambda entries, model, rng: MeanTargetQuery(entries),
     "size": lambda entries, model, rng: ResidualSizeQuery(model),
     "size on the support": lambda entries, model, rng: ResidualSizeQuery(
         SupportResidual(_rows(entries), _theta(entries, rng))
@@ -64,10 +65,16 @@ numbers = st.one_of(
 )
 
 
+def _ask(query, X, y):
+    """Exact answer of a query, on a chunk as it is, or of a procedure."""
+    if isinstance(query, GradientNorm):
+        return query.run(ArrayRows(X, y))
+    return query.sum(X, y)
+
+
 def _change(query, X, y):
-    ask = query.run if isinstance(query, GradientNorm) else query.sum
     with np.errstate(all="ignore"):
-        change = ask(X[:1], y[:1]) - ask(X[1:], y[1:])
+        change = _ask(query, X[:1], y[:1]) - _ask(query, X[1:], y[1:])
     assert np.isfinite(change).all()
     return np.linalg.norm(change, ORDER[query.norm])
 
@@ -90,9 +97,10 @@ def test_no_record_moves_a_query_further_than_declared(name, data):
     assert _change(query, X, y) <= query.sensitivity
     stored = sparse.csr_matrix(X)
     assert _change(query, stored, y) <= query.sensitivity
-    ask = query.run if isinstance(query, GradientNorm) else query.sum
     with np.errstate(all="ignore"):
-        np.testing.assert_allclose(ask(stored, y), ask(X, y), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(
+            _ask(query, stored, y), _ask(query, X, y), rtol=1e-9, atol=1e-12
+        )
 
 
 ONES = np.ones((2, D))
@@ -112,7 +120,7 @@ def test_sensitivities_are_attained(name, fit_intercept):
     rows = _rows(entries)
     X, y = ATTAINED[name]
     queries = {
-        "level": LevelQuery(entries),
+        "level": MeanTargetQuery(entries),
         "size": ResidualSizeQuery(_iterate(entries)),
         "scores": ScoresQuery(_iterate(entries), D, 0.7, 0.5, 0.4),
         "values": ValuesQuery(_iterate(entries), SUPPORT, fit_intercept, 0.4),
@@ -145,9 +153,9 @@ def test_the_gradient_norm_moves_as_far_as_declared():
     X, y = np.zeros((100, D)), np.ones(100)
     X[:, 1] = 1.0  # the largest coordinate, and the constant, by 98 others
     X[0, SUPPORT] = 1.0, -1.0
-    before = norm.run(X, y)
+    before = _ask(norm, X, y)
     X[0, SUPPORT], y[0] = [-1.0, 1.0], -1.0  # residual -1.75 after 1.75
-    change = float(before[0] - norm.run(X, y)[0])
+    change = float(before[0] - _ask(norm, X, y)[0])
     assert change * ROUNDING == pytest.approx(norm.sensitivity, rel=1e-9)
 
 

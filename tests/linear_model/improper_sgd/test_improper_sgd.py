@@ -10,13 +10,16 @@ from skpriv.linear_model._improper_sgd._schedule import momentum_for, schedule
 from skpriv.linear_model._improper_sgd._steps import (
     ClippedGradientQuery,
     Descent,
+    ErrorQuery,
     ErrorTerms,
-    Part,
-    PartSum,
-    gradient_sensitivity,
+    GradientQuery,
+    GramQuery,
+    gradient_diameter,
+    held_out,
 )
 from skpriv._equations._scaling import Scaling
-from skpriv.privacy import Budget
+from skpriv.privacy import Budget, Procedure
+from skpriv.records import ArrayRows
 
 PLANE = Scaling(1.0, (-1.0, 1.0), False, 2)
 
@@ -40,17 +43,17 @@ def farthest(norm, clipped):
 
 @pytest.mark.parametrize("norm", [1e-3, 0.5, 1.0, 1.5, 1.7, 1.8, 2.0, 3.0, 10.0])
 @pytest.mark.parametrize("clipped", [True, False])
-def test_gradient_sensitivity_is_the_diameter(norm, clipped):
-    declared = gradient_sensitivity(norm, clipped)
+def test_gradient_diameter_is_the_diameter(norm, clipped):
+    declared = gradient_diameter(norm, clipped)
     assert farthest(norm, clipped) == pytest.approx(declared, rel=2e-3)
     assert farthest(norm, clipped) <= declared * (1 + 1e-9)
 
 
-def test_gradient_sensitivity_by_numbers():
-    assert gradient_sensitivity(0.0) == gradient_sensitivity(1e-300) == 2.0
-    assert gradient_sensitivity(1.0) == pytest.approx(2.5981, abs=1e-4)
-    assert gradient_sensitivity(2.0) == pytest.approx(3.5204, abs=1e-4)
-    assert gradient_sensitivity(1e9, clipped=True) == pytest.approx(4.0)
+def test_gradient_diameter_by_numbers():
+    assert gradient_diameter(0.0) == gradient_diameter(1e-300) == 2.0
+    assert gradient_diameter(1.0) == pytest.approx(2.5981, abs=1e-4)
+    assert gradient_diameter(2.0) == pytest.approx(3.5204, abs=1e-4)
+    assert gradient_diameter(1e9, clipped=True) == pytest.approx(4.0)
 
 
 @pytest.mark.parametrize("norm", [0.3, 1.0, 1.6, 2.5])
@@ -83,25 +86,32 @@ def test_procedures_stay_within_their_sensitivities(global_random_seed):
         scaling = Scaling(1.0, (-1.0, 1.0), bool(rng.randint(2)), 2)
         theta = rng.normal(size=scaling.size) * 10.0 ** rng.uniform(-2, 2)
         one, other = _neighbours(rng, 10, 2)
-        train, held_out = Part(0.2), Part(0.2, calibration=True)
-        for procedure in (
-            PartSum(ClippedGradientQuery(scaling, theta), train),
-            ErrorTerms(scaling, held_out, 2, theta),
-            Descent(scaling, train, 8, 1, 1.0, 1.0),
-            Descent(scaling, train, 8, 7, 1.5, 1.0),
-            Descent(scaling, train, 8, 40, 0.3, 2.0),
+        for asked in (
+            ClippedGradientQuery(scaling, theta),
+            GradientQuery(scaling, theta),
+            GramQuery(scaling),
+            ErrorQuery(scaling, theta),
+            ErrorTerms(scaling, 10, theta),
+            Descent(scaling, 10, 1, 1.0, 1.0),
+            Descent(scaling, 10, 7, 1.5, 1.0),
+            Descent(scaling, 10, 40, 0.3, 2.0),
         ):
-            change = np.linalg.norm(procedure.run(*one) - procedure.run(*other))
-            assert change <= procedure.sensitivity
+            assert np.linalg.norm(_ask(asked, *one) - _ask(asked, *other)) <= asked.sensitivity
+
+
+def _ask(asked, X, y):
+    """Exact answer of a query or a procedure."""
+    rows = ArrayRows(X, y)
+    return asked.run(rows) if isinstance(asked, Procedure) else rows.sum(asked)
 
 
 def test_descent_comes_near_its_sensitivity():
     # One step is attained: phi = (1, 0) becomes (-1, 0) with the same target.
-    step = Descent(PLANE, Part(0.0), 4, 1, 0.7, 1.0)
+    step = Descent(PLANE, 4, 1, 0.7, 1.0)
     X, y = np.zeros((4, 2)), np.ones(4)
     one, other = X.copy(), X.copy()
     one[0], other[0] = [1.0, 0.0], [-1.0, 0.0]
-    change = np.linalg.norm(step.run(one, y) - step.run(other, y))
+    change = np.linalg.norm(_ask(step, one, y) - _ask(step, other, y))
     assert change == pytest.approx(step.sensitivity, rel=1e-3)
     # Many steps among many records: every one moves by about D(1) / n. The rest holds theta at
     # (1, 0) with almost no curvature across, and the two records pull to both sides.
@@ -112,27 +122,28 @@ def test_descent_comes_near_its_sensitivity():
     one[0], other[0] = [cosine, np.sqrt(0.75)], [cosine, -np.sqrt(0.75)]
     targets = y.copy()
     targets[0] = -1.0
-    descent = Descent(PLANE, Part(0.0), n, 60, 1.0, 1.0)
-    change = np.linalg.norm(descent.run(one, targets) - descent.run(other, targets))
+    descent = Descent(PLANE, n, 60, 1.0, 1.0)
+    change = np.linalg.norm(_ask(descent, one, targets) - _ask(descent, other, targets))
     assert 0.9 * descent.sensitivity <= change <= descent.sensitivity
 
 
 def test_held_out_gradient_is_attained():
-    terms = ErrorTerms(PLANE, Part(0.0), 1, np.array([1e9, 1e3]))
+    terms = ErrorTerms(PLANE, 1, np.array([1e9, 1e3]))
     # Almost opposite rows that are both predicted 1
     norms = []
     for y in (-1.0, 1.0):
-        norms.append(terms.run(np.array([[1.0, 0.0]]), np.array([y])))
+        norms.append(_ask(terms, np.array([[1.0, 0.0]]), np.array([y])))
     np.testing.assert_allclose(norms, [[2.0, 2.0], [0.0, 0.0]], atol=1e-12)
     assert np.hypot(4.0, 2.25) <= terms.sensitivity
 
 
-@pytest.mark.parametrize("held_out", [0.0, 0.2, 0.3, 0.5])
+@pytest.mark.parametrize("fraction", [0.0, 0.2, 0.3, 0.5])
 @pytest.mark.parametrize("n", [1, 2, 9, 10, 1001])
-def test_parts_divide_the_records(held_out, n):
-    train, rest = Part(held_out).positions(n), Part(held_out, True).positions(n)
-    assert sorted([*train, *rest]) == list(range(n))
-    assert len(rest) == int(np.floor(n * held_out + 1e-9))
+def test_records_are_held_out_evenly(fraction, n):
+    chosen = held_out(n, fraction)
+    assert chosen.sum() == int(np.floor(n * fraction + 1e-9))
+    gaps = np.diff(np.flatnonzero(chosen))
+    assert not len(gaps) or gaps.max() - gaps.min() <= 1
 
 
 def _data(n=600, d=5, seed=0):
@@ -160,14 +171,15 @@ def test_without_noise_it_is_gradient_descent(perturbation, n_iter, step):
 def test_rows_and_moments_give_the_same_descent():
     X, y = _data(d=40)
     scaling = Scaling(1.0, (-1.0, 1.0), True, 40)
-    by_rows = Descent(scaling, Part(0.2), 480, 20, 1.0, 0.5)
-    by_moments = Descent(scaling, Part(0.2), 480, 21, 1.0, 0.5)
-    theta = by_rows.run(X, y)
-    gradient = by_rows._gradient_by_rows(X, y)(theta)
-    np.testing.assert_allclose(by_moments._gradient_by_moments(X, y)(theta), gradient, atol=1e-12)
+    rows = ArrayRows(X, y).select(~held_out(600, 0.2))
+    by_rows = Descent(scaling, 480, 20, 1.0, 0.5)
+    by_moments = Descent(scaling, 480, 21, 1.0, 0.5)
+    theta = by_rows.run(rows)
+    gradient = by_rows._gradient_by_rows(rows)(theta)
+    np.testing.assert_allclose(by_moments._gradient_by_moments(rows)(theta), gradient, atol=1e-12)
     after = theta - gradient
     after *= min(1.0, 0.5 / np.linalg.norm(after))
-    np.testing.assert_allclose(by_moments.run(X, y), after, atol=1e-12)
+    np.testing.assert_allclose(by_moments.run(rows), after, atol=1e-12)
     assert np.linalg.norm(theta) <= 0.5 * (1 + 1e-12)
 
 
@@ -198,7 +210,14 @@ def test_the_report_adds_up(privacy, perturbation):
     est = ImproperSGDRegressor(privacy=privacy, perturbation=perturbation, random_state=0).fit(X, y)
     report = est.privacy_report_
     assert report.total.gaussian == pytest.approx(Budget(1.0, 1e-6).mu ** 2, rel=1e-9)
-    assert sum(row.share for row in report.rows) == pytest.approx(1.0)
+    parts = {}  # disjoint ones, each of which may spend all
+    for row in report.rows:
+        parts[row.records] = parts.get(row.records, 0.0) + row.share
+    if privacy == "central":
+        assert list(parts) == [480, 120]
+        assert list(parts.values()) == pytest.approx([1.0, 1.0])
+    else:
+        assert sum(parts.values()) == pytest.approx(1.0)
 
 
 def test_refusals():

@@ -7,7 +7,8 @@ from threadpoolctl import threadpool_limits
 from skpriv import Budget, BudgetAccountant
 from skpriv.exceptions import BudgetExceeded, PrivacyError
 from skpriv.privacy import MODELS, Query, open_session
-from skpriv.privacy._session import _base as _session
+from skpriv.records import ArrayRows
+from skpriv.records import _base as _records
 
 BUDGET = Budget(1.0, 1e-6)
 NOISY = ["central", "local", "shuffle"]
@@ -82,7 +83,7 @@ def test_shares_add_up_to_at_most_one(privacy):
     session = open_session(privacy, *_rows(), BUDGET, 0)
     for share in (0.1, 0.2, 0.7):  # 0.1 + 0.2 + 0.7 > 1 in floating point
         session.sum(Moments(), share)
-    session._X = session._y = Unreadable()
+    session._rows = ArrayRows(Unreadable(), Unreadable())
     for share in (1e-6, 0.5):
         with pytest.raises(PrivacyError, match="add up to at most 1"):
             session.sum(Moments(), share)
@@ -93,21 +94,21 @@ def test_shares_add_up_to_at_most_one(privacy):
 @pytest.mark.parametrize("share", [0.0, -0.1, 1.1, float("nan")])
 def test_a_share_is_a_part(privacy, share):
     session = open_session(privacy, *_rows(), BUDGET, 0)
-    session._X = session._y = Unreadable()
+    session._rows = ArrayRows(Unreadable(), Unreadable())
     with pytest.raises(PrivacyError, match=r"must lie in \(0, 1\]"):
         session.sum(Moments(), share)
     assert session.report.rows == []
 
 
 def _exact(X, y):
-    return open_session("none", X, y, Budget(float("inf")))._exact(Moments())
+    return ArrayRows(X, y).sum(Moments())
 
 
 @pytest.mark.parametrize("n", [1, 63, 64, 65, 5003])
 def test_chunks_add_up(monkeypatch, n):
     X, y = _rows(n)
     expected = Moments().sum(X, y)
-    monkeypatch.setattr(_session, "CHUNK_BYTES", 1)  # 64 rows a chunk
+    monkeypatch.setattr(_records, "CHUNK_BYTES", 1)  # 64 rows a chunk
     np.testing.assert_allclose(_exact(X, y), expected, rtol=1e-12, atol=1e-13)
     X, y = np.rint(1000 * X), np.rint(1000 * y)
     assert np.array_equal(_exact(X, y), Moments().sum(X, y))
@@ -121,7 +122,7 @@ def test_every_row_is_in_one_chunk(monkeypatch):
             seen.append(y.copy())
             return super().sum(X, y)
 
-    monkeypatch.setattr(_session, "CHUNK_BYTES", 1)
+    monkeypatch.setattr(_records, "CHUNK_BYTES", 1)
     X, _ = _rows(1000)
     open_session("none", X, np.arange(1000.0), Budget(float("inf"))).sum(Spy(), 1.0)
     assert sorted(np.concatenate(seen)) == list(range(1000))
@@ -130,19 +131,19 @@ def test_every_row_is_in_one_chunk(monkeypatch):
 
 def test_threads_change_no_bit(monkeypatch):
     X, y = _rows(20_011)
-    monkeypatch.setattr(_session, "CHUNK_BYTES", 1)
+    monkeypatch.setattr(_records, "CHUNK_BYTES", 1)
     found = []
     for workers in (1, 2, 7):
-        monkeypatch.setattr(_session, "effective_n_jobs", lambda _, workers=workers: workers)
+        monkeypatch.setattr(_records, "effective_n_jobs", lambda _, workers=workers: workers)
         found.append(_exact(X, y))
-    monkeypatch.setattr(_session, "_in_threads", map)
+    monkeypatch.setattr(_records, "in_threads", lambda function, items, _: map(function, items))
     with threadpool_limits(1):
         found.append(_exact(X, y))
     assert all(np.array_equal(found[0], other) for other in found)
 
 
 def test_compensation_keeps_small_rows_beside_large_ones(monkeypatch):
-    monkeypatch.setattr(_session, "CHUNK_BYTES", 1)
+    monkeypatch.setattr(_records, "CHUNK_BYTES", 1)
     X = np.ones((64 * 3, 3))
     y = np.repeat([1e17, 1.0, -1e17], 64)
     assert _exact(X, y)[0, 0] == 64.0
@@ -153,6 +154,6 @@ def test_an_error_in_a_chunk_is_raised(monkeypatch):
         def sum(self, X, y):
             raise ZeroDivisionError("in a thread")
 
-    monkeypatch.setattr(_session, "CHUNK_BYTES", 1)
+    monkeypatch.setattr(_records, "CHUNK_BYTES", 1)
     with pytest.raises(ZeroDivisionError, match="in a thread"):
         open_session("central", *_rows(), BUDGET, 0).sum(Failing(), 1.0)

@@ -1,0 +1,133 @@
+"""Rows in memory: NumPy arrays, memory maps and SciPy sparse matrices."""
+
+from functools import partial
+
+import numpy as np
+from scipy.sparse import csr_matrix, issparse
+from sklearn.utils import check_array
+
+from ._base import Rows
+from ._values import finite, numbers, public_shape
+
+
+def canonical(X):
+    """CSR matrix of float64 with sorted indices, no duplicates and no stored zeros.
+
+    Clipping stored entries means clipping entries only in this form: two duplicates of 500 are one
+    entry of 1000. What a matrix says about its own form is not believed. A matrix that is in the
+    form already shares its memory.
+    """
+    found = csr_matrix(X)
+    data = found.data.astype(np.float64, copy=False)
+    fresh = csr_matrix((data, found.indices, found.indptr), shape=found.shape)
+    if not fresh.has_canonical_format or (fresh.data == 0.0).any():
+        fresh = fresh.copy()
+        with np.errstate(over="ignore", invalid="ignore"):
+            fresh.sum_duplicates()
+        fresh.eliminate_zeros()
+    return fresh
+
+
+class ArrayRows(Rows):
+    """Rows of arrays in memory, or mapped into it; they are not copied, but in chunks.
+
+    Until ``check`` or the first sum nothing but the shape is looked at.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_records, n_features)
+        Numbers of any kind; a chunk is float64 when it is used.
+    y : array-like of shape (n_records,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.records import ArrayRows
+    >>> class Total:
+    ...     shape, width = (1,), None
+    ...     def sum(self, X, y):
+    ...         return np.array([y.sum()])
+    >>> rows = ArrayRows(np.zeros((5, 2), dtype=np.float32), [1, 2, 3, 4, 5])
+    >>> rows.n, rows.n_features, rows.sum(Total()).tolist(), rows.sum(Total(), [0, 4]).tolist()
+    (5, 2, [15.0], [6.0])
+    """
+
+    def __init__(self, X, y):
+        self._X, self._y = X, y
+        self.n, self.n_features = public_shape(X)
+        self._ready = False
+
+    @property
+    def stored_sparse(self):
+        """Whether X is a sparse matrix."""
+        return issparse(self._X)
+
+    def check(self):
+        """Turn values into numbers, and refuse what is none, with one fixed sentence."""
+        self._X = numbers(_table, self._X)
+        self._y = numbers(_targets, self._y)
+        self._prepare()
+        finite(self._X, self._y)
+
+    def _prepare(self):
+        """Make the rows safe to cut into chunks."""
+        if self._ready:
+            return
+        self._y = np.asarray(self._y)
+        self._X = canonical(self._X) if issparse(self._X) else np.asarray(self._X)
+        self._ready = True
+
+    def _loaded(self, width, subset):
+        """Columns that are copied along with those that are read, for the size of a chunk."""
+        whole = isinstance(self._X, np.ndarray) and self._X.dtype == np.float64
+        view = subset is None or isinstance(subset.positions, range)
+        return width if whole and view else self.n_features
+
+    def pieces(self, most, subset=None, sparse=True):
+        """Yield functions that load one chunk each."""
+        self._prepare()
+        count = self.n if subset is None else len(subset)
+        for start in range(0, count, most):
+            if subset is None:
+                chosen = slice(start, min(start + most, count))
+            else:
+                chosen = subset.positions[start : start + most]
+            yield partial(self._chunk, chosen, sparse)
+
+    def _chunk(self, chosen, keep_sparse):
+        if isinstance(chosen, range):
+            chosen = slice(chosen.start, chosen.stop, chosen.step)
+        X, y = self._X[chosen], self._y[chosen]
+        if self.stored_sparse and not keep_sparse:
+            X = X.toarray()
+        if not self.stored_sparse or not keep_sparse:
+            X = np.asarray(X, dtype=np.float64)
+        return X, np.asarray(y, dtype=np.float64)
+
+
+def as_rows(X, y=None):
+    """Rows of what was passed as X and y; rows stay what they are, and have their y in them."""
+    return X if isinstance(X, Rows) else ArrayRows(X, y)
+
+
+def _table(X):
+    """X as numbers in memory or mapped into it, of their own type where it is a type of numbers."""
+    if isinstance(X, np.ndarray) and _plain(X.dtype):
+        return X
+    if hasattr(X, "check_format"):  # of a sparse matrix: no index points outside of it
+        X.check_format(full_check=True)
+    return check_array(
+        X, accept_sparse=True, dtype=(np.float64, np.float32), ensure_all_finite=False
+    )
+
+
+def _targets(y):
+    """Targets as a vector of numbers."""
+    if not (isinstance(y, np.ndarray) and _plain(y.dtype)):
+        y = check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False)
+    return y.reshape(-1)
+
+
+def _plain(dtype):
+    """Whether numbers of this type are finite in float64 if they are finite."""
+    return dtype.kind in "biu" or (dtype.kind == "f" and dtype.itemsize <= 8)

@@ -1,0 +1,165 @@
+"""The protocol of private rows, and the only place where rows are cut into chunks and added up."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from itertools import chain, islice
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+
+from .._linalg import CompensatedSum, one_blas_thread
+from ._subset import PublicOrder, Subset
+
+CHUNK_ROWS = 2**14  # at most; the rounding slack of every sensitivity rests on it
+CHUNK_BYTES = 2**22  # a chunk of rows and its transforms stay in the cache
+
+
+class Rows(ABC):
+    """Private rows, of which nothing but their public size and exact sums can be had.
+
+    Sessions, streams and procedures know nothing else of rows. A new place where rows live is a
+    subclass that says how many there are and hands out chunks; adding them up, with compensation
+    and in threads, is done here, once. Rows that are elsewhere (a cluster) override ``sum``.
+
+    Attributes
+    ----------
+    n : int
+        Public number of records.
+    n_features : int
+        Public number of columns of X.
+    n_jobs : int
+        Threads that sum chunks at the same time, as in joblib; the sum does not depend on it.
+    """
+
+    n: int
+    n_features: int
+    n_jobs = -1
+
+    @abstractmethod
+    def pieces(self, most: int, subset=None, sparse=True) -> Iterable[Callable]:
+        """Functions without arguments, each of which loads a chunk (X, y) of at most ``most`` rows.
+
+        Parameters
+        ----------
+        most : int
+        subset : Subset or None
+            None is all records.
+        sparse : bool
+            Whether X may be a canonical CSR matrix; else it must be dense. Numbers are float64.
+        """
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Public number of records and of columns."""
+        return self.n, self.n_features
+
+    def __len__(self):
+        return self.n
+
+    @property
+    def stored_sparse(self) -> bool:
+        """Whether chunks can be sparse."""
+        return False
+
+    def sum(self, query, subset=None) -> np.ndarray:
+        """Exact sum of a query over all records or a public subset of them."""
+        total = CompensatedSum(query.shape)
+        subset, sparse = self.chosen(subset), getattr(query, "takes_sparse", False)
+        pieces = self.pieces(self._most(query.width, sparse, subset), subset, sparse)
+
+        def chunk_sum(piece):
+            X, y = piece()
+            with np.errstate(all="ignore"):  # a warning would tell of a value
+                return query.sum(X, y)
+
+        for term in in_threads(chunk_sum, pieces, self.n_jobs):
+            with np.errstate(all="ignore"):
+                total.add(term)
+        return total.value
+
+    def each(self, function, subset=None, width=None):
+        """Yield ``function(X, y)`` of one chunk after the other, in order.
+
+        For functions that draw: a report of each user, say. Sums are for ``sum``.
+        """
+        subset = self.chosen(subset)
+        for piece in self.pieces(self._most(width, False, subset), subset, False):
+            X, y = piece()
+            with np.errstate(all="ignore"):
+                result = function(X, y)
+            yield result
+
+    def check(self):
+        """Refuse, with one fixed sentence, rows with anything that is not a finite number.
+
+        To be called after the charge: that rows are refused is an answer about them.
+        """
+
+    def order(self, permutation):
+        """Public random order of the users; ``permutation(n)`` draws one."""
+        return PublicOrder(permutation(self.n))
+
+    def chosen(self, subset):
+        """Return the choice that a slice, a mask or positions stand for; None is all records."""
+        return None if subset is None else Subset.of(subset, self.n)
+
+    def select(self, subset):
+        """The same rows, of which only a public subset is there."""
+        return self if subset is None else Selection(self, self.chosen(subset))
+
+    def _most(self, width, sparse, subset):
+        """Rows of a chunk."""
+        if self.stored_sparse and sparse:
+            return CHUNK_ROWS
+        width = self._loaded(width or self.n_features, subset)
+        return max(64, min(CHUNK_ROWS, CHUNK_BYTES // (8 * max(1, width))))
+
+    def _loaded(self, width, subset):
+        """Columns that are copied along with those that are read, for the size of a chunk."""
+        return width
+
+
+class Selection(Rows):
+    """A public subset of rows, as rows.
+
+    Parameters
+    ----------
+    rows : Rows
+    subset : Subset
+    """
+
+    def __init__(self, rows, subset):
+        self._rows, self._subset = rows, subset
+        self.n, self.n_features, self.n_jobs = len(subset), rows.n_features, rows.n_jobs
+
+    def pieces(self, most, subset=None, sparse=True):
+        """Chunks of the subset; there are no subsets of it."""
+        if subset is not None:
+            raise ValueError("a selection of rows has no subsets: choose from all rows.")
+        return self._rows.pieces(most, self._subset, sparse)
+
+    def sum(self, query, subset=None):
+        """Exact sum over the subset."""
+        if subset is not None:
+            raise ValueError("a selection of rows has no subsets: choose from all rows.")
+        return self._rows.sum(query, self._subset)
+
+
+def in_threads(function, arguments, n_jobs=-1):
+    """Yield results in order; many arguments are spread over threads, each with one BLAS thread.
+
+    The order of the results, and with it the rounding of their sum, does not depend on the number
+    of threads.
+    """
+    first = list(islice(arguments := iter(arguments), 3))
+    n_jobs = effective_n_jobs(n_jobs)
+    if len(first) <= 2:
+        yield from map(function, first)
+        return
+    calls = (delayed(function)(argument) for argument in chain(first, arguments))
+    with one_blas_thread():
+        if n_jobs == 1:
+            yield from map(function, chain(first, arguments))
+            return
+        parallel = Parallel(n_jobs, require="sharedmem", return_as="generator", batch_size=1)
+        yield from parallel(calls)

@@ -1,0 +1,109 @@
+"""Public choices of records by their position, and the public order of users."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class Subset:
+    """Records that are chosen by position, each at most once; the choice is public.
+
+    Attributes
+    ----------
+    positions : range or ndarray of intp
+        Ascending if it is an array.
+
+    Examples
+    --------
+    >>> from skpriv.records import Subset
+    >>> half, rest = Subset.of(slice(0, 5), 10), Subset.of([5, 7, 9], 10)
+    >>> len(half), len(rest), half.overlaps(rest), half.overlaps(half)
+    (5, 3, False, True)
+    """
+
+    positions: Any
+
+    @classmethod
+    def of(cls, chosen, n):
+        """Choice among n records from a slice, a mask or positions; a choice is returned as it is.
+
+        Raises
+        ------
+        ValueError
+            If a record is chosen twice, which would double what it can change, or is none of the n.
+        """
+        if isinstance(chosen, cls):
+            return chosen
+        if isinstance(chosen, slice):
+            slots = range(*chosen.indices(n))
+            return cls(slots if slots.step > 0 else slots[::-1])
+        positions = np.asarray(chosen)
+        if positions.dtype == bool and positions.shape == (n,):
+            return cls(np.flatnonzero(positions))
+        if positions.ndim != 1 or (positions.dtype.kind not in "iu" and len(positions)):
+            raise ValueError("a subset is a slice, a mask of all records, or their positions.")
+        positions = positions.astype(np.intp)  # a copy: nobody else can change it
+        if len(positions) > 1 and not (np.diff(positions) > 0).all():
+            positions = np.sort(positions)
+            if not (np.diff(positions) > 0).all():
+                raise ValueError("a subset has each record at most once.")
+        if len(positions) and not 0 <= positions[0] <= positions[-1] < n:
+            raise ValueError(f"the positions of a subset must lie in 0, ..., {n - 1}.")
+        return cls(positions)
+
+    def __len__(self):
+        return len(self.positions)
+
+    def same(self, other):
+        """Whether both choose the same records."""
+        mine, others = self.positions, other.positions
+        if mine is others:
+            return True
+        if isinstance(mine, range) and isinstance(others, range):
+            return mine == others
+        return len(mine) == len(others) and bool(np.array_equal(mine, others))
+
+    def overlaps(self, other):
+        """Whether some record is in both."""
+        mine, others = self.positions, other.positions
+        if not len(mine) or not len(others) or mine[-1] < others[0] or others[-1] < mine[0]:
+            return False
+        if mine is others:
+            return True
+        if all(isinstance(p, range) and p.step == 1 for p in (mine, others)):
+            return True  # intervals, and neither ends before the other begins
+        return bool(np.intersect1d(mine, others, assume_unique=True).size)
+
+    def mask(self, n):
+        """Whether each of n records is chosen."""
+        chosen = np.zeros(n, dtype=bool)
+        chosen[np.asarray(self.positions, dtype=np.intp)] = True
+        return chosen
+
+
+class Users(Subset):
+    """Users whom a public order has dealt out, in that order."""
+
+
+class PublicOrder:
+    """Public random order of the users, drawn without looking at them.
+
+    Rows that do not fit into memory may deal out users in another way of the same law: what
+    ``users`` gives is only handed back to the rows.
+
+    Parameters
+    ----------
+    permutation : ndarray of shape (n,)
+    """
+
+    def __init__(self, permutation):
+        self._permutation = permutation
+
+    def users(self, start, stop, subset=None):
+        """Users from position start up to stop of the order, of the subset only."""
+        found = self._permutation[start:stop]
+        if subset is not None:
+            found = found[subset.mask(len(self._permutation))[found]]
+        return Users(found)

@@ -1,0 +1,82 @@
+"""What is public of rows, and the one sentence about values that cannot be used.
+
+Shapes, dtypes and column names are public: what is wrong with them is said at once, in
+scikit-learn's words, and costs nothing. Values are private: they are looked at after the charge,
+and what is wrong with them is said without a value, a position or a count, always the same.
+"""
+
+import warnings
+from collections import Counter
+
+import numpy as np
+from scipy import sparse
+
+from ..exceptions import InvalidValues
+
+INVALID_VALUES = (
+    "the rows or targets contain NaN, infinity, or something that is no number: every argument "
+    "must be free of text, string or object values, and each number finite. Which value it is "
+    "stays private, and the charge stands: clean or fill in by a public rule before."
+)
+CHUNK_ENTRIES = 2**19
+
+
+def public_shape(data):
+    """Shape of an array, frame, sparse matrix or nested list, from sizes alone.
+
+    Ragged lists have the length that most of their rows have: one record does not decide it.
+    """
+    shape = getattr(data, "shape", None)
+    if isinstance(shape, tuple) and all(isinstance(size, int | np.integer) for size in shape):
+        return tuple(map(int, shape))
+    if not isinstance(data, list | tuple):
+        return np.asarray(data).shape  # an object of its own kind: it says what it is
+    if not data:
+        return (0,)
+    sizes = Counter(map(_size, data)).most_common(1)[0][0]
+    return (len(data), *sizes)
+
+
+def _size(row):
+    if isinstance(row, np.ndarray):
+        return row.shape
+    return (len(row),) if isinstance(row, list | tuple) else ()
+
+
+def stand_in(data):
+    """An array or sparse matrix with the public shape and kind of the data, and zeros in it.
+
+    What scikit-learn finds wrong with it is wrong with public properties.
+    """
+    if sparse.issparse(data):
+        return type(data)(data.shape, dtype=data.dtype)
+    kind = getattr(getattr(data, "dtype", None), "kind", "f")
+    zero = np.zeros((), dtype=complex if kind == "c" else float)
+    return np.broadcast_to(zero, public_shape(data))
+
+
+def numbers(convert, data):
+    """``convert(data)``, or the fixed sentence about values; warnings about values are dropped."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            return convert(data)
+        except Exception:
+            pass
+    raise InvalidValues(INVALID_VALUES) from None
+
+
+def finite(*arrays):
+    """Raise the fixed sentence unless all numbers are finite."""
+    for array in arrays:
+        values = array.data if sparse.issparse(array) else array
+        rows = max(1, CHUNK_ENTRIES // max(1, int(np.prod(values.shape[1:]))))
+        for start in range(0, len(values), rows):
+            if not _all_finite(values[start : start + rows]):
+                raise InvalidValues(INVALID_VALUES)
+
+
+def _all_finite(chunk):
+    """Whether all are finite; nearly always the sum, which needs no memory, tells it."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(chunk.sum())) or bool(np.isfinite(chunk).all())

@@ -1,0 +1,248 @@
+"""Rows in memory: chunks, subsets, kinds of numbers, and sparse matrices in any form."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from skpriv import Budget, BudgetAccountant
+from skpriv.exceptions import InvalidValues
+from skpriv.linear_model._iht._queries import GradientQuery, ScoresQuery, ValuesQuery
+from skpriv.linear_model._iht._rows import Iterate
+from skpriv._equations._scaling import Scaling
+from skpriv.privacy import BoundsQuery, Query, open_session
+from skpriv.records import ArrayRows, PublicOrder, Subset, canonical
+from skpriv.records import _base as _records
+
+ENTRIES = Scaling(1.0, (-1.0, 1.0), False, 3)
+EMPTY = Iterate(1.0, ENTRIES, np.arange(0), np.zeros(0))
+
+
+class Moments(Query):
+    """Sum of y x' x."""
+
+    name, shape, sensitivity = "moments", (3, 3), 1.0
+
+    def sum(self, X, y):
+        assert X.dtype == y.dtype == np.float64
+        return (X * y[:, None]).T @ X
+
+
+def _rows(n=300, seed=0):
+    rng = np.random.RandomState(seed)
+    return rng.uniform(-1, 1, size=(n, 3)), rng.uniform(-1, 1, size=n)
+
+
+def _twice(value, times):
+    """One row with an entry that is stored in many parts."""
+    row = sparse.csr_matrix((np.full(times, value), np.zeros(times, int), [0, times]), (1, 3))
+    assert row.nnz == times
+    return row
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        ScoresQuery(EMPTY, 3, 1.0, 1.0, 1.0),
+        ValuesQuery(EMPTY, np.array([0, 1]), False, 1.0),
+        GradientQuery(EMPTY, 3, False),
+        BoundsQuery(8.0, None, "linf"),
+    ],
+    ids=lambda query: query.name,
+)
+def test_an_entry_in_many_parts_is_one_entry(query):
+    """A thousand stored ones were clipped one by one: 999 for a declared 2."""
+    y = np.ones(1)
+    expected = query.sum(np.array([[1000.0, 0.0, 0.0]]), y)
+    np.testing.assert_array_equal(query.sum(_twice(1.0, 1000), y), expected)
+    np.testing.assert_array_equal(ArrayRows(_twice(1.0, 1000), y).sum(query), expected)
+    change = expected - query.sum(np.array([[-1.0, 0.0, 0.0]]), -y)
+    assert np.abs(change).max() <= query.sensitivity
+
+
+FORMS = {
+    "coo": sparse.coo_matrix,
+    "csc": sparse.csc_matrix,
+    "bsr": lambda X: sparse.bsr_matrix(X, blocksize=(2, 1)),
+    "lil": sparse.lil_matrix,
+    "dok": sparse.dok_matrix,
+    "dia": sparse.dia_matrix,
+    "array": sparse.csr_array,
+    "float32": lambda X: sparse.csr_matrix(X.astype(np.float32)),
+    "duplicates": lambda X: _shuffled(X, parts=3),
+    "unsorted": lambda X: _shuffled(X, parts=1),
+}
+
+
+def _shuffled(X, parts):
+    """CSR with unsorted indices, explicit zeros, and every entry in some parts."""
+    rng = np.random.RandomState(0)
+    order = [rng.permutation(np.repeat(np.arange(X.shape[1]), parts)) for _ in X]
+    data = np.concatenate([row[index] / parts for row, index in zip(X, order, strict=True)])
+    indptr = np.arange(len(X) + 1) * X.shape[1] * parts
+    return sparse.csr_matrix((data, np.concatenate(order), indptr), X.shape)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_form_of_a_sparse_matrix_changes_nothing(form):
+    X, y = _rows(64)
+    X = np.rint(8 * X) / 4  # exact in float32 and in parts of a third, nearly
+    stored = FORMS[form](X)
+    before = stored.copy()
+    for query in (Moments(), ScoresQuery(EMPTY, 3, 1.0, 1.0, 1.0)):
+        found = ArrayRows(stored, y).sum(query)
+        np.testing.assert_allclose(found, ArrayRows(X, y).sum(query), rtol=1e-12, atol=1e-12)
+    assert (before != stored).nnz == 0
+    clean = canonical(stored)
+    assert clean.has_canonical_format and clean.has_sorted_indices and (clean.data != 0).all()
+
+
+def test_a_false_flag_is_not_believed():
+    row = _twice(1.0, 1000)
+    row.has_canonical_format = row.has_sorted_indices = True
+    assert ArrayRows(row, np.ones(1)).sum(ScoresQuery(EMPTY, 3, 1.0, 1.0, 1.0))[0] == 1.0
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int8", "bool", "float16", "float32", "object"])
+def test_kinds_of_numbers(dtype):
+    X, y = _rows()
+    X, y = np.rint(3 * X).astype(dtype), np.rint(3 * y).astype(dtype)
+    expected = Moments().sum(X.astype(float), y.astype(float))
+    np.testing.assert_array_equal(ArrayRows(X, y).sum(Moments()), expected)
+
+
+def test_float32_is_copied_by_chunks_only():
+    X = np.zeros((1000, 3), dtype=np.float32)
+    rows = ArrayRows(X, np.zeros(1000))
+    rows.check()
+    assert rows._X is X
+
+
+@pytest.mark.parametrize(
+    "subset", [slice(7, 200), slice(None, None, 3), slice(250, 10, -2), [5, 3, 299], "mask", []]
+)
+def test_subsets(monkeypatch, subset):
+    monkeypatch.setattr(_records, "CHUNK_BYTES", 1)
+    X, y = _rows()
+    subset = y > 0 if isinstance(subset, str) else subset
+    chosen = np.arange(300)[np.arange(0) if isinstance(subset, list) and not subset else subset]
+    rows, expected = ArrayRows(X, y), Moments().sum(X[chosen], y[chosen])
+    np.testing.assert_allclose(rows.sum(Moments(), subset), expected, rtol=1e-12, atol=1e-12)
+    selected = rows.select(subset)
+    assert selected.n == len(chosen)
+    np.testing.assert_array_equal(selected.sum(Moments()), rows.sum(Moments(), subset))
+
+
+@pytest.mark.parametrize("subset", [[1, 1], [-1], [300], [0.5], [[1]], np.ones(5, bool)])
+def test_what_is_no_subset(subset):
+    with pytest.raises(ValueError, match="subset"):
+        ArrayRows(*_rows()).sum(Moments(), subset)
+
+
+def test_overlaps():
+    n = 20
+    rng = np.random.RandomState(0)
+    kinds = [slice(0, 5), slice(5, 9), slice(4, 12), slice(0, 20, 2), slice(1, 20, 2), slice(3, 3)]
+    subsets = [Subset.of(kind, n) for kind in kinds]
+    subsets += [Subset.of(rng.choice(n, size, replace=False), n) for size in (0, 1, 3, 6)]
+    for one in subsets:
+        for other in subsets:
+            common = set(np.asarray(one.positions)) & set(np.asarray(other.positions))
+            assert one.overlaps(other) == bool(common)
+            assert one.same(other) == (one.mask(n) == other.mask(n)).all() or not len(one)
+
+
+def test_the_order_deals_out_users_of_a_subset():
+    order = PublicOrder(np.array([3, 1, 4, 0, 2]))
+    assert order.users(1, 4).positions.tolist() == [1, 4, 0]
+    assert order.users(1, 4, Subset.of([0, 1], 5)).positions.tolist() == [1, 0]
+
+
+BAD = {
+    "NaN": (lambda X, y: (_put(X, np.nan), y)),
+    "infinity": (lambda X, y: (X, _put(y, -np.inf))),
+    "text": (lambda X, y: (_put(X.astype(object), "seven"), y)),
+    "complex": (lambda X, y: (X, _put(y.astype(object), 1j))),
+    "object": (lambda X, y: (_put(X.astype(object), {"a": 1}), y)),
+    "ragged": (lambda X, y: ([*X[:-1].tolist(), [1.0]], y)),
+    "None": (lambda X, y: (X, [*y[:-1].tolist(), None])),
+    "sparse": (lambda X, y: (sparse.csr_matrix(_put(X, np.nan)), y)),
+    "long": (lambda X, y: (_put(X.astype(np.longdouble), np.longdouble("1e4000")), y)),
+}
+
+
+def _put(array, value):
+    array = array.copy()
+    array.flat[7] = value
+    return array
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_values_are_refused_in_one_sentence(kind):
+    rows = ArrayRows(*BAD[kind](*_rows()))
+    assert rows.shape == (300, 3)
+    with warnings.catch_warnings(), pytest.raises(InvalidValues) as caught:
+        warnings.simplefilter("error")
+        rows.check()
+    with pytest.raises(InvalidValues) as other:
+        ArrayRows(np.full((1, 3), np.nan), np.zeros(1)).check()
+    assert str(caught.value) == str(other.value)
+    assert caught.value.__cause__ is None and caught.value.__context__ is None
+
+
+def test_no_warning_tells_of_a_value():
+    X, y = _rows()
+    X[3], y[5] = 1e308, -1e308
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ArrayRows(X, y).check()
+        query = ScoresQuery(EMPTY, 3, 1.0, 1.0, 1.0)
+        open_session("central", X, y, Budget(1.0, 1e-6), 0, currency="zcdp").top(query, 1, 1.0)
+        ArrayRows(X, y).sum(Moments())  # of no use, and silent
+
+
+def test_disjoint_subsets_share_no_budget():
+    """Parallel composition: each part may spend all, a record in two parts never more than it."""
+    X, y = _rows()
+    with BudgetAccountant(1.0, 1e-6) as accountant:
+        session = open_session("central", X, y, Budget(1.0, 1e-6), 0)
+    mu2 = Budget(1.0, 1e-6).mu ** 2
+    for part in (slice(0, 100), slice(100, 300)):
+        for share in (0.25, 0.75):
+            answer = session.sum(Moments(), share, subset=part)
+            assert answer.noise.scale == pytest.approx((mu2 * share) ** -0.5)
+        assert answer.n == len(range(300)[part])
+    assert session.report.total.gaussian == pytest.approx(mu2, rel=1e-9)
+    assert accountant.spent.epsilon == pytest.approx(1.0)
+    for part in (None, slice(0, 1), slice(99, 101), [0, 299]):
+        with pytest.raises(ValueError, match="add up to at most 1"):
+            session.sum(Moments(), 0.01, subset=part)
+
+
+@pytest.mark.parametrize("privacy", ["central", "local"])
+@pytest.mark.parametrize("seed", range(5))
+def test_no_record_spends_more_than_the_budget(privacy, seed):
+    """Random queries about random subsets, with what each record has really paid."""
+    rng, n = np.random.RandomState(seed), 60
+    X, y = np.arange(float(n))[:, None] * np.ones(3), np.zeros(n)
+    session = open_session(privacy, X, y, Budget(1.0, 1e-6), 0, smallest_share=0.05)
+    paid, seen = np.zeros(n), []
+
+    class Spy(Moments):
+        def sum(self, X, y):
+            seen.append(X[:, 0].astype(int))
+            return np.zeros((3, 3))
+
+    for _ in range(60):
+        subset = rng.choice(n, rng.randint(1, n), replace=False) if rng.uniform() < 0.8 else None
+        try:
+            answer = session.sum(Spy(), rng.uniform(0.05, 0.3), subset)
+        except ValueError:
+            continue
+        users = np.concatenate([*seen, np.arange(0)]).astype(int)
+        seen.clear()
+        assert answer.n == len(users) and (subset is None or set(users) <= set(subset))
+        paid[users] += session.report.rows[-1].cost.gaussian
+    assert 0.0 < paid.max() <= Budget(1.0, 1e-6).mu ** 2 * (1 + 1e-8)
+    assert session.report.total.gaussian >= paid.max() * (1 - 1e-8)
