@@ -129,6 +129,8 @@ class GumbelNoise:
         Each of the k draws is an exponential mechanism with e0 = 2 D / scale, which is e0-bounded
         range, hence e0^2 / 8-zCDP (Cesar and Rogers 2021); scale = D sqrt(k / (2 rho)).
         """
+        if not rho > 0.0:
+            raise PrivacyError("a selection is priced in rho: it needs currency='zcdp' and delta.")
         return cls(sensitivity * sqrt(k / (2.0 * rho)))
 
     def cost(self, sensitivity, k):

@@ -1,5 +1,7 @@
 """Re-weighted regression by descent: sensitivities, exactness, intervals for any link."""
 
+import math
+
 import numpy as np
 import pytest
 from scipy import optimize, stats
@@ -9,6 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from skpriv.linear_model import Link, ReweightedRegressor
 from skpriv._equations._instrument import Instrument
 from skpriv.linear_model._reweighted._links import LINKS
+from skpriv.linear_model._reweighted._normalisation import NormalisationQuery
 from skpriv.linear_model._reweighted._sgd import (
     GradientQuery,
     descend,
@@ -256,3 +259,23 @@ def test_refused_intervals():
         est.confidence_interval(X, method="asymptotic")
     with pytest.raises(ValueError, match="confidence_level"):
         est.confidence_interval(X, 1.0)
+
+
+def test_rounding_stays_below_the_slack_of_the_sensitivity():
+    """Rows whose U phi is 1e-8 long have weights of 1e8: U is applied before they are summed."""
+    rng = np.random.RandomState(0)
+    p, n = 6, 2**14
+    Q = np.linalg.qr(rng.normal(size=(p, p)))[0]
+    values = np.geomspace(1e-8, 1.0, p)
+    U = (Q * values) @ Q.T
+    scaling = Scaling(1.0, (-1.0, 1.0), False, p)
+    X = np.tile(Q[:, 0], (n, 1)) + 1e-12 * rng.normal(size=(n, p))
+    X /= np.linalg.norm(X, axis=1, keepdims=True) * (1.0 + 1e-15)
+    for query in (
+        GradientQuery(scaling, Instrument((U + U.T) / 2), LINKS["identity"], np.zeros(p)),
+        NormalisationQuery(scaling, Instrument((U + U.T) / 2)),
+    ):
+        rows = np.array([query.sum(X[i : i + 1], np.ones(1)) for i in range(n)])
+        exact = np.array([math.fsum(column) for column in rows.T])
+        error = np.linalg.norm(query.sum(X, np.ones(n)) - exact)
+        assert error <= (ROUNDING - 1.0) / 2.0 * query.sensitivity

@@ -1,12 +1,15 @@
 """Sessions: charge, then read; shares; chunks and threads."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
 from skpriv import Budget, BudgetAccountant
 from skpriv.exceptions import BudgetExceeded, PrivacyError
-from skpriv.privacy import MODELS, Query, open_session
+from skpriv.privacy import MODELS, Procedure, Query, open_session
 from skpriv.records import ArrayRows
 from skpriv.records import _base as _records
 
@@ -157,3 +160,70 @@ def test_an_error_in_a_chunk_is_raised(monkeypatch):
     monkeypatch.setattr(_records, "CHUNK_BYTES", 1)
     with pytest.raises(ZeroDivisionError, match="in a thread"):
         open_session("central", *_rows(), BUDGET, 0).sum(Failing(), 1.0)
+
+
+class Scores(Moments):
+    """Bounded coordinate by coordinate only."""
+
+    name, shape, norm, sensitivity = "scores", (3,), "linf", 1.0
+
+    def sum(self, X, y):
+        return np.clip(X, -1, 1).sum(axis=0)
+
+
+class Whole(Procedure):
+    """The sum itself, as a procedure."""
+
+    name, sensitivity = "whole", 1.0
+
+    def run(self, rows):
+        return rows.sum(Moments())
+
+
+@pytest.mark.parametrize("privacy", MODELS)
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_sessions_are_not_copied(privacy, duplicate):
+    """A copy would answer again, with fresh noise, for the same charge."""
+    session = open_session(privacy, *_rows(), BUDGET, 0)
+    with pytest.raises(PrivacyError, match="not copied or pickled"):
+        duplicate(session)
+
+
+REFUSED = [
+    ("gdp", lambda session: session.top(Scores(), 1, 0.5)),
+    ("pure", lambda session: session.top(Scores(), 1, 0.5)),
+    ("pure", lambda session: session.sum(Moments(), 0.5)),
+    ("pure", lambda session: session.release(Whole(), 0.5)),
+    ("gdp", lambda session: session.sum(Scores(), 0.5)),
+    ("zcdp", lambda session: session.sum(Scores(), 0.5)),
+]
+
+
+@pytest.mark.parametrize(("currency", "ask"), REFUSED)
+def test_a_session_keeps_to_its_currency(currency, ask):
+    """Shares of mu^2, of rho and of epsilon do not add up to one budget."""
+    budget = Budget(1.0) if currency == "pure" else BUDGET
+    rows = ArrayRows(Unreadable(), Unreadable())
+    session = open_session("central", rows, None, budget, 0, currency=currency)
+    with pytest.raises(PrivacyError, match="currency|in l2|mu above 0"):
+        ask(session)
+    assert session.report.rows == []
+    if currency == "zcdp":
+        session = open_session("central", *_rows(), budget, 0, currency=currency)
+        session.top(Scores(), 1, 0.5)
+        session.release(Whole(), 0.5)
+        assert session.report.total.fits(budget)
+
+
+def test_a_failed_answer_has_used_its_share():
+    """What was read may have been seen: the share is taken before a row is."""
+    session = open_session("central", *_rows(), BUDGET, 0)
+
+    class Failing(Moments):
+        def sum(self, X, y):
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        session.sum(Failing(), 0.9)
+    with pytest.raises(PrivacyError, match="add up to at most 1"):
+        session.sum(Moments(), 0.2)
