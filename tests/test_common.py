@@ -224,6 +224,25 @@ def _with(array, place, value):
     return changed
 
 
+@every_pair
+def test_an_infinite_epsilon_is_no_privacy(Estimator, privacy):
+    """In everything: coefficients, intervals, the report; and nothing is refused."""
+    X, y = _data()
+    exact = Estimator(privacy="none").fit(X, y)
+    found = Estimator(privacy=privacy, epsilon=inf).fit(X, y)
+    assert np.array_equal(found.predict(X), exact.predict(X))
+    intervals = [est.confidence_interval(X[:5]) for est in (exact, found)]
+    assert np.array_equal(*intervals)
+    assert found.privacy_report_.privacy == "none"
+    assert [row.share for row in found.privacy_report_.rows] == [
+        row.share for row in exact.privacy_report_.rows
+    ]
+
+
+def test_a_curator_is_the_default():
+    assert all(Estimator().privacy == "central" for Estimator in ESTIMATORS)
+
+
 BAD_SHAPES = {
     "lengths": (lambda X, y: (X, y[1:]), "inconsistent numbers of samples"),
     "vector": (lambda X, y: (y, y), "Expected 2D array"),

@@ -9,13 +9,13 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import validate_data
 
 from .._compat import Interval, StrOptions
-from ..privacy import Accounted, BoundsQuery, Budget, open_session
+from ..privacy import Accounted, BoundsQuery, Budget, Trust, open_session
 from ..records import Rows, as_rows, stand_in
 from .._equations._scaling import Scaling
 
 # Of the budget (of the users, where they answer once), for bounds that are "auto"; and the part of
 # the rows and targets that these bounds leave as they are (measured by benchmarks/auto_bounds.py).
-BOUNDS_SHARE = {"central": 0.05, "local": 0.2, "shuffle": 0.2, "none": 0.05}
+BOUNDS_SHARE = {"budget": 0.05, "users": 0.2}
 NORM_QUANTILE = 0.95
 TARGET_QUANTILE = 0.98
 ENTRY_QUANTILE = 0.5  # of the rows, by their largest entry
@@ -107,10 +107,9 @@ class PrivateRegressor(Accounted, RegressorMixin, BaseEstimator):
             scaling.bounds_y if self._is_auto("bounds_y") else None,
             kind,
         )
-        if not query.shape[0]:
-            return scaling
-        share, norm, bounds = BOUNDS_SHARE[session.model], None, None
-        if query.resolved(session, share):  # else the outer bounds are kept, and nothing is paid
+        share, norm, bounds = BOUNDS_SHARE[self._trust.divides], None, None
+        # Where the noise would hide a quantile the outer bounds are kept, and nothing is paid.
+        if query.shape[0] and query.resolved(session, share):
             answer = session.sum(query, share)
             session.rebase()
             part = NORM_QUANTILE if kind == "l2" else ENTRY_QUANTILE
@@ -145,7 +144,12 @@ class PrivateRegressor(Accounted, RegressorMixin, BaseEstimator):
 
     def _whole_share(self, smallest):
         """Smallest share of the whole session, if a part of it may go to the bounds first."""
-        return smallest * (1.0 - BOUNDS_SHARE[self.privacy]) if self._any_auto else smallest
+        return smallest * (1.0 - BOUNDS_SHARE[self._trust.divides]) if self._any_auto else smallest
+
+    @property
+    def _trust(self):
+        """Who is trusted, by the parameters; asked nowhere else."""
+        return Trust.of(self.privacy, Budget(self.epsilon, self.delta))
 
     @property
     def _any_auto(self):
@@ -153,7 +157,7 @@ class PrivateRegressor(Accounted, RegressorMixin, BaseEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        private = self.privacy != "none" and self.epsilon != float("inf")
         tags.regressor_tags.poor_score = True  # clipped to bounds_y, whatever the scale of y
-        tags.non_deterministic = private and self.random_state is None
+        noisy = not Trust.absent(self.privacy, self.epsilon)
+        tags.non_deterministic = noisy and self.random_state is None
         return tags

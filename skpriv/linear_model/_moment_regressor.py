@@ -8,7 +8,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._compat import Interval, StrOptions
-from ..privacy import LOCAL_MODELS
 from .._linalg import one_blas_thread
 from ._base import PrivateRegressor
 from .._equations._intervals import ConfidenceInterval, asymptotic, certified
@@ -30,7 +29,7 @@ class MomentRegressor(PrivateRegressor):
     @property
     def _residual_share(self):
         """Users are too dear in the local model: there the bound |r| <= 1 serves instead."""
-        return 0.0 if self.privacy in LOCAL_MODELS else RESIDUAL_SHARE
+        return RESIDUAL_SHARE if self._trust.curator else 0.0
 
     def _solve(self, equations, scaling, shapes=()):
         """Post-processing of released answers: theta, coef_ and intercept_."""

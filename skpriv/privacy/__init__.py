@@ -10,7 +10,8 @@ from ._ledger._prepaid import prepaid
 from ._accounting._budget import Budget
 from ._accounting._cost import Cost
 from ._accounting._selection import repeated_mu
-from ._session._open import LOCAL_MODELS, MODELS, open_session
+from ._session._open import MODELS, open_session
+from ._session._trust import LOCAL_MODELS, Trust
 from ._noise._laws import (
     NO_SECURE_REPORTS,
     NO_SECURE_SAMPLER,
@@ -63,6 +64,7 @@ __all__ = [
     "Stream",
     "SymmetricWishartNoise",
     "TreeStream",
+    "Trust",
     "VectorSumStream",
     "activated",
     "capture",

@@ -1,6 +1,5 @@
 """Private iterative hard thresholding."""
 
-from math import inf
 from numbers import Integral, Real
 from typing import ClassVar
 
@@ -241,7 +240,7 @@ class IHTRegressor(SparseRegressor):
         return self
 
     def _refuse_local(self):
-        if self.privacy in ("local", "shuffle") and self.epsilon != inf:
+        if not self._trust.curator:
             raise PrivacyError(
                 f"privacy={self.privacy!r}: naming the largest of all coordinates needs a curator "
                 "who sees their sums, and without one the error grows with the number of features: "

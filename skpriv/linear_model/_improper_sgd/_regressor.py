@@ -1,6 +1,6 @@
 """Improper gradient descent: regression whose error does not depend on the dimension."""
 
-from math import isinf, sqrt
+from math import sqrt
 from numbers import Integral, Real
 from typing import ClassVar
 
@@ -9,7 +9,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..._compat import Interval, StrOptions, fit_context
 from ...exceptions import PrivacyError
-from ...privacy import Budget
 from ...records import Subset
 from .._base import PrivateRegressor
 from ._schedule import schedule
@@ -184,7 +183,7 @@ class ImproperSGDRegressor(PrivateRegressor):
             If an active :class:`skpriv.BudgetAccountant` cannot pay.
         """
         rows, scaling = self._rows(X, y)
-        curator = self.privacy in ("central", "none") or isinf(self.epsilon)
+        curator = self._trust.curator
         if not curator and self.perturbation == "output":
             raise PrivacyError(
                 f"perturbation='output' needs a curator, and privacy={self.privacy!r} has none: "
@@ -274,9 +273,8 @@ class ImproperSGDRegressor(PrivateRegressor):
 
     def _schedule(self, n, curator, scaling):
         """Public number and size of the steps, and the momentum."""
-        budget = Budget(float("inf") if self.privacy == "none" else self.epsilon, self.delta)
         bound = scaling.theta_bound(self.coef_norm)
-        plan = schedule(n, budget.mu, bound, curator, self.perturbation, self.n_iter)
+        plan = schedule(n, self._trust.budget.mu, bound, curator, self.perturbation, self.n_iter)
         return plan if self.step_size == "auto" else (plan[0], float(self.step_size), 0.0)
 
     def _perturbed_output(self, session, scaling, kept, steps, step):

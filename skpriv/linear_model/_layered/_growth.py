@@ -1,6 +1,6 @@
 """How a partition tree grows, level by level, from the answers of a session."""
 
-from math import ceil, inf, log, sqrt
+from math import ceil, log, sqrt
 
 from ...exceptions import PrivacyError
 from ...privacy import LOCAL_MODELS, NO_SECURE_REPORTS, NO_SECURE_SAMPLER, Budget
@@ -43,7 +43,7 @@ def resolution(query, model, records, budget, share):
 
 def noise_kind(est):
     """Which noise the parameters ask for; what cannot be had is refused before any charge."""
-    if est.privacy == "none" or est.epsilon == inf:
+    if est._trust.exact:
         return "none"
     if est.channel == "privunit":
         if est.privacy != "local" or est.variant == "paper":
@@ -66,7 +66,7 @@ def noise_kind(est):
 
 def tree_shape(est, scaling, records, kind):
     """Public shape of the tree: nothing is read off the records but their number."""
-    model, budget = "none" if kind == "none" else est.privacy, Budget(est.epsilon, est.delta)
+    model, budget = est._trust.model, est._trust.budget
     empty, pure = PartitionTree(scaling.size, est.gamma, 1, 1), kind == "wishart"
     probe = _asked(kind)(scaling, empty, (), pure, crossed=True)
     n_levels, n_scales = est.n_levels, est.n_scales

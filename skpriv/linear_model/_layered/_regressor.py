@@ -35,7 +35,7 @@ class LayeredRegressor(PrivateRegressor):
     delta : float in [0, 1), default=1e-6
         Privacy parameter: choose it well below one over the number of records. 0 is pure privacy,
         for study only (it needs a ``random_state``).
-    privacy : {"central", "local", "shuffle", "none"}, default="local"
+    privacy : {"central", "local", "shuffle", "none"}, default="central"
         Who adds the noise: a trusted curator, every user, every user with a trusted shuffler that
         makes the reports anonymous, or nobody.
     variant : {"one-batch", "paper"}, default="one-batch"
@@ -170,7 +170,7 @@ class LayeredRegressor(PrivateRegressor):
         *,
         epsilon=1.0,
         delta=1e-6,
-        privacy="local",
+        privacy="central",
         variant="one-batch",
         channel="additive",
         gamma=2.0,

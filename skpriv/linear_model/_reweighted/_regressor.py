@@ -8,7 +8,6 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from ..._compat import Interval, StrOptions, fit_context
-from ...privacy import LOCAL_MODELS
 from ..._equations._instrument import Instrument
 from ..._equations._intervals import ConfidenceInterval
 from ._links import LINKS, IdentityLink, Link
@@ -192,13 +191,13 @@ class ReweightedRegressor(MomentRegressor):
                 "solver='sgd'."
             )
         rows, scaling = self._rows(X, y)
-        share = NORMALISATION_SHARE.get(self.privacy, 0.0)
+        share = NORMALISATION_SHARE.get(self._trust.model, 0.0)
         iterations = self.n_spectral_iter
-        if self.privacy in LOCAL_MODELS:  # few users, each of whom answers once
+        if not self._trust.curator:  # few users, each of whom answers once
             iterations = max(1, min(iterations, int(share * rows.n)))
         smallest = share / iterations or 1.0
         if self.solver == "sgd":
-            smallest = min(smallest, (1.0 - share) * step_shares(self.privacy).min())
+            smallest = min(smallest, (1.0 - share) * step_shares(self._trust.model).min())
         session = self._session(rows, smallest_share=smallest)
         del X, y, rows  # only the session has the data now
         scaling = self._bounded(session, scaling)

@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from math import isinf
 from typing import Any
 
 from ...exceptions import PrivacyError
@@ -246,8 +245,7 @@ class Session(ABC):
         return Cost.from_mu(budget.mu) if currency == "gdp" else Cost.from_rho(budget.rho)
 
     def _check(self, budget, n, smallest_share):
-        gaussian = self._currency != "pure" and not isinf(budget.epsilon)
-        if gaussian and not budget.mu > 0.0:
+        if self._currency != "pure" and not budget.mu > 0.0:
             raise PrivacyError(
                 f"delta={budget.delta} leaves no room for Gaussian noise at "
                 f"epsilon={budget.epsilon}: pass delta in (0, 1), for example delta=1e-6, "

@@ -1,14 +1,11 @@
 """From the name of a privacy model to its session."""
 
-from math import inf
-
 from ...records import as_rows
-from .._accounting._budget import Budget
 from ._base import Session
 from ._central import CentralSession, ExactSession
 from ._local import LocalSession, ShuffleSession
+from ._trust import Trust
 
-LOCAL_MODELS = frozenset({"local", "shuffle"})  # where shares divide the users
 MODELS: dict[str, type[Session]] = {
     "central": CentralSession,
     "local": LocalSession,
@@ -52,13 +49,10 @@ def open_session(
     PrivacyError
         If the guarantee cannot be had, for example ``delta=0`` with Gaussian noise.
     """
-    if budget.epsilon == inf:
-        privacy = "none"
-    elif privacy == "none":
-        budget = Budget(inf)
-    return MODELS[privacy](
+    trust = Trust.of(privacy, budget)
+    return MODELS[trust.model](
         as_rows(X, y),
-        budget,
+        trust.budget,
         random_state,
         name,
         currency=currency,

@@ -1,7 +1,6 @@
 """Running sums that are read many times: what per-round policies ask about their records."""
 
 from abc import ABC, abstractmethod
-from math import isinf
 
 from ..._linalg import CompensatedSum
 from ...exceptions import PrivacyError
@@ -52,7 +51,7 @@ class Stream(ABC):
     def __init__(self, query, budget, n_reads, random_state=None, name="stream", *, batch=None):
         if n_reads < 1:
             raise ValueError(f"n_reads={n_reads} must be at least 1.")
-        if not isinf(budget.epsilon) and not budget.mu > 0.0:
+        if not budget.mu > 0.0:
             raise PrivacyError(
                 f"delta={budget.delta} leaves no room for Gaussian noise at "
                 f"epsilon={budget.epsilon}: pass delta in (0, 1), for example delta=1e-6, "

@@ -1,8 +1,6 @@
 """From the name of a privacy model to its stream."""
 
-from math import inf
-
-from .._accounting._budget import Budget
+from .._session._trust import Trust
 from ._base import Stream
 from ._exact import ExactStream
 from ._factor import FactorStream
@@ -75,14 +73,11 @@ def open_stream(
     >>> bool(abs(stream.read().value[0] - 1000.0) < 50.0)
     True
     """
-    if budget.epsilon == inf:
-        privacy = "none"
-    elif privacy == "none":
-        budget = Budget(inf)
-    choices = STREAMS[privacy]
-    mechanism = next(iter(choices)) if mechanism is None or privacy == "none" else mechanism
+    trust = Trust.of(privacy, budget)
+    choices = STREAMS[trust.model]
+    mechanism = next(iter(choices)) if mechanism is None or trust.exact else mechanism
     if mechanism not in choices:
         raise ValueError(
             f"mechanism={mechanism!r} must be one of {list(choices)} for privacy={privacy!r}."
         )
-    return choices[mechanism](query, budget, n_reads, random_state, name, batch=batch)
+    return choices[mechanism](query, trust.budget, n_reads, random_state, name, batch=batch)

@@ -99,7 +99,8 @@ def test_pure_privacy_has_no_secure_noise():
 def test_secure_noise_is_drawn_for_every_variant():
     X, y, _ = _records(0, n=20_000)
     for variant in VARIANTS:
-        est = LayeredRegressor(epsilon=8.0, variant=variant, n_levels=2).fit(X, y)
+        est = LayeredRegressor(epsilon=8.0, privacy="local", variant=variant, n_levels=2)
+        est.fit(X, y)
         assert "OpenDP" in str(est.privacy_report_)
 
 
@@ -113,7 +114,9 @@ def test_asymptotic_intervals_are_refused_with_the_reason():
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_intervals_widen_with_the_level(variant):
     X, y, _ = _records(0, n=100_000, noise=0.3)
-    est = LayeredRegressor(epsilon=8.0, variant=variant, n_levels=2, random_state=0).fit(X, y)
+    est = LayeredRegressor(
+        epsilon=8.0, privacy="local", variant=variant, n_levels=2, random_state=0
+    ).fit(X, y)
     widths = [
         np.subtract(*est.confidence_interval(X[:50], level)[::-1]) for level in (0.5, 0.95, 0.999)
     ]
@@ -151,7 +154,7 @@ def test_nothing_fitted_grows_with_the_records():
     sizes = []
     for n in (2000, 4000):
         X, y, _ = _records(0, n=n)
-        est = LayeredRegressor(random_state=0, n_scales=3, n_levels=2).fit(X, y)
+        est = LayeredRegressor(privacy="local", random_state=0, n_scales=3, n_levels=2).fit(X, y)
         sizes.append(max(node.gram.size for node in est.tree_.bins))
     assert sizes[0] == sizes[1]
 

@@ -23,7 +23,7 @@ SCALING = Scaling(1.0, (-1.0, 1.0), False, D)
 BUDGET = Budget(2.0, 0.0)
 
 
-@parametrize_with_checks([LayeredRegressor(channel="privunit", random_state=0)])
+@parametrize_with_checks([LayeredRegressor(privacy="local", channel="privunit", random_state=0)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -139,8 +139,8 @@ def test_intervals_cover_for_all_x_at_once(n_levels, scale):
         X /= np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1.0)
         y = np.where(rng.uniform(size=len(X)) < (1.0 + X @ theta) / 2.0, 1.0, -1.0)
         est = LayeredRegressor(
-            epsilon=8.0, channel="privunit", n_levels=n_levels, fit_intercept=False,
-            random_state=seed,
+            epsilon=8.0, privacy="local", channel="privunit", n_levels=n_levels,
+            fit_intercept=False, random_state=seed,
         ).fit(X, y)  # fmt: skip
         points = np.vstack([X[:300], np.eye(3), theta[None]])
         low, high = est.confidence_interval(points, 0.9)
@@ -152,7 +152,9 @@ def test_intervals_cover_for_all_x_at_once(n_levels, scale):
 def test_the_price_is_pure_whatever_delta():
     X, y = _records()
     for delta in (0.0, 1e-6):
-        est = LayeredRegressor(channel="privunit", delta=delta, n_levels=2, random_state=0)
+        est = LayeredRegressor(
+            privacy="local", channel="privunit", delta=delta, n_levels=2, random_state=0
+        )
         with BudgetAccountant(1.0, 0.0) as accountant:
             est.fit(X, y)
         assert accountant.spent.epsilon == pytest.approx(1.0)
@@ -173,7 +175,7 @@ def test_the_price_is_pure_whatever_delta():
 )
 def test_what_cannot_be_had_is_refused_before_any_charge(params, message):
     X, y = _records()
-    est = LayeredRegressor(**{"channel": "privunit", "random_state": 0, **params})
+    est = LayeredRegressor(**{"privacy": "local", "channel": "privunit", "random_state": 0, **params})
     with BudgetAccountant(5.0, 1e-5) as accountant, pytest.raises(PrivacyError, match=message):
         est.fit(X, y)
     assert accountant.spent.epsilon == 0.0
