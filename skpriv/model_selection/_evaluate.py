@@ -60,7 +60,7 @@ def evaluate(estimator, X, y, fold, scorer, interval, reference):
     if reference is None:
         return Measured(score, width)
     # The mean of a clipped target lies in its range, and so do the ends of its intervals.
-    reference = np.clip(reference, *getattr(last, "bounds_y", (-np.inf, np.inf)))
+    reference = np.clip(reference, *getattr(last, "bounds_y_", (-np.inf, np.inf)))
     return Measured(score, width, interval_coverage_score(reference, low, high))
 
 

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.linear_model import LinearRegression
 
 from skpriv import BudgetAccountant
+from skpriv.bandits import FLIPHAT, SquareCB
 from skpriv.exceptions import PrivacyError
 from skpriv.linear_model import (
     IHTRegressor,
@@ -13,6 +15,7 @@ from skpriv.linear_model import (
     ReweightedRegressor,
     SSPRegressor,
 )
+from skpriv.model_selection import privacy_utility_curve
 
 OUTER = {"outer_norm": 100.0, "outer_bounds_y": (-100.0, 100.0)}
 AUTO = {"data_norm": "auto", "bounds_y": "auto", **OUTER}
@@ -161,3 +164,30 @@ def test_one_bound_alone(Estimator):
     est = Estimator(data_norm="auto", outer_norm=50.0, bounds_y=(0, 40), random_state=0)
     est.set_params(privacy="central").fit(X, y)
     assert est.bounds_y_ == (0.0, 40.0) and est.data_norm_ < 10.0
+
+
+def test_the_bounds_that_were_used_are_always_known():
+    X, y = _data(500)
+    for Estimator in (SSPRegressor, ReweightedRegressor, LayeredRegressor, ImproperSGDRegressor):
+        est = Estimator(data_norm=3, bounds_y=[10, 30], random_state=0).fit(X, y)
+        assert (est.data_norm_, est.bounds_y_) == (3.0, (10.0, 30.0))
+    est = IHTRegressor(data_max=3, bounds_y=[10, 30], random_state=0).fit(X, y)
+    assert (est.data_max_, est.bounds_y_) == (3.0, (10.0, 30.0))
+
+
+def test_consumers_take_the_released_bounds():
+    """SquareCB and the coverage of the curve crashed on "auto", FLIPHAT after its first epoch."""
+    rng = np.random.RandomState(0)
+    oracle = SSPRegressor(epsilon=8.0, random_state=0, **AUTO)
+    policy = SquareCB(oracle=oracle, schedule=4000, random_state=0)
+    contexts = rng.uniform(-1, 1, size=(4000, 2, 3))
+    policy.update(contexts, policy.act(contexts), rng.uniform(10, 30, size=4000))
+    low, high = policy.oracle_.bounds_y_
+    assert policy._weight == pytest.approx(np.sqrt(2 * 4000) / ((high - low) / 2))
+    X, y = _data(4000)
+    curve = privacy_utility_curve(
+        oracle, X, y, epsilons=[8.0], cv=2, n_repeats=1, reference=LinearRegression()
+    )
+    assert np.isfinite(curve["interval_coverages"]).all()
+    with pytest.raises(ValueError, match="data_max"):
+        FLIPHAT(data_max="auto").act(contexts)

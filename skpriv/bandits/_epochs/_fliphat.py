@@ -1,7 +1,9 @@
 """Forgetful epochs of private iterative hard thresholding."""
 
+from numbers import Real
 from typing import ClassVar
 
+from ..._compat import Interval
 from ...linear_model import IHTRegressor
 from ._epoch_greedy import EpochGreedy
 from ._schedule import EpochSchedule
@@ -80,8 +82,9 @@ class FLIPHAT(EpochGreedy):
         **{k: v for k, v in EpochGreedy._parameter_constraints.items() if k != "oracle"},
         **{
             name: IHTRegressor._parameter_constraints[name]
-            for name in ("epsilon", "delta", "n_nonzero_coefs", "data_max")
+            for name in ("epsilon", "delta", "n_nonzero_coefs")
         },
+        "data_max": [Interval(Real, 0, None, closed="neither")],  # "auto" needs an outer bound
     }
 
     def __init__(

@@ -118,7 +118,7 @@ class SquareCB(EpochPolicy):
                 raise ValueError(f"gap_weight({n_fitted}) = {weight} must be finite, at least 0.")
         scale = self.reward_scale
         if scale == "auto":
-            low, high = getattr(oracle, "bounds_y", (-1.0, 1.0))
+            low, high = getattr(oracle, "bounds_y_", (-1.0, 1.0))
             scale = (high - low) / 2.0
         self._weight = weight / scale
         self.oracle_ = oracle

@@ -84,7 +84,7 @@ class IHTRegressor(SparseRegressor):
     data_max_ : float
         With an "auto" bound: the released bound on the entries.
     bounds_y_ : (float, float)
-        With an "auto" bound: the released range of the target.
+        Range of the target that was used, public or released.
     coef_ : ndarray of shape (n_features,)
     support_ : ndarray of shape (n_nonzero_coefs,)
         Sorted indices of the selected features.

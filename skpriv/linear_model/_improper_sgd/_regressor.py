@@ -73,7 +73,7 @@ class ImproperSGDRegressor(PrivateRegressor):
     Attributes
     ----------
     data_norm_, bounds_y_ : float, (float, float)
-        With an "auto" bound: the released bounds.
+        Bounds that were used, public or released.
     coef_ : ndarray of shape (n_features,)
     intercept_ : float
     n_iter_ : int

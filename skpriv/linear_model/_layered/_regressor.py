@@ -70,7 +70,7 @@ class LayeredRegressor(PrivateRegressor):
     Attributes
     ----------
     data_norm_, bounds_y_ : float, (float, float)
-        With an "auto" bound: the released bounds.
+        Bounds that were used, public or released.
     tree_ : PartitionTree
         Bins, directions, eigenvalues and half-widths; it prints, and ``tree_.plot()`` draws it.
     coef_, intercept_ : ndarray of shape (n_features,), float

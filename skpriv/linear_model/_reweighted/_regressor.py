@@ -76,9 +76,9 @@ class ReweightedRegressor(MomentRegressor):
     Attributes
     ----------
     data_norm_ : float
-        With an "auto" bound: the released bound on the rows.
+        Bound on the rows that was used: the public one, or with "auto" the released one.
     bounds_y_ : (float, float)
-        With an "auto" bound: the released range of the target.
+        Range of the target that was used, public or released.
     coef_ : ndarray of shape (n_features,)
         Of the linear function; the mean is that function only for the identity link.
     intercept_ : float

@@ -62,7 +62,9 @@ def test_uniform_coverage(make, variant, privacy, delta):
 
 @pytest.mark.parametrize("make", DESIGNS, ids=lambda make: make.__name__.strip("_"))
 def test_uniform_coverage_of_reports(make):
-    failures = _failures(make, 10, 20_000, 2, epsilon=8.0, privacy="local", channel="privunit", n_levels=2)
+    failures = _failures(
+        make, 10, 20_000, 2, epsilon=8.0, privacy="local", channel="privunit", n_levels=2
+    )
     assert failures <= stats.binom.isf(1e-4, 10, 1.0 - LEVEL)
 
 

@@ -175,7 +175,8 @@ def test_the_price_is_pure_whatever_delta():
 )
 def test_what_cannot_be_had_is_refused_before_any_charge(params, message):
     X, y = _records()
-    est = LayeredRegressor(**{"privacy": "local", "channel": "privunit", "random_state": 0, **params})
+    settings = {"privacy": "local", "channel": "privunit", "random_state": 0, **params}
+    est = LayeredRegressor(**settings)
     with BudgetAccountant(5.0, 1e-5) as accountant, pytest.raises(PrivacyError, match=message):
         est.fit(X, y)
     assert accountant.spent.epsilon == 0.0
