@@ -70,8 +70,8 @@ class ShuffleSession(LocalSession):
     """Every user answers one query; a shuffler sends on the reports of each query without names.
 
     The budget is a central guarantee for the shuffled reports. Users hide each other, so that a
-    report may spend more than the budget: as much as the numerical bound of
-    the amplification module of this room allows for the number of users who answer the same query
+    report may spend more than the budget: as much as the best of the bounds
+    that docs/shuffle.md proves allows for the number of users who answer the same query
     (only these are shuffled together). With few users there is no amplification, and the model is
     the local one at the same budget.
 
