@@ -82,8 +82,7 @@ class EpochsReport:
             if epoch.report is None:
                 yield (str(index), rounds, "inf", "none")
             else:
-                total = epoch.report.total
-                mu = (total.gaussian + 2.0 * total.concentrated) ** 0.5
+                mu = (2.0 * epoch.report.total.amount("zcdp")) ** 0.5
                 yield (str(index), rounds, f"{mu:.4g}", epoch.report.guarantee)
 
     def __str__(self) -> str:

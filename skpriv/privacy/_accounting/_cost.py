@@ -4,10 +4,14 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
+from scipy.special import ndtri_exp
+
 from ._budget import Budget
 from ._conversions import gdp_epsilon, zcdp_epsilon
 
-__all__ = ["Cost"]
+__all__ = ["CURRENCIES", "Cost", "pure_mu"]
+
+CURRENCIES = ("gdp", "zcdp", "pure")
 
 # Shares such as ten times 0.1 add up to 1 + 2e-16: only such rounding is forgiven.
 _ROUNDING = 1e-9
@@ -22,11 +26,15 @@ class Cost:
     gaussian : float, default=0.0
         Sum of mu^2 of the Gaussian mechanisms, whose composition is exactly Gaussian.
     concentrated : float, default=0.0
-        Sum of rho of the zCDP mechanisms that are not Gaussian.
+        Sum of rho of the zCDP mechanisms of which nothing else is known.
+    selected : float, default=0.0
+        Sum of rho = eta^2 / 8 of the selections of bounded range eta.
     pure : float, default=0.0
         Sum of epsilon of the pure mechanisms.
     pure_squared : float, default=0.0
         Sum of epsilon^2 / 2 of the same ones: what they cost in zCDP.
+    pure_gaussian : float, default=0.0
+        Sum of mu^2 of the same ones, mu = `pure_mu` of epsilon: what they cost in Gaussian DP.
     approximate : float, default=0.0
         Sum of epsilon of the (epsilon, delta) mechanisms.
     delta : float, default=0.0
@@ -34,8 +42,9 @@ class Cost:
 
     Notes
     -----
-    Mechanisms may be chosen adaptively, but the costs themselves must be public: fixed without
-    looking at the data. Infinite costs stand for releases that are not private.
+    Mechanisms may be chosen adaptively. `epsilon` and `fits` hold if the costs themselves were
+    fixed beforehand; where they are chosen in view of earlier releases, only a sum in one currency
+    is a guarantee, which is `amount`. Infinite costs stand for releases that are not private.
 
     Examples
     --------
@@ -48,8 +57,10 @@ class Cost:
 
     gaussian: float = 0.0
     concentrated: float = 0.0
+    selected: float = 0.0
     pure: float = 0.0
     pure_squared: float = 0.0
+    pure_gaussian: float = 0.0
     approximate: float = 0.0
     delta: float = 0.0
 
@@ -74,7 +85,17 @@ class Cost:
     def from_epsilon(cls, epsilon: float) -> "Cost":
         """Cost of an epsilon-DP mechanism."""
         epsilon = _nonnegative("epsilon", epsilon)
-        return cls(pure=epsilon, pure_squared=epsilon * epsilon / 2.0)
+        square = epsilon * epsilon / 2.0
+        return cls(pure=epsilon, pure_squared=square, pure_gaussian=pure_mu(epsilon) ** 2)
+
+    @classmethod
+    def from_range(cls, eta: float, times: int = 1) -> "Cost":
+        """Cost of ``times`` selections whose log ratios lie in an interval of length eta.
+
+        Such as exponential mechanisms, or a noisy maximum with Gumbel noise. The interval may be
+        anywhere: [t - eta, t], t in [0, eta].
+        """
+        return cls(selected=times * _nonnegative("eta", eta) ** 2 / 8.0)
 
     @classmethod
     def from_budget(cls, budget: Budget) -> "Cost":
@@ -125,15 +146,65 @@ class Cost:
         if left < -_ROUNDING * delta:
             return math.inf
         left = max(0.0, left)
-        concentrated = self.gaussian / 2.0 + self.concentrated
+        concentrated = self.gaussian / 2.0 + self.concentrated + self.selected
         routes = []
-        if self.concentrated == 0.0:
+        if self.concentrated + self.selected == 0.0:
             routes.append(gdp_epsilon(math.sqrt(self.gaussian), left) + self.pure)
         else:
             routes.append(zcdp_epsilon(concentrated, left) + self.pure)
         if self.pure > 0.0:
             routes.append(zcdp_epsilon(concentrated + self.pure_squared, left))
         return min(routes) + self.approximate
+
+    def amount(self, currency: str) -> float:
+        """What the releases cost in one currency; the approximate ones are left out.
+
+        Parameters
+        ----------
+        currency : {"gdp", "zcdp", "pure"}
+
+        Returns
+        -------
+        amount : float
+            mu^2, rho or epsilon; infinite if the releases have no finite cost in this currency.
+
+        Notes
+        -----
+        Amounts add up even if each is chosen in view of what was released before: mu^2 (Smith and
+        Thakurta 2022), rho (Whitehouse et al. 2023) and epsilon have filters without a surcharge.
+
+        *Pure to Gaussian.* If log ratios lie in an interval of length eta, the pair of laws is
+        dominated by a pair of coins with these two log ratios (Blackwell: E_Q (L - c)_+ is convex
+        in the likelihood ratio L, hence largest for the law on the two ends with mean 1), heads
+        with probability p and q, logit(p) - logit(q) = eta. The trade-off curve of the coins has
+        one corner, and a convex curve lies under a polygon if it does at its corners: the coins
+        are mu-Gaussian-DP exactly from mu = Phi^-1(p) - Phi^-1(q) on. For a pure epsilon the two
+        ends are -epsilon and epsilon: mu = 2 Phi^-1(e^epsilon / (1 + e^epsilon)).
+
+        *Selections to Gaussian.* There the place of the interval is unknown, and mu is the
+        largest over all q of h(logit(q) + eta) - h(logit(q)), h = Phi^-1 of the logistic function.
+        The slope of h at the point where h = z is Phi(z) Phi(-z) / phi(z) <= sqrt(2 pi) / 4: this
+        is 1 - (2 Phi(z) - 1)^2 <= exp(-z^2 / 2), or that the square [-z, z]^2 has at least the
+        normal mass of the disc inside it. Hence mu <= eta sqrt(pi / 8), nearly attained for small
+        eta: mu^2 = pi rho, where Gaussian noise of the same rho would cost 2 rho.
+
+        *zCDP to Gaussian* is impossible in general: rho bounds moments, and no trade-off curve.
+        """
+        if currency == "gdp":
+            refused = math.inf if self.concentrated else 0.0
+            return self.gaussian + math.pi * self.selected + self.pure_gaussian + refused
+        if currency == "zcdp":
+            return self.gaussian / 2.0 + self.concentrated + self.selected + self.pure_squared
+        if currency == "pure":
+            refused = self.gaussian + self.concentrated + self.selected
+            return math.inf if refused else self.pure
+        raise ValueError(f"currency={currency!r} must be one of {list(CURRENCIES)}.")
+
+    def converted(self, currency: str) -> "Cost":
+        """The same releases with one coordinate for all that has a cost in this currency."""
+        name = {"gdp": "gaussian", "zcdp": "concentrated", "pure": "pure"}[currency]
+        aside = {"approximate": self.approximate, "delta": self.delta}
+        return Cost(**{name: self.amount(currency)}, **aside)
 
     def fits(self, budget: Budget) -> bool:
         """Whether the releases together are known to satisfy ``budget``.
@@ -150,6 +221,21 @@ class Cost:
     def __repr__(self) -> str:
         shown = (f"{field.name}={getattr(self, field.name):.6g}" for field in fields(self))
         return f"Cost({', '.join(text for text in shown if not text.endswith('=0'))})"
+
+
+def pure_mu(epsilon: float) -> float:
+    """Smallest mu such that every epsilon-DP mechanism is mu-Gaussian-DP, rounded up.
+
+    Examples
+    --------
+    >>> round(pure_mu(1.0), 4)
+    1.232
+    """
+    line = math.sqrt(math.pi / 2.0) * epsilon  # see `Cost.amount`; exact at 0
+    if epsilon < 1e-3 or epsilon == math.inf:
+        return line * (1.0 + 1e-12)
+    tail = ndtri_exp(-epsilon - math.log1p(math.exp(-epsilon)))
+    return min(line, -2.0 * float(tail)) * (1.0 + 1e-12)
 
 
 def _nonnegative(name: str, value: float) -> float:

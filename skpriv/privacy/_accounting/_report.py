@@ -14,7 +14,7 @@ def price(cost):
     """A cost as text: its mu, or its epsilon if it has a part that is not Gaussian or zCDP."""
     if cost.pure or cost.approximate:
         return f"{cost.epsilon(cost.delta):.4g}"
-    return f"{sqrt(cost.gaussian + 2.0 * cost.concentrated):.4g}"
+    return f"{sqrt(2.0 * cost.amount('zcdp')):.4g}"
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """A budget that the fits of a block of code share."""
 
 import html
+import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,26 +9,17 @@ from types import TracebackType
 from typing import Any, Self
 
 from ...exceptions import BudgetExceeded
-from ._active import (
-    Key,
-    activated,
-    capture,
-    charge,
-    current_parts,
-    inside,
-    parallel_part,
-    pop,
-    process,
-    push,
-)
 from .._accounting._budget import Budget
 from .._accounting._conversions import gdp_delta
-from .._accounting._cost import Cost
+from .._accounting._cost import CURRENCIES, Cost
+from ._active import activated, capture, charge, parallel_part, pop, process, push
 from ._ledger import Charge, Ledger, Part, _Transaction
+from ._parts import Key, inside
 
 __all__ = ["BudgetAccountant", "activated", "capture", "charge", "parallel_part"]
 
-# Below this part of mu^2, what is left of a Gaussian budget is rounding.
+# Shares such as ten times 0.1 add up to 1 + 2e-16, and below this part of an amount, what is left
+# of it is such rounding.
 _ROUNDING = 1e-9
 
 
@@ -46,33 +38,74 @@ class BudgetAccountant:
     ledger : str, path-like or Ledger, default=None
         File where the charges are kept, so that a budget outlives this process. None: a
         temporary file, which lasts as long as the accountant.
+    currency : {"gdp", "zcdp", "pure"}, default="gdp"
+        In what the charges add up: mu^2 of Gaussian DP, rho of zero-concentrated DP, or epsilon.
+        Every charge is converted into it, or refused; see the notes. With ``delta=0`` there is
+        only "pure", whatever is asked for.
+    set_aside : (float, float), default=None
+        The part (epsilon, delta) of the budget for charges of which only (epsilon, delta) is
+        known, as are those of the shuffle model. It is taken off what all others may spend. None:
+        such charges are refused.
 
     Attributes
     ----------
     budget : Budget
         What may be spent.
+    currency : str
+        In what charges add up.
+    set_aside : Budget
+        The part of it for (epsilon, delta) charges.
     spent : Budget
         What the charges so far amount to.
     remaining : Budget
-        The largest budget of one more fit with Gaussian noise (of any fit, if ``delta`` is 0).
+        The largest budget of one more fit that is paid in the accountant's currency.
+    remaining_aside : Budget
+        What is left of the part set aside.
     charges : list of Charge
         The charges, as named tuples ``(name, part, cost)``.
 
     Notes
     -----
     **Privacy guarantee**: all that was released inside is together (epsilon, delta)-DP, when one
-    record is replaced, and if the amounts are public: they may be chosen in view of earlier
-    releases, but not of the data. Gaussian releases compose exactly.
+    record is replaced. Which fits are made, their amounts, and when to stop may be chosen in view
+    of earlier releases, but not of the data: a sum in one currency that is kept below a limit
+    fixed beforehand is a *filter*, for mu^2 (Smith and Thakurta 2022), for rho (Whitehouse et al.
+    2023) and for epsilon. Different currencies must not be mixed: Gaussian releases followed, at a
+    time chosen from them, by a pure one, may have 20 times the delta that either order alone has.
+    The part set aside is a limit of its own, fixed beforehand too: epsilons and deltas of two
+    interactive mechanisms add up, however their questions alternate (Vadhan and Zhang 2023).
+
+    What a fit of (e, d) costs:
+
+    - *Gaussian noise*: mu(e, d)^2 in "gdp", exactly; half of it in "zcdp", whose conversion to
+      (epsilon, delta) wastes 7 to 8% of epsilon; refused in "pure".
+    - *`IHTRegressor`*, which divides a rho(e, d) between Gaussian noise and selections: rho in
+      "zcdp", so that a fit of the whole budget fits; up to pi rho in "gdp", where selections are
+      dearer than Gaussian noise of equal rho by pi / 2 (but fits of both kinds then share a limit).
+    - *pure noise* (``delta=0``): e in "pure"; e^2 / 2 in "zcdp", and mu = 2 Phi^-1(s), s the
+      logistic function of e, in "gdp". With delta 1e-6 one pure fit of epsilon 1 needs
+      an accountant of epsilon 6.3 in "gdp", but a hundred of epsilon 0.05 need 2.9, not 5.
+    - *the shuffle model*: (e, d) of the part set aside, in each.
+    - *rho-zCDP of unknown origin*: refused in "gdp", as no Gaussian dominates it.
 
     Accountants may be nested: a fit is charged to all that are active, or if one of them refuses,
     to none. The same accountant may be entered again while it is active; that changes nothing.
 
-    The active accountants belong to the process, and not to a thread: a fit in an unrelated
-    thread is charged too. Fits in other processes are charged if the estimator was pickled inside
-    the block, as joblib does. An accountant that is itself pickled shares its charges.
+    The active accountants belong to the process and its descendants, and not to a thread: a fit in
+    an unrelated thread is charged too, and so is one in a process that was started by this one,
+    before the block or in it, by whatever means. An accountant that is itself pickled shares its
+    charges. Machines, containers and users other than this process's are out of reach, unless
+    the estimator was pickled inside the block: then it refuses to be fitted.
 
     The searches of scikit-learn turn errors of a fit into a score of NaN and a warning, and go on
     with fits that are refused as well; ``error_score="raise"`` stops them at the first one.
+
+    References
+    ----------
+    A. Smith and A. Thakurta (2022). Fully adaptive composition for Gaussian differential privacy.
+    J. Whitehouse, A. Ramdas, R. Rogers and Z. S. Wu (2023). Fully-adaptive composition in
+    differential privacy. ICML.
+    S. Vadhan and W. Zhang (2023). Concurrent composition theorems for differential privacy. STOC.
 
     Examples
     --------
@@ -89,14 +122,27 @@ class BudgetAccountant:
         delta: float = 0.0,
         *,
         ledger: "str | os.PathLike[str] | Ledger | None" = None,
+        currency: str = "gdp",
+        set_aside: "tuple[float, float] | None" = None,
     ) -> None:
+        if currency not in CURRENCIES:
+            raise ValueError(f"currency={currency!r} must be one of {list(CURRENCIES)}.")
         self.budget = Budget(epsilon, delta)
+        self.currency = currency if self.budget.delta else "pure"
+        self.set_aside = Budget(*(set_aside or (0.0, 0.0)))
+        left = epsilon - self.set_aside.epsilon, delta - self.set_aside.delta
+        if math.isinf(self.set_aside.epsilon) or min(left) < 0.0:
+            raise ValueError(
+                f"set_aside={set_aside} must be a finite part of (epsilon, delta)="
+                f"({epsilon}, {delta})."
+            )
+        self._main = Budget(*left)
         self.ledger = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
         self._home = process()
 
     @property
     def _key(self) -> Key:
-        return self.ledger.path, self.budget
+        return self.ledger.path, self.budget, self.currency, self.set_aside
 
     def __enter__(self) -> Self:
         push(self)
@@ -111,88 +157,149 @@ class BudgetAccountant:
         pop(self)
 
     @contextmanager
-    def part(self, name: object) -> Iterator["BudgetAccountant"]:
+    def part(self, name: object, *, partition: str) -> Iterator["BudgetAccountant"]:
         """Charge what follows to one part of the data; the dearest part alone is paid.
 
         Parameters
         ----------
         name : str or int
-            Fits under different part names must use disjoint, publicly indexed records. Inside a
-            part, a second name divides that part again.
+            The part, such as a site.
+        partition : str
+            What is divided into parts, such as "sites". Parts of one partition must be disjoint,
+            publicly indexed sets of records; costs of different partitions add up, because
+            nothing is known about how they overlap. Inside a part, a second one divides it again.
 
         Notes
         -----
-        A part is known to the thread that entered it. Fits that are handed to other threads or
-        processes inside it are charged as if about all records: more than needed, never less.
+        A part holds for the code that is called from where it was entered. What a suspended
+        generator, another thread or another process does is charged as if about all records: more
+        than needed, never less.
 
         Examples
         --------
         >>> from skpriv.privacy import BudgetAccountant, Cost, charge
         >>> with BudgetAccountant(epsilon=1.0) as accountant:
         ...     for site in ("north", "south"):
-        ...         with accountant.part(site):
+        ...         with accountant.part(site, partition="sites"):
         ...             charge(Cost.from_epsilon(0.5), "mean")
         >>> accountant.spent
         Budget(epsilon=0.5, delta=0.0)
         """
-        here: Part = current_parts().get(self._key, ())
-        with inside({self._key: (*here, ("", str(name)))}):
+        with inside({self._key: ((str(partition), str(name)),)}):
             yield self
 
     @property
     def spent(self) -> Budget:
         """What the charges so far amount to, at the accountant's delta."""
-        return self._as_budget(self.ledger.total())
+        return self._as_budget(self.ledger.total(self.currency))
 
     @property
     def remaining(self) -> Budget:
-        """The largest budget of one more fit with Gaussian noise (of any, if delta is 0)."""
-        return self._left(self.ledger.total())
+        """The largest budget of one more fit that is paid in the accountant's currency."""
+        return self._left(self.ledger.total(self.currency))
+
+    @property
+    def remaining_aside(self) -> Budget:
+        """What is left of the part set aside for (epsilon, delta) charges."""
+        return self._left_aside(self.ledger.total())
 
     @property
     def charges(self) -> list[Charge]:
         """The charges, the oldest first."""
         return self.ledger.charges()
 
+    @property
+    def _limit(self) -> float:
+        """The most that the converted charges may add up to."""
+        if self.currency == "pure":
+            return self._main.epsilon
+        return self._main.mu**2 if self.currency == "gdp" else self._main.rho
+
+    def _implied(self, amount: float) -> Budget:
+        """The guarantee that an amount of the currency implies, at the delta of the main part."""
+        delta = self._main.delta
+        if self.currency == "pure" or amount == 0.0:
+            return Budget(amount)
+        if delta == 0.0 or math.isinf(amount):
+            return Budget(math.inf, delta)
+        if self.currency == "gdp":
+            return Budget.from_mu(math.sqrt(amount), delta)
+        return Budget.from_rho(amount, delta)
+
     def _as_budget(self, cost: Cost) -> Budget:
-        if cost == Cost():
-            return Budget(0.0, 0.0)
-        return Budget(cost.epsilon(self.budget.delta), self.budget.delta)
+        main = self._implied(cost.amount(self.currency))
+        delta = min(main.delta + cost.delta, 1.0 - 2.0**-53)
+        return Budget(main.epsilon + cost.approximate, delta)
 
     def _left(self, total: Cost) -> Budget:
-        epsilon, delta = self.budget.epsilon, self.budget.delta
-        if epsilon == float("inf"):
+        limit, delta = self._limit, self._main.delta
+        if math.isinf(self.budget.epsilon):
             return self.budget
-        if delta == 0.0:
-            return Budget(max(0.0, epsilon - total.epsilon(0.0)))
-        low, high = 0.0, self.budget.mu**2
-        if total == Cost(gaussian=total.gaussian):
-            low = max(0.0, high - total.gaussian)
-        else:
-            for _ in range(60):
-                middle = 0.5 * (low + high)
-                fits = (total + Cost(gaussian=middle)).epsilon(delta) <= epsilon
-                low, high = (middle, high) if fits else (low, middle)
-        if low <= _ROUNDING * self.budget.mu**2:
+        left = max(0.0, limit - total.amount(self.currency))
+        if left <= _ROUNDING * limit:
             return Budget(0.0, 0.0)
-        left = Budget.from_mu(low**0.5, delta)
+        implied = self._implied(left)
+        if implied.epsilon or self.currency != "gdp":
+            return implied
         # At epsilon = 0 a whole delta might be more than what is left.
-        return left if left.epsilon else Budget(0.0, min(delta, gdp_delta(0.0, low**0.5)))
+        return Budget(0.0, min(delta, gdp_delta(0.0, math.sqrt(left))))
+
+    def _left_aside(self, total: Cost) -> Budget:
+        return Budget(
+            max(0.0, self.set_aside.epsilon - total.approximate),
+            max(0.0, self.set_aside.delta - total.delta),
+        )
 
     def _check(self, cost: Cost, name: str, transaction: _Transaction, part: Part) -> None:
-        if transaction.total_with(cost, part).fits(self.budget):
+        if math.isinf(self.budget.epsilon):
             return
-        asked = self._as_budget(cost)
-        if asked.epsilon < float("inf"):
-            text = f"{name} asks for {asked}"
-        elif cost.gaussian + cost.concentrated < float("inf") and self.budget.delta == 0.0:
-            text = f"{name} asks for a delta above 0"
-        else:
-            text = f"{name} asks for an infinite epsilon"
+        before = transaction.total(self.currency)
+        total = transaction.total_with(cost, part, self.currency)
+        enough = 1.0 + _ROUNDING
+        # What is not asked for is not refused: a ledger may have had a larger budget before.
+        main = total.amount(self.currency) <= self._limit * enough
+        aside = (
+            total.approximate <= self.set_aside.epsilon * enough
+            and total.delta <= self.set_aside.delta * enough
+        )
+        if main and aside:
+            return
+        converted, left = cost.converted(self.currency), self._left(before)
+        asked = f"{name} asks for {self._as_budget(converted)}"
+        if math.isinf(cost.amount("zcdp") + cost.approximate):
+            asked = f"{name} asks for an infinite epsilon"
+        elif not aside:
+            left = self._left_aside(before)
+            asked += ", of which only (epsilon, delta) is known: the part set_aside pays for that"
+        elif self.budget.delta == 0.0 and math.isinf(converted.pure):
+            asked = f"{name} asks for a delta above 0"
+        elif math.isinf(converted.amount(self.currency)):
+            asked = (
+                f"{name} has no cost in the accountant's currency={self.currency!r}, use 'zcdp'"
+            )
         raise BudgetExceeded(
-            f"{text}, but {self._left(transaction.total())} remains of {self.budget}. Nothing was "
+            f"{asked}, but {left} remains of {self.budget}. Nothing was "
             "released or charged. Fit with a smaller epsilon or fewer times (each fold and "
             "candidate of a search is one fit), or give BudgetAccountant a larger budget."
+        )
+
+    def _announced(self) -> dict[str, Any]:
+        """What a descendant needs to charge this accountant."""
+        return {
+            "path": self.ledger.path,
+            "budget": (self.budget.epsilon, self.budget.delta),
+            "currency": self.currency,
+            "set_aside": (self.set_aside.epsilon, self.set_aside.delta),
+        }
+
+    @classmethod
+    def _revived(cls, entry: dict[str, Any]) -> "BudgetAccountant":
+        """The accountant of an ancestor."""
+        return cls(
+            *entry["budget"],
+            ledger=Ledger.at(entry["path"]),
+            currency=entry["currency"],
+            set_aside=entry["set_aside"],
         )
 
     def __sklearn_clone__(self) -> "BudgetAccountant":
@@ -206,6 +313,8 @@ class BudgetAccountant:
 
     def __repr__(self) -> str:
         head = f"BudgetAccountant(epsilon={self.budget.epsilon}, delta={self.budget.delta}"
+        if self.currency != "gdp" and self.budget.delta:
+            head += f", currency={self.currency!r}"
         if not self.ledger.exists():
             return f"{head}, ledger gone)"
         spent, count = self.spent, len(self.charges)

@@ -22,14 +22,16 @@ class Accounted:
     -----
     An estimator that is pickled outside of any accountant carries nothing. In the process that
     made an accountant no handle of it is needed: there, the ``with`` blocks decide. In other
-    processes it is charged as long as its ledger exists; after that a fit raises `PrivacyError`,
-    and ``sklearn.base.clone`` gives an estimator without the handle.
+    processes it is charged as long as its ledger can be reached; after that, and on other machines,
+    a fit raises `PrivacyError`, and so does that of a clone: a new estimator, made of its
+    parameters, is free.
 
     The part of the data is not carried along, because a pickled estimator may be fitted to other
     records: outside of a part, its fits are charged as if about all records.
 
-    An estimator that a worker process makes from nothing has no handle: hand `capture()` to the
-    worker and use `activated` there.
+    An estimator that a descendant of this process makes from nothing finds the accountants that
+    are active here by itself, see `BudgetAccountant`. For a worker elsewhere, hand `capture()` to
+    it and use `activated` there.
 
     Examples
     --------
@@ -69,7 +71,7 @@ class Accounted:
 
     def __sklearn_clone__(self) -> "Accounted":
         clone = super().__sklearn_clone__()  # type: ignore[misc]
-        handle = self.__dict__.get(_HANDLE, Handle()).living()
+        handle = self.__dict__.get(_HANDLE)
         if handle:
             clone.__dict__[_HANDLE] = handle
         return clone

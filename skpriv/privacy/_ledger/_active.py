@@ -1,44 +1,45 @@
-"""Which accountants are active, in this process, and about which part of the data.
+"""Which accountants are active: those of this process, and those of its ancestors.
 
 The stack of accountants belongs to the process and not to the thread, so that a fit in a thread
-of joblib cannot escape it. The part of the data belongs to the code that entered it: another
-thread that fits at the same time is charged as if about all records. Either way an uncertain
-charge is one too many, never one too few.
+of joblib cannot escape it; and it is announced to all descendants, so that no worker can. An
+uncertain charge is one too many, never one too few.
 """
 
+import atexit
 import os
 import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .._accounting._budget import Budget
 from .._accounting._cost import Cost
+from . import _parts
 from ._ledger import Part
+from ._parts import current_parts, inside
 from ._prepaid import allowance
+from ._registry import announce, announced, start_lineage
 
 if TYPE_CHECKING:
     from ._accountant import BudgetAccountant
 
 __all__ = ["Handle", "activated", "capture", "charge", "parallel_part", "process"]
 
-Key = tuple[str, Budget]  # the ledger's path, and the budget it is held against
-
 _lock = threading.RLock()
 _stack: list["BudgetAccountant"] = []
 _process = uuid.uuid4().hex
-# The thread is kept beside its parts: some interpreters start a thread with a copy of the context.
-_parts: ContextVar[tuple[int, dict[Key, Part]]] = ContextVar("_parts", default=(0, {}))
 
 
 def _after_fork() -> None:
+    # What the parent had active stays so here: its copy of the block has not ended.
     global _lock, _process
     _lock, _process = threading.RLock(), uuid.uuid4().hex
+    _parts.after_fork()
+    start_lineage()
 
 
+start_lineage()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
@@ -62,10 +63,6 @@ class Handle:
         mine = {accountant._key for accountant, _ in self.entries}
         return Handle(self.entries + tuple(e for e in other.entries if e[0]._key not in mine))
 
-    def living(self) -> "Handle":
-        """Return the accountants whose ledger still exists."""
-        return Handle(tuple(e for e in self.entries if e[0].ledger.exists()))
-
     def abroad(self) -> "Handle":
         """Return the accountants of other processes: of this one's, the ``with`` blocks decide."""
         return Handle(tuple(e for e in self.entries if e[0]._home != _process))
@@ -80,6 +77,11 @@ def push(accountant: "BudgetAccountant") -> None:
     """Activate an accountant in this process; as often as it is `pop`-ped later."""
     with _lock:
         _stack.append(accountant)
+        try:
+            _announce()
+        except BaseException:
+            _stack.pop()
+            raise
 
 
 def pop(accountant: "BudgetAccountant") -> None:
@@ -88,29 +90,31 @@ def pop(accountant: "BudgetAccountant") -> None:
         for index in range(len(_stack) - 1, -1, -1):
             if _stack[index] is accountant:
                 del _stack[index]
+                _announce()
                 return
 
 
+def _announce() -> None:
+    announce([a._announced() for a in {a._key: a for a in _stack}.values()])
+
+
+@atexit.register
+def _end() -> None:
+    if _stack:
+        announce([])
+
+
 def active() -> list["BudgetAccountant"]:
-    """List the active accountants, each of them once, the outermost first."""
+    """List the active accountants, each of them once, the ancestors' after this process's."""
     with _lock:
-        return list({accountant._key: accountant for accountant in _stack}.values())
-
-
-def current_parts() -> dict[Key, Part]:
-    """Return the part of the data that this thread is in, for each accountant."""
-    thread, parts = _parts.get()
-    return parts if thread == threading.get_ident() else {}
-
-
-@contextmanager
-def inside(parts: dict[Key, Part]) -> Iterator[None]:
-    """Set the part that this thread is in."""
-    token = _parts.set((threading.get_ident(), {**current_parts(), **parts}))
-    try:
-        yield
-    finally:
-        _parts.reset(token)
+        accountants = {accountant._key: accountant for accountant in _stack}
+    entries = announced()
+    if entries:
+        from ._accountant import BudgetAccountant  # which needs this module
+    for entry in entries:
+        accountant = BudgetAccountant._revived(entry)
+        accountants.setdefault(accountant._key, accountant)
+    return list(accountants.values())
 
 
 def charge(cost: Cost, name: str) -> None:
@@ -185,8 +189,8 @@ def parallel_part(name: object, *, partition: str) -> Iterator[None]:
     >>> accountant.spent
     Budget(epsilon=1.0, delta=0.0)
     """
-    parts, step = current_parts(), (str(partition), str(name))
-    with inside({a._key: (*parts.get(a._key, ()), step) for a in active()}):
+    step = (str(partition), str(name))
+    with inside({accountant._key: (step,) for accountant in active()}):
         yield
 
 
@@ -237,5 +241,5 @@ def activated(handle: Handle | None) -> Iterator[None]:
     with ExitStack() as stack:
         for accountant, _ in handle.entries:
             stack.enter_context(accountant)
-        stack.enter_context(inside(parts))
-        yield
+        with inside(parts):
+            yield

@@ -9,6 +9,7 @@ import weakref
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,11 +21,14 @@ __all__ = ["Charge", "Ledger", "Part"]
 # The way from the whole data set to a part of it: pairs (partition, name of the part).
 Part = tuple[tuple[str, str], ...]
 
-_COLUMNS = "gaussian, concentrated, pure, pure_squared, approximate, delta"
+_COLUMNS = ", ".join(field.name for field in fields(Cost))
+_MARKS = ", ".join("?" for _ in fields(Cost))
 _SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS charges (name TEXT, part TEXT, {_COLUMNS});
 CREATE TABLE IF NOT EXISTS totals (part TEXT PRIMARY KEY, {_COLUMNS});
 """
+# Columns that older files lack, and what their charges cost in them, rounded up.
+_ADDED = {"selected": "0", "pure_gaussian": "3.141593 * pure_squared"}
 
 
 class Charge(NamedTuple):
@@ -59,7 +63,7 @@ class Ledger:
     >>> ledger.charge("first fit", Cost.from_epsilon(1.0))
     True
     >>> ledger.total()
-    Cost(pure=1, pure_squared=0.5)
+    Cost(pure=1, pure_squared=0.5, pure_gaussian=1.51791)
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
@@ -70,6 +74,7 @@ class Ledger:
         self.path = str(Path(path).resolve())
         with _connection(self.path, mode="rwc") as connection:
             connection.executescript(_SCHEMA)
+            _extend(connection)
 
     def exists(self) -> bool:
         """Whether the file is still there."""
@@ -102,6 +107,13 @@ class Ledger:
             transaction.record(name, cost, part)
         return True
 
+    @classmethod
+    def at(cls, path: str) -> "Ledger":
+        """The ledger of another process, which is neither made nor owned here."""
+        ledger = cls.__new__(cls)
+        ledger.path = path
+        return ledger
+
     @contextmanager
     def transaction(self) -> Iterator["_Transaction"]:
         """Hold the ledger exclusively: committed at the end, rolled back by an exception."""
@@ -114,10 +126,16 @@ class Ledger:
                 raise
             connection.execute("COMMIT")
 
-    def total(self) -> Cost:
-        """Cost of all charges: see `compose` for how the parts count."""
+    def total(self, currency: str | None = None) -> Cost:
+        """Cost of all charges: see `compose` for how the parts count.
+
+        Parameters
+        ----------
+        currency : {"gdp", "zcdp", "pure"}, default=None
+            Convert each part's costs into it first, so that the dearest part can be told.
+        """
         with _connection(self.path) as connection:
-            return _Transaction(connection).total()
+            return _Transaction(connection).total(currency)
 
     def charges(self) -> list[Charge]:
         """All charges, the oldest first."""
@@ -146,32 +164,36 @@ class _Transaction:
             for part, *values in rows
         }
 
-    def total(self) -> Cost:
-        return compose(self.totals())
+    def total(self, currency: str | None = None) -> Cost:
+        return compose(self.totals(), currency)
 
-    def total_with(self, cost: Cost, part: Part) -> Cost:
+    def total_with(self, cost: Cost, part: Part, currency: str | None = None) -> Cost:
         totals = self.totals()
         totals[part] = totals.get(part, Cost()) + cost
-        return compose(totals)
+        return compose(totals, currency)
 
     def record(self, name: str, cost: Cost, part: Part) -> None:
-        key, marks = json.dumps(part), "?, ?, ?, ?, ?, ?"
+        key = json.dumps(part)
         self._connection.execute(
-            f"INSERT INTO charges VALUES (?, ?, {marks})", (name, key, *cost.as_tuple())
+            f"INSERT INTO charges (name, part, {_COLUMNS}) VALUES (?, ?, {_MARKS})",
+            (name, key, *cost.as_tuple()),
         )
         total = self.totals().get(part, Cost()) + cost
         self._connection.execute(
-            f"INSERT OR REPLACE INTO totals VALUES (?, {marks})", (key, *total.as_tuple())
+            f"INSERT OR REPLACE INTO totals (part, {_COLUMNS}) VALUES (?, {_MARKS})",
+            (key, *total.as_tuple()),
         )
 
 
-def compose(totals: Mapping[Part, Cost]) -> Cost:
+def compose(totals: Mapping[Part, Cost], currency: str | None = None) -> Cost:
     """Cost of charges about the whole data set and about parts of it.
 
     The parts of one partition are disjoint sets of records, so a record pays for the dearest of
     them (see `Cost.maximum`). Different partitions need not have anything to do with each other:
     a record is in at most one part of each, so their costs add up. A part may be divided again.
     """
+    if currency is not None:
+        totals = {part: cost.converted(currency) for part, cost in totals.items()}
     total = totals.get((), Cost())
     partitions: dict[str, dict[str, dict[Part, Cost]]] = defaultdict(lambda: defaultdict(dict))
     for part, cost in totals.items():
@@ -188,9 +210,9 @@ def _connection(path: str, mode: str = "rw") -> Iterator[sqlite3.Connection]:
     if mode == "rw" and not os.path.isfile(path):
         raise PrivacyError(
             f"The ledger {path} is gone, so nothing can be charged to its budget: the accountant "
-            "that owned it has ended, or the file was removed. Use sklearn.base.clone on an "
-            "estimator that was pickled under that accountant, or give BudgetAccountant a "
-            "'ledger' path that lasts."
+            "that owned it has ended, or the file was removed. An estimator that was pickled or "
+            "cloned under that accountant stays bound to it: make a new one of its parameters, "
+            "or give BudgetAccountant a 'ledger' path that lasts."
         )
     connection = sqlite3.connect(
         f"{Path(path).as_uri()}?mode={mode}", uri=True, timeout=120.0, isolation_level=None
@@ -199,6 +221,20 @@ def _connection(path: str, mode: str = "rw") -> Iterator[sqlite3.Connection]:
         yield connection
     finally:
         connection.close()
+
+
+def _extend(connection: sqlite3.Connection) -> None:
+    """Give a file of an older version the columns that it lacks."""
+    columns = {row[1] for row in connection.execute("PRAGMA table_info(totals)")}
+    if columns.issuperset(_ADDED):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    for table in ("charges", "totals"):
+        columns = {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
+        for name in _ADDED.keys() - columns:
+            connection.execute(f"ALTER TABLE {table} ADD COLUMN {name} DEFAULT 0.0")
+            connection.execute(f"UPDATE {table} SET {name} = {_ADDED[name]}")
+    connection.execute("COMMIT")
 
 
 def _remove(folder: str, process: int) -> None:

@@ -40,7 +40,7 @@ def in_rho(cost: Cost) -> float:
     """Cost in zero-concentrated privacy; infinite where only (epsilon, delta) is known."""
     if cost.approximate or cost.delta:
         return inf
-    return cost.gaussian / 2.0 + cost.concentrated + cost.pure_squared
+    return cost.amount("zcdp")
 
 
 def allowance() -> _Allowance | None:

@@ -134,8 +134,8 @@ class GumbelNoise:
         return cls(sensitivity * sqrt(k / (2.0 * rho)))
 
     def cost(self, sensitivity, k):
-        """Price of naming the k largest: rho = k D^2 / (2 scale^2)."""
-        return Cost.from_rho(k * (sensitivity / self.scale) ** 2 / 2.0 if self.scale else np.inf)
+        """Price of naming the k largest: k selections of bounded range 2 D / scale."""
+        return Cost.from_range(2.0 * sensitivity / self.scale if self.scale else np.inf, k)
 
     def top(self, scores, k, rng):
         """Indices of the k largest noisy scores, the largest first; ``rng`` None is secure."""

@@ -134,16 +134,16 @@ def test_accountants_of_one_ledger_share_its_charges(tmp_path):
 def test_parts_compose_by_maximum():
     with BudgetAccountant(1.0) as accountant:
         for site in ("north", "south"):
-            with accountant.part(site):
+            with accountant.part(site, partition="sites"):
                 charge(HALF, site)
         assert accountant.spent == Budget(0.5)
-        with accountant.part("north"):
+        with accountant.part("north", partition="sites"):
             charge(HALF, "north")
             with pytest.raises(BudgetExceeded):
                 charge(HALF, "north")
         with pytest.raises(BudgetExceeded):
             charge(HALF, "everywhere")
-        with accountant.part("south"):
+        with accountant.part("south", partition="sites"):
             charge(HALF, "south")
     assert [row.part for row in accountant.charges] == ["north", "south", "north", "south"]
 
@@ -161,7 +161,7 @@ def test_parallel_parts_are_for_all_accountants_and_one_partition():
 def test_a_part_is_divided_again():
     with BudgetAccountant(10.0) as accountant:
         for site in ("north", "south"):
-            with accountant.part(site):
+            with accountant.part(site, partition="sites"):
                 for epoch in range(3):
                     with parallel_part(epoch, partition="policy"):
                         charge(ONE, "oracle")
@@ -170,7 +170,7 @@ def test_a_part_is_divided_again():
 
 
 def test_threads_are_charged_and_do_not_share_parts():
-    with BudgetAccountant(10.0) as accountant, accountant.part("north"):
+    with BudgetAccountant(10.0) as accountant, accountant.part("north", partition="sites"):
         charge(ONE, "here")
         thread = threading.Thread(target=charge, args=(ONE, "there"))
         thread.start()
@@ -188,7 +188,7 @@ def _job(handle):
 
 
 def test_a_handle_takes_the_part_along():
-    with BudgetAccountant(10.0) as accountant, accountant.part("north"):
+    with BudgetAccountant(10.0) as accountant, accountant.part("north", partition="sites"):
         handle = pickle.loads(pickle.dumps(capture()))
         thread = threading.Thread(target=_job, args=(handle,))
         thread.start()
@@ -240,7 +240,7 @@ def test_a_removed_ledger_is_an_error_and_never_silent(tmp_path):
 
 def test_representations():
     accountant = BudgetAccountant(1.0)
-    with accountant, accountant.part("<b>"):
+    with accountant, accountant.part("<b>", partition="tags"):
         charge(HALF, "<i>")
     assert repr(accountant) == "BudgetAccountant(epsilon=1.0, delta=0.0, spent=0.5, charges=1)"
     page = accountant._repr_html_()

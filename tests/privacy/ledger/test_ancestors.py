@@ -1,0 +1,259 @@
+"""No fit for nothing: workers of every kind find the accountants of the processes above them."""
+
+import multiprocessing
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from joblib import Parallel, delayed
+
+from skpriv.exceptions import BudgetExceeded, PrivacyError
+from skpriv.linear_model import SSPRegressor
+from skpriv.privacy import Budget, BudgetAccountant, Cost, charge
+from skpriv.privacy._ledger import _registry
+
+try:
+    from joblib.externals import cloudpickle
+except ImportError:  # newer versions of joblib depend on it instead
+    import cloudpickle
+
+# pytest imports this file under a name that worker processes cannot import.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
+FIT = (
+    "import numpy as np\n"
+    "from skpriv.linear_model import SSPRegressor\n"
+    "SSPRegressor(epsilon=0.1).fit(np.ones((20, 2)) / 4, np.ones(20) / 4)\n"
+)
+ROOT = str(Path(__file__).parents[3])
+posix = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+
+def fit(_=None):
+    """A fit of an estimator that the worker makes itself: it carries no handle."""
+    SSPRegressor(epsilon=0.1).fit(np.ones((20, 2)) / 4, np.ones(20) / 4)
+    return True
+
+
+@pytest.fixture
+def accountant():
+    with BudgetAccountant(50.0, 1e-3) as accountant:
+        yield accountant
+
+
+def environment(**changes):
+    paths = [ROOT, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **changes}
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
+def test_joblib(accountant, backend):
+    Parallel(n_jobs=2, backend=backend)(delayed(fit)() for _ in range(4))
+    assert len(accountant.charges) == 4
+
+
+@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
+def test_processes_of_multiprocessing(accountant, method, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", environment()["PYTHONPATH"])
+    context = multiprocessing.get_context(method)
+    workers = [context.Process(target=exec, args=(FIT, {})) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert [worker.exitcode for worker in workers] == [0, 0]
+    assert len(accountant.charges) == 2
+
+
+@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
+def test_a_pool_made_before_the_block(method, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", environment()["PYTHONPATH"])
+    context = multiprocessing.get_context(method)
+    with ProcessPoolExecutor(2, mp_context=context) as pool:
+        list(pool.map(exec, [FIT] * 2))  # the workers live, and are charged to nobody
+        for _ in range(2):
+            with BudgetAccountant(50.0, 1e-3) as accountant:
+                list(pool.map(exec, [FIT] * 3))
+            assert len(accountant.charges) == 3
+        list(pool.map(exec, [FIT] * 2))
+    assert len(accountant.charges) == 3
+
+
+def test_a_pool_of_loky_made_before_the_block():
+    with Parallel(n_jobs=2) as parallel:
+        parallel(delayed(fit)() for _ in range(2))
+        with BudgetAccountant(50.0, 1e-3) as accountant:
+            parallel(delayed(fit)() for _ in range(3))
+        parallel(delayed(fit)() for _ in range(2))
+    assert len(accountant.charges) == 3
+
+
+@posix
+def test_a_fork_charges_once(accountant):
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            fit()
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0
+    assert len(accountant.charges) == 1
+
+
+@posix
+def test_a_worker_forked_in_a_part_does_not_stay_in_it(accountant):
+    context = multiprocessing.get_context("fork")
+    with accountant.part("north", partition="sites"):
+        pool = context.Pool(1)
+    with pool:
+        pool.map(exec, [FIT])
+    assert [row.part for row in accountant.charges] == [""]
+
+
+@pytest.mark.parametrize("changes", [{}, {"TMPDIR": "/"}, {"SKPRIV_LINEAGE": "", "TMPDIR": "/"}])
+def test_a_program_that_is_run_inside(accountant, changes):
+    subprocess.run([sys.executable, "-c", FIT], check=True, env=environment(**changes))
+    assert len(accountant.charges) == 1
+
+
+@posix
+def test_a_grandchild_whose_parent_has_ended(accountant):
+    """The chain of parents is broken; the environment still names the ancestors."""
+    code = (
+        "import subprocess, sys, os, skpriv\n"
+        f"subprocess.Popen([sys.executable, '-c', {('import os, time' + chr(10)) + _orphan()!r}])\n"
+    )
+    reading, writing = os.pipe()
+    with os.fdopen(reading) as ended:
+        os.set_inheritable(writing, True)
+        env = environment(SKPRIV_TEST_PIPE=str(writing))
+        subprocess.run([sys.executable, "-c", code], check=True, env=env, pass_fds=[writing])
+        os.close(writing)
+        assert ended.read() == "done"
+    assert len(accountant.charges) == 1
+
+
+def _orphan():
+    return (
+        "parent = os.getppid()\n"
+        "while os.getppid() == parent: time.sleep(0.01)\n"
+        f"{FIT}"
+        "os.write(int(os.environ['SKPRIV_TEST_PIPE']), b'done')\n"
+    )
+
+
+def test_threads(accountant):
+    threads = [threading.Thread(target=fit) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(accountant.charges) == 3
+
+
+def test_the_budget_holds_across_workers():
+    whole = Budget(0.1, 1e-6).mu * 2.0  # four fits
+    with BudgetAccountant(Budget.from_mu(whole * 1.01, 1e-6).epsilon, 1e-6) as accountant:
+        with pytest.raises(BudgetExceeded):
+            Parallel(n_jobs=2)(delayed(fit)() for _ in range(6))
+    assert len(accountant.charges) == 4
+
+
+def test_nested_accountants_are_all_found(accountant):
+    with BudgetAccountant(50.0, 1e-3, currency="zcdp", set_aside=(1.0, 1e-6)) as inner:
+        Parallel(n_jobs=2)(delayed(fit)() for _ in range(2))
+    Parallel(n_jobs=2)(delayed(fit)() for _ in range(1))
+    assert (len(accountant.charges), len(inner.charges)) == (3, 2)
+
+
+def test_an_accountant_of_the_worker_is_charged_beside_the_ancestors(accountant):
+    code = (
+        "from skpriv import BudgetAccountant\n"
+        "with BudgetAccountant(5.0, 1e-6) as own:\n"
+        + "".join(f"    {line}\n" for line in FIT.splitlines())
+        + "assert len(own.charges) == 1\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment())
+    assert len(accountant.charges) == 1
+
+
+def test_dask_threads_and_processes(accountant, monkeypatch):
+    dask = pytest.importorskip("dask")
+    for scheduler in ("threads", "processes"):
+        dask.compute(*[dask.delayed(fit)() for _ in range(3)], scheduler=scheduler)
+    assert len(accountant.charges) == 6
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_distributed_workers_that_this_process_started(monkeypatch):
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setenv("PYTHONPATH", environment()["PYTHONPATH"])
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        with BudgetAccountant(50.0, 1e-3) as accountant:
+            client.gather(client.map(fit, range(4), pure=False))
+        client.gather(client.map(fit, range(4), pure=False))
+    assert len(accountant.charges) == 4
+
+
+def test_what_is_announced_ends_with_the_block():
+    me = f"{_registry.identity(os.getpid())}.json"
+    places = [Path(folder, me) for folder in _registry.folders()]
+    with BudgetAccountant(1.0) as accountant:
+        assert sum(place.exists() for place in places) == 1
+        with accountant:
+            pass
+        assert sum(place.exists() for place in places) == 1
+    assert not any(place.exists() for place in places)
+
+
+def test_a_folder_that_others_may_write_is_not_trusted(tmp_path, monkeypatch):
+    open_to_all, own = tmp_path / "open", tmp_path / "own"
+    open_to_all.mkdir()
+    open_to_all.chmod(0o777)
+    monkeypatch.setattr(_registry, "folders", lambda: [open_to_all, own])
+    with BudgetAccountant(1.0):
+        assert not list(open_to_all.iterdir())
+        assert len(list(own.iterdir())) == 1
+    monkeypatch.setattr(_registry, "folders", lambda: [open_to_all])
+    accountant = BudgetAccountant(1.0)
+    with pytest.raises(PrivacyError, match="would not be charged"):
+        accountant.__enter__()
+    charge(Cost.from_epsilon(0.5), "outside")
+    assert accountant.charges == []
+
+
+def test_an_unpickled_estimator_whose_ledger_is_out_of_reach_refuses(tmp_path):
+    """As on another machine: the file is not there."""
+    path = tmp_path / "ledger"
+    with BudgetAccountant(5.0, 1e-6, ledger=path):
+        data = pickle.dumps(SSPRegressor(epsilon=0.1))
+    path.unlink()
+    code = (
+        "import pickle, sys\n"
+        "import numpy as np\n"
+        "from sklearn.base import clone\n"
+        "from skpriv.exceptions import PrivacyError\n"
+        f"estimator = pickle.loads({data!r})\n"
+        "for each in (estimator, clone(estimator), pickle.loads(pickle.dumps(estimator))):\n"
+        "    try:\n"
+        "        each.fit(np.ones((20, 2)) / 4, np.ones(20) / 4)\n"
+        "    except PrivacyError as error:\n"
+        "        assert 'is gone' in str(error)\n"
+        "    else:\n"
+        "        sys.exit('fitted for nothing')\n"
+        "type(estimator)(**estimator.get_params()).fit(np.ones((20, 2)) / 4, np.ones(20) / 4)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment())
