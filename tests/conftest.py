@@ -9,6 +9,15 @@ from hypothesis import settings
 settings.register_profile("deterministic", derandomize=True, database=None, deadline=None)
 settings.load_profile("deterministic")
 
+
+@pytest.fixture(autouse=True, scope="session")
+def _state_folder(tmp_path_factory):
+    """Copies of streams and policies number their answers in a folder of the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SKPRIV_STATE", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
 _SEEDS = os.environ.get("SKPRIV_TEST_SEED", "0,1")
 
 

@@ -7,6 +7,7 @@ answers whose noise law is exact. The privacy model behind the session decides w
 from ._ledger._accountant import BudgetAccountant, activated, capture, charge, parallel_part
 from ._ledger._accounted import Accounted
 from ._ledger._prepaid import prepaid
+from ._ledger._numbering import Numbering
 from ._accounting._budget import Budget
 from ._accounting._cost import Cost
 from ._accounting._selection import repeated_mu
@@ -54,6 +55,7 @@ __all__ = [
     "GumbelNoise",
     "LocalStream",
     "NoiseSource",
+    "Numbering",
     "PrivUnitNoise",
     "PrivacyReport",
     "Procedure",

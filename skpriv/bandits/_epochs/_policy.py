@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import clone
 
 from ..._compat import HasMethods
-from ...privacy import parallel_part
+from ...privacy import Numbering, parallel_part
 from .._base import MAX_SEED, BasePolicy
 from .._report import Epoch, report_of
 from ._schedule import epoch_length
@@ -37,6 +37,11 @@ class EpochPolicy(BasePolicy):
     answers. Public: the schedule, and with it the number of rounds of an epoch; an oracle that
     needs more records than the epoch has refuses before it reads them, by that number alone. The
     action of user t itself depends on x_t: it is not protected from whoever sees it.
+
+    `update` takes the rounds of whole epochs or none: if the fit of one fails, exactly the rounds
+    before its present part are taken, the error says how many (``error.rounds_taken``), and the
+    others can be given again. Of several copies of a policy, one closes an epoch; the others
+    refuse, so that no user is in two fits.
     """
 
     _parameter_constraints: ClassVar[dict] = {
@@ -83,31 +88,41 @@ class EpochPolicy(BasePolicy):
         self._epochs = []
         # Costs of different runs add up, so each run has a partition of its own.
         self._partition = f"{type(self).__name__} {uuid.uuid4().hex}"
+        self._numbering = Numbering()
         self._entropy = int(self._rng.randint(MAX_SEED))
 
     def _update(self, contexts, actions, rewards):
         taken, chosen = 0, contexts[np.arange(len(actions)), actions]
         while taken < len(actions):
             stop = min(len(actions), taken + self._length - self._filled)
-            part = slice(taken, stop)
-            # Copies: a slice would keep the whole batch alive, and with it what it came from.
-            rows = [*self._rows, chosen[part].copy()]
-            targets = [*self._rewards, rewards[part].copy()]
-            if self._filled + stop - taken == self._length:
-                self._close(rows, targets, self.n_rounds_ + stop - taken)
-            else:
-                self._rows, self._rewards = rows, targets
-                self._filled += stop - taken
-            self.n_rounds_ += stop - taken
+            before = dict(vars(self))
+            try:
+                self._take(chosen[taken:stop], rewards[taken:stop])
+            except BaseException as error:
+                self.__dict__.clear()
+                self.__dict__.update(before)
+                _tell(error, taken, len(actions))
+                raise
             taken = stop
 
+    def _take(self, chosen, rewards):
+        """Add rounds of the present epoch, and close it with the last of them."""
+        # Copies: a slice would keep the whole batch alive, and with it what it came from.
+        rows, targets = [*self._rows, chosen.copy()], [*self._rewards, rewards.copy()]
+        if self._filled + len(rewards) == self._length:
+            self._close(rows, targets, self.n_rounds_ + len(rewards))
+        else:
+            self._rows, self._rewards = rows, targets
+            self._filled += len(rewards)
+        self.n_rounds_ += len(rewards)
+
     def _close(self, rows, targets, stop):
-        """Fit an oracle to an epoch; nothing has changed if the fit raises, charged or not."""
+        """Fit an oracle to an epoch: once, by one of the copies that there may be."""
         epoch = len(self._epochs)
         X, y = np.concatenate(rows), np.concatenate(targets)
         length = epoch_length(self.schedule, epoch + 1)
         oracle = self._fresh_oracle(epoch, len(X))
-        with self._accounting():
+        with self._accounting(), self._numbering.claim(epoch):
             if self._forgets:
                 with parallel_part(epoch, partition=self._partition):
                     oracle.fit(X, y)
@@ -132,3 +147,16 @@ class EpochPolicy(BasePolicy):
                 seed = int(np.random.SeedSequence(entropy).generate_state(1)[0]) % MAX_SEED
                 oracle.set_params(**{name: seed})
         return oracle
+
+
+def _tell(error, taken, n_rounds):
+    """Say in an error of `update` how many rounds were taken, as its text and ``rounds_taken``."""
+    error.rounds_taken = taken
+    told = (
+        f"Of these {n_rounds} rounds, the first {taken} were taken, and the policy has learnt from "
+        "those of them whose epochs closed: update it with the others only."
+    )
+    if len(error.args) == 1 and isinstance(error.args[0], str):
+        error.args = (f"{error.args[0]} {told}",)
+    else:
+        error.add_note(told)

@@ -11,6 +11,7 @@ from ...privacy import (
     Cost,
     GaussianNoise,
     NoiseSource,
+    Numbering,
     PrivacyReport,
     ReportRow,
     charge,
@@ -65,6 +66,7 @@ class PairReports:
             cost = self.noise.cost(SENSITIVITY)
         charge(cost, name)
         self._source = NoiseSource(random_state)
+        self._numbering = Numbering()
         self._design = np.zeros((scaling.size, scaling.size))
         self._target = np.zeros(scaling.size)
         self._square = 0.0
@@ -85,7 +87,9 @@ class PairReports:
         while start < len(X):
             stop = min(len(X), start + self.every - self.pending)
             phi, r = self.scaling.rows(X[start:stop]), self.scaling.target(y[start:stop])
+            # A copy of the policy repeats the reports that users have sent.
             sent = self._source.add(np.column_stack([phi, r]), self.noise)
+            sent = self._numbering.settle(self.n, sent)
             noisy, rewards = sent[:, :p], sent[:, p]
             excess = len(sent) * self.noise.scale**2
             self._design += noisy.T @ noisy - excess * np.eye(p)

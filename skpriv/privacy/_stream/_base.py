@@ -6,6 +6,7 @@ from ..._linalg import CompensatedSum
 from ...exceptions import PrivacyError
 from ...records import as_rows
 from .._ledger._accountant import charge
+from .._ledger._numbering import Numbering
 from .._accounting._cost import Cost
 from .._noise._laws import GaussianNoise, NoiseSource
 from .._query import Answer
@@ -16,6 +17,9 @@ class Stream(ABC):
 
     Opening a stream charges its whole cost, before any record is seen. Any number of records may be
     pushed between two reads; how many, and when a read happens, must be public.
+
+    A stream that was copied or unpickled repeats the reads that were made elsewhere, and refuses to
+    read where it cannot know of them (see `Numbering`): one charge buys one answer.
 
     Parameters
     ----------
@@ -63,6 +67,7 @@ class Stream(ABC):
         self._calibrate(budget)
         charge(self.cost, name)
         self._source = NoiseSource(random_state)
+        self._numbering = Numbering()
 
     def push(self, X, y):
         """Add records to the sum; they are seen in the next read.
@@ -93,12 +98,20 @@ class Stream(ABC):
                 f"the stream was opened for {self.n_reads} reads, which have all been made: "
                 "open another one for the records to come."
             )
+        self._numbering.check()
         self.reads += 1
         self.n += self._pending
         increment, count = self._increment.value, self._pending
         self._increment, self._pending = CompensatedSum(self.query.shape), 0
         value, noise = self._release(increment, count)
         return Answer(value, self.n, noise)
+
+    def _add_noise(self, exact, noise):
+        """Add noise: once for each read, whatever copies of the stream make it too.
+
+        What is repeated was drawn all the same, so that reproducible noise stays in step.
+        """
+        return self._numbering.settle(self.reads, self._source.add(exact, noise)[None])[0]
 
     @abstractmethod
     def _calibrate(self, budget):

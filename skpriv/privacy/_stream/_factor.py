@@ -61,6 +61,6 @@ class FactorStream(Stream):
         k = self.reads
         row = self._root[k - 1 :: -1]  # r_{k-1}, ..., r_0
         self._increments[k - 1] = increment.ravel()
-        self._noisy[k - 1] = self._source.add(row @ self._increments[:k], self.noise)
+        self._noisy[k - 1] = self._add_noise(row @ self._increments[:k], self.noise)
         value = (row @ self._noisy[:k]).reshape(self.query.shape)
         return value, GaussianNoise(self.noise.scale * sqrt(row @ row))

@@ -36,5 +36,5 @@ class LocalStream(Stream):
 
     def _release(self, increment, count):
         if count:
-            self._total = self._total + self._source.add(increment, self.noise.summed(count))
+            self._total = self._total + self._add_noise(increment, self.noise.summed(count))
         return self._total, self.noise.summed(self.n)

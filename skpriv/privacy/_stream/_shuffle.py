@@ -52,7 +52,7 @@ class ShuffleStream(Stream):
 
     def _release(self, increment, count):
         check_full(count, self.batch)
-        self._total = self._total + self._source.add(increment, self.noise.summed(count))
+        self._total = self._total + self._add_noise(increment, self.noise.summed(count))
         return self._total, self.noise.summed(self.n)
 
 

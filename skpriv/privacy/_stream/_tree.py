@@ -56,5 +56,5 @@ class TreeStream(Stream):
         total = self._sums[:level].sum(axis=0) + increment
         self._sums[:level], self._nodes[:level] = 0.0, 0.0
         self._sums[level] = total
-        self._nodes[level] = self._source.add(total, self.noise)
+        self._nodes[level] = self._add_noise(total, self.noise)
         return self._nodes.sum(axis=0), self.noise.summed(self.reads.bit_count())

@@ -188,5 +188,5 @@ class VectorSumStream(Stream):
 
     def _release(self, increment, count):
         check_full(count, self.batch)
-        self._total = self._total + self._source.add(increment, self.noise)
+        self._total = self._total + self._add_noise(increment, self.noise)
         return self._total, self.noise.summed(self.reads)

@@ -31,6 +31,13 @@ FIT = (
     "from skpriv.linear_model import SSPRegressor\n"
     "SSPRegressor(epsilon=0.1).fit(np.ones((20, 2)) / 4, np.ones(20) / 4)\n"
 )
+ORPHAN = (
+    "import os, time\n"
+    "parent = os.getppid()\n"
+    "while os.getppid() == parent: time.sleep(0.01)\n"
+    f"{FIT}"
+    "os.write(int(os.environ['SKPRIV_TEST_PIPE']), b'done')\n"
+)
 ROOT = str(Path(__file__).parents[3])
 posix = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
@@ -128,26 +135,17 @@ def test_a_program_that_is_run_inside(accountant, changes):
 def test_a_grandchild_whose_parent_has_ended(accountant):
     """The chain of parents is broken; the environment still names the ancestors."""
     code = (
-        "import subprocess, sys, os, skpriv\n"
-        f"subprocess.Popen([sys.executable, '-c', {('import os, time' + chr(10)) + _orphan()!r}])\n"
+        "import os, subprocess, sys, skpriv\n"
+        "pipe = int(os.environ['SKPRIV_TEST_PIPE'])\n"
+        f"subprocess.Popen([sys.executable, '-c', {ORPHAN!r}], pass_fds=[pipe])\n"
     )
     reading, writing = os.pipe()
     with os.fdopen(reading) as ended:
-        os.set_inheritable(writing, True)
         env = environment(SKPRIV_TEST_PIPE=str(writing))
         subprocess.run([sys.executable, "-c", code], check=True, env=env, pass_fds=[writing])
         os.close(writing)
         assert ended.read() == "done"
     assert len(accountant.charges) == 1
-
-
-def _orphan():
-    return (
-        "parent = os.getppid()\n"
-        "while os.getppid() == parent: time.sleep(0.01)\n"
-        f"{FIT}"
-        "os.write(int(os.environ['SKPRIV_TEST_PIPE']), b'done')\n"
-    )
 
 
 def test_threads(accountant):
@@ -203,8 +201,9 @@ def test_distributed_workers_that_this_process_started(monkeypatch):
         distributed.Client(cluster) as client,
     ):
         with BudgetAccountant(50.0, 1e-3) as accountant:
-            client.gather(client.map(fit, range(4), pure=False))
-        client.gather(client.map(fit, range(4), pure=False))
+            for job in [client.submit(exec, FIT, {}, pure=False) for _ in range(4)]:
+                job.result(timeout=60)
+        client.submit(exec, FIT, {}, pure=False).result(timeout=60)
     assert len(accountant.charges) == 4
 
 
