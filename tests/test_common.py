@@ -58,7 +58,17 @@ local_pair = pytest.mark.parametrize(
 def _paid(cost):
     """What adds up: mu^2 (or 2 rho), and the epsilon and delta of amplified reports."""
     assert cost.pure == 0.0
-    return np.array([cost.gaussian + 2.0 * cost.concentrated, cost.approximate, cost.delta])
+    return np.array([2.0 * cost.amount("zcdp"), cost.approximate, cost.delta])
+
+
+def _accountant(Estimator, privacy, epsilon, delta):
+    """An accountant of the currency in which the fit is cheapest; shuffled ones have a part."""
+    return BudgetAccountant(
+        epsilon,
+        delta,
+        currency="zcdp" if Estimator in ZCDP else "gdp",
+        set_aside=(epsilon, delta) if privacy == "shuffle" else None,
+    )
 
 
 def _price(Estimator, privacy, budget):
@@ -200,7 +210,7 @@ def test_the_report_adds_up_to_the_budget(Estimator, privacy, budget):
 @noisy_pair
 def test_the_accountant_sees_what_the_report_says(Estimator, privacy):
     X, y = _data()
-    with BudgetAccountant(2.0, 1e-6) as accountant:
+    with _accountant(Estimator, privacy, 2.0, 1e-6) as accountant:
         estimator = Estimator(privacy=privacy, epsilon=0.5, random_state=0).fit(X, y)
     (charge,) = accountant.charges
     assert charge.name == Estimator.__name__
@@ -352,7 +362,7 @@ def test_bad_settings_are_refused_uncharged(Estimator, settings, message):
 @local_pair
 def test_too_few_local_users_are_refused_uncharged(Estimator, privacy):
     X, y = _data()
-    with BudgetAccountant(10.0, 1e-3) as accountant:
+    with _accountant(Estimator, privacy, 10.0, 1e-3) as accountant:
         n = 0
         while n < 50:  # the error names a number of rows, and that many are enough
             n += 1
@@ -369,7 +379,7 @@ def test_too_few_local_users_are_refused_uncharged(Estimator, privacy):
 @noisy_pair
 def test_a_fit_beyond_the_budget_releases_nothing(Estimator, privacy):
     X, y = _data()
-    with BudgetAccountant(1.0, 1e-6) as accountant:
+    with _accountant(Estimator, privacy, 1.0, 1e-6) as accountant:
         estimator = Estimator(privacy=privacy, epsilon=1.1)
         with pytest.raises(BudgetExceeded, match="Nothing was released or charged"):
             estimator.fit(X, y)
@@ -381,7 +391,8 @@ def test_a_fit_beyond_the_budget_releases_nothing(Estimator, privacy):
 def test_cross_validation_charges_every_fold(Estimator, privacy):
     X, y = _data()
     pipeline = make_pipeline(FunctionTransformer(), Estimator(privacy=privacy, epsilon=0.25))
-    with BudgetAccountant(2.0, 4e-6) as accountant:  # 4 deltas, which the shuffle model needs
+    # 4 deltas, which the shuffle model needs
+    with _accountant(Estimator, privacy, 2.0, 4e-6) as accountant:
         cross_val_score(pipeline, X, y, cv=4, n_jobs=2, error_score="raise")
     price = 4 * _price(Estimator, privacy, Budget(0.25, 1e-6))
     assert [charge.name for charge in accountant.charges] == [Estimator.__name__] * 4
@@ -398,7 +409,7 @@ def test_a_grid_search_charges_every_fit(Estimator, privacy):
     search = GridSearchCV(
         pipeline, {f"{step}__epsilon": epsilons}, cv=3, n_jobs=2, error_score="raise"
     )
-    with BudgetAccountant(5.0, 7e-6) as accountant:
+    with _accountant(Estimator, privacy, 5.0, 7e-6) as accountant:
         search.fit(X, y)
     best = search.best_params_[f"{step}__epsilon"]
     expected = sum(_price(Estimator, privacy, Budget(e, 1e-6)) for e in (*epsilons * 3, best))
@@ -413,7 +424,7 @@ def test_a_grid_search_charges_every_fit(Estimator, privacy):
 )
 def test_deltas_of_shuffled_fits_add_up(Estimator):
     X, y = _data()
-    with BudgetAccountant(10.0, 1.5e-6) as accountant:
+    with _accountant(Estimator, "shuffle", 10.0, 1.5e-6) as accountant:
         Estimator(privacy="shuffle", epsilon=0.1).fit(X, y)
         with pytest.raises(BudgetExceeded, match="Nothing was released or charged"):
             Estimator(privacy="shuffle", epsilon=0.1).fit(X, y)

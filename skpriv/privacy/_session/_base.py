@@ -242,7 +242,8 @@ class Session(ABC):
     def _price(budget, currency):
         if currency == "pure":
             return Cost.from_epsilon(budget.epsilon)
-        return Cost.from_mu(budget.mu) if currency == "gdp" else Cost.from_rho(budget.rho)
+        # A rho is divided between Gaussian noise and selections, which in no currency cost less.
+        return Cost.from_mu(budget.mu) if currency == "gdp" else Cost(selected=budget.rho)
 
     def _check(self, budget, n, smallest_share):
         if self._currency != "pure" and not budget.mu > 0.0:

@@ -1,12 +1,15 @@
 """The privacy argument of the epoch policies, as far as code can keep it or break it."""
 
+import copy
 import pickle
+from typing import ClassVar
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 
 from skpriv.bandits import (
+    FLIPHAT,
     ActionElimination,
     EpochGreedy,
     EpochSchedule,
@@ -20,6 +23,11 @@ from skpriv.linear_model import ReweightedRegressor, SSPRegressor
 from skpriv.privacy import BudgetAccountant
 
 SCHEDULE = (20, 30, 50)
+
+
+def currency_of(policy):
+    """In which one fit spends an accountant of its own budget exactly."""
+    return "zcdp" if isinstance(policy, FLIPHAT) else "gdp"
 
 
 @pytest.mark.parametrize("sizes", [[1], [7], [20], [19, 2], [49, 1], [200], [3, 100, 1]])
@@ -56,7 +64,7 @@ def test_chunks_do_not_matter(private_policy, make_rounds):
 @pytest.mark.parametrize("stop", [0, 10, 20, 45, 100])
 def test_pickled_policies_go_on_and_pay_once(private_policy, make_rounds, stop):
     rounds = make_rounds()
-    with BudgetAccountant(epsilon=1.0, delta=1e-3) as accountant:
+    with BudgetAccountant(1.0, 1e-3, currency=currency_of(private_policy)) as accountant:
         first, _ = rounds.play(private_policy, stop=max(stop, 1))
         copy = pickle.loads(pickle.dumps(private_policy))
         if stop == 0:
@@ -73,7 +81,7 @@ def test_pickled_policies_go_on_and_pay_once(private_policy, make_rounds, stop):
 
 def test_a_run_costs_one_budget_and_two_runs_two(private_policy, make_rounds):
     rounds = make_rounds()
-    with BudgetAccountant(epsilon=10.0, delta=0.1) as accountant:
+    with BudgetAccountant(10.0, 0.1, currency=currency_of(private_policy)) as accountant:
         rounds.play(private_policy)
         once = accountant.spent.epsilon
         assert len(accountant.charges) == 5
@@ -233,3 +241,52 @@ def test_bad_schedules(schedule):
         for epoch in range(2):
             policy.act(np.zeros((1, 2, 2)))
             epoch_length(schedule, epoch)
+
+
+class FailsAtSecond(SSPRegressor):
+    """Fails once, at its second fit, as a process does that runs out of memory."""
+
+    fits: ClassVar[list] = []
+
+    def fit(self, X, y):
+        self.fits.append(y)
+        if len(self.fits) == 2:
+            raise MemoryError("no room")
+        return super().fit(X, y)
+
+
+def test_an_update_that_fails_says_how_many_rounds_were_taken(make_rounds):
+    """And given the others again, no round is in two fits."""
+    rounds, actions = make_rounds(), np.zeros(200, dtype=int)
+    rewards = np.arange(200) / 200.0
+    FailsAtSecond.fits.clear()
+    policy = EpochGreedy(oracle=FailsAtSecond(random_state=0), schedule=SCHEDULE, random_state=0)
+    policy.act(rounds.contexts[:1])
+    policy.update(rounds.contexts[:15], actions[:15], rewards[:15])
+    with pytest.raises(MemoryError, match="Of these 185 rounds, the first 5 were taken") as caught:
+        policy.update(rounds.contexts[15:], actions[15:], rewards[15:])
+    taken = caught.value.rounds_taken
+    assert (taken, policy.n_rounds_, policy.epoch_, policy._filled) == (5, 20, 1, 0)
+    rest = slice(15 + taken, None)
+    policy.update(rounds.contexts[rest], actions[rest], rewards[rest])
+    assert (policy.n_rounds_, policy.epoch_) == (200, 5)
+    fitted = np.concatenate([FailsAtSecond.fits[0], *FailsAtSecond.fits[2:]])
+    np.testing.assert_array_equal(fitted, rewards)
+    np.testing.assert_array_equal(FailsAtSecond.fits[1], FailsAtSecond.fits[2])
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda p: pickle.loads(pickle.dumps(p))])
+def test_of_the_copies_of_a_policy_one_closes_an_epoch(make_rounds, copied):
+    rounds, actions = make_rounds(), np.zeros(200, dtype=int)
+    policy = EpochGreedy(oracle=SSPRegressor(), schedule=20, random_state=0)
+    rounds.play(policy, stop=15)
+    last = (rounds.contexts[15:20], actions[15:20], rounds.noise[15:20])
+    copies = [copied(policy) for _ in range(5)]
+    with BudgetAccountant(0.1, 1e-6), pytest.raises(BudgetExceeded):
+        copies[0].update(*last)  # nothing was released: the epoch is still open
+    assert copies[3].update(*last).epoch_ == 1
+    for other in (policy, *copies[:3], copies[4]):
+        with pytest.raises(PrivacyError, match="given by another copy"):
+            other.update(*last)
+        assert (other.epoch_, other.n_rounds_) == (0, 15)
+    assert copied(copies[3]).update(*(part[:1] for part in last)).n_rounds_ == 21

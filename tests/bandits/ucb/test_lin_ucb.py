@@ -83,7 +83,8 @@ def test_pickled_in_mid_epoch(kind):
     policy = LinUCB(**kind, epsilon=5.0, update_every=40, horizon=200, random_state=0)
     # Without privacy a run takes an infinite budget.
     epsilon = np.inf if kind["privacy"] == "none" else 5.0
-    with BudgetAccountant(epsilon, 1e-6) as accountant:
+    aside = (epsilon, 1e-6) if kind["privacy"] == "shuffle" else None
+    with BudgetAccountant(epsilon, 1e-6, set_aside=aside) as accountant:
         play(policy, contexts[:130], means[:130], np.random.RandomState(3), block=10)
         charges = len(accountant.charges)
         other = pickle.loads(pickle.dumps(policy))
@@ -119,7 +120,8 @@ def test_others_see_a_user_only_through_released_sums(kind):
 def test_a_run_of_many_phases_costs_what_it_says(kind):
     contexts, means, _ = rounds(900, 0)
     policy = LinUCB(**kind, epsilon=1.0, update_every=30, horizon=210, random_state=0)
-    with BudgetAccountant(1.0, 1e-6) as accountant:
+    aside = (1.0, 1e-6) if kind["privacy"] == "shuffle" else None
+    with BudgetAccountant(1.0, 1e-6, set_aside=aside) as accountant:
         play(policy, contexts, means, np.random.RandomState(0))
         assert accountant.spent.epsilon == pytest.approx(1.0, rel=1e-6)
         assert len(accountant.charges) == len(policy.privacy_report_.rows) == 3

@@ -48,7 +48,8 @@ def _rows(n=1000, seed=0):
 
 @pytest.mark.parametrize("privacy", MODELS)
 def test_opening_charges_and_reads_nothing(privacy):
-    with BudgetAccountant(2.0, 1e-6) as accountant:
+    aside = (1.0, 1e-6) if privacy == "shuffle" else None
+    with BudgetAccountant(2.0, 1e-6, set_aside=aside) as accountant:
         if privacy == "none":
             with pytest.raises(BudgetExceeded):
                 open_session(privacy, Unreadable(), Unreadable(), BUDGET, 0, "who")

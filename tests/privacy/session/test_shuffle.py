@@ -44,7 +44,7 @@ def test_a_single_user_is_not_amplified():
 
 
 def test_accountants_are_charged_the_guarantee():
-    with BudgetAccountant(epsilon=1.5, delta=2e-6) as accountant:
+    with BudgetAccountant(epsilon=1.5, delta=2e-6, set_aside=(1.5, 2e-6)) as accountant:
         _session(100)
         assert accountant.spent.epsilon == 1.0
         with pytest.raises(Exception, match="remains"):
