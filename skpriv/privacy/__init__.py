@@ -6,8 +6,8 @@ answers whose noise law is exact. The privacy model behind the session decides w
 
 from ._ledger._accountant import BudgetAccountant, activated, capture, charge, parallel_part
 from ._ledger._accounted import Accounted
+from ._ledger._numbering import Numbering, only_copy
 from ._ledger._prepaid import prepaid
-from ._ledger._numbering import Numbering
 from ._accounting._budget import Budget
 from ._accounting._cost import Cost
 from ._accounting._selection import repeated_mu
@@ -73,6 +73,7 @@ __all__ = [
     "charge",
     "geometric",
     "hadamard_entries",
+    "only_copy",
     "open_session",
     "open_stream",
     "parallel_part",

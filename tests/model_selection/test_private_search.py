@@ -27,7 +27,7 @@ def search(**options):
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_one_charge_of_the_stated_total(n_jobs):
     X, y = data(2_000, np.random.default_rng(0))
-    with BudgetAccountant(2.0, 1e-6) as accountant:
+    with BudgetAccountant(2.0, 1e-6, set_aside=(2.0, 1e-6)) as accountant:
         search(n_jobs=n_jobs, n_iter=5).fit(X, y)
     assert len(accountant.charges) == 1
     assert accountant.spent.epsilon == pytest.approx(2.0)

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..._compat import Interval, validate_params
 from ...exceptions import PrivacyError
+from ...privacy import only_copy
 from .._base import BasePolicy
 from ._store import Store
 
@@ -224,7 +225,8 @@ class Loop:
 
 
 def _dumped(policy):
-    return pickle.dumps(policy, protocol=pickle.HIGHEST_PROTOCOL)
+    with only_copy():  # the file holds the one state that goes on
+        return pickle.dumps(policy, protocol=pickle.HIGHEST_PROTOCOL)
 
 
 def _loaded(state):

@@ -5,6 +5,7 @@ import sqlite3
 import uuid
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,36 @@ from ...exceptions import PrivacyError
 from ._active import active
 from ._registry import folders
 
-__all__ = ["Numbering"]
+__all__ = ["Numbering", "only_copy"]
+
+_keeping: ContextVar[bool] = ContextVar("_keeping", default=False)
 
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS answers "
     "(object TEXT, number INTEGER, answer BLOB, PRIMARY KEY (object, number))"
 )
+
+
+@contextmanager
+def only_copy() -> Iterator[None]:
+    """Pickle inside what is kept in one place, and goes on from there alone.
+
+    For a keeper that saves an object's state in one transaction with what was shown of it: what a
+    crash undoes was never seen, and may be drawn afresh. The keeper answers for it that no two
+    states go on side by side.
+
+    Examples
+    --------
+    >>> import pickle
+    >>> from skpriv.privacy import Numbering, only_copy
+    >>> with only_copy():
+    ...     state = pickle.dumps(Numbering())
+    """
+    token = _keeping.set(True)
+    try:
+        yield
+    finally:
+        _keeping.reset(token)
 
 
 class Numbering:
@@ -167,8 +192,12 @@ class Numbering:
         self._path = path
 
     def __getstate__(self) -> dict[str, Any]:
-        self._share()
+        if not _keeping.get():
+            self._share()
         return dict(vars(self))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _process=os.getpid())
 
 
 def _own_file(name: str) -> Path:
