@@ -1,12 +1,18 @@
 """What a fit asked about its records, and at what price."""
 
+import sys
 from dataclasses import dataclass, field
 from html import escape
 from math import sqrt
+from types import FrameType
 
 from ._budget import Budget
 from ._cost import Cost
 
+PIPELINE = (
+    "covers the last step of the Pipeline alone: what steps before it learned from the data is "
+    "neither counted nor protected"
+)
 HEADERS = ("query", "norm", "sensitivity", "share", "records", "noise", "scale", "mu")
 
 
@@ -15,6 +21,18 @@ def price(cost):
     if cost.pure or cost.approximate:
         return f"{cost.epsilon(cost.delta):.4g}"
     return f"{sqrt(2.0 * cost.amount('zcdp')):.4g}"
+
+
+def in_pipeline():
+    """Whether the running code was called by the fit of a scikit-learn Pipeline."""
+    file = getattr(sys.modules.get("sklearn.pipeline"), "__file__", None)
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and file is not None:
+        code = frame.f_code
+        if code.co_filename == file and code.co_name.startswith("fit"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 @dataclass(frozen=True)
@@ -75,6 +93,8 @@ class PrivacyReport:
         The queries, in order.
     disjoint : bool
         Whether each row is about records of its own, as are the phases of a bandit.
+    pipeline : bool
+        Whether it is about the last step of a Pipeline, which is all that it covers then.
     """
 
     name: str
@@ -83,6 +103,7 @@ class PrivacyReport:
     secure: bool
     rows: list[ReportRow] = field(default_factory=list)
     disjoint: bool = False
+    pipeline: bool = field(default_factory=in_pipeline)
 
     def add(self, row):
         """Append an answered query."""
@@ -131,7 +152,7 @@ class PrivacyReport:
         lines = ["  ".join(map(str.ljust, cells, widths)).rstrip() for cells in table]
         head = f"{self.name}: {self.guarantee}"
         foot = f"total {self._currency} = {price(self.total)}; {self.randomness}"
-        return "\n".join([head, *lines, foot])
+        return "\n".join([head, *lines, foot, *([PIPELINE] if self.pipeline else [])])
 
     __repr__ = __str__
 
@@ -144,5 +165,5 @@ class PrivacyReport:
             f"<p><b>{escape(self.name)}</b>: {escape(self.guarantee)}</p>"
             f"<table><thead>{line((*HEADERS[:-1], self._currency), 'th')}</thead>"
             f"<tbody>{body}</tbody></table>"
-            f"<p>{escape(self.randomness)}</p>"
+            f"<p>{escape(self.randomness)}</p>" + f"<p>{PIPELINE}</p>" * self.pipeline
         )

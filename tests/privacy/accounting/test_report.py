@@ -5,8 +5,12 @@ import re
 
 import numpy as np
 import pytest
+from sklearn.ensemble import BaggingRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from skpriv import Budget
+from skpriv.linear_model import SSPRegressor
 from skpriv.privacy import Query, open_session
 from skpriv.privacy._accounting._report import HEADERS
 
@@ -82,3 +86,18 @@ def test_rows_are_the_queries_in_order():
 def test_a_report_can_be_pickled():
     report, _ = _report("central")
     assert str(pickle.loads(pickle.dumps(report))) == str(report)
+
+
+def test_a_fit_in_a_pipeline_says_that_it_covers_the_last_step_alone():
+    X, y = np.linspace(-1.0, 1.0, 60).reshape(30, 2) / 2.0, np.zeros(30)
+    pipeline = make_pipeline(StandardScaler(), SSPRegressor(random_state=0)).fit(X, y)
+    alone = SSPRegressor(random_state=0).fit(X, y)
+    nested = make_pipeline(StandardScaler(), BaggingRegressor(SSPRegressor(random_state=0), 2))
+    for report, said in (
+        (pipeline[-1].privacy_report_, True),
+        (pickle.loads(pickle.dumps(pipeline[-1])).privacy_report_, True),
+        (nested.fit(X, y)[-1].estimators_[0].privacy_report_, True),
+        (alone.privacy_report_, False),
+    ):
+        assert ("covers the last step of the Pipeline alone" in str(report)) == said
+        assert ("covers the last step of the Pipeline alone" in report._repr_html_()) == said
