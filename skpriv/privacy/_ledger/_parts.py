@@ -16,7 +16,7 @@ from types import FrameType
 from .._accounting._budget import Budget
 from ._ledger import Part
 
-__all__ = ["Key", "current_parts", "inside"]
+__all__ = ["Key", "current_parts", "entering", "inside", "running"]
 
 # The ledger's path, and what it is held against: the budget, the currency, the part set aside.
 Key = tuple[str, Budget, str, Budget]
@@ -44,7 +44,7 @@ def after_fork() -> None:
 @contextmanager
 def inside(steps: Mapping[Key, Part]) -> Iterator[None]:
     """Go some steps further into parts of the data; until the ``with`` statement ends."""
-    entry = _Entry(_owner(sys._getframe(1)), steps)
+    entry = _Entry(entering(sys._getframe(1)), steps)
     with _lock:
         _entries.append(entry)
     try:
@@ -61,11 +61,7 @@ def current_parts() -> dict[Key, Part]:
         entries = list(_entries)
     if not entries:
         return {}
-    stack: set[int] = set()
-    here: FrameType | None = sys._getframe(1)
-    while here is not None:
-        stack.add(id(here))
-        here = here.f_back
+    stack = running()
     parts: dict[Key, Part] = {}
     for entry in entries:
         if id(entry.frame) in stack:
@@ -74,12 +70,22 @@ def current_parts() -> dict[Key, Part]:
     return {key: part for key, part in parts.items() if _consistent(part)}
 
 
+def running() -> set[int]:
+    """Return the ids of the frames on this thread's stack of calls."""
+    stack: set[int] = set()
+    here: FrameType | None = sys._getframe(1)
+    while here is not None:
+        stack.add(id(here))
+        here = here.f_back
+    return stack
+
+
 def _consistent(part: Part) -> bool:
     """Whether no two parts of one partition are claimed at once, as if they were not disjoint."""
     return len({partition for partition, _ in part}) == len(set(part))
 
 
-def _owner(frame: FrameType | None) -> FrameType | None:
+def entering(frame: FrameType | None) -> FrameType | None:
     """Frame of the ``with`` statement that enters a part, at once or through context managers.
 
     A function made a context manager by contextlib is suspended while the body runs: what it

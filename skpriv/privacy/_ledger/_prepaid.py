@@ -1,13 +1,15 @@
 """Steps of a mechanism whose total has been charged already, each held to its own cost."""
 
-import threading
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from math import inf
+from types import FrameType
 
 from ...exceptions import BudgetExceeded
 from .._accounting._cost import Cost
+from ._parts import entering, running
 
 __all__ = ["allowance", "prepaid"]
 
@@ -15,10 +17,14 @@ _ROUNDING = 1e-9  # of sums that spend an allowance exactly
 
 
 class _Allowance:
-    """What is left to the step, in rho; a thread that the step starts does not have it."""
+    """What is left to the step, in rho.
 
-    def __init__(self, cost: Cost) -> None:
-        self.total, self.thread = in_rho(cost), threading.get_ident()
+    Only what is called from the ``with`` statement has it: no thread that the step starts, and
+    nobody else while a generator that entered it is suspended.
+    """
+
+    def __init__(self, cost: Cost, frame: FrameType | None) -> None:
+        self.total, self.frame = in_rho(cost), frame
         self.left = self.total
 
     def take(self, cost: Cost, name: str) -> None:
@@ -46,7 +52,7 @@ def in_rho(cost: Cost) -> float:
 def allowance() -> _Allowance | None:
     """What this thread may still spend inside `prepaid`; None outside of it."""
     current = _current.get()
-    return current if current and current.thread == threading.get_ident() else None
+    return current if current and id(current.frame) in running() else None
 
 
 @contextmanager
@@ -77,7 +83,7 @@ def prepaid(cost: Cost) -> Iterator[None]:
     >>> len(accountant.charges)
     1
     """
-    token = _current.set(_Allowance(cost))
+    token = _current.set(_Allowance(cost, entering(sys._getframe(1))))
     try:
         yield
     finally:

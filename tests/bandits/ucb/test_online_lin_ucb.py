@@ -139,3 +139,17 @@ def test_clone_and_parameters():
         OnlineLinUCB(learner="newton").act(np.ones((1, 2, 3)))
     with pytest.raises(ValueError, match="delta"):
         OnlineLinUCB(delta=0.0).act(np.ones((1, 2, 3)))
+
+
+def test_copies_repeat_the_reports_that_users_sent():
+    """However the rounds are cut: a user's report is drawn once."""
+    rng = np.random.RandomState(0)
+    X, y = rng.normal(size=(30, 3)) / 3.0, np.zeros(30)
+    reports = PairReports(SCALING, 10, Budget(1.0, 1e-6), "pairs", None)
+    copies = [pickle.loads(pickle.dumps(reports)) for _ in range(3)]
+    for size, each in zip((30, 7, 10), copies, strict=True):
+        for start in range(0, 30, size):
+            list(each.take(X[start : start + size], y[start : start + size]))
+    for each in copies[1:]:
+        np.testing.assert_allclose(each._design, copies[0]._design, atol=1e-8)
+        np.testing.assert_allclose(each._target, copies[0]._target, atol=1e-8)

@@ -32,3 +32,21 @@ def test_ends_with_its_block_and_stays_in_its_thread():
             thread.join()
         charge(Cost.from_mu(0.1), "after")
     assert [name for name, *_ in accountant.charges] == ["elsewhere", "after"]
+
+
+def test_a_suspended_generator_does_not_pay_for_others():
+    def step():
+        with prepaid(Cost.from_mu(1.0)):
+            yield
+
+    with BudgetAccountant(5.0, 1e-6) as accountant:
+        steps = step()
+        next(steps)
+        charge(Cost.from_mu(0.1), "somebody else's")
+        next(steps, None)
+    assert len(accountant.charges) == 1
+
+
+def test_selections_are_taken_off_the_allowance():
+    with prepaid(Cost.from_rho(0.01)), pytest.raises(BudgetExceeded):
+        charge(Cost.from_range(0.4), "rho = 0.02")
