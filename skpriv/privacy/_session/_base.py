@@ -272,10 +272,11 @@ class Session(ABC):
 
     def _enforce(self, asked, cost):
         """Refuse what the session's currency cannot price, before a row is read."""
+        pure = replace(cost, gaussian=0.0, concentrated=0.0, selected=0.0, approximate=0.0, delta=0.0)
         kept = {
             "gdp": Cost(gaussian=cost.gaussian),
-            "zcdp": Cost(gaussian=cost.gaussian, concentrated=cost.concentrated),
-            "pure": Cost(pure=cost.pure, pure_squared=cost.pure_squared),
+            "zcdp": Cost(cost.gaussian, cost.concentrated, cost.selected),
+            "pure": pure,
         }[self._currency]
         if kept != cost:
             raise PrivacyError(
