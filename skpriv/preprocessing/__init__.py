@@ -1,5 +1,20 @@
-"""Public-bounds scaling of features into the unit ball."""
+"""From public knowledge about the columns to rows of the unit ball."""
 
 from ._bounds_scaler import BoundsScaler
+from ._coefficients import CoefficientMap
+from ._table._categories import Categorical, Ordinal
+from ._table._columns import Boolean, Date, Numeric
+from ._table._encoder import TableEncoder
+from ._table._schema import Schema
 
-__all__ = ["BoundsScaler"]
+__all__ = [
+    "Boolean",
+    "BoundsScaler",
+    "Categorical",
+    "CoefficientMap",
+    "Date",
+    "Numeric",
+    "Ordinal",
+    "Schema",
+    "TableEncoder",
+]

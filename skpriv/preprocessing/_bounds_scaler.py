@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._compat import fit_context
+from ._coefficients import CoefficientMap
 
 
 class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -145,6 +146,36 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         X = validate_data(self, X, dtype=np.float64, reset=False)
         offset, scale = self._affine()
         return X * self.norm_ * scale + offset
+
+    def coefficient_map(self):
+        """The linear map from coefficients of scaled rows to coefficients in the features' units.
+
+        Returns
+        -------
+        CoefficientMap
+            ``names``, ``matrix``; ``apply(coef, intercept)``, ``covariance(covariance)``.
+        """
+        check_is_fitted(self)
+        offset, scale = self._affine()
+        # f = beta (x - offset) / (scale norm) + intercept
+        slopes = 1.0 / (scale * self.norm_)
+        matrix = np.diag(np.append(slopes, 1.0))
+        matrix[-1, :-1] = -offset * slopes
+        return CoefficientMap(list(self.get_feature_names_out()), matrix)
+
+    def inverse_coef(self, coef, intercept=0.0):
+        """Coefficients of scaled rows as coefficients in the units of the features.
+
+        Parameters
+        ----------
+        coef : array-like of shape (n_features,)
+        intercept : float, default=0.0
+
+        Returns
+        -------
+        (coef, intercept) : ndarray of shape (n_features,), float
+        """
+        return self.coefficient_map().apply(coef, intercept)
 
     def _affine(self):
         """Offset and scale of each column: its centre and half-width, or 0 and its high end."""

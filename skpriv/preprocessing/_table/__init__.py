@@ -1,0 +1,1 @@
+"""From a table of mixed columns to rows of the unit ball."""

@@ -1,0 +1,315 @@
+"""The types of columns: what a cell may be, and where it goes in the unit ball.
+
+Every type maps a column to a block: an array of shape (n_rows, width) whose rows have an l2 norm
+of at most 1. A missing cell is the zero row of its block, unless its type says otherwise.
+"""
+
+from dataclasses import dataclass, field
+from datetime import date
+from math import isfinite
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ._values import booleans_of, days, days_of, number, numbers_of, text
+
+INDICATOR = "indicator"
+DAYS_PER_YEAR = 365.2425
+
+
+@dataclass(frozen=True)
+class Block:
+    """What a column becomes: names of its columns, and their way back.
+
+    ``effects`` and ``matrix`` say how the coefficients of the block, `beta`, are told in the
+    units of the column: ``matrix @ beta``. The intercept grows by ``offset @ beta``.
+    """
+
+    names: list
+    effects: list
+    matrix: np.ndarray
+    offset: np.ndarray
+
+    @property
+    def width(self):
+        """Number of columns of the block."""
+        return len(self.names)
+
+
+class ColumnType:
+    """Base class of the types of columns; not for direct use."""
+
+    kind: ClassVar[str]
+
+    @property
+    def is_open(self):
+        """Whether a person has still to fill in the range or the list."""
+        raise NotImplementedError
+
+    def encode(self, series):
+        """Block of a column: array of shape (n_rows, width), rows of norm at most 1."""
+        raise NotImplementedError
+
+    def decode(self, block):
+        """Values of the rows of a block, None where missing: undoes `encode`."""
+        raise NotImplementedError
+
+    def block(self, name):
+        """Names and way back of the block of a column of this name."""
+        raise NotImplementedError
+
+
+class _Line(ColumnType):
+    """A column on a line: z in [-1, 1], and an indicator of missing values if it is asked for.
+
+    A row of the block is (z, 0), or (0, 1) where the cell is missing: its norm is at most 1, so
+    that the indicator needs no room of its own.
+    """
+
+    missing: Any
+
+    def _z(self, series):
+        """Position of each cell in [-1, 1], NaN where it is missing."""
+        raise NotImplementedError
+
+    def _from_z(self, z):
+        """Value of a position."""
+        raise NotImplementedError
+
+    def _constant(self):
+        """Position of the public constant that stands for missing values."""
+        raise NotImplementedError
+
+    def _effect(self, name):
+        """Name of the effect, and the scale and offset of value = (z + offset) * scale."""
+        raise NotImplementedError
+
+    def encode(self, series):
+        z = self._z(series)
+        absent = np.isnan(z)
+        z = np.clip(np.where(absent, 0.0 if self._has_indicator else self._constant(), z), -1, 1)
+        return np.column_stack([z, absent]) if self._has_indicator else z[:, None]
+
+    def decode(self, block):
+        absent = block[:, 1] > 0.5 if self._has_indicator else np.zeros(len(block), dtype=bool)
+        z = np.clip(block[:, 0], -1.0, 1.0)
+        return [None if no else self._from_z(float(at)) for at, no in zip(z, absent, strict=True)]
+
+    def block(self, name):
+        effect, scale, offset = self._effect(name)
+        names, effects = [self._column_name(name)], [effect]
+        # f = beta z = (beta / scale) value - beta offset; a missing cell has z = 0.
+        matrix, shift = np.array([[1.0 / scale]]), np.array([-offset])
+        if self._has_indicator:
+            names, effects = [*names, f"{name}=missing"], [*effects, f"{name}=missing"]
+            matrix, shift = np.diag([1.0 / scale, 1.0]), np.array([-offset, 0.0])
+        return Block(names, effects, matrix, shift)
+
+    @property
+    def _has_indicator(self):
+        return self.missing == INDICATOR
+
+    def _column_name(self, name):
+        return name
+
+
+@dataclass(frozen=True)
+class Numeric(_Line):
+    """A column of numbers with a public range.
+
+    Parameters
+    ----------
+    low, high : float
+        Public range, finite, with low < high; numbers outside of it are clipped. It comes from
+        what the column means, never from the rows.
+    missing : None, "indicator" or float, default=None
+        What stands for a missing cell: the middle of the range, a column of its own, or this
+        public constant in the range.
+    unit : str, default=None
+        Of the numbers, for tables of coefficients: with "year", "age per year".
+
+    Examples
+    --------
+    >>> from skpriv.preprocessing import Numeric
+    >>> Numeric(0, 120, unit="year")
+    Numeric(low=0.0, high=120.0, missing=None, unit='year')
+    """
+
+    low: Any = None
+    high: Any = None
+    missing: Any = field(default=None, kw_only=True)
+    unit: str | None = field(default=None, kw_only=True)
+    kind: ClassVar[str] = "numeric"
+
+    def __post_init__(self):
+        _check_range(self, _float)
+        if self.missing is not None and not self._has_indicator:
+            _set(self, "missing", _inside(self, _float("missing", self.missing)))
+        if not (self.unit is None or isinstance(self.unit, str)):
+            raise ValueError("unit must be a text.")
+
+    @property
+    def is_open(self):
+        return self.low is None
+
+    def _z(self, series):
+        return self._at(numbers_of(series))
+
+    def _at(self, values):
+        low, high = self.low, self.high
+        return np.clip((np.clip(values, low, high) - low - self._half) / self._half, -1.0, 1.0)
+
+    def _from_z(self, z):
+        return float(np.clip(self.low + (z + 1.0) * self._half, self.low, self.high))
+
+    def _constant(self):
+        return 0.0 if self.missing is None else float(self._at(np.array(self.missing)))
+
+    def _effect(self, name):
+        effect = f"{name} per {self.unit}" if self.unit else name
+        return effect, self._half, (self.low + self._half) / self._half
+
+    @property
+    def _half(self):
+        return (self.high - self.low) / 2.0
+
+
+@dataclass(frozen=True)
+class Date(_Line):
+    """A column of dates with a public range; its coefficient is a change per year.
+
+    Dates, times (those with a zone are taken to UTC) and ISO texts are understood.
+
+    Parameters
+    ----------
+    low, high : date or str
+        Public range, dates or ISO texts such as "2015-01-31"; dates outside of it are clipped.
+        The intercept of a fit in the units of the table is that at `low`.
+    missing : None, "indicator", date or str, default=None
+        What stands for a missing cell: the middle of the range, a column of its own, or this
+        public date in the range.
+
+    Examples
+    --------
+    >>> from skpriv.preprocessing import Date
+    >>> Date("2015-01-01", "2024-12-31")
+    Date(low='2015-01-01', high='2024-12-31', missing=None)
+    """
+
+    low: Any = None
+    high: Any = None
+    missing: Any = field(default=None, kw_only=True)
+    kind: ClassVar[str] = "date"
+
+    def __post_init__(self):
+        _check_range(self, _iso)
+        if self.missing is not None and not self._has_indicator:
+            _set(self, "missing", _inside(self, _iso("missing", self.missing), days))
+
+    @property
+    def is_open(self):
+        return self.low is None
+
+    def _z(self, series):
+        return self._at(days_of(series))
+
+    def _at(self, values):
+        low, high = days(self.low), days(self.high)
+        return (np.clip(values, low, high) - low) / (high - low) * 2.0 - 1.0
+
+    def _from_z(self, z):
+        at = days(self.low) + (z + 1.0) * self._half
+        return date.fromordinal(date(1970, 1, 1).toordinal() + round(at))
+
+    def _constant(self):
+        return 0.0 if self.missing is None else float(self._at(days(self.missing)))
+
+    def _effect(self, name):
+        return f"{name} per year", self._half / DAYS_PER_YEAR, 1.0
+
+    @property
+    def _half(self):
+        return (days(self.high) - days(self.low)) / 2.0
+
+
+@dataclass(frozen=True)
+class Boolean(_Line):
+    """A column of true and false; 0 and 1, "yes" and "no" are understood.
+
+    True is +1 and False is -1, which is all the room that one feature has. The coefficient in the
+    units of the table is the effect of true against false.
+
+    Parameters
+    ----------
+    missing : None, "indicator" or bool, default=None
+        What stands for a missing cell: halfway, a column of its own, or this public constant.
+
+    Examples
+    --------
+    >>> from skpriv.preprocessing import Boolean
+    >>> Boolean(missing=False)
+    Boolean(missing=False)
+    """
+
+    missing: Any = field(default=None, kw_only=True)
+    kind: ClassVar[str] = "boolean"
+
+    def __post_init__(self):
+        if self.missing not in (None, INDICATOR, True, False):
+            raise ValueError('missing must be "indicator", true or false.')
+
+    is_open = False
+
+    def _z(self, series):
+        return 2.0 * booleans_of(series) - 1.0
+
+    def _from_z(self, z):
+        return z > 0.0
+
+    def _constant(self):
+        return 0.0 if self.missing is None else 2.0 * float(self.missing) - 1.0
+
+    def _effect(self, name):
+        return f"{name}=True", 0.5, 1.0
+
+    def _column_name(self, name):
+        return f"{name}=True"
+
+
+def _set(instance, name, value):
+    object.__setattr__(instance, name, value)  # the dataclasses are frozen
+
+
+def _check_range(column, convert):
+    """Convert low and high, or leave both open."""
+    if column.low is None and column.high is None:
+        return
+    if column.low is None or column.high is None:
+        raise ValueError("low and high are a public range: give both.")
+    for name in ("low", "high"):
+        _set(column, name, convert(name, getattr(column, name)))
+    measure = days if convert is _iso else float
+    width = measure(column.high) - measure(column.low)
+    if not (isfinite(width) and width / 2.0 > 0.0):
+        raise ValueError(f"low={column.low!r} must be below high={column.high!r}.")
+
+
+def _inside(column, value, measure=float):
+    if column.low is None or measure(column.low) <= measure(value) <= measure(column.high):
+        return value
+    raise ValueError(
+        f'missing={value!r} must be "indicator" or a public constant from low to high.'
+    )
+
+
+def _float(name, value):
+    if isinstance(value, bool) or not isinstance(value, Real) or np.isnan(number(value)):
+        raise ValueError(f"{name}={value!r} must be a finite number.")
+    return float(value)
+
+
+def _iso(name, value):
+    if not isinstance(value, date | str) or np.isnan(days(value)):
+        raise ValueError(f'{name}={value!r} must be a date, such as "2015-01-31".')
+    return text(value)

@@ -1,0 +1,274 @@
+"""From a table of mixed columns to rows of the unit ball, by a public schema."""
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from ..._compat import fit_context
+from .._coefficients import CoefficientMap
+from ._columns import Boolean, Numeric
+from ._schema import Schema
+
+
+class TableEncoder(TransformerMixin, BaseEstimator):
+    """Encode the columns of a data frame as rows of the unit ball, by a public schema.
+
+    Numbers, dates, levels, truth values and categories, with holes and with values that nobody
+    expected, become columns for a regressor with ``data_norm=1.0``. Nothing is learnt from the
+    rows, so it costs no budget.
+
+    Parameters
+    ----------
+    schema : Schema or mapping of str to column type
+        The public type of each column: :class:`Numeric`, :class:`Categorical`, :class:`Ordinal`,
+        :class:`Boolean` or :class:`Date`. Columns that it does not name are left out. It may name
+        the target, which is left out too.
+
+    Attributes
+    ----------
+    columns_ : list of str
+        The columns that are encoded, in the order of the schema.
+
+    blocks_ : dict of str to slice
+        Where each of them stands in the output.
+
+    norm_ : float
+        The public divisor: the square root of the number of columns that are encoded, rounded up.
+
+    n_features_in_ : int
+        Number of columns of the frame seen in `fit`.
+
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names.
+
+    See Also
+    --------
+    BoundsScaler : For arrays of numbers.
+
+    Notes
+    -----
+    **Privacy guarantee**: `fit` learns the names of the columns, which are public, and nothing
+    from the rows; `transform` maps each row by itself, and reads a cell for what it says, since
+    the type of a column depends on all of its rows. It is total: NaN, infinity, a text among
+    numbers or an unknown category are missing or "other", as the schema says; no error, warning
+    or attribute tells of them.
+
+    **The norm.** A column becomes a block b_j of norm at most 1: a number z in [-1, 1], with its
+    indicator the pair (z, 0) or (0, 1), a category a corner of a regular simplex on the unit sphere
+    (:class:`Categorical`). The row is (b_1, ..., b_K) / sqrt(K), of squared norm
+    sum |b_j|^2 / K <= 1; `norm_` is sqrt(K) rounded up by more than the rounding of that sum.
+    A block of many categories thus takes the room of one column. No public weights w_j with
+    sum w_j^2 <= 1 leave more room to the column that has least: min w_j <= 1 / sqrt(K). And each
+    block reaches the sphere, in opposite or equally distant points, so that none can be larger.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skpriv.preprocessing import Categorical, Numeric, Schema, TableEncoder
+    >>> frame = pd.DataFrame({"age": [30, None, 999], "sex": ["M", "F", "?"]})
+    >>> schema = Schema({
+    ...     "age": Numeric(20, 60, missing="indicator"),
+    ...     "sex": Categorical(["F", "M"], other=False),
+    ... })
+    >>> encoder = TableEncoder(schema).set_output(transform="pandas")
+    >>> encoder.fit_transform(frame).round(3) + 0.0
+         age  age=missing  sex=M
+    0 -0.354        0.000  0.707
+    1  0.000        0.707 -0.707
+    2  0.707        0.000  0.000
+    """
+
+    _parameter_constraints: dict = {"schema": [Mapping]}
+
+    def __init__(self, schema):
+        self.schema = schema
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y=None):
+        """Match the schema with the columns; nothing is learnt from the rows.
+
+        Parameters
+        ----------
+        X : data frame of shape (n_samples, n_features)
+            Of pandas, polars (lazy too), Arrow or another library that narwhals knows. Only the
+            names of its columns are used.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : TableEncoder
+        """
+        names = _names(_frame(X))
+        schema = _schema(self.schema)
+        self.columns_ = _matched(schema, names)
+        schema.check_filled(self.columns_)
+        self.feature_names_in_ = np.array(names, dtype=object)
+        self.n_features_in_ = len(names)
+        self.blocks_, stop = {}, 0
+        for name in self.columns_:
+            start, stop = stop, stop + schema[name].block(name).width
+            self.blocks_[name] = slice(start, stop)
+        # Rounded up by more than the rounding of a squared norm of `stop` terms.
+        slack = 1.0 + (stop + 8) * np.finfo(np.float64).eps
+        self.norm_ = float(np.sqrt(len(self.columns_)) * slack)
+        return self
+
+    def transform(self, X):
+        """Encode rows.
+
+        Parameters
+        ----------
+        X : data frame of shape (n_samples, n_features)
+            Columns are found by name. Values may be anything.
+
+        Returns
+        -------
+        X_encoded : ndarray of shape (n_samples, n_encoded)
+            Rows of l2 norm at most 1. A data frame, if `set_output` asks for one.
+
+        Raises
+        ------
+        ValueError
+            If a column is absent.
+        """
+        check_is_fitted(self)
+        frame, schema = _frame(X), _schema(self.schema)
+        names = set(_names(frame))
+        for name in self.columns_:
+            if name not in names:
+                raise ValueError(
+                    f"Column {name!r}, which was there in fit, is not in X: add it, with missing "
+                    "values if nothing is known."
+                )
+        frame = frame.select(self.columns_)
+        frame = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
+        blocks = [schema[name].encode(frame[name]) for name in self.columns_]
+        return np.hstack(blocks) / self.norm_
+
+    def inverse_transform(self, X):
+        """Values of encoded rows: exact for those that `fit` knew and that were in their ranges.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_encoded)
+            Encoded rows.
+
+        Returns
+        -------
+        table : dict of str to list
+            Values of each column, None where missing.
+        """
+        check_is_fitted(self)
+        X, schema = np.asarray(X, dtype=np.float64) * self.norm_, _schema(self.schema)
+        return {name: schema[name].decode(X[:, at]) for name, at in self.blocks_.items()}
+
+    def get_feature_names_out(self, input_features=None):
+        """Names of the encoded columns: "age", "age=missing", "sex=M".
+
+        Parameters
+        ----------
+        input_features : array-like of str, default=None
+            Ignored, but for a check that they are those of `fit`.
+
+        Returns
+        -------
+        ndarray of str
+        """
+        check_is_fitted(self)
+        if input_features is not None and list(input_features) != list(self.feature_names_in_):
+            raise ValueError("input_features is not equal to feature_names_in_")
+        return np.array([name for block in self._blocks() for name in block.names], dtype=object)
+
+    def coefficient_map(self):
+        """The linear map from coefficients of encoded rows to effects in the units of the table.
+
+        A number's effect is per unit, a date's per year since the low end of its range, a level's
+        per level, that of a truth value is of true against false, that of a category against the
+        first one. "=missing" is against the middle of the range, or the first category.
+
+        Returns
+        -------
+        CoefficientMap
+            ``names``, ``matrix``; ``apply(coef, intercept)``, ``covariance(covariance)``.
+        """
+        blocks = self._blocks()
+        matrix = np.eye(sum(block.width for block in blocks) + 1)
+        for block, at in zip(blocks, self.blocks_.values(), strict=True):
+            matrix[at, at], matrix[-1, at] = block.matrix / self.norm_, block.offset / self.norm_
+        return CoefficientMap([name for block in blocks for name in block.effects], matrix)
+
+    def inverse_coef(self, coef, intercept=0.0):
+        """Coefficients of encoded rows as effects in the units of the table.
+
+        Parameters
+        ----------
+        coef : array-like of shape (n_encoded,)
+        intercept : float, default=0.0
+
+        Returns
+        -------
+        coef : ndarray of shape (n_encoded,)
+            In the order of ``coefficient_map().names``.
+        intercept : float
+            Of a row with all numbers 0, dates at their low end, lowest levels, first categories.
+        """
+        return self.coefficient_map().apply(coef, intercept)
+
+    def _blocks(self):
+        check_is_fitted(self)
+        schema = _schema(self.schema)
+        return [schema[name].block(name) for name in self.columns_]
+
+    @property
+    def _n_features_out(self):
+        return sum(block.width for block in self._blocks())
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False  # data frames, whose columns have names
+        tags.input_tags.string = tags.input_tags.categorical = tags.input_tags.allow_nan = True
+        return tags
+
+
+def _schema(schema):
+    return schema if isinstance(schema, Schema) else Schema(schema)
+
+
+def _frame(X):
+    try:
+        return nw.from_native(X)
+    except TypeError:
+        raise TypeError(
+            f"X is a {type(X).__name__}, but it must be a data frame (pandas, polars, Arrow): "
+            "columns are found by name. For arrays of numbers there is BoundsScaler."
+        ) from None
+
+
+def _names(frame):
+    return [str(name) for name in frame.collect_schema().names()]
+
+
+def _matched(schema, names):
+    """Columns of the schema that are in the frame; one that is absent may be the target."""
+    given = [name for name in schema if name != schema.target]
+    columns = [name for name in given if name in names]
+    absent = [name for name in given if name not in names]
+    strange = [name for name in names if name not in schema]
+    target = schema.target is None and len(absent) == 1
+    if target and isinstance(schema[absent[0]], Numeric | Boolean):
+        if not get_close_matches(absent[0], strange, n=1, cutoff=0.8):
+            absent = []  # the table of the target, which is y and not in X
+    if absent:
+        raise ValueError(
+            f"The schema names {', '.join(map(repr, absent))}, not among the columns of X: "
+            f"{', '.join(names[:10])}{', ...' if len(names) > 10 else ''}. Mend the name or take "
+            "the column out of the schema; name the target with Schema(..., target=name)."
+        )
+    if not columns:
+        raise ValueError("The schema has no column but the target: describe the features too.")
+    return columns

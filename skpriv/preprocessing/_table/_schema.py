@@ -1,0 +1,320 @@
+"""What is public about a table: the type of each column, with its range or its list."""
+
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from types import MappingProxyType
+
+import narwhals.stable.v2 as nw
+
+from ._categories import Categorical, Ordinal
+from ._columns import Boolean, ColumnType, Date, Numeric
+
+TYPES = {kind.kind: kind for kind in (Numeric, Categorical, Ordinal, Boolean, Date)}
+_REMEDY = {
+    "numeric": "give low and high, its public range",
+    "date": "give low and high, its public range",
+    "categorical": "give categories, its public list",
+    "ordinal": "give categories, its public levels from low to high",
+}
+_COMMENTS = {
+    "numeric": ("low = ", "high = "),
+    "date": ("low = 2015-01-01", "high = 2024-12-31"),
+    "categorical": ("categories = []",),
+    "ordinal": ("categories = []",),
+    "boolean": (),
+}
+_HEAD = """\
+# What is public about each column. Ranges and lists come from what the columns mean, or from a code
+# book; never from the rows: a minimum, a maximum or a rare category is one person's value.
+"""
+
+
+class Schema(Mapping):
+    """The types of the columns of a table, with public ranges and lists.
+
+    Parameters
+    ----------
+    columns : mapping of str to column type
+        :class:`Numeric`, :class:`Categorical`, :class:`Ordinal`, :class:`Boolean` or
+        :class:`Date`. The target may be one of them.
+    target : str, default=None
+        The column that is predicted. It is not encoded.
+
+    Notes
+    -----
+    **Privacy guarantee**: a schema holds public knowledge only. `template` reads the names and
+    the types of the columns of a frame and no value; but a reader of CSV files derives types from
+    values, so look at a template before you publish it.
+
+    Examples
+    --------
+    >>> from skpriv.preprocessing import Categorical, Numeric, Schema
+    >>> schema = Schema({"age": Numeric(0, 120), "sex": Categorical(["F", "M"])})
+    >>> print(schema.to_toml())
+    [age]
+    type = "numeric"
+    low = 0.0
+    high = 120.0
+    <BLANKLINE>
+    [sex]
+    type = "categorical"
+    categories = ["F", "M"]
+    other = true
+    <BLANKLINE>
+    >>> Schema.from_toml(schema.to_toml()) == schema
+    True
+    """
+
+    def __init__(self, columns, *, target=None):
+        if not isinstance(columns, Mapping):
+            raise TypeError("columns must be a mapping of column names to types.")
+        for name, column in columns.items():
+            if not isinstance(name, str) or not isinstance(column, ColumnType):
+                raise TypeError(
+                    f"columns must map names to Numeric, Categorical, Ordinal, Boolean or Date, "
+                    f"but column {name!r} is a {type(column).__name__}."
+                )
+        if target is not None and target not in columns:
+            raise ValueError(f"target={target!r} is not a column of the schema: {_few(columns)}.")
+        self._columns, self._target = dict(columns), target
+
+    @property
+    def columns(self):
+        """The column types by name, read-only."""
+        return MappingProxyType(self._columns)
+
+    @property
+    def target(self):
+        """Name of the column that is predicted, or None."""
+        return self._target
+
+    def __getitem__(self, name):
+        return self._columns[name]
+
+    def __iter__(self):
+        return iter(self._columns)
+
+    def __len__(self):
+        return len(self._columns)
+
+    def __eq__(self, other):
+        if not isinstance(other, Schema):
+            return NotImplemented
+        return list(self.items()) == list(other.items()) and self.target == other.target
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self):
+        columns = ", ".join(f"{name!r}: {column!r}" for name, column in self.items())
+        target = "" if self.target is None else f", target={self.target!r}"
+        return f"Schema({{{columns}}}{target})"
+
+    def with_target(self, target):
+        """The same columns, one of which is the target."""
+        return Schema(self, target=target)
+
+    def check_filled(self, names=None):
+        """Raise `ValueError` if a range or a list is still open.
+
+        Parameters
+        ----------
+        names : iterable of str, default=None
+            Only these columns.
+        """
+        for name in self if names is None else names:
+            if self[name].is_open:
+                raise ValueError(
+                    f"Column {name!r} of the schema is still open: {_REMEDY[self[name].kind]}, "
+                    "from what the column means and never from the rows."
+                )
+
+    @property
+    def bounds_y(self):
+        """Public range (low, high) of the target, for ``bounds_y`` of a regressor."""
+        if self.target is None:
+            raise ValueError("The schema has no target: say which with schema.with_target(name).")
+        column = self[self.target]
+        if isinstance(column, Boolean):
+            return 0.0, 1.0
+        if not isinstance(column, Numeric):
+            raise ValueError(
+                f"The target {self.target!r} is {column.kind}, but it must be numeric or boolean."
+            )
+        self.check_filled([self.target])
+        return column.low, column.high
+
+    @classmethod
+    def template(cls, frame, *, target=None):
+        """Schema of a frame with names and types only; ranges and lists are left open.
+
+        Parameters
+        ----------
+        frame : data frame
+            Of pandas, polars, Arrow or another library that narwhals knows.
+        target : str, default=None
+            The column that is predicted.
+
+        Returns
+        -------
+        Schema
+            To be written with `write`, filled in by a person, and read with `read`.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from skpriv.preprocessing import Schema
+        >>> Schema.template(pd.DataFrame({"age": [31, 48], "sex": ["M", "F"]}))
+        Schema({'age': Numeric(low=None, high=None, missing=None, unit=None),
+                'sex': Categorical(categories=None, other=True, missing=None)})
+        """
+        dtypes = nw.from_native(frame).collect_schema()
+        return cls({str(name): _open_type(dtype) for name, dtype in dtypes.items()}, target=target)
+
+    @classmethod
+    def read(cls, path):
+        """Read a TOML file, or a JSON file if its name ends with .json.
+
+        Parameters
+        ----------
+        path : path-like
+
+        Returns
+        -------
+        Schema
+
+        Raises
+        ------
+        ValueError
+            It names the column and the remedy.
+        """
+        text = Path(path).read_text(encoding="utf-8")
+        return cls.from_json(text) if Path(path).suffix == ".json" else cls.from_toml(text)
+
+    @classmethod
+    def from_toml(cls, text):
+        """Schema of a TOML text: a table for each column."""
+        try:
+            tables = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise ValueError(f"The schema is not TOML: {error}.") from error
+        return cls._from_tables(tables)
+
+    @classmethod
+    def from_json(cls, text):
+        """Schema of a JSON text: an object for each column, with the keys of the TOML format."""
+        try:
+            tables = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"The schema is not JSON: {error}.") from error
+        return cls._from_tables(tables)
+
+    @classmethod
+    def _from_tables(cls, tables):
+        if not isinstance(tables, dict) or not tables:
+            raise ValueError('The schema has no columns: write a table for each, such as ["age"].')
+        columns, targets = {}, []
+        for name, table in tables.items():
+            if not isinstance(table, dict):
+                raise ValueError(
+                    f"{name!r} of the schema is no column: a column is a table, [{name}], with a "
+                    "type and its range or list."
+                )
+            table = dict(table)
+            role = table.pop("role", None)
+            if role not in (None, "target"):
+                raise ValueError(f"Column {name!r}: role={role!r} can only be 'target'.")
+            targets += [name] * (role == "target")
+            columns[name] = _column(name, table)
+        if len(targets) > 1:
+            raise ValueError(f"The schema has {len(targets)} targets, {_few(targets)}: keep one.")
+        return cls(columns, target=targets[0] if targets else None)
+
+    def write(self, path):
+        """Write a TOML file, or a JSON file if its name ends with .json.
+
+        What is still open stands in the TOML file as a comment, to be filled in.
+
+        Parameters
+        ----------
+        path : path-like
+        """
+        text = self.to_json() if Path(path).suffix == ".json" else _HEAD + "\n" + self.to_toml()
+        Path(path).write_text(text, encoding="utf-8")
+
+    def to_toml(self):
+        """The schema as a TOML text."""
+        tables = []
+        for name, table in self._tables().items():
+            lines = [f"[{_key(name)}]", *(f"{key} = {_toml(v)}" for key, v in table.items())]
+            if self[name].is_open:
+                lines += [f"# {line}" for line in _COMMENTS[self[name].kind]]
+            tables.append("\n".join(lines) + "\n")
+        return "\n".join(tables)
+
+    def to_json(self):
+        """The schema as a JSON text."""
+        return json.dumps(self._tables(), indent=2, ensure_ascii=False) + "\n"
+
+    def _tables(self):
+        tables = {}
+        for name, column in self.items():
+            values = {f.name: getattr(column, f.name) for f in fields(column)}
+            said = {key: _plain(value) for key, value in values.items() if value is not None}
+            role = {"role": "target"} if name == self.target else {}
+            tables[name] = {"type": column.kind, **said, **role}
+        return tables
+
+
+def _column(name, table):
+    kind = table.pop("type", None)
+    if kind not in TYPES:
+        given = "has no type" if kind is None else f"has the type {kind!r}"
+        raise ValueError(f"Column {name!r} {given}: it must be one of {', '.join(TYPES)}.")
+    known = [f.name for f in fields(TYPES[kind])]
+    strange = [key for key in table if key not in known]
+    if strange:
+        raise ValueError(
+            f"Column {name!r} has {strange[0]!r}, but a column of type {kind!r} can have "
+            f"{', '.join(known)}."
+        )
+    try:
+        return TYPES[kind](**table)
+    except ValueError as error:
+        raise ValueError(f"Column {name!r}: {error}") from None
+
+
+def _open_type(dtype):
+    """The type of a column by that of the frame; the categories of a frame are its values."""
+    if isinstance(dtype, nw.Boolean):
+        return Boolean()
+    if isinstance(dtype, nw.Date | nw.Datetime):
+        return Date()
+    return Numeric() if dtype.is_numeric() else Categorical()
+
+
+def _few(names):
+    names = [str(name) for name in names]
+    return ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
+
+
+def _plain(value):
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _key(name):
+    bare = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
+    return name if bare else _toml(name)
+
+
+def _toml(value):
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, str):
+        # A JSON text is a TOML text but for one character, which JSON leaves as it is.
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")
+    return repr(value)

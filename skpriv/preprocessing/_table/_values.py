@@ -1,0 +1,142 @@
+"""What one cell of a table says, whatever the type of its column.
+
+The type of a column is not public: one text among numbers makes it a column of texts, one hole
+makes integers into floats. So a cell is read for what it says: ``1``, ``1.0`` and ``"1"`` are the
+same, and a change of one record changes no other row. All functions are total: what cannot be
+read is missing.
+"""
+
+from datetime import date, datetime, timezone
+from math import isfinite
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+MISSING = {"", "na", "n/a", "#n/a", "<na>", "nan", "nat", "null", "none"}
+_TRUE = {"true", "yes", "y", "t", "1"}
+_FALSE = {"false", "no", "n", "f", "0"}
+_EPOCH = datetime(1970, 1, 1)
+DAY = 86_400.0  # seconds
+# Beyond this integers are not exact in floats, and a column of floats could not tell them apart.
+_EXACT = 2**53
+
+
+def number(value):
+    """The finite number of a cell, else NaN."""
+    if isinstance(value, str) and value.strip().casefold() in ("true", "false"):
+        return float(value.strip().casefold() == "true")
+    try:
+        result = float(value)
+    except Exception:  # a cell may hold any object, with any error
+        return float("nan")
+    return result if isfinite(result) else float("nan")
+
+
+def text(value):
+    """The canonical text of a cell, or None: "1" for 1, 1.0, "1" and "1.0"."""
+    if isinstance(value, str):
+        stripped = value.strip()
+        folded = stripped.casefold()
+        if folded in MISSING:
+            return None
+        if folded in ("true", "false"):
+            return folded.capitalize()
+        as_number = number(stripped)
+        return stripped if np.isnan(as_number) else _number_text(as_number)
+    if isinstance(value, bool | np.bool_):
+        return str(bool(value))
+    if isinstance(value, date):
+        try:
+            return None if value != value else value.isoformat()  # NaT is not itself
+        except Exception:
+            return None
+    if isinstance(value, list | tuple | dict | set | bytes | np.ndarray):
+        return None
+    as_number = number(value)
+    return None if np.isnan(as_number) else _number_text(as_number)
+
+
+def _number_text(value):
+    if value.is_integer() and abs(value) < _EXACT:
+        return str(int(value))
+    return repr(value)
+
+
+def boolean(value):
+    """1.0 or 0.0 of a cell, else NaN."""
+    said = text(value)
+    if said is None or said.casefold() not in _TRUE | _FALSE:
+        return float("nan")
+    return float(said.casefold() in _TRUE)
+
+
+def days(value):
+    """Days since 1970 of a date, a time or their ISO text, else NaN; zones are taken to UTC."""
+    try:
+        if not isinstance(value, date):
+            value = datetime.fromisoformat(text(value))
+        if not isinstance(value, datetime):
+            value = datetime(value.year, value.month, value.day)
+        if value.tzinfo is not None:
+            value = value.astimezone(timezone.utc).replace(tzinfo=None)
+        return number((value - _EPOCH).total_seconds() / DAY)
+    except Exception:  # no date, or one that is out of the calendar
+        return float("nan")
+
+
+def numbers_of(series):
+    """Float array of a column, NaN where nothing can be read."""
+    if series.dtype.is_numeric() and not series.dtype.is_decimal():
+        values = series.cast(nw.Float64).to_numpy().astype(np.float64)
+        return np.where(np.isfinite(values), values, np.nan)
+    return _mapped(series, number)
+
+
+def booleans_of(series):
+    """Array of 1.0, 0.0 and NaN."""
+    return _mapped(series, boolean)
+
+
+def days_of(series):
+    """Array of days since 1970 and NaN."""
+    if isinstance(series.dtype, nw.Date | nw.Datetime):
+        return series.dt.timestamp("us").to_numpy().astype(np.float64) / (1e6 * DAY)
+    return _mapped(series, days)
+
+
+def codes_of(series, levels, unknown, missing):
+    """Integer codes of a column of categories.
+
+    Parameters
+    ----------
+    series : narwhals Series
+    levels : dict of str and int
+        Codes of the public categories, by canonical text and as they are written.
+    unknown, missing : int
+        Codes of what is not listed, and of what is missing.
+    """
+
+    def code(value):
+        # A listed category wins over the markers of missing values ("NA" may be a country).
+        if isinstance(value, str) and value.strip() in levels:
+            return levels[value.strip()]
+        said = text(value)
+        return missing if said is None else levels.get(said, unknown)
+
+    return _mapped(series, code).astype(np.intp)
+
+
+def _mapped(series, function):
+    """Apply a function to each distinct value once: tables repeat themselves."""
+    known: dict = {}
+    out = np.empty(len(series))
+    for i, value in enumerate(series.to_list()):
+        # Equal values of different types need not say the same: True == 1.
+        key = (value.__class__, value)
+        try:
+            out[i] = known[key]
+        except KeyError:
+            out[i] = known[key] = function(value)
+        except Exception:  # not hashable
+            out[i] = function(value)
+    return out

@@ -1,0 +1,155 @@
+"""Schemas: formats, templates without values, errors that name column and remedy."""
+
+import datetime as dt
+import pickle
+from copy import deepcopy
+
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, strategies as st
+
+from skpriv.preprocessing import Boolean, Categorical, Date, Numeric, Ordinal, Schema
+
+COLUMNS = {
+    "age": Numeric(0, 120, missing="indicator", unit="year"),
+    "body mass, kg/m²": Numeric(-1e300, 0.1, missing=0.05),
+    "sex": Categorical(["F", "M"], missing="M", other=False),
+    "ward": Categorical([1, 2.5, True, 'a "quoted" \\ \x7f\n name']),
+    "stage": Ordinal(["mild", "severe"], missing="mild"),
+    "smoker": Boolean(missing=True),
+    "admitted": Date(dt.date(2015, 1, 1), "2024-12-31", missing="indicator"),
+    "target": Numeric(0, 100),
+}
+
+
+@pytest.mark.parametrize("name", ["schema.toml", "schema.json"])
+@pytest.mark.parametrize("target", [None, "target"])
+def test_written_and_read_again(name, target, tmp_path):
+    schema = Schema(COLUMNS, target=target)
+    schema.write(tmp_path / name)
+    assert Schema.read(tmp_path / name) == schema
+    assert list(Schema.read(tmp_path / name)) == list(COLUMNS)
+    assert deepcopy(schema) == pickle.loads(pickle.dumps(schema)) == schema
+
+
+@given(st.text(), st.lists(st.text(min_size=1), min_size=1))
+def test_any_text_can_be_a_name_or_a_category(name, categories):
+    try:
+        schema = Schema({name: Categorical(categories)})
+    except ValueError as error:
+        assert "twice" in str(error) or "empty" in str(error)
+        return
+    assert Schema.from_toml(schema.to_toml()) == schema
+    assert Schema.from_json(schema.to_json()) == schema
+
+
+def test_the_documented_format():
+    schema = Schema.from_toml(
+        """
+        [age]
+        type = "numeric"
+        low = 0
+        high = 120
+        missing = "indicator"
+        [sex]
+        type = "categorical"
+        categories = ["F", "M"]
+        [stage]
+        type = "ordinal"
+        categories = ["a", "b"]
+        [smoker]
+        type = "boolean"
+        [admitted]
+        type = "date"
+        low = 2015-01-01
+        high = 2024-12-31
+        [dose]
+        type = "numeric"
+        low = 0.0
+        high = 100.0
+        role = "target"
+        """
+    )
+    assert schema["age"] == Numeric(0, 120, missing="indicator")
+    assert schema["admitted"] == Date("2015-01-01", "2024-12-31")
+    assert schema.target == "dose" and schema.bounds_y == (0.0, 100.0)
+
+
+FRAME = {
+    "age": [71.25, 38.5],
+    "sex": ["Female", "Male"],
+    "smoker": [True, False],
+    "admitted": [dt.datetime(2019, 5, 6), dt.datetime(2021, 7, 8)],
+}
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pl.LazyFrame])
+def test_a_template_has_names_and_types_only(make, tmp_path):
+    schema = Schema.template(make(FRAME), target="age")
+    schema.write(tmp_path / "schema.toml")
+    text = (tmp_path / "schema.toml").read_text()
+    assert {name: column.kind for name, column in schema.items()} == {
+        "age": "numeric", "sex": "categorical", "smoker": "boolean", "admitted": "date",
+    }  # fmt: skip
+    for value in ("71", "38", "Female", "Male", "2019", "2021", "05-06", "07-08"):
+        assert value not in text
+    assert "# low = " in text and "# categories = []" in text
+    assert Schema.read(tmp_path / "schema.toml") == schema
+    other = {name: [values[0]] * 5 for name, values in FRAME.items()}
+    assert Schema.template(make(other), target="age") == schema
+    with pytest.raises(ValueError, match="Column 'age' .*still open.*low and high"):
+        schema.check_filled()
+
+
+def test_categories_of_a_pandas_column_are_values():
+    column = pd.Series(["secret", "hidden"], dtype=pd.CategoricalDtype(ordered=True))
+    assert Schema.template(pd.DataFrame({"c": column}))["c"].is_open
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("", "no columns"),
+        ("[age", "not TOML"),
+        ("age = 3", "'age' of the schema is no column"),
+        ("[age]", "Column 'age' has no type: it must be one of numeric, categorical"),
+        ("[age]\ntype = 'int'", "Column 'age' has the type 'int'"),
+        ("[age]\ntype = 'numeric'\nmin = 0", "'min', but a column of type 'numeric' can have low"),
+        ("[age]\ntype = 'numeric'\nlow = 0", "Column 'age': low and high .* both"),
+        ("[age]\ntype = 'numeric'\nlow = 5\nhigh = 5", "must be below"),
+        ("[age]\ntype = 'numeric'\nlow = 0\nhigh = inf", "finite"),
+        ("[age]\ntype = 'numeric'\nlow = 'a'\nhigh = 1", "finite number"),
+        ("[age]\ntype = 'numeric'\nlow = 0\nhigh = 1\nmissing = 2", "from low to high"),
+        ("[age]\ntype = 'numeric'\nrole = 'weight'", "role"),
+        ("[a]\ntype='numeric'\nrole='target'\n[b]\ntype='numeric'\nrole='target'", "2 targets"),
+        ("[sex]\ntype = 'categorical'\ncategories = 'FM'", "Column 'sex': .*must be a list"),
+        ("[sex]\ntype = 'categorical'\ncategories = []", "empty"),
+        ("[sex]\ntype = 'categorical'\ncategories = [1, '1.0']", "twice"),
+        ("[sex]\ntype = 'categorical'\ncategories = ['']", "empty text"),
+        ("[sex]\ntype = 'categorical'\ncategories = ['a']\nmissing = 'b'", "in categories"),
+        ("[sex]\ntype = 'categorical'\ncategories = [[1]]", "texts or numbers"),
+        ("[day]\ntype = 'date'\nlow = 'x'\nhigh = 2020-01-01", "must be a date"),
+        ("[stage]\ntype = 'ordinal'\ncategories = ['a']", "at least two"),
+        ("[smoker]\ntype = 'boolean'\nmissing = 'x'", "Column 'smoker': missing"),
+    ],
+)
+def test_errors_name_column_and_remedy(text, message):
+    with pytest.raises(ValueError, match=message):
+        Schema.from_toml(text)
+
+
+def test_improper_schemas():
+    with pytest.raises(TypeError, match="column 'age' is a tuple"):
+        Schema({"age": (0, 120)})
+    with pytest.raises(TypeError, match="mapping"):
+        Schema([("age", Numeric(0, 120))])
+    with pytest.raises(ValueError, match="target='dose'"):
+        Schema({"age": Numeric(0, 120)}, target="dose")
+    with pytest.raises(ValueError, match="not JSON"):
+        Schema.from_json("{")
+    with pytest.raises(ValueError, match="no target"):
+        Schema({"age": Numeric(0, 120)}).bounds_y
+    with pytest.raises(ValueError, match="numeric or boolean"):
+        Schema({"sex": Categorical(["F"])}, target="sex").bounds_y
+    assert Schema({"ill": Boolean()}, target="ill").bounds_y == (0.0, 1.0)
