@@ -10,6 +10,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "skpriv"
 LEVELS = {
+    "_codec": 0,
     "_compat": 0,
     "_linalg": 0,
     "_progress": 0,

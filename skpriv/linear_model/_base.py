@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import validate_data
 
+from .._codec import Writable
 from .._compat import Interval, StrOptions
 from ..privacy import Accounted, BoundsQuery, Budget, Trust, open_session
 from ..records import Rows, as_rows, stand_in
@@ -21,7 +22,7 @@ TARGET_QUANTILE = 0.98
 ENTRY_QUANTILE = 0.5  # of the rows, by their largest entry
 
 
-class PrivateRegressor(Accounted, RegressorMixin, BaseEstimator):
+class PrivateRegressor(Accounted, Writable, RegressorMixin, BaseEstimator):
     """Base class of the private regressors; not for direct use."""
 
     _parameter_constraints: ClassVar[dict] = {

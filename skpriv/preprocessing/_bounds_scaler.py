@@ -7,11 +7,12 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._codec import Writable
 from .._compat import fit_context
 from ._coefficients import CoefficientMap
 
 
-class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class BoundsScaler(Writable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Map features with public ranges into the unit ball, whatever the rows are.
 
     Each feature is clipped to its range and mapped to [-1, 1], or to [0, 1] if it is in an

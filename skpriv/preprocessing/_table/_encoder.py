@@ -8,13 +8,14 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from ..._codec import Writable
 from ..._compat import fit_context
 from .._coefficients import CoefficientMap
 from ._columns import Boolean, Numeric
 from ._schema import Schema
 
 
-class TableEncoder(TransformerMixin, BaseEstimator):
+class TableEncoder(Writable, TransformerMixin, BaseEstimator):
     """Encode the columns of a data frame as rows of the unit ball, by a public schema.
 
     Numbers, dates, levels, truth values and categories, with holes and with values that nobody

@@ -1,0 +1,288 @@
+"""Fitted objects as plain values and JSON: released answers and public numbers, no code.
+
+Only objects of skpriv are written, and read back by their names, so that a file can do nothing but
+hold numbers. What an estimator keeps after `fit` is public or a released answer; the seed of its
+noise is neither, and is never written: who knows it can take the noise off again.
+"""
+
+import json
+import sys
+from dataclasses import fields, is_dataclass
+from math import isfinite
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+FORMAT = 1
+_SECRET = ("random_state",)
+
+
+class Writable:
+    """Mixin of estimators that can be written as plain values and JSON, once they are fitted."""
+
+    def to_dict(self):
+        """Return the fitted estimator as plain values, for JSON.
+
+        Returns
+        -------
+        dict
+            Parameters and fitted attributes: released answers and public numbers. A seed is not
+            among them, because it would give the noise away.
+
+        Raises
+        ------
+        NotFittedError
+            If there is nothing to write yet.
+        """
+        return to_dict(self)
+
+    @classmethod
+    def from_dict(cls, data):
+        """Return the fitted estimator of these plain values.
+
+        Parameters
+        ----------
+        data : dict
+            Of `to_dict`.
+
+        Returns
+        -------
+        estimator
+            It predicts as the one that was written; a new fit draws secure noise.
+
+        Raises
+        ------
+        ValueError
+            If it is not a dictionary of `to_dict`, or one of another class.
+        """
+        model = from_dict(data)
+        if not isinstance(model, cls):
+            raise ValueError(f"This is a {type(model).__name__}, not a {cls.__name__}.")
+        return model
+
+    def to_json(self):
+        """Return the text of `to_dict` as JSON."""
+        return to_json(self)
+
+    @classmethod
+    def from_json(cls, text):
+        """Return the fitted estimator of a text of `to_json`.
+
+        Parameters
+        ----------
+        text : str
+        """
+        return cls.from_dict(parsed(text))
+
+
+def to_dict(model):
+    """Plain values of a fitted estimator of skpriv, or of a Pipeline of them."""
+    from . import __version__
+
+    check_is_fitted(model)
+    last = model.steps[-1][1] if isinstance(model, Pipeline) else model
+    report = getattr(last, "privacy_report_", None)
+    head = {"format": FORMAT, "skpriv": __version__}
+    if report is not None:
+        head["guarantee"] = str(report.guarantee)
+    return {**head, "model": _Encoder().encode(model)}
+
+
+def from_dict(data):
+    """Undo `to_dict`."""
+    if not isinstance(data, dict) or "model" not in data or "format" not in data:
+        raise ValueError("This is not a model of skpriv: pass what to_dict returned.")
+    if data["format"] != FORMAT:
+        raise ValueError(
+            f"The model has format {data['format']!r}, and this version of skpriv reads format "
+            f"{FORMAT}: use the version that wrote it, {data.get('skpriv')!r}."
+        )
+    try:
+        return _Decoder([data["model"]]).decode(data["model"])
+    except (KeyError, TypeError, AttributeError, StopIteration) as error:
+        raise ValueError("The model is damaged: it is not what to_dict returned.") from error
+
+
+def to_json(model):
+    """Text of `to_dict`."""
+    return json.dumps(to_dict(model), indent=1, allow_nan=False)
+
+
+def parsed(text):
+    """Plain values of a JSON text."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"This is not JSON: {error}.") from None
+
+
+class _Encoder:
+    """Plain values of values; an object that is met again is a reference to its first place."""
+
+    def __init__(self):
+        self._met = {}  # by id: the object, kept alive, and its plain values
+        self._count = 0
+
+    def encode(self, value):
+        """Plain values of a value; what is not a dict is itself."""
+        if isinstance(value, np.generic):
+            value = value.item()
+        if value is None or isinstance(value, bool | int | str):
+            return value
+        if isinstance(value, float):
+            return value if isfinite(value) else {"float": str(value)}
+        if isinstance(value, list):
+            return [self.encode(item) for item in value]
+        if isinstance(value, dict):
+            return {"dict": [[self.encode(k), self.encode(item)] for k, item in value.items()]}
+        if isinstance(value, slice):
+            return {"slice": [value.start, value.stop]}
+        if type(value) is Pipeline:
+            return {"pipeline": [[name, self.encode(step)] for name, step in value.steps]}
+        if isinstance(value, tuple):
+            name = {} if type(value) is tuple else {"of": _name(type(value))}
+            return {"tuple": [self.encode(item) for item in value], **name}
+        return self._reference(value)
+
+    def _reference(self, value):
+        if id(value) in self._met:
+            _, known = self._met[id(value)]
+            if "#id" not in known:
+                known["#id"], self._count = self._count, self._count + 1
+            return {"ref": known["#id"]}
+        plain: dict = {}
+        self._met[id(value)] = value, plain
+        if isinstance(value, np.ndarray):
+            flat = [self.encode(item) for item in value.ravel().tolist()]
+            plain.update(array=flat, shape=list(value.shape), dtype=value.dtype.str)
+        elif isinstance(value, BaseEstimator):
+            plain.update(self._estimator(value))
+        else:
+            plain["object"], plain["state"] = _name(type(value)), self._state(_remembered(value))
+        return plain
+
+    def _estimator(self, value):
+        params = value.get_params(deep=False)
+        public = {key: None if key in _SECRET else item for key, item in params.items()}
+        # The handle of an accountant is no part of the model.
+        fitted = {k: v for k, v in vars(value).items() if k not in params and "accountant" not in k}
+        name = _name(type(value))
+        return {"estimator": name, "params": self._state(public), "fitted": self._state(fitted)}
+
+    def _state(self, items):
+        return {key: self.encode(item) for key, item in items.items()}
+
+
+def _remembered(value):
+    """Attributes of an object; of a dataclass its fields, since the rest is computed from them."""
+    state = vars(value)
+    if not is_dataclass(value):
+        return state
+    return {f.name: state[f.name] for f in fields(value) if f.name in state}
+
+
+class _Decoder:
+    """Undo `_Encoder`."""
+
+    def __init__(self, plain):
+        self._met = {}
+        self._places = {}  # where references lead, since keys may have changed their order
+        self._find_places(plain)
+
+    def _find_places(self, value):
+        if isinstance(value, dict) and "#id" in value:
+            self._places[value["#id"]] = value
+        for item in value.values() if isinstance(value, dict) else value:
+            if isinstance(item, dict | list):
+                self._find_places(item)
+
+    def decode(self, value):
+        if isinstance(value, list):
+            return [self.decode(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        if value.get("#id", None) in self._met:
+            return self._met[value["#id"]]
+        kind = next(kind for kind in _KINDS if kind in value)
+        return getattr(self, f"_{kind}")(value)
+
+    def _float(self, value):
+        return float(value["float"])
+
+    def _dict(self, value):
+        return {self.decode(key): self.decode(item) for key, item in value["dict"]}
+
+    def _slice(self, value):
+        return slice(*value["slice"])
+
+    def _ref(self, value):
+        return self.decode(self._places[value["ref"]])
+
+    def _pipeline(self, value):
+        return Pipeline([(name, self.decode(step)) for name, step in value["pipeline"]])
+
+    def _tuple(self, value):
+        items = tuple(self.decode(item) for item in value["tuple"])
+        return _class(value["of"])(*items) if "of" in value else items
+
+    def _array(self, value):
+        flat = [self.decode(item) for item in value["array"]]
+        array = np.array(flat, dtype=np.dtype(value["dtype"])).reshape(value["shape"])
+        return self._place(value, array)
+
+    def _estimator(self, value):
+        estimator = _class(value["estimator"])(**self._state(value["params"]))
+        vars(self._place(value, estimator)).update(self._state(value["fitted"]))
+        return estimator
+
+    def _object(self, value):
+        kind = _class(value["object"])
+        # Known before what it remembers is: an object may be part of what belongs to it.
+        result = self._place(value, kind.__new__(kind))
+        vars(result).update(self._state(value["state"]))
+        if hasattr(result, "__post_init__"):
+            result.__post_init__()  # the checks of a dataclass
+        return result
+
+    def _state(self, items):
+        return {key: self.decode(item) for key, item in items.items()}
+
+    def _place(self, value, result):
+        if "#id" in value:
+            self._met[value["#id"]] = result
+        return result
+
+
+_KINDS = (
+    "float", "dict", "slice", "ref", "pipeline", "tuple", "array", "estimator", "object",
+)  # fmt: skip
+
+
+def _name(kind):
+    """Room and name of a class: files of a room may move, and old models can still be read."""
+    parts = kind.__module__.split(".")
+    if parts[0] != __package__ or len(parts) < 2 or kind not in _classes(parts[1], kind.__name__):
+        raise TypeError(
+            f"A {kind.__qualname__} cannot be written: only numbers, texts and skpriv's own "
+            "estimators, transformers and links can."
+        )
+    return f"{parts[1]}.{kind.__name__}"
+
+
+def _class(name):
+    room, _, simple = name.partition(".")
+    found = _classes(room, simple)
+    if len(found) != 1:
+        raise ValueError(f"The model needs {name!r}, which this version of skpriv does not have.")
+    return found[0]
+
+
+def _classes(room, name):
+    """Return the classes of this name that the modules of a room define."""
+    prefix = f"{__package__}.{room}"
+    modules = [m for key, m in list(sys.modules.items()) if f"{key}.".startswith(f"{prefix}.")]
+    found = [vars(module).get(name) for module in modules if module is not None]
+    own = {c for c in found if isinstance(c, type) and c.__module__.startswith(f"{__package__}.")}
+    return [c for c in own if f"{c.__module__}.".startswith(f"{prefix}.")]

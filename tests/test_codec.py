@@ -1,0 +1,178 @@
+"""Models as plain values: they predict as before, and hold nothing of the rows."""
+
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+
+from skpriv import BudgetAccountant
+from skpriv._codec import from_dict, to_dict, to_json
+from skpriv.linear_model import (
+    IHTRegressor,
+    ImproperSGDRegressor,
+    LayeredRegressor,
+    ReweightedRegressor,
+    SSPRegressor,
+)
+from skpriv.preprocessing import Boolean, BoundsScaler, Categorical, Numeric, Schema, TableEncoder
+
+N = 1009
+MODELS = ("central", "local", "shuffle", "none")
+CASES = [
+    *((SSPRegressor, privacy, {}) for privacy in MODELS),
+    *((ReweightedRegressor, privacy, {}) for privacy in MODELS),
+    (ReweightedRegressor, "central", {"solver": "sgd", "link": "logit"}),
+    (IHTRegressor, "central", {"sparsity": 2}),
+    (IHTRegressor, "none", {}),
+    *((ImproperSGDRegressor, privacy, {}) for privacy in MODELS),
+    *((LayeredRegressor, privacy, {}) for privacy in MODELS),
+    (LayeredRegressor, "local", {"variant": "paper"}),
+    (SSPRegressor, "central", {"data_norm": "auto", "outer_norm": 10.0, "epsilon": 20.0}),
+]
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
+
+
+def data(seed=0):
+    rng = np.random.RandomState(seed)
+    X = rng.uniform(-0.5, 0.5, size=(N, 3))
+    return X, X @ [1.0, -0.5, 0.0] + rng.uniform(-0.2, 0.2, size=N)
+
+
+def fitted(Estimator, privacy, params, X, y):
+    return Estimator(privacy=privacy, random_state=12345, **params).fit(X, y)
+
+
+@pytest.mark.parametrize("Estimator, privacy, params", CASES)
+def test_a_model_that_was_written_predicts_as_before(Estimator, privacy, params):
+    X, y = data()
+    model = fitted(Estimator, privacy, params, X, y)
+    again = Estimator.from_json(model.to_json())
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert str(again.privacy_report_) == str(model.privacy_report_)
+    assert again.to_dict() == model.to_dict()
+    for method in ("certified", "asymptotic"):
+        try:
+            expected = model.confidence_interval(X[:5], method=method)
+        except (ValueError, NotImplementedError):
+            continue
+        np.testing.assert_array_equal(again.confidence_interval(X[:5], method=method), expected)
+
+
+@pytest.mark.parametrize("Estimator, privacy, params", CASES)
+def test_no_number_of_the_rows_is_written(Estimator, privacy, params):
+    X, y = data()
+    text = fitted(Estimator, privacy, params, X, y).to_json()
+    written = {float(number) for number in NUMBER.findall(text)}
+    assert not written & {float(abs(value)) for value in (*X.ravel(), *y)}
+    assert not written & {float(value) for value in (*X.ravel(), *y)}
+    assert 12345 not in written, "the seed gives the noise away"
+    assert sizes(json.loads(text)) < 100, "nothing grows with the number of rows"
+
+
+def sizes(value):
+    """Length of the longest list in plain values."""
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return max([len(value) if isinstance(value, list) else 0, *map(sizes, items)])
+
+
+TABLE = pd.DataFrame({"age": [31.5, 48.25, None], "sex": ["M", "F", "hidden"], "y": [0, 1, 1]})
+SCHEMA = Schema({"age": Numeric(0, 120, missing="indicator"), "sex": Categorical(["F", "M"])})
+
+
+def test_a_pipeline_of_a_table():
+    model = make_pipeline(TableEncoder(SCHEMA), SSPRegressor(bounds_y=(0, 1), random_state=0))
+    model.fit(TABLE, TABLE["y"])
+    text = to_json(model)
+    again = from_dict(json.loads(text))
+    np.testing.assert_array_equal(again.predict(TABLE), model.predict(TABLE))
+    assert again[0].schema == SCHEMA and list(again.named_steps) == list(model.named_steps)
+    for value in ("31.5", "48.25", "hidden"):
+        assert value not in text
+
+
+def test_a_bounds_scaler():
+    scaler = BoundsScaler({"age": (0, 120)}).fit(TABLE[["age"]].fillna(0))
+    again = BoundsScaler.from_dict(scaler.to_dict())
+    row = pd.DataFrame({"age": [30.0]})
+    np.testing.assert_array_equal(again.transform(row), scaler.transform(row))
+
+
+def test_plain_values_are_json_of_any_order():
+    X, y = data()
+    model = fitted(LayeredRegressor, "central", {}, X, y)
+    text = json.dumps(model.to_dict(), allow_nan=False, sort_keys=True)
+    again, expected = LayeredRegressor.from_json(text), model.confidence_interval(X)
+    np.testing.assert_array_equal(again.confidence_interval(X), expected)
+
+
+def test_infinite_parameters():
+    model = SSPRegressor(epsilon=np.inf).fit(*data())
+    assert SSPRegressor.from_json(model.to_json()).epsilon == np.inf
+
+
+def test_the_guarantee_stands_at_the_top():
+    plain = SSPRegressor(random_state=0).fit(*data()).to_dict()
+    assert plain["format"] == 1 and "epsilon=1" in plain["guarantee"]
+    assert "no privacy" in SSPRegressor(privacy="none").fit(*data()).to_dict()["guarantee"]
+
+
+def test_an_accountant_is_not_written():
+    X, y = data()
+    with BudgetAccountant(2.0, 1e-6) as accountant:
+        model = SSPRegressor(random_state=0)
+        model.__setstate__(model.__getstate__())
+        text = model.fit(X, y).to_json()
+    assert "ccountant" not in text and str(accountant.ledger.path) not in text
+    assert SSPRegressor.from_json(text).coef_.shape == (3,)
+
+
+def test_what_cannot_be_written():
+    with pytest.raises(NotFittedError):
+        SSPRegressor().to_dict()
+    X, y = data()
+    with pytest.raises(TypeError, match="A Ridge cannot be written"):
+        to_dict(make_pipeline(Ridge()).fit(X, y))
+
+    model = SSPRegressor(random_state=0).fit(X, y)
+    model.alpha = lambda: 0.0
+    with pytest.raises(TypeError, match="A function cannot be written"):
+        model.to_dict()
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (lambda plain: [], "not a model of skpriv"),
+        (lambda plain: {}, "not a model of skpriv"),
+        (lambda plain: {**plain, "format": 99}, "format 99"),
+        (lambda plain: {**plain, "model": {}}, "damaged"),
+        (lambda plain: {**plain, "model": {"object": "os.system", "state": {}}}, "does not have"),
+        (lambda plain: {**plain, "model": {"estimator": "linear_model.np"}}, "damaged|not have"),
+        (lambda plain: {**plain, "model": 3}, "not a SSPRegressor"),
+    ],
+)
+def test_improper_values_are_refused(change, message):
+    plain = SSPRegressor(random_state=0).fit(*data()).to_dict()
+    with pytest.raises(ValueError, match=message):
+        SSPRegressor.from_dict(change(plain))
+
+
+def test_a_model_of_another_class_is_refused():
+    plain = SSPRegressor(random_state=0).fit(*data()).to_dict()
+    with pytest.raises(ValueError, match="a SSPRegressor, not a ReweightedRegressor"):
+        ReweightedRegressor.from_dict(plain)
+    with pytest.raises(ValueError, match="not JSON"):
+        SSPRegressor.from_json("{")
+
+
+def test_checks_of_a_dataclass_are_done_again():
+    schema = Schema({"age": Numeric(0, 120), "ill": Boolean()})
+    encoder = TableEncoder(schema).fit(pd.DataFrame({"age": [1], "ill": [True]}))
+    text = encoder.to_json().replace("120.0", "-120.0")
+    with pytest.raises(ValueError, match="below"):
+        TableEncoder.from_json(text)
