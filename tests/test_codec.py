@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -10,8 +12,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 
-from skpriv import BudgetAccountant
-from skpriv._codec import from_dict, to_dict, to_json
+from skpriv import BudgetAccountant, from_dict, load, save, to_dict
+from skpriv._codec import to_json
 from skpriv.linear_model import (
     IHTRegressor,
     ImproperSGDRegressor,
@@ -93,6 +95,19 @@ def test_a_pipeline_of_a_table():
     assert again[0].schema == SCHEMA and list(again.named_steps) == list(model.named_steps)
     for value in ("31.5", "48.25", "hidden"):
         assert value not in text
+
+
+def test_files(tmp_path):
+    X, y = data()
+    model, path = SSPRegressor(random_state=0).fit(X, y), tmp_path / "model.json"
+    save(model, path)
+    with pytest.raises(FileExistsError):
+        save(model, path)
+    save(model, path, overwrite=True)
+    np.testing.assert_array_equal(load(path).predict(X), model.predict(X))
+    code = f"import skpriv; print(type(skpriv.load({str(path)!r})).__name__)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "SSPRegressor\n"
 
 
 def test_a_bounds_scaler():

@@ -146,6 +146,24 @@ class PrivacyReport:
         total = self.total
         return "epsilon" if total.pure or total.approximate else "mu"
 
+    def to_frame(self):
+        """Return the queries as a pandas data frame, one a row, with numbers as numbers.
+
+        Returns
+        -------
+        pandas.DataFrame
+            With the columns of the printed table; the last is ``mu``, or ``epsilon`` where a
+            cost is not Gaussian.
+        """
+        import pandas as pd
+
+        names = ("norm", "sensitivity", "share", "records", "noise", "scale")
+        rows = [
+            (row.cells()[0], *(getattr(row, name) for name in names), float(price(row.cost)))
+            for row in self.rows
+        ]
+        return pd.DataFrame(rows, columns=(*HEADERS[:-1], self._currency))
+
     def __str__(self):
         table = [(*HEADERS[:-1], self._currency), *(row.cells() for row in self.rows)]
         widths = [max(map(len, column)) for column in zip(*table)]

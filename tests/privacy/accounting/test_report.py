@@ -101,3 +101,12 @@ def test_a_fit_in_a_pipeline_says_that_it_covers_the_last_step_alone():
     ):
         assert ("covers the last step of the Pipeline alone" in str(report)) == said
         assert ("covers the last step of the Pipeline alone" in report._repr_html_()) == said
+
+
+def test_a_report_as_a_frame():
+    report, _ = _report("central")
+    frame = report.to_frame()
+    assert tuple(frame.columns) == HEADERS
+    assert list(frame["query"]) == [row.query for row in report.rows]
+    assert list(frame["sensitivity"]) == [row.sensitivity for row in report.rows]
+    assert frame["share"].sum() == pytest.approx(1.0)

@@ -1,0 +1,225 @@
+"""Picture of predictions with their intervals along a feature."""
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from sklearn.pipeline import Pipeline
+
+_LABELS = {"confidence": "confidence interval", "prediction": "prediction interval"}
+
+
+class IntervalDisplay:
+    """Predictions of a private regressor with their intervals along one feature.
+
+    Make it with `from_estimator`; it holds arrays only.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_points,)
+        Values of the feature: numbers, dates or texts.
+
+    prediction, low, high : ndarray of shape (n_points,)
+        Predictions and the ends of their intervals; NaN where there is none.
+
+    feature_name : str, default="feature"
+        Label of the horizontal axis.
+
+    target_name : str, default="prediction"
+        Label of the vertical axis.
+
+    label : str, default=None
+        Label of the band.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Axes with the picture.
+
+    figure_ : matplotlib Figure
+        Figure that contains the axes.
+
+    line_ : matplotlib Line2D
+        Predictions.
+
+    band_ : matplotlib PolyCollection, or LineCollection for texts
+        Intervals.
+
+    Notes
+    -----
+    **Privacy guarantee**: predictions and intervals are computed from released answers, at the
+    rows that are passed. Pass public rows, such as one row and a public grid: the picture shows
+    them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.inspection import IntervalDisplay
+    >>> from skpriv.linear_model import SSPRegressor
+    >>> rng = np.random.RandomState(0)
+    >>> X = rng.uniform(-0.5, 0.5, size=(2000, 3))
+    >>> y = X @ [1.0, -0.5, 0.0] + rng.uniform(-0.2, 0.2, size=2000)
+    >>> model = SSPRegressor(random_state=0).fit(X, y)
+    >>> display = IntervalDisplay.from_estimator(
+    ...     model, [[0.0, 0.0, 0.0]], 0, grid=np.linspace(-0.5, 0.5, 21)
+    ... )
+    >>> display.prediction.shape
+    (21,)
+    """
+
+    def __init__(
+        self,
+        *,
+        values,
+        prediction,
+        low,
+        high,
+        feature_name="feature",
+        target_name="prediction",
+        label=None,
+    ):
+        self.values = values
+        self.prediction = prediction
+        self.low = low
+        self.high = high
+        self.feature_name = feature_name
+        self.target_name = target_name
+        self.label = label
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator,
+        X,
+        feature,
+        *,
+        grid=None,
+        kind="confidence",
+        confidence_level=0.95,
+        method=None,
+        target_name="prediction",
+        ax=None,
+    ):
+        """Compute predictions and intervals, and plot them.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted regressor of skpriv, or a Pipeline that ends with one.
+        X : array-like or data frame of shape (n_points, n_features)
+            Public rows; with `grid` one row, whose other features stay as they are.
+        feature : str or int
+            The column along which is plotted.
+        grid : array-like of shape (n_points,), default=None
+            Values of the feature.
+        kind : {"confidence", "prediction"}, default="confidence"
+            Intervals for the regression function, or for a new y where the regressor has a
+            ``prediction_interval``.
+        confidence_level : float in (0, 1), default=0.95
+            Level at each point.
+        method : str, default=None
+            Of ``confidence_interval``; None is the estimator's default.
+        target_name : str, default="prediction"
+            Label of the vertical axis.
+        ax : matplotlib Axes, default=None
+            Where to plot; None makes a figure.
+
+        Returns
+        -------
+        display : IntervalDisplay
+        """
+        if kind not in _LABELS:
+            raise ValueError(f"kind={kind!r} must be one of {list(_LABELS)}.")
+        pyplot = _pyplot(f"{cls.__name__}.from_estimator") if ax is None else None
+        X, values, name = _rows(X, feature, grid)
+        last, Z = estimator, X
+        if isinstance(estimator, Pipeline):
+            last, Z = estimator[-1], estimator[:-1].transform(X) if len(estimator) > 1 else X
+        options = {"confidence_level": confidence_level}
+        if method is not None:
+            options["method"] = method
+        low, high = getattr(last, f"{kind}_interval")(Z, **options)
+        display = cls(
+            values=values,
+            prediction=last.predict(Z),
+            low=low,
+            high=high,
+            feature_name=name,
+            target_name=target_name,
+            label=f"{confidence_level:.0%} {_LABELS[kind]}",
+        )
+        return display.plot(pyplot.subplots()[1] if ax is None else ax)
+
+    def plot(self, ax=None):
+        """Draw the predictions, and the intervals as a band, or as bars where values are texts.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to plot; None makes a figure.
+
+        Returns
+        -------
+        display : IntervalDisplay
+            Itself, with `ax_` and `figure_`.
+        """
+        if ax is None:
+            _, ax = _pyplot(f"{type(self).__name__}.plot").subplots()
+        values = np.asarray(self.values)
+        ends = np.asarray(self.low), np.asarray(self.high)
+        if values.dtype.kind in "biufM":
+            order = np.argsort(values, kind="stable")
+            (self.line_,) = ax.plot(values[order], np.asarray(self.prediction)[order])
+            self.band_ = ax.fill_between(
+                values[order],
+                *(end[order] for end in ends),
+                alpha=0.2,
+                color=self.line_.get_color(),
+                label=self.label,
+            )
+        else:
+            texts = [str(value) for value in values]
+            (self.line_,) = ax.plot(texts, self.prediction, marker="o", linestyle="")
+            self.band_ = ax.vlines(texts, *ends, color=self.line_.get_color(), label=self.label)
+        ax.set(xlabel=self.feature_name, ylabel=self.target_name)
+        if self.label is not None:
+            ax.legend()
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+def _rows(X, feature, grid):
+    """Rows to predict at, the values of the feature, and its name."""
+    frame = nw.from_native(X, pass_through=True)
+    if isinstance(frame, nw.LazyFrame):
+        frame = frame.collect()
+    if not isinstance(frame, nw.DataFrame):
+        X = np.array(X, dtype=np.float64)
+        if grid is not None:
+            X = np.repeat(_single(X), len(grid), axis=0)
+            X[:, feature] = grid
+        return X, X[:, feature], f"feature {feature}"
+    name = frame.columns[feature] if isinstance(feature, int) else feature
+    if name not in frame.columns:
+        raise ValueError(f"feature={feature!r} is not a column of X.")
+    if grid is not None:
+        # All columns anew: the grid need not have the type of the column in the one row.
+        row = {column: _single(frame)[column].to_list() * len(grid) for column in frame.columns}
+        row[name] = list(grid)
+        frame = nw.from_dict(row, backend=frame.implementation)
+    return frame.to_native(), frame[name].to_numpy(), str(name)
+
+
+def _single(rows):
+    if len(rows) != 1:
+        raise ValueError(f"With grid, X is one row, whose other features stay: not {len(rows)}.")
+    return rows
+
+
+def _pyplot(caller):
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise ImportError(
+            f"{caller} needs matplotlib, which comes with the plot extra: "
+            'python -m pip install "skpriv[plot]"'
+        ) from error
+    return pyplot
