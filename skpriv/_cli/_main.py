@@ -4,7 +4,9 @@ import argparse
 import sys
 
 from ..exceptions import SkprivError
-from . import _regret, _tradeoff
+from . import _budget, _fit, _predict, _regret, _tradeoff
+
+COMMANDS = (_fit, _predict, _budget, _tradeoff, _regret)
 
 
 def main(argv=None):
@@ -15,12 +17,15 @@ def main(argv=None):
     argv : list of str, default=None
         Arguments; None takes those of the process.
     """
+    from .. import __version__
+
     parser = argparse.ArgumentParser(
         prog="python -m skpriv", description="Private regression and bandits."
     )
+    parser.add_argument("--version", action="version", version=f"skpriv {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    _tradeoff.add_command(commands)
-    _regret.add_command(commands)
+    for command in COMMANDS:
+        command.add_command(commands)
     args = parser.parse_args(argv)
     try:
         return args.run(args)

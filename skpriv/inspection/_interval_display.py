@@ -128,7 +128,8 @@ class IntervalDisplay:
         """
         if kind not in _LABELS:
             raise ValueError(f"kind={kind!r} must be one of {list(_LABELS)}.")
-        pyplot = _pyplot(f"{cls.__name__}.from_estimator") if ax is None else None
+        if ax is None:
+            _, ax = _pyplot(f"{cls.__name__}.from_estimator").subplots()
         X, values, name = _rows(X, feature, grid)
         last, Z = estimator, X
         if isinstance(estimator, Pipeline):
@@ -146,7 +147,7 @@ class IntervalDisplay:
             target_name=target_name,
             label=f"{confidence_level:.0%} {_LABELS[kind]}",
         )
-        return display.plot(pyplot.subplots()[1] if ax is None else ax)
+        return display.plot(ax)
 
     def plot(self, ax=None):
         """Draw the predictions, and the intervals as a band, or as bars where values are texts.

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 import narwhals.stable.v2 as nw
+import numpy as np
 
 from ._categories import Categorical, Ordinal
 from ._columns import Boolean, ColumnType, Date, Numeric
@@ -145,6 +146,27 @@ class Schema(Mapping):
             )
         self.check_filled([self.target])
         return column.low, column.high
+
+    def read_target(self, frame):
+        """Values of the target in a frame; a cell that cannot be read is the public constant.
+
+        Parameters
+        ----------
+        frame : data frame
+            With a column of the target's name.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            In `bounds_y`. What is missing is ``missing`` of the target's type where that is a
+            constant, else the middle of the range: rows are not left out, because the number of
+            rows is public.
+        """
+        low, high = self.bounds_y
+        frame = nw.from_native(frame).select(self.target)
+        frame = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
+        z = self[self.target].encode(frame[self.target])[:, 0]
+        return np.clip(low + (z + 1.0) * (high / 2.0 - low / 2.0), low, high)
 
     @classmethod
     def template(cls, frame, *, target=None):

@@ -1,0 +1,191 @@
+"""`python -m skpriv fit`: a private model of a table, and its coefficients, for publication."""
+
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from sklearn.pipeline import make_pipeline
+
+from .. import linear_model
+from .._codec import save
+from ..exceptions import BudgetExceeded
+from ..inspection import coefficient_table, coefficients, model_card
+from ..preprocessing import Schema, TableEncoder
+from ._arguments import at_least, positive, probability
+from ._budget import open_ledger, status
+from ._error import CommandError
+from ._frames import check_out, read_table
+from ._picture import PICTURES, check_plot, panels, write
+
+MODELS = {"linear": ("LinearRegression", "SSPRegressor"), "additive": ("AdditiveRegressor",)}
+CARDS = (".md", ".html")
+
+
+def add_command(commands):
+    """Add the command's parser to those of the others."""
+    parser = commands.add_parser(
+        "fit",
+        help="a private model of a table",
+        description="Fits a private model, prints its coefficients and writes it to a file that "
+        "holds released answers and public numbers only.",
+    )
+    add = parser.add_argument
+    add("table", metavar="TABLE", help="a CSV or Parquet file")
+    add("--schema", required=True, metavar="FILE", help="TOML or JSON: a table for each column")
+    add("--target", required=True, metavar="NAME", help="column that is predicted")
+    add("--epsilon", type=positive, required=True, metavar="E", help="of this fit")
+    add("--delta", type=probability, default=1e-6, metavar="D", help="default 1e-6")
+    add("--model", choices=list(MODELS), default="linear", help="default linear")
+    add("--ledger", metavar="FILE",
+        help="where fits are charged; a new one has the total of its first fit; `budget` makes "
+        "one with another")  # fmt: skip
+    add("--out", required=True, metavar="FILE", help="JSON file of the model")
+    add("--card", metavar="FILE", help="write a model card, too: .md or .html")
+    add("--plot", metavar="FILE", help="write a picture of the coefficients, too")
+    add("--confidence-level", type=probability, default=0.95, metavar="P", help="default 0.95")
+    add("--seed", type=at_least(0), default=None,
+        help="makes the noise reproducible, and unfit for a release")  # fmt: skip
+    add("--force", action="store_true", help="replace files that are there")
+    parser.set_defaults(run=run)
+
+
+def run(args):
+    """Fit, write, print; return the exit code."""
+    _check_files(args)
+    frame = read_table(args.table)
+    schema = _schema(args, frame)
+    model = make_pipeline(TableEncoder(schema), _regressor(args, schema))
+    accountant = None
+    if args.ledger is not None:
+        accountant = open_ledger(args.ledger, (args.epsilon, args.delta))
+    try:
+        with nullcontext() if accountant is None else accountant:
+            model.fit(frame, schema.read_target(frame))
+    except BudgetExceeded:
+        raise CommandError(
+            f"--ledger {args.ledger} cannot pay epsilon {args.epsilon:g} at delta {args.delta:g}: "
+            f"{status(accountant)}"
+        ) from None
+    except ValueError as error:  # of names and public numbers: the encoder says nothing of values
+        raise CommandError(str(error)) from None
+    save(model, args.out, overwrite=True)
+    ignored = [name for name in model[0].feature_names_in_ if name not in schema]
+    if ignored:
+        print(f"Left out, for want of a schema: {_few(ignored)}.", file=sys.stderr)
+    table = coefficient_table(model, confidence_level=args.confidence_level)
+    print(_head(args, model), table, _foot(args, accountant), sep="\n\n")
+    _extras(args, model)
+    return 0
+
+
+def _check_files(args):
+    """Everything that can be found out before the rows are read and the budget is spent."""
+    check_out("--out", args.out, args.force)
+    check_out("--card", args.card, args.force, CARDS)
+    check_out("--plot", args.plot, args.force, PICTURES)
+    check_plot(args.plot)
+    if not Path(args.schema).is_file():
+        raise CommandError(f"--schema {args.schema} is not a file.")
+
+
+def _schema(args, frame):
+    """The schema of the columns that the table has; those that it does not name are left out."""
+    try:
+        schema = Schema.read(args.schema)
+    except (OSError, ValueError) as error:
+        raise CommandError(f"--schema {args.schema}: {error}") from None
+    names = nw.from_native(frame).columns
+    if args.target not in names:
+        raise CommandError(
+            f"--target {args.target!r} is not a column of {args.table}: {_few(names)}."
+        )
+    if args.target not in schema:
+        raise CommandError(
+            f"--schema {args.schema} has no table for the target {args.target!r}: add one with its "
+            "public low and high."
+        )
+    schema = schema.with_target(args.target)
+    absent = [name for name in schema if name not in names]
+    if absent:
+        raise CommandError(
+            f"--schema {args.schema} names {_few(map(repr, absent))}, not among the columns of "
+            f"{args.table}: {_few(names)}."
+        )
+    try:
+        schema.check_filled()
+        schema.bounds_y  # a range, or an error
+    except ValueError as error:
+        raise CommandError(f"--schema {args.schema}: {error}") from None
+    return schema
+
+
+def _regressor(args, schema):
+    """The regressor for rows of the unit ball."""
+    found = [getattr(linear_model, name, None) for name in MODELS[args.model]]
+    kinds = [kind for kind in found if kind is not None]
+    if not kinds:
+        raise CommandError(f"--model {args.model} is not in this version of skpriv.")
+    return kinds[0](
+        epsilon=args.epsilon,
+        delta=args.delta,
+        data_norm=1.0,
+        bounds_y=schema.bounds_y,
+        random_state=args.seed,
+    )
+
+
+def _head(args, model):
+    report, (low, high) = model[-1].privacy_report_, model[0].schema.bounds_y
+    records = max(row.records for row in report.rows)
+    head = (
+        f"{type(model[-1]).__name__} of {args.target!r}, clipped to [{low:g}, {high:g}]: "
+        f"{records:,} rows, {len(model[0].columns_)} columns\n{report.guarantee}"
+    )
+    if args.delta * records >= 0.1:
+        head += (
+            f"\ndelta {args.delta:g} is large for {records:,} rows: choose it well below "
+            f"{1 / records:.0e}"
+        )
+    return head
+
+
+def _foot(args, accountant):
+    lines = [f"Wrote {args.out}: released answers and public numbers only."]
+    if accountant is not None:
+        lines.append(f"Ledger {args.ledger}: {status(accountant)}")
+    secure = "The noise is cryptographic."
+    lines.append(secure if args.seed is None else "With --seed the noise is not for a release.")
+    return "\n".join(lines)
+
+
+def _extras(args, model):
+    if args.card is not None:
+        kind = "html" if Path(args.card).suffix.lower() == ".html" else "markdown"
+        card = model_card(model, format=kind, confidence_level=args.confidence_level)
+        Path(args.card).write_text(card, encoding="utf-8")
+        print(f"Wrote {args.card}.", file=sys.stderr)
+    if args.plot is not None:
+        write(_picture(args, model), args.plot)
+
+
+def _few(names):
+    names = [str(name) for name in names]
+    return ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
+
+
+def _picture(args, model):
+    """Coefficients with their intervals."""
+    found = coefficients(model, args.confidence_level)
+    figure, (ax,) = panels(1)
+    names, estimate = found["names"][:-1], found["estimate"][:-1]
+    if "low" in found:
+        ends = [np.asarray(found[key][:-1], dtype=float) for key in ("low", "high")]
+        ax.hlines(names, *ends)
+    ax.plot(estimate, names, marker="o", linestyle="")
+    ax.axvline(0.0, color="0.4", linestyle="--")
+    ax.invert_yaxis()
+    ax.set(xlabel=f"effect on {args.target}, in the units of the table")
+    figure.suptitle(f"epsilon {args.epsilon:g}, delta {args.delta:g}")
+    return figure

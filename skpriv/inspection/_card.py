@@ -1,0 +1,275 @@
+"""What is published beside a model: its coefficients as a table, and its card."""
+
+import platform
+from html import escape
+
+import numpy as np
+import sklearn
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from ..preprocessing import BoundsScaler, Schema, TableEncoder
+
+HEADERS = ("", "estimate", "std. error", "low", "high", "p-value")
+_UNIT = (
+    "One record is one row of the table: the guarantee is for replacing one row by any other. "
+    "Whoever stands in several rows is protected less, by as many times epsilon."
+)
+_CURRENCY = (
+    "The last column is the cost: mu is that of Gaussian differential privacy, whose squares add "
+    "up exactly; epsilon adds up."
+)
+_NOT_COVERED = (
+    "Other releases from the same rows: their costs add up, and only an accountant or a ledger "
+    "that all fits share keeps the total.",
+    "How the table was made: which rows and columns were taken, how bounds and lists were chosen. "
+    "They are public, and must not come from the rows.",
+    "The number of rows, which is public, and the time that the fit took.",
+    "Scores, plots and tables that were computed from the rows without paying for them.",
+    "What the model says about people who are not in the table: a correct model is not a secret.",
+)
+
+
+def coefficients(model, confidence_level=0.95):
+    """Names, estimates and, where there are any, intervals, in the units of the table.
+
+    Returns
+    -------
+    dict of str to list or ndarray
+        ``names``, ``estimate``, and if `inference` has them ``std_error``, ``low``, ``high`` and
+        ``p_value``. The last is the intercept. Empty if the model has no coefficients.
+    """
+    from .. import inspection
+
+    inference = getattr(inspection, "inference", None)
+    if inference is not None:
+        try:
+            found = inference(model, confidence_level=confidence_level)
+            names = ("names", "estimate", "std_error", "low", "high", "p_value")
+            return {name: getattr(found, name) for name in names}
+        except (AttributeError, NotImplementedError, TypeError, ValueError):
+            pass  # a regressor without standard errors: its estimates then
+    return _estimates(model)
+
+
+def _estimates(model):
+    steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
+    coef, intercept = getattr(steps[-1], "coef_", None), getattr(steps[-1], "intercept_", 0.0)
+    if coef is None:
+        return {}
+    names = list(getattr(steps[-1], "feature_names_in_", range(len(coef))))
+    for step in reversed(steps[:-1]):
+        if not hasattr(step, "coefficient_map"):
+            break  # then they are those of what this step returns
+        mapping = step.coefficient_map()
+        (coef, intercept), names = mapping.apply(coef, intercept), mapping.names
+    return {"names": [*map(str, names), "intercept"], "estimate": np.append(coef, intercept)}
+
+
+def coefficient_table(model, *, confidence_level=0.95):
+    """Coefficients of a fitted model as plain text, in the units of its table.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted regressor of skpriv, or a Pipeline of `TableEncoder` or `BoundsScaler` and one.
+    confidence_level : float in (0, 1), default=0.95
+        Of the intervals, where the regressor has standard errors.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.inspection import coefficient_table
+    >>> from skpriv.linear_model import SSPRegressor
+    >>> X = np.linspace(-1.0, 1.0, 1000)[:, None]
+    >>> model = SSPRegressor(privacy="none").fit(X, X[:, 0])
+    >>> "estimate" in coefficient_table(model)
+    True
+    """
+    check_is_fitted(model)
+    rows = _cells(coefficients(model, confidence_level))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for first, *rest in rows:
+        numbers = [cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True)]
+        lines.append("  ".join([first.ljust(widths[0]), *numbers]).rstrip())
+    return "\n".join(lines)
+
+
+def _cells(found):
+    """Header and rows as texts."""
+    if not found:
+        return [("no coefficients: see the curves",)]
+    keys = ("estimate", "std_error", "low", "high", "p_value")
+    shown = [key for key in keys if key in found]
+    header = (HEADERS[0], *(HEADERS[1 + keys.index(key)] for key in shown))
+    return [header] + [
+        (str(name), *("not resolved" if np.isnan(v) else f"{v:.4g}" for v in values))
+        for name, *values in zip(found["names"], *(found[key] for key in shown), strict=True)
+    ]
+
+
+def model_card(model, *, format="markdown", title=None, confidence_level=0.95):
+    """Card of a fitted model: what it guarantees, what it assumes, what it says.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted regressor of skpriv, or a Pipeline that ends with one.
+    format : {"markdown", "html"}, default="markdown"
+        Of the text.
+    title : str, default=None
+        Of the card; None is the name of the regressor and its target.
+    confidence_level : float in (0, 1), default=0.95
+        Of the intervals of the coefficients.
+
+    Returns
+    -------
+    str
+        Released answers and public numbers only: it may be published.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.inspection import model_card
+    >>> from skpriv.linear_model import SSPRegressor
+    >>> X = np.linspace(-1.0, 1.0, 1000)[:, None]
+    >>> card = model_card(SSPRegressor(random_state=0).fit(X, X[:, 0]))
+    >>> print(card.splitlines()[0])
+    # Model card: SSPRegressor
+    """
+    if format not in ("markdown", "html"):
+        raise ValueError(f"format={format!r} must be 'markdown' or 'html'.")
+    check_is_fitted(model)
+    last = model[-1] if isinstance(model, Pipeline) else model
+    schema = _schema(model)
+    target = "" if schema is None or schema.target is None else f" of {schema.target}"
+    head = f"Model card: {title or type(last).__name__ + target}"
+    sections = _sections(model, last, schema, confidence_level)
+    return (_html if format == "html" else _markdown)(head, sections)
+
+
+def _sections(model, last, schema, confidence_level):
+    """Title and contents of each section: sentences, tables as lists of rows, and reports."""
+    from .. import __version__
+
+    report = last.privacy_report_
+    versions = [
+        ("package", "version"),
+        ("skpriv", __version__),
+        ("numpy", np.__version__),
+        ("scikit-learn", sklearn.__version__),
+        ("Python", platform.python_version()),
+    ]
+    found = coefficients(model, confidence_level)
+    level = f"Intervals are at the level {confidence_level:g}, privacy noise included."
+    return [
+        ("Guarantee", [_sentence(report.guarantee), _sentence(report.randomness)]),
+        ("Unit", [_UNIT]),
+        ("Bounds", [*_bounds(last, schema)]),
+        ("Cost", [_CURRENCY, report]),
+        ("Coefficients", [_cells(found), *([level] if "low" in found else [])]),
+        ("Not covered", [[(text,) for text in (*_strange_steps(model), *_NOT_COVERED)]]),
+        ("Versions", [versions]),
+    ]
+
+
+def _sentence(value):
+    text = str(value)
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _schema(model):
+    for _, step in model.steps if isinstance(model, Pipeline) else []:
+        if isinstance(step, TableEncoder):
+            return step.schema if hasattr(step.schema, "target") else Schema(step.schema)
+    return None
+
+
+def _bounds(last, schema):
+    """What is public about the columns and the target."""
+    bounds = getattr(last, "bounds_y_", last.bounds_y)
+    yield f"The target is clipped to [{bounds[0]:g}, {bounds[1]:g}]."
+    if schema is not None:
+        yield "Columns outside of their ranges are clipped; what is not in a list is other."
+        yield [("column", "type", "range or list", "missing")] + [
+            (name, column.kind, _range(column), str(_missing(column)))
+            for name, column in schema.items()
+        ]
+    elif getattr(last, "bounds_X", None) is not None:
+        yield f"Features are clipped to their public ranges: {last.bounds_X!r}."
+    elif hasattr(last, "data_norm"):
+        norm = getattr(last, "data_norm_", last.data_norm)
+        yield f"Rows are clipped to the l2 norm {norm!r}, as they come to the regressor."
+
+
+def _range(column):
+    if column.kind in ("numeric", "date"):
+        low, high = column.low, column.high
+        return f"{low} to {high}" if column.kind == "date" else f"{low:g} to {high:g}"
+    if column.kind == "boolean":
+        return "true, false"
+    other = ", other" if getattr(column, "other", False) else ""
+    return ", ".join(map(str, column.categories)) + other
+
+
+def _missing(column):
+    if column.missing is not None:
+        return column.missing
+    return "other" if getattr(column, "other", False) else "middle"
+
+
+def _strange_steps(model):
+    """Steps before the regressor that may have learnt from the rows without paying."""
+    for name, step in model.steps[:-1] if isinstance(model, Pipeline) else []:
+        if not isinstance(step, BoundsScaler | TableEncoder) and step not in (None, "passthrough"):
+            yield (
+                f"The step {name!r} before the regressor, {type(step).__name__}: what it has "
+                "learnt from the rows is not private."
+            )
+
+
+def _markdown(head, sections):
+    lines = [f"# {head}"]
+    for title, contents in sections:
+        lines.append(f"## {title}")
+        for content in contents:
+            if isinstance(content, str):
+                lines.append(content)
+            elif not isinstance(content, list):
+                lines.append(f"```\n{content}\n```")
+            elif len(content[0]) == 1:
+                lines.append("\n".join(f"- {row[0]}" for row in content))
+            else:
+                cells = [" | ".join(cell.replace("|", "\\|") for cell in row) for row in content]
+                cells.insert(1, " | ".join("---" for _ in content[0]))
+                lines.append("\n".join(f"| {row} |" for row in cells))
+    return "\n\n".join(lines) + "\n"
+
+
+def _html(head, sections):
+    title = escape(head)
+    parts = ["<!DOCTYPE html>", '<html lang="en"><meta charset="utf-8">', f"<title>{title}</title>"]
+    parts.append(f"<h1>{title}</h1>")
+    for title, contents in sections:
+        parts.append(f"<h2>{escape(title)}</h2>")
+        for content in contents:
+            if isinstance(content, str):
+                parts.append(f"<p>{escape(content)}</p>")
+            elif not isinstance(content, list):
+                parts.append(f"<pre>{escape(str(content))}</pre>")
+            elif len(content[0]) == 1:
+                items = "".join(f"<li>{escape(row[0])}</li>" for row in content)
+                parts.append(f"<ul>{items}</ul>")
+            else:
+                rows = [_line(content[0], "th"), *(_line(row, "td") for row in content[1:])]
+                parts.append(f"<table>{''.join(rows)}</table>")
+    return "\n".join([*parts, "</html>"]) + "\n"
+
+
+def _line(cells, tag):
+    return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"

@@ -1,0 +1,306 @@
+"""The commands `fit`, `predict` and `budget`: from a raw table to a published model."""
+
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LinearRegression
+from sklearn.metrics import r2_score
+from sklearn.pipeline import make_pipeline
+
+import skpriv
+from skpriv._cli import main
+from skpriv.preprocessing import Schema, TableEncoder
+
+SCHEMA = """
+[age]
+type = "numeric"
+low = 18
+high = 95
+unit = "year"
+
+[bmi]
+type = "numeric"
+low = 10
+high = 60
+missing = "indicator"
+
+[sex]
+type = "categorical"
+categories = ["F", "M"]
+missing = "indicator"
+other = false
+
+[ward]
+type = "categorical"
+categories = ["medicine", "surgery", "icu"]
+
+[smoker]
+type = "boolean"
+
+[stay]
+type = "numeric"
+low = 0
+high = 60
+"""
+
+
+def table(n=20_000, seed=0):
+    """Text, holes and values that nobody expected; a skewed target."""
+    rng = np.random.RandomState(seed)
+    age, bmi = np.clip(rng.gamma(9, 5, n), 18, 95), rng.normal(27, 5, n)
+    sex, smoker = rng.choice(["F", "M"], n), rng.choice([True, False], n, p=[0.3, 0.7])
+    ward = rng.choice(["surgery", "medicine", "icu", "attic"], n, p=[0.5, 0.35, 0.14, 0.01])
+    effect = pd.Series(ward).map({"surgery": 3.0, "medicine": 0.0, "icu": 9.0, "attic": 4.0})
+    stay = 0.12 * age + 0.2 * (bmi - 27) + 1.5 * (sex == "M") + effect + 2.0 * smoker
+    stay = (stay + 2.0 + rng.gamma(2, 2, n)).round(3)
+    frame = pd.DataFrame(
+        {"age": age.round(1), "bmi": bmi.round(2), "sex": sex, "ward": ward, "smoker": smoker}
+    ).astype(object)
+    frame.loc[rng.rand(n) < 0.05, "bmi"] = "n/a"
+    frame.loc[rng.rand(n) < 0.03, "sex"] = ""
+    frame.loc[rng.rand(n) < 0.001, "age"] = "old"
+    return frame.assign(stay=stay, name=[f"person-{i}" for i in range(n)])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("tables")
+    table().to_csv(path / "train.csv", index=False)
+    table(seed=1).to_csv(path / "test.csv", index=False)
+    (path / "schema.toml").write_text(SCHEMA)
+    return path
+
+
+@pytest.fixture
+def argv(folder, tmp_path):
+    return {
+        "table": str(folder / "train.csv"),
+        "--schema": str(folder / "schema.toml"),
+        "--target": "stay",
+        "--epsilon": "1",
+        "--delta": "1e-6",
+        "--seed": "0",
+        "--out": str(tmp_path / "model.json"),
+    }
+
+
+def fit(argv, *more, **changes):
+    argv = {**argv, **{f"--{name}" if name != "table" else name: v for name, v in changes.items()}}
+    options = [part for name, value in argv.items() if name != "table" for part in (name, value)]
+    return main(["fit", argv["table"], *options, *more])
+
+
+def refused(code, capsys, *words):
+    """Exit code 2, nothing on stdout, and one line with these words on stderr."""
+    out, err = capsys.readouterr()
+    assert code == 2 and out == ""
+    assert err.count("\n") == 1
+    for word in words:
+        assert word in err
+    assert "person-" not in err
+    assert not re.search(r"\d\d\.\d", err)
+
+
+def test_from_a_table_to_predictions(folder, argv, tmp_path, capsys):
+    assert fit(argv) == 0
+    out, err = capsys.readouterr()
+    for words in ("age per year", "sex=M", "ward=icu", "bmi=missing", "smoker=True", "intercept",
+                  "20,000 rows", "5 columns", "epsilon=1", "[0, 60]"):  # fmt: skip
+        assert words in out
+    assert "Left out, for want of a schema: name." in err
+    predictions = tmp_path / "predictions.csv"
+    code = main(["predict", argv["--out"], str(folder / "test.csv"), "--out", str(predictions)])
+    assert code == 0
+    predicted = pd.read_csv(predictions)
+    assert list(predicted.columns) == ["prediction"] and len(predicted) == 20_000
+    # The same linear model without privacy, on the same encoded rows.
+    schema = Schema.read(argv["--schema"]).with_target("stay")
+    rows, held_out = (
+        pd.read_csv(folder / name, dtype=str, keep_default_na=False)
+        for name in ("train.csv", "test.csv")
+    )
+    exact = make_pipeline(TableEncoder(schema), LinearRegression())
+    exact.fit(rows, schema.read_target(rows))
+    y = schema.read_target(held_out)
+    expected = r2_score(y, exact.predict(held_out))
+    assert expected > 0.6
+    assert r2_score(y, predicted["prediction"]) > expected - 0.02
+
+
+def test_the_model_file_holds_no_value_of_a_row(argv, capsys):
+    assert fit(argv) == 0
+    with open(argv["--out"]) as file:
+        text = file.read()
+    frame = table()
+    values = {str(value) for value in pd.concat([frame["age"], frame["bmi"], frame["stay"]])}
+    public = {"10", "18", "60", "95", "0", "1", "0.0", "1.0", "10.0", "18.0", "60.0", "95.0"}
+    written = set(re.findall(r"-?\d+(?:\.\d+)?(?:e-?\d+)?", text))
+    assert not written & (values - public)
+    assert "person-" not in text and "attic" not in text
+    model = skpriv.load(argv["--out"])
+    assert model[-1].random_state is None
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_parquet(suffix, folder, argv, tmp_path, capsys):
+    pytest.importorskip("pyarrow")
+    path, out = tmp_path / "train.parquet", tmp_path / f"predictions{suffix}"
+    frame = table(2000).assign(
+        age=lambda t: pd.to_numeric(t["age"], errors="coerce"),
+        bmi=lambda t: pd.to_numeric(t["bmi"], errors="coerce"),
+        smoker=lambda t: t["smoker"].astype(bool),
+    )
+    frame.to_parquet(path)
+    table(2000).to_csv(tmp_path / "train.csv", index=False)
+    assert fit(argv, table=str(path)) == 0
+    assert fit(argv, table=str(tmp_path / "train.csv"), out=str(tmp_path / "other.json")) == 0
+    expected, found = json.loads((tmp_path / "other.json").read_text()), skpriv.load(argv["--out"])
+    np.testing.assert_array_equal(skpriv.from_dict(expected)[-1].coef_, found[-1].coef_)
+    assert main(["predict", argv["--out"], str(path), "--out", str(out)]) == 0
+    predicted = pd.read_csv(out) if suffix == ".csv" else pd.read_parquet(out)
+    np.testing.assert_array_equal(predicted["prediction"], found.predict(frame))
+
+
+def test_a_ledger_pays_until_nothing_is_left(argv, tmp_path, capsys):
+    ledger = str(tmp_path / "ledger.db")
+    assert main(["budget", ledger, "--epsilon", "2"]) == 0
+    assert "left epsilon 2" in capsys.readouterr().out
+    assert fit(argv, ledger=ledger) == 0
+    assert "Spent epsilon 1 of 2" in capsys.readouterr().out
+    refused(fit(argv, "--force", ledger=ledger, epsilon="2"), capsys, "cannot pay", "left epsilon")
+    assert fit(argv, "--force", ledger=ledger) == 0
+    assert "epsilon 1.455 of 2" in capsys.readouterr().out  # squares of mu add up, and not epsilon
+    assert main(["budget", ledger]) == 0
+    assert capsys.readouterr().out.count("gaussian") == 2
+    refused(main(["budget", ledger, "--epsilon", "9"]), capsys, "cannot be changed")
+
+
+def test_a_new_ledger_has_the_total_of_its_first_fit(argv, tmp_path, capsys):
+    ledger = str(tmp_path / "ledger.db")
+    assert fit(argv, ledger=ledger) == 0
+    assert "left epsilon 0." in capsys.readouterr().out
+    before = (tmp_path / "model.json").read_text()
+    refused(fit(argv, "--force", ledger=ledger, epsilon="0.1"), capsys, "left epsilon 0.")
+    assert (tmp_path / "model.json").read_text() == before
+
+
+def test_ledgers_that_are_none(tmp_path, argv, capsys):
+    refused(main(["budget", str(tmp_path / "absent.db")]), capsys, "absent.db")
+    (tmp_path / "text.db").write_text("no ledger" * 100)
+    refused(main(["budget", str(tmp_path / "text.db")]), capsys, "text.db")
+    path = tmp_path / "python.db"
+    with skpriv.BudgetAccountant(1.0, 1e-6, ledger=path):
+        pass
+    refused(main(["budget", str(path)]), capsys, "does not say its total")
+
+
+@pytest.mark.parametrize("suffix", [".md", ".html"])
+def test_card_and_picture(suffix, argv, tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    card, plot = tmp_path / f"card{suffix}", tmp_path / "plot.png"
+    assert fit(argv, card=str(card), plot=str(plot)) == 0
+    text = card.read_text()
+    for words in ("Guarantee", "Unit", "Bounds", "Not covered", "Versions", "sex=M", "18 to 95"):
+        assert words in text
+    assert ("<table>" in text) == (suffix == ".html")
+    assert plot.read_bytes().startswith(b"\x89PNG")
+
+
+def test_nothing_is_overwritten(argv, tmp_path, capsys):
+    (tmp_path / "model.json").write_text("precious")
+    refused(fit(argv), capsys, "--out", "--force")
+    assert (tmp_path / "model.json").read_text() == "precious"
+    assert fit(argv, "--force") == 0
+
+
+@pytest.mark.parametrize(
+    "changes, words",
+    [
+        ({"target": "dose"}, ["'dose'", "age, bmi"]),
+        ({"target": "sex"}, ["numeric or boolean"]),
+        ({"target": "name"}, ["no table for the target 'name'"]),
+        ({"table": "absent.csv"}, ["absent.csv"]),
+        ({"table": "absent.xlsx"}, [".csv", ".parquet"]),
+        ({"schema": "absent.toml"}, ["absent.toml"]),
+        ({"out": "/absent/folder/model.json"}, ["no such directory"]),
+        ({"card": "card.pdf"}, [".md, .html"]),
+        ({"plot": "plot.doc"}, [".png"]),
+        ({"ledger": "/absent/folder/ledger"}, ["no such directory"]),
+    ],
+)
+def test_improper_arguments(changes, words, argv, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    refused(fit(argv, **changes), capsys, *words)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "old, new, words",
+    [
+        ("[age]", "[agee]", ["'agee'", "age, bmi"]),
+        ("low = 18", "", ["Column 'age'", "give both"]),
+        ("low = 18\nhigh = 95", "", ["Column 'age'", "still open", "low and high"]),
+        ("low = 0\nhigh = 60", "", ["'stay'", "still open"]),
+        ('["F", "M"]', "[]", ["Column 'sex'", "empty"]),
+        ("[age]", "[age", ["not TOML"]),
+        ('type = "boolean"', 'type = "bool"', ["Column 'smoker'", "boolean"]),
+        (SCHEMA, '[stay]\ntype = "numeric"\nlow = 0\nhigh = 60', ["no column but the target"]),
+    ],
+)
+def test_improper_schemas(old, new, words, argv, capsys, tmp_path):
+    path = tmp_path / "schema.toml"
+    path.write_text(SCHEMA.replace(old, new, 1))
+    refused(fit(argv, schema=str(path)), capsys, *words)
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [("", ["header"]), ("\n1,2\n", ["header"]), ("a,a\n1,2\n", ["'a'"]), ("a,b\n\n", ["no rows"])],
+)
+def test_improper_tables(text, words, argv, capsys, tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text(text)
+    refused(fit(argv, table=str(path)), capsys, *words)
+
+
+def test_a_broken_parquet_file(argv, capsys, tmp_path):
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "table.parquet"
+    path.write_bytes(b"person-7 no parquet")
+    refused(fit(argv, table=str(path)), capsys, "cannot be read as Parquet")
+
+
+def test_any_csv_file_can_be_read(argv, folder, tmp_path, capsys):
+    path = tmp_path / "odd.csv"
+    lines = (folder / "train.csv").read_text().splitlines()[:500]
+    lines[3:8] = ['"', "1,2", ",,,,,,,,,,,", "x" * 200_000, 'a"b,"c"d,\x00']
+    path.write_bytes("\ufeff".encode() + "\r\n".join(lines).encode() + b"\r\n\xff\xfe,1\r\n\r\n")
+    assert fit(argv, table=str(path)) == 0
+    path.write_text("\n".join(lines[:1] + lines[10:]).replace(",", ";"))
+    assert fit(argv, "--force", table=str(path)) == 0
+
+
+def test_predict_refuses(folder, argv, tmp_path, capsys):
+    assert fit(argv) == 0
+    capsys.readouterr()
+    rows, out = str(folder / "test.csv"), str(tmp_path / "out.csv")
+    refused(main(["predict", "absent.json", rows, "--out", out]), capsys, "absent.json")
+    refused(main(["predict", argv["--out"], "absent.csv", "--out", out]), capsys, "absent.csv")
+    refused(main(["predict", argv["--schema"], rows, "--out", out]), capsys, "not JSON")
+    refused(main(["predict", argv["--out"], rows, "--out", "out.txt"]), capsys, ".csv")
+    pd.DataFrame({"age": [1]}).to_csv(tmp_path / "few.csv", index=False)
+    refused(
+        main(["predict", argv["--out"], str(tmp_path / "few.csv"), "--out", out]), capsys, "'bmi'"
+    )
+
+
+def test_the_version():
+    run = subprocess.run(
+        [sys.executable, "-m", "skpriv", "--version"], capture_output=True, text=True, check=True
+    )
+    assert run.stdout == f"skpriv {skpriv.__version__}\n"
