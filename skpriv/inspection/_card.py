@@ -2,9 +2,9 @@
 
 import platform
 from html import escape
+from importlib.metadata import version
 
 import numpy as np
-import sklearn
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -33,11 +33,28 @@ _NOT_COVERED = (
 def coefficients(model, confidence_level=0.95):
     """Names, estimates and, where there are any, intervals, in the units of the table.
 
+    Parameters
+    ----------
+    model : estimator
+        A fitted regressor of skpriv, or a Pipeline of `TableEncoder` or `BoundsScaler` and one.
+    confidence_level : float in (0, 1), default=0.95
+        Of the intervals.
+
     Returns
     -------
     dict of str to list or ndarray
         ``names``, ``estimate``, and if `inference` has them ``std_error``, ``low``, ``high`` and
         ``p_value``. The last is the intercept. Empty if the model has no coefficients.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.inspection import coefficients
+    >>> from skpriv.linear_model import SSPRegressor
+    >>> X = np.linspace(-1.0, 1.0, 1000)[:, None]
+    >>> found = coefficients(SSPRegressor(privacy="none").fit(X, X[:, 0]))
+    >>> found["estimate"].round(6) + 0.0
+    array([1., 0.])
     """
     from .. import inspection
 
@@ -162,7 +179,7 @@ def _sections(model, last, schema, confidence_level):
         ("package", "version"),
         ("skpriv", __version__),
         ("numpy", np.__version__),
-        ("scikit-learn", sklearn.__version__),
+        ("scikit-learn", version("scikit-learn")),
         ("Python", platform.python_version()),
     ]
     found = coefficients(model, confidence_level)

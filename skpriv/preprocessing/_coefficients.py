@@ -15,6 +15,14 @@ class CoefficientMap:
         Names of the effects in the units of the table: "age per year", "sex=M".
     matrix : ndarray of shape (n_features + 1, n_features + 1)
         Acts on the coefficients and the intercept, which is last, on both sides.
+
+    Examples
+    --------
+    >>> from skpriv.preprocessing import BoundsScaler
+    >>> mapping = BoundsScaler([(20, 60)]).fit([[30.0]]).coefficient_map()
+    >>> coef, intercept = mapping.apply([2.0], 1.0)
+    >>> print(coef.round(6), round(intercept, 6))
+    [0.1] -3.0
     """
 
     names: list

@@ -1,0 +1,113 @@
+"""Cards and tables of coefficients: what they say, and that they say nothing of the rows."""
+
+import re
+import xml.etree.ElementTree
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skpriv.inspection import coefficient_table, coefficients, model_card
+from skpriv.linear_model import LayeredRegressor, SSPRegressor
+from skpriv.preprocessing import Boolean, BoundsScaler, Categorical, Date, Numeric, TableEncoder
+
+COLUMNS = {
+    "age": Numeric(20, 60, unit="year"),
+    "a|b <c>": Categorical(["F", "M"], other=False),
+    "ill": Boolean(missing="indicator"),
+    "day": Date("2020-01-01", "2020-12-31"),
+}
+SECTIONS = ["Guarantee", "Unit", "Bounds", "Cost", "Coefficients", "Not covered", "Versions"]
+
+
+def table():
+    rng = np.random.RandomState(0)
+    return pd.DataFrame(
+        {
+            "age": rng.uniform(20, 60, 2000),
+            "a|b <c>": rng.choice(["F", "M"], 2000),
+            "ill": rng.choice([True, False], 2000),
+            "day": "2020-06-01",
+        }
+    )
+
+
+def exact():
+    frame = table()
+    y = 0.01 * frame["age"] + 0.1 * (frame["a|b <c>"] == "M") + 0.2 * frame["ill"] - 0.1
+    model = make_pipeline(TableEncoder(COLUMNS), SSPRegressor(privacy="none", bounds_y=(0, 2)))
+    return model.fit(frame, y)
+
+
+def test_coefficients_are_in_the_units_of_the_table():
+    found = coefficients(exact())
+    names = ["age per year", "a|b <c>=M", "ill=True", "ill=missing", "day per year", "intercept"]
+    assert found["names"] == names
+    estimate = dict(zip(names, found["estimate"], strict=True))
+    assert estimate["age per year"] == pytest.approx(0.01, abs=1e-6)
+    assert estimate["a|b <c>=M"] == pytest.approx(0.1, abs=1e-6)
+    assert estimate["ill=True"] == pytest.approx(0.2, abs=1e-6)
+    lines = coefficient_table(exact()).splitlines()
+    assert len(lines) == len(names) + 1
+    assert all(line.startswith(name) for line, name in zip(lines[1:], names, strict=True))
+
+
+def test_after_a_bounds_scaler_and_alone():
+    X = np.random.RandomState(0).uniform(20, 60, size=(500, 2))
+    y = X @ [0.01, -0.01]
+    scaled = make_pipeline(BoundsScaler((20, 60)), SSPRegressor(privacy="none")).fit(X, y)
+    np.testing.assert_allclose(coefficients(scaled)["estimate"], [0.01, -0.01, 0], atol=1e-9)
+    alone = SSPRegressor(privacy="none", data_norm=100.0).fit(X, y)
+    np.testing.assert_allclose(coefficients(alone)["estimate"], [0.01, -0.01, 0], atol=1e-9)
+
+
+def test_a_card_in_markdown():
+    card = model_card(exact(), title="a study")
+    assert re.findall(r"^## (.*)$", card, re.M) == SECTIONS
+    for words in ("# Model card: a study", "20 to 60", "F, M", "2020-01-01 to 2020-12-31",
+                  "[0, 2]", "age per year", "scikit-learn", "a\\|b <c>=M", "no privacy"):  # fmt: skip
+        assert words.lower() in card.lower()
+
+
+def test_a_card_in_html_is_well_formed():
+    card = model_card(exact(), format="html")
+    page = card.removeprefix("<!DOCTYPE html>\n").replace('<meta charset="utf-8">', "")
+    titles = [node.text for node in xml.etree.ElementTree.fromstring(page).iter("h2")]
+    assert titles == SECTIONS
+    assert "<c>" not in card and "&lt;c&gt;" in card
+
+
+def test_only_the_coefficients_depend_on_the_rows():
+    cards = []
+    for seed in (0, 1):
+        X = 10.0**seed * np.random.RandomState(seed).uniform(-0.5, 0.5, size=(500, 2))
+        cards.append(model_card(SSPRegressor(random_state=0).fit(X, X @ [0.5, 0.5])))
+    parts = [re.split("^## ", card, flags=re.M) for card in cards]
+    different = [a.split()[0] for a, b in zip(*parts, strict=True) if a != b]
+    assert different == ["Coefficients"]
+    assert "for study, not for release" in cards[0]
+
+
+def test_steps_that_are_not_private_are_named():
+    X = np.random.RandomState(0).uniform(-0.5, 0.5, size=(500, 2))
+    model = make_pipeline(StandardScaler(), SSPRegressor(random_state=0)).fit(X, X[:, 0])
+    assert "StandardScaler: what it has learnt from the rows is not private" in model_card(model)
+    assert "is not private" not in model_card(exact()).split("Not covered")[1]
+
+
+def test_a_model_without_coefficients():
+    rng = np.random.RandomState(0)
+    X = rng.uniform(-0.5, 0.5, size=(500, 2))
+    model = LayeredRegressor(variant="paper", random_state=0).fit(X, X[:, 0])
+    assert "no coefficients" in coefficient_table(model) or hasattr(model, "coef_")
+    assert "Guarantee" in model_card(model)
+
+
+def test_improper_arguments():
+    with pytest.raises(ValueError, match="format='pdf'"):
+        model_card(exact(), format="pdf")
+    with pytest.raises(NotFittedError):
+        model_card(SSPRegressor())
