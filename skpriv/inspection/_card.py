@@ -74,7 +74,7 @@ def _estimates(model):
     coef, intercept = getattr(steps[-1], "coef_", None), getattr(steps[-1], "intercept_", 0.0)
     if coef is None:
         return {}
-    names = list(getattr(steps[-1], "feature_names_in_", range(len(coef))))
+    names = list(getattr(steps[-1], "feature_names_in_", [f"x{i}" for i in range(len(coef))]))
     for step in reversed(steps[:-1]):
         if not hasattr(step, "coefficient_map"):
             break  # then they are those of what this step returns
