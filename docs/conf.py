@@ -46,7 +46,7 @@ sphinx_gallery_conf = {
 }
 
 ROOMS = {
-    "skpriv": "Budgets and errors",
+    "skpriv": "Budgets, errors and model files",
     "skpriv.linear_model": "Regressors",
     "skpriv.preprocessing": "Before the regressor",
     "skpriv.inspection": "Coefficients and curves",

@@ -193,10 +193,18 @@ def test_ledgers_that_are_none(tmp_path, argv, capsys):
     refused(main(["budget", str(tmp_path / "absent.db")]), capsys, "absent.db")
     (tmp_path / "text.db").write_text("no ledger" * 100)
     refused(main(["budget", str(tmp_path / "text.db")]), capsys, "text.db")
+
+
+def test_a_ledger_of_python_has_no_total_yet(tmp_path, argv, capsys):
     path = tmp_path / "python.db"
-    with skpriv.BudgetAccountant(1.0, 1e-6, ledger=path):
-        pass
-    refused(main(["budget", str(path)]), capsys, "does not say its total")
+    with skpriv.BudgetAccountant(9.0, 1e-6, ledger=path):
+        assert fit(argv) == 0
+    capsys.readouterr()
+    assert main(["budget", str(path)]) == 0
+    assert "Spent epsilon 1 at delta 1e-06; it has no total." in capsys.readouterr().out
+    refused(main(["budget", str(path), "--epsilon", "0.5"]), capsys, "has spent more")
+    assert main(["budget", str(path), "--epsilon", "2"]) == 0
+    assert "Spent epsilon 1 of 2" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("suffix", [".md", ".html"])

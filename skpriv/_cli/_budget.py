@@ -2,6 +2,7 @@
 
 import sqlite3
 from contextlib import closing
+from math import isinf
 from pathlib import Path
 
 from ..privacy import BudgetAccountant
@@ -20,25 +21,26 @@ def add_command(commands):
     )
     add = parser.add_argument
     add("ledger", metavar="FILE", help="the ledger of fits")
-    add("--epsilon", type=positive, metavar="E", help="make a ledger with this total")
-    add("--delta", type=probability, default=1e-6, metavar="D", help="of a new ledger; 1e-6")
+    add("--epsilon", type=positive, metavar="E", help="total of a ledger that is new or has none")
+    add("--delta", type=probability, default=1e-6, metavar="D", help="default 1e-6")
     parser.set_defaults(run=run)
 
 
 def run(args):
     """Print the ledger; return the exit code."""
-    if args.epsilon is not None:
-        if Path(args.ledger).exists():
-            raise CommandError(
-                f"The ledger {args.ledger} is there already: its total cannot be changed."
-            )
-        accountant = open_ledger(args.ledger, (args.epsilon, args.delta))
-    elif not Path(args.ledger).is_file():
+    known = read_total(args.ledger)
+    if args.epsilon is not None and known is not None:
+        raise CommandError(
+            f"The ledger {args.ledger} has a total of epsilon {known[0]:g}: it cannot be changed."
+        )
+    if args.epsilon is None and not Path(args.ledger).is_file():
         raise CommandError(
             f"The ledger {args.ledger} is not a file: --epsilon E makes one with this total."
         )
-    else:
-        accountant = open_ledger(args.ledger)
+    if args.epsilon is not None or known is not None:
+        accountant = open_ledger(args.ledger, (args.epsilon, args.delta))
+    else:  # made in Python, where the total stands in the code
+        accountant = BudgetAccountant(float("inf"), args.delta, ledger=args.ledger)
     print(f"{'':<4}  {'fit':<24}  cost")
     for i, charge in enumerate(accountant.charges, 1):
         print(f"{i:<4}  {charge.name:<24}  {charge.cost}")
@@ -49,51 +51,50 @@ def run(args):
 def status(accountant):
     """What is spent and left, in one line."""
     total, spent, left = accountant.budget, accountant.spent, accountant.remaining
+    if isinf(total.epsilon):
+        return f"Spent epsilon {spent.epsilon:.4g} at delta {total.delta:g}; it has no total."
     return (
         f"Spent epsilon {spent.epsilon:.4g} of {total.epsilon:g} at delta {total.delta:g}; "
         f"left epsilon {left.epsilon:.4g}."
     )
 
 
-def open_ledger(path, total=None):
-    """Accountant of a ledger, whose total is set once, when it is made.
+def open_ledger(path, total):
+    """Accountant of a ledger, whose total is set once and stands in it.
 
     Parameters
     ----------
     path : str
-    total : (float, float), default=None
-        Epsilon and delta of a new ledger; those of an old one stand in it.
+    total : (float, float)
+        Epsilon and delta of a ledger that is new or has none.
     """
     if not Path(path).absolute().parent.is_dir():
         raise CommandError(f"The ledger {path}: there is no such directory.")
     try:
-        known = _total(path) if Path(path).exists() else None
-        if known is None:
-            if total is None:
+        if read_total(path) is None:
+            accountant = BudgetAccountant(*total, ledger=path)  # makes the file
+            if not accountant.ledger.total().fits(accountant.budget):
                 raise CommandError(
-                    f"The ledger {path} does not say its total: it was not made by this command."
-                )
-            accountant = BudgetAccountant(*total, ledger=path)
-            if accountant.charges:
-                raise CommandError(
-                    f"The ledger {path} has charges but no total: it was not made by this command."
+                    f"The ledger {path} has spent more than epsilon {total[0]:g} at delta "
+                    f"{total[1]:g}: give it a larger total with `budget --epsilon`."
                 )
             _set_total(path, total)
-            known = total
-        return BudgetAccountant(*known, ledger=path)
+        return BudgetAccountant(*read_total(path), ledger=path)
     except (sqlite3.Error, OSError) as error:
         raise CommandError(f"The ledger {path} cannot be used: {error}.") from None
 
 
-def _total(path):
-    """Return the total that stands in the file, or None."""
-    with closing(sqlite3.connect(path)) as connection:
-        try:
+def read_total(path):
+    """Return the (epsilon, delta) that stands in a ledger; None if it has none."""
+    if not Path(path).is_file():
+        return None
+    try:
+        with closing(sqlite3.connect(path)) as connection:
             rows = connection.execute("SELECT epsilon, delta FROM skpriv_total").fetchall()
-        except sqlite3.OperationalError as error:
-            if "no such table" not in str(error):
-                raise
-            rows = []
+    except sqlite3.Error as error:
+        if "no such table" in str(error):
+            return None
+        raise CommandError(f"The ledger {path} cannot be used: {error}.") from None
     return tuple(rows[0]) if rows else None
 
 

@@ -43,7 +43,7 @@ class TableEncoder(Writable, TransformerMixin, BaseEstimator):
     n_features_in_ : int
         Number of columns of the frame seen in `fit`.
 
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Their names.
 
     See Also
@@ -60,10 +60,10 @@ class TableEncoder(Writable, TransformerMixin, BaseEstimator):
 
     **The norm.** A column becomes a block b_j of norm at most 1: a number z in [-1, 1], with its
     indicator the pair (z, 0) or (0, 1), a category a corner of a regular simplex on the unit sphere
-    (:class:`Categorical`). The row is (b_1, ..., b_K) / sqrt(K), of squared norm
-    sum |b_j|^2 / K <= 1; `norm_` is sqrt(K) rounded up by more than the rounding of that sum.
-    A block of many categories thus takes the room of one column. No public weights w_j with
-    sum w_j^2 <= 1 leave more room to the column that has least: min w_j <= 1 / sqrt(K). And each
+    (:class:`Categorical`). The row is ``(b_1, ..., b_K) / sqrt(K)``: its squared norm is the mean of
+    those of the blocks, at most 1. `norm_` is sqrt(K) rounded up by more than the rounding of it.
+    A block of many categories thus takes the room of one column. Public weights w_j
+    whose squares sum to 1 leave no column more than the smallest of them, at most 1 / sqrt(K). And each
     block reaches the sphere, in opposite or equally distant points, so that none can be larger.
 
     Examples

@@ -25,9 +25,7 @@ class Total(Query):
 
 
 def opened(budget, batch=100):
-    return open_stream(
-        "shuffle", Total(), budget, 3, 0, mechanism="vector-sum", batch=batch
-    )
+    return open_stream("shuffle", Total(), budget, 3, 0, mechanism="vector-sum", batch=batch)
 
 
 def exact_excess(users, mixed, bits):

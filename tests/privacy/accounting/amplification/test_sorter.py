@@ -77,8 +77,10 @@ def test_sorting_shows_more_than_shuffling_and_slots_bound_it(seed):
         if rng.rand() < 0.3:
             laws[2:] = laws[rng.randint(0, 2, size=n - 1)]
         laws /= laws.sum(axis=1, keepdims=True)
-        h = laws[rng.randint(n + 1)] if rng.rand() < 0.5 else rng.dirichlet(np.ones(size)) * 0.9 + (
-            0.1 / size
+        h = (
+            laws[rng.randint(n + 1)]
+            if rng.rand() < 0.5
+            else rng.dirichlet(np.ones(size)) * 0.9 + (0.1 / size)
         )
         shuffle, ordered, slots = sorter_chain(
             laws, h, math.exp(rng.uniform(0.0, 1.5)), 1.0 + rng.exponential(2.0)
@@ -98,9 +100,7 @@ def test_the_worst_others_in_convex_order():
         boost = math.exp(rng.uniform(0.0, 1.5))
 
         def profile(t, laws=laws):
-            return max(
-                np.maximum(p - t * q, 0.0).sum() for p, q in itertools.permutations(laws, 2)
-            )
+            return max(np.maximum(p - t * q, 0.0).sum() for p, q in itertools.permutations(laws, 2))
 
         for t in np.linspace(-5.0, 5.0, 11):
             left = np.maximum(b - boost * a - t * x, 0.0).sum()
@@ -198,8 +198,9 @@ def test_the_bound_is_the_theorem(epsilon, n, mu):
     # Written out once more, from docs/shuffle.md, with quadrature for sums: every number counts,
     # as each of the four terms is made the largest in turn.
     reach = math.sqrt(0.5)
-    start = _sorter._search(Budget(epsilon, 1e-6), mu, n, reach, _sorter._starts(
-        Budget(epsilon, 1e-6), n, mu)[0])[1]
+    start = _sorter._search(
+        Budget(epsilon, 1e-6), mu, n, reach, _sorter._starts(Budget(epsilon, 1e-6), n, mu)[0]
+    )[1]
     for change in ({}, {"short": 8.0}, {"slot": 0.3}, {"cut": start.cut - 1.5}):
         point = _sorter.Point(**{**start.__dict__, **change})
         got = _sorter.log_sorter_delta(epsilon, mu, n, reach, point)
