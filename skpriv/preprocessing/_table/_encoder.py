@@ -60,11 +60,12 @@ class TableEncoder(Writable, TransformerMixin, BaseEstimator):
 
     **The norm.** A column becomes a block b_j of norm at most 1: a number z in [-1, 1], with its
     indicator the pair (z, 0) or (0, 1), a category a corner of a regular simplex on the unit sphere
-    (:class:`Categorical`). The row is ``(b_1, ..., b_K) / sqrt(K)``: its squared norm is the mean of
-    those of the blocks, at most 1. `norm_` is sqrt(K) rounded up by more than the rounding of it.
-    A block of many categories thus takes the room of one column. Public weights w_j
-    whose squares sum to 1 leave no column more than the smallest of them, at most 1 / sqrt(K). And each
-    block reaches the sphere, in opposite or equally distant points, so that none can be larger.
+    (:class:`Categorical`). The row is ``(b_1, ..., b_K) / sqrt(K)``: its squared norm is the mean
+    of those of the blocks, at most 1. `norm_` is sqrt(K) rounded up by more than the rounding of
+    it. A block of many categories thus takes the room of one column. Of public weights whose
+    squares sum to 1 the smallest is at most 1 / sqrt(K), so that no others leave more room to the
+    column that has least; and each block reaches the sphere, in opposite or equally distant
+    points, so that none can be larger.
 
     Examples
     --------
