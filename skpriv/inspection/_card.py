@@ -44,7 +44,8 @@ def coefficients(model, confidence_level=0.95):
     -------
     dict of str to list or ndarray
         ``names``, ``estimate``, and if `inference` has them ``std_error``, ``low``, ``high`` and
-        ``p_value``. The last is the intercept. Empty if the model has no coefficients.
+        ``p_value``, NaN where they are not resolved, and the ``reason`` why. The last is the
+        intercept. Empty if the model has no coefficients.
 
     Examples
     --------
@@ -62,11 +63,18 @@ def coefficients(model, confidence_level=0.95):
     if inference is not None:
         try:
             found = inference(model, confidence_level=confidence_level)
-            names = ("names", "estimate", "std_error", "low", "high", "p_value")
-            return {name: getattr(found, name) for name in names}
+            names = ("names", "estimate", "std_error", "low", "high", "p_value", "reason")
+            return _with_estimates({name: getattr(found, name) for name in names}, model)
         except (AttributeError, NotImplementedError, TypeError, ValueError):
             pass  # a regressor without standard errors: its estimates then
     return _estimates(model)
+
+
+def _with_estimates(found, model):
+    """Where a standard error is not resolved, the estimate that the model predicts with."""
+    estimate = np.asarray(found["estimate"], dtype=float)
+    known = _estimates(model).get("estimate", estimate)[: len(estimate)]
+    return {**found, "estimate": np.where(np.isnan(estimate), known, estimate)}
 
 
 def _estimates(model):
@@ -108,12 +116,15 @@ def coefficient_table(model, *, confidence_level=0.95):
     True
     """
     check_is_fitted(model)
-    rows = _cells(coefficients(model, confidence_level))
+    found = coefficients(model, confidence_level)
+    rows = _cells(found)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for first, *rest in rows:
         numbers = [cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True)]
         lines.append("  ".join([first.ljust(widths[0]), *numbers]).rstrip())
+    if found.get("reason"):
+        lines.append(f"not resolved (-): {found['reason']}")
     return "\n".join(lines)
 
 
@@ -125,7 +136,7 @@ def _cells(found):
     shown = [key for key in keys if key in found]
     header = (HEADERS[0], *(HEADERS[1 + keys.index(key)] for key in shown))
     return [header] + [
-        (str(name), *("not resolved" if np.isnan(v) else f"{v:.4g}" for v in values))
+        (str(name), *("-" if np.isnan(v) else f"{v:.4g}" for v in values))
         for name, *values in zip(found["names"], *(found[key] for key in shown), strict=True)
     ]
 
@@ -183,13 +194,14 @@ def _sections(model, last, schema, confidence_level):
         ("Python", platform.python_version()),
     ]
     found = coefficients(model, confidence_level)
+    unresolved = [f"Not resolved (-): {reason}."] if (reason := found.get("reason")) else []
     level = f"Intervals are at the level {confidence_level:g}, privacy noise included."
     return [
         ("Guarantee", [_sentence(report.guarantee), _sentence(report.randomness)]),
         ("Unit", [_UNIT]),
         ("Bounds", [*_bounds(last, schema)]),
         ("Cost", [_CURRENCY, report]),
-        ("Coefficients", [_cells(found), *([level] if "low" in found else [])]),
+        ("Coefficients", [_cells(found), *([level] if "low" in found else []), *unresolved]),
         ("Not covered", [[(text,) for text in (*_strange_steps(model), *_NOT_COVERED)]]),
         ("Versions", [versions]),
     ]

@@ -9,7 +9,9 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import Bunch
 
+from skpriv import inspection
 from skpriv.inspection import coefficient_table, coefficients, model_card
 from skpriv.linear_model import LayeredRegressor, SSPRegressor
 from skpriv.preprocessing import Boolean, BoundsScaler, Categorical, Date, Numeric, TableEncoder
@@ -113,3 +115,21 @@ def test_improper_arguments():
         model_card(exact(), format="pdf")
     with pytest.raises(NotFittedError):
         model_card(SSPRegressor())
+
+
+def test_standard_errors_that_are_not_resolved(monkeypatch):
+    def inference(model, confidence_level):
+        known, nan = np.array([1.0, np.nan, 3.0]), np.array([0.1, np.nan, 0.1])
+        return Bunch(
+            names=["x0", "x1", "intercept"], estimate=known, std_error=nan, low=known, high=known,
+            p_value=nan, reason="too few rows",
+        )  # fmt: skip
+
+    monkeypatch.setattr(inspection, "inference", inference, raising=False)
+    X = np.random.RandomState(0).uniform(-0.5, 0.5, size=(500, 2))
+    model = SSPRegressor(random_state=0).fit(X, X[:, 0])
+    assert list(coefficients(model)["estimate"]) == [1.0, model.coef_[1], 3.0]
+    lines = coefficient_table(model).splitlines()
+    assert lines[2].split()[0] == "x1" and lines[2].split()[2:] == ["-", "-", "-", "-"]
+    assert lines[-1] == "not resolved (-): too few rows"
+    assert "Not resolved (-): too few rows." in model_card(model)
