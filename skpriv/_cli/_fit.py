@@ -56,11 +56,12 @@ def run(args):
     _check_files(args)
     frame = read_table(args.table)
     schema = _schema(args, frame)
-    model = make_pipeline(TableEncoder(schema), _regressor(args, schema))
     accountant = None
     if args.ledger is not None:
         accountant = open_ledger(args.ledger, (args.epsilon, args.delta))
     try:
+        encoder = TableEncoder(schema).fit(frame)  # of names alone
+        model = make_pipeline(encoder, _regressor(args, schema, encoder))
         with nullcontext() if accountant is None else accountant:
             model.fit(frame, schema.read_target(frame))
     except BudgetExceeded:
@@ -121,16 +122,17 @@ def _schema(args, frame):
     return schema
 
 
-def _regressor(args, schema):
-    """The regressor for rows of the unit ball."""
+def _regressor(args, schema, encoder):
+    """The regressor for encoded rows; curves need the range of each column, lines the norm."""
     found = [getattr(linear_model, name, None) for name in MODELS[args.model]]
     kinds = [kind for kind in found if kind is not None]
     if not kinds:
         raise CommandError(f"--model {args.model} is not in this version of skpriv.")
+    bounds = {"data_norm": 1.0} if args.model == "linear" else {"bounds_X": encoder.bounds_out_}
     return kinds[0](
+        **bounds,
         epsilon=args.epsilon,
         delta=args.delta,
-        data_norm=1.0,
         bounds_y=schema.bounds_y,
         random_state=args.seed,
     )

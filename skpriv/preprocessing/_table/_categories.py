@@ -92,7 +92,8 @@ class Categorical(ColumnType):
     def block(self, name):
         names = [f"{name}={level}" for level in self.levels[1:]]
         corners = self._corners
-        return Block(names, list(names), corners[1:] - corners[0], corners[0])
+        ranges = np.column_stack([corners.min(axis=0), corners.max(axis=0)])
+        return Block(names, ranges, list(names), corners[1:] - corners[0], corners[0])
 
     @cached_property
     def _corners(self):

@@ -22,11 +22,13 @@ DAYS_PER_YEAR = 365.2425
 class Block:
     """What a column becomes: names of its columns, and their way back.
 
-    ``effects`` and ``matrix`` say how the coefficients of the block, `beta`, are told in the
-    units of the column: ``matrix @ beta``. The intercept grows by ``offset @ beta``.
+    ``ranges`` are the ends of each column, shape (width, 2). ``effects`` and ``matrix`` say how the
+    coefficients of the block, `beta`, are told in the units of the column: ``matrix @ beta``. The
+    intercept grows by ``offset @ beta``.
     """
 
     names: list
+    ranges: np.ndarray
     effects: list
     matrix: np.ndarray
     offset: np.ndarray
@@ -100,11 +102,12 @@ class _Line(ColumnType):
         effect, scale, offset = self._effect(name)
         names, effects = [self._column_name(name)], [effect]
         # f = beta z = (beta / scale) value - beta offset; a missing cell has z = 0.
-        matrix, shift = np.array([[1.0 / scale]]), np.array([-offset])
+        matrix, shift, ranges = np.array([[1.0 / scale]]), np.array([-offset]), [[-1.0, 1.0]]
         if self._has_indicator:
             names, effects = [*names, f"{name}=missing"], [*effects, f"{name}=missing"]
             matrix, shift = np.diag([1.0 / scale, 1.0]), np.array([-offset, 0.0])
-        return Block(names, effects, matrix, shift)
+            ranges = [*ranges, [0.0, 1.0]]
+        return Block(names, np.array(ranges), effects, matrix, shift)
 
     @property
     def _has_indicator(self):

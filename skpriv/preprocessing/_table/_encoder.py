@@ -12,7 +12,7 @@ from ..._codec import Writable
 from ..._compat import fit_context
 from .._coefficients import CoefficientMap
 from ._columns import Boolean, Numeric
-from ._schema import Schema
+from ._schema import Schema, few
 
 
 class TableEncoder(Writable, TransformerMixin, BaseEstimator):
@@ -36,6 +36,9 @@ class TableEncoder(Writable, TransformerMixin, BaseEstimator):
 
     blocks_ : dict of str to slice
         Where each of them stands in the output.
+
+    bounds_out_ : ndarray of shape (n_encoded, 2)
+        Ends of the range of each column of the output, for ``bounds_X`` of a regressor.
 
     norm_ : float
         The public divisor: the square root of the number of columns that are encoded, rounded up.
@@ -118,6 +121,7 @@ class TableEncoder(Writable, TransformerMixin, BaseEstimator):
         # Rounded up by more than the rounding of a squared norm of `stop` terms.
         slack = 1.0 + (stop + 8) * np.finfo(np.float64).eps
         self.norm_ = float(np.sqrt(len(self.columns_)) * slack)
+        self.bounds_out_ = np.vstack([block.ranges for block in self._blocks()]) / self.norm_
         return self
 
     def transform(self, X):
@@ -166,8 +170,31 @@ class TableEncoder(Writable, TransformerMixin, BaseEstimator):
             Values of each column, None where missing.
         """
         check_is_fitted(self)
-        X, schema = np.asarray(X, dtype=np.float64) * self.norm_, _schema(self.schema)
-        return {name: schema[name].decode(X[:, at]) for name, at in self.blocks_.items()}
+        X = np.asarray(X, dtype=np.float64)
+        return {name: self.inverse_column(name, X[:, at]) for name, at in self.blocks_.items()}
+
+    def inverse_column(self, name, X):
+        """Values of one column from its columns in the output, for the axis of a curve.
+
+        Parameters
+        ----------
+        name : str
+            Of a column that is encoded.
+        X : array-like of shape (n_values,) or (n_values, width)
+            Encoded values, in ``blocks_[name]``; those of a number without an indicator may be
+            one-dimensional.
+
+        Returns
+        -------
+        list
+            Values in the units of the table, None where missing.
+        """
+        check_is_fitted(self)
+        if name not in self.blocks_:
+            raise ValueError(f"{name!r} is not a column that is encoded: {self.columns_}.")
+        at = self.blocks_[name]
+        block = np.asarray(X, dtype=np.float64).reshape(-1, at.stop - at.start)
+        return _schema(self.schema)[name].decode(block * self.norm_)
 
     def get_feature_names_out(self, input_features=None):
         """Names of the encoded columns: "age", "age=missing", "sex=M".
@@ -222,7 +249,7 @@ class TableEncoder(Writable, TransformerMixin, BaseEstimator):
         return self.coefficient_map().apply(coef, intercept)
 
     def _blocks(self):
-        check_is_fitted(self)
+        check_is_fitted(self, "norm_")
         schema = _schema(self.schema)
         return [schema[name].block(name) for name in self.columns_]
 
@@ -252,7 +279,7 @@ def _frame(X):
 
 
 def _names(frame):
-    return [str(name) for name in frame.collect_schema().names()]
+    return list(frame.collect_schema().names())
 
 
 def _matched(schema, names):
@@ -268,8 +295,8 @@ def _matched(schema, names):
     if absent:
         raise ValueError(
             f"The schema names {', '.join(map(repr, absent))}, not among the columns of X: "
-            f"{', '.join(names[:10])}{', ...' if len(names) > 10 else ''}. Mend the name or take "
-            "the column out of the schema; name the target with Schema(..., target=name)."
+            f"{few(names)}. Mend the name or take the column out of the schema; name the target with "
+            "Schema(..., target=name)."
         )
     if not columns:
         raise ValueError("The schema has no column but the target: describe the features too.")

@@ -79,7 +79,7 @@ class Schema(Mapping):
                     f"but column {name!r} is a {type(column).__name__}."
                 )
         if target is not None and target not in columns:
-            raise ValueError(f"target={target!r} is not a column of the schema: {_few(columns)}.")
+            raise ValueError(f"target={target!r} is not a column of the schema: {few(columns)}.")
         self._columns, self._target = dict(columns), target
 
     @property
@@ -251,7 +251,7 @@ class Schema(Mapping):
             targets += [name] * (role == "target")
             columns[name] = _column(name, table)
         if len(targets) > 1:
-            raise ValueError(f"The schema has {len(targets)} targets, {_few(targets)}: keep one.")
+            raise ValueError(f"The schema has {len(targets)} targets, {few(targets)}: keep one.")
         return cls(columns, target=targets[0] if targets else None)
 
     def write(self, path):
@@ -317,7 +317,8 @@ def _open_type(dtype):
     return Numeric() if dtype.is_numeric() else Categorical()
 
 
-def _few(names):
+def few(names):
+    """Return a few of the names as text."""
     names = [str(name) for name in names]
     return ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
 

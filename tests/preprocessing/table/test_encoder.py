@@ -224,6 +224,32 @@ def test_inverse_transform():
     assert table["admitted"][:3] == [low, high, low]
 
 
+def test_values_of_one_column():
+    encoder = fitted()
+    ends = encoder.bounds_out_[encoder.blocks_["score"]]
+    np.testing.assert_allclose(encoder.inverse_column("score", ends[0]), [-3.0, 5.0])
+    with pytest.raises(ValueError, match="'name'"):
+        encoder.inverse_column("name", [0.0])
+
+
+def test_ranges_of_the_output():
+    encoder = fitted()
+    Z, (low, high) = encoder.transform(pd.DataFrame(TABLE)), encoder.bounds_out_.T
+    assert ((Z >= low) & (Z <= high)).all()
+    reached = (Z.min(axis=0) == low) & (Z.max(axis=0) == high)
+    assert reached.mean() > 0.5
+
+
+def test_names_that_are_no_texts():
+    frame = pd.DataFrame({"age": [30.0], 0: [1.0]})
+    encoder = TableEncoder({"age": Numeric(0, 120)}).fit(frame)
+    assert encoder.columns_ == ["age"] and encoder.transform(frame).shape == (1, 1)
+    with pytest.raises(ValueError, match="'0'"):
+        TableEncoder(
+            {"0": Numeric(0, 1), "age": Categorical(["a"])},
+        ).fit(pd.DataFrame({0: [1]}))
+
+
 def test_coefficients_in_the_units_of_the_table(global_random_seed):
     rng = np.random.RandomState(global_random_seed)
     columns = {**COLUMNS, "ward": Categorical([1, 2, "NA"])}
