@@ -65,13 +65,18 @@ def run(args):
         with nullcontext() if accountant is None else accountant:
             model.fit(frame, schema.read_target(frame))
     except BudgetExceeded:
+        if accountant is None:  # it was not this command's budget
+            raise
         raise CommandError(
             f"--ledger {args.ledger} cannot pay epsilon {args.epsilon:g} at delta {args.delta:g}: "
             f"{status(accountant)}"
         ) from None
     except ValueError as error:  # of names and public numbers: the encoder says nothing of values
         raise CommandError(str(error)) from None
-    save(model, args.out, overwrite=True)
+    try:
+        save(model, args.out, overwrite=True)
+    except OSError as error:
+        raise CommandError(f"--out {args.out} cannot be written: {error.strerror}.") from None
     ignored = [name for name in model[0].feature_names_in_ if name not in schema]
     if ignored:
         print(f"Left out, for want of a schema: {_few(ignored)}.", file=sys.stderr)

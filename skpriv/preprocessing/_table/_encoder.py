@@ -295,8 +295,8 @@ def _matched(schema, names):
     if absent:
         raise ValueError(
             f"The schema names {', '.join(map(repr, absent))}, not among the columns of X: "
-            f"{few(names)}. Mend the name or take the column out of the schema; name the target with "
-            "Schema(..., target=name)."
+            f"{few(names)}. Mend the name or take the column out of the schema; name the target "
+            "with Schema(..., target=name)."
         )
     if not columns:
         raise ValueError("The schema has no column but the target: describe the features too.")
