@@ -272,7 +272,8 @@ class Session(ABC):
 
     def _enforce(self, asked, cost):
         """Refuse what the session's currency cannot price, before a row is read."""
-        pure = replace(cost, gaussian=0.0, concentrated=0.0, selected=0.0, approximate=0.0, delta=0.0)
+        others = {"gaussian", "concentrated", "selected", "approximate", "delta"}
+        pure = replace(cost, **dict.fromkeys(others, 0.0))
         kept = {
             "gdp": Cost(gaussian=cost.gaussian),
             "zcdp": Cost(cost.gaussian, cost.concentrated, cost.selected),
