@@ -152,10 +152,10 @@ def in_threads(function, arguments, n_jobs=-1):
     of threads.
     """
     first = list(islice(arguments := iter(arguments), 3))
-    n_jobs = effective_n_jobs(n_jobs)
     if len(first) <= 2:
         yield from map(function, first)
         return
+    n_jobs = effective_n_jobs(n_jobs)
     calls = (delayed(function)(argument) for argument in chain(first, arguments))
     with one_blas_thread():
         if n_jobs == 1:

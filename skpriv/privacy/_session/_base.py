@@ -58,9 +58,10 @@ class Shares:
 
     def add(self, slot, cost, once):
         """Book a query; return what a record in it has paid by then (``once``: for it alone)."""
-        paid = cost
-        if not once:
-            paid = Cost.maximum([paid for _, _, paid in self._met(slot.subset)] or [Cost()]) + cost
+        before = [] if once else [paid for _, _, paid in self._met(slot.subset)]
+        if len(before) > 1:
+            before = [Cost.maximum(before)]
+        paid = before[0] + cost if before else cost
         entry = (slot.subset, slot.stop, paid)
         if slot.subset is None:
             self._stack = [entry]  # above all others
@@ -272,14 +273,14 @@ class Session(ABC):
 
     def _enforce(self, asked, cost):
         """Refuse what the session's currency cannot price, before a row is read."""
-        others = {"gaussian", "concentrated", "selected", "approximate", "delta"}
-        pure = replace(cost, **dict.fromkeys(others, 0.0))
-        kept = {
-            "gdp": Cost(gaussian=cost.gaussian),
-            "zcdp": Cost(cost.gaussian, cost.concentrated, cost.selected),
-            "pure": pure,
-        }[self._currency]
-        if kept != cost:
+        foreign = cost.approximate + cost.delta
+        if self._currency == "pure":
+            foreign += cost.gaussian + cost.concentrated + cost.selected
+        else:
+            foreign += cost.pure
+        if self._currency == "gdp":
+            foreign += cost.concentrated + cost.selected
+        if foreign:
             raise PrivacyError(
                 f"a session in the currency {self._currency!r} cannot answer {asked.name!r}, whose "
                 f"cost is {cost}: shares of different currencies do not add up."
