@@ -307,6 +307,13 @@ def test_predict_refuses(folder, argv, tmp_path, capsys):
     )
 
 
+@pytest.mark.parametrize("argv", [["fit"], ["fit", "a.csv", "--epsilon", "-1"], ["unknown"], []])
+def test_improper_command_lines(argv, capsys):
+    with pytest.raises(SystemExit) as error:
+        main(argv)
+    refused(error.value.code, capsys, "error: ")
+
+
 def test_the_version():
     run = subprocess.run(
         [sys.executable, "-m", "skpriv", "--version"], capture_output=True, text=True, check=True

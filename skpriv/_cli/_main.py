@@ -2,11 +2,19 @@
 
 import argparse
 import sys
+from pathlib import Path
 
 from ..exceptions import SkprivError
 from . import _budget, _fit, _predict, _regret, _tradeoff
 
 COMMANDS = (_fit, _predict, _budget, _tradeoff, _regret)
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line; the usage is what --help prints."""
+
+    def error(self, message):
+        self.exit(2, f"{self.prog}: error: {message}\n")
 
 
 def main(argv=None):
@@ -19,9 +27,8 @@ def main(argv=None):
     """
     from .. import __version__
 
-    parser = argparse.ArgumentParser(
-        prog="python -m skpriv", description="Private regression and bandits."
-    )
+    called = "skpriv" if Path(sys.argv[0]).stem == "skpriv" else "python -m skpriv"
+    parser = _Parser(prog=called, description="Private regression and bandits.")
     parser.add_argument("--version", action="version", version=f"skpriv {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for command in COMMANDS:
