@@ -1,0 +1,197 @@
+"""Public maps of records: a row to phi in the unit ball, a target to [-1, 1], and back."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+
+from .._linalg import row_norms
+
+# phi = (REACH z, 1) / sqrt(1 + REACH^2): a unit vector z of features has three times the length of
+# the constant, so that whitening starts from features that are above its noise.
+REACH = 3.0
+
+
+@dataclass(frozen=True, eq=False)
+class RowMap:
+    """The public map from a row x to phi with ||phi|| <= 1: affine inside the bounds.
+
+    With ranges of the features, z = (x - middle) / (half-width sqrt(d)) after clipping x to them;
+    with ``data_norm``, z = x / data_norm after clipping x to that norm. With an intercept
+    phi = (3 z, 1) / sqrt(10), without one phi = z (and then a range is centred at 0).
+
+    Any object with ``size``, ``rows(X)`` and ``features(X)`` can stand in its place.
+
+    Parameters
+    ----------
+    low, high : ndarray of shape (n_features,), or None
+        Ranges of the features.
+    data_norm : float or None
+        Without ranges: bound on the l2 norm of a row.
+    fit_intercept : bool
+    n_features : int
+    """
+
+    low: np.ndarray | None
+    high: np.ndarray | None
+    data_norm: float | None
+    fit_intercept: bool
+    n_features: int
+
+    @property
+    def size(self):
+        """Length p of phi."""
+        return self.n_features + self.fit_intercept
+
+    @property
+    def offset(self):
+        """The row that is mapped to z = 0, shape (n_features,)."""
+        if self.low is None or not self.fit_intercept:
+            return np.zeros(self.n_features)
+        return self.low / 2.0 + self.high / 2.0
+
+    @property
+    def divisor(self):
+        """What the features are divided by, shape (n_features,)."""
+        if self.low is None:
+            return np.full(self.n_features, float(self.data_norm))
+        half = self.high / 2.0 - self.low / 2.0
+        if not self.fit_intercept:
+            half = np.maximum(np.abs(self.low), np.abs(self.high))
+        return half * sqrt(max(1, self.n_features))
+
+    @property
+    def _parts(self):
+        """Length of z and of the constant in phi."""
+        root = sqrt(1.0 + REACH**2)
+        return (REACH / root, 1.0 / root) if self.fit_intercept else (1.0, 0.0)
+
+    def rows(self, X):
+        """Clipped phi of a chunk of rows, of norm at most 1 up to rounding; total.
+
+        NaN becomes the middle of its range, and a row that is not finite the zero row where only
+        its norm is bounded.
+        """
+        if self.low is not None:
+            inside = np.clip(X, self.low, self.high)
+            unit = (inside - self.offset) / self.divisor
+            limit = 1.0 / sqrt(max(1, self.n_features))
+            unit = np.clip(np.nan_to_num(unit, copy=False, nan=0.0), -limit, limit)
+            return self._phi(unit)
+        X = np.asarray(X, dtype=np.float64)
+        norms = row_norms(X)
+        finite = np.isfinite(norms)
+        if not finite.all():
+            X, norms = np.where(finite[:, None], X, 0.0), np.where(finite, norms, 0.0)
+        return self._phi(X * (1.0 / np.maximum(norms, self.data_norm))[:, None])
+
+    def features(self, X):
+        """Return phi without clipping, for predictions."""
+        return self._phi((X - self.offset) / self.divisor)
+
+    def _phi(self, unit):
+        long, short = self._parts
+        phi = np.empty((len(unit), self.size))
+        np.multiply(unit, long, out=phi[:, : self.n_features])
+        if self.fit_intercept:
+            phi[:, -1] = short
+        return phi
+
+    def coefficient_map(self):
+        """Matrix L, shape (n_features + 1, p): (coef, intercept) = L theta of phi'theta = x'coef
+        + intercept; the last row is zero without an intercept.
+        """
+        long, short = self._parts
+        matrix = np.zeros((self.n_features + 1, self.size))
+        slopes = long / self.divisor
+        matrix[: self.n_features, : self.n_features] = np.diag(slopes)
+        if self.fit_intercept:
+            matrix[-1, : self.n_features] = -slopes * self.offset
+            matrix[-1, -1] = short
+        return matrix
+
+
+@dataclass(frozen=True)
+class TargetMap:
+    """The public map from a target y to r in [-1, 1], keeping 0 at 0 if there is no intercept.
+
+    Parameters
+    ----------
+    bounds_y : (float, float)
+    fit_intercept : bool
+    """
+
+    bounds_y: tuple
+    fit_intercept: bool
+
+    @property
+    def centre(self):
+        """The target that is mapped to 0."""
+        return self.bounds_y[0] / 2.0 + self.bounds_y[1] / 2.0 if self.fit_intercept else 0.0
+
+    @property
+    def radius(self):
+        """Half the width of bounds_y, or the largest absolute value without an intercept."""
+        if not self.fit_intercept:
+            return max(map(abs, self.bounds_y))
+        return self.bounds_y[1] / 2.0 - self.bounds_y[0] / 2.0
+
+    def scaled(self, y):
+        """Clipped r of a chunk of targets; NaN becomes 0."""
+        inside = np.clip(np.asarray(y, dtype=np.float64), *self.bounds_y)
+        # Again: of narrow bounds far from 0 the centre itself is rounded.
+        return np.clip(np.nan_to_num((inside - self.centre) / self.radius, nan=0.0), -1.0, 1.0)
+
+    def unscaled(self, value):
+        """From scaled units to those of y, clipped to bounds_y."""
+        return np.clip(self.centre + self.radius * value, *self.bounds_y)
+
+
+def column_bounds(given, names, n_features, parameter):
+    """Checked public ranges (low, high), each of shape (n_features,), in the order of the columns.
+
+    Parameters
+    ----------
+    given : mapping, array-like of shape (n_features, 2) or (low, high)
+    names : list of str
+        Names of the columns; empty if X has none.
+    n_features : int
+    parameter : str
+        What errors call it.
+
+    Raises
+    ------
+    ValueError
+    """
+    if isinstance(given, Mapping):
+        if not names:
+            raise ValueError(
+                f"{parameter} is a mapping of feature names, but X has no feature names: pass a "
+                f"DataFrame, or an array of shape (n_features, 2) as {parameter}."
+            )
+        absent = [name for name in names if name not in given]
+        if absent:
+            raise ValueError(f"{parameter} has no range for {absent}: add a (low, high) for each.")
+        given = [given[name] for name in names]
+    try:
+        pairs = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{parameter} must be pairs (low, high) of numbers.") from error
+    if pairs.shape == (2,):
+        pairs = np.tile(pairs, (n_features, 1))
+    if pairs.shape != (n_features, 2):
+        raise ValueError(
+            f"{parameter} has shape {pairs.shape}, but X has {n_features} features: pass "
+            "one (low, high) for all of them, or one for each."
+        )
+    low, high = pairs.T.copy()
+    with np.errstate(over="ignore", invalid="ignore"):
+        width = high - low  # its half must not round to zero
+        proper = np.isfinite(pairs).all(axis=1) & np.isfinite(width) & (width / 2.0 > 0.0)
+    if not proper.all():
+        raise ValueError(
+            f"{parameter} of column {np.flatnonzero(~proper)[0]} are {tuple(pairs[~proper][0])}: "
+            "low and high must be finite, with low < high."
+        )
+    return low, high

@@ -1,0 +1,185 @@
+"""What `LinearRegression` asks of the records, with the sensitivity of each joint release.
+
+All statements are for replacing one record by another, marked with a prime. A row of the map is
+phi with ||phi|| <= 1, psi = W phi for a released W, w = min(1, 1 / ||psi||) and e = w psi, so that
+||e|| <= 1 whatever W is. r is the target in [-1, 1], and m a released location.
+"""
+
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+
+from ..._equations._public_maps import RowMap, TargetMap
+from ..._linalg import SQRT2, row_norms, unvech, vech, vech_size
+from ...privacy import ROUNDING, Query
+
+CUT = 0.75  # of the clip: residuals beyond it are counted as nearly cut
+COUNT_WEIGHT = 0.83  # of that count beside the Newton sums: free, see NewtonQuery
+
+
+@dataclass(frozen=True)
+class LocationQuery(Query):
+    """Sum of r in [-1, 1]: replacing a record moves it by at most 2."""
+
+    target: TargetMap
+    name: str = "mean of the target"
+    shape: tuple = (1,)
+    sensitivity: float = 2.0 * ROUNDING
+
+    def sum(self, X, y):
+        """Exact sum over a chunk of rows."""
+        return np.array([self.target.scaled(y).sum()])
+
+
+@dataclass(frozen=True)
+class SpreadQuery(Query):
+    """Sum of min(|r - m|, 1) in [0, 1]: replacing a record moves it by at most 1."""
+
+    target: TargetMap
+    location: float
+    name: str = "mean deviation of the target"
+    shape: tuple = (1,)
+    sensitivity: float = 1.0 * ROUNDING
+
+    def sum(self, X, y):
+        """Exact sum over a chunk of rows."""
+        return np.array([np.minimum(np.abs(self.target.scaled(y) - self.location), 1.0).sum()])
+
+
+@dataclass(frozen=True, eq=False)
+class Whitened:
+    """Rows e = w W phi and weights w of a chunk.
+
+    Parameters
+    ----------
+    rows : RowMap, or what stands in its place
+    W : ndarray of shape (p, p)
+    """
+
+    rows: RowMap
+    W: np.ndarray
+
+    def __call__(self, X):
+        """Return e, shape (n_rows, p), and w, shape (n_rows,)."""
+        e = self.rows.rows(X) @ self.W.T
+        weights = 1.0 / np.maximum(1.0, row_norms(e))
+        e *= weights[:, None]
+        return e, weights
+
+
+@dataclass(frozen=True, eq=False)
+class WhiteningQuery(Query):
+    """Sum of vech ee'.
+
+    |ee' - e'e''|^2 = |e|^4 + |e'|^4 - 2 <e, e'>^2 <= 2 in the Frobenius norm: sensitivity sqrt(2),
+    attained at orthogonal unit e and e'.
+    """
+
+    whitened: Whitened
+    name: str = "whitening"
+    sensitivity: float = SQRT2 * ROUNDING
+
+    @property
+    def shape(self):
+        """Number of coordinates."""
+        return (vech_size(len(self.whitened.W)),)
+
+    def sum(self, X, y):
+        """Exact sum over a chunk of rows."""
+        e, _ = self.whitened(X)
+        return vech(e.T @ e)
+
+    def gram(self, answer):
+        """Noisy mean of ee', and the standard deviation of its noise (GOE)."""
+        return unvech(answer.value, len(self.whitened.W)) / answer.n, answer.noise.scale / answer.n
+
+
+@dataclass(frozen=True, eq=False)
+class FirstMomentsQuery(Query):
+    """Joint sum of (e q, vech ee' / sqrt(2), sqrt(2) q^2), q = w clip(r - m, -K, K) / K.
+
+    Sensitivity 2. With a = |e|^2, b = |e'|^2, x = |q|, z = |q'| and t = -<e, e'> (the signs may be
+    chosen such that q, q' >= 0, since (-e, -q) gives the same release), the squared change is
+    a x^2 + b z^2 + 2 t x z + (a^2 + b^2 - 2 t^2) / 2 + 2 (x^2 - z^2)^2. It increases in a and b for
+    a given t, so a = b = 1; then 2 t x z - t^2 is largest at t = x z, which leaves
+    X + Z + X Z + 1 + 2 (X - Z)^2 in X = x^2, Z = z^2. That is convex in each: its maximum is at a
+    corner, 4 at (1, 1) and at (1, 0). Attained at e' = -e, |e| = |q| = |q'| = 1.
+    """
+
+    whitened: Whitened
+    target: TargetMap
+    location: float
+    limit: float
+    name: str = "first moments"
+    sensitivity: float = 2.0 * ROUNDING
+
+    @property
+    def shape(self):
+        """Number of coordinates."""
+        p = len(self.whitened.W)
+        return (p + vech_size(p) + 1,)
+
+    def sum(self, X, y):
+        """Exact sum over a chunk of rows."""
+        e, weights = self.whitened(X)
+        residual = self.target.scaled(y) - self.location
+        q = weights * np.clip(residual / self.limit, -1.0, 1.0)
+        return np.concatenate([e.T @ q, vech(e.T @ e) / SQRT2, [SQRT2 * (q @ q)]])
+
+    def read(self, answer):
+        """Noisy means of e q K, ee' and (q K)^2, and the noise scale of each, as pairs."""
+        p, value, scale = len(self.whitened.W), answer.value / answer.n, answer.noise.scale
+        scale /= answer.n
+        return (
+            (self.limit * value[:p], self.limit * scale),
+            (SQRT2 * unvech(value[p:-1], p), SQRT2 * scale),
+            (self.limit**2 / SQRT2 * value[-1], self.limit**2 / SQRT2 * scale),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class NewtonQuery(Query):
+    """Joint sum of (e s, vech(uu') / 2, vech(ee') / 2, s^2, .83 1{|s| >= .75}), u = e s.
+
+    Here s = clip(w (r - m) - e'b, -R, R) / R at a released b. Sensitivity 2, that of sum e s alone:
+    the other statistics are free. Proof. Let a = |e|^2, b = |e'|^2, x = |s|, z = |s'|; (-e, -s)
+    gives the same release, so s, s' >= 0, and t = -<e, e'>. With J = 1 if the counts differ,
+    D^2 = a x^2 + b z^2 + 2 t x z + (a^2 x^4 + b^2 z^4 - 2 t^2 x^2 z^2) / 4
+          + (a^2 + b^2 - 2 t^2) / 4 + (x^2 - z^2)^2 + .83^2 J.
+    1. For given t, x, z it increases in a and in b, and |t| <= sqrt(a b) <= 1: take a = b = 1.
+    2. With p = x z, t enters as 2 t p - t^2 (1 + p^2) / 2, whose maximum is 2 p^2 / (1 + p^2). With
+       X = x^2 and Z = z^2, D^2 <= g(X, Z) + .83^2 J where
+       g = X + Z + 2 X Z / (1 + X Z) + (5/4)(X^2 + Z^2) - 2 X Z + 1/2, symmetric; take X >= Z.
+    3. dg/dX = 1 + 2 Z / (1 + X Z)^2 + 2.5 X - 2 Z >= 1 + .5 X > 0, so X = 1, and
+       h(Z) = 11/4 - Z + 2 Z / (1 + Z) + (5/4) Z^2 has h' = -1 + 2 / (1 + Z)^2 + 2.5 Z > 0: by
+       (1 + Z)^-2 >= 1 - 2 Z it is at least 1 - 1.5 Z for Z <= 2/3, and 2.5 Z > 1 beyond.
+    4. J = 0: D^2 <= h(1) = 4, attained at e' = -e, |e| = |s| = |s'| = 1. J = 1: Z < .75^2, and
+       D^2 < h(9/16) + .83^2 = 3.3031 + .6889 < 4. In any dimension.
+    """
+
+    whitened: Whitened
+    target: TargetMap
+    location: float
+    point: np.ndarray
+    limit: float
+    name: str = "Newton step"
+    sensitivity: float = 2.0 * ROUNDING
+    count_weight: float = COUNT_WEIGHT
+
+    @property
+    def shape(self):
+        """Number of coordinates."""
+        p = len(self.whitened.W)
+        return (p + 2 * vech_size(p) + 2,)
+
+    def sum(self, X, y):
+        """Exact sum over a chunk of rows."""
+        e, weights = self.whitened(X)
+        residual = weights * (self.target.scaled(y) - self.location) - e @ self.point
+        s = np.clip(residual / self.limit, -1.0, 1.0)
+        moment, gram = e.T @ s, e.T @ e
+        e *= s[:, None]
+        nearly_cut = np.count_nonzero(np.abs(s) >= CUT)
+        tail = [s @ s, self.count_weight * nearly_cut]
+        return np.concatenate([moment, vech(e.T @ e) / 2.0, vech(gram) / 2.0, tail])

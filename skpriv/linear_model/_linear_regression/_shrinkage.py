@@ -1,0 +1,56 @@
+"""Noise-aware estimates from released matrices and vectors: post-processing, which costs nothing."""
+
+from math import sqrt
+
+import numpy as np
+
+# Public grid of prior variances of the coordinates of b.
+PRIOR_VARIANCES = np.geomspace(1e-5, 1e3, 49)
+
+
+def shrunk_gram(gram, scale):
+    """James-Stein estimate of a symmetric matrix, towards the multiple of I of the same trace.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (p, p)
+        A matrix of nonnegative eigenvalues plus GOE(scale).
+    scale : float
+
+    Returns
+    -------
+    (matrix, weight)
+        The weight in [0, 1] is that of the released matrix.
+    """
+    p = len(gram)
+    level = max(np.trace(gram) / p, scale / sqrt(p))
+    away = gram - level * np.eye(p)
+    noise = scale**2 * (p * (p + 1) / 2.0 - 1.0)
+    weight = 1.0 - noise / max(float((away**2).sum()), 1e-300) if scale else 1.0
+    weight = max(0.0, weight)
+    return weight * away + level * np.eye(p), weight
+
+
+def posterior_mean(gram, moment, noise, spread, largest=np.inf):
+    """Mean of b for moment = gram b + error, under b ~ N(0, tau^2 I) with tau averaged by evidence.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (p, p), positive semi-definite
+    moment : ndarray of shape (p,)
+    noise : float
+        The error has covariance noise * gram + spread * I.
+    spread : float
+    largest : float
+        Largest tau^2 that is thought possible.
+    """
+    variances = PRIOR_VARIANCES[PRIOR_VARIANCES <= max(largest, 2.0 * PRIOR_VARIANCES[0])]
+    values, vectors = np.linalg.eigh(gram)
+    values = np.maximum(values, 0.0)
+    rotated = vectors.T @ moment
+    error = noise * values + spread
+    total = variances[:, None] * values**2 + error
+    evidence = -0.5 * (np.log(total) + rotated**2 / total).sum(axis=1)
+    weights = np.exp(evidence - evidence.max())
+    weights /= weights.sum()
+    return vectors @ ((weights[:, None] * (variances[:, None] * values / total)).sum(axis=0) * rotated)
