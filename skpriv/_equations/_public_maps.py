@@ -21,7 +21,7 @@ class RowMap:
     with ``data_norm``, z = x / data_norm after clipping x to that norm. With an intercept
     phi = (3 z, 1) / sqrt(10), without one phi = z (and then a range is centred at 0).
 
-    Any object with ``size``, ``rows(X)`` and ``features(X)`` can stand in its place.
+    Any object with ``size``, ``constant``, ``rows(X)`` and ``features(X)`` can stand in its place.
 
     Parameters
     ----------
@@ -66,6 +66,13 @@ class RowMap:
         """Length of z and of the constant in phi."""
         root = sqrt(1.0 + REACH**2)
         return (REACH / root, 1.0 / root) if self.fit_intercept else (1.0, 0.0)
+
+    @property
+    def constant(self):
+        """The vector c with phi'c = 1 for every row, shape (p,); None without an intercept."""
+        if not self.fit_intercept:
+            return None
+        return np.eye(self.size)[-1] / self._parts[1]
 
     def rows(self, X):
         """Clipped phi of a chunk of rows, of norm at most 1 up to rounding; total.

@@ -1,27 +1,33 @@
 """Public rules: shares, clips and weights from the numbers of records and features and the noise.
 
-All follow from two public numbers. The reach N is the number of records over the noise of a sum of
-sensitivity 1 that has the whole budget: n mu under a curator, sqrt(n) mu for users who answer once.
-A mean of p numbers is then known up to about sqrt(p) / N, and a whitened Gram matrix, whose
-eigenvalues are 1 / p, up to sqrt(p) / N in operator norm: it is resolved where N / p^1.5 is large.
-The precision x = N / sqrt(n p) compares the noise with sampling: with residuals clipped at k
-deviations and rows of length 2.5 / k, the privacy noise of a coefficient is about k^2 / (2.5 x) of
-its sampling error. So k may grow with x, and clips and weights fade where n or epsilon grow.
+All follow from two public numbers. The *reach* N is the number of records over the noise of a sum
+of sensitivity 1 that has the whole budget: n mu under a curator, sqrt(n) mu for users who answer
+once. The mean of a vector in the unit ball is then known up to about 2 sqrt(p) / N, and a whitened
+Gram matrix, whose eigenvalues are about 1 / p, up to sqrt(2 p) sqrt(2) / N in operator norm: it is
+resolved where the resolution N / p^1.5 is large. The *precision* x = N / sqrt(n p) compares privacy
+noise with sampling: with residuals clipped at k deviations and rows of length 2.5 / k, the privacy
+noise of a coefficient is about k^2 / (2.5 x) of its sampling error. So k may grow with x, and clips
+and weights fade where n or epsilon grow: the limit is least squares. Where x is near 1 the noise
+rules: there the noise of a clipped mean, k / P(|z| < k) for a normal z, is what k is chosen for.
 """
 
 from dataclasses import dataclass
 from math import sqrt
 
-# Of the budget: location (twice the share of the spread), see Rules.of.
-LOCATION_SHARES, LOCATION_REACH = (0.02, 0.3), 28.0
+# Of the budget. The mean of the target takes what makes its noise 2 / (N sqrt(share)) at most
+# 2 / 28 of the half-range, and half as much goes to the spread.
+LOCATION_SHARES, LOCATION_REACH = (0.05, 0.3), 28.0
 # Of the rest; the last Newton step has what is left, since intervals come from it alone.
-WHITENING, MOMENTS, FIRST_STEP = 0.10, 0.10, 0.12
+WHITENING_SHARES, MOMENTS, FIRST_STEP = (0.1, 0.2), 0.10, 0.12
+WHITENING_RESOLUTION = 20.0
 ROUNDS = 3
-RESOLVED = 3.0  # N / p^1.5 below which only the mean is released
-SMALLEST_REACH = 40.0
-WIDE = 80.0  # N / p^1.5 above which wide clips cost nothing
-LEAST_CLIP, GROWTH = 2.5, 0.45
-WIDE_CLIP, WIDEST_CLIP = 5.0, 6.0  # deviations: enough for skewed targets, and for coefficients
+# Below these numbers only the mean is released.
+LEAST_RESOLUTION, LEAST_REACH, LEAST_SPREAD = 3.0, 60.0, 20.0
+LEAST_CLIP, CLIP_GROWTH = 1.25, 0.45
+WIDE_RESOLUTION = 80.0  # above it wide clips cost nothing that counts
+WIDE_CLIP, WIDEST_CLIP = 5.0, 6.0  # enough for skewed targets, and for coefficients
+SHORT_ROWS, LONG_ROWS = 2.5, 3.0  # length of a whitened row times k
+TARGET_CLIP = 8.0
 
 
 @dataclass(frozen=True)
@@ -30,20 +36,21 @@ class Rules:
 
     Attributes
     ----------
+    reach : float
+        N.
     mean_only : bool
         Whether only the mean of the target can be found.
     location, spread, whitening, moments, first, last : float
         Shares of the queries; they add up to one.
-    rounds : int
-        Rounds of the whitening.
     clip : float
-        Deviations at which residuals are clipped.
+        k: deviations at which residuals are clipped.
     length : float
         Root mean square length of a whitened row.
     target_clip : float
-        Mean deviations at which the target is clipped in the first moments.
+        Deviations at which the target is clipped in the first moments.
     """
 
+    reach: float
     mean_only: bool
     location: float
     spread: float
@@ -51,7 +58,6 @@ class Rules:
     moments: float
     first: float
     last: float
-    rounds: int
     clip: float
     length: float
     target_clip: float
@@ -63,23 +69,42 @@ class Rules:
         Parameters
         ----------
         clip : {"auto", "wide"}
+            "wide" clips at 6 deviations at least, at any resolution.
         """
-        mean_only = reach < max(SMALLEST_REACH, RESOLVED * p**1.5)
-        low, high = LOCATION_SHARES
-        location = min(high, max(low, (LOCATION_REACH / reach) ** 2))
+        resolution = reach / p**1.5
+        location = _within(LOCATION_SHARES, (LOCATION_REACH / reach) ** 2)
         spread = location / 2.0
         if not fit_intercept:  # the location is 0
             location = 0.0
         rest = 1.0 - location - spread
-        shares = (WHITENING, MOMENTS, FIRST_STEP, 1.0 - WHITENING - MOMENTS - FIRST_STEP)
-        k = max(LEAST_CLIP, (reach / sqrt(n * p)) ** GROWTH)
+        whitening = _within(
+            WHITENING_SHARES, WHITENING_SHARES[0] * WHITENING_RESOLUTION / resolution
+        )
+        k = max(LEAST_CLIP, (reach / sqrt(n * p)) ** CLIP_GROWTH)
+        rows = SHORT_ROWS
         if clip == "wide":
             k = max(k, WIDEST_CLIP)
-        elif reach >= WIDE * p**1.5:
-            k = max(k, WIDE_CLIP)
-        length = LEAST_CLIP / k if clip == "wide" else min(1.0, max(LEAST_CLIP, 3.0) / k)
-        length = LEAST_CLIP / k if k < WIDE_CLIP else min(length, 3.0 / k)
+        elif resolution >= WIDE_RESOLUTION:
+            k, rows = max(k, WIDE_CLIP), LONG_ROWS
         return cls(
-            mean_only, location, spread, *(rest * share for share in shares),
-            rounds=ROUNDS, clip=k, length=length, target_clip=8.0 * (k / LEAST_CLIP) ** 2,
-        )  # fmt: skip
+            reach=reach,
+            mean_only=resolution < LEAST_RESOLUTION or reach < LEAST_REACH,
+            location=location,
+            spread=spread,
+            whitening=rest * whitening,
+            moments=rest * MOMENTS,
+            first=rest * FIRST_STEP,
+            last=rest * (1.0 - whitening - MOMENTS - FIRST_STEP),
+            clip=k,
+            length=min(1.0, rows / k),
+            target_clip=TARGET_CLIP * max(1.0, k / SHORT_ROWS) ** 2,
+        )
+
+    @property
+    def after_location(self):
+        """Share of all that comes after the location and the spread of the target."""
+        return self.whitening + self.moments + self.first + self.last
+
+
+def _within(bounds, value):
+    return min(bounds[1], max(bounds[0], value))

@@ -1,0 +1,123 @@
+"""The pool of all released equations, each weighted by its precision: post-processing."""
+
+from math import sqrt
+
+import numpy as np
+
+from ..._linalg import psd_part
+from ...privacy import LOCAL_MODELS
+from ._shrinkage import normal_clip, posterior_mean, shrunk_gram
+
+SMALLEST_VARIANCE = 1e-12
+ROUNDS = 3  # of solving and weighing by the distance to the solution
+DESIGN = 0.75  # (1 + 1/2) / 2: variance of N u between its values along u and across, GOE noise N
+SURE = 2.0  # squared deviations by which a shift must exceed its error
+WEIGHTING = 0.6  # part of the spread of the fit by which weights may move its mean
+
+
+class Pool:
+    """Equations moment = gram (b* - point), weighed by the precision of their noise.
+
+    The noise of the Gram matrix acts on b* - point, so that an equation counts the more the nearer
+    it was expanded.
+
+    Parameters
+    ----------
+    moment : (ndarray of shape (p,), float)
+        Mean of e (r - m) w and the scale of its noise.
+    gram : (ndarray of shape (p, p), float)
+        Mean of ee' and the scale of its noise.
+    square : (float, float)
+        Mean of the squared weighted target, and the scale of its noise.
+    n : int
+    model : str
+    largest : float
+        Largest variance of a coordinate of b that is thought possible.
+
+    Attributes
+    ----------
+    b : ndarray of shape (p,)
+    variance : float
+        Residual variance.
+    """
+
+    def __init__(self, moment, gram, square, n, model, largest):
+        self._n, self._model, self._largest = n, model, largest
+        self._grams = [gram]
+        self._equations = [(moment[0], moment[1] ** 2, np.zeros(len(moment[0])))]
+        self.b = np.zeros(len(moment[0]))
+        floor = max(1e-6, square[1])
+        self.variance = float(np.clip(square[0], floor, 1.0))
+        matrix = self._gram()[1]
+        for _ in range(ROUNDS + 1):
+            self._solve()
+            left = square[0] - 2.0 * self.b @ moment[0] + self.b @ matrix @ self.b
+            self.variance = float(np.clip(left, floor, 1.0))
+
+    def add(self, equation):
+        """Solve again with one more Newton equation.
+
+        Where residuals are clipped at few deviations its slope is gram times the part that is not
+        cut, which is taken from the released square of the clipped residuals as if they were
+        normal; at three deviations and more this changes nothing.
+        """
+        if self._model in LOCAL_MODELS:  # other users each time
+            self._n += equation.n
+        square = max(equation.square, 2.0 * equation.square_scale, SMALLEST_VARIANCE)
+        kept, self.variance = normal_clip(square, equation.limit)
+        self._grams.append((equation.gram, equation.gram_scale))
+        self._equations.append(
+            (equation.moment / kept, (equation.moment_scale / kept) ** 2, equation.point)
+        )
+        for _ in range(ROUNDS):
+            self._solve()
+
+    def recentre(self, constant, location_scale):
+        """Undo what clipping skewed residuals did to the mean, where it is beyond doubt.
+
+        Two released numbers tell the mean of the fit where no residual is cut: the mean of the
+        target, up to the weights (w < 1 moves the mean of the fit by a part of its spread), and the
+        first moments along the constant, up to their noise. What their average says is shrunk by
+        its error (James-Stein), so that nothing happens where residuals are symmetric.
+
+        Parameters
+        ----------
+        constant : ndarray of shape (p,)
+            The vector v with psi'v = 1 for every record.
+        location_scale : float
+            Standard deviation of the noise of the released location.
+        """
+        scale, matrix = self._gram()
+        moment, variance, _ = self._equations[0]
+        level = max(float(constant @ matrix @ constant), 0.1)  # mean of w^2
+        sampling = self.variance / self._n
+        mean = constant @ matrix @ self.b
+        size, away = constant @ constant, self.b @ self.b
+        by_moments = (mean - constant @ moment) / level
+        first = (size * (variance + 0.5 * scale**2 * away)) / level**2 + sampling
+        weighted = max(level * (1.0 - level), 0.0) + 0.02
+        spread = max(float(self.b @ matrix @ self.b), 0.0)
+        second = location_scale**2 + sampling + WEIGHTING**2 * spread * weighted
+        precision = 1.0 / first + 1.0 / second
+        shift = (by_moments / first + mean / level / second) / precision
+        sure = max(0.0, 1.0 - SURE / max(precision * shift**2, 1e-300))
+        self.b = self.b - constant * shift * sure
+
+    def _gram(self):
+        """Scale of the noise of the pooled Gram matrix, and its positive part after shrinkage."""
+        weights = np.array([1.0 / scale**2 for _, scale in self._grams])
+        total = sum(weight * gram for weight, (gram, _) in zip(weights, self._grams, strict=True))
+        scale = 1.0 / sqrt(weights.sum())
+        return scale, psd_part(shrunk_gram(total / weights.sum(), scale)[0])
+
+    def _solve(self):
+        scale, gram = self._gram()
+        precisions, moments = [], []
+        for moment, variance, point in self._equations:
+            away = self.b - point
+            precisions.append(1.0 / (variance + DESIGN * scale**2 * (away @ away)))
+            moments.append(moment + gram @ point)
+        pooled = np.average(moments, axis=0, weights=precisions)
+        self.b = posterior_mean(
+            gram, pooled, self.variance / self._n, 1.0 / sum(precisions), self._largest
+        )
