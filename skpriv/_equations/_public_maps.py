@@ -74,24 +74,29 @@ class RowMap:
             return None
         return np.eye(self.size)[-1] / self._parts[1]
 
+    def clipped(self, X):
+        """Rows within the bounds, in the units of X; NaN is the middle or, with a norm, the row 0."""
+        if self.low is not None:
+            inside = np.clip(np.asarray(X, dtype=np.float64), self.low, self.high)
+            return np.where(np.isnan(inside), self.offset, inside)
+        X = np.asarray(X, dtype=np.float64)
+        norms = row_norms(X)
+        finite = np.isfinite(norms)
+        if not finite.all():
+            X, norms = np.where(finite[:, None], X, 0.0), np.where(finite, norms, 0.0)
+        return X * (self.data_norm / np.maximum(norms, self.data_norm))[:, None]
+
     def rows(self, X):
         """Clipped phi of a chunk of rows, of norm at most 1 up to rounding; total.
 
         NaN becomes the middle of its range, and a row that is not finite the zero row where only
         its norm is bounded.
         """
+        unit = (self.clipped(X) - self.offset) / self.divisor
         if self.low is not None:
-            inside = np.clip(X, self.low, self.high)
-            unit = (inside - self.offset) / self.divisor
             limit = 1.0 / sqrt(max(1, self.n_features))
-            unit = np.clip(np.nan_to_num(unit, copy=False, nan=0.0), -limit, limit)
-            return self._phi(unit)
-        X = np.asarray(X, dtype=np.float64)
-        norms = row_norms(X)
-        finite = np.isfinite(norms)
-        if not finite.all():
-            X, norms = np.where(finite[:, None], X, 0.0), np.where(finite, norms, 0.0)
-        return self._phi(X * (1.0 / np.maximum(norms, self.data_norm))[:, None])
+            unit = np.clip(unit, -limit, limit)  # of narrow ranges the middle itself is rounded
+        return self._phi(unit)
 
     def features(self, X):
         """Return phi without clipping, for predictions."""
@@ -117,6 +122,15 @@ class RowMap:
             matrix[-1, : self.n_features] = -slopes * self.offset
             matrix[-1, -1] = short
         return matrix
+
+
+    def theta(self, coef, intercept):
+        """Return the parameter of phi for x'coef + intercept; undoes ``coefficient_map``."""
+        long, short = self._parts
+        theta = np.asarray(coef) * self.divisor / long
+        if not self.fit_intercept:
+            return theta
+        return np.append(theta, (intercept + np.asarray(coef) @ self.offset) / short)
 
 
 @dataclass(frozen=True)

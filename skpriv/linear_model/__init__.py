@@ -3,6 +3,7 @@
 from ._iht._regressor import IHTRegressor
 from ._improper_sgd._regressor import ImproperSGDRegressor
 from ._layered._regressor import LayeredRegressor
+from ._linear_regression._regressor import LinearRegression
 from ._reweighted._links import Link
 from ._reweighted._regressor import ReweightedRegressor
 from ._ssp import SSPRegressor
@@ -11,6 +12,7 @@ __all__ = [
     "IHTRegressor",
     "ImproperSGDRegressor",
     "LayeredRegressor",
+    "LinearRegression",
     "Link",
     "ReweightedRegressor",
     "SSPRegressor",

@@ -1,0 +1,1 @@
+"""Linear regression by whitened, clipped Newton steps."""

@@ -1,0 +1,230 @@
+"""Private linear regression: the regressor to take."""
+
+from collections.abc import Mapping
+from numbers import Real
+from typing import ClassVar
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..._compat import Interval, StrOptions, fit_context
+from ..._equations._public_maps import RowMap, TargetMap, column_bounds
+from .._base import PrivateRegressor
+from ._exact import fit_exactly
+from ._queries import SpreadQuery
+from ._rules import Rules
+from ._steps import fit_rows
+
+# code -> docs/linear_regression.md:
+#   reach -> N,  rules.clip -> k,  location -> m,  whitened rows e -> w W phi,  NewtonEquation -> the
+#   sums of a step at b
+
+
+class LinearRegression(PrivateRegressor):
+    """Private linear regression, the least-squares line at every epsilon.
+
+    Learns location and spread of the target and a whitening of the rows, then takes two Newton
+    steps on residuals that are clipped at a few of their own deviations. Clips, weights and shares
+    follow from the public numbers of records and features and the budget: where privacy noise
+    rules they are tight, and they fade as n or epsilon grow, so that the fit converges to least
+    squares. Nothing is needed before it: it takes the public range of each feature.
+
+    Parameters
+    ----------
+    epsilon : float in (0, inf], default=1.0
+        Privacy parameter; ``inf`` is the same as ``privacy="none"``.
+    delta : float in (0, 1), default=1e-6
+        Privacy parameter: choose it well below one over the number of records.
+    privacy : {"central", "local", "shuffle", "none"}, default="central"
+        Who adds the noise: a trusted curator, every user, every user with a trusted shuffler that
+        makes the reports anonymous (less noise for the same guarantee), or nobody.
+    bounds_X : mapping, array-like of shape (n_features, 2) or (low, high), default=None
+        Public range of every feature, in its own units: a mapping from feature name, for a data
+        frame; a pair for each column; or one pair for all. Values outside are clipped. Ranges come
+        from what the features mean, never from the rows. This or `data_norm` is required.
+    bounds_y : (float, float), default=None
+        Public range (low, high) to which y is clipped, and predictions too. Required.
+    data_norm : float, default=None
+        Public: every row of X is clipped to this l2 norm. In place of `bounds_X`, for rows that
+        were scaled before.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept.
+    coef_norm : float or None, default=None
+        An assumed bound on the l2 norm of the coefficients in scaled units, that is on
+        ``coef_ * half-width of bounds_X / half-width of bounds_y`` and the intercept. None assumes
+        nothing. Only intervals use it.
+    calibration_size : float in (0, 1) or None, default=None
+        Part of the rows that is held out, publicly at random, for prediction intervals.
+    clip : {"auto", "wide"}, default="auto"
+        "wide" clips residuals at 6 of their deviations at least, at any number of records: for
+        coefficients that are published, and for skewed targets where bias must stay below noise.
+    random_state : None, int or RandomState, default=None
+        None draws secure noise for a real release, anything else reproducible noise for study.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        In the units of X and y.
+    intercept_ : float
+    privacy_report_ : PrivacyReport
+        What was asked of the records, and at what price.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features,)
+        Only when X has feature names that are all strings.
+
+    Notes
+    -----
+    **Privacy guarantee**: (epsilon, delta)-differential privacy under replacement of one record,
+    local in the local model. Released: Gaussian answers for the mean and the spread of the target,
+    three for the whitening, one for first moments and one for each of two Newton steps; their costs
+    compose exactly as Gaussian DP (Dong, Roth and Su 2022). Public: the number of records and all
+    parameters. With so few records that no coefficient can be found, the mean alone is released.
+
+    The derivation, the rules and what they were measured on are in ``docs/linear_regression.md``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.linear_model import LinearRegression
+    >>> rng = np.random.RandomState(0)
+    >>> X = np.column_stack([rng.uniform(20, 60, 20_000), rng.uniform(0, 1, 20_000)])
+    >>> y = 5.0 + 0.1 * X[:, 0] + 2.0 * X[:, 1] + rng.normal(size=20_000)
+    >>> est = LinearRegression(
+    ...     epsilon=1.0, bounds_X=[(20, 60), (0, 1)], bounds_y=(0, 20), random_state=0
+    ... ).fit(X, y)
+    >>> est.coef_.round(1)
+    array([0.1, 2. ])
+    >>> bool(abs(est.predict(X) - 5.0 - X @ [0.1, 2.0]).max() < 0.2)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        **PrivateRegressor._parameter_constraints,
+        "bounds_X": ["array-like", Mapping, None],
+        "bounds_y": ["array-like", None],
+        "data_norm": [Interval(Real, 0, None, closed="neither"), None],
+        "coef_norm": [Interval(Real, 0, None, closed="neither"), None],
+        "calibration_size": [Interval(Real, 0, 1, closed="neither"), None],
+        "clip": [StrOptions({"auto", "wide"})],
+    }
+    for _name in ("outer_norm", "outer_bounds_y"):
+        _parameter_constraints.pop(_name)
+    del _name
+
+    def __init__(
+        self,
+        *,
+        epsilon=1.0,
+        delta=1e-6,
+        privacy="central",
+        bounds_X=None,
+        bounds_y=None,
+        data_norm=None,
+        fit_intercept=True,
+        coef_norm=None,
+        calibration_size=None,
+        clip="auto",
+        random_state=None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.privacy = privacy
+        self.bounds_X = bounds_X
+        self.bounds_y = bounds_y
+        self.data_norm = data_norm
+        self.fit_intercept = fit_intercept
+        self.coef_norm = coef_norm
+        self.calibration_size = calibration_size
+        self.clip = clip
+        self.random_state = random_state
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y):
+        """Fit the model; the whole budget is charged before the rows are used.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        BudgetExceeded
+            If an active :class:`skpriv.BudgetAccountant` cannot pay.
+        """
+        X, y, rows, target = self._public_maps(X, y)
+        session = self._session(X, y, smallest_share=1.0)
+        del X, y  # only the session has the data now
+        self._fit_session(session, rows, target)
+        self.privacy_report_ = session.report
+        return self
+
+    def _fit_session(self, session, rows, target):
+        """Fit the rows of a session: all that is learnt from them."""
+        self._rows, self._target = rows, target
+        if session.model == "none":
+            self.coef_, self.intercept_, self._released = fit_exactly(session, rows, target)
+            return
+        self._released = fit_rows(session, rows, target, self._rules(session, rows, target))
+        weights = rows.coefficient_map() @ self._released.theta
+        self.coef_ = target.radius * weights[:-1]
+        self.intercept_ = target.centre + target.radius * float(
+            weights[-1] + self._released.location
+        )
+
+    def _rules(self, session, rows, target):
+        """Public rules: nothing of the session but its number of records and its noise."""
+        unit = SpreadQuery(target, 0.0)
+        reach = session.records(1.0) / session.noise(unit, 1.0).scale
+        return Rules.of(session.n, rows.size, reach, self.clip, bool(self.fit_intercept))
+
+    def _public_maps(self, X, y):
+        """Checked rows and targets, and the public maps; nothing is charged yet."""
+        X, y = validate_data(
+            self, X, y, dtype=[np.float64, np.float32], y_numeric=True, ensure_min_features=1
+        )
+        if self.bounds_y is None:
+            raise ValueError(
+                "bounds_y is required: the public range (low, high) of the target, in its units. "
+                "A default would clip targets silently, and a range read off y is not private."
+            )
+        target = TargetMap(self._public_bounds(), bool(self.fit_intercept))
+        return X, np.asarray(y, dtype=np.float64), self._row_map(X.shape[1]), target
+
+    def _row_map(self, n_features):
+        if (self.bounds_X is None) == (self.data_norm is None):
+            raise ValueError(
+                "Give one of bounds_X and data_norm: bounds_X, the public range (low, high) of "
+                "every feature, or data_norm, the l2 norm to which rows are clipped. A default "
+                "would clip rows silently, and ranges read off X are not private."
+            )
+        intercept = bool(self.fit_intercept)
+        if self.bounds_X is None:
+            if not 1e-300 <= float(self.data_norm) <= 1e300:
+                raise ValueError(
+                    f"data_norm={self.data_norm!r} must lie in [1e-300, 1e300]: the public bound "
+                    "on the l2 norm of a row."
+                )
+            return RowMap(None, None, float(self.data_norm), intercept, n_features)
+        names = list(getattr(self, "feature_names_in_", []))
+        low, high = column_bounds(self.bounds_X, names, n_features, "bounds_X")
+        return RowMap(low, high, None, intercept, n_features)
+
+    def predict(self, X):
+        """Predict the regression function, inside ``bounds_y``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        return np.clip(X @ self.coef_ + self.intercept_, *self._target.bounds_y)
