@@ -45,20 +45,32 @@ class RowMap:
         return self.n_features + self.fit_intercept
 
     @property
+    def _norm(self):
+        return 1.0 if self.data_norm is None else float(self.data_norm)
+
+    @property
+    def _range(self):
+        """Ranges, wide open where only the norm is bounded."""
+        wide = np.full(self.n_features, np.inf)
+        return (-wide, wide) if self.low is None or self.high is None else (self.low, self.high)
+
+    @property
     def offset(self):
         """The row that is mapped to z = 0, shape (n_features,)."""
         if self.low is None or not self.fit_intercept:
             return np.zeros(self.n_features)
-        return self.low / 2.0 + self.high / 2.0
+        low, high = self._range
+        return low / 2.0 + high / 2.0
 
     @property
     def divisor(self):
         """What the features are divided by, shape (n_features,)."""
         if self.low is None:
-            return np.full(self.n_features, float(self.data_norm))
-        half = self.high / 2.0 - self.low / 2.0
+            return np.full(self.n_features, self._norm)
+        low, high = self._range
+        half = high / 2.0 - low / 2.0
         if not self.fit_intercept:
-            half = np.maximum(np.abs(self.low), np.abs(self.high))
+            half = np.maximum(np.abs(low), np.abs(high))
         return half * sqrt(max(1, self.n_features))
 
     @property
@@ -75,16 +87,16 @@ class RowMap:
         return np.eye(self.size)[-1] / self._parts[1]
 
     def clipped(self, X):
-        """Rows within the bounds, in the units of X; NaN is the middle or, with a norm, the row 0."""
+        """Rows within the bounds, in the units of X; NaN becomes the middle, or a zero row."""
         if self.low is not None:
-            inside = np.clip(np.asarray(X, dtype=np.float64), self.low, self.high)
+            inside = np.clip(np.asarray(X, dtype=np.float64), *self._range)
             return np.where(np.isnan(inside), self.offset, inside)
         X = np.asarray(X, dtype=np.float64)
         norms = row_norms(X)
         finite = np.isfinite(norms)
         if not finite.all():
             X, norms = np.where(finite[:, None], X, 0.0), np.where(finite, norms, 0.0)
-        return X * (self.data_norm / np.maximum(norms, self.data_norm))[:, None]
+        return X * (self._norm / np.maximum(norms, self._norm))[:, None]
 
     def rows(self, X):
         """Clipped phi of a chunk of rows, of norm at most 1 up to rounding; total.
@@ -122,7 +134,6 @@ class RowMap:
             matrix[-1, : self.n_features] = -slopes * self.offset
             matrix[-1, -1] = short
         return matrix
-
 
     def theta(self, coef, intercept):
         """Return the parameter of phi for x'coef + intercept; undoes ``coefficient_map``."""

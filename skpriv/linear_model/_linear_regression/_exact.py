@@ -66,6 +66,6 @@ def fit_exactly(session, rows, target):
     W = (vectors * np.sqrt(values[0] / values)) @ vectors.T
     theta = rows.theta(coef / target.radius, (intercept - target.centre) / target.radius)
     b = np.linalg.solve(W.T, theta)
-    query = NewtonQuery(Whitened(rows, W), target, 0.0, b, 2.0 + float(np.linalg.norm(b)))
-    equation = NewtonEquation.of(query, session.sum(query, SHARES[2]))
+    step = NewtonQuery(Whitened(rows, W), target, 0.0, b, 2.0 + float(np.linalg.norm(b)))
+    equation = NewtonEquation.of(step, session.sum(step, SHARES[2]))
     return coef, intercept, Released(0.0, 0.0, W, b, equation.square, (equation,))

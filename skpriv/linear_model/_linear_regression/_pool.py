@@ -23,12 +23,8 @@ class Pool:
 
     Parameters
     ----------
-    moment : (ndarray of shape (p,), float)
-        Mean of e (r - m) w and the scale of its noise.
-    gram : (ndarray of shape (p, p), float)
-        Mean of ee' and the scale of its noise.
-    square : (float, float)
-        Mean of the squared weighted target, and the scale of its noise.
+    first_moments : tuple of three pairs
+        Means of e (r - m) w, of ee' and of the square of (r - m) w, each with the noise's scale.
     n : int
     model : str
     largest : float
@@ -41,7 +37,8 @@ class Pool:
         Residual variance.
     """
 
-    def __init__(self, moment, gram, square, n, model, largest):
+    def __init__(self, first_moments, n, model, largest):
+        moment, gram, square = first_moments
         self._n, self._model, self._largest = n, model, largest
         self._grams = [gram]
         self._equations = [(moment[0], moment[1] ** 2, np.zeros(len(moment[0])))]
@@ -118,6 +115,4 @@ class Pool:
             precisions.append(1.0 / (variance + DESIGN * scale**2 * (away @ away)))
             moments.append(moment + gram @ point)
         pooled = np.average(moments, axis=0, weights=precisions)
-        self.b = posterior_mean(
-            gram, pooled, self.variance / self._n, 1.0 / sum(precisions), self._largest
-        )
+        self.b = posterior_mean(gram, pooled, 1.0 / sum(precisions), self._largest)

@@ -6,7 +6,6 @@ phi with ||phi|| <= 1, psi = W phi for a released W, w = min(1, 1 / ||psi||) and
 """
 
 from dataclasses import dataclass
-from math import sqrt
 
 import numpy as np
 

@@ -16,8 +16,8 @@ from ._rules import Rules
 from ._steps import fit_rows
 
 # code -> docs/linear_regression.md:
-#   reach -> N,  rules.clip -> k,  location -> m,  whitened rows e -> w W phi,  NewtonEquation -> the
-#   sums of a step at b
+#   reach -> N,  rules.clip -> k,  location -> m,  whitened rows e -> w W phi,
+#   NewtonEquation -> the sums of a step at b
 
 
 class LinearRegression(PrivateRegressor):

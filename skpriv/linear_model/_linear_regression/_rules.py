@@ -45,7 +45,8 @@ class Rules:
     clip : float
         k: deviations at which residuals are clipped.
     length : float
-        Root mean square length of a whitened row.
+        Root mean square length of a whitened row. At sqrt(p / n) no weight is below 1, since the
+        leverage p / n of the average record can grow to 1 at most: there is no need for less.
     target_clip : float
         Deviations at which the target is clipped in the first moments.
     """
@@ -96,7 +97,7 @@ class Rules:
             first=rest * FIRST_STEP,
             last=rest * (1.0 - whitening - MOMENTS - FIRST_STEP),
             clip=k,
-            length=min(1.0, rows / k),
+            length=min(1.0, max(rows / k, sqrt(p / n))),
             target_clip=TARGET_CLIP * max(1.0, k / SHORT_ROWS) ** 2,
         )
 

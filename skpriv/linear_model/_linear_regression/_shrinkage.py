@@ -1,4 +1,4 @@
-"""Noise-aware estimates from released matrices and vectors: post-processing, which costs nothing."""
+"""Noise-aware estimates from released matrices and vectors: post-processing, without a price."""
 
 from functools import lru_cache
 from math import sqrt
@@ -34,16 +34,18 @@ def shrunk_gram(gram, scale):
     return weight * away + level * np.eye(p), weight
 
 
-def posterior_mean(gram, moment, noise, spread, largest=np.inf):
-    """Mean of b for moment = gram b + error, under b ~ N(0, tau^2 I) with tau averaged by evidence.
+def posterior_mean(gram, moment, spread, largest=np.inf):
+    """Mean of b for moment = gram b + N(0, spread I), b ~ N(0, tau^2 I), tau averaged by evidence.
+
+    b is the least-squares line of the records themselves: sampling is not part of the error, so
+    that nothing is shrunk where there is no privacy noise.
 
     Parameters
     ----------
     gram : ndarray of shape (p, p), positive semi-definite
     moment : ndarray of shape (p,)
-    noise : float
-        The error has covariance noise * gram + spread * I.
     spread : float
+        Variance of the privacy noise of each coordinate.
     largest : float
         Largest tau^2 that is thought possible.
     """
@@ -51,8 +53,7 @@ def posterior_mean(gram, moment, noise, spread, largest=np.inf):
     values, vectors = np.linalg.eigh(gram)
     values = np.maximum(values, 0.0)
     rotated = vectors.T @ moment
-    error = noise * values + spread
-    total = variances[:, None] * values**2 + error
+    total = variances[:, None] * values**2 + spread
     evidence = -0.5 * (np.log(total) + rotated**2 / total).sum(axis=1)
     weights = np.exp(evidence - evidence.max())
     weights /= weights.sum()

@@ -80,14 +80,15 @@ def fit_rows(session, rows, target, rules):
     location, location_scale = means[0] if means else (0.0, 0.0)
     whitened = Whitened(rows, learn_whitening(session, rows, rules))
     limit = min(1.0 + abs(location), rules.target_clip * deviation)
-    query = FirstMomentsQuery(whitened, target, location, limit)
-    answer = session.sum(query, rules.moments)
-    pool = Pool(*query.read(answer), answer.n, session.model, SIGNAL * (deviation / rules.length) ** 2)
+    moments = FirstMomentsQuery(whitened, target, location, limit)
+    answer = session.sum(moments, rules.moments)
+    largest = SIGNAL * (deviation / rules.length) ** 2
+    pool = Pool(moments.read(answer), answer.n, session.model, largest)
     newton = []
     for share in (rules.first, rules.last):
         clip = min(LARGEST_RESIDUAL, rules.clip * sqrt(pool.variance))
-        query = NewtonQuery(whitened, target, location, pool.b, clip)
-        newton.append(NewtonEquation.of(query, session.sum(query, share)))
+        step = NewtonQuery(whitened, target, location, pool.b, clip)
+        newton.append(NewtonEquation.of(step, session.sum(step, share)))
         pool.add(newton[-1])
     if rows.constant is not None:
         pool.recentre(np.linalg.solve(whitened.W.T, rows.constant), location_scale)
