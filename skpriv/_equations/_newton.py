@@ -1,10 +1,18 @@
 """A released Newton equation: what a linear fit knows of its own error."""
 
 from dataclasses import dataclass
+from functools import lru_cache
+from math import sqrt
 
 import numpy as np
+from scipy import stats
 
 from .._linalg import unvech, vech_size
+
+SMALLEST_LIMIT = 0.5  # deviations: with residuals cut at fewer, their variance is not known
+FLOOR = 0.5  # of the operator norm of the noise: smaller eigenvalues are not told from zero
+UNRESOLVED = 0.1  # part of a squared length below that floor, at which no interval is given
+LEAST_ROBUST = 0.3  # of the homoskedastic variance: the released residual Gram has noise
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +56,11 @@ class NewtonEquation:
     square_scale: float
     cut_scale: float
 
+    @property
+    def kept(self):
+        """Part of the residuals that is not cut, if they are normal: the slope of the equation."""
+        return normal_clip(max(self.square, 2.0 * self.square_scale, 1e-12), self.limit)[0]
+
     @classmethod
     def of(cls, query, answer):
         """Read the answer to a Newton query (its layout is in the query's docstring)."""
@@ -69,3 +82,241 @@ class NewtonEquation:
             square_scale=limit**2 * scale,
             cut_scale=scale / weight,
         )
+
+
+@dataclass(frozen=True, eq=False)
+class NewtonFit:
+    """All that a linear fit has released: the fitted function is m + x'b for whitened x = W phi.
+
+    Attributes
+    ----------
+    location : float
+        m, in scaled units.
+    location_scale : float
+        Standard deviation of its privacy noise.
+    W : ndarray of shape (p, p)
+        The whitening.
+    b : ndarray of shape (p,)
+    variance : float
+        Residual variance, in scaled units.
+    gram : ndarray of shape (p, p)
+        Mean of ee', pooled over all releases; positive semi-definite.
+    newton : tuple of NewtonEquation
+        Empty where only the mean was released.
+    same_rows : bool
+        Whether all equations are of the same records (else of disjoint ones).
+    """
+
+    location: float
+    location_scale: float
+    W: np.ndarray
+    b: np.ndarray
+    variance: float
+    gram: np.ndarray
+    newton: tuple
+    same_rows: bool
+
+    @property
+    def theta(self):
+        """W'b, shape (p,): the fitted function is m + phi'theta."""
+        return self.W.T @ self.b
+
+    def points(self, phi):
+        """Whitened points of rows phi."""
+        return phi @ self.W.T
+
+    def estimate(self, points):
+        """Estimate of x'b* without shrinkage, and what its errors are made of.
+
+        With v = H^-1 x for the H of the last equation, x'b* is estimated by x'b + v'z where b and z
+        are averages over the equations by precision, z over the part that is not cut. Then
+
+            x'b + v'z - x'b* = v' mean(e xi) + v'N_z - v'N_H (b* - b),
+
+        with xi the clipped noise of the target, and N_z and N_H the privacy noises. N_H is
+        independent of b and N_z, and b* - b is estimated by H^-1 z.
+
+        Parameters
+        ----------
+        points : ndarray of shape (n_points, p)
+
+        Returns
+        -------
+        NewtonEstimate
+        """
+        last = self.newton[-1]
+        kept = np.array([equation.kept for equation in self.newton])
+        precision = np.array(
+            [
+                (part / equation.moment_scale) ** 2 if equation.moment_scale else 1.0
+                for part, equation in zip(kept, self.newton, strict=True)
+            ]
+        )
+        weights = precision / precision.sum()
+        start = sum(w * eq.point for w, eq in zip(weights, self.newton, strict=True))
+        moments = [eq.moment / part for part, eq in zip(kept, self.newton, strict=True)]
+        values, vectors = np.linalg.eigh(last.gram)
+        floor = FLOOR * last.gram_scale * sqrt(2.0 * len(values))
+        floor = max(floor, 1e-14 * float(values[-1]), 1e-300)
+        step = (vectors / np.maximum(values, floor)) @ vectors.T @ (weights @ np.array(moments))
+        rotated = points @ vectors
+        dual = (rotated / np.maximum(values, floor)) @ vectors.T
+        lost = (rotated[:, values < floor] ** 2).sum(axis=1)
+        noise = float(weights**2 @ (1.0 / precision)) if last.moment_scale else 0.0
+        noise += 0.5 * last.gram_scale**2 * float(step @ step)
+        return NewtonEstimate(
+            value=points @ (start + step),
+            dual=dual,
+            residual_gram=last.residual_gram / kept[-1] ** 2,
+            residual_scale=last.residual_scale / kept[-1] ** 2,
+            typical_gram=self.variance * self.gram,
+            records=last.n if self.same_rows else 1.0 / float(weights**2 @ (1.0 / self._records)),
+            noise=noise,
+            along=last.gram_scale / sqrt(2.0) * (dual @ step),
+            resolved=lost <= UNRESOLVED * (rotated**2).sum(axis=1),
+        )
+
+    @property
+    def _records(self):
+        return np.array([equation.n for equation in self.newton], dtype=float)
+
+
+@dataclass(frozen=True, eq=False)
+class NewtonEstimate:
+    """Estimates at points, and the parts of their covariance.
+
+    Attributes
+    ----------
+    value : ndarray of shape (n_points,)
+    dual : ndarray of shape (n_points, p)
+        v of each point.
+    residual_gram : ndarray of shape (p, p)
+        Noisy mean of ee' xi^2 over the squared part that is not cut.
+    residual_scale : float
+    typical_gram : ndarray of shape (p, p)
+        What it would be if the noise of the target had the same variance everywhere.
+    records : float
+        Number of records in the mean.
+    noise : float
+        Variance of the privacy noise of each coordinate.
+    along : ndarray of shape (n_points,)
+        The privacy noise that all points share, as one more coordinate.
+    resolved : ndarray of bool of shape (n_points,)
+        Whether the point lies in directions that are told from noise.
+    """
+
+    value: np.ndarray
+    dual: np.ndarray
+    residual_gram: np.ndarray
+    residual_scale: float
+    typical_gram: np.ndarray
+    records: float
+    noise: float
+    along: np.ndarray
+    resolved: np.ndarray
+
+    def variances(self):
+        """Variances of the points by sampling and by privacy, each of shape (n_points,).
+
+        The residual Gram is robust, but noisy: where its noise is as large as the value that equal
+        variances would give, that value is leant on.
+        """
+        squares = np.einsum("ij,ij->i", self.dual, self.dual)
+        robust = np.einsum("ij,ij->i", self.dual @ self.residual_gram, self.dual)
+        typical = np.einsum("ij,ij->i", self.dual @ self.typical_gram, self.dual)
+        typical = np.maximum(typical, 1e-300)
+        weight = 1.0 / (1.0 + (self.residual_scale * squares / typical) ** 2)
+        sampling = np.maximum(weight * robust + (1.0 - weight) * typical, LEAST_ROBUST * typical)
+        return sampling / self.records, self.noise * squares + self.along**2
+
+    def covariances(self):
+        """Covariance matrices by sampling and by privacy, each of shape (n_points, n_points)."""
+        sampling, _ = self.variances()
+        robust = self.dual @ self.residual_gram @ self.dual.T / self.records
+        robust = (robust + robust.T) / 2.0
+        values, vectors = np.linalg.eigh(robust)
+        robust = (vectors * np.maximum(values, 0.0)) @ vectors.T
+        diagonal = np.diagonal(robust)
+        scale = np.sqrt(sampling / np.where(diagonal > 0.0, diagonal, 1.0))
+        robust = robust * np.outer(scale, scale)
+        np.fill_diagonal(robust, sampling)
+        privacy = self.noise * self.dual @ self.dual.T + np.outer(self.along, self.along)
+        return robust, privacy
+
+
+@dataclass(frozen=True, eq=False)
+class CoefficientEstimate:
+    """Coefficients, then the intercept, in the units of X and y, with their covariances.
+
+    Attributes
+    ----------
+    value : ndarray of shape (n_features + 1,)
+        Not shrunk: the centre of intervals. The last is 0 for a fit without an intercept.
+    sampling, privacy : ndarray of shape (n_features + 1, n_features + 1)
+        Covariance of the estimate by sampling (robust to misspecification and to unequal
+        variances) and by the noise of privacy; their sum is the whole.
+    resolved : ndarray of bool of shape (n_features + 1,)
+        False where the released equations do not tell the coefficient from noise.
+    """
+
+    value: np.ndarray
+    sampling: np.ndarray
+    privacy: np.ndarray
+    resolved: np.ndarray
+
+
+def coefficients(fit, rows, target):
+    """Estimate of the coefficients of a fit with its covariances.
+
+    Parameters
+    ----------
+    fit : NewtonFit
+    rows : RowMap, or what stands in its place, with ``coefficient_map()``
+    target : TargetMap
+
+    Returns
+    -------
+    CoefficientEstimate
+        Of NaN where only the mean of the target was released.
+    """
+    matrix = rows.coefficient_map()
+    if not fit.newton:
+        unknown = np.full((len(matrix), len(matrix)), np.nan)
+        return CoefficientEstimate(
+            unknown[0], unknown, unknown.copy(), np.zeros(len(matrix), dtype=bool)
+        )
+    estimate = fit.estimate(fit.points(matrix))
+    sampling, privacy = (target.radius**2 * part for part in estimate.covariances())
+    value = target.radius * estimate.value
+    if rows.constant is not None:
+        value[-1] += target.centre + target.radius * fit.location
+    return CoefficientEstimate(value, sampling, privacy, estimate.resolved)
+
+
+def normal_clip(square, limit):
+    """Part of the residuals within the limit, and their variance, if they are normal.
+
+    Parameters
+    ----------
+    square : float
+        Mean of the squares of residuals clipped at the limit.
+    limit : float
+
+    Returns
+    -------
+    (part, variance)
+    """
+    deviations, squares = _clipped_squares()
+    ratio = square / limit**2
+    if ratio <= squares[-1]:
+        return 1.0, square
+    k = float(np.interp(-ratio, -squares, deviations))
+    return float(1.0 - 2.0 * stats.norm.sf(k)), (limit / k) ** 2
+
+
+@lru_cache(maxsize=1)
+def _clipped_squares():
+    """Limits k in deviations of a normal z, and E min(z^2, k^2) / k^2, which decreases."""
+    k = np.geomspace(SMALLEST_LIMIT, 8.0, 400)
+    tail, density = stats.norm.sf(k), stats.norm.pdf(k)
+    return k, (1.0 - 2.0 * tail - 2.0 * k * density) / k**2 + 2.0 * tail

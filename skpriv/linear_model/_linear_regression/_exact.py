@@ -5,11 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from ..._equations._newton import NewtonEquation
+from ..._equations._newton import NewtonEquation, NewtonFit
 from ..._equations._public_maps import RowMap, TargetMap
 from ...privacy import Procedure
 from ._queries import NewtonQuery, Whitened, WhiteningQuery
-from ._steps import Released
 
 CHUNK_ENTRIES = 2**20
 RELATIVE_ZERO = 1e-14  # of the largest eigenvalue of a mean of phi phi'
@@ -53,7 +52,7 @@ def fit_exactly(session, rows, target):
 
     Returns
     -------
-    (coef, intercept, released)
+    (coef, intercept, NewtonFit)
     """
     solution = session.release(LeastSquares(rows, target), SHARES[0]).value
     coef, intercept = solution[:-1], float(solution[-1])
@@ -68,4 +67,5 @@ def fit_exactly(session, rows, target):
     b = np.linalg.solve(W.T, theta)
     step = NewtonQuery(Whitened(rows, W), target, 0.0, b, 2.0 + float(np.linalg.norm(b)))
     equation = NewtonEquation.of(step, session.sum(step, SHARES[2]))
-    return coef, intercept, Released(0.0, 0.0, W, b, equation.square, (equation,))
+    fit = NewtonFit(0.0, 0.0, W, b, equation.square, equation.gram, (equation,), True)
+    return coef, intercept, fit

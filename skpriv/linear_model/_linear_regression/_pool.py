@@ -4,9 +4,10 @@ from math import sqrt
 
 import numpy as np
 
+from ..._equations._newton import normal_clip
 from ..._linalg import psd_part
 from ...privacy import LOCAL_MODELS
-from ._shrinkage import normal_clip, posterior_mean, shrunk_gram
+from ._shrinkage import posterior_mean, shrunk_gram
 
 SMALLEST_VARIANCE = 1e-12
 ROUNDS = 3  # of solving and weighing by the distance to the solution
@@ -45,7 +46,7 @@ class Pool:
         self.b = np.zeros(len(moment[0]))
         floor = max(1e-6, square[1])
         self.variance = float(np.clip(square[0], floor, 1.0))
-        matrix = self._gram()[1]
+        matrix = self.gram()[1]
         for _ in range(ROUNDS + 1):
             self._solve()
             left = square[0] - 2.0 * self.b @ moment[0] + self.b @ matrix @ self.b
@@ -84,7 +85,7 @@ class Pool:
         location_scale : float
             Standard deviation of the noise of the released location.
         """
-        scale, matrix = self._gram()
+        scale, matrix = self.gram()
         moment, variance, _ = self._equations[0]
         level = max(float(constant @ matrix @ constant), 0.1)  # mean of w^2
         sampling = self.variance / self._n
@@ -100,7 +101,7 @@ class Pool:
         sure = max(0.0, 1.0 - SURE / max(precision * shift**2, 1e-300))
         self.b = self.b - constant * shift * sure
 
-    def _gram(self):
+    def gram(self):
         """Scale of the noise of the pooled Gram matrix, and its positive part after shrinkage."""
         weights = np.array([1.0 / scale**2 for _, scale in self._grams])
         total = sum(weight * gram for weight, (gram, _) in zip(weights, self._grams, strict=True))
@@ -108,7 +109,7 @@ class Pool:
         return scale, psd_part(shrunk_gram(total / weights.sum(), scale)[0])
 
     def _solve(self):
-        scale, gram = self._gram()
+        scale, gram = self.gram()
         precisions, moments = [], []
         for moment, variance, point in self._equations:
             away = self.b - point

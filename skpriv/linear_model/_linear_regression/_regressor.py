@@ -5,9 +5,11 @@ from numbers import Real
 from typing import ClassVar
 
 import numpy as np
+from scipy import stats
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..._compat import Interval, StrOptions, fit_context
+from ..._equations._intervals import ConfidenceInterval
 from ..._equations._public_maps import RowMap, TargetMap, column_bounds
 from .._base import PrivateRegressor
 from ._exact import fit_exactly
@@ -228,3 +230,37 @@ class LinearRegression(PrivateRegressor):
         check_is_fitted(self)
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         return np.clip(X @ self.coef_ + self.intercept_, *self._target.bounds_y)
+
+    def confidence_interval(self, X, confidence_level=0.95, method="asymptotic"):
+        """Confidence interval for the regression function at each row, not for a new y.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        confidence_level : float in (0, 1), default=0.95
+        method : {"asymptotic", "certified"}, default="asymptotic"
+
+        Returns
+        -------
+        ConfidenceInterval
+            Named tuple (low, high) of ndarrays of shape (n_samples,), in the units of y and inside
+            ``bounds_y``; ``bounds_y`` itself where the fit does not resolve a row's direction.
+        """
+        check_is_fitted(self)
+        if not 0.0 < confidence_level < 1.0:
+            raise ValueError(f"confidence_level={confidence_level!r} must lie in (0, 1).")
+        if method not in ("asymptotic", "certified"):
+            raise ValueError(f"method={method!r} must be 'asymptotic' or 'certified'.")
+        predicted = self.predict(X)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        fit, target = self._released, self._target
+        low, high = (np.full(len(X), bound) for bound in target.bounds_y)
+        if fit.newton:
+            estimate = fit.estimate(fit.points(self._rows.features(X)))
+            half = stats.norm.ppf(0.5 + confidence_level / 2.0) * np.sqrt(
+                sum(estimate.variances())
+            )
+            centre, found = fit.location + estimate.value, estimate.resolved
+            low[found] = target.unscaled(centre - half)[found]
+            high[found] = target.unscaled(centre + half)[found]
+        return ConfidenceInterval(np.minimum(low, predicted), np.maximum(high, predicted))

@@ -1,13 +1,10 @@
 """Noise-aware estimates from released matrices and vectors: post-processing, without a price."""
 
-from functools import lru_cache
 from math import sqrt
 
 import numpy as np
-from scipy import stats
 
 # Public grid of prior variances of the coordinates of b.
-SMALLEST_LIMIT = 0.5  # deviations: with residuals cut at fewer, their variance is not known
 PRIOR_VARIANCES = np.geomspace(1e-5, 1e3, 49)
 
 
@@ -59,32 +56,3 @@ def posterior_mean(gram, moment, spread, largest=np.inf):
     weights /= weights.sum()
     factors = (weights[:, None] * (variances[:, None] * values / total)).sum(axis=0)
     return vectors @ (factors * rotated)
-
-
-def normal_clip(square, limit):
-    """Part of the residuals within the limit, and their variance, if they are normal.
-
-    Parameters
-    ----------
-    square : float
-        Mean of the squares of residuals clipped at the limit.
-    limit : float
-
-    Returns
-    -------
-    (part, variance)
-    """
-    deviations, squares = _clipped_squares()
-    ratio = square / limit**2
-    if ratio <= squares[-1]:
-        return 1.0, square
-    k = float(np.interp(-ratio, -squares, deviations))
-    return float(1.0 - 2.0 * stats.norm.sf(k)), (limit / k) ** 2
-
-
-@lru_cache(maxsize=1)
-def _clipped_squares():
-    """Limits k in deviations of a normal z, and E min(z^2, k^2) / k^2, which decreases."""
-    k = np.geomspace(SMALLEST_LIMIT, 8.0, 400)
-    tail, density = stats.norm.sf(k), stats.norm.pdf(k)
-    return k, (1.0 - 2.0 * tail - 2.0 * k * density) / k**2 + 2.0 * tail

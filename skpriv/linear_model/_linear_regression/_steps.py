@@ -1,11 +1,11 @@
 """The fit: location, whitening, first moments and two Newton steps, asked of one session."""
 
-from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
 
-from ..._equations._newton import NewtonEquation
+from ..._equations._newton import NewtonEquation, NewtonFit
+from ...privacy import LOCAL_MODELS
 from ._pool import Pool
 from ._queries import (
     FirstMomentsQuery,
@@ -24,38 +24,6 @@ SIGNAL = 2.0  # bound on tau^2, in units of the target's variance over the squar
 LARGEST_RESIDUAL = 2.5  # |r - m| <= 2, and |e'b| is seldom more than half beyond
 
 
-@dataclass(frozen=True, eq=False)
-class Released:
-    """What a fit has released: the fitted function is m + phi'W'b.
-
-    Attributes
-    ----------
-    location : float
-        m, in scaled units.
-    location_scale : float
-        Standard deviation of its privacy noise.
-    W : ndarray of shape (p, p)
-        The whitening.
-    b : ndarray of shape (p,)
-    variance : float
-        Residual variance, in scaled units.
-    newton : tuple of NewtonEquation
-        Empty where only the mean was released.
-    """
-
-    location: float
-    location_scale: float
-    W: np.ndarray
-    b: np.ndarray
-    variance: float
-    newton: tuple
-
-    @property
-    def theta(self):
-        """W'b, shape (p,)."""
-        return self.W.T @ self.b
-
-
 def fit_rows(session, rows, target, rules):
     """Ask the session for all that the rules plan, and solve.
 
@@ -70,7 +38,7 @@ def fit_rows(session, rows, target, rules):
 
     Returns
     -------
-    Released
+    NewtonFit
     """
     if rules.mean_only:
         return _mean_only(session, rows, target, [], 1.0)
@@ -92,7 +60,16 @@ def fit_rows(session, rows, target, rules):
         pool.add(newton[-1])
     if rows.constant is not None:
         pool.recentre(np.linalg.solve(whitened.W.T, rows.constant), location_scale)
-    return Released(location, location_scale, whitened.W, pool.b, pool.variance, tuple(newton))
+    return NewtonFit(
+        location,
+        location_scale,
+        whitened.W,
+        pool.b,
+        pool.variance,
+        pool.gram()[1],
+        tuple(newton),
+        same_rows=session.model not in LOCAL_MODELS,
+    )
 
 
 def _mean_only(session, rows, target, means, share):
@@ -104,9 +81,9 @@ def _mean_only(session, rows, target, means, share):
         weights = np.array([scale**-2.0 for _, scale in means])
         location = float(weights @ [mean for mean, _ in means] / weights.sum())
         scale = float(weights.sum() ** -0.5)
-    return Released(
-        location, scale, np.eye(rows.size), np.zeros(rows.size), 1.0 - location**2, ()
-    )
+    p = rows.size
+    variance = 1.0 - location**2
+    return NewtonFit(location, scale, np.eye(p), np.zeros(p), variance, np.zeros((p, p)), (), True)
 
 
 def _mean(session, target, share):
