@@ -21,6 +21,7 @@ from skpriv.linear_model import (
     IHTRegressor,
     ImproperSGDRegressor,
     LayeredRegressor,
+    LinearRegression,
     ReweightedRegressor,
     SSPRegressor,
 )
@@ -28,17 +29,25 @@ from skpriv.privacy import LOCAL_MODELS, Cost
 
 # A new estimator is one line here: the class, and the privacy models that it has.
 ESTIMATORS = {
+    LinearRegression: ("central", "local", "shuffle", "none"),
     SSPRegressor: ("central", "local", "shuffle", "none"),
     ReweightedRegressor: ("central", "local", "shuffle", "none"),
     IHTRegressor: ("central", "none"),
     ImproperSGDRegressor: ("central", "local", "shuffle", "none"),
     LayeredRegressor: ("central", "local", "shuffle", "none"),
 }
+# Bounds without a default.
+SETTINGS = {LinearRegression: {"bounds_X": (-10.0, 10.0), "bounds_y": (-2.0, 2.0)}}
 # Parameters that fix the shape of what is fitted, where its default depends on the public n.
-SHAPES = {LayeredRegressor: {"n_levels": 1, "n_scales": 3}}
+SHAPES = {LayeredRegressor: {"n_levels": 1, "n_scales": 3}, LinearRegression: {"epsilon": 200.0}}
 ZCDP = {IHTRegressor}  # their sessions divide rho, because they select coordinates
 PAIRS = [(Estimator, privacy) for Estimator, models in ESTIMATORS.items() for privacy in models]
 NOISY = [pair for pair in PAIRS if pair[1] != "none"]
+
+
+def make(Estimator, **settings):
+    """Estimator of this class, with the bounds that it needs."""
+    return Estimator(**{**SETTINGS.get(Estimator, {}), **settings})
 
 
 def _name(value):
@@ -95,7 +104,7 @@ def _data(n=400, d=3, seed=0):
 
 @parametrize_with_checks(
     [
-        Estimator(privacy=privacy, random_state=random_state)
+        make(Estimator, privacy=privacy, random_state=random_state)
         for Estimator, privacy in PAIRS
         for random_state in (None, 0)
     ]
@@ -108,7 +117,7 @@ def test_scikit_learn_checks(estimator, check):
 @pytest.mark.parametrize("random_state", [None, 0])
 @pytest.mark.parametrize("epsilon", [1.0, inf])
 def test_tags_are_honest(Estimator, privacy, random_state, epsilon):
-    estimator = Estimator(privacy=privacy, random_state=random_state, epsilon=epsilon)
+    estimator = make(Estimator, privacy=privacy, random_state=random_state, epsilon=epsilon)
     tags = get_tags(estimator)
     noisy = privacy != "none" and epsilon != inf
     assert tags.non_deterministic == (noisy and random_state is None)
@@ -123,7 +132,7 @@ def test_a_seed_decides_the_noise(Estimator, privacy, global_random_seed):
     X, y = _data()
 
     def predict(seed):
-        return Estimator(privacy=privacy, random_state=seed).fit(X, y).predict(X)
+        return make(Estimator, privacy=privacy, random_state=seed).fit(X, y).predict(X)
 
     first = predict(global_random_seed)
     assert np.array_equal(first, predict(np.random.RandomState(global_random_seed)))
@@ -156,7 +165,7 @@ def test_nothing_that_is_kept_grows_with_n(Estimator, privacy, random_state):
     found = []
     for n in (1009, 4001):
         X, y = _data(n)
-        estimator = Estimator(privacy=privacy, random_state=random_state)
+        estimator = make(Estimator, privacy=privacy, random_state=random_state)
         estimator.set_params(**SHAPES.get(Estimator, {})).fit(X, y)
         found.append(sorted(_sizes(estimator, {})))
         assert len(pickle.dumps(estimator)) < 20_000
@@ -168,7 +177,7 @@ def test_nothing_that_is_kept_grows_with_n(Estimator, privacy, random_state):
 def test_no_reference_to_the_rows_is_kept(Estimator, privacy):
     X, y = _data()
     references = weakref.ref(X), weakref.ref(y)
-    estimator = Estimator(privacy=privacy, random_state=0).fit(X, y)
+    estimator = make(Estimator, privacy=privacy, random_state=0).fit(X, y)
     reachable = {}
     list(_sizes(estimator, reachable))
     arrays = [value for value in reachable.values() if isinstance(value, np.ndarray)]
@@ -183,7 +192,7 @@ def test_no_reference_to_the_rows_is_kept(Estimator, privacy):
 @pytest.mark.parametrize("budget", [Budget(0.1, 1e-6), Budget(1.0, 1e-5), Budget(20.0, 1e-3)])
 def test_the_report_adds_up_to_the_budget(Estimator, privacy, budget):
     X, y = _data()
-    estimator = Estimator(
+    estimator = make(Estimator, 
         privacy=privacy, epsilon=budget.epsilon, delta=budget.delta, random_state=0
     )
     report = estimator.fit(X, y).privacy_report_
@@ -211,7 +220,7 @@ def test_the_report_adds_up_to_the_budget(Estimator, privacy, budget):
 def test_the_accountant_sees_what_the_report_says(Estimator, privacy):
     X, y = _data()
     with _accountant(Estimator, privacy, 2.0, 1e-6) as accountant:
-        estimator = Estimator(privacy=privacy, epsilon=0.5, random_state=0).fit(X, y)
+        estimator = make(Estimator, privacy=privacy, epsilon=0.5, random_state=0).fit(X, y)
     (charge,) = accountant.charges
     assert charge.name == Estimator.__name__
     assert _paid(charge.cost) == pytest.approx(_paid(estimator.privacy_report_.total), rel=1e-9)
@@ -224,7 +233,7 @@ def test_no_finite_budget_pays_for_exact_answers(Estimator):
     with BudgetAccountant(100.0, 1e-2) as accountant:
         for settings in ({"privacy": "none"}, {"epsilon": inf}):
             with pytest.raises(BudgetExceeded, match="infinite epsilon"):
-                Estimator(**settings).fit(X, y)
+                make(Estimator, **settings).fit(X, y)
     assert accountant.charges == []
 
 
@@ -303,7 +312,7 @@ def test_bad_shapes_are_refused_uncharged(Estimator, privacy, case):
         BudgetAccountant(10.0, 1e-3) as accountant,
         pytest.raises(ValueError, match=message),
     ):
-        Estimator(privacy=privacy).fit(*change(*_data()))
+        make(Estimator, privacy=privacy).fit(*change(*_data()))
     assert accountant.charges == []
 
 
@@ -346,7 +355,7 @@ def test_huge_values_are_values(Estimator, privacy):
         (Estimator, *case)
         for Estimator in ESTIMATORS
         for case in BAD_SETTINGS
-        if set(case[0]) <= set(Estimator().get_params())
+        if set(case[0]) <= set(make(Estimator).get_params())
     ],
     ids=lambda value: _name(value) if isinstance(value, type) else str(value),
 )
@@ -355,7 +364,7 @@ def test_bad_settings_are_refused_uncharged(Estimator, settings, message):
         BudgetAccountant(10.0, 1e-3) as accountant,
         pytest.raises(ValueError, match=message),
     ):
-        Estimator(**settings).fit(*_data())
+        make(Estimator, **settings).fit(*_data())
     assert accountant.charges == []
 
 
@@ -367,7 +376,7 @@ def test_too_few_local_users_are_refused_uncharged(Estimator, privacy):
         while n < 50:  # the error names a number of rows, and that many are enough
             n += 1
             try:
-                Estimator(privacy=privacy, random_state=0).fit(X[:n], y[:n])
+                make(Estimator, privacy=privacy, random_state=0).fit(X[:n], y[:n])
                 break
             except PrivacyError as error:
                 assert f"n_samples={n} is too few" in str(error)
@@ -380,7 +389,7 @@ def test_too_few_local_users_are_refused_uncharged(Estimator, privacy):
 def test_a_fit_beyond_the_budget_releases_nothing(Estimator, privacy):
     X, y = _data()
     with _accountant(Estimator, privacy, 1.0, 1e-6) as accountant:
-        estimator = Estimator(privacy=privacy, epsilon=1.1)
+        estimator = make(Estimator, privacy=privacy, epsilon=1.1)
         with pytest.raises(BudgetExceeded, match="Nothing was released or charged"):
             estimator.fit(X, y)
     assert accountant.charges == []
@@ -390,7 +399,7 @@ def test_a_fit_beyond_the_budget_releases_nothing(Estimator, privacy):
 @noisy_pair
 def test_cross_validation_charges_every_fold(Estimator, privacy):
     X, y = _data()
-    pipeline = make_pipeline(FunctionTransformer(), Estimator(privacy=privacy, epsilon=0.25))
+    pipeline = make_pipeline(FunctionTransformer(), make(Estimator, privacy=privacy, epsilon=0.25))
     # 4 deltas, which the shuffle model needs
     with _accountant(Estimator, privacy, 2.0, 4e-6) as accountant:
         cross_val_score(pipeline, X, y, cv=4, n_jobs=2, error_score="raise")
@@ -403,7 +412,7 @@ def test_cross_validation_charges_every_fold(Estimator, privacy):
 @noisy_pair
 def test_a_grid_search_charges_every_fit(Estimator, privacy):
     X, y = _data()
-    pipeline = make_pipeline(FunctionTransformer(), Estimator(privacy=privacy))
+    pipeline = make_pipeline(FunctionTransformer(), make(Estimator, privacy=privacy))
     step = pipeline.steps[-1][0]
     epsilons = (0.1, 0.3)
     search = GridSearchCV(
@@ -425,7 +434,7 @@ def test_a_grid_search_charges_every_fit(Estimator, privacy):
 def test_deltas_of_shuffled_fits_add_up(Estimator):
     X, y = _data()
     with _accountant(Estimator, "shuffle", 10.0, 1.5e-6) as accountant:
-        Estimator(privacy="shuffle", epsilon=0.1).fit(X, y)
+        make(Estimator, privacy="shuffle", epsilon=0.1).fit(X, y)
         with pytest.raises(BudgetExceeded, match="Nothing was released or charged"):
-            Estimator(privacy="shuffle", epsilon=0.1).fit(X, y)
+            make(Estimator, privacy="shuffle", epsilon=0.1).fit(X, y)
     assert len(accountant.charges) == 1

@@ -85,6 +85,28 @@ class NewtonEquation:
 
 
 @dataclass(frozen=True, eq=False)
+class FirstEquation:
+    """Means of e w (r - m) and of ee' over the same n records, before any Newton step.
+
+    Attributes
+    ----------
+    moment : ndarray of shape (p,)
+    gram : ndarray of shape (p, p)
+    n : int
+    moment_scale, gram_scale : float
+    whole : bool
+        Whether no target was cut, so that the moment is gram b* plus noise of mean zero.
+    """
+
+    moment: np.ndarray
+    gram: np.ndarray
+    n: int
+    moment_scale: float
+    gram_scale: float
+    whole: bool
+
+
+@dataclass(frozen=True, eq=False)
 class NewtonFit:
     """All that a linear fit has released: the fitted function is m + x'b for whitened x = W phi.
 
@@ -101,8 +123,9 @@ class NewtonFit:
         Residual variance, in scaled units.
     gram : ndarray of shape (p, p)
         Mean of ee', pooled over all releases; positive semi-definite.
+    first : FirstEquation or None
     newton : tuple of NewtonEquation
-        Empty where only the mean was released.
+        Empty where only the mean was released, and then there is no first equation either.
     same_rows : bool
         Whether all equations are of the same records (else of disjoint ones).
     """
@@ -113,6 +136,7 @@ class NewtonFit:
     b: np.ndarray
     variance: float
     gram: np.ndarray
+    first: FirstEquation | None
     newton: tuple
     same_rows: bool
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from ..._equations._newton import NewtonEquation, NewtonFit
+from ..._equations._newton import FirstEquation, NewtonEquation, NewtonFit
 from ..._equations._public_maps import RowMap, TargetMap
 from ...privacy import Procedure
 from ._queries import NewtonQuery, Whitened, WhiteningQuery
@@ -67,5 +67,7 @@ def fit_exactly(session, rows, target):
     b = np.linalg.solve(W.T, theta)
     step = NewtonQuery(Whitened(rows, W), target, 0.0, b, 2.0 + float(np.linalg.norm(b)))
     equation = NewtonEquation.of(step, session.sum(step, SHARES[2]))
-    fit = NewtonFit(0.0, 0.0, W, b, equation.square, equation.gram, (equation,), True)
+    moment = equation.moment + equation.gram @ b
+    first = FirstEquation(moment, equation.gram, equation.n, 0.0, 0.0, whole=True)
+    fit = NewtonFit(0.0, 0.0, W, b, equation.square, equation.gram, first, (equation,), True)
     return coef, intercept, fit

@@ -9,6 +9,7 @@ from scipy import stats
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..._compat import Interval, StrOptions, fit_context
+from ..._equations._certified_newton import certified
 from ..._equations._intervals import ConfidenceInterval
 from ..._equations._public_maps import RowMap, TargetMap, column_bounds
 from .._base import PrivateRegressor
@@ -256,11 +257,17 @@ class LinearRegression(PrivateRegressor):
         fit, target = self._released, self._target
         low, high = (np.full(len(X), bound) for bound in target.bounds_y)
         if fit.newton:
-            estimate = fit.estimate(fit.points(self._rows.features(X)))
-            half = stats.norm.ppf(0.5 + confidence_level / 2.0) * np.sqrt(
-                sum(estimate.variances())
-            )
-            centre, found = fit.location + estimate.value, estimate.resolved
+            points = fit.points(self._rows.features(X))
+            if method == "certified":
+                centre, half = certified(fit, points, confidence_level)
+                found = np.isfinite(half)
+            else:
+                estimate = fit.estimate(points)
+                centre, found = estimate.value, estimate.resolved
+                half = stats.norm.ppf(0.5 + confidence_level / 2.0) * np.sqrt(
+                    sum(estimate.variances())
+                )
+            centre = fit.location + centre
             low[found] = target.unscaled(centre - half)[found]
             high[found] = target.unscaled(centre + half)[found]
         return ConfidenceInterval(np.minimum(low, predicted), np.maximum(high, predicted))

@@ -19,6 +19,9 @@ from math import sqrt
 LOCATION_SHARES, LOCATION_REACH = (0.05, 0.3), 28.0
 # Of the rest; the last Newton step has what is left, since intervals come from it alone.
 WHITENING_SHARES, MOMENTS, FIRST_STEP = (0.1, 0.2), 0.10, 0.12
+# Where N / p is above WHOLE, the first moments take more and cut no target: certified intervals
+# come from them.
+WHOLE, WHOLE_MOMENTS = 200.0, 0.25
 WHITENING_RESOLUTION = 20.0
 ROUNDS = 3
 # Below these numbers only the mean is released.
@@ -51,6 +54,8 @@ class Rules:
         leverage p / n of the average record can grow to 1 at most: there is no need for less.
     target_clip : float
         Deviations at which the target is clipped in the first moments.
+    whole : bool
+        Whether it is not clipped there at all.
     """
 
     reach: float
@@ -64,6 +69,7 @@ class Rules:
     clip: float
     length: float
     target_clip: float
+    whole: bool
 
     @classmethod
     def of(cls, n, p, reach, clip="auto", fit_intercept=True):
@@ -83,6 +89,8 @@ class Rules:
         whitening = _within(
             WHITENING_SHARES, WHITENING_SHARES[0] * WHITENING_RESOLUTION / resolution
         )
+        whole = reach >= WHOLE * p
+        moments = WHOLE_MOMENTS if whole else MOMENTS
         precision = reach / sqrt(n * p)
         wide = min(
             WIDE_CLIP * precision**WIDE_GROWTH,
@@ -98,12 +106,13 @@ class Rules:
             location=location,
             spread=spread,
             whitening=rest * whitening,
-            moments=rest * MOMENTS,
+            moments=rest * moments,
             first=rest * FIRST_STEP,
-            last=rest * (1.0 - whitening - MOMENTS - FIRST_STEP),
+            last=rest * (1.0 - whitening - moments - FIRST_STEP),
             clip=k,
             length=min(1.0, max(ROW_LENGTH / k, sqrt(p / n))),
             target_clip=TARGET_CLIP * max(1.0, k / ROW_LENGTH) ** 2,
+            whole=whole,
         )
 
     @property

@@ -4,7 +4,7 @@ from math import sqrt
 
 import numpy as np
 
-from ..._equations._newton import NewtonEquation, NewtonFit
+from ..._equations._newton import FirstEquation, NewtonEquation, NewtonFit
 from ...privacy import LOCAL_MODELS
 from ._pool import Pool
 from ._queries import (
@@ -47,11 +47,13 @@ def fit_rows(session, rows, target, rules):
         return _mean_only(session, rows, target, means, rules.after_location)
     location, location_scale = means[0] if means else (0.0, 0.0)
     whitened = Whitened(rows, learn_whitening(session, rows, rules))
-    limit = min(1.0 + abs(location), rules.target_clip * deviation)
+    whole = 1.0 + abs(location)
+    limit = whole if rules.whole else min(whole, rules.target_clip * deviation)
     moments = FirstMomentsQuery(whitened, target, location, limit)
     answer = session.sum(moments, rules.moments)
     largest = SIGNAL * (deviation / rules.length) ** 2
-    pool = Pool(moments.read(answer), answer.n, session.model, largest)
+    (moment, noise), (gram, gram_noise), _ = first = moments.read(answer)
+    pool = Pool(first, answer.n, session.model, largest)
     newton = []
     for share in (rules.first, rules.last):
         clip = min(LARGEST_RESIDUAL, rules.clip * sqrt(pool.variance))
@@ -67,6 +69,7 @@ def fit_rows(session, rows, target, rules):
         pool.b,
         pool.variance,
         pool.gram()[1],
+        FirstEquation(moment, gram, answer.n, noise, gram_noise, whole=limit == whole),
         tuple(newton),
         same_rows=session.model not in LOCAL_MODELS,
     )
@@ -83,7 +86,7 @@ def _mean_only(session, rows, target, means, share):
         scale = float(weights.sum() ** -0.5)
     p = rows.size
     variance = 1.0 - location**2
-    return NewtonFit(location, scale, np.eye(p), np.zeros(p), variance, np.zeros((p, p)), (), True)
+    return NewtonFit(location, scale, np.eye(p), np.zeros(p), variance, np.zeros((p, p)), None, (), True)
 
 
 def _mean(session, target, share):
