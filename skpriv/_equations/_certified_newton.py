@@ -20,8 +20,9 @@ zeta's part in S, N_y, N_1 and v need no independence, because mean(e w) = H c e
 with psi'c = 1, so that S is the same for every m.
 
 The variance of S is read off the residual Gram of the last Newton step, taken at g with residuals c
-cut at R: |w zeta| <= |clip(c)| + |e'(b* - g)| where c is not cut, and w zeta <= 2 on the others,
-which are counted. From realised squares to variances by a Chernoff bound for terms in [0, B]:
+cut at R: (w zeta)^2 <= clip(c)^2 - 2 w zeta e'(b* - g) where c is not cut, and |w zeta| <= 2 on the
+others, which are counted. The cross term has mean zero but for b*, and is bounded by tau times a
+norm (Bousquet). From realised squares to variances by a Chernoff bound for terms in [0, B]:
 sqrt(V) <= sqrt(B l / 2) + sqrt(B l / 2 + Q) but for exp(-l).
 """
 
@@ -105,24 +106,35 @@ def _distance(fit, failure):
     cut = min(max(cut, 0.0), 1.0)
     length = log(1.0 / (RESIDUAL * failure))
 
-    def solved(spread):
-        """tau, if the mean of w^2 zeta^2 is at most spread in expectation given the rows."""
-        # |S|: mean square at most spread / n, and bounded differences of 2 RANGE |e| / n.
-        root = sqrt(spread / n)
-        size = root + sqrt(2.0 * length * (spread / n + 4.0 * RANGE * root / n))
-        size += 2.0 * RANGE * length / (3.0 * n)  # Bousquet's inequality for the norm of a sum
+    def solved(total, weak):
+        """tau, if mean(|e|^2 w^2 zeta^2) <= total and mean(ee' w^2 zeta^2) <= weak I on average."""
+        # |S| by Bousquet's inequality: E|S| <= sqrt(total / n), terms of size RANGE / n.
+        root = sqrt(total / n)
+        size = root + sqrt(2.0 * length * (weak / n + 2.0 * RANGE * root / n))
+        size += RANGE * length / (3.0 * n)
         return (start + (size + privacy + noise * np.linalg.norm(g)) / smallest) / (
             1.0 - noise / smallest
         )
 
-    tau = solved(1.0)
+    error = _operator_norm(p, GRAM * failure / 2.0)
+    largest = min(float(np.linalg.eigvalsh(first.gram)[-1]) + error * first.gram_scale, 1.0)
+    error = sqrt(p) * stats.norm.isf(GRAM * failure / 2.0)
+    trace = min(max(float(np.trace(first.gram)) + error * first.gram_scale, largest), 1.0)
+    tau = solved(trace, largest)  # E zeta^2 <= 1
     if fit.same_rows:
-        square = last.square + stats.norm.isf(SPREAD * failure) * last.square_scale
-        square, tail = max(square, 0.0), RANGE**2 * log(1.0 / (SPREAD * failure)) / n
+        quantile = stats.norm.isf(SPREAD * failure / 4.0)
+        seen = np.trace(last.residual_gram) + sqrt(p) * quantile * last.residual_scale
+        most = float(np.linalg.eigvalsh(last.residual_gram)[-1])
+        most += _operator_norm(p, SPREAD * failure / 4.0) * last.residual_scale
+        tail = RANGE**2 * log(4.0 * p / (SPREAD * failure)) / n / 2.0
         for _ in range(ROUNDS):
-            seen = (sqrt(square) + tau) ** 2 + RANGE**2 * cut
-            spread = (sqrt(tail / 2.0) + sqrt(tail / 2.0 + seen)) ** 2
-            tau = min(tau, solved(min(spread, 1.0)))
+            moved = tau * sqrt(largest)  # root mean square of e'(b* - g)
+            total, weak = (
+                (sqrt(max(value, 0.0)) + moved) ** 2 + RANGE**2 * cut for value in (seen, most)
+            )
+            total, weak = ((sqrt(tail) + sqrt(tail + value)) ** 2 for value in (total, weak))
+            total = min(total, trace)
+            tau = min(tau, solved(total, min(weak, largest, total)))
     return _Bounds(float(tau), float(tau + np.linalg.norm(g)), cut)
 
 
@@ -136,11 +148,24 @@ def _variance(fit, dual, squares, bounds, failure):
     if not fit.same_rows:
         return most
     seen = np.einsum("ij,ij->i", dual @ last.residual_gram, dual)
-    seen += stats.norm.isf(GRAM * failure / 2.0) * last.residual_scale * squares
-    realised = (np.sqrt(np.maximum(seen, 0.0)) + bounds.distance * np.sqrt(most)) ** 2
-    realised += RANGE**2 * bounds.cut * squares
-    tail = RANGE**2 * squares * log(2.0 / (GRAM * failure)) / first.n / 2.0
-    return np.minimum(most, (np.sqrt(tail) + np.sqrt(tail + realised)) ** 2)
+    seen += stats.norm.isf(GRAM * failure / 4.0) * last.residual_scale * squares
+    seen = np.maximum(seen, 0.0) + RANGE**2 * bounds.cut * squares
+    n, length = first.n, log(4.0 / (GRAM * failure))
+    tail = RANGE**2 * squares * length / n / 2.0
+    variance = most
+    for _ in range(ROUNDS):
+        # 2 tau |mean((v'e)^2 e w zeta)|, by Bousquet's inequality for its norm
+        root = np.sqrt(squares * variance / n)
+        cross = root + np.sqrt(2.0 * length * root * (root + 2.0 * RANGE * squares / n))
+        cross += RANGE * squares * length / (3.0 * n)
+        realised = seen + 2.0 * bounds.distance * cross
+        variance = np.minimum(variance, (np.sqrt(tail) + np.sqrt(tail + realised)) ** 2)
+    return variance
+
+
+def _operator_norm(p, failure):
+    """Upper quantile of the largest eigenvalue of GOE(1): Gordon's mean and concentration."""
+    return sqrt(2.0 * p) + sqrt(2.0 * log(1.0 / failure))
 
 
 def _goe_norm(p, failure):

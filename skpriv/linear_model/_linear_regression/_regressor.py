@@ -255,7 +255,7 @@ class LinearRegression(PrivateRegressor):
         predicted = self.predict(X)
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         fit, target = self._released, self._target
-        low, high = (np.full(len(X), bound) for bound in target.bounds_y)
+        low, high = (np.full(len(X), float(bound)) for bound in target.bounds_y)
         if fit.newton:
             points = fit.points(self._rows.features(X))
             if method == "certified":
@@ -267,7 +267,8 @@ class LinearRegression(PrivateRegressor):
                 half = stats.norm.ppf(0.5 + confidence_level / 2.0) * np.sqrt(
                     sum(estimate.variances())
                 )
-            centre = fit.location + centre
-            low[found] = target.unscaled(centre - half)[found]
-            high[found] = target.unscaled(centre + half)[found]
+            # Where the line leaves the bounds, the interval ends there with the width that it has.
+            centre, half = (fit.location + centre)[found], np.minimum(half[found], 2.0)
+            low[found] = target.unscaled(np.minimum(centre, 1.0) - half)
+            high[found] = target.unscaled(np.maximum(centre, -1.0) + half)
         return ConfidenceInterval(np.minimum(low, predicted), np.maximum(high, predicted))

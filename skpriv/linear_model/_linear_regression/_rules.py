@@ -26,10 +26,11 @@ WHITENING_RESOLUTION = 20.0
 ROUNDS = 3
 # Below these numbers only the mean is released.
 LEAST_RESOLUTION, LEAST_REACH, LEAST_SPREAD = 3.0, 60.0, 20.0
-# k grows as precision^.45, and before that as far as it costs little: noise of about 1.8 sampling
-# errors, a loss of .002 of the residual variance, and a Gram matrix that stays resolved.
+# k grows as precision^.45 where noise rules and as precision^.2 beyond, so that noise falls below
+# sampling and clips still fade; and it is on the second line before that as far as it costs little:
+# a loss of .002 of the residual variance, and a Gram matrix that stays resolved.
 LEAST_CLIP, CLIP_GROWTH = 1.25, 0.45
-WIDE_CLIP, WIDE_GROWTH, AFFORDABLE, RESOLVED_CLIP = 2.44, 0.3, 0.002, 0.66
+WIDE_CLIP, WIDE_GROWTH, AFFORDABLE, RESOLVED_CLIP = 3.3, 0.2, 0.002, 0.66
 WIDEST_CLIP = 6.0  # enough for skewed targets, and for coefficients
 ROW_LENGTH = 2.5  # length of a whitened row times k
 TARGET_CLIP = 8.0
@@ -92,12 +93,9 @@ class Rules:
         whole = reach >= WHOLE * p
         moments = WHOLE_MOMENTS if whole else MOMENTS
         precision = reach / sqrt(n * p)
-        wide = min(
-            WIDE_CLIP * precision**WIDE_GROWTH,
-            sqrt(sqrt(AFFORDABLE) * reach / p),
-            RESOLVED_CLIP * sqrt(resolution),
-        )
-        k = max(LEAST_CLIP, precision**CLIP_GROWTH, wide)
+        wide = WIDE_CLIP * precision**WIDE_GROWTH
+        cheap = min(sqrt(sqrt(AFFORDABLE) * reach / p), RESOLVED_CLIP * sqrt(resolution))
+        k = max(LEAST_CLIP, min(wide, max(cheap, precision**CLIP_GROWTH)))
         if clip == "wide":
             k = max(k, WIDEST_CLIP)
         return cls(

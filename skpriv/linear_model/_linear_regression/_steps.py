@@ -69,7 +69,7 @@ def fit_rows(session, rows, target, rules):
         pool.b,
         pool.variance,
         pool.gram()[1],
-        FirstEquation(moment, gram, answer.n, noise, gram_noise, whole=limit == whole),
+        FirstEquation(moment, gram, answer.n, noise, gram_noise, limit == whole),
         tuple(newton),
         same_rows=session.model not in LOCAL_MODELS,
     )
@@ -85,8 +85,8 @@ def _mean_only(session, rows, target, means, share):
         location = float(weights @ [mean for mean, _ in means] / weights.sum())
         scale = float(weights.sum() ** -0.5)
     p = rows.size
-    variance = 1.0 - location**2
-    return NewtonFit(location, scale, np.eye(p), np.zeros(p), variance, np.zeros((p, p)), None, (), True)
+    nothing, variance = np.zeros((p, p)), 1.0 - location**2
+    return NewtonFit(location, scale, np.eye(p), nothing[0], variance, nothing, None, (), True)
 
 
 def _mean(session, target, share):
