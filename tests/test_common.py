@@ -192,8 +192,8 @@ def test_no_reference_to_the_rows_is_kept(Estimator, privacy):
 @pytest.mark.parametrize("budget", [Budget(0.1, 1e-6), Budget(1.0, 1e-5), Budget(20.0, 1e-3)])
 def test_the_report_adds_up_to_the_budget(Estimator, privacy, budget):
     X, y = _data()
-    estimator = make(Estimator, 
-        privacy=privacy, epsilon=budget.epsilon, delta=budget.delta, random_state=0
+    estimator = make(
+        Estimator, privacy=privacy, epsilon=budget.epsilon, delta=budget.delta, random_state=0
     )
     report = estimator.fit(X, y).privacy_report_
     costs, price = (
@@ -247,8 +247,8 @@ def _with(array, place, value):
 def test_an_infinite_epsilon_is_no_privacy(Estimator, privacy):
     """In everything: coefficients, intervals, the report; and nothing is refused."""
     X, y = _data()
-    exact = Estimator(privacy="none").fit(X, y)
-    found = Estimator(privacy=privacy, epsilon=inf).fit(X, y)
+    exact = make(Estimator, privacy="none").fit(X, y)
+    found = make(Estimator, privacy=privacy, epsilon=inf).fit(X, y)
     assert np.array_equal(found.predict(X), exact.predict(X))
     intervals = [est.confidence_interval(X[:5]) for est in (exact, found)]
     assert np.array_equal(*intervals)
@@ -320,13 +320,13 @@ def test_bad_shapes_are_refused_uncharged(Estimator, privacy, case):
 def test_bad_values_are_charged_and_refused_in_one_sentence(Estimator, privacy):
     """That a value cannot be used is an answer about a record: never for free, never more."""
     X, y = _data()
-    estimator = Estimator(privacy=privacy, random_state=0)
-    with BudgetAccountant(1e6, 0.5) as accountant:
+    estimator = make(Estimator, privacy=privacy, random_state=0)
+    with _accountant(Estimator, privacy, 1e6, 0.5) as accountant:
         estimator.fit(X, y)
     expected, texts = [charge.cost for charge in accountant.charges], set()
     for change in BAD_VALUES.values():
         with (
-            BudgetAccountant(1e6, 0.5) as accountant,
+            _accountant(Estimator, privacy, 1e6, 0.5) as accountant,
             warnings.catch_warnings(),
             pytest.raises(InvalidValues) as caught,
         ):
@@ -345,7 +345,7 @@ def test_huge_values_are_values(Estimator, privacy):
     X[3], y[5] = 1e308, -1e308
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        estimator = Estimator(privacy=privacy, random_state=0).fit(X, y)
+        estimator = make(Estimator, privacy=privacy, random_state=0).fit(X, y)
     assert np.isfinite(estimator.predict(X[:3])).all()
 
 

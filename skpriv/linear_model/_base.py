@@ -41,7 +41,20 @@ class PrivateRegressor(Accounted, Writable, RegressorMixin, BaseEstimator):
     _row_bound: ClassVar[tuple] = ("data_norm", "outer_norm", "l2")
 
     def _rows(self, X, y, accept_sparse=False):
-        """Return the rows and the public scaling; nothing is charged, and no value looked at.
+        """Return the rows and the public scaling; nothing is charged, and no value looked at."""
+        rows = self._records(X, y, accept_sparse)
+        row, outer, kind = self._row_bound
+        name, norm = self._public(row, outer)
+        if not isinstance(norm, Real) or not 1e-300 <= float(norm) <= 1e300:
+            what = "l2 norm of a row" if kind == "l2" else "absolute values of the entries of X"
+            raise ValueError(
+                f"{name}={norm!r} must lie in [1e-300, 1e300]: the public bound on the {what}."
+            )
+        bounds = self._public_bounds()
+        return rows, Scaling(float(norm), bounds, bool(self.fit_intercept), rows.n_features)
+
+    def _records(self, X, y, accept_sparse=False):
+        """Return the rows of a session; nothing is charged, and no value looked at.
 
         Shapes, kinds and names of columns are public: scikit-learn checks them, on zeros of the
         same shape. Values are checked by the session's opening, after the charge.
@@ -61,16 +74,7 @@ class PrivateRegressor(Accounted, Writable, RegressorMixin, BaseEstimator):
         )
         if rows is None and hasattr(X, "columns"):
             validate_data(self, X, skip_check_array=True)  # its names
-        row, outer, kind = self._row_bound
-        name, norm = self._public(row, outer)
-        if not isinstance(norm, Real) or not 1e-300 <= float(norm) <= 1e300:
-            what = "l2 norm of a row" if kind == "l2" else "absolute values of the entries of X"
-            raise ValueError(
-                f"{name}={norm!r} must lie in [1e-300, 1e300]: the public bound on the {what}."
-            )
-        rows = as_rows(X, y)
-        bounds = self._public_bounds()
-        return rows, Scaling(float(norm), bounds, bool(self.fit_intercept), rows.n_features)
+        return as_rows(X, y)
 
     def _public_bounds(self):
         """The checked bounds_y, or the outer ones if they are "auto"."""

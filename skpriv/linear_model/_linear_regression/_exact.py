@@ -10,7 +10,6 @@ from ..._equations._public_maps import RowMap, TargetMap
 from ...privacy import Procedure
 from ._queries import NewtonQuery, Whitened, WhiteningQuery
 
-CHUNK_ENTRIES = 2**20
 RELATIVE_ZERO = 1e-14  # of the largest eigenvalue of a mean of phi phi'
 SHARES = (0.25, 0.25, 0.5)  # of nothing: exact answers are free
 
@@ -28,23 +27,21 @@ class LeastSquares(Procedure):
     name: str = "least squares"
     sensitivity: float = float("inf")
 
-    def run(self, X, y):
+    def run(self, rows):
         """Return (coef, intercept) as one vector, in the units of X and y."""
-        n, d = X.shape
-        size = max(d + 1, CHUNK_ENTRIES // (d + 1))
-        parts = [slice(start, start + size) for start in range(0, n, size)]
-        y = np.clip(y, *self.target.bounds_y)
-        centre = np.zeros(d + 1)
+        d = rows.n_features
+        centre, factor = np.zeros(d + 1), np.empty((0, d + 1))
         if self.target.fit_intercept:
-            centre[:d] = sum(self.rows.clipped(X[part]).sum(axis=0) for part in parts) / n
-            centre[d] = y.sum() / n
-        factor = np.empty((0, d + 1))
-        for part in parts:
-            chunk = np.column_stack([self.rows.clipped(X[part]), y[part]]) - centre
-            factor = linalg.qr(np.vstack([factor, chunk]), mode="r")[0][: d + 1]
-        cut = max(n, d) * np.finfo(np.float64).eps
+            for total in rows.each(lambda X, y: self._chunk(X, y).sum(axis=0)):
+                centre += total / rows.n
+        for chunk in rows.each(self._chunk):
+            factor = linalg.qr(np.vstack([factor, chunk - centre]), mode="r")[0][: d + 1]
+        cut = max(rows.n, d) * np.finfo(np.float64).eps
         coef = linalg.lstsq(factor[:, :d], factor[:, d], cond=cut)[0] if d else np.zeros(0)
         return np.append(coef, centre[d] - centre[:d] @ coef)
+
+    def _chunk(self, X, y):
+        return np.column_stack([self.rows.clipped(X), np.clip(y, *self.target.bounds_y)])
 
 
 def fit_exactly(session, rows, target):

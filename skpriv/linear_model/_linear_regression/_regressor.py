@@ -142,7 +142,7 @@ class LinearRegression(PrivateRegressor):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y):
+    def fit(self, X, y=None):
         """Fit the model; the whole budget is charged before the rows are used.
 
         Parameters
@@ -159,16 +159,17 @@ class LinearRegression(PrivateRegressor):
         BudgetExceeded
             If an active :class:`skpriv.BudgetAccountant` cannot pay.
         """
-        X, y, rows, target = self._public_maps(X, y)
-        session = self._session(X, y, smallest_share=1.0)
-        del X, y  # only the session has the data now
+        records, rows, target = self._public_maps(X, y)
+        session = self._session(records)
+        del X, y, records  # only the session has the data now
         self._fit_session(session, rows, target)
         self.privacy_report_ = session.report
         return self
 
     def _fit_session(self, session, rows, target):
         """Fit the rows of a session: all that is learnt from them."""
-        self._rows, self._target = rows, target
+        self._map, self._target = rows, target
+        self.bounds_y_ = target.bounds_y
         if session.model == "none":
             self.coef_, self.intercept_, self._released = fit_exactly(session, rows, target)
             return
@@ -186,17 +187,15 @@ class LinearRegression(PrivateRegressor):
         return Rules.of(session.n, rows.size, reach, self.clip, bool(self.fit_intercept))
 
     def _public_maps(self, X, y):
-        """Checked rows and targets, and the public maps; nothing is charged yet."""
-        X, y = validate_data(
-            self, X, y, dtype=[np.float64, np.float32], y_numeric=True, ensure_min_features=1
-        )
+        """Rows, and the public maps of rows and targets; nothing is charged yet."""
+        records = self._records(X, y)
         if self.bounds_y is None:
             raise ValueError(
                 "bounds_y is required: the public range (low, high) of the target, in its units. "
                 "A default would clip targets silently, and a range read off y is not private."
             )
         target = TargetMap(self._public_bounds(), bool(self.fit_intercept))
-        return X, np.asarray(y, dtype=np.float64), self._row_map(X.shape[1]), target
+        return records, self._row_map(records.n_features), target
 
     def _row_map(self, n_features):
         if (self.bounds_X is None) == (self.data_norm is None):
@@ -257,7 +256,7 @@ class LinearRegression(PrivateRegressor):
         fit, target = self._released, self._target
         low, high = (np.full(len(X), float(bound)) for bound in target.bounds_y)
         if fit.newton:
-            points = fit.points(self._rows.features(X))
+            points = fit.points(self._map.features(X))
             if method == "certified":
                 centre, half = certified(fit, points, confidence_level)
                 found = np.isfinite(half)
