@@ -21,7 +21,7 @@ _REMEDY = {
     "ordinal": "give categories, its public levels from low to high",
 }
 _COMMENTS = {
-    "numeric": ("low = ", "high = "),
+    "numeric": ("low =", "high ="),
     "date": ("low = 2015-01-01", "high = 2024-12-31"),
     "categorical": ("categories = []",),
     "ordinal": ("categories = []",),
@@ -54,7 +54,7 @@ class Schema(Mapping):
     --------
     >>> from skpriv.preprocessing import Categorical, Numeric, Schema
     >>> schema = Schema({"age": Numeric(0, 120), "sex": Categorical(["F", "M"])})
-    >>> print(schema.to_toml())
+    >>> print(schema)
     [age]
     type = "numeric"
     low = 0.0
@@ -112,6 +112,9 @@ class Schema(Mapping):
         columns = ", ".join(f"{name!r}: {column!r}" for name, column in self.items())
         target = "" if self.target is None else f", target={self.target!r}"
         return f"Schema({{{columns}}}{target})"
+
+    def __str__(self):
+        return self.to_toml()
 
     def with_target(self, target):
         """The same columns, one of which is the target."""
@@ -188,9 +191,12 @@ class Schema(Mapping):
         --------
         >>> import pandas as pd
         >>> from skpriv.preprocessing import Schema
-        >>> Schema.template(pd.DataFrame({"age": [31, 48], "sex": ["M", "F"]}))
-        Schema({'age': Numeric(low=None, high=None, missing=None, unit=None),
-                'sex': Categorical(categories=None, other=True, missing=None)})
+        >>> print(Schema.template(pd.DataFrame({"age": [31, 48]})))
+        [age]
+        type = "numeric"
+        # low =
+        # high =
+        <BLANKLINE>
         """
         dtypes = nw.from_native(frame).collect_schema()
         return cls({str(name): _open_type(dtype) for name, dtype in dtypes.items()}, target=target)
