@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 
 import skpriv
 from skpriv._cli import main
+from skpriv._cli._frames import read_table
 from skpriv.preprocessing import Schema, TableEncoder
 
 SCHEMA = """
@@ -291,6 +292,23 @@ def test_any_csv_file_can_be_read(argv, folder, tmp_path, capsys):
     assert fit(argv, table=str(path)) == 0
     path.write_text("\n".join(lines[:1] + lines[10:]).replace(",", ";"))
     assert fit(argv, "--force", table=str(path)) == 0
+
+
+@pytest.mark.parametrize(
+    "cell", ["", "x", "1e999", "nan", 'a "quoted", cell', "two\nlines", "=1+1", "True", "٣", "\x00"]
+)
+def test_a_record_moves_its_own_row_alone(cell, folder, tmp_path):
+    schema, tables = Schema.from_toml(SCHEMA).with_target("stay"), []
+    rows = table(50).astype(str)
+    for path in (tmp_path / "a.csv", tmp_path / "b.csv"):
+        rows.to_csv(path, index=False)
+        frame = read_table(path)
+        encoded = TableEncoder(schema).fit_transform(frame)
+        tables.append(np.column_stack([encoded, schema.read_target(frame)]))
+        rows.iloc[7] = cell
+    assert np.isfinite(tables[1]).all()
+    for kept in (slice(0, 7), slice(8, None)):
+        np.testing.assert_array_equal(tables[0][kept], tables[1][kept])
 
 
 def test_predict_refuses(folder, argv, tmp_path, capsys):

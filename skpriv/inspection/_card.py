@@ -10,6 +10,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..preprocessing import BoundsScaler, Schema, TableEncoder
 
+_STYLE = (
+    "<style>body{font-family:sans-serif;max-width:60em;margin:2em auto;line-height:1.4}"
+    "td,th{padding:.2em .8em;text-align:left;border-bottom:1px solid #ccc}"
+    "table{border-collapse:collapse}pre{overflow-x:auto}</style>"
+)
 HEADERS = ("", "estimate", "std. error", "low", "high", "p-value")
 _UNIT = (
     "One record is one row of the table: the guarantee is for replacing one row by any other. "
@@ -283,7 +288,7 @@ def _markdown(head, sections):
 def _html(head, sections):
     title = escape(head)
     parts = ["<!DOCTYPE html>", '<html lang="en"><meta charset="utf-8">', f"<title>{title}</title>"]
-    parts.append(f"<h1>{title}</h1>")
+    parts += [_STYLE, f"<h1>{title}</h1>"]
     for title, contents in sections:
         parts.append(f"<h2>{escape(title)}</h2>")
         for content in contents:

@@ -274,9 +274,7 @@ class BudgetAccountant:
         elif self.budget.delta == 0.0 and math.isinf(converted.pure):
             asked = f"{name} asks for a delta above 0"
         elif math.isinf(converted.amount(self.currency)):
-            asked = (
-                f"{name} has no cost in the accountant's currency={self.currency!r}, use 'zcdp'"
-            )
+            asked = f"{name} has no cost in the accountant's currency={self.currency!r}, use 'zcdp'"
         raise BudgetExceeded(
             f"{asked}, but {left} remains of {self.budget}. Nothing was "
             "released or charged. Fit with a smaller epsilon or fewer times (each fold and "

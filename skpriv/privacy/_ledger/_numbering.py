@@ -148,9 +148,7 @@ class Numbering:
             return
         try:
             with self._file() as connection:
-                connection.execute(
-                    "INSERT INTO answers VALUES (?, ?, NULL)", (self._name, number)
-                )
+                connection.execute("INSERT INTO answers VALUES (?, ?, NULL)", (self._name, number))
         except sqlite3.IntegrityError:
             raise PrivacyError(
                 f"Answer {number} of this object was given by another copy of it, and cannot be "

@@ -43,9 +43,7 @@ class LocalSession(Session):
         """Users who answer, in the public order."""
         if self._order is None:
             self._order = self._rows.order(self._source.permutation)
-        return self._order.users(
-            self._position(slot.start), self._position(slot.stop), slot.subset
-        )
+        return self._order.users(self._position(slot.start), self._position(slot.stop), slot.subset)
 
     def _noise(self, query, slot):
         return self._law(query, slot).summed(self._count(slot))

@@ -98,9 +98,7 @@ def test_no_record_moves_a_query_further_than_declared(name, data):
     stored = sparse.csr_matrix(X)
     assert _change(query, stored, y) <= query.sensitivity
     with np.errstate(all="ignore"):
-        np.testing.assert_allclose(
-            _ask(query, stored, y), _ask(query, X, y), rtol=1e-9, atol=1e-12
-        )
+        np.testing.assert_allclose(_ask(query, stored, y), _ask(query, X, y), rtol=1e-9, atol=1e-12)
 
 
 ONES = np.ones((2, D))

@@ -199,9 +199,7 @@ def test_three_hundred_copies_have_one_answer(privacy, mechanism, copied):
     np.testing.assert_array_equal(stream.read().value, answers[0])
     # And the next read is one answer again, whoever asks for it first.
     other = copied(stream)
-    np.testing.assert_array_equal(
-        stream.push(X, y).read().value, other.push(-X, y).read().value
-    )
+    np.testing.assert_array_equal(stream.push(X, y).read().value, other.push(-X, y).read().value)
 
 
 def test_a_copy_that_cannot_ask_refuses(monkeypatch, tmp_path):
@@ -220,9 +218,7 @@ def test_a_copy_that_cannot_ask_refuses(monkeypatch, tmp_path):
         stream = opened("central", "tree", 4)
     other = pickle.loads(pickle.dumps(stream))  # numbered in the ledger that it was charged to
     assert [path.name for path in tmp_path.iterdir()] == ["ledger"]
-    np.testing.assert_array_equal(
-        stream.push(X, y).read().value, other.push(X, y).read().value
-    )
+    np.testing.assert_array_equal(stream.push(X, y).read().value, other.push(X, y).read().value)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
