@@ -133,9 +133,7 @@ def test_the_order_of_the_columns_changes_nothing_but_the_draw():
     )
     errors = [
         [
-            np.square(
-                _fitted(X[:, o], y, random_state=s).predict(X[:, o]) - exact.predict(X)
-            ).mean()
+            np.square(_fitted(Z, y, random_state=s).predict(Z) - exact.predict(X)).mean()
             for s in range(30)
         ]
         for Z in (X, X[:, order])
