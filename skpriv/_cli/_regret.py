@@ -124,7 +124,8 @@ def _row(label, cells):
 
 def guarantees(private, references):
     """One line a policy: what it guarantees, at the smallest epsilon."""
-    lines = (f"{name}: {policy.guarantee}" for name, policy in {**private, **references}.items())
+    policies = [*private.items(), *references.items()]  # two may have one name
+    lines = (f"{name}: {policy.guarantee}" for name, policy in policies)
     return "\n".join(
         ["Guarantees, in the first column:"]
         + [textwrap.fill(x, 99, initial_indent="* ", subsequent_indent="  ") for x in lines]

@@ -115,7 +115,7 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
     @property
     @abstractmethod
     def guarantee(self):
-        """The privacy guarantee in a sentence; "none" if there is none."""
+        """What a user is promised, from what was charged: :class:`skpriv.privacy.Guarantee`."""
 
     def reset(self):
         """Forget everything, as `sklearn.base.clone` does, but in place.

@@ -10,9 +10,16 @@ import numpy as np
 from sklearn.base import clone
 
 from .._compat import Interval, StrOptions
-from ..privacy import ROUNDING, Budget, Query, open_stream, parallel_part
+from ..privacy import (
+    ROUNDING,
+    Budget,
+    Guarantee,
+    Query,
+    Trust,
+    open_stream,
+    parallel_part,
+)
 from ._base import MAX_SEED, BasePolicy
-from ._ucb._lin_ucb import LinUCB
 
 # code -> paper (Cutkosky, Das and Purohit 2020, as in "Improved rate for locally differentially
 # private linear bandits", Algorithm 2):
@@ -88,8 +95,7 @@ class BanditCombiner(BasePolicy):
     -----
     **Privacy guarantee**: the choice of a policy is post-processing of noisy rewards of earlier
     users. A user pays for the reward's report and for that of one policy: `guarantee` composes the
-    two for the dearest policy: exactly if both are Gaussian with the same delta, else epsilons and
-    deltas add up. Policies share no users.
+    two for the dearest policy, exactly where both are Gaussian. Policies share no users.
 
     The mean of n noisy rewards is within sqrt(2 (1 + s^2) log(pi^2 n^2 M / (3 f)) / n) of its
     expectation, for all n and M policies at once with probability 1 - f: a reward in an interval of
@@ -161,21 +167,13 @@ class BanditCombiner(BasePolicy):
 
     @property
     def guarantee(self):
-        """The privacy guarantee in a sentence, for the dearest of the policies."""
-        budgets = [_budget_of(policy) for policy in self.policies]
-        if self.epsilon == inf or any(budget is None for budget in budgets):
-            return "none"
-        own = Budget(self.epsilon, self.delta)
-        wholes = [_composed(policy, budget, own) for policy, budget in zip(self.policies, budgets)]
-        epsilon = max(whole.epsilon for whole in wholes)
-        delta = max(whole.delta for whole in wholes)
-        # The weakest kind of trust among them: a shuffled report is not a local guarantee.
-        texts = " ".join(policy.guarantee for policy in self.policies)
-        kind = next((kind for kind in ("joint", "shuffle") if kind in texts), "local")
-        return (
-            f"(epsilon={epsilon:.4g}, delta={delta:g}) {kind} differential privacy "
-            "when one user, with contexts and reward, is replaced"
-        )
+        """What a user is promised: the report of the reward and the dearest policy, composed."""
+        trust = Trust.of("local", Budget(self.epsilon, self.delta))
+        own = trust.guarantee("user", currency="gdp")
+        if hasattr(self, "_stream"):
+            own = self._stream.guarantee.protecting("user")
+        users = getattr(self, "policies_", self.policies)
+        return Guarantee.weakest([own + policy.guarantee for policy in users])
 
     @property
     def privacy_report_(self):
@@ -273,22 +271,3 @@ class BanditCombiner(BasePolicy):
             upper[i] = self._totals[i] / self._counts[i] + bonus
         upper = np.where(np.isinf(upper), upper, upper - self._targets / self.horizon)
         self.choice_ = int(np.where(self.active_, upper, -inf).argmax())
-
-
-def _composed(policy, budget, own):
-    """Both reports together: exactly if both are Gaussian, else epsilons and deltas add up."""
-    if budget == Budget(0.0, 0.0):
-        return own
-    gaussian = isinstance(policy, LinUCB) and policy.privacy != "shuffle"
-    if gaussian and budget.delta == own.delta:
-        return Budget.from_mu(sqrt(budget.mu**2 + own.mu**2), own.delta)
-    return Budget(budget.epsilon + own.epsilon, budget.delta + own.delta)
-
-
-def _budget_of(policy):
-    """Budget of a policy's parameters, or None if it is not private; RandomPolicy needs none."""
-    if policy.guarantee.startswith("perfect privacy"):
-        return Budget(0.0, 0.0)
-    if policy.guarantee == "none" or not hasattr(policy, "epsilon"):
-        return None
-    return Budget(policy.epsilon, policy.delta)

@@ -4,6 +4,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..privacy import Guarantee
 from ._base import BasePolicy
 from ._draws import uniform
 
@@ -60,8 +61,8 @@ class RandomPolicy(BasePolicy):
 
     @property
     def guarantee(self):
-        """The privacy guarantee in a sentence."""
-        return "perfect privacy: actions depend on no context and no reward"
+        """Perfect privacy: actions depend on no context and no reward."""
+        return Guarantee.perfect("user")
 
     def _phi(self, contexts):
         if self._shared:

@@ -2,19 +2,11 @@
 
 from dataclasses import dataclass, field
 from html import escape
-from math import inf, isinf
+from math import inf
 
-from ..privacy import Budget, Cost, PrivacyReport
+from ..privacy import MODELS, Budget, Cost, Guarantee, PrivacyReport, Trust
 
 HEADERS = ("epoch", "rounds", "mu, at most", "guarantee of the fit")
-MODELS = {"central": "joint", "local": "local", "shuffle": "shuffle", "none": "none"}
-STRENGTHS = ("none", "joint", "shuffle", "local")  # the weakest first
-WORDS = {
-    "joint": "joint differential privacy (trusted curator)",
-    "local": "local differential privacy",
-    "shuffle": "shuffle differential privacy",
-}
-UNIT = "replacing one user, who is in one round: context, action and reward"
 
 
 @dataclass(frozen=True)
@@ -41,40 +33,45 @@ class EpochsReport:
     ----------
     name : str
         The policy.
-    privacy : {"joint", "local", "shuffle", "none"}
-        Joint differential privacy (Kearns et al. 2014): the actions of all others are protected.
-    budget : Budget
-        What one user may lose in the whole run.
+    promise : Guarantee
+        What users of the epochs to come are promised.
     epochs : list of Epoch
         The closed ones, in order.
     """
 
     name: str
-    privacy: str
-    budget: Budget
+    promise: Guarantee
     epochs: list[Epoch] = field(default_factory=list)
 
     @property
-    def unit(self) -> str:
-        """What is replaced between neighbours."""
-        return UNIT
+    def guarantee(self) -> Guarantee:
+        """The weakest of what users were promised, and of what is to come.
+
+        Joint differential privacy where a curator is trusted (Kearns et al. 2014): the actions of
+        all others are protected.
+        """
+        closed = (
+            epoch.report.guarantee.protecting("user") if epoch.report else Guarantee.absent("user")
+            for epoch in self.epochs
+        )
+        return Guarantee.weakest([self.promise, *closed])
+
+    @property
+    def privacy(self) -> str:
+        """Who is trusted: "central", "local", "shuffle", or "none" for no privacy."""
+        return self.guarantee.model
+
+    @property
+    def budget(self) -> Budget:
+        """What one user may lose in the whole run."""
+        return Budget(self.guarantee.epsilon, self.guarantee.delta)
 
     @property
     def total(self) -> Cost:
         """Cost to one user: epochs are disjoint publicly indexed sets of users, so the dearest."""
-        if self.privacy == "none" and self.epochs:
+        if self.epochs and not self.guarantee.private:
             return Cost(gaussian=inf)
         return Cost.maximum([e.report.total for e in self.epochs if e.report] or [Cost()])
-
-    @property
-    def guarantee(self) -> str:
-        """The guarantee in one sentence."""
-        if self.privacy == "none":
-            return "none"
-        return (
-            f"(epsilon={self.budget.epsilon:g}, delta={self.budget.delta:g}) "
-            f"{WORDS[self.privacy]}, {UNIT}; the numbers of rounds are public"
-        )
 
     def _lines(self):
         for index, epoch in enumerate(self.epochs):
@@ -83,7 +80,7 @@ class EpochsReport:
                 yield (str(index), rounds, "inf", "none")
             else:
                 mu = (2.0 * epoch.report.total.amount("zcdp")) ** 0.5
-                yield (str(index), rounds, f"{mu:.4g}", epoch.report.guarantee)
+                yield (str(index), rounds, f"{mu:.4g}", str(epoch.report.guarantee))
 
     def __str__(self) -> str:
         table = [HEADERS, *self._lines()]
@@ -99,7 +96,7 @@ class EpochsReport:
 
         body = "".join(line(cells, "td") for cells in self._lines())
         return (
-            f"<p><b>{escape(self.name)}</b>: {escape(self.guarantee)}</p>"
+            f"<p><b>{escape(self.name)}</b>: {escape(str(self.guarantee))}</p>"
             f"<table><thead>{line(HEADERS, 'th')}</thead><tbody>{body}</tbody></table>"
         )
 
@@ -111,16 +108,6 @@ def report_of(name, oracle, epochs):
     The guarantee is the weakest of what was fitted and of what will be.
     """
     epsilon, delta = getattr(oracle, "epsilon", inf), getattr(oracle, "delta", 0.0)
-    models = {MODELS.get(getattr(oracle, "privacy", "none"), "none")}
-    budgets = [(epsilon, delta)]
-    for epoch in epochs:
-        if epoch.report is None:
-            models.add("none")
-        else:
-            models.add(MODELS.get(epoch.report.privacy, "none"))
-            budgets.append((epoch.report.budget.epsilon, epoch.report.budget.delta))
-    epsilon, delta = map(max, zip(*budgets, strict=True))
-    privacy = next(model for model in STRENGTHS if model in models)
-    if privacy == "none" or isinf(epsilon):
-        return EpochsReport(name, "none", Budget(inf), list(epochs))
-    return EpochsReport(name, privacy, Budget(epsilon, delta), list(epochs))
+    model = getattr(oracle, "privacy", "none")
+    trust = Trust.of(model if model in MODELS else "none", Budget(epsilon, delta))
+    return EpochsReport(name, trust.guarantee("user"), list(epochs))

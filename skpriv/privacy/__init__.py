@@ -10,6 +10,7 @@ from ._ledger._numbering import Numbering, only_copy
 from ._ledger._prepaid import prepaid
 from ._accounting._budget import Budget
 from ._accounting._cost import Cost
+from ._accounting._guarantee import Guarantee
 from ._accounting._selection import repeated_mu
 from ._session._open import MODELS, open_session
 from ._session._trust import LOCAL_MODELS, Trust
@@ -52,6 +53,7 @@ __all__ = [
     "ExactStream",
     "FactorStream",
     "GaussianNoise",
+    "Guarantee",
     "GumbelNoise",
     "LocalStream",
     "NoiseSource",

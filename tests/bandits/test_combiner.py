@@ -64,22 +64,25 @@ def test_guarantee_composes_the_two_reports():
         play(combiner, 1000)
         assert {name for name, _, _ in accountant.charges} == {"BanditCombiner", "OnlineLinUCB"}
         assert accountant.spent.epsilon == pytest.approx(whole.epsilon, rel=1e-6)
-    assert f"epsilon={whole.epsilon:.4g}" in combiner.guarantee and "local" in combiner.guarantee
-    assert BanditCombiner(policies=[LinUCB()]).guarantee == "none"
+    assert combiner.guarantee.epsilon == pytest.approx(whole.epsilon)
+    assert combiner.guarantee.delta == 1e-6 and combiner.guarantee.model == "local"
+    assert not BanditCombiner(policies=[LinUCB(privacy="none")]).guarantee.private
 
 
 @pytest.mark.parametrize(
     "policy, kind",
     [
         (LinUCB(privacy="shuffle", epsilon=2.0), "shuffle"),
-        (FLIPHAT(epsilon=2.0, delta=1e-6), "joint"),
+        (FLIPHAT(epsilon=2.0, delta=1e-6), "central"),
     ],
-    ids=["shuffle", "joint"],
+    ids=["shuffle", "central"],
 )
 def test_what_is_not_gaussian_is_added_up_and_not_called_local(policy, kind):
     """Neither amplification by shuffling nor noisy selection is Gaussian DP."""
     combiner = BanditCombiner(policies=[policy, RandomPolicy()], epsilon=0.5, random_state=0)
-    assert combiner.guarantee.startswith(f"(epsilon=2.5, delta=2e-06) {kind}")
+    assert repr(combiner.guarantee).startswith(
+        f"Guarantee(epsilon=2.5, delta=2e-06, model='{kind}'"
+    )
 
 
 def test_actions_do_not_depend_on_how_updates_are_cut_and_survive_pickling():

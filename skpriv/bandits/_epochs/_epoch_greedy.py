@@ -67,8 +67,8 @@ class EpochGreedy(EpochPolicy):
     >>> oracle = SSPRegressor(epsilon=1.0, random_state=0)
     >>> env = LinearEnvironment(n_actions=4, n_features=3)
     >>> result = simulate([EpochGreedy(oracle=oracle)], env, horizon=4000, random_state=0)
-    >>> result.privacy_reports[0][0].guarantee[:24]
-    '(epsilon=1, delta=1e-06)'
+    >>> result.privacy_reports[0][0].guarantee
+    Guarantee(epsilon=1, delta=1e-06, model='central', unit='user')
     """
 
     def __init__(

@@ -84,11 +84,6 @@ class EpsilonGreedy(EpochPolicy):
         self.n_actions = n_actions
         self.random_state = random_state
 
-    @property
-    def guarantee(self):
-        """The privacy guarantee in a sentence: none."""
-        return "none"
-
     def _make_oracle(self):
         return self.regressor
 

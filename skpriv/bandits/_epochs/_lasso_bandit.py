@@ -78,11 +78,6 @@ class LassoBandit(EpochPolicy):
         self.n_actions = n_actions
         self.random_state = random_state
 
-    @property
-    def guarantee(self):
-        """The privacy guarantee in a sentence: none."""
-        return "none"
-
     def _make_oracle(self):
         return Lasso(fit_intercept=False, tol=1e-3)
 

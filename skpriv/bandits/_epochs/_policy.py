@@ -72,7 +72,7 @@ class EpochPolicy(BasePolicy):
 
     @property
     def guarantee(self):
-        """The privacy guarantee in a sentence; "none" if there is none."""
+        """What a user is promised, from what was charged: :class:`skpriv.privacy.Guarantee`."""
         return self.privacy_report_.guarantee
 
     def _make_oracle(self):

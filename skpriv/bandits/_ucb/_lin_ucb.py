@@ -9,7 +9,7 @@ import numpy as np
 from ..._compat import Interval, StrOptions
 from ..._equations._moments import MomentsQuery
 from ..._equations._scaling import Scaling
-from ...privacy import Budget, Cost, PrivacyReport, charge
+from ...privacy import Budget, Cost, PrivacyReport, Trust, charge
 from .._base import MAX_SEED, BasePolicy
 from ._exact import RidgeState
 from ._region import asymptotic, ball, certified
@@ -184,13 +184,11 @@ class LinUCB(BasePolicy):
 
     @property
     def guarantee(self):
-        """The privacy guarantee in a sentence."""
-        if not self._private:
-            return "none"
-        kind = {"central": "joint", "local": "local"}.get(self.privacy, "shuffle")
-        budget = f"(epsilon={self.epsilon:g}, delta={self.delta:g})"
-        unit = "when one user, with contexts and reward, is replaced"
-        return f"{budget} {kind} differential privacy {unit}"
+        """What a user is promised, from what was charged: :class:`skpriv.privacy.Guarantee`."""
+        if hasattr(self, "privacy_report_"):
+            return self.privacy_report_.guarantee.protecting("user")
+        trust = Trust.of(self.privacy, Budget(self.epsilon, self.delta))
+        return trust.guarantee("user", currency="gdp")
 
     @property
     def _private(self):

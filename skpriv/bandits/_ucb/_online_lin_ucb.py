@@ -100,9 +100,9 @@ class OnlineLinUCB(LinUCB):
     >>> actions = policy.act(contexts)
     >>> policy.update(contexts, actions, np.zeros(10)).n_rounds_
     10
-    >>> policy.guarantee
-    '(epsilon=4, delta=1e-06) local differential privacy when one user, with contexts and reward,
-    is replaced'
+    >>> print(policy.guarantee)
+    (epsilon=4, delta=1e-06) local differential privacy, replacing one user, who is in one round:
+    context, action and reward; the numbers of rounds are public
     """
 
     _parameter_constraints: ClassVar[dict] = {

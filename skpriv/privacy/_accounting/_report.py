@@ -8,6 +8,7 @@ from types import FrameType
 
 from ._budget import Budget
 from ._cost import Cost
+from ._guarantee import Guarantee
 
 PIPELINE = (
     "covers the last step of the Pipeline alone: what steps before it learned from the data is "
@@ -95,6 +96,8 @@ class PrivacyReport:
         Whether each row is about records of its own, as are the phases of a bandit.
     pipeline : bool
         Whether it is about the last step of a Pipeline, which is all that it covers then.
+    charged : Cost or None
+        What accountants were charged at once; None: the total of the rows.
     """
 
     name: str
@@ -104,6 +107,7 @@ class PrivacyReport:
     rows: list[ReportRow] = field(default_factory=list)
     disjoint: bool = False
     pipeline: bool = field(default_factory=in_pipeline)
+    charged: Cost | None = None
 
     def add(self, row):
         """Append an answered query."""
@@ -122,17 +126,11 @@ class PrivacyReport:
 
     @property
     def guarantee(self):
-        """The guarantee in one sentence."""
+        """What one record was promised, for what was charged: a `Guarantee`."""
         if self.privacy == "none":
-            return "no privacy: the answers are exact"
-        where = {
-            "central": "differential privacy (trusted curator)",
-            "shuffle": "differential privacy (trusted shuffler of each query's reports)",
-        }.get(self.privacy, f"{self.privacy} differential privacy")
-        return (
-            f"(epsilon={self.budget.epsilon:g}, delta={self.budget.delta:g}) {where}, "
-            "replacing one record; the number of records is public"
-        )
+            return Guarantee.absent()
+        charged = self.total if self.charged is None else self.charged
+        return Guarantee(self.privacy, (charged,), self.budget.delta)
 
     @property
     def randomness(self):
@@ -180,7 +178,7 @@ class PrivacyReport:
 
         body = "".join(line(row.cells(), "td") for row in self.rows)
         return (
-            f"<p><b>{escape(self.name)}</b>: {escape(self.guarantee)}</p>"
+            f"<p><b>{escape(self.name)}</b>: {escape(str(self.guarantee))}</p>"
             f"<table><thead>{line((*HEADERS[:-1], self._currency), 'th')}</thead>"
             f"<tbody>{body}</tbody></table>"
             f"<p>{escape(self.randomness)}</p>" + f"<p>{PIPELINE}</p>" * self.pipeline

@@ -11,6 +11,7 @@ from .._accounting._report import PrivacyReport, ReportRow
 from .._ledger._accountant import charge
 from .._noise._laws import NoiseSource
 from .._query import Answer
+from ._trust import Trust
 
 SHARE_SLACK = 1e-9  # rounding of shares such as 0.1 + 0.2 + 0.7
 
@@ -116,13 +117,16 @@ class Session(ABC):
     ):
         self._currency = currency
         self._check(budget, rows.n, smallest_share)
-        charge(self._price(budget, currency), name)
+        price = Trust(self.model, budget).price(currency)
+        charge(price, name)
         self._rows = rows
         self._budget = budget
         self._source = NoiseSource(random_state)
         self._shares = Shares()
         self._unit = 1.0  # what a share of 1 is of the whole
-        self.report = PrivacyReport(name, self.model, budget, self._source.secure)
+        self.report = PrivacyReport(
+            name, self.model, budget, self._source.secure, charged=price
+        )
 
     @property
     def n(self):
@@ -238,13 +242,6 @@ class Session(ABC):
         know of it.
         """
         self._unit = max(0.0, 1.0 - self._shares.top())
-
-    @staticmethod
-    def _price(budget, currency):
-        if currency == "pure":
-            return Cost.from_epsilon(budget.epsilon)
-        # A rho is divided between Gaussian noise and selections, which in no currency cost less.
-        return Cost.from_mu(budget.mu) if currency == "gdp" else Cost(selected=budget.rho)
 
     def _check(self, budget, n, smallest_share):
         if self._currency != "pure" and not budget.mu > 0.0:

@@ -84,10 +84,6 @@ class ShuffleSession(LocalSession):
 
     model = "shuffle"
 
-    @staticmethod
-    def _price(budget, currency):
-        return Cost.from_budget(budget)
-
     def _check(self, budget, n, smallest_share):
         if not 0.0 < budget.epsilon < inf:
             raise PrivacyError(

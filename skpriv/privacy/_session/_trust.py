@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from math import inf
 
 from .._accounting._budget import Budget
+from .._accounting._cost import Cost
+from .._accounting._guarantee import Guarantee
 
 LOCAL_MODELS = frozenset({"local", "shuffle"})  # where shares divide the users
 
@@ -26,6 +28,10 @@ class Trust:
     >>> trust = Trust.of("shuffle", Budget(1.0, 1e-6))
     >>> trust.exact, trust.curator, trust.divides
     (False, False, 'users')
+    >>> print(trust.guarantee("user"))
+    (epsilon=1, delta=1e-06) differential privacy (trusted shuffler of each batch of reports),
+    replacing one user, who is in one round: context, action and reward; the numbers of rounds are
+    public
     """
 
     model: str
@@ -56,3 +62,19 @@ class Trust:
     def divides(self) -> str:
         """What a share divides: the "budget" of every record, or the "users"."""
         return "budget" if self.curator else "users"
+
+    def price(self, currency: str = "gdp") -> Cost:
+        """What a session or stream that divides this currency is charged, in whole."""
+        if self.model == "shuffle":  # amplification has no tighter currency
+            return Cost.from_budget(self.budget)
+        if currency == "pure":
+            return Cost.from_epsilon(self.budget.epsilon)
+        # A rho is divided between Gaussian noise and selections, which in no currency cost less.
+        return Cost.from_mu(self.budget.mu) if currency == "gdp" else Cost(selected=self.budget.rho)
+
+    def guarantee(self, unit: str = "record", currency: str | None = None) -> Guarantee:
+        """What will be promised; without a currency it is no more than the budget."""
+        if self.exact:
+            return Guarantee.absent(unit)
+        cost = Cost.from_budget(self.budget) if currency is None else self.price(currency)
+        return Guarantee(self.model, (cost,), self.budget.delta, unit)

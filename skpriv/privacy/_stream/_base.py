@@ -8,6 +8,7 @@ from ...records import as_rows
 from .._ledger._accountant import charge
 from .._ledger._numbering import Numbering
 from .._accounting._cost import Cost
+from .._accounting._guarantee import Guarantee
 from .._noise._laws import GaussianNoise, NoiseSource
 from .._query import Answer
 
@@ -46,6 +47,8 @@ class Stream(ABC):
         Law of one draw of noise (a read adds several up).
     cost : Cost
         What one record has paid.
+    guarantee : Guarantee
+        What it was promised for that.
     """
 
     model: str
@@ -66,6 +69,7 @@ class Stream(ABC):
         self._increment = CompensatedSum(query.shape)
         self._calibrate(budget)
         charge(self.cost, name)
+        self.guarantee = Guarantee(self.model, (self.cost,), budget.delta)
         self._source = NoiseSource(random_state)
         self._numbering = Numbering()
 

@@ -93,7 +93,7 @@ def test_beside_the_learners_of_coba(environments):
     assert families[1:4] == ["EpochGreedy", "SquareCB", "LinUCB"]
     for learner in learners[:3]:
         assert learner.policy_.n_rounds_ == 3000
-        assert "joint differential privacy" in learner.policy_.guarantee
+        assert "joint differential privacy" in str(learner.policy_.guarantee)
 
 
 def test_batches_go_round_by_round(environments):

@@ -20,7 +20,7 @@ from skpriv.bandits import (
 from skpriv.bandits._epochs._schedule import epoch_length
 from skpriv.exceptions import BudgetExceeded, PrivacyError
 from skpriv.linear_model import ReweightedRegressor, SSPRegressor
-from skpriv.privacy import BudgetAccountant
+from skpriv.privacy import Budget, BudgetAccountant, Guarantee
 
 SCHEDULE = (20, 30, 50)
 
@@ -98,21 +98,21 @@ def test_a_run_costs_one_budget_and_two_runs_two(private_policy, make_rounds):
     )
     spans = [epoch.rounds for epoch in report.epochs]
     assert spans == [(0, 20), (20, 50), (50, 100), (100, 150), (150, 200)]
-    assert "joint differential privacy" in private_policy.guarantee
-    assert report.guarantee in str(report)
+    assert "joint differential privacy" in str(private_policy.guarantee)
+    assert str(report.guarantee) in str(report)
     assert "150-199" in report._repr_html_()
 
 
 def test_guarantees_before_the_first_round():
     local = EpochGreedy(oracle=SSPRegressor(epsilon=2.0, privacy="local"))
-    assert local.guarantee.startswith("(epsilon=2, delta=1e-06) local differential privacy")
+    assert str(local.guarantee).startswith("(epsilon=2, delta=1e-06) local differential privacy")
     for free in (
         EpochGreedy(oracle=SSPRegressor(privacy="none")),
         EpochGreedy(oracle=SSPRegressor(epsilon=float("inf"))),
         EpsilonGreedy(regressor=SSPRegressor()),
     ):
-        assert free.guarantee == "none"
-    assert "perfect" in RandomPolicy().guarantee
+        assert free.guarantee == Guarantee.absent("user")
+    assert "perfect" in str(RandomPolicy().guarantee)
 
 
 def test_the_weakest_epoch_counts(make_rounds):
@@ -122,12 +122,15 @@ def test_the_weakest_epoch_counts(make_rounds):
     policy = EpochGreedy(oracle=oracle, schedule=50, random_state=0)
     rounds.play(policy, stop=50)
     policy.set_params(oracle__epsilon=1.0, oracle__delta=1e-4, oracle__privacy="local")
-    assert policy.guarantee.startswith("(epsilon=3, delta=0.0001) joint")
+    # The dearest is the first, told at the largest delta.
+    dearest = Budget.from_mu(Budget(3.0, 1e-6).mu, 1e-4)
+    assert policy.guarantee.epsilon == pytest.approx(dearest.epsilon)
+    assert policy.guarantee.delta == 1e-4 and "joint" in str(policy.guarantee)
     rounds.play(policy, start=50, stop=100)
     policy.set_params(oracle__privacy="none")
     rounds.play(policy, start=100)
     policy.set_params(oracle__privacy="central")
-    assert policy.guarantee == policy.privacy_report_.privacy == "none"
+    assert not policy.guarantee.private and policy.privacy_report_.privacy == "none"
 
 
 def test_fits_that_share_rounds_add_up(make_rounds):
@@ -138,7 +141,8 @@ def test_fits_that_share_rounds_add_up(make_rounds):
         make_rounds(100).play(policy)
         once = SSPRegressor(epsilon=0.1, delta=1e-6)
         assert accountant.spent.epsilon > 1.3 * once.epsilon
-    assert policy.guarantee == policy.privacy_report_.guarantee == "none"
+    assert policy.guarantee == policy.privacy_report_.guarantee
+    assert not policy.guarantee.private
     assert policy.privacy_report_.total.epsilon(1e-6) == float("inf")
 
 

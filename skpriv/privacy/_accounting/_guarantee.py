@@ -1,0 +1,147 @@
+"""What releases promise to the people in the data, as a value."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from math import inf, isinf
+
+from ._cost import Cost
+
+# A release is as little trusted as the weakest of its parts: the weakest first.
+STRENGTHS = ("none", "central", "shuffle", "local")
+
+_KINDS = {
+    ("central", "record"): "differential privacy (trusted curator)",
+    ("central", "user"): "joint differential privacy (trusted curator)",
+    ("shuffle", "record"): "differential privacy (trusted shuffler of each query's reports)",
+    ("shuffle", "user"): "differential privacy (trusted shuffler of each batch of reports)",
+    ("local", "record"): "local differential privacy",
+    ("local", "user"): "local differential privacy",
+}
+_UNITS = {
+    "record": "one record; the number of records is public",
+    "user": (
+        "one user, who is in one round: context, action and reward; "
+        "the numbers of rounds are public"
+    ),
+}
+
+
+@dataclass(frozen=True, repr=False)
+class Guarantee:
+    """What a release promises, composed from what was charged; ``str()`` says it in a sentence.
+
+    Parameters
+    ----------
+    model : {"central", "shuffle", "local", "none"}
+        Who is trusted. For users of a bandit "central" is joint differential privacy: the actions
+        of all others are protected, not the own action.
+    costs : tuple of Cost
+        What one unit may have paid. Several, where each unit pays one of them: such as the users
+        of policies that have no user in common.
+    delta : float, default=0.0
+        At which `epsilon` is told; it includes the deltas of the costs.
+    unit : {"record", "user"}, default="record"
+        What is protected.
+    neighbours : str, default="replace one"
+        Data sets that are hard to tell apart: those that differ in one unit, replaced by any other.
+
+    Attributes
+    ----------
+    epsilon : float
+        Smallest that is known; infinite if nothing is promised.
+    private : bool
+        Whether anything is promised.
+
+    Examples
+    --------
+    >>> from skpriv.privacy import Budget, Cost, Guarantee
+    >>> half = Guarantee("central", (Cost.from_mu(Budget(1.0, 1e-6).mu / 2**0.5),), 1e-6)
+    >>> half + half
+    Guarantee(epsilon=1, delta=1e-06, model='central', unit='record')
+    >>> print(half + half)
+    (epsilon=1, delta=1e-06) differential privacy (trusted curator), replacing one record; the
+    number of records is public
+    """
+
+    model: str
+    costs: tuple[Cost, ...]
+    delta: float = 0.0
+    unit: str = "record"
+    neighbours: str = "replace one"
+
+    def __post_init__(self) -> None:
+        # One cost that is not finite: nothing is promised, whoever is trusted.
+        if self.model != "none" and isinf(self.epsilon):
+            object.__setattr__(self, "model", "none")
+
+    @classmethod
+    def absent(cls, unit: str = "record") -> "Guarantee":
+        """No guarantee: the answers are exact."""
+        return cls("none", (Cost(gaussian=inf),), unit=unit)
+
+    @classmethod
+    def perfect(cls, unit: str = "record") -> "Guarantee":
+        """Guarantee of what does not depend on the data."""
+        return cls("local", (Cost(),), unit=unit)
+
+    @classmethod
+    def weakest(cls, guarantees: Iterable["Guarantee"]) -> "Guarantee":
+        """What units are promised of whom each has one of these guarantees."""
+        guarantees = list(guarantees)
+        unique = dict.fromkeys(cost for each in guarantees for cost in each.costs)
+        return cls(
+            min((each.model for each in guarantees), key=STRENGTHS.index),
+            tuple(unique),
+            max(each.delta for each in guarantees),
+            guarantees[0].unit,
+        )
+
+    @property
+    def epsilon(self) -> float:
+        """Smallest epsilon that is known at this delta."""
+        if self.model == "none":
+            return inf
+        # Twelve digits: conversions to a mu and back leave the last ones of a budget open.
+        return float(f"{max(cost.epsilon(self.delta) for cost in self.costs):.12g}")
+
+    @property
+    def private(self) -> bool:
+        """Whether anything is promised."""
+        return self.model != "none"
+
+    def protecting(self, unit: str) -> "Guarantee":
+        """The same guarantee for units that have one record each."""
+        return replace(self, unit=unit)
+
+    def __add__(self, other: "Guarantee") -> "Guarantee":
+        """Both, for units that have paid both; Gaussian releases share the larger delta."""
+        if not isinstance(other, Guarantee):
+            return NotImplemented
+        sums = dict.fromkeys(mine + its for mine in self.costs for its in other.costs)
+        delta = max(self._free_delta, other._free_delta) + self._spent_delta + other._spent_delta
+        model = min(self.model, other.model, key=STRENGTHS.index)
+        return replace(self, model=model, costs=tuple(sums), delta=delta)
+
+    @property
+    def _spent_delta(self) -> float:
+        return max(cost.delta for cost in self.costs)
+
+    @property
+    def _free_delta(self) -> float:
+        """What the approximate releases leave to the others."""
+        return max(0.0, self.delta - self._spent_delta)
+
+    def __str__(self) -> str:
+        if not self.private:
+            return "no privacy: the answers are exact"
+        if not any(any(cost.as_tuple()) for cost in self.costs):
+            return "perfect privacy: nothing that is released depends on the data"
+        numbers = f"(epsilon={self.epsilon:.6g}, delta={self.delta:g})"
+        kind = _KINDS[self.model, self.unit]
+        return f"{numbers} {kind}, replacing {_UNITS[self.unit]}"
+
+    def __repr__(self) -> str:
+        return (
+            f"Guarantee(epsilon={self.epsilon:g}, delta={self.delta:g}, model={self.model!r}, "
+            f"unit={self.unit!r})"
+        )

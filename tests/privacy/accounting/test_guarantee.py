@@ -1,0 +1,79 @@
+import pickle
+from math import inf, sqrt
+
+import pytest
+
+from skpriv.bandits import BanditCombiner, EpochGreedy, LinUCB, RandomPolicy
+from skpriv.linear_model import IHTRegressor, LayeredRegressor, SSPRegressor
+from skpriv.privacy import Budget, Cost, Guarantee, Trust
+
+BUDGET = Budget(1.0, 1e-6)
+MU = BUDGET.mu
+
+
+def test_a_session_promises_what_it_was_charged(global_random_seed):
+    """In each currency, whatever is left of the session, and to the last digit of the budget."""
+    X = [[0.1], [0.5]] * 100
+    y = [0.0, 1.0] * 100
+    seed = {"random_state": global_random_seed}
+    for est in (
+        SSPRegressor(**seed),
+        SSPRegressor(privacy="local", **seed),
+        SSPRegressor(privacy="shuffle", **seed),
+        IHTRegressor(n_nonzero_coefs=1, **seed),
+        LayeredRegressor(delta=0.0, **seed),
+    ):
+        guarantee = est.fit(X, y).privacy_report_.guarantee
+        assert (guarantee.epsilon, guarantee.delta) == (1.0, est.delta)
+        assert (guarantee.model, guarantee.unit) == (est.privacy, "record")
+        assert guarantee.neighbours == "replace one" and guarantee.private
+        assert str(guarantee).startswith(f"(epsilon=1, delta={est.delta:g}) ")
+        assert pickle.loads(pickle.dumps(guarantee)) == guarantee
+    exact = SSPRegressor(epsilon=inf, privacy="local").fit(X, y).privacy_report_.guarantee
+    assert exact == Guarantee.absent() and exact.epsilon == inf
+
+
+def test_parts_add_up_to_the_whole():
+    half = Guarantee("local", (Cost.from_mu(MU / sqrt(2.0)),), 1e-6)
+    assert (half + half).epsilon == 1.0
+    shuffled = Trust.of("shuffle", BUDGET).guarantee()
+    both = half + shuffled + Trust.of("local", Budget(0.5)).guarantee()
+    assert both.model == "shuffle" and both.delta == 2e-6
+    assert both.epsilon == pytest.approx(1.5 + Cost.from_mu(MU / sqrt(2.0)).epsilon(1e-6))
+    assert not (half + Guarantee.absent()).private
+    assert half + Guarantee.perfect() == half
+
+
+def test_of_disjoint_units_the_weakest_counts():
+    one = Guarantee("local", (Cost.from_mu(MU),), 1e-6)
+    other = Guarantee("central", (Cost.from_epsilon(2.0),))
+    whole = Guarantee.weakest([one, other])
+    assert (whole.epsilon, whole.delta, whole.model) == (2.0, 1e-6, "central")
+    # Not the cost of one unit who paid both, which is dearer.
+    assert Cost.maximum([*one.costs, *other.costs]).epsilon(1e-6) > 2.5
+    assert (whole + one).epsilon == pytest.approx((other + one).epsilon)
+
+
+def test_policies_promise_before_and_keep_after_parameters_changed():
+    policy = LinUCB(privacy="central", epsilon=2.0, random_state=0)
+    assert policy.guarantee.epsilon == 2.0 and policy.guarantee.unit == "user"
+    policy.act([[[0.1], [0.2]]])
+    policy.set_params(epsilon=0.1, privacy="local")
+    assert (policy.guarantee.epsilon, policy.guarantee.model) == (2.0, "central")
+    assert RandomPolicy().guarantee == Guarantee.perfect("user")
+
+
+def test_combiners_of_combiners():
+    """Own reports of both, and the dearest policy of the inner one."""
+    policies = [LinUCB(privacy="local", epsilon=epsilon) for epsilon in (0.5, 2.0)]
+    inner = BanditCombiner(policies=policies, epsilon=1.0)
+    outer = BanditCombiner(policies=[inner, RandomPolicy()], epsilon=1.0)
+    mu = sqrt(2.0 * MU**2 + Budget(2.0, 1e-6).mu ** 2)
+    assert outer.guarantee.epsilon == pytest.approx(Budget.from_mu(mu, 1e-6).epsilon)
+    assert outer.guarantee.model == "local"
+    epochs = EpochGreedy(oracle=SSPRegressor(epsilon=3.0, delta=1e-5))
+    outer = BanditCombiner(policies=[inner, epochs], epsilon=1.0)
+    assert outer.guarantee.model == "central" and outer.guarantee.delta == pytest.approx(1.1e-5)
+    assert outer.guarantee.epsilon == pytest.approx(4.0)
+    free = EpochGreedy(oracle=SSPRegressor(privacy="none"))
+    assert not BanditCombiner(policies=[inner, free]).guarantee.private
