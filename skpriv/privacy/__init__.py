@@ -14,6 +14,11 @@ from ._accounting._guarantee import Guarantee
 from ._accounting._selection import repeated_mu
 from ._session._open import MODELS, open_session
 from ._session._trust import LOCAL_MODELS, Trust
+from ._noise._codebook import codebook, draw_index, draw_ranks, draw_sign, index_weights, lifted
+from ._noise._codebook_blocks import CodebookBlocksNoise
+from ._noise._codebook_law import Codebook, best_codebook
+from ._noise._codebook_noise import CodebookNoise
+from ._noise._codebook_reports import LiftedReports
 from ._noise._laws import (
     NO_SECURE_REPORTS,
     NO_SECURE_SAMPLER,

@@ -1,0 +1,198 @@
+"""Laws of the codebook channel against codebooks that are really drawn."""
+
+from math import inf, sqrt
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import special, stats
+
+from skpriv.privacy import Codebook, CodebookNoise, LiftedReports, best_codebook, codebook, lifted
+from skpriv.privacy import draw_index
+from skpriv.privacy._noise._codebook_law import _term_bounds, _term_moments
+from skpriv.privacy._noise._codebook_reports import (
+    random_signs, secure_directions, simulated_directions,
+)  # fmt: skip
+from skpriv.privacy._noise._privunit import best_cap
+
+CODES = [
+    Codebook(2, 1.0, 64, 17), Codebook(6, 1.0, 16, 6), Codebook(6, 4.0, 64, 6),
+    Codebook(11, 0.5, 64, 17), Codebook(4, 8.0, 256, 1),
+]  # fmt: skip
+LEVEL = 1e-5
+
+
+def unit_vector(size, seed):
+    v = np.random.RandomState(seed).normal(size=size)
+    return v / np.linalg.norm(v)
+
+
+@pytest.mark.parametrize("code", CODES, ids=str)
+def test_simulated_reports_have_the_law_of_real_ones(code, global_random_seed):
+    n, v = 20_000, unit_vector(code.size, global_random_seed)
+    vectors = np.tile(v, (n, 1))
+    rng = np.random.RandomState(global_random_seed)
+    real, fast = secure_directions(vectors, code), simulated_directions(vectors, code, rng)
+    axes = [v, unit_vector(code.size, 7), np.eye(code.size)[-1]]
+    for axis in axes:
+        assert stats.ks_2samp(real @ axis, fast @ axis).pvalue > LEVEL / 15
+    # products, which the second moments are made of
+    one, other = ((f @ axes[0]) * (f @ axes[1]) for f in (real, fast))
+    assert stats.ks_2samp(one, other).pvalue > LEVEL / 15
+    for f in (real, fast):
+        assert_allclose(np.linalg.norm(f, axis=1), 1.0, atol=1e-6)
+        for order in (1, 2, 3, 4):
+            powers = (f @ v) ** order
+            z = (powers.mean() - code.moment(order)) / powers.std() * sqrt(n)
+            assert abs(z) < stats.norm.isf(LEVEL / 40)
+
+
+def test_single_devices_have_the_law_too():
+    code, n, v = Codebook(5, 2.0, 32, 6), 4_000, unit_vector(5, 1)
+    reported = np.empty((n, 5))
+    for user in range(n):
+        directions = codebook(b"user %d" % user, code.count, code.size)
+        reported[user] = directions[draw_index(v, directions, code.nearest, code.epsilon)]
+    fast = simulated_directions(np.tile(v, (n, 1)), code, np.random.RandomState(0))
+    for axis in (v, unit_vector(5, 2)):
+        assert stats.ks_2samp(reported @ axis, fast @ axis).pvalue > LEVEL
+
+
+@pytest.mark.parametrize("code", CODES, ids=str)
+def test_moments_agree_with_direct_integration(code):
+    # E t^k of the r-th nearest of K is an integral over its beta law: another route
+    half = (code.size - 1) / 2.0
+    nodes = (np.arange(2000) + 0.5) / 2000
+    means = []
+    for rank in range(1, code.count + 1):
+        below = special.betaincinv(code.count + 1.0 - rank, rank, nodes)
+        means.append((2.0 * special.betaincinv(half, half, below) - 1.0).mean())
+    inside = np.mean(means[: code.nearest])
+    outside = np.mean(means[code.nearest :])
+    expected = code.probability * inside + (1.0 - code.probability) * outside
+    assert code.mean == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize("size", [6, 21, 66])
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0, 8.0])
+def test_the_best_code_is_near_what_is_possible(size, epsilon):
+    code, cap = best_codebook(size, epsilon, "vector"), best_cap(size, epsilon)
+    assert code.mean <= cap.mean * (1.0 + 1e-6)  # PrivUnit is optimal
+    loss = (1.0 / code.mean**2 - 1.0) / (1.0 / cap.mean**2 - 1.0)
+    assert loss < 1.05
+    for nearest in {max(1, code.nearest - 1), min(code.count // 2, code.nearest + 1)}:
+        other = Codebook(size, epsilon, code.count, nearest)
+        assert code.noise("vector") <= other.noise("vector")
+
+
+def test_many_directions_are_isotropic():
+    # K to infinity is PrivUnit, whose best cap has the same variance along and across
+    code = best_codebook(21, 1.0, "vector")
+    fine = Codebook(21, 1.0, 4096, round(4096 * code.nearest / code.count))
+    assert fine.along == pytest.approx(fine.across, rel=0.05)
+
+
+@pytest.mark.parametrize("use", ["vector", "moments", "square"])
+def test_the_code_for_a_use_is_the_best_one(use):
+    code = best_codebook(6, 4.0, use)
+    assert all(code.noise(use) <= best_codebook(6, 4.0, other).noise(use)
+               for other in ("vector", "moments", "square"))  # fmt: skip
+    assert best_codebook(6, 0.0, use).noise(use) == inf  # equal weights say nothing
+
+
+def rows_and_targets(n, p, seed):
+    rng = np.random.RandomState(seed)
+    rows = rng.normal(size=(n, p))
+    rows *= rng.uniform(0.3, 1.0, n)[:, None] / np.linalg.norm(rows, axis=1)[:, None]
+    theta = rng.normal(size=p)
+    theta *= 0.8 / np.linalg.norm(theta)
+    return rows, theta, rng
+
+
+@pytest.mark.parametrize("p, epsilon", [(1, 1.0), (3, 0.5), (5, 1.0), (5, 4.0), (10, 8.0)])
+def test_lifted_reports_are_unbiased_with_the_stated_noise(p, epsilon, global_random_seed):
+    n = 100_000
+    rows, theta, rng = rows_and_targets(n, p, global_random_seed)
+    r, code = rows @ theta, best_codebook(p + 1, epsilon)
+    units = lifted(rows, random_signs(r, rng))
+    reports = LiftedReports(simulated_directions(units, code, rng), code)
+    noise = CodebookNoise(code).summed(n)
+    level = stats.norm.isf(LEVEL / (p * (p + 3)))
+    # at most (along + across) of variance a coordinate, plus the coin's
+    spread = sqrt(n * max(code.along + 1.0, code.across))
+    assert (abs(reports.target - rows.T @ r) < level * spread).all()
+    square_spread = sqrt(n) / code.contrast  # |f_j f_k| <= 1
+    assert (abs(reports.square - rows.T @ rows) < level * square_spread).all()
+    # the sandwich at the truth: its trace is the noise that the bounds allow
+    gram = reports.error_gram(theta)
+    total, weak, bound = _term_bounds(code, float(np.linalg.norm(theta)))
+    assert 0.2 * total < np.trace(gram) / n <= 1.02 * total
+    assert np.linalg.eigvalsh(gram)[-1] / n <= 1.05 * weak
+    assert noise.norm_bound(1.0, 0.05) > noise.norm_bound(0.5, 0.05) > sqrt(n * total) / 2.0
+
+
+@pytest.mark.parametrize("code", CODES, ids=str)
+@pytest.mark.parametrize("norm, cosine", [(0.0, 0.0), (0.7, 0.5), (1.0, 1.0), (1.3, 0.2)])
+def test_second_moments_of_a_term(code, norm, cosine, global_random_seed):
+    n, rng = 200_000, np.random.RandomState(global_random_seed)
+    row, theta = np.zeros(code.size), np.zeros(code.size)
+    row[0], theta[0], theta[1] = 1.0, norm * cosine, norm * sqrt(1.0 - cosine**2)
+    signs = random_signs(np.full(n, norm * cosine), rng)
+    f = simulated_directions(signs[:, None] * row, code, rng)
+    terms = f / code.mean - f * (f @ theta)[:, None] / code.contrast
+    terms += (1.0 / code.contrast - 1.0) / code.size * theta
+    total, top = _term_moments(code, norm, cosine)
+    values = np.linalg.eigvalsh(terms.T @ terms / n)
+    assert values[1:].sum() == pytest.approx(total, rel=0.03)
+    assert values[-1] == pytest.approx(top, rel=0.05)
+    limits = _term_bounds(code, max(norm, 1e-9))
+    assert total <= limits[0] and top <= limits[1]
+    assert np.linalg.norm(terms, axis=1).max() <= limits[2]
+
+
+@pytest.mark.parametrize("p, epsilon", [(2, 1.0), (5, 1.0), (5, 4.0)])
+def test_bounds_hold_and_are_not_vacuous(p, epsilon, global_random_seed):
+    # the worst users are all alike, with rows orthogonal to theta
+    n, runs, failure = 3_000, 300, 0.05
+    rng = np.random.RandomState(global_random_seed)
+    rows, theta = np.tile(np.eye(p)[0], (n, 1)), np.eye(p)[-1]
+    code = best_codebook(p + 1, epsilon)
+    noise = CodebookNoise(code).summed(n)
+    norms, tops = [], []
+    for _ in range(runs):
+        units = lifted(rows, random_signs(rows @ theta, rng))
+        reports = LiftedReports(simulated_directions(units, code, rng), code)
+        norms.append(np.linalg.norm(reports.target - reports.square @ theta))
+        tops.append(abs(np.linalg.eigvalsh(reports.square - rows.T @ rows)).max())
+    # a Gaussian's norm is 1.4 times below sqrt(p) + sqrt(2 l); n is small for the linear terms
+    for values, bound, part in [
+        (norms, noise.norm_bound(1.0, failure), 0.35), (tops, noise.operator_bound(failure), 0.5),
+    ]:  # fmt: skip
+        assert part * bound < np.quantile(values, 1.0 - failure) < bound
+
+
+@pytest.mark.parametrize("code", CODES[:4], ids=str)
+def test_sub_gaussian_proxies_hold(code, global_random_seed):
+    n, v = 200_000, unit_vector(code.size, global_random_seed)
+    rng = np.random.RandomState(global_random_seed)
+    errors = simulated_directions(np.tile(v, (n, 1)), code, rng) / code.mean - v
+    along = errors @ v
+    for exponent in (-0.5, -0.1, 0.1, 0.5):
+        logs = 2.0 / exponent**2 * np.log(np.exp(exponent * along).mean())
+        assert logs <= code.proxy_along * 1.05
+    assert code.proxy_along >= code.along * 0.999
+    assert code.proxy_across >= code.across
+
+
+def test_a_report_costs_epsilon_and_sums_add_users():
+    noise = CodebookNoise(best_codebook(6, 1.0))
+    assert noise.cost(2.0).epsilon() == 1.0 and noise.cost(2.0).delta == 0.0
+    assert noise.summed(9).scale == pytest.approx(3.0 * noise.scale)
+    assert noise.summed(9).square_scale == pytest.approx(3.0 * noise.square_scale)
+    assert str(noise) == "codebook"
+
+
+@pytest.mark.parametrize("bad", [(1, 1.0, 8, 2), (3, 1.0, 8, 5), (3, 1.0, 8, 0)])
+def test_impossible_codes_are_refused(bad):
+    with pytest.raises(ValueError, match="nearest"):
+        Codebook(*bad)
