@@ -1,13 +1,12 @@
-"""Laws of the codebook channel: its moments, the best code for a use, and sums of reports."""
+"""The law of one report of the codebook channel: its moments, and the best code for a use."""
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from math import inf, log, sqrt
+from math import inf, sqrt
 
 import numpy as np
 from scipy import special
 
-from .._accounting._cost import Cost
 from ._codebook import index_weights
 
 NODES = 1200
@@ -182,113 +181,3 @@ def _coordinate(size):
     weights = weights * np.cos(half * x) ** (size - 2)
     beta = (size - 1) / 2.0
     return t, weights / weights.sum(), special.betainc(beta, beta, (1.0 + t) / 2.0)
-
-
-@dataclass(frozen=True)
-class CodebookNoise:
-    """What the codebook channel adds to a sum of lifted moments, (sum r phi, sum phi phi').
-
-    Each user sends one index about u = s (phi, sqrt(1 - |phi|^2)), s = 1 or -1 with mean r. With f
-    the direction of the index, f / c1 is unbiased for r phi and (f f' - I / D) / c2 + I / D for
-    phi phi'. The two errors are dependent, and their sums have no closed law: bounds are for sums
-    of independent bounded terms, and :meth:`variance` has the exact second moments.
-
-    Parameters
-    ----------
-    code : Codebook
-    reports : int, default=1
-        Number of users in the sum.
-    """
-
-    code: Codebook
-    reports: int = 1
-
-    def cost(self, sensitivity):
-        """Price of one report: epsilon, whatever the vectors."""
-        return Cost.from_epsilon(self.code.epsilon)
-
-    def summed(self, reports):
-        """Law of the sum over this many times the users."""
-        return CodebookNoise(self.code, self.reports * reports)
-
-    @property
-    def scale(self):
-        """Root mean square of an orthonormal coordinate of the noise of sum r phi."""
-        return sqrt(self.reports * self.code.noise("vector"))
-
-    @property
-    def square_scale(self):
-        """Root mean square of an orthonormal coordinate of the noise of sum phi phi'."""
-        return sqrt(self.reports * self.code.noise("square"))
-
-    def norm_bound(self, theta_norm, failure):
-        """Bound on |sum of (b_i - A_i theta*)|, targets' noise included, for |theta*| <= this.
-
-        b_i and A_i are a report's estimates of r phi and phi phi', and E[r | phi] = phi'theta*: the
-        terms are independent, have mean zero given the rows, and bounded norm. Cauchy and Schwarz
-        bound the mean of the norm of their sum, Klein and Rio (2005, Theorem 1.1) what exceeds it.
-        """
-        total, weak, bound = _term_bounds(self.code, float(theta_norm))
-        tail, mean = log(1.0 / failure), sqrt(self.reports * total)
-        variance = self.reports * weak + 2.0 * bound * mean
-        first = 3.0 * bound * tail
-        return mean + 0.5 * (first + sqrt(first**2 + 8.0 * tail * variance))
-
-    def operator_bound(self, failure):
-        """Bound on the operator norm of the noise of sum phi phi', by matrix Bernstein.
-
-        A term (f f' - E f f') / c2 has norm at most 1 / c2, since f is a unit vector, and mean
-        square E f f' (I - E f f') / c2^2, whose eigenvalues are those of E f f' in l (1 - l).
-        """
-        D, c2 = self.code.size, self.code.contrast
-        values = np.array([c2 + (1.0 - c2) / D, (1.0 - c2) / D])
-        variance = self.reports * float((values * (1.0 - values)).max()) / c2**2
-        tail = log(2.0 * D / failure)
-        first = tail / (3.0 * c2)
-        return first + sqrt(first**2 + 2.0 * variance * tail)
-
-    def __str__(self):
-        return "codebook"
-
-
-@lru_cache(maxsize=256)
-def _term_bounds(code, theta_norm):
-    """Largest mean square of |G| and of <x, G> for unit x, and |G|, of a term G = b - A theta.
-
-    G = f / c1 - f z / c2 + k theta with z = f'theta and k = (1 / c2 - 1) / D. The largest over a
-    grid of |theta| and of phi'theta, with a margin for the grid (polynomials of degree 4).
-    """
-    values = [
-        _term_moments(code, norm, mean / norm if norm else 0.0)
-        for norm in theta_norm * np.linspace(0.0, 1.0, 21)
-        for mean in min(norm, 1.0) * np.linspace(0.0, 1.0, 21)
-    ]
-    total, weak = (max(column) for column in zip(*values, strict=True))
-    k = (1.0 / code.contrast - 1.0) / code.size
-    bound = 1.0 / code.mean + theta_norm / code.contrast + k * theta_norm  # |z| <= |theta|
-    return 1.01 * total, 1.01 * weak, bound
-
-
-def _term_moments(code, norm, cosine):
-    """Sum of all but the least of the eigenvalues of E G G', and the largest, given the row.
-
-    The coordinate of G that lifted the row is not used: its variance is at least the least
-    eigenvalue. E G = 0 gives E G G' = E f f' (1 / c1 - z / c2)^2 - k^2 theta theta'. In coordinates
-    along the lifted row, along the rest of theta, and beyond, f = (s t, sqrt(1 - t^2) w), s of mean
-    phi'theta = norm cosine, and w has the moments of a uniform unit vector of D - 1 coordinates.
-    """
-    D, c1, c2 = code.size, code.mean, code.contrast
-    t1, t2, t3, t4 = (code.moment(order) for order in (1, 2, 3, 4))
-    mean, sine = norm * cosine, sqrt(max(1.0 - cosine**2, 0.0))
-    two, four = 1.0 / (D - 1.0), 1.0 / ((D - 1.0) * (D + 1.0))
-    y2, y4, xy2 = (1.0 - t2) * two, (1.0 - 2.0 * t2 + t4) * four, mean * (t1 - t3) * two
-    x2y2 = (t2 - t4) * two
-    cross, square = 2.0 * norm / (c1 * c2), (norm / c2) ** 2
-    xx = t2 / c1**2 - cross * cosine * mean * t3 + square * (cosine**2 * t4 + sine**2 * x2y2)
-    yy = y2 / c1**2 - cross * cosine * xy2 + square * (cosine**2 * x2y2 + 3.0 * sine**2 * y4)
-    xy = -cross * sine * xy2 + square * 2.0 * cosine * sine * x2y2
-    rest = y2 / c1**2 - cross * cosine * xy2 + square * (cosine**2 * x2y2 + sine**2 * y4)
-    k2 = ((1.0 / c2 - 1.0) / D * norm) ** 2
-    block = np.array([[xx, xy], [xy, yy]]) - k2 * np.outer((cosine, sine), (cosine, sine))
-    values = np.append(np.linalg.eigvalsh(block), [rest] * (D - 2))
-    return values.sum() - values.min(), values.max()

@@ -7,7 +7,7 @@ import numpy as np
 from scipy import special
 
 from ..._linalg import vech, vech_size
-from ._codebook import draw_ranks
+from ._codebook import draw_ranks, lifted
 from ._codebook_law import Codebook
 
 CHUNK = 2**22  # entries of the codebooks that are in memory at a time
@@ -75,6 +75,27 @@ def simulated_directions(vectors, code, rng):
     beside -= np.einsum("ij,ij->i", beside, vectors)[:, None] * vectors
     beside *= (np.sqrt(1.0 - t**2) / np.sqrt(np.einsum("ij,ij->i", beside, beside)))[:, None]
     return t[:, None] * vectors + beside
+
+
+def lifted_directions(rows, r, code, rng=None):
+    """Reported directions of users with rows phi in the unit ball and targets r in [-1, 1].
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, size - 1)
+    r : ndarray of shape (n,)
+    code : Codebook
+    rng : None or RandomState
+        None is secure: codebooks and exact draws.
+
+    Returns
+    -------
+    ndarray of shape (n, size)
+    """
+    units = lifted(rows, random_signs(r, rng))
+    if rng is None:
+        return secure_directions(units, code)
+    return simulated_directions(units, code, rng)
 
 
 def random_signs(means, rng=None):

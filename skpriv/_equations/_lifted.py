@@ -1,0 +1,116 @@
+"""The second moments of least squares by one codebook index a user."""
+
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+
+from .._linalg import unvech, vech, vech_size
+from ..privacy import ROUNDING, CodebookNoise, Query, best_codebook
+from ._moments import MomentsQuery
+from ._normal_equations import NormalEquations
+from ._scaling import Scaling
+
+TYPICAL_SQUARE = 0.25  # |theta*|^2 for which a channel is chosen, as for codes
+
+@dataclass(frozen=True)
+class LiftedMomentsQuery(Query):
+    """Joint sum of (r phi, vech phi phi', 1), reported by the index of a codebook.
+
+    Each user reports about s (phi, sqrt(1 - |phi|^2)), where s = 1 or -1 has mean r: the report
+    serves both moments, and costs epsilon whatever the record is. Its target is the sign, whose
+    square is 1: that of r is not asked for. As a sum of vectors the sensitivity is 3 / sqrt(2), as
+    for MomentsQuery, whose maximum at |r| = |r'| = 1 needs no third coordinate.
+    """
+
+    scaling: Scaling
+    name: str = "lifted moments"
+    sensitivity: float = 3.0 / sqrt(2.0) * ROUNDING
+
+    @property
+    def shape(self):
+        """Number of coordinates."""
+        p = self.scaling.size
+        return (p + vech_size(p) + 1,)
+
+    def records(self, X, y):
+        """Rows phi of norm at most 1 and targets r in [-1, 1] of a chunk, what users report about.
+
+        Returns
+        -------
+        (phi, r) : ndarrays of shape (n_rows, p) and (n_rows,)
+        """
+        return self.scaling.rows(X), self.scaling.target(y)
+
+    def sum(self, X, y):
+        """Exact sum over a chunk of rows."""
+        phi, r = self.records(X, y)
+        return np.concatenate([phi.T @ r, vech(phi.T @ phi), [float(len(r))]])
+
+    def local_noise(self, budget):
+        """Law of one report; only epsilon counts."""
+        return CodebookNoise(best_codebook(self.scaling.size + 1, budget.epsilon, "moments"))
+
+    def wire(self):
+        """The query as a public task has it, for devices."""
+        return {
+            "name": self.name,
+            "n_features": self.scaling.n_features,
+            "data_norm": self.scaling.data_norm,
+            "bounds_y": list(self.scaling.bounds_y),
+            "fit_intercept": self.scaling.fit_intercept,
+        }
+
+    def equations(self, answer):
+        """Normal equations of an answer.
+
+        The signs stand for the targets: their residual variance is at most 1. The public entry of
+        the intercept stays as it was reported, since the bound is on the reports' joint error.
+        """
+        p = self.scaling.size
+        design = unvech(answer.value[p:-1], p)
+        noise = answer.noise
+        lifted = isinstance(noise, CodebookNoise)
+        scale = noise.square_scale if lifted else noise.scale
+        return NormalEquations(
+            design=design,
+            target=answer.value[:p],
+            gram=design,
+            square=float(answer.n),
+            n=answer.n,
+            symmetric=True,
+            design_scale=scale,
+            target_scale=noise.scale,
+            gram_scale=scale,
+            law=noise if lifted else None,
+        )
+
+
+def moments_query(scaling, channel):
+    """Query of the second moments for a channel, "gaussian" or "codebook"."""
+    return LiftedMomentsQuery(scaling) if channel == "codebook" else MomentsQuery(scaling)
+
+
+def best_channel(size, budget, n):
+    """Channel of the smaller noise of N_b - N_A theta* for rows of this length: public numbers.
+
+    Parameters
+    ----------
+    size : int
+        Length p of the rows phi.
+    budget : Budget
+        Of one report.
+    n : int
+        Number of users.
+
+    Returns
+    -------
+    {"codebook", "gaussian"}
+    """
+    if not budget.mu > 0.0:
+        return "codebook"
+    code = best_codebook(size + 1, budget.epsilon, "moments")
+    # the coin that rounds a target to a sign adds at most 1 / D to the variance of a coordinate
+    lifted = code.noise("moments") + 1.0 / code.size
+    gaussian = (3.0 / sqrt(2.0) / budget.mu) ** 2 * (1.0 + TYPICAL_SQUARE / 2.0)
+    return "codebook" if lifted <= gaussian else "gaussian"

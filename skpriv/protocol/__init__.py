@@ -1,0 +1,17 @@
+"""Tasks and reports of real devices.
+
+``report`` is what a device runs. Importing this room loads NumPy and the standard library alone;
+the server's side is loaded when it is first asked for.
+"""
+
+from importlib import import_module
+
+from ._device import report
+
+__all__ = ["Collector", "report"]
+
+
+def __getattr__(name):
+    if name == "Collector":
+        return import_module("._collector", __name__).Collector
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

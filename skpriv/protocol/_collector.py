@@ -1,0 +1,332 @@
+"""The server of a local fit with real devices."""
+
+import importlib
+import json
+from numbers import Integral
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from ..exceptions import PrivacyError
+from ..privacy import LOCAL_MODELS, codebook
+from ._device import VERSION, is_asked, public_order, read_report, task_hash
+from ._rows import NO_ROWS, DeviceRows, RoundNeeded
+from ._store import Store
+
+ROOMS = ("skpriv.linear_model",)  # whose public classes a file may name
+
+
+class Collector:
+    """Fits an estimator from the reports of devices, in the local or the shuffle model.
+
+    Each user's device answers once: it takes the public task and its own record, and sends one
+    index of a public codebook (:func:`skpriv.protocol.report`). The fitted estimator has the law
+    that ``fit`` simulates with ``channel="codebook"``.
+
+    Parameters
+    ----------
+    estimator : regressor
+        With ``privacy="local"`` or ``"shuffle"`` and ``channel="codebook"`` (or "auto", where that
+        is the codebook). It is not changed.
+    n_users : int
+        Public number of users, who have the numbers 0 to n_users - 1.
+    seed : int
+        Public seed of the order in which users are dealt out to rounds.
+    n_features : int, default=None
+        Public number of features of a record; not needed if the estimator's ``bounds_X`` tell it.
+    path : str, default=None
+        An SQLite file in which every report is written before ``add`` returns, for
+        :meth:`load` after a restart. None keeps all in memory.
+
+    Attributes
+    ----------
+    task : str or None
+        Public JSON text of the round that is open: version, estimator, query, bounds, channel,
+        budget, round, which users answer, and a hash of all of it. None after the last round.
+    round : int
+        Number of the open round, from 1 on.
+    n_answers : int
+        Public number of answers in the open round.
+
+    Notes
+    -----
+    **Privacy guarantee**: that of the device's report, epsilon-local differential privacy with
+    delta = 0, whatever this server does. In the shuffle model the budget is a guarantee for the
+    shuffled reports, and holds for as many honest answers as were counted on: fewer weaken it.
+    Not protected: that a user answers, when, and in which round.
+
+    Who answers must be known: a transport that checks who a user is, is not part of this class.
+    Fewer answers than asked leave the guarantee of a local report as it is, and the fit counts the
+    answers that are there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.linear_model import SSPRegressor
+    >>> from skpriv.protocol import Collector, report
+    >>> rng = np.random.RandomState(0)
+    >>> X = rng.uniform(-0.7, 0.7, size=(2_000, 2))
+    >>> y = X @ [0.5, -0.5]
+    >>> model = SSPRegressor(
+    ...     epsilon=8.0, delta=0.0, privacy="local", channel="codebook", fit_intercept=False
+    ... )
+    >>> collector = Collector(model, n_users=2_000, seed=0, n_features=2)
+    >>> while collector.task is not None:
+    ...     task = collector.task
+    ...     for user in range(2_000):
+    ...         answer = report(task, X[user], y[user], user=user)
+    ...         if answer is not None:
+    ...             collector.add(user, answer)
+    >>> bool(abs(collector.result().coef_ - [0.5, -0.5]).max() < 0.3)
+    True
+    """
+
+    def __init__(self, estimator, n_users, seed, *, n_features=None, path=None):
+        if getattr(estimator, "privacy", None) not in LOCAL_MODELS:
+            raise PrivacyError(NO_ROWS)
+        if not isinstance(n_users, Integral) or n_users < 1:
+            raise ValueError(f"n_users={n_users!r} must be a whole number of at least 1.")
+        if not isinstance(seed, Integral) or not 0 <= seed < 2**32:
+            raise ValueError(f"seed={seed!r} must be a whole number from 0 to 2^32 - 1.")
+        settings = {
+            "estimator": described(estimator),
+            "n_users": int(n_users),
+            "seed": int(seed),
+            "n_features": _n_features(estimator, n_features),
+        }
+        store = Store(":memory:" if path is None else path)
+        if store.settings() is not None:
+            store.close()
+            raise ValueError(
+                f"{path!r} holds a collection already: Collector.load(path) goes on with it."
+            )
+        self._start(clone(estimator), settings, store, paid_for=False)
+        store.write(settings)
+
+    @classmethod
+    def load(cls, path):
+        """Collector of a file, where it stood: no acknowledged report is lost, none asked twice.
+
+        Parameters
+        ----------
+        path : str
+
+        Returns
+        -------
+        Collector
+        """
+        store = Store(path)
+        settings = store.settings()
+        if settings is None:
+            store.close()
+            raise ValueError(f"{path!r} holds no collection.")
+        self = cls.__new__(cls)
+        self._start(restored(settings["estimator"]), settings, store, paid_for=True)
+        return self
+
+    def _start(self, estimator, settings, store, paid_for):
+        self._estimator, self._settings, self._store = estimator, settings, store
+        self._paid_for, self._rounds, self._fitted = paid_for, [], None
+        try:
+            self._go_on()
+            for _ in range(store.closed()):
+                self._take_round()
+        except BaseException:
+            store.close()
+            raise
+
+    def _go_on(self):
+        """Run the fit up to the first query that is not answered; it is the open round."""
+        settings = self._settings
+        rows = DeviceRows(
+            settings["n_users"], settings["n_features"], settings["seed"], self._rounds,
+            self._paid_for,
+        )  # fmt: skip
+        estimator = clone(self._estimator).set_params(random_state=None)
+        try:
+            self._fitted, self._fields = estimator.fit(rows, None), None
+        except RoundNeeded as needed:
+            self._fields = self._task_fields(needed)
+        self._paid_for = True
+
+    def _task_fields(self, needed):
+        settings, code = self._settings, needed.law.code
+        shuffled = self._estimator.privacy == "shuffle"
+        fields = {
+            "version": VERSION,
+            "estimator": settings["estimator"],
+            "query": needed.query.wire(),
+            "channel": {
+                "name": "codebook", "epsilon": code.epsilon, "size": code.size,
+                "count": code.count, "nearest": code.nearest,
+                "seed": "device" if shuffled else "user",
+            },
+            "budget": {"epsilon": float(self._estimator.epsilon), "delta": 0.0},
+            "round": self.round,
+            "users": {
+                "n": settings["n_users"], "seed": settings["seed"],
+                "start": needed.start, "stop": needed.stop,
+            },
+        }  # fmt: skip
+        if shuffled:
+            fields["budget"]["delta"] = float(self._estimator.delta)
+        return {**fields, "hash": task_hash(fields)}
+
+    @property
+    def round(self):
+        """Number of the open round."""
+        return len(self._rounds) + 1
+
+    @property
+    def task(self):
+        """Public JSON text of the open round, None after the last one."""
+        return None if self._fields is None else json.dumps(self._fields, allow_nan=False)
+
+    @property
+    def n_answers(self):
+        """Public number of answers in the open round."""
+        return 0 if self._fields is None else self._store.count(self.round)
+
+    def add(self, user, answer):
+        """Take the report of a user; the round closes with the last one.
+
+        Parameters
+        ----------
+        user : int
+            The user's number, as the transport has checked it.
+        answer : bytes
+            Of :func:`skpriv.protocol.report`.
+
+        Raises
+        ------
+        ValueError
+            If the user is unknown, is not asked in this round or has answered, or if the bytes are
+            malformed, out of range or answer another round. Nothing has changed then.
+        """
+        with self._store.lock:
+            fields = self._open()
+            users = fields["users"]
+            if not self._asked(user):
+                raise ValueError(f"user {user} is not asked in round {self.round}.")
+            seed, index = read_report(fields, user, answer)
+            if self._store.has(int(user)) is not None:
+                raise ValueError(f"user {user} has answered: a second report is refused.")
+            self._store.add(self.round, int(user), seed, index)
+            if self.n_answers == users["stop"] - users["start"]:
+                self.close_round()
+
+    def close_round(self):
+        """Go on with the answers that are there, be they fewer than asked.
+
+        Raises
+        ------
+        ValueError
+            If nobody has answered.
+        """
+        with self._store.lock:
+            self._open()
+            if not self.n_answers:
+                raise ValueError("nobody has answered in this round: there is nothing to go on.")
+            self._store.close_round(self.round)
+            self._take_round()
+
+    def result(self):
+        """The fitted estimator.
+
+        Raises
+        ------
+        NotFittedError
+            If rounds are open.
+        """
+        if self._fitted is None:
+            raise NotFittedError(
+                f"round {self.round} is open: its {self.n_answers} answers are not all, and "
+                "close_round() goes on without the others."
+            )
+        return self._fitted
+
+    def close(self):
+        """Close the file; ``load`` opens it again."""
+        self._store.close()
+
+    def _open(self):
+        if self._fields is None:
+            raise ValueError("the last round is closed: the report comes too late.")
+        return self._fields
+
+    def _asked(self, user):
+        users = self._fields["users"]
+        if is_asked({**users, "start": 0, "stop": users["n"]}, user):  # raises if unknown
+            if self._members is None:
+                order = public_order(users["n"], users["seed"])
+                self._members = frozenset(order[users["start"] : users["stop"]].tolist())
+        return int(user) in self._members
+
+    def _take_round(self):
+        """Decode the reports of the open round, and go on with the fit."""
+        channel = self._fields["channel"]
+        answers = self._store.reports(self.round)
+        directions = np.concatenate(
+            [codebook(seed, channel["count"], channel["size"], [index]) for seed, index in answers]
+        )
+        self._rounds.append(directions)
+        self._go_on()
+
+    @property
+    def _fields(self):
+        return self._open_fields
+
+    @_fields.setter
+    def _fields(self, fields):
+        self._open_fields, self._members = fields, None
+
+
+def described(estimator):
+    """Name and parameters of an estimator of this library, as JSON can hold them."""
+    kind = type(estimator)
+    room = ".".join(kind.__module__.split(".")[:2])
+    params = estimator.get_params(deep=False)
+    params.pop("random_state", None)
+    try:
+        text = json.dumps(params, allow_nan=False, default=_plain)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"a parameter of {kind.__name__} has no JSON form, which a public task needs: "
+            f"{params!r}."
+        ) from None
+    return {"room": room, "class": kind.__name__, "params": json.loads(text)}
+
+
+def restored(description):
+    """Estimator of a description; only classes that this library exports are made."""
+    if description["room"] not in ROOMS:
+        raise ValueError(f"{description['room']!r} is no room of estimators.")
+    room = importlib.import_module(description["room"])
+    if description["class"] not in room.__all__:
+        raise ValueError(f"{description['class']!r} is no estimator of {description['room']}.")
+    params = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in description["params"].items()
+    }
+    return getattr(room, description["class"])(**params)
+
+
+def _plain(value):
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    raise TypeError
+
+
+def _n_features(estimator, n_features):
+    if n_features is None:
+        n_features = getattr(estimator, "n_features_in_", None)
+    bounds = getattr(estimator, "bounds_X", None)
+    if n_features is None and bounds is not None and np.ndim(bounds) != 1:
+        n_features = len(bounds)
+    if not isinstance(n_features, Integral) or n_features < 1:
+        raise ValueError(
+            "n_features must be given: how many features a record has is public, and part of the "
+            "task."
+        )
+    return int(n_features)

@@ -1,0 +1,195 @@
+"""The server: what it refuses, what it remembers, and that it fits what `fit` simulates."""
+
+import json
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from scipy import stats
+from sklearn.exceptions import NotFittedError
+
+from skpriv import BudgetAccountant
+from skpriv.exceptions import BudgetExceeded, PrivacyError
+from skpriv.linear_model import SSPRegressor
+from skpriv.protocol import Collector, report
+
+LEVEL = 1e-4
+
+
+def model(**params):
+    options = {"epsilon": 2.0, "delta": 0.0, "privacy": "local", "channel": "codebook"}
+    return SSPRegressor(**{**options, "fit_intercept": False, **params})
+
+
+def records(n, seed=0):
+    rng = np.random.RandomState(seed)
+    X = rng.uniform(-0.7, 0.7, size=(n, 2))
+    return X, np.sign(X @ [1.0, -0.5] + rng.uniform(-0.5, 0.5, n))
+
+
+def answers(collector, X, y, users=None):
+    task = collector.task
+    for user in range(len(X)) if users is None else users:
+        answer = report(task, X[user], y[user], user=user)
+        if answer is not None:
+            collector.add(user, answer)
+
+
+def test_the_task_is_public_json():
+    collector = Collector(model(bounds_y=(-2.0, 3.0)), 10, 7, n_features=2)
+    task = json.loads(collector.task)
+    assert set(task) == {
+        "version", "estimator", "query", "channel", "budget", "round", "users", "hash"
+    }  # fmt: skip
+    assert task["budget"] == {"epsilon": 2.0, "delta": 0.0} and task["round"] == 1
+    assert task["query"]["bounds_y"] == [-2.0, 3.0]
+    # one parameter more or less is another task
+    other = Collector(model(bounds_y=(-2.0, 3.5)), 10, 7, n_features=2)
+    assert json.loads(other.task)["hash"] != task["hash"]
+    assert Collector(model(bounds_y=(-2.0, 3.0)), 10, 7, n_features=2).task == collector.task
+
+
+def test_a_round_ends_with_the_last_answer():
+    X, y = records(40)
+    collector = Collector(model(), 40, 0, n_features=2)
+    answers(collector, X, y, range(39))
+    assert collector.n_answers == 39
+    with pytest.raises(NotFittedError, match="39 answers"):
+        collector.result()
+    answers(collector, X, y, [39])
+    assert collector.task is None
+    fitted = collector.result()
+    assert fitted.n_features_in_ == 2 and np.isfinite(fitted.coef_).all()
+    assert fitted.privacy_report_.rows[0].records == 40
+    low, high = fitted.confidence_interval(X[:3])
+    assert (low <= high).all()
+
+
+def test_what_is_refused_changes_nothing(tmp_path):
+    X, y = records(6)
+    collector = Collector(model(), 6, 0, n_features=2, path=tmp_path / "reports.db")
+    answers(collector, X, y, [0, 1])
+    good = report(collector.task, X[2], y[2], user=2)
+    other = Collector(model(epsilon=1.0), 6, 0, n_features=2)
+    for user, answer, message in [
+        (0, good, "has answered"),
+        (1, report(collector.task, X[1], y[1], user=1), "has answered"),
+        (6, good, "user="), (-1, good, "user="), ("2", good, "user="), (2.0, good, "user="),
+        (2, b"", "no report"), (2, None, "no report"), (2, good[:-1], "cut off"),
+        (2, good + b"1", "too long"), (2, good[:12] + b"\xff\xff\xff\xff", "out of range"),
+        (2, report(other.task, X[2], y[2], user=2), "another task"),
+    ]:  # fmt: skip
+        with pytest.raises(ValueError, match=message):
+            collector.add(user, answer)
+        assert collector.n_answers == 2
+    collector.add(2, good)
+    collector.close_round()
+    for user in (2, 3):
+        with pytest.raises(ValueError, match="too late"):
+            collector.add(user, good)
+    with pytest.raises(ValueError, match="closed"):
+        collector.close_round()
+
+
+def test_fewer_answers_are_counted():
+    X, y = records(60)
+    collector = Collector(model(), 60, 0, n_features=2)
+    with pytest.raises(ValueError, match="nobody"):
+        collector.close_round()
+    answers(collector, X, y, range(25))
+    collector.close_round()
+    row = collector.result().privacy_report_.rows[0]
+    assert row.records == 25 and row.cost.epsilon() == 2.0
+
+
+def test_a_restart_loses_nothing(tmp_path):
+    X, y = records(50)
+    path = tmp_path / "reports.db"
+    collector = Collector(model(), 50, 3, n_features=2, path=path)
+    task = collector.task
+    answers(collector, X, y, range(20))
+    collector.close()
+    with pytest.raises(ValueError, match="load"):
+        Collector(model(), 50, 3, n_features=2, path=path)
+    restored = Collector.load(path)
+    assert restored.task == task and restored.n_answers == 20
+    with pytest.raises(ValueError, match="has answered"):
+        restored.add(3, report(task, X[3], y[3], user=3))
+    answers(restored, X, y, range(20, 50))
+    coef = restored.result().coef_
+    restored.close()
+    assert_array_equal(Collector.load(path).result().coef_, coef)
+
+
+def test_a_file_without_a_collection(tmp_path):
+    with pytest.raises(ValueError, match="no collection"):
+        Collector.load(tmp_path / "empty.db")
+
+
+@pytest.mark.parametrize("params, error", [
+    ({"privacy": "central", "channel": "auto"}, PrivacyError),
+    ({"channel": "gaussian", "delta": 1e-6}, PrivacyError),
+    ({"privacy": "none", "channel": "auto"}, PrivacyError),
+])  # fmt: skip
+def test_only_codebook_reports_are_collected(params, error):
+    with pytest.raises(error, match="codebook"):
+        Collector(model(**params), 10, 0, n_features=2)
+
+
+@pytest.mark.parametrize("arguments", [
+    {"n_users": 0}, {"n_users": 2.5}, {"seed": -1}, {"seed": None}, {"n_features": None},
+    {"n_features": 0},
+])  # fmt: skip
+def test_parameters_are_checked(arguments):
+    with pytest.raises(ValueError, match="|".join(arguments)):
+        Collector(model(), **{"n_users": 10, "seed": 0, "n_features": 2, **arguments})
+
+
+def test_a_collection_is_charged_once(tmp_path):
+    X, y = records(10)
+    with BudgetAccountant(epsilon=2.0, delta=0.0) as accountant:
+        collector = Collector(model(), 10, 0, n_features=2, path=tmp_path / "a.db")
+        answers(collector, X, y)
+        collector.close()
+        Collector.load(tmp_path / "a.db").result()
+        assert accountant.spent.epsilon == 2.0
+        with pytest.raises(BudgetExceeded):
+            Collector(model(), 10, 0, n_features=2)
+
+
+def test_the_collected_fit_has_the_law_of_the_simulated_one():
+    n, repetitions = 40, 200
+    X, y = records(n)
+    collected, simulated = np.empty((repetitions, 2)), np.empty((repetitions, 2))
+    for seed in range(repetitions):
+        collector = Collector(model(), n, seed, n_features=2)
+        answers(collector, X, y)
+        collected[seed] = collector.result().coef_
+        simulated[seed] = model(random_state=seed).fit(X, y).coef_
+    for axis in ([1.0, 0.0], [0.0, 1.0], [0.8, -0.6]):
+        assert stats.ks_2samp(collected @ axis, simulated @ axis).pvalue > LEVEL / 3
+
+
+def test_forged_reports_move_the_answer_by_a_bounded_amount():
+    # all forgers choose the direction that pulls hardest along the first coordinate
+    from skpriv.privacy import codebook
+    from skpriv.protocol._device import INDEX_BYTES, user_seed
+
+    n, forged = 300, 15
+    X, y = records(n)
+    honest, attacked = (Collector(model(), n, 0, n_features=2) for _ in range(2))
+    fields = json.loads(honest.task)
+    sent = {user: report(honest.task, X[user], y[user], user=user) for user in range(n)}
+    for user, answer in sent.items():
+        honest.add(user, answer)
+        if user < forged:
+            book = codebook(user_seed(fields, user), fields["channel"]["count"], 3)
+            index = int(book[:, 0].argmax())
+            answer = answer[:-INDEX_BYTES] + index.to_bytes(INDEX_BYTES, "little")
+        attacked.add(user, answer)
+    one, other = (collector.result()._equations for collector in (honest, attacked))
+    code = one.law.code
+    # two unit directions differ by at most 2, their squares by at most 1 in operator norm
+    assert np.linalg.norm(other.target - one.target) <= 2.0 * forged / code.mean
+    assert np.linalg.norm(other.design - one.design, 2) <= forged / code.contrast
+    assert np.linalg.norm(other.target - one.target) > 0.3 * forged / code.mean  # not vacuous

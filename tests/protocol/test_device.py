@@ -1,0 +1,167 @@
+"""What a device computes: the estimator's own scaling, from any record, in a light process."""
+
+import json
+import os
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from skpriv._equations._scaling import Scaling
+from skpriv.exceptions import PrivacyError
+from skpriv.privacy import codebook
+from skpriv.privacy._noise import _codebook
+from skpriv.protocol import report
+from skpriv.protocol._device import (
+    is_asked, public_order, read_report, read_task, scaled_record, task_hash,
+)  # fmt: skip
+
+ROOT = Path(__file__).parents[2]
+RECORDS = [
+    ([0.3, -0.2], 0.5), ([30.0, -40.0], 9.0), ([0.0, 0.0], -9.0), ([np.nan, 1.0], np.nan),
+    ([np.inf, 1.0], np.inf), ([1e308, -1e308], -1e308), ([1e-320, 0.0], 1e-320), ([1e-200, 1e-200], 0),
+]  # fmt: skip
+
+
+def fields(users=None, seed="user", **query):
+    task = {
+        "version": 1,
+        "estimator": {},
+        "query": {
+            "name": "lifted moments", "n_features": 2, "data_norm": 1.0, "bounds_y": [-1.0, 1.0],
+            "fit_intercept": False, **query,
+        },
+        "channel": {
+            "name": "codebook", "epsilon": 1.0, "size": 3 + query.get("fit_intercept", False),
+            "count": 64, "nearest": 17, "seed": seed,
+        },
+        "budget": {"epsilon": 1.0, "delta": 0.0},
+        "round": 1,
+        "users": users or {"n": 10, "seed": 0, "start": 0, "stop": 10},
+    }  # fmt: skip
+    return {**task, "hash": task_hash(task)}
+
+
+def text(**options):
+    return json.dumps(fields(**options))
+
+
+@pytest.mark.parametrize("x, y", RECORDS)
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("data_norm, bounds_y", [(1.0, (-1.0, 1.0)), (2.5, (1.0, 4.0)), (1e-3, (-8.0, 2.0))])
+def test_a_device_scales_as_the_estimator_does(x, y, fit_intercept, data_norm, bounds_y):
+    scaling = Scaling(data_norm, bounds_y, fit_intercept, 2)
+    query = fields(data_norm=data_norm, bounds_y=list(bounds_y), fit_intercept=fit_intercept)["query"]
+    with np.errstate(all="ignore"):
+        phi, r = scaled_record(query, x, y)
+        expected = scaling.rows(np.array([x], dtype=float))[0]
+    assert_allclose(phi, expected, rtol=1e-14, atol=1e-300)
+    assert r == pytest.approx(scaling.target(np.array([y], dtype=float))[0], abs=1e-15)
+    assert np.linalg.norm(phi) <= 1.0 + 1e-15 and abs(r) <= 1.0
+
+
+@pytest.mark.parametrize("seed, size", [("user", 16), ("device", 32)])
+@pytest.mark.parametrize("x, y", RECORDS)
+def test_a_report_is_an_index_of_the_users_codebook(x, y, seed, size):
+    task = fields(seed=seed)
+    answer = report(json.dumps(task), x, y, user=3)
+    assert isinstance(answer, bytes) and len(answer) == size
+    drawn, index = read_report(task, 3, answer)
+    assert 0 <= index < 64
+    again = report(json.dumps(task), x, y, user=3)
+    if seed == "user":  # one codebook a user: the server knows it before
+        assert drawn == read_report(task, 3, again)[0] != read_report(task, 4, answer)[0]
+    else:  # nothing in the bytes tells the user
+        assert drawn != read_report(task, 3, again)[0] == read_report(task, 4, again)[0]
+
+
+def test_probabilities_of_whole_reports(monkeypatch):
+    # every value of the one draw, for adversarial pairs of records, with small weights
+    weights, count, nearest = (5, 2), 64, 17
+    total = nearest * weights[0] + (count - nearest) * weights[1]
+    monkeypatch.setattr(_codebook, "index_weights", lambda epsilon: weights)
+    laws = []
+    for x, y in RECORDS:
+        for sign in (1.0, -1.0):
+            monkeypatch.setattr("skpriv.protocol._device.draw_sign", lambda mean, s=sign: s)
+            counts = [0] * count
+            for drawn in range(total):
+                monkeypatch.setattr(_codebook.secrets, "randbelow", lambda bound, d=drawn: d)
+                counts[read_report(TASK, 3, report(TEXT, x, y, user=3))[1]] += 1
+            laws.append(counts)
+    assert all(sorted(set(law)) == [2, 5] and sum(law) == total for law in laws)
+    worst = max(Fraction(a, b) for one in laws for other in laws for a, b in zip(one, other))
+    assert worst == Fraction(5, 2)
+
+
+TASK = fields()
+TEXT = json.dumps(TASK)
+
+
+def test_users_who_are_not_asked_send_nothing():
+    users = {"n": 10, "seed": 3, "start": 2, "stop": 5}
+    asked = {user for user in range(10) if is_asked(users, user)}
+    assert asked == set(public_order(10, 3)[2:5].tolist())
+    for user in range(10):
+        answer = report(text(users=users), [0.1, 0.2], 0.3, user=user)
+        assert (answer is not None) == (user in asked)
+
+
+@pytest.mark.parametrize("user", [-1, 10, 2.0, "3", True, None])
+def test_unknown_users_are_refused(user):
+    with pytest.raises(ValueError, match="user="):
+        report(TEXT, [0.1, 0.2], 0.3, user=user)
+
+
+def test_a_changed_task_is_refused():
+    for name, value in [("budget", {"epsilon": 9.0, "delta": 0.0}), ("round", 2), ("version", 2)]:
+        with pytest.raises(ValueError, match="hash|version"):
+            read_task(json.dumps({**TASK, name: value}))
+    with pytest.raises(ValueError, match="features"):
+        report(TEXT, [0.1, 0.2, 0.3], 0.3, user=3)
+
+
+def test_a_user_decides_on_the_largest_epsilon():
+    assert report(TEXT, [0.1, 0.2], 0.3, user=3, largest_epsilon=1.0) is not None
+    with pytest.raises(PrivacyError, match="agreed"):
+        report(TEXT, [0.1, 0.2], 0.3, user=3, largest_epsilon=0.5)
+
+
+@pytest.mark.parametrize("change, message", [
+    (lambda answer: b"", "no report"),
+    (lambda answer: "text", "no report"),
+    (lambda answer: answer[:-1], "cut off"),
+    (lambda answer: answer + b"\0", "too long"),
+    (lambda answer: b"skp0" + answer[4:], "no report"),
+    (lambda answer: answer[:4] + bytes(8) + answer[12:], "another task"),
+    (lambda answer: answer[:12] + (64).to_bytes(4, "little"), "out of range"),
+])  # fmt: skip
+def test_malformed_reports_are_refused(change, message):
+    answer = report(TEXT, [0.1, 0.2], 0.3, user=3)
+    with pytest.raises(ValueError, match=message):
+        read_report(TASK, 3, change(answer))
+
+
+def test_directions_lean_towards_the_record():
+    task = fields()
+    text_ = json.dumps(task)
+    found = np.zeros(3)
+    for _ in range(300):
+        seed, index = read_report(task, 3, report(text_, [0.6, 0.0], 1.0, user=3))
+        found += codebook(seed, 64, 3, [index])[0]
+    assert found @ [0.6, 0.0, 0.8] > 0.0
+
+
+def test_a_device_needs_numpy_and_the_standard_library_only():
+    script = (
+        "import sys; from skpriv.protocol import report; "
+        "print([m for m in sys.modules if m.split('.')[0] in "
+        "('scipy', 'sklearn', 'joblib', 'opendp', 'threadpoolctl', 'narwhals', 'pandas')])"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    found = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True)
+    assert found.stdout.strip() == "[]", found.stderr
