@@ -1,8 +1,6 @@
 """Differentially private regression with confidence intervals, and private contextual bandits."""
 
-from ._codec import from_dict, load, save, to_dict
 from .exceptions import BudgetExceeded, PrivacyError
-from .privacy import Budget, BudgetAccountant
 
 __version__ = "0.1.0"
 
@@ -17,3 +15,20 @@ __all__ = [
     "save",
     "to_dict",
 ]
+
+
+def __getattr__(name):
+    # loaded when they are asked for, so that `import skpriv.protocol` is light on a device
+    if name in ("Budget", "BudgetAccountant"):
+        from . import privacy
+
+        return getattr(privacy, name)
+    if name in ("from_dict", "load", "save", "to_dict"):
+        from . import _codec
+
+        return getattr(_codec, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})

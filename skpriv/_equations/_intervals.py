@@ -46,6 +46,8 @@ def certified(equations, points, theta_bound, confidence_level):
     (centre, half) : ndarrays of shape (n_points,)
     """
     failure = 1.0 - confidence_level
+    if equations.law is not None:
+        return _certified_jointly(equations, points, theta_bound, failure)
     factor, joined, remainder = _division(equations, theta_bound, failure)
     slack = _operator_quantile(equations.gram_scale, len(equations.target), GRAM_PART * failure)
 
@@ -53,6 +55,20 @@ def certified(equations, points, theta_bound, confidence_level):
         quadratic = np.einsum("ij,ij->i", V @ equations.gram, V) + slack * squares
         proxy = np.clip(quadratic, 0.0, equations.n * squares) + joined**2 * squares
         return factor * np.sqrt(proxy) + remainder * np.sqrt(squares) + theta_bound * bias
+
+    return _best_on_path(equations, points, half_width)
+
+
+def _certified_jointly(equations, points, theta_bound, failure):
+    """Intervals from one bound on |target - design theta*|, targets' noise and privacy together.
+
+    For dependent noises no v is independent of either. The bound is uniform over v, so that the
+    interval holds for all x at once.
+    """
+    bound = equations.law.norm_bound(theta_bound, failure)
+
+    def half_width(V, squares, bias):
+        return bound * np.sqrt(squares) + theta_bound * bias
 
     return _best_on_path(equations, points, half_width)
 
@@ -90,6 +106,9 @@ def asymptotic(equations, points, theta, theta_bound, confidence_level):
     spread = equations.target_scale**2 + equations.design_scale**2 * (theta @ theta) / divisor
 
     def half_width(V, squares, bias):
+        if equations.law is not None:  # the sandwich has everything
+            variance = np.einsum("ij,ij->i", V @ equations.residual_gram, V)
+            return quantile * np.sqrt(variance) + theta_bound * bias
         variance = _residual_variance(equations, V, squares) + spread * squares
         if equations.symmetric:
             variance += (equations.design_scale * (V @ theta)) ** 2 / 2.0

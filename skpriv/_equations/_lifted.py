@@ -13,6 +13,7 @@ from ._scaling import Scaling
 
 TYPICAL_SQUARE = 0.25  # |theta*|^2 for which a channel is chosen, as for codes
 
+
 @dataclass(frozen=True)
 class LiftedMomentsQuery(Query):
     """Joint sum of (r phi, vech phi phi', 1), reported by the index of a codebook.
@@ -91,15 +92,15 @@ def moments_query(scaling, channel):
     return LiftedMomentsQuery(scaling) if channel == "codebook" else MomentsQuery(scaling)
 
 
-def best_channel(size, budget, n):
+def best_channel(privacy, size, budget, n):
     """Channel of the smaller noise of N_b - N_A theta* for rows of this length: public numbers.
 
     Parameters
     ----------
+    privacy : {"local", "shuffle"}
     size : int
         Length p of the rows phi.
     budget : Budget
-        Of one report.
     n : int
         Number of users.
 

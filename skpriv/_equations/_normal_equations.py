@@ -7,6 +7,7 @@ import numpy as np
 from scipy import linalg
 
 from .._linalg import psd_part
+from ..privacy import CodebookNoise
 
 # Public grid of prior variances for the empirical-Bayes shrinkage, in units of theta^2.
 PRIOR_VARIANCES = np.geomspace(1e-7, 1e2, 46)
@@ -40,6 +41,9 @@ class NormalEquations:
     residual_gram : ndarray of shape (p, p) or None
         Noisy sum e_i e_i' zeta_i^2 (residual variance, robust to heteroscedasticity).
     residual_scale : float
+    law : CodebookNoise or None
+        Where the noises of ``target`` and ``design`` are dependent: their law. The residual Gram is
+        then the whole covariance of target - design theta*, privacy included.
     """
 
     design: np.ndarray
@@ -53,6 +57,7 @@ class NormalEquations:
     gram_scale: float
     residual_gram: np.ndarray | None = None
     residual_scale: float = 0.0
+    law: CodebookNoise | None = None
 
     @property
     def exact(self):

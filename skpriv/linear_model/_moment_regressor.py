@@ -11,6 +11,7 @@ from .._compat import Interval, StrOptions
 from .._linalg import one_blas_thread
 from ._base import PrivateRegressor
 from .._equations._intervals import ConfidenceInterval, asymptotic, certified
+from .._equations._lifted import best_channel
 from .._equations._moments import ResidualGramQuery
 from .._equations._normal_equations import ridge_prior
 
@@ -24,6 +25,7 @@ class MomentRegressor(PrivateRegressor):
     _parameter_constraints: ClassVar[dict] = {
         **PrivateRegressor._parameter_constraints,
         "alpha": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
+        "channel": [StrOptions({"auto", "gaussian", "codebook"})],
     }
 
     @property
@@ -43,8 +45,24 @@ class MomentRegressor(PrivateRegressor):
         self.coef_, self.intercept_ = scaling.coefficients(theta)
         return theta
 
-    def _residual_gram(self, session, scaling, theta, instrument):
-        """Released residual Gram matrix for the asymptotic interval, where it has a share."""
+    def _channel(self, scaling, n):
+        """What users send: "gaussian" or "codebook", by public numbers; "gaussian" elsewhere."""
+        trust = self._trust
+        if self.channel == "codebook" and trust.model == "central":
+            raise ValueError(
+                "channel='codebook' is what users send, and privacy='central' has a curator "
+                "instead: pass privacy='local' or 'shuffle', or channel='auto'."
+            )
+        if trust.curator or (self.channel == "auto" and self._any_auto):
+            return "gaussian"
+        if self.channel != "auto":
+            return self.channel
+        return best_channel(trust.model, scaling.size, trust.budget, n)
+
+    def _residual_gram(self, session, scaling, theta, instrument, answer=None):
+        """Residual Gram matrix for the asymptotic interval: released, or of reports at hand."""
+        if answer is not None and answer.reports is not None:
+            return {"residual_gram": answer.reports.error_gram(theta)}
         if not self._residual_share:
             return {}
         query = ResidualGramQuery(scaling, tuple(theta), instrument)

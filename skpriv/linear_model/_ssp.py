@@ -5,7 +5,7 @@ from dataclasses import replace
 from .._compat import fit_context
 from .._equations._instrument import Instrument
 from ._moment_regressor import MomentRegressor
-from .._equations._moments import MomentsQuery
+from .._equations._lifted import moments_query
 
 # code -> paper (Wang 2018, "Revisiting differentially private linear regression"):
 #   design -> X'X + noise,  target -> X'y + noise
@@ -22,8 +22,9 @@ class SSPRegressor(MomentRegressor):
     ----------
     epsilon : float in (0, inf], default=1.0
         Privacy parameter; ``inf`` is the same as ``privacy="none"``.
-    delta : float in (0, 1), default=1e-6
-        Privacy parameter: choose it well below one over the number of records.
+    delta : float in [0, 1), default=1e-6
+        Privacy parameter: choose it well below one over the number of records. 0 needs the
+        codebook channel.
     privacy : {"central", "local", "shuffle", "none"}, default="central"
         Who adds the noise: a trusted curator, every user, every user with a trusted shuffler that
         makes the reports anonymous (less noise for the same guarantee), or nobody.
@@ -41,6 +42,10 @@ class SSPRegressor(MomentRegressor):
     coef_norm : float, default=1.0
         Assumed bound on the l2 norm of (coefficients, intercept) in scaled units, rows in the unit
         ball and target in [-1, 1]. Only intervals use it.
+    channel : {"auto", "gaussian", "codebook"}, default="auto"
+        What users send in the local and shuffle models: a vector with Gaussian noise, or an index
+        of a public codebook, which is pure (``delta=0``) and safe to release. "auto" takes the one
+        of less noise, from public numbers; with "auto" bounds it is "gaussian".
     alpha : float or "auto", default="auto"
         Ridge penalty in the units of :class:`sklearn.linear_model.Ridge`, or a noise-aware
         shrinkage (none under ``privacy="none"``: ordinary least squares).
@@ -105,6 +110,7 @@ class SSPRegressor(MomentRegressor):
         outer_norm=None,
         outer_bounds_y=None,
         coef_norm=1.0,
+        channel="auto",
         alpha="auto",
         fit_intercept=True,
         random_state=None,
@@ -117,6 +123,7 @@ class SSPRegressor(MomentRegressor):
         self.outer_norm = outer_norm
         self.outer_bounds_y = outer_bounds_y
         self.coef_norm = coef_norm
+        self.channel = channel
         self.alpha = alpha
         self.fit_intercept = fit_intercept
         self.random_state = random_state
@@ -140,14 +147,16 @@ class SSPRegressor(MomentRegressor):
             If an active :class:`skpriv.BudgetAccountant` cannot pay.
         """
         rows, scaling = self._rows(X, y)
-        session = self._session(rows)
+        channel = self._channel(scaling, rows.n)
+        session = self._session(rows, currency="pure" if channel == "codebook" else "gdp")
         del X, y, rows  # only the session has the data now
         scaling = self._bounded(session, scaling)
 
-        query = MomentsQuery(scaling)
-        equations = query.equations(session.sum(query, 1.0 - self._residual_share))
+        query = moments_query(scaling, channel)
+        answer = session.sum(query, 1.0 - self._residual_share)
+        equations = query.equations(answer)
         theta = self._solve(equations, scaling)
-        residual = self._residual_gram(session, scaling, theta, Instrument())
+        residual = self._residual_gram(session, scaling, theta, Instrument(), answer)
 
         self._scaling, self._equations = scaling, replace(equations, **residual)
         self.privacy_report_ = session.report

@@ -6,7 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from ._noise._laws import GaussianNoise, NoiseSource
+from ._noise._codebook_reports import LiftedReports
+from ._noise._laws import GaussianNoise, Noise, NoiseSource
 
 # Clipping leaves a norm as large as 1 + a few units in the last place, and a chunk's sum has
 # rounding errors of its own, at most chunk^2 * 2^-52 < 2^-22 of the largest term for chunks of at
@@ -26,13 +27,16 @@ class Answer:
         The noisy sum over ``n`` records.
     n : int
         Number of records in the sum (public).
-    noise : GaussianNoise
+    noise : Noise
         Law of ``value`` minus the exact sum, for intervals.
+    reports : LiftedReports or None
+        Where users sent more than the sum tells: what they sent.
     """
 
     value: np.ndarray
     n: int
-    noise: GaussianNoise
+    noise: Noise
+    reports: LiftedReports | None = None
 
 
 class Query(ABC):

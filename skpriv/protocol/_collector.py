@@ -2,7 +2,6 @@
 
 import importlib
 import json
-from numbers import Integral
 
 import numpy as np
 from sklearn.base import clone
@@ -10,7 +9,7 @@ from sklearn.exceptions import NotFittedError
 
 from ..exceptions import PrivacyError
 from ..privacy import LOCAL_MODELS, codebook
-from ._device import VERSION, is_asked, public_order, read_report, task_hash
+from ._device import VERSION, is_known, public_order, read_report, task_hash
 from ._rows import NO_ROWS, DeviceRows, RoundNeeded
 from ._store import Store
 
@@ -85,9 +84,9 @@ class Collector:
     def __init__(self, estimator, n_users, seed, *, n_features=None, path=None):
         if getattr(estimator, "privacy", None) not in LOCAL_MODELS:
             raise PrivacyError(NO_ROWS)
-        if not isinstance(n_users, Integral) or n_users < 1:
+        if not isinstance(n_users, (int, np.integer)) or n_users < 1:
             raise ValueError(f"n_users={n_users!r} must be a whole number of at least 1.")
-        if not isinstance(seed, Integral) or not 0 <= seed < 2**32:
+        if not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**32:
             raise ValueError(f"seed={seed!r} must be a whole number from 0 to 2^32 - 1.")
         settings = {
             "estimator": described(estimator),
@@ -127,7 +126,8 @@ class Collector:
 
     def _start(self, estimator, settings, store, paid_for):
         self._estimator, self._settings, self._store = estimator, settings, store
-        self._paid_for, self._rounds, self._fitted = paid_for, [], None
+        self._paid_for, self._fitted = paid_for, None
+        self._rounds: list[np.ndarray] = []
         try:
             self._go_on()
             for _ in range(store.closed()):
@@ -148,6 +148,8 @@ class Collector:
             self._fitted, self._fields = estimator.fit(rows, None), None
         except RoundNeeded as needed:
             self._fields = self._task_fields(needed)
+            order = public_order(settings["n_users"], settings["seed"])
+            self._members = frozenset(order[needed.start : needed.stop].tolist())
         self._paid_for = True
 
     def _task_fields(self, needed):
@@ -207,7 +209,8 @@ class Collector:
         with self._store.lock:
             fields = self._open()
             users = fields["users"]
-            if not self._asked(user):
+            is_known(users, user)
+            if int(user) not in self._members:
                 raise ValueError(f"user {user} is not asked in round {self.round}.")
             seed, index = read_report(fields, user, answer)
             if self._store.has(int(user)) is not None:
@@ -255,31 +258,15 @@ class Collector:
             raise ValueError("the last round is closed: the report comes too late.")
         return self._fields
 
-    def _asked(self, user):
-        users = self._fields["users"]
-        if is_asked({**users, "start": 0, "stop": users["n"]}, user):  # raises if unknown
-            if self._members is None:
-                order = public_order(users["n"], users["seed"])
-                self._members = frozenset(order[users["start"] : users["stop"]].tolist())
-        return int(user) in self._members
-
     def _take_round(self):
         """Decode the reports of the open round, and go on with the fit."""
-        channel = self._fields["channel"]
+        channel = self._open()["channel"]
         answers = self._store.reports(self.round)
         directions = np.concatenate(
             [codebook(seed, channel["count"], channel["size"], [index]) for seed, index in answers]
         )
         self._rounds.append(directions)
         self._go_on()
-
-    @property
-    def _fields(self):
-        return self._open_fields
-
-    @_fields.setter
-    def _fields(self, fields):
-        self._open_fields, self._members = fields, None
 
 
 def described(estimator):
@@ -324,7 +311,7 @@ def _n_features(estimator, n_features):
     bounds = getattr(estimator, "bounds_X", None)
     if n_features is None and bounds is not None and np.ndim(bounds) != 1:
         n_features = len(bounds)
-    if not isinstance(n_features, Integral) or n_features < 1:
+    if not isinstance(n_features, (int, np.integer)) or n_features < 1:
         raise ValueError(
             "n_features must be given: how many features a record has is public, and part of the "
             "task."

@@ -7,7 +7,6 @@ import hashlib
 import json
 import secrets
 from math import isfinite, sqrt
-from numbers import Integral
 
 import numpy as np
 
@@ -49,11 +48,16 @@ def is_asked(users, user):
 
     The order is a permutation of n users by a public seed, drawn before anybody answered.
     """
-    if not isinstance(user, Integral) or isinstance(user, bool) or not 0 <= user < users["n"]:
-        raise ValueError(f"user={user!r} must be a number from 0 to {users['n'] - 1}.")
+    is_known(users, user)
     if users["stop"] - users["start"] == users["n"]:
         return True
     return bool(user in public_order(users["n"], users["seed"])[users["start"] : users["stop"]])
+
+
+def is_known(users, user):
+    """Refuse what is not the number of a user."""
+    if not isinstance(user, (int, np.integer)) or not 0 <= user < users["n"] or user is True:
+        raise ValueError(f"user={user!r} must be a number from 0 to {users['n'] - 1}.")
 
 
 def public_order(n, seed):

@@ -6,8 +6,9 @@ from threading import RLock
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS reports (user INTEGER PRIMARY KEY, round INTEGER NOT NULL, seed BLOB NOT NULL,
-                                    direction INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS reports (
+    user INTEGER PRIMARY KEY, round INTEGER NOT NULL, seed BLOB NOT NULL, direction INTEGER NOT NULL
+);
 CREATE TABLE IF NOT EXISTS closed (round INTEGER PRIMARY KEY);
 """
 

@@ -34,6 +34,7 @@ class Rows(ABC):
     n: int
     n_features: int
     n_jobs = -1
+    paid_for = False  # True where the rows are reports whose release was charged before
 
     @abstractmethod
     def pieces(self, most: int, subset=None, sparse=True) -> Iterable[Callable]:

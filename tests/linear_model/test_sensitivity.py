@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import optimize
 
 from skpriv._equations._instrument import Instrument
+from skpriv._equations._lifted import LiftedMomentsQuery
 from skpriv._equations._moments import MomentsQuery, ResidualGramQuery
 from skpriv.linear_model._reweighted._normalisation import (
     NormalisationQuery,
@@ -26,6 +27,7 @@ def _theta(scaling, rng):
 # some condition number, and a generator for what else it needs.
 QUERIES = {
     "moments": lambda scaling, U, rng: MomentsQuery(scaling),
+    "lifted": lambda scaling, U, rng: LiftedMomentsQuery(scaling),
     "residual": lambda scaling, U, rng: ResidualGramQuery(
         scaling, _theta(scaling, rng), Instrument()
     ),
@@ -38,6 +40,7 @@ QUERIES = {
 # What the papers and proofs say, for each condition number of U.
 DECLARED = {
     "moments": lambda condition: 3.0 / np.sqrt(2.0),
+    "lifted": lambda condition: 3.0 / np.sqrt(2.0),
     "residual": lambda condition: np.sqrt(2.0),
     "residual, U": lambda condition: np.sqrt(2.0),
     "normalisation": lambda condition: np.sqrt(2.0),

@@ -23,7 +23,8 @@ from skpriv.protocol._device import (
 ROOT = Path(__file__).parents[2]
 RECORDS = [
     ([0.3, -0.2], 0.5), ([30.0, -40.0], 9.0), ([0.0, 0.0], -9.0), ([np.nan, 1.0], np.nan),
-    ([np.inf, 1.0], np.inf), ([1e308, -1e308], -1e308), ([1e-320, 0.0], 1e-320), ([1e-200, 1e-200], 0),
+    ([np.inf, 1.0], np.inf), ([1e308, -1e308], -1e308), ([1e-320, 0.0], 1e-320),
+    ([1e-200, 1e-200], 0.0),
 ]  # fmt: skip
 
 
@@ -52,10 +53,13 @@ def text(**options):
 
 @pytest.mark.parametrize("x, y", RECORDS)
 @pytest.mark.parametrize("fit_intercept", [False, True])
-@pytest.mark.parametrize("data_norm, bounds_y", [(1.0, (-1.0, 1.0)), (2.5, (1.0, 4.0)), (1e-3, (-8.0, 2.0))])
+@pytest.mark.parametrize("data_norm, bounds_y", [
+    (1.0, (-1.0, 1.0)), (2.5, (1.0, 4.0)), (1e-3, (-8.0, 2.0)),
+])  # fmt: skip
 def test_a_device_scales_as_the_estimator_does(x, y, fit_intercept, data_norm, bounds_y):
     scaling = Scaling(data_norm, bounds_y, fit_intercept, 2)
-    query = fields(data_norm=data_norm, bounds_y=list(bounds_y), fit_intercept=fit_intercept)["query"]
+    options = {"data_norm": data_norm, "bounds_y": list(bounds_y), "fit_intercept": fit_intercept}
+    query = fields(**options)["query"]
     with np.errstate(all="ignore"):
         phi, r = scaled_record(query, x, y)
         expected = scaling.rows(np.array([x], dtype=float))[0]
@@ -163,5 +167,7 @@ def test_a_device_needs_numpy_and_the_standard_library_only():
         "('scipy', 'sklearn', 'joblib', 'opendp', 'threadpoolctl', 'narwhals', 'pandas')])"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    found = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True)
+    found = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True
+    )
     assert found.stdout.strip() == "[]", found.stderr

@@ -59,12 +59,13 @@ class CodebookNoise(Noise):
             return rows.collect(query, self, users)
 
         def report(X, y):
-            return lifted_directions(*query.records(X, y), self.code, source.rng)
+            phi, r = query.records(X, y)
+            return lifted_directions(phi, r, self.code, source.rng)
 
         return LiftedReports(np.concatenate(list(rows.each(report, users))), self.code)
 
     @property
-    def scale(self):
+    def scale(self):  # type: ignore[override]
         """Root mean square of an orthonormal coordinate of the noise of sum r phi."""
         return sqrt(self.reports * self.code.noise("vector"))
 

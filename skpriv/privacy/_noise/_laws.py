@@ -229,6 +229,11 @@ class NoiseSource:
         self._rng = None if random_state is None else check_random_state(random_state)
 
     @property
+    def rng(self):
+        """What laws draw from: a RandomState, or None for the operating system."""
+        return self._rng
+
+    @property
     def secure(self):
         """Whether the draws are fit for a real release."""
         return self._rng is None

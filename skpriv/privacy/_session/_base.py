@@ -118,7 +118,8 @@ class Session(ABC):
         self._currency = currency
         self._check(budget, rows.n, smallest_share)
         price = Trust(self.model, budget).price(currency)
-        charge(price, name)
+        if not rows.paid_for:
+            charge(price, name)
         self._rows = rows
         self._budget = budget
         self._source = NoiseSource(random_state)

@@ -5,6 +5,7 @@ from math import ceil, floor, inf
 from ...exceptions import PrivacyError
 from .._accounting._amplification import amplified
 from .._accounting._cost import Cost
+from .._noise._codebook_reports import LiftedReports
 from .._query import Answer
 from ._base import SHARE_SLACK, Session
 
@@ -37,6 +38,9 @@ class LocalSession(Session):
     def _answer(self, query, slot, law):
         users = self._users(slot)
         value = law.collected(query, self._rows, users, self._source)
+        if isinstance(value, LiftedReports):  # as many as came, of those who were asked
+            n = len(value.directions)
+            return Answer(value.moments(), n, law.summed(n), value)
         return Answer(value, len(users), law.summed(len(users)))
 
     def _users(self, slot):
