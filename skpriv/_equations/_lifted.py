@@ -108,6 +108,8 @@ def best_channel(privacy, size, budget, n):
     -------
     {"codebook", "gaussian"}
     """
+    if privacy == "shuffle":
+        return "gaussian"
     if not budget.mu > 0.0:
         return "codebook"
     code = best_codebook(size + 1, budget.epsilon, "moments")

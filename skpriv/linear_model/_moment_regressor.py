@@ -25,7 +25,6 @@ class MomentRegressor(PrivateRegressor):
     _parameter_constraints: ClassVar[dict] = {
         **PrivateRegressor._parameter_constraints,
         "alpha": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
-        "channel": [StrOptions({"auto", "gaussian", "codebook"})],
     }
 
     @property

@@ -1,8 +1,9 @@
 """Sufficient-statistics perturbation with noise-aware shrinkage."""
 
 from dataclasses import replace
+from typing import ClassVar
 
-from .._compat import fit_context
+from .._compat import StrOptions, fit_context
 from .._equations._instrument import Instrument
 from ._moment_regressor import MomentRegressor
 from .._equations._lifted import moments_query
@@ -98,6 +99,11 @@ class SSPRegressor(MomentRegressor):
     >>> bool((low < high).all())
     True
     """
+
+    _parameter_constraints: ClassVar[dict] = {
+        **MomentRegressor._parameter_constraints,
+        "channel": [StrOptions({"auto", "gaussian", "codebook"})],
+    }
 
     def __init__(
         self,

@@ -56,7 +56,11 @@ def is_asked(users, user):
 
 def is_known(users, user):
     """Refuse what is not the number of a user."""
-    if not isinstance(user, (int, np.integer)) or not 0 <= user < users["n"] or user is True:
+    if not isinstance(user, (int, np.integer)) or isinstance(user, bool):
+        known = False
+    else:
+        known = 0 <= user < users["n"]
+    if not known:
         raise ValueError(f"user={user!r} must be a number from 0 to {users['n'] - 1}.")
 
 

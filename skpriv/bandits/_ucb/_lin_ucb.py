@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..._compat import Interval, StrOptions
-from ..._equations._moments import MomentsQuery
+from ..._equations._lifted import best_channel, moments_query
 from ..._equations._scaling import Scaling
 from ...privacy import Budget, Cost, PrivacyReport, Trust, charge
 from .._base import MAX_SEED, BasePolicy
@@ -73,6 +73,9 @@ class LinUCB(BasePolicy):
         In the central model: square-root factorisation ("auto"), or binary tree (less memory, more
         noise). In the shuffle model: local noise amplified by shuffling ("auto"), or a sum of
         shares of which nothing but the noisy sum of a batch can be seen.
+    channel : {"auto", "gaussian", "codebook"}, default="auto"
+        What users send in the local model: moments with Gaussian noise, or an index of a public
+        codebook, which is pure (``delta=0``). "auto" takes the one of less noise.
     random_state : None, int or RandomState, default=None
         None draws secure noise for a real release, anything else reproducible noise for study.
 
@@ -134,6 +137,7 @@ class LinUCB(BasePolicy):
         "bonus_scale": [Interval(Real, 0, None, closed="left")],
         "update_every": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "mechanism": [StrOptions({"auto", *MECHANISMS})],
+        "channel": [StrOptions({"auto", "gaussian", "codebook"})],
     }
 
     def __init__(
@@ -155,6 +159,7 @@ class LinUCB(BasePolicy):
         bonus_scale=1.0,
         update_every="auto",
         mechanism="auto",
+        channel="auto",
         random_state=None,
     ):
         self.epsilon = epsilon
@@ -173,6 +178,7 @@ class LinUCB(BasePolicy):
         self.bonus_scale = bonus_scale
         self.update_every = update_every
         self.mechanism = mechanism
+        self.channel = channel
         self.random_state = random_state
 
     @property
@@ -221,6 +227,14 @@ class LinUCB(BasePolicy):
             self._radius = self._exact_radius()
             self.privacy_report_ = PrivacyReport(type(self).__name__, "none", Budget(inf), True)
 
+    @property
+    def _channel(self):
+        """What users send: "gaussian" or "codebook", by public numbers."""
+        if self.privacy not in ("local", "shuffle") or self.channel != "auto":
+            return "gaussian" if self.channel == "auto" else self.channel
+        budget = Budget(self.epsilon, self.delta)
+        return best_channel(self.privacy, self._scaling.size, budget, self.horizon)
+
     def _noise_state(self):
         if self.random_state is None:
             return None
@@ -228,7 +242,7 @@ class LinUCB(BasePolicy):
 
     def _open_sums(self):
         """Open the stream of the first phase: what one user may lose is charged here."""
-        query = MomentsQuery(self._scaling)
+        query = moments_query(self._scaling, self._channel)
         options = {
             "privacy": self.privacy,
             "budget": Budget(self.epsilon, self.delta),

@@ -109,13 +109,13 @@ class OnlineLinUCB(LinUCB):
         **{
             name: constraint
             for name, constraint in LinUCB._parameter_constraints.items()
-            if name not in ("privacy", "mechanism")
+            if name not in ("privacy", "mechanism", "channel")
         },
         "learner": [StrOptions(set(LEARNERS))],
         "mode": [StrOptions({"sums", "faithful"})],
         "anytime": ["boolean"],
     }
-    privacy, mechanism = "local", "auto"
+    privacy, mechanism, channel = "local", "auto", "gaussian"
     _uses_sums = True
 
     def __init__(

@@ -33,6 +33,7 @@ def difference(later, earlier):
         gram=later.gram - earlier.gram,
         square=later.square - earlier.square,
         n=later.n - earlier.n,
+        law=None if later.law is None else replace(later.law, reports=later.n - earlier.n),
         **{
             name: sqrt(max(0.0, getattr(later, name) ** 2 - getattr(earlier, name) ** 2))
             for name in scales

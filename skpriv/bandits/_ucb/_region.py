@@ -47,6 +47,9 @@ def certified(equations, alpha, bound, failure):
     <= q, a weighted chi-square (Laurent and Massart 2000, Lemma 1). Then theta* is in
     {||b - S theta||_{W^-1} <= beta} and in the ball, hence in the ellipsoids that average the two.
     """
+    if equations.law is not None:  # one bound on b - S theta*, rewards' noise and privacy together
+        residual = equations.law.martingale_bound(bound, failure)
+        return within(equations, residual, bound)
     p, level = len(equations.target), log(3.0 / failure)
     variance = equations.target_scale**2 + (equations.design_scale * bound) ** 2 / 2.0
     largest = equations.target_scale**2 + (equations.design_scale * bound) ** 2

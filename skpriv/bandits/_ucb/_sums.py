@@ -1,7 +1,6 @@
 """Private moment sums over an open-ended run: a stream a phase, each phase twice as long."""
 
 import uuid
-from math import sqrt
 
 import numpy as np
 
@@ -73,10 +72,10 @@ class PhasedSums:
                 yield self.query.equations(self._total(self._last))
 
     def _total(self, answer):
-        scale = sqrt(self._past.noise.scale**2 + answer.noise.scale**2)
-        return Answer(
-            self._past.value + answer.value, self._past.n + answer.n, GaussianNoise(scale)
-        )
+        if not self._past.n:
+            return answer
+        noise = self._past.noise.plus(answer.noise)
+        return Answer(self._past.value + answer.value, self._past.n + answer.n, noise)
 
     def _open(self):
         with parallel_part(self._opened, partition=self._partition):

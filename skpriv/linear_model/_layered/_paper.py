@@ -125,7 +125,7 @@ class ErrorQuery(Query):
         return f"level {self.level}, errors of {len(self.bins)} bins"
 
     @property
-    def norm(self):  # type: ignore[override]
+    def norm(self):
         """Norm of the sensitivity."""
         return "nuclear" if self.pure else "l2"
 

@@ -62,7 +62,7 @@ class LevelQuery(Query):
         return f"level {self.level}, {len(self.bins)} bins"
 
     @property
-    def norm(self):  # type: ignore[override]
+    def norm(self):
         """Norm of the sensitivity."""
         return "nuclear" if self.pure else "l2"
 

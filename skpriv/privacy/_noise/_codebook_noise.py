@@ -39,6 +39,10 @@ class CodebookNoise(Noise):
         """Law of the sum over this many times the users."""
         return CodebookNoise(self.code, self.reports * reports)
 
+    def plus(self, other):
+        """Law of the sum of independent sums over other users, by the same code."""
+        return CodebookNoise(self.code, self.reports + other.reports)
+
     def collected(self, query, rows, users, source):
         """Reports of these users, one index a user: no single draw can replace them.
 
@@ -86,6 +90,17 @@ class CodebookNoise(Noise):
         variance = self.reports * weak + 2.0 * bound * mean
         first = 3.0 * bound * tail
         return mean + 0.5 * (first + sqrt(first**2 + 8.0 * tail * variance))
+
+    def martingale_bound(self, theta_norm, failure):
+        """`norm_bound` where rows are chosen by the reports of earlier users, as in a bandit.
+
+        The terms are then martingale differences. Pinelis (1994, Theorem 3.3): with the sum of
+        conditional mean squares at most B^2 and norms at most b, P(|S| >= r) is at most
+        2 exp(-r^2 / (2 (B^2 + b r / 3))).
+        """
+        total, _, bound = _term_bounds(self.code, float(theta_norm))
+        first = log(2.0 / failure) * bound / 3.0
+        return first + sqrt(first**2 + 2.0 * log(2.0 / failure) * self.reports * total)
 
     def operator_bound(self, failure):
         """Bound on the operator norm of the noise of sum phi phi', by matrix Bernstein.

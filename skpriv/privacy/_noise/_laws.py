@@ -99,6 +99,10 @@ class GaussianNoise(Noise):
         """Law of the sum of this many independent copies."""
         return GaussianNoise(self.scale * sqrt(reports))
 
+    def plus(self, other):
+        """Law of the sum of two independent draws."""
+        return GaussianNoise(sqrt(self.scale**2 + other.scale**2))
+
     def added(self, value, rng):
         """Value plus one draw, coordinate by coordinate."""
         if rng is not None:

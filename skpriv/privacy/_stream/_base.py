@@ -54,11 +54,12 @@ class Stream(ABC):
     model: str
     noise: GaussianNoise
     cost: Cost
+    _needs_delta = True  # whether the noise is Gaussian, whatever the query brings
 
     def __init__(self, query, budget, n_reads, random_state=None, name="stream", *, batch=None):
         if n_reads < 1:
             raise ValueError(f"n_reads={n_reads} must be at least 1.")
-        if not budget.mu > 0.0:
+        if self._needs_delta and not budget.mu > 0.0:
             raise PrivacyError(
                 f"delta={budget.delta} leaves no room for Gaussian noise at "
                 f"epsilon={budget.epsilon}: pass delta in (0, 1), for example delta=1e-6, "
@@ -115,7 +116,11 @@ class Stream(ABC):
 
         What is repeated was drawn all the same, so that reproducible noise stays in step.
         """
-        return self._numbering.settle(self.reads, self._source.add(exact, noise)[None])[0]
+        return self._settled(self._source.add(exact, noise))
+
+    def _settled(self, drawn):
+        """The draw of this read, or the first one of a copy."""
+        return self._numbering.settle(self.reads, drawn[None])[0]
 
     @abstractmethod
     def _calibrate(self, budget):

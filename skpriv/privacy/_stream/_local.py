@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from ...records import as_rows
+from .._noise._codebook_noise import CodebookNoise
 from ._base import Stream
 
 
@@ -28,6 +30,33 @@ class LocalStream(Stream):
     """
 
     model = "local"
+    _needs_delta = False  # the query's noise says so itself
+
+    def push(self, X, y):
+        """Add records to the sum; they are seen in the next read.
+
+        Where users send an index of a codebook, no draw at the read can stand for them: each one
+        reports here.
+        """
+        if not isinstance(self.noise, CodebookNoise):
+            return super().push(X, y)
+        rows = as_rows(X, y)
+        return self.take(self.noise.collected(self.query, rows, None, self._source))
+
+    def take(self, reports):
+        """Add reports that users have made.
+
+        Parameters
+        ----------
+        reports : LiftedReports
+
+        Returns
+        -------
+        self
+        """
+        self._increment.add(reports.moments())
+        self._pending += len(reports.directions)
+        return self
 
     def _calibrate(self, budget):
         self.noise = self.query.local_noise(budget)
@@ -35,6 +64,8 @@ class LocalStream(Stream):
         self._total = np.zeros(self.query.shape)
 
     def _release(self, increment, count):
-        if count:
+        if count and isinstance(self.noise, CodebookNoise):  # reported when they were pushed
+            self._total = self._total + self._settled(increment)
+        elif count:
             self._total = self._total + self._add_noise(increment, self.noise.summed(count))
         return self._total, self.noise.summed(self.n)
