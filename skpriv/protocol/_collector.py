@@ -150,7 +150,7 @@ class Collector:
             self._fields = self._task_fields(needed)
             order = public_order(settings["n_users"], settings["seed"])
             self._members = frozenset(order[needed.start : needed.stop].tolist())
-        self._paid_for = True
+        self._paid_for, self._answers = True, self._store.count(self.round)
 
     def _task_fields(self, needed):
         settings, code = self._settings, needed.law.code
@@ -188,7 +188,7 @@ class Collector:
     @property
     def n_answers(self):
         """Public number of answers in the open round."""
-        return 0 if self._fields is None else self._store.count(self.round)
+        return self._answers
 
     def add(self, user, answer):
         """Take the report of a user; the round closes with the last one.
@@ -216,6 +216,7 @@ class Collector:
             if self._store.has(int(user)) is not None:
                 raise ValueError(f"user {user} has answered: a second report is refused.")
             self._store.add(self.round, int(user), seed, index)
+            self._answers += 1
             if self.n_answers == users["stop"] - users["start"]:
                 self.close_round()
 

@@ -5,7 +5,7 @@ from math import ceil, log, sqrt
 from ...exceptions import PrivacyError
 from ...privacy import LOCAL_MODELS, NO_SECURE_REPORTS, NO_SECURE_SAMPLER, Budget
 from ._laws import law_of
-from ._privunit import UnitLevelQuery
+from ._privunit import CodebookLevelQuery, UnitLevelQuery
 from ._queries import LevelQuery
 from ._tree import ACTIVATION_FAILURE, PartitionTree
 
@@ -45,20 +45,24 @@ def noise_kind(est):
     """Which noise the parameters ask for; what cannot be had is refused before any charge."""
     if est._trust.exact:
         return "none"
-    if est.channel == "privunit":
-        if est.privacy != "local" or est.variant == "paper":
+    by_users = est.privacy == "local" and est.variant == "one-batch"
+    public = "auto" not in (str(est.data_norm), str(est.bounds_y))
+    if est.channel == "auto" and by_users and public:
+        return "codebook"
+    if est.channel in ("privunit", "codebook"):
+        if not by_users:
             raise PrivacyError(
-                "channel='privunit' is one report of each user about all moments of a level: it "
-                "needs privacy='local' and variant='one-batch'. Use channel='additive'."
+                f"channel={est.channel!r} is one report of each user about all moments of a level: "
+                "it needs privacy='local' and variant='one-batch'. Use channel='additive'."
             )
-        if "auto" in (str(est.data_norm), str(est.bounds_y)):
+        if not public:
             raise PrivacyError(
-                "channel='privunit' is pure, but bounds that are 'auto' come from quantiles with "
-                "Gaussian noise: pass public bounds, or channel='additive'."
+                f"channel={est.channel!r} is pure, but bounds that are 'auto' come from quantiles "
+                "with Gaussian noise: pass public bounds, or channel='additive'."
             )
-        if est.random_state is None:
+        if est.channel == "privunit" and est.random_state is None:
             raise PrivacyError(NO_SECURE_REPORTS)
-        return "privunit"
+        return est.channel
     if est.delta == 0.0 and est.random_state is None:
         raise PrivacyError(NO_SECURE_SAMPLER)
     return "wishart" if est.delta == 0.0 else "gaussian"
@@ -81,7 +85,7 @@ def tree_shape(est, scaling, records, kind):
 
 
 def _asked(kind):
-    return UnitLevelQuery if kind == "privunit" else LevelQuery
+    return {"privunit": UnitLevelQuery, "codebook": CodebookLevelQuery}.get(kind, LevelQuery)
 
 
 def grow(session, scaling, *, gamma, n_scales, n_levels, pure, theta_bound, kind):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._linalg import SQRT2
-from ...privacy import NoiseSource, PrivUnitNoise, hadamard_entries
+from ...privacy import CodebookBlocksNoise, NoiseSource, PrivUnitNoise, hadamard_entries
 from ._queries import LevelQuery
 
 
@@ -53,7 +53,7 @@ class UnitLevelQuery(LevelQuery):
         slots, vectors = self.units(X, y)
         rows = source.rows(len(X), noise.rows)
         signs = hadamard_entries(rows, slots)
-        return rows, source.unit_reports(signs[:, None] * vectors, noise.cap)
+        return rows, noise.directions(signs[:, None] * vectors, source)
 
     def randomize(self, x, y, budget, rng=None):
         """Report of one user: the code that a user's own device runs.
@@ -65,3 +65,12 @@ class UnitLevelQuery(LevelQuery):
         X, target = np.asarray(x, dtype=float).reshape(1, -1), np.asarray([y], dtype=float)
         rows, reports = self.reports(X, target, self.local_noise(budget), NoiseSource(rng))
         return int(rows[0]), reports[0]
+
+
+class CodebookLevelQuery(UnitLevelQuery):
+    """The same moments by the index of a codebook, which has a secure sampler."""
+
+    def local_noise(self, budget):
+        """Law of the sum of one report; only epsilon counts."""
+        blocks = max(len(self.bins), 1)
+        return CodebookBlocksNoise(budget.epsilon, self.shape[1], self.radius, blocks)

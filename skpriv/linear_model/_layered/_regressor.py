@@ -34,7 +34,7 @@ class LayeredRegressor(PrivateRegressor):
         Privacy parameter; ``inf`` is the same as ``privacy="none"``.
     delta : float in [0, 1), default=1e-6
         Privacy parameter: choose it well below one over the number of records. 0 is pure privacy,
-        for study only (it needs a ``random_state``).
+        by codebooks; without them for study only (it needs a ``random_state``).
     privacy : {"central", "local", "shuffle", "none"}, default="central"
         Who adds the noise: a trusted curator, every user, every user with a trusted shuffler that
         makes the reports anonymous, or nobody.
@@ -42,9 +42,11 @@ class LayeredRegressor(PrivateRegressor):
         "paper" is the published algorithm, with one direction and two batches of records a level,
         corrected sensitivities and usable interval constants. "one-batch" resolves all directions
         that stand out of the noise, and pools the equations of all bins.
-    channel : {"additive", "privunit"}, default="additive"
-        "privunit" is less local noise, pure whatever ``delta``, for study only (it needs a
-        ``random_state``): one report a user by PrivUnit, on a random row of a Hadamard matrix.
+    channel : {"auto", "codebook", "additive", "privunit"}, default="auto"
+        "codebook" is one report a user by the index of a public codebook, on a random row of a
+        Hadamard matrix: pure whatever ``delta``, and safe to release. "privunit" is its limit of
+        many directions, for study only. "additive" is noise on all moments. "auto" is "codebook"
+        in the local model with public bounds and the default variant, else "additive".
     gamma : float >= 1.1, default=2.0
         Ratio of the norms of neighbouring bins.
     n_levels : int or "auto", default="auto"
@@ -90,9 +92,10 @@ class LayeredRegressor(PrivateRegressor):
     local in the local model. Released: for every level the second moments of its bins, as one
     vector with one sensitivity (sqrt(4.5) at level 1, sqrt(8) below; sqrt(6) for the published),
     and in the paper's variant weighted errors. Central: all records serve every level, whose costs
-    compose exactly; local: every user answers for one level. For ``delta=0`` the noise is a
-    difference of two Wishart matrices, for ``channel="privunit"`` a cap of the sphere (Bhowmick et
-    al. 2018); neither has a secure sampler. Public: the number of records and all parameters.
+    compose exactly; local: every user answers for one level, by default with one index of a public
+    codebook, drawn by one exact integer: then delta is 0. Additive pure noise is a difference of
+    two Wishart matrices, PrivUnit a cap of the sphere (Bhowmick et al. 2018); neither of the two
+    has a secure sampler. Public: the number of records and all parameters.
 
     **Intervals** hold for all x at once, at any n, if the clipped target has a linear mean with
     ``coef_norm``, and if targets' errors are independent given the rows. In the paper's variant
@@ -159,7 +162,7 @@ class LayeredRegressor(PrivateRegressor):
     _parameter_constraints: ClassVar[dict] = {
         **PrivateRegressor._parameter_constraints,
         "variant": [StrOptions({"one-batch", "paper"})],
-        "channel": [StrOptions({"additive", "privunit"})],
+        "channel": [StrOptions({"auto", "codebook", "additive", "privunit"})],
         "gamma": [Interval(Real, 1.1, None, closed="left")],
         "n_levels": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "n_scales": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
@@ -172,7 +175,7 @@ class LayeredRegressor(PrivateRegressor):
         delta=1e-6,
         privacy="central",
         variant="one-batch",
-        channel="additive",
+        channel="auto",
         gamma=2.0,
         n_levels="auto",
         n_scales="auto",
@@ -224,7 +227,7 @@ class LayeredRegressor(PrivateRegressor):
         kind = noise_kind(self)
         shape = tree_shape(self, scaling, rows.n, kind)
         batches = 2 * shape["n_levels"] - 1 if self.variant == "paper" else shape["n_levels"]
-        currency = "pure" if kind in ("wishart", "privunit") else "gdp"
+        currency = "gdp" if kind in ("none", "gaussian") else "pure"
         session = self._session(rows, currency=currency, smallest_share=1.0 / batches)
         del X, y, rows  # only the session has the data now
         scaling = self._bounded(session, scaling)

@@ -95,13 +95,13 @@ class Codebook:
 
     @property
     def along(self):
-        """Variance of direction / c1 along v."""
-        return self.moment(2) / self.mean**2 - 1.0
+        """E <f, v>^2 = E t^2 of a reported direction f."""
+        return self.moment(2)
 
     @property
     def across(self):
-        """Variance of direction / c1 in each direction orthogonal to v."""
-        return (1.0 - self.moment(2)) / ((self.size - 1.0) * self.mean**2)
+        """E <f, w>^2 for each unit w orthogonal to v."""
+        return (1.0 - self.moment(2)) / (self.size - 1.0)
 
     @cached_property
     def proxy_along(self):

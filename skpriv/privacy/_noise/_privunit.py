@@ -144,7 +144,7 @@ class PrivUnitNoise(Noise):
     def summed(self, reports):
         """Law of the sum over this many users."""
         reports *= self.reports
-        return PrivUnitNoise(self.epsilon, self.size, self.radius, self.blocks, reports)
+        return type(self)(self.epsilon, self.size, self.radius, self.blocks, reports)
 
     def collected(self, query, rows, users, source):
         """Sums of blocks from one report a user, which no single draw can replace."""
@@ -157,6 +157,10 @@ class PrivUnitNoise(Noise):
             for column, values in zip(buckets.T, reports.T, strict=True):
                 column += np.bincount(sent, values, minlength=self.rows)
         return self.estimate(buckets)
+
+    def directions(self, vectors, source):
+        """One report about each row, a unit vector."""
+        return source.unit_reports(vectors, self.cap)
 
     def estimate(self, buckets):
         """Unbiased sums of the blocks, from the sums of the reports that drew each row."""
