@@ -25,7 +25,7 @@ COEF = np.array([0.6, -0.4, 0.2])
 
 
 class Handler(BaseHTTPRequestHandler):
-    """GET / is the task; POST /17 is the answer of user 17, whom a real server would have checked."""
+    """GET / is the task; POST /17 the answer of user 17, whom a real server would check."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
