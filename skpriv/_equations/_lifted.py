@@ -6,7 +6,14 @@ from math import sqrt
 import numpy as np
 
 from .._linalg import unvech, vech, vech_size
-from ..privacy import ROUNDING, CodebookNoise, Query, best_codebook
+from ..privacy import (
+    ROUNDING,
+    CodebookNoise,
+    Query,
+    amplified,
+    amplified_epsilon,
+    best_codebook,
+)
 from ._moments import MomentsQuery
 from ._normal_equations import NormalEquations
 from ._scaling import Scaling
@@ -52,6 +59,10 @@ class LiftedMomentsQuery(Query):
         """Law of one report; only epsilon counts."""
         return CodebookNoise(best_codebook(self.scaling.size + 1, budget.epsilon, "moments"))
 
+    def likely(self, epsilon):
+        """Probability of a report's likely values: what shuffling amplifies by (public)."""
+        return best_codebook(self.scaling.size + 1, epsilon, "moments").probability
+
     def wire(self):
         """The query as a public task has it, for devices."""
         return {
@@ -92,15 +103,15 @@ def moments_query(scaling, channel):
     return LiftedMomentsQuery(scaling) if channel == "codebook" else MomentsQuery(scaling)
 
 
-def best_channel(privacy, size, budget, n):
+def best_channel(privacy, scaling, budget, n):
     """Channel of the smaller noise of N_b - N_A theta* for rows of this length: public numbers.
 
     Parameters
     ----------
     privacy : {"local", "shuffle"}
-    size : int
-        Length p of the rows phi.
+    scaling : Scaling
     budget : Budget
+        The guarantee that is asked for.
     n : int
         Number of users.
 
@@ -108,12 +119,14 @@ def best_channel(privacy, size, budget, n):
     -------
     {"codebook", "gaussian"}
     """
-    if privacy == "shuffle":
-        return "gaussian"
     if not budget.mu > 0.0:
         return "codebook"
-    code = best_codebook(size + 1, budget.epsilon, "moments")
+    pure, additive = budget.epsilon, budget.mu
+    if privacy == "shuffle":
+        pure = amplified_epsilon(budget, n, LiftedMomentsQuery(scaling).likely)
+        additive = amplified(budget, n).mu
+    code = best_codebook(scaling.size + 1, pure, "moments")
     # the coin that rounds a target to a sign adds at most 1 / D to the variance of a coordinate
     lifted = code.noise("moments") + 1.0 / code.size
-    gaussian = (3.0 / sqrt(2.0) / budget.mu) ** 2 * (1.0 + TYPICAL_SQUARE / 2.0)
+    gaussian = (3.0 / sqrt(2.0) / additive) ** 2 * (1.0 + TYPICAL_SQUARE / 2.0)
     return "codebook" if lifted <= gaussian else "gaussian"

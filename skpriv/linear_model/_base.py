@@ -133,12 +133,14 @@ class PrivateRegressor(Accounted, Writable, RegressorMixin, BaseEstimator):
                 "bounds that are 'auto' need delta in (0, 1): their quantiles have Gaussian noise. "
                 "With delta=0 pass public bounds."
             )
+        # pure reports have a delta only where shuffling amplifies them
+        keeps_delta = currency != "pure" or self._trust.model == "shuffle"
         with self._accounting():
             session = open_session(
                 self.privacy,
                 rows,
                 None,
-                Budget(self.epsilon, 0.0 if currency == "pure" else self.delta),
+                Budget(self.epsilon, self.delta if keeps_delta else 0.0),
                 self.random_state,
                 type(self).__name__,
                 currency=currency,

@@ -230,10 +230,10 @@ class LinUCB(BasePolicy):
     @property
     def _channel(self):
         """What users send: "gaussian" or "codebook", by public numbers."""
-        if self.privacy not in ("local", "shuffle") or self.channel != "auto":
+        if self.privacy != "local" or self.channel != "auto":
             return "gaussian" if self.channel == "auto" else self.channel
         budget = Budget(self.epsilon, self.delta)
-        return best_channel(self.privacy, self._scaling.size, budget, self.horizon)
+        return best_channel("local", self._scaling, budget, self.horizon)
 
     def _noise_state(self):
         if self.random_state is None:

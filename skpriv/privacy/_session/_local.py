@@ -3,7 +3,8 @@
 from math import ceil, floor, inf
 
 from ...exceptions import PrivacyError
-from .._accounting._amplification import amplified
+from .._accounting._amplification import amplified, amplified_epsilon
+from .._accounting._budget import Budget
 from .._accounting._cost import Cost
 from .._noise._codebook_reports import LiftedReports
 from .._query import Answer
@@ -53,7 +54,7 @@ class LocalSession(Session):
         return self._law(query, slot).summed(self._count(slot))
 
     def _law(self, query, slot):
-        return query.local_noise(self._report_budget(self._count(slot)))
+        return query.local_noise(self._report_budget(query, self._count(slot)))
 
     def _count(self, slot):
         if slot.subset is not None:
@@ -63,7 +64,7 @@ class LocalSession(Session):
     def _position(self, share):
         return floor((share + SHARE_SLACK) * self.n)
 
-    def _report_budget(self, users):
+    def _report_budget(self, query, users):
         """Budget of each report of a block of this many users."""
         return self._budget
 
@@ -96,9 +97,11 @@ class ShuffleSession(LocalSession):
             )
         super()._check(budget, n, smallest_share)
 
-    def _report_budget(self, users):
-        # The bound is one for Gaussian reports: pure ones keep their local budget.
-        return self._budget if self._currency == "pure" else amplified(self._budget, users)
+    def _report_budget(self, query, users):
+        if self._currency != "pure":
+            return amplified(self._budget, users)
+        likely = getattr(query, "likely", None)  # of reports of two levels; any pure ones else
+        return Budget(amplified_epsilon(self._budget, users, likely))
 
     def _cost(self, query, law):
         return Cost.from_budget(self._budget)
