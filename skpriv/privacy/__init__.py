@@ -2,45 +2,50 @@
 
 An estimator never touches data: it opens a session, asks bounded-sum queries, and gets noisy
 answers whose noise law is exact. The privacy model behind the session decides who adds the noise.
+
+Names are loaded when they are first asked for: a device needs the codebook alone, for which NumPy
+and the standard library are enough.
 """
 
-from ._ledger._accountant import BudgetAccountant, activated, capture, charge, parallel_part
-from ._ledger._accounted import Accounted
-from ._ledger._numbering import Numbering, only_copy
-from ._ledger._prepaid import prepaid
-from ._accounting._budget import Budget
-from ._accounting._cost import Cost
-from ._accounting._guarantee import Guarantee
-from ._accounting._selection import repeated_mu
-from ._session._open import MODELS, open_session
-from ._session._trust import LOCAL_MODELS, Trust
-from ._noise._codebook import codebook, draw_index, draw_ranks, draw_sign, index_weights, lifted
-from ._noise._codebook_blocks import CodebookBlocksNoise
-from ._noise._codebook_law import Codebook, best_codebook
-from ._noise._codebook_noise import CodebookNoise
-from ._noise._codebook_reports import LiftedReports
-from ._noise._laws import (
-    NO_SECURE_REPORTS,
-    NO_SECURE_SAMPLER,
-    GaussianNoise,
-    GumbelNoise,
-    NoiseSource,
-    SymmetricWishartNoise,
-    geometric,
-)
-from ._noise._privunit import PrivUnitNoise, hadamard_entries
-from ._quantile import BoundsQuery
-from ._query import ROUNDING, Answer, Procedure, Query
-from ._accounting._report import PrivacyReport, ReportRow
-from ._session._base import Session
-from ._stream._base import Stream
-from ._stream._exact import ExactStream
-from ._stream._factor import FactorStream
-from ._stream._local import LocalStream
-from ._stream._shuffle import ShuffleStream
-from ._stream._tree import TreeStream
-from ._stream._vector_sum import VectorSumStream
-from ._stream._open import STREAMS, open_stream
+from importlib import import_module
+
+_HOMES = {
+    "_accounting._amplification": ["amplified", "amplified_epsilon"],
+    "_accounting._budget": ["Budget"],
+    "_accounting._cost": ["Cost"],
+    "_accounting._guarantee": ["Guarantee"],
+    "_accounting._report": ["PrivacyReport", "ReportRow"],
+    "_accounting._selection": ["repeated_mu"],
+    "_ledger._accountant": ["BudgetAccountant", "activated", "capture", "charge", "parallel_part"],
+    "_ledger._accounted": ["Accounted"],
+    "_ledger._numbering": ["Numbering", "only_copy"],
+    "_ledger._prepaid": ["prepaid"],
+    "_noise._codebook": [
+        "codebook", "draw_index", "draw_ranks", "draw_sign", "index_weights", "lifted",
+    ],
+    "_noise._codebook_blocks": ["CodebookBlocksNoise"],
+    "_noise._codebook_law": ["Codebook", "best_codebook"],
+    "_noise._codebook_noise": ["CodebookNoise"],
+    "_noise._codebook_reports": ["LiftedReports"],
+    "_noise._laws": [
+        "NO_SECURE_REPORTS", "NO_SECURE_SAMPLER", "GaussianNoise", "GumbelNoise", "NoiseSource",
+        "SymmetricWishartNoise", "geometric",
+    ],
+    "_noise._privunit": ["PrivUnitNoise", "hadamard_entries"],
+    "_quantile": ["BoundsQuery"],
+    "_query": ["ROUNDING", "Answer", "Procedure", "Query"],
+    "_session._base": ["Session"],
+    "_session._open": ["MODELS", "open_session"],
+    "_session._trust": ["LOCAL_MODELS", "Trust"],
+    "_stream._base": ["Stream"],
+    "_stream._exact": ["ExactStream"],
+    "_stream._factor": ["FactorStream"],
+    "_stream._local": ["LocalStream"],
+    "_stream._open": ["STREAMS", "open_stream"],
+    "_stream._shuffle": ["ShuffleStream"],
+    "_stream._tree": ["TreeStream"],
+    "_stream._vector_sum": ["VectorSumStream"],
+}
 
 __all__ = [
     "LOCAL_MODELS",
@@ -54,12 +59,16 @@ __all__ = [
     "BoundsQuery",
     "Budget",
     "BudgetAccountant",
+    "Codebook",
+    "CodebookBlocksNoise",
+    "CodebookNoise",
     "Cost",
     "ExactStream",
     "FactorStream",
     "GaussianNoise",
     "Guarantee",
     "GumbelNoise",
+    "LiftedReports",
     "LocalStream",
     "NoiseSource",
     "Numbering",
@@ -76,10 +85,19 @@ __all__ = [
     "Trust",
     "VectorSumStream",
     "activated",
+    "amplified",
+    "amplified_epsilon",
+    "best_codebook",
     "capture",
     "charge",
+    "codebook",
+    "draw_index",
+    "draw_ranks",
+    "draw_sign",
     "geometric",
     "hadamard_entries",
+    "index_weights",
+    "lifted",
     "only_copy",
     "open_session",
     "open_stream",
@@ -87,3 +105,15 @@ __all__ = [
     "prepaid",
     "repeated_mu",
 ]
+
+
+def __getattr__(name):
+    for home, names in _HOMES.items():
+        if name in names:
+            globals()[name] = found = getattr(import_module(f".{home}", __name__), name)
+            return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})
