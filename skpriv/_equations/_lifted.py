@@ -10,6 +10,7 @@ from ..privacy import (
     ROUNDING,
     CodebookNoise,
     Query,
+    adds_up_gaussians,
     amplified,
     amplified_epsilon,
     best_codebook,
@@ -106,6 +107,9 @@ def moments_query(scaling, channel):
 def best_channel(privacy, scaling, budget, n):
     """Channel of the smaller noise of N_b - N_A theta* for rows of this length: public numbers.
 
+    An accountant that adds up mu^2 or rho pays more for a pure report of epsilon than for Gaussian
+    noise of (epsilon, delta): under one it is "gaussian", unless delta is 0.
+
     Parameters
     ----------
     privacy : {"local", "shuffle"}
@@ -121,6 +125,8 @@ def best_channel(privacy, scaling, budget, n):
     """
     if not budget.mu > 0.0:
         return "codebook"
+    if privacy == "local" and adds_up_gaussians():
+        return "gaussian"
     pure, additive = budget.epsilon, budget.mu
     if privacy == "shuffle":
         pure = amplified_epsilon(budget, n, LiftedMomentsQuery(scaling).likely)

@@ -56,7 +56,8 @@ class MomentRegressor(PrivateRegressor):
             return "gaussian"
         if self.channel != "auto":
             return self.channel
-        return best_channel(trust.model, scaling, trust.budget, n)
+        with self._accounting():
+            return best_channel(trust.model, scaling, trust.budget, n)
 
     def _residual_gram(self, session, scaling, theta, instrument, answer=None):
         """Residual Gram matrix for the asymptotic interval: released, or of reports at hand."""

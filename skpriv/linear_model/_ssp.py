@@ -46,7 +46,8 @@ class SSPRegressor(MomentRegressor):
     channel : {"auto", "gaussian", "codebook"}, default="auto"
         What users send in the local and shuffle models: a vector with Gaussian noise, or an index
         of a public codebook, which is pure (``delta=0``) and safe to release. "auto" takes the one
-        of less noise, from public numbers; with "auto" bounds it is "gaussian".
+        of less noise, from public numbers; with "auto" bounds it is "gaussian", and, unless delta
+        is 0, in the local model under an accountant that adds up Gaussian noise.
     alpha : float or "auto", default="auto"
         Ridge penalty in the units of :class:`sklearn.linear_model.Ridge`, or a noise-aware
         shrinkage (none under ``privacy="none"``: ordinary least squares).

@@ -8,8 +8,15 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from ..exceptions import PrivacyError
-from ..privacy import LOCAL_MODELS, codebook
-from ._device import VERSION, is_known, public_order, read_report, task_hash
+from ..privacy import (
+    LOCAL_MODELS,
+    VERSION,
+    is_known,
+    read_report,
+    reported_directions,
+    task_hash,
+)
+from ._device import public_order
 from ._rows import NO_ROWS, DeviceRows, RoundNeeded
 from ._store import Store
 
@@ -261,12 +268,7 @@ class Collector:
 
     def _take_round(self):
         """Decode the reports of the open round, and go on with the fit."""
-        channel = self._open()["channel"]
-        answers = self._store.reports(self.round)
-        directions = np.concatenate(
-            [codebook(seed, channel["count"], channel["size"], [index]) for seed, index in answers]
-        )
-        self._rounds.append(directions)
+        self._rounds.append(reported_directions(self._open(), self._store.reports(self.round)))
         self._go_on()
 
 

@@ -3,7 +3,6 @@
 NumPy and the standard library are all that is imported here, directly or not.
 """
 
-import hashlib
 import json
 import secrets
 from math import isfinite, sqrt
@@ -11,36 +10,17 @@ from math import isfinite, sqrt
 import numpy as np
 
 from ..exceptions import PrivacyError
-from ..privacy import codebook, draw_index, draw_sign, lifted
-
-VERSION = 1
-MAGIC = b"skp1"
-TASK_BYTES = 8  # of the hash, by which a report names its task
-INDEX_BYTES = 4
-SEED_BYTES = 16  # only where a device draws the seed
-
-
-def task_hash(fields):
-    """Hash of all fields of a task but the hash itself."""
-    whole = {name: value for name, value in fields.items() if name != "hash"}
-    text = json.dumps(whole, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def read_task(task):
-    """Fields of a task, checked against its version and hash.
-
-    Raises
-    ------
-    ValueError
-        If the text is no task, of another version, or was changed.
-    """
-    fields = json.loads(task)
-    if not isinstance(fields, dict) or fields.get("version") != VERSION:
-        raise ValueError(f"this is no task of version {VERSION}.")
-    if fields.get("hash") != task_hash(fields):
-        raise ValueError("the hash of the task does not fit its fields: it was changed on its way.")
-    return fields
+from ..privacy import (
+    SEED_BYTES,
+    codebook,
+    draw_index,
+    draw_sign,
+    is_known,
+    lifted,
+    read_task,
+    report_bytes,
+    user_seed,
+)
 
 
 def is_asked(users, user):
@@ -54,24 +34,9 @@ def is_asked(users, user):
     return bool(user in public_order(users["n"], users["seed"])[users["start"] : users["stop"]])
 
 
-def is_known(users, user):
-    """Refuse what is not the number of a user."""
-    if not isinstance(user, (int, np.integer)) or isinstance(user, bool):
-        known = False
-    else:
-        known = 0 <= user < users["n"]
-    if not known:
-        raise ValueError(f"user={user!r} must be a number from 0 to {users['n'] - 1}.")
-
-
 def public_order(n, seed):
     """Public random order of n users; NumPy keeps this generator's draws for ever."""
     return np.random.RandomState(seed).permutation(n)
-
-
-def user_seed(fields, user):
-    """Public seed of a user's codebook: the task and the user's number."""
-    return bytes.fromhex(fields["hash"]) + int(user).to_bytes(8, "little")
 
 
 def scaled_record(query, x, y):
@@ -92,7 +57,7 @@ def scaled_record(query, x, y):
         phi[: len(x)] = unit * factor
     if query["fit_intercept"]:
         phi[-1] = shrink
-    return phi, _scaled_target(query, float(y))
+    return phi, _scaled_target(query, float(y) - query.get("offset", 0.0))
 
 
 def _scaled_target(query, y):
@@ -106,19 +71,57 @@ def _scaled_target(query, y):
     return min(1.0, max(-1.0, (min(high, max(low, y)) - centre) / radius))
 
 
-def report(task, x, y, *, user, largest_epsilon=None):
+def act(state, contexts):
+    """Action that a bandit policy takes, computed on the user's own device.
+
+    Parameters
+    ----------
+    state : str
+        Public JSON text of a policy's ``public_state()``.
+    contexts : array-like
+        The user's private contexts in one round: the features of every action, of shape
+        (n_actions, n_features), or of shape (n_features,) for a policy with ``shared=False``.
+
+    Returns
+    -------
+    int
+        The first of the actions with the largest upper confidence bound.
+    """
+    whole = json.loads(state)
+    phi = action_features(whole, contexts) / whole["task"]["query"]["data_norm"]
+    region = whole["region"]
+    squares = np.einsum("ij,ij->i", phi @ np.array(region["form"]), phi)
+    index = phi @ np.array(region["centre"]) + region["bonus"] * np.sqrt(np.maximum(squares, 0.0))
+    return int(np.argmax(index))
+
+
+def action_features(state, contexts):
+    """Features phi(x, a) of every action, of shape (n_actions, n_phi)."""
+    contexts = np.asarray(contexts, dtype=float)
+    if state["shared"]:
+        return contexts
+    blocks = np.zeros((state["n_actions"], state["n_actions"], len(contexts)))
+    index = np.arange(state["n_actions"])
+    blocks[index, index] = contexts
+    return blocks.reshape(state["n_actions"], -1)
+
+
+def report(task, x, y, *, user, action=None, largest_epsilon=None):
     """Answer of one user's device to a task.
 
     Parameters
     ----------
     task : str
-        Public JSON text, of :attr:`skpriv.protocol.Collector.task`.
+        Public JSON text, of :attr:`skpriv.protocol.Collector.task` or a policy's
+        ``public_state()``.
     x : array-like of shape (n_features,)
-        The user's private features.
+        The user's private features; with ``action``, the contexts as given to :func:`act`.
     y : float
-        The user's private target.
+        The user's private target or reward.
     user : int
         The user's public number, from 0 to the number of users less 1.
+    action : int, default=None
+        For a policy: the action that was taken.
     largest_epsilon : float, default=None
         What the user has agreed to lose to this task; a task that asks for more is refused.
 
@@ -162,32 +165,11 @@ def report(task, x, y, *, user, largest_epsilon=None):
         )
     if not is_asked(fields["users"], user):
         return None
+    if action is not None:
+        x = action_features(json.loads(task), x)[action]
     phi, r = scaled_record(query, x, y)
     secret = lifted(phi[None, :], np.array([draw_sign(r)]))[0]
     drawn = secrets.token_bytes(SEED_BYTES) if channel["seed"] == "device" else b""
     directions = codebook(drawn or user_seed(fields, user), channel["count"], channel["size"])
     index = draw_index(secret, directions, channel["nearest"], channel["epsilon"])
-    name = bytes.fromhex(fields["hash"])[:TASK_BYTES]
-    return MAGIC + name + index.to_bytes(INDEX_BYTES, "little") + drawn
-
-
-def read_report(fields, user, answer):
-    """(seed, index) of the bytes of a report to a task.
-
-    Raises
-    ------
-    ValueError
-        If they are malformed, of another round, or out of range.
-    """
-    drawn = SEED_BYTES if fields["channel"]["seed"] == "device" else 0
-    head = len(MAGIC) + TASK_BYTES
-    if not isinstance(answer, bytes) or answer[: len(MAGIC)] != MAGIC:
-        raise ValueError("this is no report: bytes of skpriv.protocol.report are expected.")
-    if answer[len(MAGIC) : head] != bytes.fromhex(fields["hash"])[:TASK_BYTES]:
-        raise ValueError("the report answers another task: a wrong round, or another collection.")
-    if len(answer) != head + INDEX_BYTES + drawn:
-        raise ValueError(f"the report has {len(answer)} bytes, and is cut off or too long.")
-    index = int.from_bytes(answer[head : head + INDEX_BYTES], "little")
-    if index >= fields["channel"]["count"]:
-        raise ValueError(f"the report's index {index} is out of range.")
-    return answer[head + INDEX_BYTES :] or user_seed(fields, user), index
+    return report_bytes(fields, index, drawn)

@@ -172,8 +172,8 @@ def test_the_collected_fit_has_the_law_of_the_simulated_one():
 
 def test_forged_reports_move_the_answer_by_a_bounded_amount():
     # all forgers choose the direction that pulls hardest along the first coordinate
-    from skpriv.privacy import codebook
-    from skpriv.protocol._device import INDEX_BYTES, user_seed
+    from skpriv.privacy import codebook, user_seed
+    from skpriv.privacy._wire import INDEX_BYTES
 
     n, forged = 300, 15
     X, y = records(n)

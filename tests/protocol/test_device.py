@@ -13,12 +13,10 @@ from numpy.testing import assert_allclose
 
 from skpriv._equations._scaling import Scaling
 from skpriv.exceptions import PrivacyError
-from skpriv.privacy import codebook
+from skpriv.privacy import codebook, read_report, read_task, task_hash
 from skpriv.privacy._noise import _codebook
 from skpriv.protocol import report
-from skpriv.protocol._device import (
-    is_asked, public_order, read_report, read_task, scaled_record, task_hash,
-)  # fmt: skip
+from skpriv.protocol._device import is_asked, public_order, scaled_record
 
 ROOT = Path(__file__).parents[2]
 RECORDS = [

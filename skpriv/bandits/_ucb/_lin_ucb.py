@@ -11,6 +11,7 @@ from ..._equations._lifted import best_channel, moments_query
 from ..._equations._scaling import Scaling
 from ...privacy import Budget, Cost, PrivacyReport, Trust, charge
 from .._base import MAX_SEED, BasePolicy
+from ._devices import ServesDevices
 from ._exact import RidgeState
 from ._region import asymptotic, ball, certified
 from ._sums import PhasedSums
@@ -23,7 +24,7 @@ BATCHES = 100  # instead, in the shuffle model: users must hide each other
 FIRST_READS = 7  # at least, of a short first phase
 
 
-class LinUCB(BasePolicy):
+class LinUCB(ServesDevices, BasePolicy):
     """Linear contextual bandit that takes the arm of the largest upper confidence bound.
 
     Under four kinds of trust: exact; sums by a trusted curator, who adds correlated noise at every
@@ -233,7 +234,8 @@ class LinUCB(BasePolicy):
         if self.privacy != "local" or self.channel != "auto":
             return "gaussian" if self.channel == "auto" else self.channel
         budget = Budget(self.epsilon, self.delta)
-        return best_channel("local", self._scaling, budget, self.horizon)
+        with self._accounting():
+            return best_channel("local", self._scaling, budget, self.horizon)
 
     def _noise_state(self):
         if self.random_state is None:
@@ -242,7 +244,8 @@ class LinUCB(BasePolicy):
 
     def _open_sums(self):
         """Open the stream of the first phase: what one user may lose is charged here."""
-        query = moments_query(self._scaling, self._channel)
+        self._sent = self._channel  # once: later accountants do not change it
+        query = moments_query(self._scaling, self._sent)
         options = {
             "privacy": self.privacy,
             "budget": Budget(self.epsilon, self.delta),
@@ -275,8 +278,17 @@ class LinUCB(BasePolicy):
         """Push rounds to the stream; only its last public read decides on the region."""
         with self._accounting():
             self._sums.reserve(len(rows) + 1)
+        self._learn(self._sums.take(rows, rewards))
+
+    def _take_reports(self, reports):
+        """The same for rounds that devices have reported."""
+        with self._accounting():
+            self._sums.reserve(len(reports.directions) + 1)
+        self._learn(self._sums.take_reports(reports))
+
+    def _learn(self, reads):
         equations = None
-        for equations in self._sums.take(rows, rewards):
+        for equations in reads:
             self._reads += 1
         if equations is not None:
             self._region = self._make_region(equations)

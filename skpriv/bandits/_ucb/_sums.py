@@ -57,13 +57,28 @@ class PhasedSums:
 
     def take(self, X, y):
         """Add records, and yield equations of all so far at every public time that is passed."""
+        return self._taken(len(X), lambda stream, part: stream.push(X[part], y[part]))
+
+    def take_reports(self, reports):
+        """Add reports that users have made, as `take` adds records."""
+        return self._taken(
+            len(reports.directions), lambda stream, part: stream.take(reports.part(part))
+        )
+
+    @property
+    def code(self):
+        """Code of the users' reports."""
+        return self._streams[0].noise.code
+
+    def _taken(self, n, add):
+        """Add n records in parts that end at public times, and yield equations there."""
         start = 0
-        while start < len(X):
-            stop = min(len(X), start + self.every - self.pending)
+        while start < n:
+            stop = min(n, start + self.every - self.pending)
             if self._streams[0].reads == self._streams[0].n_reads:
                 self._past = self._total(self._last)
                 self._streams.pop(0)
-            self._streams[0].push(X[start:stop], y[start:stop])
+            add(self._streams[0], slice(start, stop))
             self.pending += stop - start
             start = stop
             if self.pending == self.every:

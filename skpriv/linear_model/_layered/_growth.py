@@ -3,7 +3,7 @@
 from math import ceil, log, sqrt
 
 from ...exceptions import PrivacyError
-from ...privacy import LOCAL_MODELS, NO_SECURE_REPORTS, NO_SECURE_SAMPLER, Budget
+from ...privacy import LOCAL_MODELS, NO_SECURE_REPORTS, NO_SECURE_SAMPLER, Budget, adds_up_gaussians
 from ._laws import law_of
 from ._privunit import CodebookLevelQuery, UnitLevelQuery
 from ._queries import LevelQuery
@@ -48,7 +48,9 @@ def noise_kind(est):
     by_users = est.privacy == "local" and est.variant == "one-batch"
     public = "auto" not in (str(est.data_norm), str(est.bounds_y))
     if est.channel == "auto" and by_users and public:
-        return "codebook"
+        with est._accounting():
+            if est.delta == 0.0 or not adds_up_gaussians():
+                return "codebook"
     if est.channel in ("privunit", "codebook"):
         if not by_users:
             raise PrivacyError(

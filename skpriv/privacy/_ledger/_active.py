@@ -117,6 +117,14 @@ def active() -> list["BudgetAccountant"]:
     return list(accountants.values())
 
 
+def adds_up_gaussians() -> bool:
+    """Whether charges now are added up in the currency of Gaussian noise, where pure ones are dear.
+
+    Public: which accountants are active follows from no record.
+    """
+    return allowance() is not None or any(a.currency != "pure" for a in active())
+
+
 def charge(cost: Cost, name: str) -> None:
     """Charge every active accountant; called before the data are read.
 

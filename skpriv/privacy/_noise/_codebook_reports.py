@@ -121,6 +121,10 @@ class LiftedReports:
     directions: np.ndarray
     code: Codebook
 
+    def part(self, chosen):
+        """Some of the reports, by a slice."""
+        return LiftedReports(self.directions[chosen], self.code)
+
     @property
     def target(self):
         """Estimate of sum r phi."""

@@ -1,0 +1,130 @@
+"""A policy whose users act and report on their own devices."""
+
+import json
+import secrets
+from typing import Any
+
+import numpy as np
+
+from ...exceptions import PrivacyError
+from ...privacy import (
+    VERSION,
+    Budget,
+    LiftedReports,
+    is_known,
+    read_report,
+    reported_directions,
+    task_hash,
+)
+
+USERS = 2**53  # every whole number that JSON keeps is the number of a user
+
+
+class ServesDevices:
+    """Mixin of policies with sums of codebook reports: public state out, reports in."""
+
+    # of the policy
+    _first_act: Any
+    _region: Any
+    _shared: bool
+    _sums: Any
+    _take_reports: Any
+    _uses_sums: Any
+    _sent: str
+    bonus_scale: float
+    epsilon: float
+    n_actions_: int
+    n_rounds_: int
+    reward_offset: float
+
+    def public_state(self, *, n_actions=None, n_features=None):
+        """What a device needs to act and to report; nothing in it is more than was released.
+
+        Parameters
+        ----------
+        n_actions, n_features : int, default=None
+            Public shape of the contexts, needed before the first call of ``act``.
+
+        Returns
+        -------
+        str
+            JSON text for :func:`skpriv.protocol.act` and :func:`skpriv.protocol.report`. It
+            changes with every update of the policy; the task in it does not, so that reports may
+            come late.
+        """
+        if not hasattr(self, "n_rounds_"):
+            if n_features is None or (self._shared and n_actions is None):
+                raise ValueError("before the first round n_actions and n_features must be given.")
+            shape = (0, n_actions, n_features) if self._shared else (0, n_features)
+            self._first_act(np.zeros(shape))
+        state = {
+            "task": self._device_task(),
+            "region": {
+                "centre": self._region.centre.tolist(),
+                "form": self._region.form.tolist(),
+                "bonus": float(self.bonus_scale),
+            },
+            "shared": bool(self._shared),
+            "n_actions": int(self.n_actions_),
+            "n_rounds": int(self.n_rounds_),
+        }
+        return json.dumps(state, allow_nan=False)
+
+    def update_from_reports(self, reports):
+        """Learn from reports of devices; refuse all of them if one is not as it should be.
+
+        Parameters
+        ----------
+        reports : iterable of (user, bytes)
+            Every user has one round, hence one report.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a user is unknown or has reported, or if bytes are malformed, out of range or of
+            another policy; nothing has changed then.
+        """
+        fields, seen, answers = self._device_task(), set(), []
+        for user, answer in reports:
+            is_known(fields["users"], user)
+            if user in self._reported or user in seen:
+                raise ValueError(f"user {user} has reported: a second report is refused.")
+            answers.append(read_report(fields, user, answer))
+            seen.add(int(user))
+        if answers:
+            directions = reported_directions(fields, answers)
+            self._take_reports(LiftedReports(directions, self._sums.code))
+            self._reported |= seen
+            self.n_rounds_ += len(answers)
+        return self
+
+    def _device_task(self):
+        """Fields of the task of all rounds: the same for the policy's whole life."""
+        if not hasattr(self, "n_rounds_"):
+            raise ValueError("devices have not been given a task: call public_state.")
+        if not self._uses_sums or self._sent != "codebook":
+            raise PrivacyError(
+                "devices send one index of a codebook each: pass privacy='local' and "
+                "channel='codebook'."
+            )
+        if not hasattr(self, "_device_fields"):
+            code, query = self._sums.code, self._sums.query
+            fields = {
+                "version": VERSION,
+                "policy": {"class": type(self).__name__, "id": secrets.token_hex(16)},
+                "query": {**query.wire(), "offset": float(self.reward_offset)},
+                "channel": {
+                    "name": "codebook", "epsilon": code.epsilon, "size": code.size,
+                    "count": code.count, "nearest": code.nearest, "seed": "user",
+                },
+                "budget": {"epsilon": Budget(self.epsilon).epsilon, "delta": 0.0},
+                "round": 1,
+                "users": {"n": USERS, "seed": 0, "start": 0, "stop": USERS},
+            }  # fmt: skip
+            self._device_fields = {**fields, "hash": task_hash(fields)}
+            self._reported = set()
+        return self._device_fields

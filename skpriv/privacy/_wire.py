@@ -1,0 +1,96 @@
+"""Public tasks and the bytes of reports: what goes over the wire, for devices and servers.
+
+Needs the standard library and NumPy only.
+"""
+
+import hashlib
+import json
+
+import numpy as np
+
+from ._noise._codebook import codebook
+
+VERSION = 1
+MAGIC = b"skp1"
+TASK_BYTES = 8  # of the hash, by which a report names its task
+INDEX_BYTES = 4
+SEED_BYTES = 16  # only where a device draws the seed
+
+
+def task_hash(fields):
+    """Hash of all fields of a task but the hash itself."""
+    whole = {name: value for name, value in fields.items() if name != "hash"}
+    text = json.dumps(whole, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def read_task(task):
+    """Fields of a task, checked against its version and hash.
+
+    Raises
+    ------
+    ValueError
+        If the text is no task, of another version, or was changed.
+    """
+    fields = json.loads(task)
+    if isinstance(fields, dict) and "task" in fields:  # of a policy's public state
+        fields = fields["task"]
+    if not isinstance(fields, dict) or fields.get("version") != VERSION:
+        raise ValueError(f"this is no task of version {VERSION}.")
+    if fields.get("hash") != task_hash(fields):
+        raise ValueError("the hash of the task does not fit its fields: it was changed on its way.")
+    return fields
+
+
+def is_known(users, user):
+    """Refuse what is not the number of a user."""
+    if not isinstance(user, (int, np.integer)) or isinstance(user, bool):
+        known = False
+    else:
+        known = 0 <= user < users["n"]
+    if not known:
+        raise ValueError(f"user={user!r} must be a number from 0 to {users['n'] - 1}.")
+
+
+def user_seed(fields, user):
+    """Public seed of a user's codebook: the task and the user's number."""
+    return bytes.fromhex(fields["hash"]) + int(user).to_bytes(8, "little")
+
+
+def read_report(fields, user, answer):
+    """(seed, index) of the bytes of a report to a task.
+
+    Raises
+    ------
+    ValueError
+        If they are malformed, of another round, or out of range.
+    """
+    drawn = SEED_BYTES if fields["channel"]["seed"] == "device" else 0
+    head = len(MAGIC) + TASK_BYTES
+    if not isinstance(answer, bytes) or answer[: len(MAGIC)] != MAGIC:
+        raise ValueError("this is no report: bytes of skpriv.protocol.report are expected.")
+    if answer[len(MAGIC) : head] != bytes.fromhex(fields["hash"])[:TASK_BYTES]:
+        raise ValueError("the report answers another task: a wrong round, or another collection.")
+    if len(answer) != head + INDEX_BYTES + drawn:
+        raise ValueError(f"the report has {len(answer)} bytes, and is cut off or too long.")
+    index = int.from_bytes(answer[head : head + INDEX_BYTES], "little")
+    if index >= fields["channel"]["count"]:
+        raise ValueError(f"the report's index {index} is out of range.")
+    return answer[head + INDEX_BYTES :] or user_seed(fields, user), index
+
+
+def report_bytes(fields, index, seed=b""):
+    """Report of an index, with the seed that the device drew, if any."""
+    name = bytes.fromhex(fields["hash"])[:TASK_BYTES]
+    return MAGIC + name + index.to_bytes(INDEX_BYTES, "little") + seed
+
+
+def reported_directions(fields, answers):
+    """Directions of (seed, index) pairs of reports to a task.
+
+    Returns
+    -------
+    ndarray of shape (n_answers, size)
+    """
+    count, size = fields["channel"]["count"], fields["channel"]["size"]
+    return np.concatenate([codebook(seed, count, size, [index]) for seed, index in answers])

@@ -1,0 +1,125 @@
+"""A policy whose users act and report on their devices is the policy that simulates them."""
+
+import json
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from scipy import stats
+
+from skpriv.bandits import LinUCB
+from skpriv.exceptions import PrivacyError
+from skpriv.protocol import act, report
+
+THETA = np.array([0.5, -0.5, 0.0])
+
+
+def policy(**params):
+    options = {"epsilon": 2.0, "delta": 0.0, "privacy": "local", "horizon": 2_000}
+    return LinUCB(**{**options, "width": "asymptotic", "update_every": 50, **params})
+
+
+def played(learner, rounds, seed=0, start=0):
+    """Regret of rounds on devices; a report a round, handed in fifty at a time."""
+    rng, regret, waiting = np.random.RandomState(seed), 0.0, []
+    state = learner.public_state(n_actions=4, n_features=3)
+    for user in range(start, start + rounds):
+        contexts = rng.normal(size=(4, 3)) / 3.0
+        action, means = act(state, contexts), contexts @ THETA
+        regret += means.max() - means[action]
+        y = means[action] + rng.uniform(-0.5, 0.5)
+        waiting.append((user, report(state, contexts, y, user=user, action=action)))
+        if len(waiting) == 50:
+            learner.update_from_reports(waiting)
+            state, waiting = learner.public_state(), []
+    return regret
+
+
+def test_devices_act_as_the_policy_would():
+    learner = policy()
+    played(learner, 400)
+    state, contexts = learner.public_state(), np.random.RandomState(5).normal(size=(200, 4, 3))
+    assert_array_equal([act(state, c) for c in contexts], learner.act(contexts))
+
+
+@pytest.mark.parametrize("width", ["asymptotic", "certified"])
+def test_the_policy_learns_from_reports(width):
+    learner = policy(epsilon=4.0, width=width)
+    played(learner, 1_000)
+    assert learner.n_rounds_ == 1_000
+    assert learner.privacy_report_.total.epsilon() == 4.0
+    if width == "asymptotic":
+        assert learner._region.centre @ THETA > 0.1
+
+
+def test_reports_have_the_law_of_simulated_updates():
+    rng = np.random.RandomState(1)
+    contexts = rng.normal(size=(100, 4, 3)) / 3.0
+    actions = rng.randint(4, size=100)
+    rewards = contexts[np.arange(100), actions] @ THETA
+    centres = np.empty((2, 100, 3))
+    for k in range(100):
+        simulated, devices = policy(random_state=k), policy()
+        simulated.act(contexts[:1])
+        simulated.update(contexts, actions, rewards)
+        state = devices.public_state(n_actions=4, n_features=3)
+        devices.update_from_reports(
+            (user, report(state, contexts[user], rewards[user], user=user, action=actions[user]))
+            for user in range(100)
+        )
+        centres[:, k] = simulated._region.centre, devices._region.centre
+    for axis in np.eye(3):
+        assert stats.ks_2samp(centres[0] @ axis, centres[1] @ axis).pvalue > 1e-4 / 3
+
+
+def test_blocks_of_actions():
+    learner = policy(shared=False, n_actions=2)
+    state = learner.public_state(n_features=3)
+    x = np.array([0.3, 0.1, 0.2])
+    assert act(state, x) in (0, 1)
+    learner.update_from_reports([(0, report(state, x, 0.5, user=0, action=1))])
+    assert learner.n_rounds_ == 1 and json.loads(state)["task"]["channel"]["size"] == 7
+
+
+def test_what_is_refused_changes_nothing():
+    learner = policy()
+    state = learner.public_state(n_actions=4, n_features=3)
+    contexts = np.zeros((4, 3))
+    good = report(state, contexts, 0.5, user=1, action=0)
+    learner.update_from_reports([(1, good)])
+    other = policy().public_state(n_actions=4, n_features=3)
+    for reports, message in [
+        ([(1, good)], "has reported"), ([(2, good), (2, good)], "has reported"),
+        ([(2, good), (-1, good)], "user="), ([(2, good), (3, good[:-1])], "cut off"),
+        ([(2, report(other, contexts, 0.5, user=2, action=0))], "another task"),
+    ]:  # fmt: skip
+        with pytest.raises(ValueError, match=message):
+            learner.update_from_reports(reports)
+        assert learner.n_rounds_ == 1
+    # late reports are welcome: the task does not change with the policy
+    learner.update_from_reports([(9, report(state, contexts, 0.5, user=9, action=0))])
+
+
+def test_only_codebooks_leave_devices():
+    for params in ({"channel": "gaussian", "delta": 1e-6}, {"privacy": "central", "delta": 1e-6}):
+        with pytest.raises(PrivacyError, match="codebook"):
+            policy(**params).public_state(n_actions=4, n_features=3)
+    with pytest.raises(ValueError, match="n_features"):
+        policy().public_state()
+
+
+def test_regret_of_codebooks_is_less_than_half():
+    regret = {}
+    for channel in ("gaussian", "codebook"):
+        learner = policy(
+            epsilon=4.0, delta=1e-6, channel=channel, horizon=20_000, update_every=100,
+            random_state=0,
+        )  # fmt: skip
+        rng, regret[channel] = np.random.RandomState(0), 0.0
+        for _ in range(200):
+            contexts = rng.normal(size=(100, 4, 3)) / 3.0
+            actions, means = learner.act(contexts), contexts @ THETA
+            chosen = means[np.arange(100), actions]
+            regret[channel] += (means.max(axis=1) - chosen).sum()
+            learner.update(contexts, actions, chosen + rng.uniform(-0.5, 0.5, 100))
+    assert regret["codebook"] < 0.5 * regret["gaussian"]
