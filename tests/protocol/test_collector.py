@@ -157,6 +157,22 @@ def test_a_collection_is_charged_once(tmp_path):
             Collector(model(), 10, 0, n_features=2)
 
 
+def test_shuffled_reports_carry_their_own_seed():
+    X, y = records(2_000)
+    shuffled = model(privacy="shuffle", epsilon=1.0, delta=1e-6)
+    collector = Collector(shuffled, 2_000, 0, n_features=2)
+    task = json.loads(collector.task)
+    assert task["budget"] == {"epsilon": 1.0, "delta": 1e-6}
+    assert task["channel"]["seed"] == "device" and task["channel"]["epsilon"] > 2.0  # amplified
+    sent = [report(collector.task, X[user], y[user], user=user) for user in range(50)]
+    assert len({answer[-16:] for answer in sent}) == 50
+    # whoever hands an answer in, it says the same: the shuffler may give it any number
+    for user, answer in enumerate(reversed(sent)):
+        collector.add(user, answer)
+    collector.close_round()
+    assert collector.result().privacy_report_.rows[0].records == 50
+
+
 def test_the_collected_fit_has_the_law_of_the_simulated_one():
     n, repetitions = 40, 200
     X, y = records(n)

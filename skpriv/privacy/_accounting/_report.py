@@ -136,6 +136,8 @@ class PrivacyReport:
     def randomness(self):
         """Where the noise came from."""
         if self.secure:
+            if self.rows and all(row.noise == "codebook" for row in self.rows):
+                return "secure draws (exact integers of the operating system)"
             return "secure noise (OpenDP)"
         return "reproducible noise (NumPy, random_state set): for study, not for release"
 
