@@ -13,6 +13,7 @@ from ._noise._codebook import codebook
 VERSION = 1
 MAGIC = b"skp1"
 TASK_BYTES = 8  # of the hash, by which a report names its task
+SIZE_BYTES = 2  # of the number of coordinates of a direction
 INDEX_BYTES = 4
 SEED_BYTES = 16  # only where a device draws the seed
 
@@ -58,39 +59,45 @@ def user_seed(fields, user):
 
 
 def read_report(fields, user, answer):
-    """(seed, index) of the bytes of a report to a task.
+    """(seed, size, index) of the bytes of a report to a task.
 
     Raises
     ------
     ValueError
         If they are malformed, of another round, or out of range.
     """
-    drawn = SEED_BYTES if fields["channel"]["seed"] == "device" else 0
+    channel = fields["channel"]
+    drawn = SEED_BYTES if channel["seed"] == "device" else 0
     head = len(MAGIC) + TASK_BYTES
+    body = head + SIZE_BYTES + INDEX_BYTES
     if not isinstance(answer, bytes) or answer[: len(MAGIC)] != MAGIC:
         raise ValueError("this is no report: bytes of skpriv.protocol.report are expected.")
     if answer[len(MAGIC) : head] != bytes.fromhex(fields["hash"])[:TASK_BYTES]:
         raise ValueError("the report answers another task: a wrong round, or another collection.")
-    if len(answer) != head + INDEX_BYTES + drawn:
+    if len(answer) != body + drawn:
         raise ValueError(f"the report has {len(answer)} bytes, and is cut off or too long.")
-    index = int.from_bytes(answer[head : head + INDEX_BYTES], "little")
-    if index >= fields["channel"]["count"]:
+    size = int.from_bytes(answer[head : head + SIZE_BYTES], "little")
+    index = int.from_bytes(answer[head + SIZE_BYTES : body], "little")
+    if index >= channel["count"]:
         raise ValueError(f"the report's index {index} is out of range.")
-    return answer[head + INDEX_BYTES :] or user_seed(fields, user), index
+    if size != (channel["size"] or max(size, 2)):
+        raise ValueError(f"the report is one of {size} coordinates, another number of features.")
+    return answer[body:] or user_seed(fields, user), size, index
 
 
-def report_bytes(fields, index, seed=b""):
+def report_bytes(fields, size, index, seed=b""):
     """Report of an index, with the seed that the device drew, if any."""
     name = bytes.fromhex(fields["hash"])[:TASK_BYTES]
-    return MAGIC + name + index.to_bytes(INDEX_BYTES, "little") + seed
+    numbers = size.to_bytes(SIZE_BYTES, "little") + index.to_bytes(INDEX_BYTES, "little")
+    return MAGIC + name + numbers + seed
 
 
-def reported_directions(fields, answers):
+def reported_directions(fields, size, answers):
     """Directions of (seed, index) pairs of reports to a task.
 
     Returns
     -------
     ndarray of shape (n_answers, size)
     """
-    count, size = fields["channel"]["count"], fields["channel"]["size"]
+    count = fields["channel"]["count"]
     return np.concatenate([codebook(seed, count, size, [index]) for seed, index in answers])

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+from dataclasses import replace
 
 import numpy as np
 from sklearn.base import clone
@@ -11,6 +12,8 @@ from ..exceptions import PrivacyError
 from ..privacy import (
     LOCAL_MODELS,
     VERSION,
+    LiftedReports,
+    best_codebook,
     is_known,
     read_report,
     reported_directions,
@@ -20,6 +23,7 @@ from ._device import public_order
 from ._rows import NO_ROWS, DeviceRows, RoundNeeded
 from ._store import Store
 
+OPEN_SIZE = 6  # of directions, for the code of a task that does not know their size
 ROOMS = ("skpriv.linear_model",)  # whose public classes a file may name
 
 
@@ -40,7 +44,9 @@ class Collector:
     seed : int
         Public seed of the order in which users are dealt out to rounds.
     n_features : int, default=None
-        Public number of features of a record; not needed if the estimator's ``bounds_X`` tell it.
+        Public number of features of a record. None: as the estimator's ``bounds_X`` tell; and if
+        there are none, as the first report says, to which all others must then be alike. (Anybody
+        who answers first can then spoil the collection, and the code is not quite the best one.)
     path : str, default=None
         An SQLite file in which every report is written before ``add`` returns, for
         :meth:`load` after a restart. None keeps all in memory.
@@ -134,7 +140,7 @@ class Collector:
     def _start(self, estimator, settings, store, paid_for):
         self._estimator, self._settings, self._store = estimator, settings, store
         self._paid_for, self._fitted = paid_for, None
-        self._rounds: list[np.ndarray] = []
+        self._rounds: list[LiftedReports] = []
         try:
             self._go_on()
             for _ in range(store.closed()):
@@ -147,8 +153,8 @@ class Collector:
         """Run the fit up to the first query that is not answered; it is the open round."""
         settings = self._settings
         rows = DeviceRows(
-            settings["n_users"], settings["n_features"], settings["seed"], self._rounds,
-            self._paid_for,
+            settings["n_users"], 1 if self._open_width else self._n_features, settings["seed"],
+            self._rounds, self._paid_for,
         )  # fmt: skip
         estimator = clone(self._estimator).set_params(random_state=None)
         try:
@@ -160,14 +166,18 @@ class Collector:
         self._paid_for, self._answers = True, self._store.count(self.round)
 
     def _task_fields(self, needed):
-        settings, code = self._settings, needed.law.code
+        settings, code, query = self._settings, needed.law.code, needed.query.wire()
+        if self._open_width:
+            code, query["n_features"] = best_codebook(OPEN_SIZE, code.epsilon), None
+        self._code = code
         shuffled = self._estimator.privacy == "shuffle"
         fields = {
             "version": VERSION,
             "estimator": settings["estimator"],
-            "query": needed.query.wire(),
+            "query": query,
             "channel": {
-                "name": "codebook", "epsilon": code.epsilon, "size": code.size,
+                "name": "codebook", "epsilon": code.epsilon,
+                "size": None if self._open_width else code.size,
                 "count": code.count, "nearest": code.nearest,
                 "seed": "device" if shuffled else "user",
             },
@@ -219,9 +229,10 @@ class Collector:
             is_known(users, user)
             if int(user) not in self._members:
                 raise ValueError(f"user {user} is not asked in round {self.round}.")
-            seed, index = read_report(fields, user, answer)
+            seed, size, index = read_report(fields, user, answer)
             if self._store.has(int(user)) is not None:
                 raise ValueError(f"user {user} has answered: a second report is refused.")
+            self._check_size(fields, size)
             self._store.add(self.round, int(user), seed, index)
             self._answers += 1
             if self.n_answers == users["stop"] - users["start"]:
@@ -266,9 +277,32 @@ class Collector:
             raise ValueError("the last round is closed: the report comes too late.")
         return self._fields
 
+    def _check_size(self, fields, size):
+        """Number of features of the first report, where the task leaves it open."""
+        n_features = size - 1 - bool(fields["query"]["fit_intercept"])
+        if self._n_features is None and n_features >= 1:
+            self._settings["found"] = n_features
+            self._store.write({"found": n_features})
+        elif self._n_features != n_features:
+            raise ValueError("the report has another number of features than the first one.")
+
+    @property
+    def _n_features(self):
+        """Number of features, as it was given or found in the first report."""
+        return self._settings["n_features"] or self._settings.get("found")
+
+    @property
+    def _open_width(self):
+        """Whether the open round is one in which the first report says the number of features."""
+        return self._settings["n_features"] is None and not self._rounds
+
     def _take_round(self):
         """Decode the reports of the open round, and go on with the fit."""
-        self._rounds.append(reported_directions(self._open(), self._store.reports(self.round)))
+        fields = self._open()
+        size = self._n_features + 1 + bool(fields["query"]["fit_intercept"])
+        code = replace(self._code, size=size)
+        directions = reported_directions(fields, size, self._store.reports(self.round))
+        self._rounds.append(LiftedReports(directions, code))
         self._go_on()
 
 
@@ -314,9 +348,8 @@ def _n_features(estimator, n_features):
     bounds = getattr(estimator, "bounds_X", None)
     if n_features is None and bounds is not None and np.ndim(bounds) != 1:
         n_features = len(bounds)
+    if n_features is None:
+        return None
     if not isinstance(n_features, (int, np.integer)) or n_features < 1:
-        raise ValueError(
-            "n_features must be given: how many features a record has is public, and part of the "
-            "task."
-        )
+        raise ValueError(f"n_features={n_features!r} must be a whole number of at least 1.")
     return int(n_features)

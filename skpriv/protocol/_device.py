@@ -45,7 +45,7 @@ def scaled_record(query, x, y):
     Any record has an answer: what is not a finite number becomes a zero row or a zero target.
     """
     x = np.asarray(x, dtype=float).ravel()
-    if len(x) != query["n_features"]:
+    if query["n_features"] not in (None, len(x)):
         raise ValueError(f"a record has {query['n_features']} features in this task, not {len(x)}.")
     shrink = sqrt(0.5) if query["fit_intercept"] else 1.0
     largest = float(np.abs(x).max(initial=0.0))  # NaN and inf pass through
@@ -170,6 +170,6 @@ def report(task, x, y, *, user, action=None, largest_epsilon=None):
     phi, r = scaled_record(query, x, y)
     secret = lifted(phi[None, :], np.array([draw_sign(r)]))[0]
     drawn = secrets.token_bytes(SEED_BYTES) if channel["seed"] == "device" else b""
-    directions = codebook(drawn or user_seed(fields, user), channel["count"], channel["size"])
+    directions = codebook(drawn or user_seed(fields, user), channel["count"], len(secret))
     index = draw_index(secret, directions, channel["nearest"], channel["epsilon"])
-    return report_bytes(fields, index, drawn)
+    return report_bytes(fields, len(secret), index, drawn)

@@ -1,7 +1,6 @@
 """Rows that stay on the devices: an estimator's fit meets reports that have been collected."""
 
 from ..exceptions import PrivacyError
-from ..privacy import LiftedReports
 from ..records import PublicOrder, Rows
 from ._device import public_order
 
@@ -50,8 +49,8 @@ class DeviceRows(Rows):
     n, n_features : int
     seed : int
         Of the public order of users.
-    rounds : list of ndarray
-        Reported directions of the rounds that are closed.
+    rounds : list of LiftedReports
+        Reports of the rounds that are closed.
     paid_for : bool
         Whether the collection was charged before.
     """
@@ -83,4 +82,4 @@ class DeviceRows(Rows):
         self._asked += 1
         if self._asked > len(self._rounds):
             raise RoundNeeded(query, law, users.start, users.stop)
-        return LiftedReports(self._rounds[self._asked - 1], law.code)
+        return self._rounds[self._asked - 1]

@@ -76,7 +76,7 @@ def test_what_is_refused_changes_nothing(tmp_path):
         (1, report(collector.task, X[1], y[1], user=1), "has answered"),
         (6, good, "user="), (-1, good, "user="), ("2", good, "user="), (2.0, good, "user="),
         (2, b"", "no report"), (2, None, "no report"), (2, good[:-1], "cut off"),
-        (2, good + b"1", "too long"), (2, good[:12] + b"\xff\xff\xff\xff", "out of range"),
+        (2, good + b"1", "too long"), (2, good[:14] + b"\xff\xff\xff\xff", "out of range"),
         (2, report(other.task, X[2], y[2], user=2), "another task"),
     ]:  # fmt: skip
         with pytest.raises(ValueError, match=message):
@@ -121,6 +121,24 @@ def test_a_restart_loses_nothing(tmp_path):
     assert_array_equal(Collector.load(path).result().coef_, coef)
 
 
+def test_the_first_report_may_tell_the_number_of_features(tmp_path):
+    X, y = records(40)
+    path = tmp_path / "open.db"
+    collector = Collector(model(), 40, 0, path=path)
+    task = collector.task
+    assert json.loads(task)["query"]["n_features"] is None
+    answers(collector, X, y, range(10))
+    with pytest.raises(ValueError, match="number of features"):
+        collector.add(12, report(task, [0.1, 0.2, 0.3], 1.0, user=12))
+    collector.close()
+    collector = Collector.load(path)
+    assert collector.task == task
+    answers(collector, X, y, range(10, 40))
+    fitted = collector.result()
+    assert fitted.coef_.shape == (2,) and fitted._equations.law.reports == 40
+    assert fitted._equations.law.code.nearest == json.loads(task)["channel"]["nearest"]
+
+
 def test_a_file_without_a_collection(tmp_path):
     with pytest.raises(ValueError, match="no collection"):
         Collector.load(tmp_path / "empty.db")
@@ -137,8 +155,7 @@ def test_only_codebook_reports_are_collected(params, error):
 
 
 @pytest.mark.parametrize("arguments", [
-    {"n_users": 0}, {"n_users": 2.5}, {"seed": -1}, {"seed": None}, {"n_features": None},
-    {"n_features": 0},
+    {"n_users": 0}, {"n_users": 2.5}, {"seed": -1}, {"seed": None}, {"n_features": 0},
 ])  # fmt: skip
 def test_parameters_are_checked(arguments):
     with pytest.raises(ValueError, match="|".join(arguments)):

@@ -66,14 +66,14 @@ def test_a_device_scales_as_the_estimator_does(x, y, fit_intercept, data_norm, b
     assert np.linalg.norm(phi) <= 1.0 + 1e-15 and abs(r) <= 1.0
 
 
-@pytest.mark.parametrize("seed, size", [("user", 16), ("device", 32)])
+@pytest.mark.parametrize("seed, size", [("user", 18), ("device", 34)])
 @pytest.mark.parametrize("x, y", RECORDS)
 def test_a_report_is_an_index_of_the_users_codebook(x, y, seed, size):
     task = fields(seed=seed)
     answer = report(json.dumps(task), x, y, user=3)
     assert isinstance(answer, bytes) and len(answer) == size
-    drawn, index = read_report(task, 3, answer)
-    assert 0 <= index < 64
+    drawn, found, index = read_report(task, 3, answer)
+    assert found == 3 and 0 <= index < 64
     again = report(json.dumps(task), x, y, user=3)
     if seed == "user":  # one codebook a user: the server knows it before
         assert drawn == read_report(task, 3, again)[0] != read_report(task, 4, answer)[0]
@@ -93,7 +93,7 @@ def test_probabilities_of_whole_reports(monkeypatch):
             counts = [0] * count
             for drawn in range(total):
                 monkeypatch.setattr(_codebook.secrets, "randbelow", lambda bound, d=drawn: d)
-                counts[read_report(TASK, 3, report(TEXT, x, y, user=3))[1]] += 1
+                counts[read_report(TASK, 3, report(TEXT, x, y, user=3))[2]] += 1
             laws.append(counts)
     assert all(sorted(set(law)) == [2, 5] and sum(law) == total for law in laws)
     worst = max(Fraction(a, b) for one in laws for other in laws for a, b in zip(one, other))
@@ -140,7 +140,8 @@ def test_a_user_decides_on_the_largest_epsilon():
     (lambda answer: answer + b"\0", "too long"),
     (lambda answer: b"skp0" + answer[4:], "no report"),
     (lambda answer: answer[:4] + bytes(8) + answer[12:], "another task"),
-    (lambda answer: answer[:12] + (64).to_bytes(4, "little"), "out of range"),
+    (lambda answer: answer[:14] + (64).to_bytes(4, "little"), "out of range"),
+    (lambda answer: answer[:12] + b"\4\0" + answer[14:], "number of features"),
 ])  # fmt: skip
 def test_malformed_reports_are_refused(change, message):
     answer = report(TEXT, [0.1, 0.2], 0.3, user=3)
@@ -153,7 +154,7 @@ def test_directions_lean_towards_the_record():
     text_ = json.dumps(task)
     found = np.zeros(3)
     for _ in range(300):
-        seed, index = read_report(task, 3, report(text_, [0.6, 0.0], 1.0, user=3))
+        seed, _, index = read_report(task, 3, report(text_, [0.6, 0.0], 1.0, user=3))
         found += codebook(seed, 64, 3, [index])[0]
     assert found @ [0.6, 0.0, 0.8] > 0.0
 

@@ -93,10 +93,11 @@ class ServesDevices:
             is_known(fields["users"], user)
             if user in self._reported or user in seen:
                 raise ValueError(f"user {user} has reported: a second report is refused.")
-            answers.append(read_report(fields, user, answer))
+            seed, _, index = read_report(fields, user, answer)
+            answers.append((seed, index))
             seen.add(int(user))
         if answers:
-            directions = reported_directions(fields, answers)
+            directions = reported_directions(fields, self._sums.code.size, answers)
             self._take_reports(LiftedReports(directions, self._sums.code))
             self._reported |= seen
             self.n_rounds_ += len(answers)

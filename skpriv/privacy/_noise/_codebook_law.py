@@ -66,13 +66,10 @@ class Codebook:
         inside, outside = self.nearest * near, (self.count - self.nearest) * far
         return self.nearest * (near - far) / (inside + outside)
 
-    @cached_property
+    @property
     def _near(self):
         """Nodes t, their weights for a uniform direction, and for one of the m nearest."""
-        t, uniform, below = _coordinate(self.size)
-        # I(t) = P(a direction at t is among the m nearest of K)
-        among = special.betainc(self.count - self.nearest, self.nearest, below)
-        return t, uniform, uniform * among * (self.count / self.nearest)
+        return _near(self.size, self.count, self.nearest)
 
     def moment(self, order):
         """E t^order, for orders 1 to 4: uniform directions have 0, 1 / D, 0, 3 / (D (D + 2))."""
@@ -167,6 +164,14 @@ def best_codebook(size, epsilon, use="moments"):
     best = min(coarse, key=noise)
     near = range(max(1, int(0.9 * best)), min(count // 2, int(1.1 * best) + 1) + 1)
     return Codebook(size, epsilon, count, min(near, key=noise))
+
+
+@lru_cache(maxsize=256)
+def _near(size, count, nearest):
+    t, uniform, below = _coordinate(size)
+    # I(t) = P(a direction at t is among the m nearest of K)
+    among = special.betainc(count - nearest, nearest, below)
+    return t, uniform, uniform * among * (count / nearest)
 
 
 @lru_cache(maxsize=64)

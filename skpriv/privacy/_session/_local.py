@@ -1,5 +1,6 @@
 """The models without a curator: every user adds the noise, before anything leaves the device."""
 
+from dataclasses import replace
 from math import ceil, floor, inf
 
 from ...exceptions import PrivacyError
@@ -41,7 +42,7 @@ class LocalSession(Session):
         value = law.collected(query, self._rows, users, self._source)
         if isinstance(value, LiftedReports):  # as many as came, of those who were asked
             n = len(value.directions)
-            return Answer(value.moments(), n, law.summed(n), value)
+            return Answer(value.moments(), n, replace(law, code=value.code).summed(n), value)
         return Answer(value, len(users), law.summed(len(users)))
 
     def _users(self, slot):
