@@ -25,7 +25,7 @@ from skpriv.linear_model import (
     ReweightedRegressor,
     SSPRegressor,
 )
-from skpriv.privacy import LOCAL_MODELS, Cost
+from skpriv.privacy import LOCAL_MODELS, Cost, adds_up_gaussians
 
 # A new estimator is one line here: the class, and the privacy models that it has.
 ESTIMATORS = {
@@ -40,6 +40,7 @@ ESTIMATORS = {
 SETTINGS = {LinearRegression: {"bounds_X": (-10.0, 10.0), "bounds_y": (-2.0, 2.0)}}
 # Parameters that fix the shape of what is fitted, where its default depends on the public n.
 SHAPES = {LayeredRegressor: {"n_levels": 1, "n_scales": 3}, LinearRegression: {"epsilon": 200.0}}
+PURE = {LayeredRegressor, SSPRegressor}  # whose users send indices of codebooks by default
 ZCDP = {IHTRegressor}  # their sessions divide rho, because they select coordinates
 PAIRS = [(Estimator, privacy) for Estimator, models in ESTIMATORS.items() for privacy in models]
 NOISY = [pair for pair in PAIRS if pair[1] != "none"]
@@ -65,8 +66,10 @@ local_pair = pytest.mark.parametrize(
 
 
 def _paid(cost):
-    """What adds up: mu^2 (or 2 rho), and the epsilon and delta of amplified reports."""
-    assert cost.pure == 0.0
+    """What adds up: mu^2 (or 2 rho), or epsilon, and that and delta of amplified reports."""
+    if cost.pure:  # codebooks, where no accountant asks for Gaussian noise
+        assert cost == Cost.from_epsilon(cost.pure)
+        return np.array([0.0, cost.pure, 0.0])
     return np.array([2.0 * cost.amount("zcdp"), cost.approximate, cost.delta])
 
 
@@ -84,6 +87,8 @@ def _price(Estimator, privacy, budget):
     """What a fit pays; amplification has no tighter currency than (epsilon, delta)."""
     if privacy == "shuffle":
         return _paid(Cost.from_budget(budget))
+    if privacy == "local" and Estimator in PURE and not adds_up_gaussians():
+        return _paid(Cost.from_epsilon(budget.epsilon))
     return _paid(Cost.from_rho(budget.rho) if Estimator in ZCDP else Cost.from_mu(budget.mu))
 
 
