@@ -9,6 +9,8 @@ from scipy import stats
 
 from .._linalg import unvech, vech_size
 
+SMALLEST_VARIANCE = 1e-12
+UNCUT = 0.9  # of the range of the target: with a limit above it next to nothing is cut
 SMALLEST_LIMIT = 0.5  # deviations: with residuals cut at fewer, their variance is not known
 FLOOR = 0.5  # of the operator norm of the noise: smaller eigenvalues are not told from zero
 UNRESOLVED = 0.1  # part of a squared length below that floor, at which no interval is given
@@ -40,6 +42,8 @@ class NewtonEquation:
         Part of the records with |c| at least .75 R.
     n : int
     moment_scale, gram_scale, residual_scale, square_scale, cut_scale : float
+    widest : float
+        Largest |r - m|.
     """
 
     point: np.ndarray
@@ -55,11 +59,28 @@ class NewtonEquation:
     residual_scale: float
     square_scale: float
     cut_scale: float
+    widest: float
 
     @property
     def kept(self):
-        """Part of the residuals that is not cut, if they are normal: the slope of the equation."""
-        return normal_clip(max(self.square, 2.0 * self.square_scale, 1e-12), self.limit)[0]
+        """Part of the residuals that is not cut: the slope of the equation in units of the Gram.
+
+        All of them where the limit is about the range of the target, and elsewhere the part that
+        it would be if residuals were normal.
+        """
+        return self._clip[0]
+
+    @property
+    def variance(self):
+        """Residual variance, with what was cut if residuals are normal."""
+        return self._clip[1]
+
+    @property
+    def _clip(self):
+        square = max(self.square, 2.0 * self.square_scale, SMALLEST_VARIANCE)
+        if self.limit >= UNCUT * self.widest:
+            return 1.0, square
+        return normal_clip(square, self.limit)
 
     @classmethod
     def of(cls, query, answer):
@@ -81,6 +102,7 @@ class NewtonEquation:
             residual_scale=2.0 * limit**2 * scale,
             square_scale=limit**2 * scale,
             cut_scale=scale / weight,
+            widest=1.0 + abs(query.location),
         )
 
 

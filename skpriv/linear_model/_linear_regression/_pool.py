@@ -4,12 +4,10 @@ from math import sqrt
 
 import numpy as np
 
-from ..._equations._newton import normal_clip
 from ..._linalg import psd_part
 from ...privacy import LOCAL_MODELS
 from ._shrinkage import posterior_mean, shrunk_gram
 
-SMALLEST_VARIANCE = 1e-12
 ROUNDS = 3  # of solving and weighing by the distance to the solution
 DESIGN = 0.75  # (1 + 1/2) / 2: variance of N u between its values along u and across, GOE noise N
 SURE = 2.0  # squared deviations by which a shift must exceed its error
@@ -30,6 +28,8 @@ class Pool:
     model : str
     largest : float
         Largest variance of a coordinate of b that is thought possible.
+    priors : list of ndarray of shape (p, p)
+        Shapes of the prior of b, see :func:`posterior_mean`.
 
     Attributes
     ----------
@@ -38,9 +38,10 @@ class Pool:
         Residual variance.
     """
 
-    def __init__(self, first_moments, n, model, largest):
+    def __init__(self, first_moments, n, model, largest, priors):
         moment, gram, square = first_moments
         self._n, self._model, self._largest = n, model, largest
+        self._priors = priors
         self._grams = [gram]
         self._equations = [(moment[0], moment[1] ** 2, np.zeros(len(moment[0])))]
         self.b = np.zeros(len(moment[0]))
@@ -61,8 +62,7 @@ class Pool:
         """
         if self._model in LOCAL_MODELS:  # other users each time
             self._n += equation.n
-        square = max(equation.square, 2.0 * equation.square_scale, SMALLEST_VARIANCE)
-        kept, self.variance = normal_clip(square, equation.limit)
+        kept, self.variance = equation.kept, equation.variance
         self._grams.append((equation.gram, equation.gram_scale))
         self._equations.append(
             (equation.moment / kept, (equation.moment_scale / kept) ** 2, equation.point)
@@ -101,6 +101,11 @@ class Pool:
         sure = max(0.0, 1.0 - SURE / max(precision * shift**2, 1e-300))
         self.b = self.b - constant * shift * sure
 
+    @property
+    def spread(self):
+        """Root mean square of the fitted function."""
+        return sqrt(max(float(self.b @ self.gram()[1] @ self.b), 0.0))
+
     def gram(self):
         """Scale of the noise of the pooled Gram matrix, and its positive part after shrinkage."""
         weights = np.array([1.0 / scale**2 for _, scale in self._grams])
@@ -116,4 +121,11 @@ class Pool:
             precisions.append(1.0 / (variance + DESIGN * scale**2 * (away @ away)))
             moments.append(moment + gram @ point)
         pooled = np.average(moments, axis=0, weights=precisions)
-        self.b = posterior_mean(gram, pooled, 1.0 / sum(precisions), self._largest)
+        self.b = posterior_mean(
+            gram,
+            pooled,
+            1.0 / sum(precisions),
+            self.variance / self._n,
+            self._priors,
+            self._largest,
+        )

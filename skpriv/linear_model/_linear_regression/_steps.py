@@ -22,6 +22,8 @@ EIGENVALUE_FLOOR = 0.1  # of the ridge of a whitening round
 NORMAL = 1.25  # standard deviation of a normal variable over its mean deviation
 SIGNAL = 2.0  # bound on tau^2, in units of the target's variance over the squared length
 LARGEST_RESIDUAL = 2.5  # |r - m| <= 2, and |e'b| is seldom more than half beyond
+REACHES = 3.0  # deviations of the fitted function beyond the range of the target
+WIDER = 10.0  # the prior of the constant, which is the best determined coefficient
 
 
 def fit_rows(session, rows, target, rules):
@@ -53,10 +55,13 @@ def fit_rows(session, rows, target, rules):
     answer = session.sum(moments, rules.moments)
     largest = SIGNAL * (deviation / rules.length) ** 2
     (moment, noise), (gram, gram_noise), _ = first = moments.read(answer)
-    pool = Pool(first, answer.n, session.model, largest)
+    # Coefficients of equal size in whitened coordinates, or in those of the rows
+    priors = [np.eye(rows.size), np.linalg.inv(whitened.W.T) @ _row_prior(rows)]
+    pool = Pool(first, answer.n, session.model, largest, priors)
     newton = []
     for share in (rules.first, rules.last):
-        clip = min(LARGEST_RESIDUAL, rules.clip * sqrt(pool.variance))
+        most = min(whole + REACHES * pool.spread, LARGEST_RESIDUAL)
+        clip = min(rules.clip * sqrt(pool.variance), most)
         step = NewtonQuery(whitened, target, location, pool.b, clip)
         newton.append(NewtonEquation.of(step, session.sum(step, share)))
         pool.add(newton[-1])
@@ -73,6 +78,15 @@ def fit_rows(session, rows, target, rules):
         tuple(newton),
         same_rows=session.model not in LOCAL_MODELS,
     )
+
+
+def _row_prior(rows):
+    """Prior of theta: equal coefficients of phi, and a wider constant."""
+    prior = np.eye(rows.size)
+    if rows.constant is not None:
+        unit = rows.constant / np.linalg.norm(rows.constant)
+        prior += (WIDER - 1.0) * np.outer(unit, unit)
+    return prior
 
 
 def _mean_only(session, rows, target, means, share):
