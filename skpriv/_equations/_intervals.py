@@ -14,19 +14,24 @@ at a typical v (a public choice): "joint", ||v|| times a quantile of ||N_b - N_A
 
 from collections import namedtuple
 from functools import lru_cache
-from math import log, sqrt
+from math import inf, isfinite, log, sqrt
 
 import numpy as np
 from scipy import optimize, special, stats
 
 ConfidenceInterval = namedtuple("ConfidenceInterval", ["low", "high"])
 
+# Where nothing is assumed of theta*: the part of the failure probability of its bound, and of that
+# the noises of the target, of the privacy of the target and of that of the design.
+BOUND_PART = 0.1
+BOUND_PARTS = (0.5, 0.25, 0.25)
 # How the failure probability is divided: a part for the Gram matrix (concentrated), and the rest
 # between the targets' noise and the privacy noise, by the best of these at a typical v.
 GRAM_PART = 0.05
 TARGET_PARTS = np.array([0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9])
 # Tikhonov path of v in units of the noise scale (public, the same for every data set).
 PATH = np.concatenate([[0.0], np.geomspace(0.2, 40.0, 18)])
+LARGEST_THETA = 1e4  # a bound above it is none: intervals are then the whole range
 ROWS = 4096  # query points handled at a time
 
 
@@ -37,17 +42,23 @@ def certified(equations, points, theta_bound, confidence_level):
     ----------
     equations : NormalEquations
     points : ndarray of shape (n_points, p)
-    theta_bound : float
-        Assumed bound on ||theta*||.
+    theta_bound : float or None
+        Assumed bound on ||theta*||; None takes one from the equations.
     confidence_level : float
 
     Returns
     -------
     (centre, half) : ndarrays of shape (n_points,)
+        Half-widths are infinite where the equations do not bound ||theta*||.
     """
     failure = 1.0 - confidence_level
     if equations.law is not None:
         return _certified_jointly(equations, points, theta_bound, failure)
+    if theta_bound is None:
+        theta_bound = released_bound(equations, BOUND_PART * failure)
+        failure *= 1.0 - BOUND_PART
+        if not isfinite(theta_bound):
+            return np.zeros(len(points)), np.full(len(points), np.inf)
     factor, joined, remainder = _division(equations, theta_bound, failure)
     slack = _operator_quantile(equations.gram_scale, len(equations.target), GRAM_PART * failure)
 
@@ -65,12 +76,70 @@ def _certified_jointly(equations, points, theta_bound, failure):
     For dependent noises no v is independent of either. The bound is uniform over v, so that the
     interval holds for all x at once.
     """
+    if theta_bound is None:
+        theta_bound = _joint_bound(equations, failure)
+        if not isfinite(theta_bound):
+            return np.zeros(len(points)), np.full(len(points), np.inf)
     bound = equations.law.norm_bound(theta_bound, failure)
 
     def half_width(V, squares, bias):
         return bound * np.sqrt(squares) + theta_bound * bias
 
     return _best_on_path(equations, points, half_width)
+
+
+def _joint_bound(equations, failure):
+    """Upper bound on t = ||theta*|| on the event of `norm_bound` itself; infinite if there is none.
+
+    There t <= ||design^-1 target|| + bound(t) / s, s the smallest singular value of the released
+    design. bound(t) / t decreases in t, because the terms of the bound are a part that does not
+    depend on theta* and one in proportion to t: what fails at a large t fails beyond it, and the
+    iteration from there ends above the largest solution.
+    """
+    left, singular, _ = np.linalg.svd(equations.design)
+    if not singular[-1] > singular[0] * len(singular) * np.finfo(float).eps:
+        return inf
+    centre = float(np.linalg.norm((equations.target @ left) / singular))
+
+    def step(t):
+        return centre + equations.law.norm_bound(t, failure) / float(singular[-1])
+
+    largest = LARGEST_THETA
+    if step(largest) >= largest:
+        return inf
+    for _ in range(200):
+        largest = step(largest)
+    return largest
+
+
+def released_bound(equations, failure):
+    """Upper bound on ||theta*|| from the equations alone; infinite where they do not resolve it.
+
+    design theta* = target - S - N_b + N_A theta* with S = sum e zeta, so that with the smallest
+    singular value s of the released design
+    ||theta*|| <= ||design^-1 target|| + (||S|| + ||N_b|| + ||N_A theta*||) / s,
+    which is solved for ||theta*||: N_A u has a known law for the fixed unit vector u of theta*, and
+    S is, given the rows, sub-Gaussian with proxy sum e e' (Hsu, Kakade and Zhang 2012).
+    """
+    p = len(equations.target)
+    left, singular, _ = np.linalg.svd(equations.design)
+    stat, moment, matrix = (part * failure for part in BOUND_PARTS)
+    rest = 0.5 if equations.symmetric else 1.0
+    noise = equations.design_scale * _unit_norm_quantile(rest, p, matrix)
+    smallest = float(singular[-1])
+    if smallest <= max(noise, singular[0] * p * np.finfo(float).eps):
+        return inf
+    length = log(2.0 / stat)
+    trace = float(np.trace(equations.gram))
+    trace += equations.gram_scale * sqrt(p) * stats.norm.isf(stat / 4.0)
+    largest = float(np.linalg.eigvalsh(equations.gram)[-1])
+    largest += _operator_quantile(equations.gram_scale, p, stat / 4.0)
+    trace = min(max(trace, largest, 0.0), float(equations.n))
+    largest = min(largest, trace)
+    size = sqrt(trace + 2.0 * sqrt(trace * largest * length) + 2.0 * largest * length)
+    size += equations.target_scale * float(stats.chi.isf(moment, p))
+    centre = float(np.linalg.norm((equations.target @ left) / singular))
+    return (centre + size / smallest) / (1.0 - noise / smallest)
 
 
 def _division(equations, theta_bound, failure):
@@ -102,6 +171,10 @@ def asymptotic(equations, points, theta, theta_bound, confidence_level):
     resolved are bounded by ``theta_bound`` as in :func:`certified`.
     """
     quantile = stats.norm.ppf(0.5 + confidence_level / 2.0)
+    if theta_bound is None:
+        theta_bound = released_bound(equations, BOUND_PART * (1.0 - confidence_level))
+        if not isfinite(theta_bound):
+            return np.zeros(len(points)), np.full(len(points), np.inf)
     divisor = 2.0 if equations.symmetric else 1.0
     spread = equations.target_scale**2 + equations.design_scale**2 * (theta @ theta) / divisor
 

@@ -25,6 +25,7 @@ class MomentRegressor(PrivateRegressor):
     _parameter_constraints: ClassVar[dict] = {
         **PrivateRegressor._parameter_constraints,
         "alpha": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
+        "coef_norm": [Interval(Real, 0, None, closed="neither"), None],
     }
 
     @property
@@ -88,8 +89,10 @@ class MomentRegressor(PrivateRegressor):
     def confidence_interval(self, X, confidence_level=0.95, method="certified"):
         """Confidence interval for the regression function at each row, not for a new y.
 
-        Both methods assume that the clipped target has a linear mean in the clipped rows, and that
-        (coefficients, intercept) in scaled units have l2 norm at most ``coef_norm``. Where
+        Both methods assume that the clipped target has a linear mean in the clipped rows. With
+        ``coef_norm=None`` nothing else is assumed: the coefficients are bounded from the released
+        equations, and where these do not resolve them the interval is ``bounds_y``. With a number,
+        (coefficients, intercept) in scaled units are taken to have at most this l2 norm. Where
         linearity fails, as on most real data, the interval is one for no particular function.
 
         With "auto" bounds, clipped means to the released bounds, and the level is conditional on
@@ -122,13 +125,17 @@ class MomentRegressor(PrivateRegressor):
             raise ValueError(f"method={method!r} must be 'certified' or 'asymptotic'.")
         X = validate_data(self, X, dtype=np.float64, reset=False)
         scaling, equations = self._scaling, self._equations
-        points, bound = scaling.features(X), scaling.theta_bound(self.coef_norm)
+        points, bound = scaling.features(X), None
+        if self.coef_norm is not None:
+            bound = scaling.theta_bound(self.coef_norm)
         if method == "certified":
             centre, half = certified(equations, points, bound, confidence_level)
         else:
             theta = scaling.scaled(self.coef_, self.intercept_)
             centre, half = asymptotic(equations, points, theta, bound, confidence_level)
         # |phi'theta*| is at most both bounds, whatever the noise
-        limit = np.minimum(1.0, bound * np.linalg.norm(points, axis=1))
+        limit = np.ones(len(points))
+        if bound is not None:
+            limit = np.minimum(1.0, bound * np.linalg.norm(points, axis=1))
         low, high = np.clip([centre - half, centre + half], -limit, limit)
         return ConfidenceInterval(scaling.unscale(low), scaling.unscale(high))

@@ -40,9 +40,9 @@ class SSPRegressor(MomentRegressor):
         records for a quantile it is the bound.
     outer_bounds_y : (float, float), default=None
         Public range, safely too wide, for ``bounds_y="auto"``, which needs it.
-    coef_norm : float, default=1.0
+    coef_norm : float or None, default=None
         Assumed bound on the l2 norm of (coefficients, intercept) in scaled units, rows in the unit
-        ball and target in [-1, 1]. Only intervals use it.
+        ball and target in [-1, 1]. None assumes nothing. Only intervals use it.
     channel : {"auto", "gaussian", "codebook"}, default="auto"
         What users send in the local and shuffle models: a vector with Gaussian noise, or an index
         of a public codebook, which is pure (``delta=0``) and safe to release. "auto" takes the one
@@ -116,7 +116,7 @@ class SSPRegressor(MomentRegressor):
         bounds_y=(-1.0, 1.0),
         outer_norm=None,
         outer_bounds_y=None,
-        coef_norm=1.0,
+        coef_norm=None,
         channel="auto",
         alpha="auto",
         fit_intercept=True,

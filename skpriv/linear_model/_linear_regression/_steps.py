@@ -21,8 +21,9 @@ from ._shrinkage import shrunk_gram
 EIGENVALUE_FLOOR = 0.1  # of the ridge of a whitening round
 NORMAL = 1.25  # standard deviation of a normal variable over its mean deviation
 SIGNAL = 2.0  # bound on tau^2, in units of the target's variance over the squared length
-LARGEST_RESIDUAL = 2.5  # |r - m| <= 2, and |e'b| is seldom more than half beyond
-REACHES = 3.0  # deviations of the fitted function beyond the range of the target
+# |r - m| <= 2, and a fit is seldom more than half of that away, or three deviations of itself
+RESIDUAL, REACHES = 2.5, 3.0
+LARGEST_RESIDUAL, FREE_CLIP = 4.0, 8.0  # more room where k is so large that noise does not count
 WIDER = 10.0  # the prior of the constant, which is the best determined coefficient
 
 
@@ -60,7 +61,9 @@ def fit_rows(session, rows, target, rules):
     pool = Pool(first, answer.n, session.model, largest, priors)
     newton = []
     for share in (rules.first, rules.last):
-        most = min(whole + REACHES * pool.spread, LARGEST_RESIDUAL)
+        most = LARGEST_RESIDUAL
+        if rules.clip < FREE_CLIP:
+            most = min(whole + REACHES * pool.spread, RESIDUAL)
         clip = min(rules.clip * sqrt(pool.variance), most)
         step = NewtonQuery(whitened, target, location, pool.b, clip)
         newton.append(NewtonEquation.of(step, session.sum(step, share)))

@@ -13,7 +13,7 @@ from ..._equations._intervals import ConfidenceInterval
 from ._links import LINKS, IdentityLink, Link
 from .._moment_regressor import MomentRegressor
 from ..._equations._moments import MomentsQuery
-from ._sgd import descend, minimise, step_shares
+from ._sgd import UNBOUNDED, descend, minimise, step_shares
 from ._normalisation import ReweightedMomentsQuery, learn_normalisation
 
 # code -> paper (Chen, Li, Rakhlin and Simchi-Levi 2025):
@@ -60,10 +60,10 @@ class ReweightedRegressor(MomentRegressor):
         records for a quantile it is the bound.
     outer_bounds_y : (float, float), default=None
         Public range, safely too wide, for ``bounds_y="auto"``, which needs it.
-    coef_norm : float, default=1.0
+    coef_norm : float or None, default=None
         Assumed bound on the l2 norm of (coefficients, intercept) in scaled units, rows in the unit
-        ball and target in [-1, 1]. Intervals use it, and "sgd" stays within it; for other links
-        than the identity the coefficients are those of the link function, and no unit of y is in
+        ball and target in [-1, 1]. None assumes nothing. Intervals use it, and "sgd" stays within it if it is a number (its
+        intervals are ``bounds_y`` otherwise); for other links than the identity the coefficients are those of the link function, and no unit of y is in
         them.
     alpha : float or "auto", default="auto"
         Ridge penalty in the units of :class:`sklearn.linear_model.Ridge`, or a noise-aware
@@ -146,7 +146,7 @@ class ReweightedRegressor(MomentRegressor):
         bounds_y=(-1.0, 1.0),
         outer_norm=None,
         outer_bounds_y=None,
-        coef_norm=1.0,
+        coef_norm=None,
         alpha="auto",
         fit_intercept=True,
         random_state=None,
@@ -225,9 +225,13 @@ class ReweightedRegressor(MomentRegressor):
         residual = self._residual_gram(session, scaling, theta, instrument)
         self._equations = replace(equations, **residual)
 
+    def _radius(self, scaling):
+        """Ball in which "sgd" stays; next to none without an assumption."""
+        return UNBOUNDED if self.coef_norm is None else scaling.theta_bound(self.coef_norm)
+
     def _descend(self, session, scaling, instrument, share, link):
         """Algorithms 7 and 10, and the certificate of the last gradient."""
-        radius = scaling.theta_bound(self.coef_norm)
+        radius = self._radius(scaling)
         if session.model == "none":
             theta, self._certificate = minimise(session, scaling, link, radius)
         else:
@@ -281,6 +285,9 @@ class ReweightedRegressor(MomentRegressor):
         if method != "certified":
             raise ValueError(f"method={method!r}: solver='sgd' has only the 'certified' interval.")
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        points, radius = self._scaling.features(X), self._scaling.theta_bound(self.coef_norm)
+        if self.coef_norm is None:  # the certificate is for a ball
+            low, high = (np.full(len(X), bound) for bound in self._scaling.bounds_y)
+            return ConfidenceInterval(low, high)
+        points, radius = self._scaling.features(X), self._radius(self._scaling)
         low, high = self._certificate.interval(points, radius, confidence_level)
         return ConfidenceInterval(self._scaling.unscale(low), self._scaling.unscale(high))

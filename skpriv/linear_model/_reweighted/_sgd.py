@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import sqrt
+from math import inf, sqrt
 
 import numpy as np
 from scipy import optimize
@@ -23,6 +23,7 @@ from ..._equations._scaling import Scaling
 STEPS, GROWTH = {"central": 5, "local": 2}, {"central": 2.5, "local": 2.0}
 MEAN_WEIGHT = 1.0  # of vech Phi_U beside the gradient
 EIGENVALUE_FLOOR = 0.1  # of the ridge
+UNBOUNDED = 1e6  # radius of a ball that holds all parameters
 TOLERANCE, MAX_ITER = 1e-13, 10_000  # of the minimiser without noise
 
 
@@ -37,8 +38,8 @@ def step_shares(model):
 class GradientQuery(Query):
     """Joint sum of (e (nu(<phi, theta>) - r), weight vech Phi_U) at a public theta.
 
-    The residual is at most 1 + b with b = max |nu| on [-||theta||, ||theta||], to which nu is
-    clipped, and ||e|| <= 1: the gradient moves by at most 2 (1 + b), attained in the limit of an
+    The residual is at most 1 + b with b = max |nu| on [-||theta||, ||theta||], or ``largest``, to
+    which nu is clipped, and ||e|| <= 1: the gradient moves by at most 2 (1 + b), attained in the limit of an
     ill-conditioned U, and by less for a given U (see :func:`gradient_change`). Phi_U is
     positive semi-definite of rank one and trace at most 1, and moves by sqrt(2). Sensitivity: the
     root of the sum of the squares. (The paper's Priv_2 is the first alone with b = 1.)
@@ -51,6 +52,9 @@ class GradientQuery(Query):
     link : Link
     theta : ndarray of shape (p,)
     weight : float
+    largest : float
+        Bound to which |nu| is clipped, too: 1 where theta may leave the ball in which the mean is
+        in the range of the target.
     """
 
     scaling: Scaling
@@ -58,6 +62,7 @@ class GradientQuery(Query):
     link: Link
     theta: np.ndarray
     weight: float = MEAN_WEIGHT
+    largest: float = inf
     name: str = "re-weighted gradient"
 
     @property
@@ -78,7 +83,7 @@ class GradientQuery(Query):
     def _mean_bounds(self):
         norm = np.linalg.norm(self.theta)
         bounds = np.asarray(self.link.mean(np.array([-norm, norm])), dtype=float)
-        return np.where(np.isfinite(bounds), bounds, 0.0)
+        return np.clip(np.where(np.isfinite(bounds), bounds, 0.0), -self.largest, self.largest)
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
@@ -135,9 +140,10 @@ def descend(session, scaling, instrument, link, radius, share):
     inverse_root = psd_power(U, -0.5)
     theta, precision = np.zeros(p), 0.0
     mean_phi, mean_precision = np.zeros((p, p)), 0.0
-    slope = sum(link.slope_bounds(radius)) / 2.0
+    free = radius >= UNBOUNDED
+    slope = link.slope_bounds(radius)[1] if free else sum(link.slope_bounds(radius)) / 2.0
     for part in step_shares(session.model):
-        query = GradientQuery(scaling, instrument, link, theta)
+        query = GradientQuery(scaling, instrument, link, theta, largest=1.0 if free else inf)
         answer = session.sum(query, share * part)
         gradient, scale, latest, latest_scale = query.read(answer)
         # All noisy means of Phi_U so far, weighted by precision
