@@ -13,7 +13,7 @@ class SparseRegressor(PrivateRegressor):
     """Base class of regressors with a selected support; not for direct use."""
 
     def predict(self, X):
-        """Predict the regression function.
+        """Predict the regression function, inside ``bounds_y``.
 
         Parameters
         ----------
@@ -24,7 +24,7 @@ class SparseRegressor(PrivateRegressor):
         ndarray of shape (n_samples,)
         """
         check_is_fitted(self)
-        return self._checked(X) @ self.coef_ + self.intercept_
+        return np.clip(self._checked(X) @ self.coef_ + self.intercept_, *self._scaling.bounds_y)
 
     def confidence_interval(self, X, confidence_level=0.95, method="certified"):
         """Confidence interval for the regression function at each row, not for a new y.

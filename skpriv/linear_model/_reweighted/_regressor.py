@@ -62,9 +62,9 @@ class ReweightedRegressor(MomentRegressor):
         Public range, safely too wide, for ``bounds_y="auto"``, which needs it.
     coef_norm : float or None, default=None
         Assumed bound on the l2 norm of (coefficients, intercept) in scaled units, rows in the unit
-        ball and target in [-1, 1]. None assumes nothing. Intervals use it, and "sgd" stays within it if it is a number (its
-        intervals are ``bounds_y`` otherwise); for other links than the identity the coefficients are those of the link function, and no unit of y is in
-        them.
+        ball and target in [-1, 1]. None assumes nothing. Intervals use it, and "sgd" stays within
+        it if it is a number (its intervals are ``bounds_y`` otherwise); for other links than the
+        identity the coefficients are those of the link function, and no unit of y is in them.
     alpha : float or "auto", default="auto"
         Ridge penalty in the units of :class:`sklearn.linear_model.Ridge`, or a noise-aware
         shrinkage (none under ``privacy="none"``: ordinary least squares). Not used by "sgd".

@@ -39,7 +39,7 @@ class GradientQuery(Query):
     """Joint sum of (e (nu(<phi, theta>) - r), weight vech Phi_U) at a public theta.
 
     The residual is at most 1 + b with b = max |nu| on [-||theta||, ||theta||], or ``largest``, to
-    which nu is clipped, and ||e|| <= 1: the gradient moves by at most 2 (1 + b), attained in the limit of an
+    which nu is clipped, and ||e|| <= 1: the gradient moves by at most 2 (1 + b), attained for an
     ill-conditioned U, and by less for a given U (see :func:`gradient_change`). Phi_U is
     positive semi-definite of rank one and trace at most 1, and moves by sqrt(2). Sensitivity: the
     root of the sum of the squares. (The paper's Priv_2 is the first alone with b = 1.)
