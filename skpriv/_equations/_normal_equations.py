@@ -64,6 +64,25 @@ class NormalEquations:
         """Whether no noise was added."""
         return self.design_scale == 0.0
 
+    def residual_deviation(self, theta):
+        """Least and largest root mean square of r - phi'theta that the answers leave open.
+
+        The released residual Gram of normalised rows has it as its trace; otherwise it is the
+        quadratic form of the equations, or at most the target's own size. The limits are two
+        standard deviations of the noise away. They place a grid, and nothing rests on them.
+        """
+        norm = float(theta @ theta)
+        if not self.symmetric and self.residual_gram is not None:
+            square = float(np.trace(self.residual_gram))
+            noise = self.residual_scale * sqrt(len(theta))
+        elif self.symmetric:
+            square = self.square + float(theta @ (self.design @ theta - 2.0 * self.target))
+            noise = self.target_scale * sqrt(1.0 + 4.0 * norm + norm**2)
+        else:
+            square, noise = self.square / 2.0, max(self.square, 0.0) / 4.0 + self.target_scale
+        low, high = max(square - 2.0 * noise, 0.0), max(square, 0.0) + 2.0 * noise
+        return sqrt(low / self.n), sqrt(high / self.n)
+
     def solve_ridge(self, penalty):
         """Solution with a public diagonal penalty; of least norm if it is singular."""
         design = psd_part(self.design) if self.symmetric and not self.exact else self.design

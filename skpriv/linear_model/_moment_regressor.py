@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._compat import Interval, StrOptions
 from .._linalg import one_blas_thread
 from ._base import PrivateRegressor
+from ._prediction_intervals import PredictionIntervals
 from .._equations._intervals import ConfidenceInterval, asymptotic, certified
 from .._equations._lifted import best_channel
 from .._equations._moments import ResidualGramQuery
@@ -19,11 +20,12 @@ SMALL = 300  # features, below which more BLAS threads cost more than they help
 RESIDUAL_SHARE = 0.05  # of the budget, for the released residual variance
 
 
-class MomentRegressor(PrivateRegressor):
+class MomentRegressor(PredictionIntervals):
     """Base class of linear regressors from noisy normal equations; not for direct use."""
 
     _parameter_constraints: ClassVar[dict] = {
         **PrivateRegressor._parameter_constraints,
+        **PredictionIntervals._calibration_constraints,
         "alpha": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
         "coef_norm": [Interval(Real, 0, None, closed="neither"), None],
     }
@@ -84,7 +86,16 @@ class MomentRegressor(PrivateRegressor):
         """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
+        return self._function(X)
+
+    def _function(self, X):
+        """Predictions for checked rows."""
         return X @ self.coef_ + self.intercept_
+
+    def _deviation(self, theta):
+        """Limits on the deviation of the residuals, in the units of y, from released answers."""
+        limits = self._equations.residual_deviation(theta)
+        return tuple(self._scaling.radius * limit for limit in limits)
 
     def confidence_interval(self, X, confidence_level=0.95, method="certified"):
         """Confidence interval for the regression function at each row, not for a new y.

@@ -53,6 +53,15 @@ class SSPRegressor(MomentRegressor):
         shrinkage (none under ``privacy="none"``: ordinary least squares).
     fit_intercept : bool, default=True
         Whether to fit an intercept.
+    calibration_size : float in (0, 1), default=None
+        Part of the rows that is held out of the fit, at random, for :meth:`prediction_interval`;
+        both parts have the whole budget. None holds out nothing.
+    conformity_score : {"absolute", "signed"}, default="absolute"
+        Prediction intervals go equally far to both sides, or, for skewed targets, as far to each as
+        targets do.
+    prediction_levels : array-like of float, default=(0.9, 0.95)
+        Confidence levels whose quantiles ``fit`` releases for :meth:`prediction_interval`. They
+        share the budget of the calibration rows.
     random_state : None, int or RandomState, default=None
         None draws secure noise for a real release, anything else reproducible noise for study.
 
@@ -120,6 +129,9 @@ class SSPRegressor(MomentRegressor):
         channel="auto",
         alpha="auto",
         fit_intercept=True,
+        calibration_size=None,
+        conformity_score="absolute",
+        prediction_levels=(0.9, 0.95),
         random_state=None,
     ):
         self.epsilon = epsilon
@@ -133,6 +145,9 @@ class SSPRegressor(MomentRegressor):
         self.channel = channel
         self.alpha = alpha
         self.fit_intercept = fit_intercept
+        self.calibration_size = calibration_size
+        self.conformity_score = conformity_score
+        self.prediction_levels = prediction_levels
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -157,6 +172,7 @@ class SSPRegressor(MomentRegressor):
         channel = self._channel(scaling, rows.n)
         session = self._session(rows, currency="pure" if channel == "codebook" else "gdp")
         del X, y, rows  # only the session has the data now
+        session, held_out = self._hold_out(session)
         scaling = self._bounded(session, scaling)
 
         query = moments_query(scaling, channel)
@@ -166,5 +182,6 @@ class SSPRegressor(MomentRegressor):
         residual = self._residual_gram(session, scaling, theta, Instrument(), answer)
 
         self._scaling, self._equations = scaling, replace(equations, **residual)
+        self._calibrate(held_out, self._deviation(theta))
         self.privacy_report_ = session.report
         return self

@@ -6,6 +6,7 @@ from typing import ClassVar
 from ..._compat import Interval, StrOptions, fit_context
 from ...exceptions import PrivacyError
 from .._base import PrivateRegressor
+from .._prediction_intervals import PredictionIntervals
 from ._queries import GradientNorm
 from ._rows import SupportRows
 from ._steps import Plan, choose, refit
@@ -76,6 +77,15 @@ class IHTRegressor(SparseRegressor):
         Assumed bound from below on the eigenvalues of the Gram matrix (divided by n, features
         divided by data_max, the constant included) on any ``n_nonzero_coefs + sparsity``
         features, for certified intervals only.
+    calibration_size : float in (0, 1), default=None
+        Part of the rows that is held out of the fit, at random, for :meth:`prediction_interval`;
+        both parts have the whole budget. None holds out nothing.
+    conformity_score : {"absolute", "signed"}, default="absolute"
+        Prediction intervals go equally far to both sides, or, for skewed targets, as far to each as
+        targets do.
+    prediction_levels : array-like of float, default=(0.9, 0.95)
+        Confidence levels whose quantiles ``fit`` releases for :meth:`prediction_interval`. They
+        share the budget of the calibration rows.
     random_state : None, int or RandomState, default=None
         None draws secure noise for a release; anything else draws reproducible noise for study.
 
@@ -149,6 +159,7 @@ class IHTRegressor(SparseRegressor):
         "certificate_share": [Interval(Real, 0, 1, closed="left")],
         "sparsity": [Interval(Integral, 0, None, closed="left"), None],
         "sparse_eigenvalue": [Interval(Real, 0, None, closed="neither")],
+        **PredictionIntervals._calibration_constraints,
     }
     _row_bound: ClassVar[tuple] = ("data_max", "outer_max", "linf")
 
@@ -173,6 +184,9 @@ class IHTRegressor(SparseRegressor):
         certificate_share=0.01,
         sparsity=None,
         sparse_eigenvalue=0.1,
+        calibration_size=None,
+        conformity_score="absolute",
+        prediction_levels=(0.9, 0.95),
         random_state=None,
     ):
         self.epsilon = epsilon
@@ -193,6 +207,9 @@ class IHTRegressor(SparseRegressor):
         self.certificate_share = certificate_share
         self.sparsity = sparsity
         self.sparse_eigenvalue = sparse_eigenvalue
+        self.calibration_size = calibration_size
+        self.conformity_score = conformity_score
+        self.prediction_levels = prediction_levels
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -220,6 +237,7 @@ class IHTRegressor(SparseRegressor):
         plan = self._plan(rows.n_features)
         session = self._session(rows, currency="zcdp")
         del X, y, rows  # only the session has the data now
+        session, held_out = self._hold_out(session)
         scaling = self._bounded(session, scaling)
 
         model, self.support_ = choose(session, scaling, plan)
@@ -236,6 +254,7 @@ class IHTRegressor(SparseRegressor):
         self.intercept_ = scaling.centre + scaling.radius * model.level
         self.n_iter_ = plan.n_iter
         self._scaling = scaling
+        self._calibrate(held_out, self._deviation())
         self.privacy_report_ = session.report
         return self
 

@@ -1,15 +1,17 @@
 """What regressors on a privately selected support share: prediction and intervals."""
 
+from math import sqrt
+
 import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._base import PrivateRegressor
+from .._prediction_intervals import PredictionIntervals
 from ._intervals import certificate, given_support, log_supports, sparse_norms
 from ..._equations._intervals import ConfidenceInterval
 
 
-class SparseRegressor(PrivateRegressor):
+class SparseRegressor(PredictionIntervals):
     """Base class of regressors with a selected support; not for direct use."""
 
     def predict(self, X):
@@ -24,7 +26,18 @@ class SparseRegressor(PrivateRegressor):
         ndarray of shape (n_samples,)
         """
         check_is_fitted(self)
-        return np.clip(self._checked(X) @ self.coef_ + self.intercept_, *self._scaling.bounds_y)
+        return np.clip(self._function(self._checked(X)), *self._scaling.bounds_y)
+
+    def _function(self, X):
+        """Predictions for checked rows."""
+        return X @ self.coef_ + self.intercept_
+
+    def _deviation(self):
+        """Limits on the deviation of the residuals from the last released one; None without it."""
+        if self._refit is None or self._refit.equations.exact:
+            return None
+        size = self._scaling.radius * sqrt(self._refit.equations.square / self._refit.equations.n)
+        return 0.5 * size, size
 
     def confidence_interval(self, X, confidence_level=0.95, method="certified"):
         """Confidence interval for the regression function at each row, not for a new y.

@@ -70,6 +70,15 @@ class ReweightedRegressor(MomentRegressor):
         shrinkage (none under ``privacy="none"``: ordinary least squares). Not used by "sgd".
     fit_intercept : bool, default=True
         Whether to fit an intercept.
+    calibration_size : float in (0, 1), default=None
+        Part of the rows that is held out of the fit, at random, for :meth:`prediction_interval`;
+        both parts have the whole budget. None holds out nothing.
+    conformity_score : {"absolute", "signed"}, default="absolute"
+        Prediction intervals go equally far to both sides, or, for skewed targets, as far to each as
+        targets do.
+    prediction_levels : array-like of float, default=(0.9, 0.95)
+        Confidence levels whose quantiles ``fit`` releases for :meth:`prediction_interval`. They
+        share the budget of the calibration rows.
     random_state : None, int or RandomState, default=None
         None draws secure noise for a real release, anything else reproducible noise for study.
 
@@ -149,6 +158,9 @@ class ReweightedRegressor(MomentRegressor):
         coef_norm=None,
         alpha="auto",
         fit_intercept=True,
+        calibration_size=None,
+        conformity_score="absolute",
+        prediction_levels=(0.9, 0.95),
         random_state=None,
     ):
         self.epsilon = epsilon
@@ -164,6 +176,9 @@ class ReweightedRegressor(MomentRegressor):
         self.coef_norm = coef_norm
         self.alpha = alpha
         self.fit_intercept = fit_intercept
+        self.calibration_size = calibration_size
+        self.conformity_score = conformity_score
+        self.prediction_levels = prediction_levels
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -194,28 +209,31 @@ class ReweightedRegressor(MomentRegressor):
         share = NORMALISATION_SHARE.get(self._trust.model, 0.0)
         iterations = self.n_spectral_iter
         if not self._trust.curator:  # few users, each of whom answers once
-            iterations = max(1, min(iterations, int(share * rows.n)))
+            iterations = max(1, min(iterations, int(share * self._fitted(rows.n))))
         smallest = share / iterations or 1.0
         if self.solver == "sgd":
             smallest = min(smallest, (1.0 - share) * step_shares(self._trust.model).min())
         session = self._session(rows, smallest_share=smallest)
         del X, y, rows  # only the session has the data now
+        session, held_out = self._hold_out(session)
         scaling = self._bounded(session, scaling)
 
         instrument = Instrument()  # weights serve privacy only: without noise there are none
         if session.model != "none":
             instrument = learn_normalisation(session, scaling, share, iterations)
-        self._certificate = None
+        self._certificate, deviation = None, None
+        self._scaling, self._link = scaling, link
         if self.solver == "moments":
-            self._solve_moments(session, scaling, instrument, 1.0 - share)
+            deviation = self._deviation(self._solve_moments(session, instrument, 1.0 - share))
         else:
             self._descend(session, scaling, instrument, 1.0 - share, link)
-        self._scaling, self._link = scaling, link
+        self._calibrate(held_out, deviation)
         self.privacy_report_ = session.report
         return self
 
-    def _solve_moments(self, session, scaling, instrument, share):
+    def _solve_moments(self, session, instrument, share):
         """Algorithm 12; least squares without a normalisation."""
+        scaling = self._scaling
         query: MomentsQuery | ReweightedMomentsQuery = MomentsQuery(scaling)
         if instrument.matrix is not None:
             query = ReweightedMomentsQuery(scaling, instrument)
@@ -224,6 +242,7 @@ class ReweightedRegressor(MomentRegressor):
         theta = self._solve(equations, scaling, shapes)
         residual = self._residual_gram(session, scaling, theta, instrument)
         self._equations = replace(equations, **residual)
+        return theta
 
     def _radius(self, scaling):
         """Ball in which "sgd" stays; next to none without an assumption."""
@@ -241,18 +260,9 @@ class ReweightedRegressor(MomentRegressor):
             self.coef_ = self.coef_ / scaling.radius
             self.intercept_ = (self.intercept_ - scaling.centre) / scaling.radius
 
-    def predict(self, X):
-        """Predict the regression function: the mean of y.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        linear = super().predict(X)
+    def _function(self, X):
+        """The mean of y for checked rows."""
+        linear = super()._function(X)
         if isinstance(self._link, IdentityLink):
             return linear
         return self._scaling.unscale(np.asarray(self._link.mean(linear)))

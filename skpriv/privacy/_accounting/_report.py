@@ -1,7 +1,7 @@
 """What a fit asked about its records, and at what price."""
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from math import sqrt
 from types import FrameType
@@ -34,6 +34,21 @@ def in_pipeline():
             return True
         frame = frame.f_back
     return False
+
+
+def _dearest(costs):
+    """What the dearest record has paid, in one currency if some have paid in zCDP.
+
+    (The maximum of every coordinate would add the Gaussian costs of one record to the zCDP of
+    another; mu-GDP is (mu^2/2)-zCDP.)
+    """
+    most = Cost.maximum(costs)
+    if most in costs or not most.concentrated:
+        return most
+    return Cost.maximum(
+        replace(cost, gaussian=0.0, concentrated=cost.concentrated + cost.gaussian / 2.0)
+        for cost in costs
+    )
 
 
 @dataclass(frozen=True)
@@ -118,7 +133,7 @@ class PrivacyReport:
         """Cost to one record: queries on the same records add up, those of disjoint ones do not."""
         paid = [row.paid for row in self.rows if row.paid is not None]
         if paid and len(paid) == len(self.rows):
-            return Cost.maximum(paid)
+            return _dearest(paid)
         costs = [row.cost for row in self.rows]
         if self.privacy in ("local", "shuffle") or self.disjoint:
             return Cost.maximum(costs)

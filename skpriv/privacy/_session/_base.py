@@ -134,6 +134,11 @@ class Session(ABC):
         """Public number of records."""
         return self._rows.n
 
+    @property
+    def used(self):
+        """Largest share that a record may have used."""
+        return self._shares.top()
+
     def sum(self, query, share, subset=None):
         """Noisy sum of a query over the records, for a share of the resource.
 
@@ -164,7 +169,7 @@ class Session(ABC):
         self._report(query, slot, answer.n, answer.noise, paid)
         return answer
 
-    def top(self, query, k, share):
+    def top(self, query, k, share, subset=None):
         """Indices of the k largest coordinates, in absolute value, of a bounded sum.
 
         Parameters
@@ -174,6 +179,8 @@ class Session(ABC):
         k : int
             Number of coordinates (public).
         share : float in (0, 1]
+        subset : None, slice, mask or positions, default=None
+            As for ``sum``.
 
         Returns
         -------
@@ -185,13 +192,13 @@ class Session(ABC):
             If the session's currency is not "zcdp", in which alone selections are priced, or if
             nobody is trusted to select.
         """
-        slot = self._slot(query, share)
+        slot = self._slot(query, share, subset)
         law = self._selection_law(query, k, slot)
         cost = law.cost(query.sensitivity, k)
         self._enforce(query, cost)
         paid = self._book(slot, cost)
-        indices = self._source.top(abs(self._rows.sum(query)), k, law)
-        self._report(query, slot, self.n, law, paid)
+        indices = self._source.top(abs(self._rows.sum(query, slot.subset)), k, law)
+        self._report(query, slot, self._count(slot), law, paid)
         return indices
 
     def release(self, procedure, share, subset=None):

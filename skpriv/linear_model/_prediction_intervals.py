@@ -1,0 +1,382 @@
+"""Prediction intervals for a new target, whatever its law: private split conformal prediction.
+
+Some rows, chosen at random and without looking, are held out of the fit. Their scores, the
+distances of their targets from the predictions, have a quantile that is found by noisy counts; the
+arithmetic and its margins are in ``_equations/_conformal.py``, the proofs in
+``docs/prediction_intervals.md``.
+"""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from math import floor, sqrt
+from numbers import Real
+from typing import ClassVar
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from .._compat import Interval, StrOptions
+from .._equations._conformal import (
+    ShareTarget,
+    count_depth,
+    count_target,
+    exact_rank,
+    score_grid,
+    search_slots,
+    share_depth,
+)
+from .._equations._intervals import ConfidenceInterval
+from ..privacy import LOCAL_MODELS, ROUNDING, Procedure, Query, split
+from ._base import PrivateRegressor
+
+SIDES = {"absolute": (0,), "signed": (-1, 1)}
+LEVEL_SLACK = 1e-9  # 0.9 and 1 - 0.1 are one level
+OUTWARD = 4.0 * np.finfo(float).eps  # ends must not lose a target to their rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Score:
+    """How far a target lies from the released function: below (-1), above (1) or both (0).
+
+    Targets and predictions are clipped to the public range first, so that no score exceeds its
+    width. What is not a number has an infinite score: it is never within a threshold.
+    """
+
+    function: Callable
+    bounds: tuple
+
+    def __call__(self, X, y, side):
+        """Scores of a chunk of rows."""
+        with np.errstate(all="ignore"):
+            residual = np.clip(y, *self.bounds) - np.clip(self.function(X), *self.bounds)
+        score = np.abs(residual) if side == 0 else side * residual
+        return np.where(np.isnan(score), np.inf, score)
+
+
+@dataclass(frozen=True, eq=False)
+class ScoresWithin(Query):
+    """Numbers of records whose score is at most each of m thresholds.
+
+    A record adds 0 or 1 to each number, so that replacing it moves each by at most 1 and their
+    vector by at most sqrt(m) in l2. Attained: a record within all thresholds, and one beyond all.
+
+    Parameters
+    ----------
+    score : Score
+    thresholds : tuple of (int, float)
+        Side and value of each.
+    """
+
+    score: Score
+    thresholds: tuple
+    name: str = "scores within"
+    takes_sparse = True  # the function is linear in the rows
+
+    @property
+    def shape(self):
+        """Number of thresholds."""
+        return (len(self.thresholds),)
+
+    @property
+    def sensitivity(self):
+        """Largest change, rounded up."""
+        return sqrt(len(self.thresholds)) * ROUNDING
+
+    def sum(self, X, y):
+        """Exact numbers of a chunk of rows."""
+        scores = {side: self.score(X, y, side) for side in {side for side, _ in self.thresholds}}
+        return np.array([np.sum(scores[side] <= g, dtype=float) for side, g in self.thresholds])
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreQuantiles(Procedure):
+    """Order statistics of the scores, for a fit without privacy: textbook split conformal.
+
+    Each lies in [-top, top], where top is the width of the range, and replacing a record moves it
+    by no more than 2 top: sensitivity 2 top sqrt(m). With noise it is of no use, and not asked.
+
+    Parameters
+    ----------
+    score : Score
+    ranks : tuple of (int, int)
+        Side and rank, from 1 to the number of rows, of each.
+    """
+
+    score: Score
+    ranks: tuple
+    name: str = "score quantiles"
+
+    @property
+    def sensitivity(self):
+        """Largest change, rounded up."""
+        low, high = self.score.bounds
+        return 2.0 * (high - low) * sqrt(len(self.ranks)) * ROUNDING
+
+    def run(self, rows):
+        """The order statistics of all rows."""
+        found = {}
+        for side in {side for side, _ in self.ranks}:
+            chunks = list(rows.each(partial(self.score, side=side)))
+            found[side] = np.sort(np.concatenate(chunks))
+        top = self.score.bounds[1] - self.score.bounds[0]
+        return np.clip([found[side][rank - 1] for side, rank in self.ranks], -top, top)
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Released quantiles of scores: an interval is [f - below, f + above] within the range.
+
+    Attributes
+    ----------
+    n : int
+        Number of calibration rows (public).
+    bounds : (float, float)
+        The public range, to which targets are clipped.
+    levels : tuple of float
+        Increasing.
+    below, above : tuple of float
+        For each level; infinite where the range itself is the interval.
+    depth : int
+        Steps of the search; 0 for exact order statistics, or if there was no search.
+    """
+
+    n: int
+    bounds: tuple
+    levels: tuple
+    below: tuple
+    above: tuple
+    depth: int = 0
+
+    @classmethod
+    def unresolved(cls, n, bounds, levels):
+        """Calibration whose intervals are the range."""
+        return cls(n, bounds, tuple(levels), (np.inf,) * len(levels), (np.inf,) * len(levels))
+
+    def quantiles(self, confidence_level):
+        """The released quantiles that serve a level; infinite where none does."""
+        for level, below, above in zip(self.levels, self.below, self.above, strict=True):
+            if level >= confidence_level - LEVEL_SLACK:
+                return below, above
+        warnings.warn(
+            f"confidence_level={confidence_level} is above all prediction_levels, {self.levels}, "
+            "whose quantiles were released: the interval is all of bounds_y. Fit with this level "
+            "among prediction_levels.",
+            stacklevel=3,
+        )
+        return np.inf, np.inf
+
+
+def calibrate(session, score, levels, sides, deviation):
+    """Search the quantiles of the scores of a session's rows.
+
+    Parameters
+    ----------
+    session : Session
+        Of the calibration rows; its whole budget is spent.
+    score : Score
+    levels : sequence of float
+        Increasing.
+    sides : (0,) or (-1, 1)
+        Two sides share the failure probability.
+    deviation : (float, float) or None
+        Released bounds on the deviation of the residuals, in the units of y.
+
+    Returns
+    -------
+    Calibration
+    """
+    top, asked_for = score.bounds[1] - score.bounds[0], tuple(levels)
+    while levels:
+        alphas = [(1.0 - level) / len(sides) for level in levels]
+        if session.model == "none":
+            ranks = [min(exact_rank(session.n, alpha), session.n + 1) for alpha in alphas]
+            targets, depth = [rank if rank <= session.n else np.inf for rank in ranks], 0
+        else:
+            targets, depth = _targets(session, score, alphas, sides)
+        if np.isfinite(targets).all():
+            break
+        levels = levels[:-1]  # public: more rows or a larger budget are needed for it
+    if not levels:
+        return Calibration.unresolved(session.n, score.bounds, asked_for)
+    if session.model == "none":
+        asked = tuple((side, int(rank)) for side in sides for rank in targets)
+        found = session.release(ScoreQuantiles(score, asked), 1.0).value
+    else:
+        grid = score_grid(depth, top, deviation)
+        found = _search(session, score, targets, sides, grid, depth)
+    found = np.where(found >= top, np.inf, found).reshape(len(sides), -1)
+    whole = np.full((len(sides), len(asked_for) - len(levels)), np.inf)
+    found = np.hstack([np.maximum.accumulate(found, axis=1), whole])
+    below, above = tuple(found[0].tolist()), tuple(found[-1].tolist())
+    return Calibration(session.n, score.bounds, asked_for, below, above, depth)
+
+
+def _targets(session, score, alphas, sides):
+    """What noisy counts (central) or shares (local) are compared with; and the public depth."""
+    n, smallest = session.n, min(alphas)
+    alone = ScoresWithin(score, ((0, 0.0),))
+    if session.model in LOCAL_MODELS:
+        scale = session.noise(alone, 1.0).scale / sqrt(n)
+        depth = share_depth(n, smallest, len(alphas), scale * sqrt(len(sides)))
+        if not depth:
+            return [np.inf], 0
+        blocks = []
+        for size, slots in zip(_blocks(n, depth), search_slots(depth, len(alphas)), strict=True):
+            noise = session.noise(alone, (size + 0.5) / n).scale  # of this many users
+            blocks.append((size, noise * sqrt(slots * len(sides))))
+        target = ShareTarget(blocks)
+        return [target(alpha) for alpha in alphas], depth
+    scale = session.noise(alone, 1.0).scale * sqrt(len(sides))
+    depth = count_depth(n, smallest, len(alphas), scale)
+    slots = search_slots(depth, len(alphas))
+    noise = session.noise(alone, 1.0 / (len(sides) * sum(slots))).scale
+    return [count_target(n, alpha, noise, depth) for alpha in alphas], depth
+
+
+def _blocks(n, depth):
+    """Numbers of users who answer each step: equal, up to one."""
+    return [n // depth + (step < n % depth) for step in range(depth)]
+
+
+def _search(session, score, targets, sides, grid, depth):
+    """Binary search for all sides and targets at once; the right ends at last."""
+    slots = search_slots(depth, len(targets))
+    local = session.model in LOCAL_MODELS
+    if local:  # each user answers one step
+        sessions, shares = split(session, *_blocks(session.n, depth)), [1.0] * depth
+    else:
+        sessions, shares = [session] * depth, [slot / sum(slots) for slot in slots]
+    searches = [(side, target) for side in sides for target in targets]
+    low, high = np.full(len(searches), -1), np.full(len(searches), len(grid) - 1)
+    for step in range(depth):
+        middle = (low + high) // 2
+        nodes = {}  # (side, grid point) -> coordinate, each side with its public number of slots
+        for offset, side in enumerate(sides):
+            wanted = [m for m, (s, _) in zip(middle, searches, strict=True) if s == side]
+            for i, m in enumerate(dict.fromkeys(wanted)):
+                nodes[side, m] = offset * slots[step] + i
+        thresholds = [(side, 0.0) for side in sides for _ in range(slots[step])]
+        for (side, m), place in nodes.items():
+            thresholds[place] = (side, float(grid[m]))
+        answer = sessions[step].sum(ScoresWithin(score, tuple(thresholds)), shares[step])
+        values = answer.value / (answer.n if local else 1.0)
+        for i, (side, target) in enumerate(searches):
+            left = values[nodes[side, middle[i]]] >= target
+            low[i], high[i] = (low[i], middle[i]) if left else (middle[i], high[i])
+    return grid[high]
+
+
+class PredictionIntervals(PrivateRegressor):
+    """Base class of the regressors with prediction intervals; not for direct use.
+
+    An estimator has the parameters below, ``_function(X)`` (its predictions for checked rows), and
+    in ``fit``, in this order::
+
+        session, held_out = self._hold_out(session)
+        ...                      # fit with session
+        self._calibrate(held_out, deviation)
+    """
+
+    _calibration_constraints: ClassVar[dict] = {  # a subclass joins them to its own
+        "calibration_size": [Interval(Real, 0, 1, closed="neither"), None],
+        "conformity_score": [StrOptions({"absolute", "signed"})],
+        "prediction_levels": ["array-like"],
+    }
+
+    def _levels(self):
+        """The checked levels, increasing."""
+        try:
+            levels = np.unique(np.asarray(self.prediction_levels, dtype=float))
+        except (TypeError, ValueError):
+            levels = np.array([np.nan])
+        if levels.ndim != 1 or not len(levels) or not ((levels > 0.0) & (levels < 1.0)).all():
+            raise ValueError(
+                f"prediction_levels={self.prediction_levels!r} must be numbers in (0, 1)."
+            )
+        return levels.tolist()
+
+    def _rows(self, X, y, accept_sparse=False):
+        """Check the levels too, before anything is charged."""
+        if self.calibration_size is not None:
+            self._levels()
+        return super()._rows(X, y, accept_sparse)
+
+    def _held_out_size(self, n):
+        """Public number of calibration rows."""
+        if self.calibration_size is None:
+            return 0
+        return floor(self.calibration_size * n * (1.0 + 1e-12))
+
+    def _hold_out(self, session):
+        """The sessions of the fit and of the calibration rows; None without the latter."""
+        size = self._held_out_size(session.n)
+        if not size:
+            return session, None
+        return split(session, session.n - size, size)
+
+    def _fitted(self, n):
+        """Public number of rows that are left for the fit."""
+        return n - self._held_out_size(n)
+
+    def _calibrate(self, held_out, deviation=None):
+        """Release the quantiles of the scores of the calibration rows.
+
+        Parameters
+        ----------
+        held_out : Session or None
+        deviation : (float, float) or None
+            Bounds on the deviation of the residuals that released answers leave open.
+        """
+        self._calibration = None
+        if self.calibration_size is None:
+            return
+        bounds, levels = self._public_bounds(), self._levels()
+        if held_out is None:
+            self._calibration = Calibration.unresolved(0, bounds, levels)
+            return
+        score, sides = Score(self._function, bounds), SIDES[self.conformity_score]
+        self._calibration = calibrate(held_out, score, levels, sides, deviation)
+
+    def prediction_interval(self, X, confidence_level=0.95):
+        """Interval for a new y at each row, whatever the law of (x, y): split conformal.
+
+        A new record of the same population as the rows has its target inside with probability at
+        least ``confidence_level``, over the rows, their random division, the noise and the new
+        record, for any number of rows: neither linearity nor a model of the noise is assumed. Only
+        targets outside of ``bounds_y`` are not counted. The level holds on average over x, not at
+        each x.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        confidence_level : float in (0, 1), default=0.95
+            Quantiles are released by ``fit``, for ``prediction_levels``: the smallest of these that
+            is at least this level serves, and above all of them ``bounds_y`` does.
+
+        Returns
+        -------
+        ConfidenceInterval
+            Named tuple (low, high) of ndarrays of shape (n_samples,), in the units of y and inside
+            ``bounds_y``; all of ``bounds_y`` where the calibration rows are too few for the budget.
+
+        Raises
+        ------
+        ValueError
+            If the estimator was fitted with ``calibration_size=None``.
+        """
+        check_is_fitted(self)
+        if not 0.0 < confidence_level < 1.0:
+            raise ValueError(f"confidence_level={confidence_level!r} must lie in (0, 1).")
+        if self._calibration is None:
+            raise ValueError(
+                "prediction_interval needs rows that the fit did not see: pass calibration_size, "
+                "for example calibration_size=0.1, to the estimator and fit it again."
+            )
+        below, above = self._calibration.quantiles(confidence_level)
+        bounds = self._calibration.bounds
+        centre = np.clip(self.predict(X), *bounds)
+        slack = OUTWARD * (np.abs(centre) + max(map(abs, bounds)))
+        low, high = centre - below - slack, centre + above + slack
+        return ConfidenceInterval(np.clip(low, *bounds), np.clip(high, *bounds))

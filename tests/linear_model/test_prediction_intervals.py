@@ -1,0 +1,308 @@
+"""Prediction intervals: split conformal to rounding, paid once, total queries, every branch."""
+
+import pickle
+from itertools import product
+from math import inf
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse, stats
+from sklearn.utils import check_random_state
+
+from skpriv import Budget, BudgetAccountant
+from skpriv.linear_model import IHTRegressor, ReweightedRegressor, SSPRegressor
+from skpriv.linear_model import _prediction_intervals as intervals
+from skpriv.linear_model._prediction_intervals import Score, ScoreQuantiles, ScoresWithin
+from skpriv.metrics import interval_coverage_score, interval_mean_width
+from skpriv.privacy import Answer, Cost, GaussianNoise
+
+CLASSES = {SSPRegressor: {}, ReweightedRegressor: {}, IHTRegressor: {"n_nonzero_coefs": 2}}
+PAIRS = [
+    (Estimator, privacy)
+    for Estimator in CLASSES
+    for privacy in ("central", "local", "shuffle", "none")
+    if Estimator is not IHTRegressor or privacy in ("central", "none")
+]
+every_pair = pytest.mark.parametrize(("Estimator", "privacy"), PAIRS)
+every_class = pytest.mark.parametrize("Estimator", CLASSES)
+
+
+def _data(n=4000, seed=0, noise="uniform"):
+    rng = np.random.RandomState(seed)
+    X = rng.uniform(-0.5, 0.5, size=(n, 3))
+    error = rng.uniform(-0.1, 0.1, size=n)
+    if noise == "skewed":
+        error = 0.1 * (rng.exponential(size=n) - 1.0)
+    return X, X @ [1.0, -0.5, 0.0] + error
+
+
+def _fit(Estimator, X, y, **params):
+    params = {"calibration_size": 0.25, "random_state": 0, **CLASSES[Estimator], **params}
+    return Estimator(**params).fit(X, y)
+
+
+@every_class
+@pytest.mark.parametrize("score", ["absolute", "signed"])
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.99])
+def test_none_is_textbook_split_conformal(Estimator, score, level):
+    X, y = _data(401)
+    est = _fit(Estimator, X, y, privacy="none", conformity_score=score, prediction_levels=(level,))
+    order = check_random_state(0).permutation(401)  # the public order, the first use of the seed
+    fit, held_out = order[:301], order[301:]
+    params = {**CLASSES[Estimator], "privacy": "none"}
+    plain = Estimator(**params).fit(X[np.sort(fit)], y[np.sort(fit)])
+    assert est.predict(X) == pytest.approx(plain.predict(X), abs=1e-12)
+    residual = y[held_out] - plain.predict(X[held_out])
+    if score == "absolute":
+        rank = int(np.ceil(level * 101 - 1e-9))
+        below = above = np.sort(np.abs(residual))[rank - 1] if rank <= 100 else inf
+    else:
+        rank = int(np.ceil((1.0 + level) / 2.0 * 101 - 1e-9))
+        above = np.sort(residual)[rank - 1] if rank <= 100 else inf
+        below = np.sort(-residual)[rank - 1] if rank <= 100 else inf
+    low, high = est.prediction_interval(X, level)
+    centre = plain.predict(X)
+    assert low == pytest.approx(np.maximum(centre - below, -1.0), abs=1e-10)
+    assert high == pytest.approx(np.minimum(centre + above, 1.0), abs=1e-10)
+
+
+def _paid(rows, part):
+    """Sum of mu^2, or 2 rho, of the answers about a part."""
+    cost = sum((row.cost for row in rows if row.part == part), Cost())
+    return cost.gaussian + 2.0 * cost.concentrated
+
+
+@every_pair
+def test_the_whole_is_charged_once(Estimator, privacy):
+    X, y = _data()
+    if privacy == "none":
+        pytest.skip("nothing is charged")
+    with BudgetAccountant(2.0, 1e-6) as accountant:
+        est = _fit(Estimator, X, y, privacy=privacy, epsilon=2.0)
+    (charge,) = accountant.charges
+    assert accountant.spent.epsilon == pytest.approx(2.0, rel=1e-9)
+    report = est.privacy_report_
+    assert report.total.epsilon(1e-6) == pytest.approx(2.0, rel=1e-6)
+    names = {row.part.split()[0] for row in report.rows}
+    assert names == {"fit", "calibration"}
+    parts = {row.part for row in report.rows}
+    for part in parts:
+        rows = [row for row in report.rows if row.part == part]
+        assert sum(row.share for row in rows) == pytest.approx(1.0)
+        assert sum(row.records for row in rows) <= len(X) or privacy == "central"
+    if privacy == "central":
+        sizes = {row.part: row.records for row in report.rows}
+        assert sizes == {"fit": 3000, "calibration": 1000}
+        spent = {part: _paid(report.rows, part) for part in parts}
+        assert spent["fit"] == pytest.approx(spent["calibration"], rel=1e-5)
+    assert "(calibration" in str(report)
+
+
+@every_pair
+@pytest.mark.parametrize("score", ["absolute", "signed"])
+def test_intervals_hold_new_targets(Estimator, privacy, score):
+    """Over fits and new rows; a binomial test would be kinder, and this is far enough from it."""
+    covered = []
+    for seed in range(5):
+        X, y = _data(6000, seed, "skewed")
+        params = {"epsilon": 8.0, "privacy": privacy, "conformity_score": score}
+        est = _fit(Estimator, X, y, **params, random_state=seed)
+        new, target = _data(2000, 100 + seed, "skewed")
+        low, high = est.prediction_interval(new, 0.9)
+        inside, outside = est.predict(new), np.array([est.bounds_y])
+        assert (low >= outside[0, 0]).all() and (high <= outside[0, 1]).all()
+        assert ((low <= np.clip(inside, -1, 1)) & (np.clip(inside, -1, 1) <= high)).all()
+        covered.append(interval_coverage_score(target, low, high))
+    assert np.mean(covered) >= 0.9 - 3 * np.std(covered) / np.sqrt(5) - 0.002
+
+
+def test_signed_intervals_follow_the_skew():
+    X, y = _data(40_000, noise="skewed")
+    widths = {}
+    for score in ("absolute", "signed"):
+        est = _fit(SSPRegressor, X, y, conformity_score=score, epsilon=4.0)
+        low, high = est.prediction_interval(X, 0.9)
+        centre = est.predict(X)
+        widths[score] = (np.mean(centre - low), np.mean(high - centre))
+    assert widths["absolute"][0] == pytest.approx(widths["absolute"][1])
+    assert widths["signed"][1] > 1.5 * widths["signed"][0]
+
+
+@every_class
+def test_too_few_rows_give_the_range(Estimator):
+    X, y = _data(60)
+    est = _fit(Estimator, X, y, epsilon=0.5)
+    low, high = est.prediction_interval(X, 0.9)
+    assert (low == -1.0).all() and (high == 1.0).all()
+    assert {row.part for row in est.privacy_report_.rows} == {"fit"}
+    tiny = _fit(Estimator, X[:5], y[:5], calibration_size=0.1)
+    assert (tiny.prediction_interval(X, 0.9).low == -1.0).all()
+
+
+def test_the_next_level_serves_and_beyond_all_is_the_range():
+    X, y = _data(20_000)
+    est = _fit(SSPRegressor, X, y, prediction_levels=(0.95, 0.8))
+    narrow, wide = est.prediction_interval(X, 0.8), est.prediction_interval(X, 0.95)
+    assert np.array_equal(est.prediction_interval(X, 0.7).low, narrow.low)
+    assert np.array_equal(est.prediction_interval(X, 0.81).low, wide.low)
+    assert interval_mean_width(*narrow) < interval_mean_width(*wide) < 0.5
+    with pytest.warns(UserWarning, match="above all prediction_levels"):
+        low, high = est.prediction_interval(X, 0.99)
+    assert (low == -1.0).all() and (high == 1.0).all()
+    again = pickle.loads(pickle.dumps(est.set_params(prediction_levels=(0.5,))))
+    assert np.array_equal(again.prediction_interval(X, 0.8).low, narrow.low)
+
+
+def test_without_calibration_rows_there_is_none():
+    X, y = _data(500)
+    est = SSPRegressor(random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="pass calibration_size"):
+        est.prediction_interval(X)
+
+
+@pytest.mark.parametrize("params", [
+    {"calibration_size": 0.0}, {"calibration_size": 1.0}, {"prediction_levels": (0.0,)},
+    {"prediction_levels": (0.9, 1.0)}, {"prediction_levels": ()}, {"prediction_levels": "x"},
+    {"prediction_levels": (np.nan,)}, {"conformity_score": "squared"},
+])  # fmt: skip
+def test_wrong_settings_are_refused_uncharged(params):
+    X, y = _data(500)
+    with BudgetAccountant(10.0, 1e-3) as accountant, pytest.raises(ValueError):
+        _fit(SSPRegressor, X, y, **params)
+    assert accountant.charges == []
+
+
+def test_sparse_rows_and_links():
+    X, y = _data(3000)
+    dense, rows = _fit(IHTRegressor, X, y), _fit(IHTRegressor, sparse.csr_matrix(X), y)
+    assert rows.prediction_interval(X).low == pytest.approx(dense.prediction_interval(X).low)
+    binary = (y > 0).astype(float)
+    est = _fit(
+        ReweightedRegressor, X, binary, link="logit", solver="sgd", bounds_y=(0.0, 1.0), epsilon=8.0
+    )
+    low, high = est.prediction_interval(X, 0.9)
+    assert np.mean((low <= binary) & (binary <= high)) > 0.85
+
+
+def test_outer_bounds_are_the_range_of_released_ones():
+    X, y = _data(20_000)
+    est = _fit(SSPRegressor, X, y, bounds_y="auto", outer_bounds_y=(-50.0, 50.0), epsilon=4.0)
+    assert est._calibration.bounds == (-50.0, 50.0)
+    low, high = est.prediction_interval(X, 0.9)
+    assert np.mean((low <= y) & (y <= high)) > 0.88
+    assert interval_mean_width(low, high) < 1.0
+
+
+# --- the queries -----------------------------------------------------------------------------
+
+numbers = st.one_of(
+    st.floats(-2, 2), st.floats(),
+    st.sampled_from([np.nan, np.inf, -np.inf, 1.7e308, -1.7e308, 5e-324]),
+)  # fmt: skip
+
+
+def _linear(X):
+    return X @ np.array([1e200, -1.0])
+
+
+@given(
+    X=st.lists(st.tuples(numbers, numbers), min_size=2, max_size=2),
+    y=st.tuples(numbers, numbers),
+    thresholds=st.lists(
+        st.tuples(st.sampled_from([-1, 0, 1]), st.floats(-3, 3)), min_size=1, max_size=6
+    ),
+)
+def test_no_record_moves_a_count_by_more_than_one(X, y, thresholds):
+    X, y = np.array(X), np.array(y)
+    query = ScoresWithin(Score(_linear, (-1.0, 1.0)), tuple(thresholds))
+    with np.errstate(all="ignore"):
+        change = query.sum(X[:1], y[:1]) - query.sum(X[1:], y[1:])
+    assert change.shape == query.shape and np.isfinite(change).all()
+    assert np.linalg.norm(change) <= query.sensitivity
+
+
+def test_the_sensitivity_of_counts_is_attained():
+    query = ScoresWithin(Score(lambda X: X[:, 0], (-1.0, 1.0)), ((0, 0.5), (0, 0.7), (0, 0.1)))
+    X, y = np.zeros((2, 1)), np.array([0.0, 1.0])
+    change = query.sum(X[:1], y[:1]) - query.sum(X[1:], y[1:])
+    assert np.linalg.norm(change) > 0.999 * query.sensitivity
+
+
+def test_scores_lie_in_the_range_whatever_the_rows_are():
+    score = Score(lambda X: X[:, 0], (-1.0, 3.0))
+    X = np.array([[1e308], [-1e308], [0.0], [np.inf]])
+    y = np.array([-1e308, 1e308, 7.0, -np.inf])
+    for side in (-1, 0, 1):
+        assert (np.abs(score(X, y, side)) <= 4.0).all()
+    assert score(np.array([[np.nan]]), np.array([0.0]), 0) == [np.inf]
+    quantiles = ScoreQuantiles(score, ((0, 1), (1, 4), (-1, 4)))
+    assert (np.abs(quantiles.run(X, y)) <= 4.0).all()
+    assert quantiles.sensitivity >= 8.0 * np.sqrt(3)
+
+
+class Scripted:
+    """A session whose answers go left or right by a script."""
+
+    model, n = "central", 100
+
+    def __init__(self, script):
+        self.script, self.asked = list(script), []
+
+    def sum(self, query, share):
+        self.asked.append((query.thresholds, share))
+        value = np.where(self.script.pop(0), 1e9, -1e9) * np.ones(len(query.thresholds))
+        return Answer(value, self.n, GaussianNoise(1.0))
+
+
+@pytest.mark.parametrize("script", product([False, True], repeat=3))
+def test_the_search_returns_the_right_end(script):
+    """All paths of a real search: the grid point is the one that the decisions leave."""
+    grid, session = np.arange(1.0, 9.0), Scripted(script)
+    (found,) = intervals._search(session, None, [0.0], (0,), grid, 3)
+    low, high = 0.0, 8.0
+    for (((_, asked),), share), left in zip(session.asked, script, strict=True):
+        assert share == pytest.approx(1 / 3)
+        assert asked == (low + high) / 2
+        low, high = (low, asked) if left else (asked, high)
+    assert found == high
+
+
+def test_searches_share_their_nodes_and_the_shares_add_up():
+    grid, session = np.arange(1.0, 17.0), Scripted([False, True, False, True])
+    found = intervals._search(session, None, [0.0, 1.0], (-1, 1), grid, 4)
+    assert len(set(found)) == 1
+    assert [len(asked) for asked, _ in session.asked] == [2, 4, 4, 4]
+    assert sum(share for _, share in session.asked) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("n", [200, 1000])
+def test_private_quantiles_are_high_enough_on_average(n):
+    """The mechanism end to end, at two-point scores placed against the search."""
+    rng, budget, alpha, covered = np.random.RandomState(0), Budget(1.0, 1e-6), 0.1, []
+    sessions = intervals.count_depth(n, alpha, 1, 1.0 / budget.mu)
+    scale = np.sqrt(sessions) / budget.mu
+    target = intervals.count_target(n, alpha, scale, sessions)
+    near = int(target - 0.8 * scale)
+    far = stats.uniform(0.6, 0.3).rvs(n + 1 - near, random_state=rng)
+    scores = np.concatenate([np.full(near, 1e-3), far])
+
+    class Counts:
+        model = "central"
+
+        def __init__(self, values):
+            self.values = values
+
+        def sum(self, query, share):
+            exact = [np.sum(self.values <= g) for _, g in query.thresholds]
+            noise = rng.normal(size=len(exact)) * np.sqrt(len(exact) / share) / budget.mu
+            return Answer(exact + noise, n, GaussianNoise(1.0))
+
+    grid = intervals.score_grid(sessions, 1.0, (0.1, 0.1))
+    for _ in range(1500):
+        j = rng.randint(n + 1)
+        session = Counts(np.delete(scores, j))
+        (found,) = intervals._search(session, None, [target], (0,), grid, sessions)
+        covered.append(scores[j] <= found)
+    assert np.mean(covered) >= 1.0 - alpha - 3 * np.sqrt(alpha / 1500)
