@@ -14,7 +14,6 @@ import numpy as np
 from _record import record
 from _tables import TABLES
 from sklearn.model_selection import train_test_split
-from sklearn.pipeline import make_pipeline
 from sklearn.utils import check_random_state
 
 from skpriv import linear_model
