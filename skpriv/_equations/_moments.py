@@ -63,11 +63,11 @@ class MomentsQuery(Query):
 
 @dataclass(frozen=True)
 class ResidualGramQuery(Query):
-    """Sum of zeta^2 e e' / 4, with zeta = r - clip(phi'theta, -1, 1) and the instrument e.
+    """Sum of (zeta / R)^2 e e', zeta = r - clip(phi'theta, -1, 1) clipped to [-R, R], instrument e.
 
-    zeta^2 / 4 <= 1 and ||e|| <= 1, so each term is positive semi-definite with trace at most 1; two
-    such terms differ by at most sqrt(1 + 1) in Frobenius norm. Sensitivity sqrt(2), attained at
-    orthogonal unit e and e' with |zeta| = |zeta'| = 2.
+    (zeta / R)^2 <= 1 and ||e|| <= 1, so each term is positive semi-definite with trace at most 1;
+    two such terms differ by at most sqrt(1 + 1) in Frobenius norm. Sensitivity sqrt(2), attained at
+    orthogonal unit e and e' with |zeta| = |zeta'| = R.
 
     Parameters
     ----------
@@ -76,11 +76,14 @@ class ResidualGramQuery(Query):
         A released parameter; it only has to be near the truth.
     instrument : Instrument
         Gives rows e = weight U phi of norm at most 1.
+    limit : float
+        R, public or released: 2 clips nothing, and the noise falls with its square.
     """
 
     scaling: Scaling
     theta: tuple
     instrument: Instrument
+    limit: float = 2.0
     name: str = "residual variance"
     sensitivity: float = sqrt(2.0) * ROUNDING
 
@@ -94,9 +97,10 @@ class ResidualGramQuery(Query):
         phi = self.scaling.rows(X)
         zeta = self.scaling.target(y) - np.clip(phi @ np.array(self.theta), -1.0, 1.0)
         weighted = self.instrument.rows(phi)
-        weighted *= (zeta / 2.0)[:, None]
+        weighted *= (np.clip(zeta, -self.limit, self.limit) / self.limit)[:, None]
         return vech(weighted.T @ weighted)
 
     def residual_gram(self, answer):
         """Noisy sum of zeta^2 e e' and the standard deviation of its noise."""
-        return 4.0 * unvech(answer.value, self.scaling.size), 4.0 * answer.noise.scale
+        unit = self.limit**2
+        return unit * unvech(answer.value, self.scaling.size), unit * answer.noise.scale

@@ -1,6 +1,17 @@
-"""What may be read off a fitted model, in the units of its table."""
+"""What may be read off a fitted model, in the units of its table; and the price of bounds."""
 
 from ._card import coefficient_table, coefficients, model_card
+from ._coefficient_display import CoefficientDisplay
+from ._inference import Inference, WaldTest, inference
 from ._interval_display import IntervalDisplay
 
-__all__ = ["IntervalDisplay", "coefficient_table", "coefficients", "model_card"]
+__all__ = [
+    "CoefficientDisplay",
+    "Inference",
+    "IntervalDisplay",
+    "WaldTest",
+    "coefficient_table",
+    "coefficients",
+    "inference",
+    "model_card",
+]

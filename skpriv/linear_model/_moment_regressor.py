@@ -12,12 +12,14 @@ from .._linalg import one_blas_thread
 from ._base import PrivateRegressor
 from ._prediction_intervals import PredictionIntervals
 from .._equations._intervals import ConfidenceInterval, asymptotic, certified
+from .._equations._coefficients import moment_law
 from .._equations._lifted import best_channel
 from .._equations._moments import ResidualGramQuery
 from .._equations._normal_equations import ridge_prior
 
 SMALL = 300  # features, below which more BLAS threads cost more than they help
 RESIDUAL_SHARE = 0.05  # of the budget, for the released residual variance
+RESIDUAL_CLIP = 5.0  # released deviations: beyond them are few residuals, and much noise
 
 
 class MomentRegressor(PredictionIntervals):
@@ -62,13 +64,16 @@ class MomentRegressor(PredictionIntervals):
         with self._accounting():
             return best_channel(trust.model, scaling, trust.budget, n)
 
-    def _residual_gram(self, session, scaling, theta, instrument, answer=None):
+    def _residual_gram(self, session, equations, theta, instrument, answer=None):
         """Residual Gram matrix for the asymptotic interval: released, or of reports at hand."""
         if answer is not None and answer.reports is not None:
             return {"residual_gram": answer.reports.error_gram(theta)}
         if not self._residual_share:
             return {}
-        query = ResidualGramQuery(scaling, tuple(theta), instrument)
+        scaling, limit = self._scaling, 2.0
+        if not equations.exact:
+            limit = min(limit, RESIDUAL_CLIP * equations.residual_deviation(theta)[1])
+        query = ResidualGramQuery(scaling, tuple(theta), instrument, limit)
         answer = session.sum(query, self._residual_share)
         gram, scale = query.residual_gram(answer)
         return {"residual_gram": gram, "residual_scale": scale}
@@ -96,6 +101,23 @@ class MomentRegressor(PredictionIntervals):
         """Limits on the deviation of the residuals, in the units of y, from released answers."""
         limits = self._equations.residual_deviation(theta)
         return tuple(self._scaling.radius * limit for limit in limits)
+
+    _estimand: ClassVar[str | None] = None
+
+    def coefficient_law(self):
+        """Law of the coefficients for :func:`skpriv.inspection.inference`.
+
+        The estimate solves the released equations without shrinkage, and so may differ from
+        ``coef_``: shrinkage serves predictions, and its bias would spoil an interval.
+
+        Returns
+        -------
+        CoefficientLaw
+            Estimate, covariance from sampling and from privacy noise, and what is resolved, of the
+            coefficients and then the intercept, in the units of X and y.
+        """
+        check_is_fitted(self)
+        return moment_law(self._equations, self._scaling, self._estimand)
 
     def confidence_interval(self, X, confidence_level=0.95, method="certified"):
         """Confidence interval for the regression function at each row, not for a new y.

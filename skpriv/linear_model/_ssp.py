@@ -179,9 +179,9 @@ class SSPRegressor(MomentRegressor):
         answer = session.sum(query, 1.0 - self._residual_share)
         equations = query.equations(answer)
         theta = self._solve(equations, scaling)
-        residual = self._residual_gram(session, scaling, theta, Instrument(), answer)
-
-        self._scaling, self._equations = scaling, replace(equations, **residual)
+        self._scaling = scaling
+        residual = self._residual_gram(session, equations, theta, Instrument(), answer)
+        self._equations = replace(equations, **residual)
         self._calibrate(held_out, self._deviation(theta))
         self.privacy_report_ = session.report
         return self

@@ -135,6 +135,7 @@ class ReweightedRegressor(MomentRegressor):
     True
     """
 
+    _estimand: ClassVar[str | None] = "weighted least-squares line (weights of the normalisation)"
     _parameter_constraints: ClassVar[dict] = {
         **MomentRegressor._parameter_constraints,
         "link": [StrOptions(set(LINKS)), Link],
@@ -222,7 +223,7 @@ class ReweightedRegressor(MomentRegressor):
         if session.model != "none":
             instrument = learn_normalisation(session, scaling, share, iterations)
         self._certificate, deviation = None, None
-        self._scaling, self._link = scaling, link
+        self._scaling, self._link, self._instrument = scaling, link, instrument
         if self.solver == "moments":
             deviation = self._deviation(self._solve_moments(session, instrument, 1.0 - share))
         else:
@@ -240,7 +241,7 @@ class ReweightedRegressor(MomentRegressor):
         equations = query.equations(session.sum(query, share - self._residual_share))
         shapes = [] if instrument.matrix is None else [instrument.matrix]
         theta = self._solve(equations, scaling, shapes)
-        residual = self._residual_gram(session, scaling, theta, instrument)
+        residual = self._residual_gram(session, equations, theta, instrument)
         self._equations = replace(equations, **residual)
         return theta
 
@@ -259,6 +260,23 @@ class ReweightedRegressor(MomentRegressor):
         if not isinstance(link, IdentityLink):  # the linear function is not in the units of y
             self.coef_ = self.coef_ / scaling.radius
             self.intercept_ = (self.intercept_ - scaling.centre) / scaling.radius
+
+    def coefficient_law(self):
+        """Law of the coefficients for :func:`skpriv.inspection.inference`; see SSPRegressor.
+
+        They are those of least squares with the weights of the learned normalisation, another line
+        than that of all rows alike where the mean is not linear.
+
+        Returns
+        -------
+        CoefficientLaw
+        """
+        if self.solver != "moments":
+            raise ValueError(
+                "solver='sgd' certifies predictions and releases no law of coefficients: use "
+                "solver='moments', or LinearRegression."
+            )
+        return super().coefficient_law()
 
     def _function(self, X):
         """The mean of y for checked rows."""

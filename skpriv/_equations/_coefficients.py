@@ -1,0 +1,186 @@
+"""The law of released coefficients: covariance from sampling and from privacy; what is resolved.
+
+For released equations design' theta* = target of the line theta* (best linear projection),
+
+    theta^ - theta* = W (sum e zeta + N_b - N_A theta*) + second order,   W = design^{-1}.
+
+The first term is sampling noise, whose covariance is the sandwich W (sum zeta^2 e e') W', robust to
+heteroscedasticity and to a mean that is not linear; the others are privacy noise, of known law. To
+second order the noise of the design multiplies the error itself: that has a bias, which is taken
+off, and a variance, which is added. Below ``RESOLUTION`` the expansion does not hold, and nothing
+is said.
+"""
+
+from dataclasses import dataclass, replace
+from math import inf, sqrt
+
+import numpy as np
+
+from .._linalg import psd_part
+
+# Smallest singular value of the released design over the norm that its noise alone would have.
+RESOLUTION = 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class CoefficientLaw:
+    """Released coefficients with the covariance of their error, in the units of X and y.
+
+    Attributes
+    ----------
+    estimate : ndarray of shape (q,)
+        Coefficients, then the intercept (0 without error if there is none). Not shrunk: it may
+        differ from ``coef_``.
+    sampling, privacy : ndarray of shape (q, q)
+        Covariances of the two independent parts of the error.
+    resolved : ndarray of shape (q,)
+        Whether normal intervals hold; what is not resolved is NaN above.
+    reason : str
+        Why some are not resolved.
+    n : int
+        Number of records.
+    estimand : str
+        What is estimated.
+    """
+
+    estimate: np.ndarray
+    sampling: np.ndarray
+    privacy: np.ndarray
+    resolved: np.ndarray
+    reason: str
+    n: int
+    estimand: str = "least-squares line of the clipped rows and targets"
+
+    def mapped(self, matrix, shift=0.0):
+        """The law of matrix @ coefficients + shift; a row needs all that it weighs resolved."""
+        resolved = ~((matrix != 0.0) @ ~self.resolved)
+        estimate = matrix @ np.where(self.resolved, self.estimate, 0.0) + shift
+        both = np.outer(self.resolved, self.resolved)
+        sampling, privacy = (
+            matrix @ np.where(both, part, 0.0) @ matrix.T for part in (self.sampling, self.privacy)
+        )
+        return replace(
+            self,
+            estimate=np.where(resolved, estimate, np.nan),
+            sampling=np.where(np.outer(resolved, resolved), sampling, np.nan),
+            privacy=np.where(np.outer(resolved, resolved), privacy, np.nan),
+            resolved=resolved,
+        )
+
+
+def sandwich(inverse, gram, residual_gram, residual_noise, variance):
+    """Covariance W R W' of a solution, shrunk to v W H W' where the released R is noisy.
+
+    For each coefficient the robust variance has the weight 1 / (1 + (noise / v w'Hw)^2).
+
+    Parameters
+    ----------
+    inverse : ndarray of shape (q, p)
+        W, in the units of the coefficients.
+    gram : ndarray of shape (p, p)
+        H = sum e e', positive semi-definite.
+    residual_gram : ndarray of shape (p, p) or None
+        R = sum zeta^2 e e' with noise; None: only the variance v is known.
+    residual_noise : float
+        Standard deviation of the noise of each orthonormal coordinate of R.
+    variance : float
+        v, mean square of the residuals.
+
+    Returns
+    -------
+    ndarray of shape (q, q)
+    """
+    equal = variance * inverse @ gram @ inverse.T
+    if residual_gram is None:
+        return equal
+    robust = inverse @ psd_part(residual_gram) @ inverse.T
+    noise = residual_noise * np.einsum("ij,ij->i", inverse, inverse)
+    known = np.diagonal(equal)
+    ratio = np.divide(noise, known, out=np.zeros_like(noise), where=known > 0.0)
+    weight = 1.0 / (1.0 + ratio**2)
+    both = np.sqrt(np.outer(weight, weight))
+    rest = np.sqrt(np.outer(1.0 - weight, 1.0 - weight))
+    return both * robust + rest * equal
+
+
+def moment_law(equations, scaling, estimand=None):
+    """Law of the coefficients that solve noisy normal equations.
+
+    Parameters
+    ----------
+    equations : NormalEquations
+    scaling : Scaling
+    estimand : str, default=None
+
+    Returns
+    -------
+    CoefficientLaw
+    """
+    p, words = len(equations.target), {} if estimand is None else {"estimand": estimand}
+    resolution = _resolution(equations)
+    if resolution < RESOLUTION:
+        nothing, none = np.full((p, p), np.nan), np.zeros(p, dtype=bool)
+        reason = (
+            f"the released design stands {resolution:.2g} times above its noise in its weakest "
+            f"direction, and {RESOLUTION:g} times are needed: more rows, a larger epsilon, "
+            "narrower bounds or fewer columns that nearly determine each other would help"
+        )
+        law = CoefficientLaw(nothing[0], nothing, nothing, none, reason, equations.n, **words)
+    else:
+        law = _expansion(equations, words)
+    return law.mapped(*_units(scaling))
+
+
+def _resolution(equations):
+    """Smallest singular value of the design over the norm of its noise; infinite without noise."""
+    p, values = len(equations.target), np.linalg.svd(equations.design, compute_uv=False)
+    if equations.exact:
+        return inf if values[-1] > values[0] * p * np.finfo(float).eps else 0.0
+    if equations.symmetric:  # a noise that turned an eigenvalue negative hides it
+        return float(np.linalg.eigvalsh(equations.design)[0]) / (
+            equations.design_scale * sqrt(2.0 * p)
+        )
+    return float(values[-1]) / (2.0 * equations.design_scale * sqrt(p))
+
+
+def _expansion(equations, words):
+    """The solution, less its second-order bias, and its covariances, in units of theta."""
+    W, p, scale = np.linalg.inv(equations.design), len(equations.target), equations.design_scale
+    theta, eye = W @ equations.target, np.eye(p)
+    if equations.symmetric:  # E N M N = (s^2 / 2)(tr(M) I + M') for GOE noise
+        bias = scale**2 / 2.0 * (np.trace(W) * W + W @ W) @ theta
+        spread = scale**2 / 2.0 * ((theta @ theta) * eye + np.outer(theta, theta))
+    else:  # s^2 M' for independent entries
+        bias = scale**2 * W @ (W.T @ theta)
+        spread = scale**2 * (theta @ theta) * eye
+    gram = psd_part(equations.gram, equations.gram_scale)
+    rows = np.trace(gram)
+    if equations.residual_gram is None:  # |r - phi'theta*| is no larger than r on average
+        variance = max(equations.square, equations.target_scale) / equations.n
+    else:
+        released = float(np.trace(equations.residual_gram))
+        variance = max(released, equations.residual_scale * sqrt(p)) / rows if rows else 0.0
+    sampling = sandwich(W, gram, equations.residual_gram, equations.residual_scale, variance)
+    if equations.n > p:  # degrees of freedom, as in least squares
+        sampling = sampling * equations.n / (equations.n - p)
+    privacy = W @ (equations.target_scale**2 * eye + spread) @ W.T
+    error = sampling + privacy
+    if equations.symmetric:
+        second = scale**2 / 2.0 * (np.trace(error) * eye + error)
+    else:
+        second = scale**2 * np.trace(error) * eye
+    privacy = privacy + W @ second @ W.T
+    return CoefficientLaw(
+        theta - bias, sampling, privacy, np.ones(p, bool), "", equations.n, **words
+    )
+
+
+def _units(scaling):
+    """Matrix and shift from theta to coefficients and intercept in the units of X and y."""
+    unit = scaling.shrink * scaling.radius
+    diagonal = np.full(scaling.n_features + 1, unit / scaling.data_norm)
+    diagonal[-1] = unit
+    matrix = np.diag(diagonal)[:, : scaling.size]
+    shift = np.zeros(scaling.n_features + 1)
+    shift[-1] = scaling.centre
+    return matrix, shift

@@ -1,0 +1,295 @@
+"""Coefficients that can be published: estimates with intervals, in the units of the table."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from numbers import Real
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from .._compat import Interval, StrOptions, validate_params
+from .._equations._coefficients import CoefficientLaw
+from ._units import INTERCEPT, law_in_units
+
+COLUMNS = ("estimate", "std_error", "low", "high", "statistic", "p_value", "privacy_share")
+
+
+class WaldTest(NamedTuple):
+    """Wald test that several coefficients are all zero; NaN where they are not resolved.
+
+    Attributes
+    ----------
+    statistic : float
+        Chi-squared under the hypothesis.
+    degrees_of_freedom : int
+    p_value : float
+    """
+
+    statistic: float
+    degrees_of_freedom: int
+    p_value: float
+
+
+@dataclass(frozen=True, eq=False)
+class Inference:
+    """Coefficients of a private fit with standard errors, intervals and tests.
+
+    Made by :func:`inference`; prints as a table, in HTML too. What is not resolved is NaN, and
+    ``reason`` says why.
+
+    Attributes
+    ----------
+    names : list of str
+        Of the coefficients, in the units of the table; the intercept is last.
+    law : CoefficientLaw
+        Estimates and covariances.
+    confidence_level : float
+    guarantee : str
+        The privacy guarantee of the fit. All that stands here follows from what it released.
+    """
+
+    names: list
+    law: CoefficientLaw
+    confidence_level: float
+    guarantee: str
+
+    @property
+    def estimate(self):
+        """Estimates, shape (n_coefficients,)."""
+        return self.law.estimate
+
+    @property
+    def covariance(self):
+        """Covariance of the estimates, shape (n_coefficients, n_coefficients)."""
+        return self.law.sampling + self.law.privacy
+
+    @property
+    def std_error(self):
+        """Standard errors, of sampling and privacy together."""
+        return np.sqrt(np.maximum(np.diagonal(self.covariance), 0.0))
+
+    @property
+    def low(self):
+        """Lower ends of the intervals."""
+        return self.estimate - self._quantile * self.std_error
+
+    @property
+    def high(self):
+        """Upper ends of the intervals."""
+        return self.estimate + self._quantile * self.std_error
+
+    @property
+    def statistic(self):
+        """Estimates over their standard errors."""
+        return _ratio(self.estimate, self.std_error)
+
+    @property
+    def p_value(self):
+        """Two-sided p-values of the hypothesis that a coefficient is 0, by the normal law."""
+        return 2.0 * stats.norm.sf(np.abs(self.statistic))
+
+    @property
+    def privacy_share(self):
+        """Part of the variance that privacy added, between 0 and 1."""
+        return _ratio(np.diagonal(self.law.privacy), np.diagonal(self.covariance))
+
+    @property
+    def reason(self):
+        """Why some coefficients are not resolved; empty if all are."""
+        return self.law.reason
+
+    @property
+    def _quantile(self):
+        return stats.norm.ppf(0.5 + self.confidence_level / 2.0)
+
+    def to_frame(self):
+        """The table as a pandas DataFrame, with the names as its index.
+
+        Returns
+        -------
+        pandas.DataFrame of shape (n_coefficients, 7)
+        """
+        import pandas as pd
+
+        return pd.DataFrame({name: getattr(self, name) for name in COLUMNS}, index=self.names)
+
+    def contrast(self, weights):
+        """Estimate and interval of weighted sums of coefficients.
+
+        Parameters
+        ----------
+        weights : mapping of name to float, or array-like of shape (n_coefficients,) or \
+                (n_contrasts, n_coefficients)
+            A mapping need not name coefficients of weight 0.
+
+        Returns
+        -------
+        Inference
+            With one row for each contrast.
+        """
+        matrix = self._weights(weights)
+        names = [
+            " ".join(f"{w:+g}*{name}" for w, name in zip(row, self.names, strict=True) if w)
+            for row in matrix
+        ]
+        return Inference(names, self.law.mapped(matrix), self.confidence_level, self.guarantee)
+
+    def wald_test(self, names=None):
+        """Test that several coefficients are all zero.
+
+        Parameters
+        ----------
+        names : list of str, default=None
+            None: all but the intercept.
+
+        Returns
+        -------
+        WaldTest
+        """
+        if names is None:
+            names = [name for name in self.names if name != INTERCEPT]
+        elif isinstance(names, str):
+            names = [names]
+        places = [self._place(name) for name in names]
+        if not places or len(set(places)) < len(places):
+            raise ValueError(f"names={names!r} must be at least one name, and each once.")
+        estimate, covariance = self.estimate[places], self.covariance[np.ix_(places, places)]
+        if not np.isfinite(covariance).all():
+            return WaldTest(np.nan, len(places), np.nan)
+        unit = np.sqrt(np.diagonal(covariance))
+        correlation = covariance / np.outer(unit, unit)
+        scaled = estimate / unit
+        statistic = float(scaled @ np.linalg.pinv(correlation, hermitian=True) @ scaled)
+        rank = int(np.linalg.matrix_rank(correlation, hermitian=True))
+        return WaldTest(statistic, rank, float(stats.chi2.sf(statistic, rank)))
+
+    def _place(self, name):
+        if name not in self.names:
+            raise ValueError(f"{name!r} is not a coefficient: they are {', '.join(self.names)}.")
+        return self.names.index(name)
+
+    def _weights(self, weights):
+        if isinstance(weights, Mapping):
+            row = np.zeros(len(self.names))
+            for name, weight in weights.items():
+                row[self._place(name)] = weight
+            weights = row
+        matrix = np.atleast_2d(np.asarray(weights, dtype=float))
+        if matrix.shape[1] != len(self.names) or not np.isfinite(matrix).all():
+            raise ValueError(
+                f"weights must be finite, one for each of {len(self.names)} coefficients."
+            )
+        return matrix
+
+    @property
+    def _head(self):
+        return f"{self.law.estimand}, {self.law.n} records, {self.confidence_level:.0%} intervals"
+
+    def _notes(self):
+        if self.reason:
+            yield f"not resolved: {self.reason}"
+        yield "std_error counts sampling and privacy noise; privacy_share is the part of the latter"
+        yield self.guarantee
+
+    def _cells(self):
+        columns = [getattr(self, name) for name in COLUMNS]
+        for name, *values in zip(self.names, *columns, strict=True):
+            yield name, *("-" if np.isnan(value) else f"{value:.4g}" for value in values)
+
+    def __str__(self):
+        table = [("", *COLUMNS), *self._cells()]
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        lines = [
+            "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip()
+            for row in table
+        ]
+        return "\n".join([self._head, *lines, *self._notes()])
+
+    __repr__ = __str__
+
+    def _repr_html_(self):
+        def line(cells, tag):
+            return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+        body = "".join(line(cells, "td") for cells in self._cells())
+        notes = "".join(f"<p>{escape(note)}</p>" for note in self._notes())
+        return (
+            f"<p><b>{escape(self._head)}</b></p><table><thead>{line(('', *COLUMNS), 'th')}</thead>"
+            f"<tbody>{body}</tbody></table>{notes}"
+        )
+
+
+@validate_params(
+    {
+        "model": "no_validation",
+        "confidence_level": [Interval(Real, 0, 1, closed="neither")],
+        "method": [StrOptions({"asymptotic"})],
+    },
+    prefer_skip_nested_validation=True,
+)
+def inference(model, *, confidence_level=0.95, method="asymptotic"):
+    """Coefficients of a fitted private regressor with intervals and tests, in original units.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted regressor with released equations (``SSPRegressor``, ``ReweightedRegressor``,
+        ``LinearRegression``), or a Pipeline that ends with one, after ``BoundsScaler``,
+        ``TableEncoder`` or a selection of columns.
+    confidence_level : float in (0, 1), default=0.95
+    method : {"asymptotic"}, default="asymptotic"
+        Normal intervals, exact as n grows.
+
+    Returns
+    -------
+    Inference
+
+    Raises
+    ------
+    TypeError
+        If the model has no law of coefficients, or a step before it no known units.
+
+    Notes
+    -----
+    **Privacy guarantee**: that of the fit. All of it is computed from released answers and public
+    numbers, and costs nothing.
+
+    What is estimated is the best linear projection: the least-squares line of the population, rows
+    and targets clipped to their public bounds, whether or not the mean is linear or the variance
+    constant (the covariance is a sandwich). The standard error counts the noise of privacy, with
+    its second order, beside that of sampling. Estimates are not shrunk, and so differ from
+    ``coef_`` where that is. Where the released design does not stand out of its noise, normal
+    intervals would not hold: the answer is NaN and a reason.
+
+    Bounds that clip many rows or targets change the line itself, which no interval can tell: see
+    :func:`bounds_tradeoff`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.inspection import inference
+    >>> from skpriv.linear_model import SSPRegressor
+    >>> rng = np.random.RandomState(0)
+    >>> X = rng.uniform(-0.5, 0.5, size=(50_000, 2))
+    >>> y = X @ [1.0, -0.5] + rng.uniform(-0.2, 0.2, size=50_000)
+    >>> result = inference(SSPRegressor(random_state=0).fit(X, y))
+    >>> result.names
+    ['x0', 'x1', 'intercept']
+    >>> bool(((result.low < [1.0, -0.5, 0.0]) & ([1.0, -0.5, 0.0] < result.high)).all())
+    True
+    >>> bool(result.wald_test(["x0", "x1"]).p_value < 0.01)
+    True
+    """
+    names, law = law_in_units(model)
+    last = model[-1] if hasattr(model, "steps") else model
+    report = getattr(last, "privacy_report_", None)
+    guarantee = "" if report is None else str(report.guarantee)
+    return Inference(names, law, float(confidence_level), guarantee)
+
+
+def _ratio(top, bottom):
+    """top / bottom; NaN stays, and 0 / 0 is NaN."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return top / bottom

@@ -1,0 +1,130 @@
+"""From a fitted pipeline to its regressor, and from its coefficients to the units of the table."""
+
+import numpy as np
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.validation import check_is_fitted
+
+from ..preprocessing import BoundsScaler
+
+INTERCEPT = "intercept"
+KNOWN = (
+    "BoundsScaler, TableEncoder, a selection of columns (ColumnTransformer with 'passthrough', "
+    "feature selection) or nothing"
+)
+
+
+def law_in_units(model):
+    """Names and law of the coefficients of a model, in the units of what is passed to it.
+
+    Parameters
+    ----------
+    model : fitted regressor, or Pipeline with one at its end
+
+    Returns
+    -------
+    (names, CoefficientLaw)
+        The intercept is last, if the regressor has one.
+    """
+    check_is_fitted(model)
+    steps = [step for _, step in model.steps[:-1]] if isinstance(model, Pipeline) else []
+    last = model[-1] if isinstance(model, Pipeline) else model
+    if not hasattr(last, "coefficient_law"):
+        raise TypeError(
+            f"{type(last).__name__} has no coefficient_law: inference needs a linear regressor "
+            "whose released equations have a known law, such as LinearRegression or SSPRegressor."
+        )
+    names, matrix = _input_names(model, last), None
+    for step in steps:
+        names, matrix = _after(step, names, matrix)
+    law = last.coefficient_law()
+    if matrix is None:
+        matrix = np.eye(len(names) + 1)
+        if not getattr(last, "fit_intercept", True):
+            return names, law.mapped(matrix[:-1])
+    kept = np.append(np.abs(matrix[:-1]).any(axis=1), True)  # the others were not selected
+    named = [name for name, keep in zip(names, kept) if keep]
+    return [*named, INTERCEPT], law.mapped(matrix[kept])
+
+
+def _input_names(model, last):
+    first = model[0] if isinstance(model, Pipeline) else last
+    found = getattr(first, "feature_names_in_", None)
+    if found is None:
+        count = getattr(first, "n_features_in_", last.n_features_in_)
+        found = [f"x{i}" for i in range(count)]
+    return [str(name) for name in found]
+
+
+def _after(step, names, before):
+    """Names of the table's effects, and the map to them from coefficients behind this step.
+
+    ``before`` is the map from the coefficients in front of the step, None for the identity.
+    """
+    if step is None or isinstance(step, str) or _does_nothing(step):
+        return names, before
+    if hasattr(step, "coefficient_map") and not isinstance(step, BoundsScaler):
+        if before is not None and not np.isin(before, (0.0, 1.0)).all():
+            raise TypeError(f"{type(step).__name__} must stand before what scales columns.")
+        known = step.coefficient_map()
+        return list(known.names), known.matrix
+    size = len(names) + 1 if before is None else before.shape[1]
+    matrix = _map(step, size - 1)
+    return names, matrix if before is None else before @ matrix
+
+
+def _does_nothing(step):
+    return isinstance(step, FunctionTransformer) and step.func is None
+
+
+def _map(step, n_features):
+    """Map from (coefficients, intercept) behind a step to those in front of it."""
+    if isinstance(step, BoundsScaler):
+        return _affine(step)
+    if isinstance(step, str) or _does_nothing(step):  # "passthrough"
+        return np.eye(n_features + 1)
+    if hasattr(step, "get_support"):
+        return np.eye(n_features + 1)[:, np.append(step.get_support(indices=True), n_features)]
+    if isinstance(step, ColumnTransformer):
+        return _columns(step, n_features)
+    raise TypeError(
+        f"{type(step).__name__} has no coefficient_map, so that the units of the coefficients are "
+        f"not known. Before the regressor may stand {KNOWN}."
+    )
+
+
+def _affine(scaler):
+    """Map for z = (x - offset) / (norm scale), as BoundsScaler has it within its bounds."""
+    offset = scaler.low_ + (scaler.high_ - scaler.low_) / 2.0
+    scale = (scaler.high_ - scaler.low_) / 2.0
+    for group in scaler.groups_:
+        offset[group], scale[group] = 0.0, scaler.high_[group]
+    scale = scale * scaler.norm_
+    matrix = np.diag(np.append(1.0 / scale, 1.0))
+    matrix[-1, :-1] = -offset / scale
+    return matrix
+
+
+def _columns(step, n_features):
+    """Map of a ColumnTransformer that selects and scales columns, in the order of its output."""
+    found = getattr(step, "feature_names_in_", np.arange(n_features))
+    place = {name: i for i, name in enumerate(found)}
+    blocks = []
+    for _, transformer, columns in step.transformers_:
+        if isinstance(transformer, str) and transformer == "drop":
+            continue
+        inner = np.arange(n_features)[columns] if _is_mask(columns) else np.array(
+            [place[c] if isinstance(c, str) else c for c in np.atleast_1d(columns)], dtype=int
+        )  # fmt: skip
+        rows = np.append(inner, n_features)
+        matrix = np.zeros((n_features + 1, len(inner) + 1))
+        matrix[rows] = _map(transformer, len(inner))
+        blocks.append(matrix[:, :-1])
+    constant = np.zeros((n_features + 1, 1))
+    constant[-1] = 1.0
+    return np.hstack([*blocks, constant])
+
+
+def _is_mask(columns):
+    return isinstance(columns, slice) or np.asarray(columns).dtype == bool

@@ -1,0 +1,181 @@
+"""Coefficients in original units: equal to the textbook, to any scaling, and to the release."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_selection import VarianceThreshold
+from sklearn.linear_model import LinearRegression as LeastSquares
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures
+
+from skpriv.inspection import CoefficientDisplay, inference
+from skpriv.linear_model import IHTRegressor, ReweightedRegressor, SSPRegressor
+from skpriv.preprocessing import BoundsScaler
+
+BOUNDS = {"age": (20.0, 60.0), "dose": (0.0, 5.0), "other": (-1.0, 1.0)}
+
+
+def _frame(n=20_000, seed=0):
+    rng = np.random.RandomState(seed)
+    X = pd.DataFrame({name: rng.uniform(*pair, size=n) for name, pair in BOUNDS.items()})
+    noise = rng.uniform(-1.0, 1.0, size=n) * (1.0 + X["dose"].to_numpy())
+    return X, 10.0 + 0.2 * X["age"].to_numpy() - 1.5 * X["dose"].to_numpy() + noise
+
+
+def _robust(X, y):
+    """Least squares with HC1 standard errors, the constant last."""
+    Z = np.c_[X, np.ones(len(X))]
+    inverse = np.linalg.inv(Z.T @ Z)
+    theta = inverse @ Z.T @ y
+    scores = Z * (y - Z @ theta)[:, None]
+    n, p = Z.shape
+    return theta, inverse @ scores.T @ scores @ inverse * n / (n - p)
+
+
+def _model(Estimator=SSPRegressor, **params):
+    params = {"bounds_y": (0.0, 35.0), "random_state": 0, **params}
+    return make_pipeline(BoundsScaler(BOUNDS), Estimator(**params))
+
+
+@pytest.mark.parametrize("Estimator", [SSPRegressor, ReweightedRegressor])
+def test_without_privacy_it_is_least_squares_with_robust_errors(Estimator):
+    X, y = _frame(500)
+    found = inference(_model(Estimator, privacy="none").fit(X, y))
+    theta, covariance = _robust(X.to_numpy(), y)
+    assert found.names == ["age", "dose", "other", "intercept"]
+    assert found.estimate == pytest.approx(theta, rel=1e-9)
+    assert found.covariance == pytest.approx(covariance, rel=1e-7)
+    assert (found.privacy_share == 0.0).all()
+    plain = LeastSquares().fit(X, y)
+    assert found.estimate[:3] == pytest.approx(plain.coef_)
+    error = np.sqrt(np.diagonal(covariance))
+    assert found.low == pytest.approx(theta - 1.959964 * error, rel=1e-6)
+    assert found.statistic == pytest.approx(theta / error)
+    assert found.p_value == pytest.approx(2 * stats.norm.sf(np.abs(theta / error)), abs=1e-12)
+    shape = np.eye(4)[:2]
+    chi = theta[:2] @ np.linalg.solve(shape @ covariance @ shape.T, theta[:2])
+    test = found.wald_test(["age", "dose"])
+    assert test.statistic == pytest.approx(chi) and test.degrees_of_freedom == 2
+    weights = {"age": 10.0, "dose": 2.0}
+    contrast = found.contrast(weights)
+    assert contrast.estimate == pytest.approx([10 * theta[0] + 2 * theta[1]])
+    row = np.array([10.0, 2.0, 0.0, 0.0])
+    assert contrast.std_error == pytest.approx([np.sqrt(row @ covariance @ row)])
+    assert contrast.names == ["+10*age +2*dose"]
+
+
+@pytest.mark.parametrize("Estimator", [SSPRegressor, ReweightedRegressor])
+def test_intervals_cover_over_rows_and_noise(Estimator):
+    truth, covered, shares = np.array([0.2, -1.5, 0.0, 10.0]), [], []
+    for seed in range(60):
+        X, y = _frame(20_000, seed)
+        found = inference(_model(Estimator, random_state=seed).fit(X, y))
+        covered.append((found.low <= truth) & (truth <= found.high))
+        shares.append(found.privacy_share)
+    assert 0.91 <= np.mean(covered) <= 0.99
+    assert 0.3 < np.mean(shares) < 1.0
+
+
+def test_units_of_the_features_change_nothing_but_units():
+    X, y = _frame()
+    scale = np.array([12.0, 1000.0, 0.5])
+    other = {name: (a * s, b * s) for (name, (a, b)), s in zip(BOUNDS.items(), scale)}
+    plain = inference(_model().fit(X, y))
+    scaled = make_pipeline(BoundsScaler(other), SSPRegressor(bounds_y=(0.0, 35.0), random_state=0))
+    found = inference(scaled.fit(X * scale, y))
+    assert found.estimate[:3] * scale == pytest.approx(plain.estimate[:3], rel=1e-8)
+    assert found.std_error[:3] * scale == pytest.approx(plain.std_error[:3], rel=1e-8)
+    assert found.estimate[3] == pytest.approx(plain.estimate[3], rel=1e-8)
+
+
+def test_columns_may_be_selected_and_steps_may_do_nothing():
+    X, y = _frame()
+    chosen = ColumnTransformer(
+        [("drop", "drop", ["other"]), ("keep", "passthrough", ["dose", "age"])]
+    )
+    pair = [BOUNDS["dose"], BOUNDS["age"]]
+    ssp = SSPRegressor(bounds_y=(0.0, 35.0), random_state=0)
+    selected = inference(
+        make_pipeline(FunctionTransformer(), chosen, BoundsScaler(pair), ssp).fit(X, y)
+    )
+    assert selected.names == ["age", "dose", "intercept"]
+    assert selected.estimate[:2] == pytest.approx([0.2, -1.5], abs=0.3)
+    inside = ColumnTransformer([("scaled", BoundsScaler(pair), ["dose", "age"])])
+    again = inference(make_pipeline(inside, ssp).fit(X, y))
+    assert again.names == selected.names
+    assert again.estimate == pytest.approx(selected.estimate)
+    kept = make_pipeline(VarianceThreshold(1.0), "passthrough", BoundsScaler(pair[::-1]), ssp)
+    assert inference(kept.fit(X, y)).names == ["age", "dose", "intercept"]
+    unnamed = make_pipeline(BoundsScaler(list(BOUNDS.values())), ssp).fit(X.to_numpy(), y)
+    assert inference(unnamed).names == ["x0", "x1", "x2", "intercept"]
+
+
+def test_without_an_intercept_there_is_none():
+    X, y = _frame()
+    est = SSPRegressor(data_norm=70.0, bounds_y=(0.0, 35.0), fit_intercept=False, privacy="none")
+    found = inference(est.fit(X, y))
+    assert found.names == ["age", "dose", "other"]
+    Z = X.to_numpy()
+    assert found.estimate == pytest.approx(np.linalg.lstsq(Z, y, rcond=None)[0])
+
+
+@pytest.mark.parametrize("Estimator", [SSPRegressor, ReweightedRegressor])
+def test_what_is_not_resolved_is_nan_with_a_reason(Estimator):
+    X, y = _frame(300)
+    found = inference(_model(Estimator, epsilon=0.1).fit(X, y))
+    assert np.isnan(found.estimate).all() and np.isnan(found.low).all()
+    assert np.isnan(found.p_value).all() and np.isnan(found.privacy_share).all()
+    assert np.isnan(found.wald_test().statistic) and np.isnan(found.contrast(np.ones(4)).low[0])
+    assert "not resolved" in str(found) and "more rows" in found.reason
+    assert "not resolved" in found._repr_html_()
+
+
+def test_a_constant_column_without_privacy_is_not_resolved():
+    X, y = _frame(300)
+    X["other"] = 0.5
+    assert np.isnan(inference(_model(privacy="none").fit(X, y)).estimate).all()
+
+
+def test_it_prints_and_makes_frames():
+    X, y = _frame()
+    found = inference(_model().fit(X, y), confidence_level=0.9)
+    frame = found.to_frame()
+    assert frame.index.tolist() == found.names
+    assert frame["low"].to_numpy() == pytest.approx(found.low)
+    assert list(frame.columns)[:2] == ["estimate", "std_error"]
+    text = str(found)
+    assert "90% intervals" in text and "epsilon=1" in text and "dose" in text
+    assert "<table>" in found._repr_html_() and repr(found) == text
+
+
+def test_errors_say_what_to_do():
+    X, y = _frame(2000)
+    with pytest.raises(TypeError, match="no coefficient_law"):
+        inference(IHTRegressor(random_state=0).fit(X / 60.0, y / 60.0))
+    model = make_pipeline(PolynomialFeatures(), SSPRegressor(privacy="none")).fit(X, y)
+    with pytest.raises(TypeError, match="units of the coefficients"):
+        inference(model)
+    sgd = ReweightedRegressor(solver="sgd", random_state=0).fit(X / 60.0, y / 60.0)
+    with pytest.raises(ValueError, match="solver='sgd'"):
+        inference(sgd)
+    found = inference(_model().fit(X, y))
+    for wrong in (lambda: found.contrast({"size": 1.0}), lambda: found.wald_test(["size"]),
+                  lambda: found.contrast([1.0]), lambda: found.wald_test([])):  # fmt: skip
+        with pytest.raises(ValueError):
+            wrong()
+    with pytest.raises(ValueError, match="confidence_level"):
+        inference(_model(), confidence_level=1.0)
+
+
+def test_the_display_draws_what_is_there():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    X, y = _frame()
+    display = CoefficientDisplay.from_estimator(_model().fit(X, y))
+    labels = [label.get_text() for label in display.ax_.get_yticklabels()]
+    assert labels == ["age", "dose", "other"]
+    few, targets = _frame(300)
+    display = CoefficientDisplay.from_estimator(_model().fit(few, targets), intercept=True)
+    assert sum(text.get_text() == "not resolved" for text in display.ax_.texts) == 4
+    pyplot.close("all")
