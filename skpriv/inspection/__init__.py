@@ -1,15 +1,18 @@
 """What may be read off a fitted model, in the units of its table; and the price of bounds."""
 
+from ._bounds_tradeoff import BoundsTradeoff, bounds_tradeoff
 from ._card import coefficient_table, coefficients, model_card
 from ._coefficient_display import CoefficientDisplay
 from ._inference import Inference, WaldTest, inference
 from ._interval_display import IntervalDisplay
 
 __all__ = [
+    "BoundsTradeoff",
     "CoefficientDisplay",
     "Inference",
     "IntervalDisplay",
     "WaldTest",
+    "bounds_tradeoff",
     "coefficient_table",
     "coefficients",
     "inference",
