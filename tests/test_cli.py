@@ -60,9 +60,9 @@ def test_table_of_a_csv_file(csv_file, bounds_file, capsys):
     assert study(csv_file, bounds_file) == 0
     out, err = capsys.readouterr()
     for word in (
-        "SSPRegressor", "ReweightedRegressor", "not private", "mean width", "contains reference",
+        "SSPRegressor", "ReweightedRegressor", "not private", "width, a new y", "held-out y inside",
         "epsilon", "400 rows, 2 features", "[0, 100]", "linear in x", "--coef-norm", "clipped",
-        "With --seed", "not linear", "proxy", "computed without privacy",
+        "With --seed", "not linear", "a true number", "computed without privacy",
     ):  # fmt: skip
         assert word in out
     assert "4 of 4 fits" in err

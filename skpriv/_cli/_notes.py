@@ -9,17 +9,16 @@ _HEAD = """\
 R2: median, +- half of the 10% to 90% range over folds and draws; {intervals} intervals at {level:g}
 """
 _NOTES = """\
+"held-out y inside" is the share of held-out targets inside their prediction intervals, at a level \
+of {level:g}. It is a true number: these intervals are for a new y, whatever its law, and their \
+level is proved with the privacy noise counted. {size:.0%} of the training rows find their width.
 {intervals} intervals are for the mean of y at x, not for a new y. They assume that this mean is \
 linear in x, that the coefficients and the intercept in scaled units have norm at most \
 {coef_norm:g} (--coef-norm), and that the target is bounded: y is clipped to [{low:g}, {high:g}].
-Where the mean is not linear, as on most real data, no interval covers it at the stated level: it \
-is then one for no particular function, however small the noise.
-"contains reference" is a proxy, for the true mean is not known: the share of held-out rows whose \
-interval contains the prediction of least squares on the same training rows, clipped alike. It \
-checks that the privacy noise is counted, not that the model is right; a re-weighted fit differs \
-from least squares where linearity fails, and that alone can lower its share.
+Where the mean is not linear, as on most real data, no interval covers the mean at the stated \
+level: it is then one for no particular function, however small the noise.
 An interval is never wider than the range of the target; one that is about as wide says nothing.
-R2, the reference and "contains reference" are computed without privacy: this table is for public \
+R2, "held-out y inside" and the reference are computed without privacy: this table is for public \
 data, or for those who may see the data anyway.
 """
 _SECURE = "The noise is cryptographic, as in a real release; --seed makes it reproducible."
@@ -43,7 +42,12 @@ def notes(args, data):
     """Say what the intervals assume, and what may be published."""
     low, high = data.bounds_y
     text = _NOTES.format(
-        intervals=args.intervals.capitalize(), coef_norm=args.coef_norm, low=low, high=high
+        intervals=args.intervals.capitalize(),
+        coef_norm=args.coef_norm,
+        low=low,
+        high=high,
+        level=args.confidence_level,
+        size=args.calibration_size,
     )
     lines = [*text.splitlines(), _SECURE if args.seed is None else _SEEDED]
     return "\n".join(

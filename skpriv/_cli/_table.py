@@ -25,13 +25,14 @@ def table(curves):
         lines += [
             curve.estimator_name,
             _row("  R2", map(_score, curve.test_scores)),
-            _row("  contains reference", map(_share, curve.interval_coverages)),
-            _row("  mean width", map(_width, curve.interval_widths)),
+            _row("  held-out y inside", map(_share, curve.prediction_coverages)),
+            _row("  width, a new y", map(_width, curve.prediction_widths)),
+            _row("  width, mean of y", map(_width, curve.interval_widths)),
         ]
     lines += [
         "Least squares, not private (the reference)",
         _row("  R2", [_score(curves[0].reference_scores)]),
-        _row("  mean width", [_width(curves[0].reference_widths)]),
+        _row("  width, mean of y", [_width(curves[0].reference_widths)]),
     ]
     return "\n".join(line.rstrip() for line in lines)
 

@@ -45,6 +45,8 @@ def add_command(commands):
         help="assumed bound on the coefficients in scaled units, for the intervals; default 4",
     )
     add("--confidence-level", type=probability, default=0.95, metavar="P", help="default 0.95")
+    add("--calibration-size", type=probability, default=0.1, metavar="P",
+        help="part of the rows held out for intervals of a new y; default 0.1")  # fmt: skip
     add("--intervals", choices=("certified", "asymptotic"), default="certified")
     add("--repeats", type=at_least(1), default=3, help="draws of the noise; default 3")
     add("--cv", type=at_least(2), default=5, help="number of folds; default 5")
@@ -94,7 +96,15 @@ def _curves(args, data):
         verbose=1,
     )
     return [
-        measure(model(ESTIMATORS[name], delta=args.delta, privacy=args.privacy))
+        measure(
+            model(
+                ESTIMATORS[name],
+                delta=args.delta,
+                privacy=args.privacy,
+                calibration_size=args.calibration_size,
+                prediction_levels=(args.confidence_level,),
+            )
+        )
         for name in args.estimators
     ]
 

@@ -12,10 +12,12 @@ def interval_coverage_score(f_true, low, high, *, sample_weight=None):
     Parameters
     ----------
     f_true : array-like of shape (n_samples,)
-        Values of the regression function f*(x), not noisy targets; see Notes.
+        What the intervals are for: values of the regression function f*(x) for confidence
+        intervals, held-out targets y for prediction intervals; see Notes.
 
     low, high : array-like of shape (n_samples,)
-        Ends of the intervals, as ``confidence_interval`` returns them. They may be infinite.
+        Ends of the intervals, as ``confidence_interval`` or ``prediction_interval`` returns them.
+        They may be infinite.
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative weights; None weighs all samples alike.
@@ -36,6 +38,9 @@ def interval_coverage_score(f_true, low, high, *, sample_weight=None):
 
     Notes
     -----
+    A prediction interval is for a new target, and targets of held-out rows are known: their score
+    is a true number, on real data too.
+
     On real data f*(x) is not known. A confidence interval is for f*(x), so single targets y, which
     scatter around it, are covered less often than the confidence level says, however good the
     interval is: ``interval_coverage_score(y, low, high)`` is no test of it. As a proxy, take the
@@ -48,6 +53,18 @@ def interval_coverage_score(f_true, low, high, *, sample_weight=None):
     >>> from skpriv.metrics import interval_coverage_score
     >>> interval_coverage_score([0.0, 1.0, 2.0, 3.0], [-1, 0, 1, 4], [1, 1, 3, 5])
     0.75
+
+    Held-out targets, and the prediction intervals of a private fit:
+
+    >>> import numpy as np
+    >>> from skpriv.linear_model import SSPRegressor
+    >>> rng = np.random.RandomState(0)
+    >>> X = rng.uniform(-0.5, 0.5, size=(20_000, 2))
+    >>> y = X @ [0.5, 0.2] + rng.normal(scale=0.1, size=20_000)
+    >>> est = SSPRegressor(calibration_size=0.2, random_state=0).fit(X[:10_000], y[:10_000])
+    >>> low, high = est.prediction_interval(X[10_000:], confidence_level=0.9)
+    >>> bool(abs(interval_coverage_score(y[10_000:], low, high) - 0.9) < 0.03)
+    True
     """
     low, high = check_interval(low, high)
     f_true = check_vector(f_true, "f_true")

@@ -11,7 +11,8 @@ def interval_mean_width(low, high, *, sample_weight=None):
     Parameters
     ----------
     low, high : array-like of shape (n_samples,)
-        Ends of the intervals, as ``confidence_interval`` returns them. They may be infinite.
+        Ends of the intervals, as ``confidence_interval`` or ``prediction_interval`` returns them.
+        They may be infinite.
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative weights; None weighs all samples alike.

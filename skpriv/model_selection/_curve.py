@@ -85,7 +85,9 @@ def privacy_utility_curve(
         and the coverage measured with it, are not private.
 
     confidence_level : float or None, default=0.95
-        Level of the intervals; None measures none.
+        Level of the intervals; None measures none. Prediction intervals are measured at this
+        level if the estimator holds out rows (``calibration_size``), which should have it among its
+        ``prediction_levels``.
 
     interval_method : {"certified", "asymptotic"}, default="certified"
         Passed to the estimator's ``confidence_interval``.
@@ -112,6 +114,8 @@ def privacy_utility_curve(
         interval_widths : of that shape, the mean width on held-out rows; None without intervals.
         interval_coverages : of that shape, the coverage proxy of the Notes; None without
         intervals or reference.
+        prediction_widths, prediction_coverages : of that shape, the mean width of intervals for a
+        new y, and the part of the held-out targets inside; None without ``calibration_size``.
         reference_scores, reference_widths : (n_folds,), or None.
         confidence_level : as given.
         estimator_name, score_name : str, for tables and pictures.
@@ -133,8 +137,11 @@ def privacy_utility_curve(
     fits are private and are charged: an enclosing accountant records
     ``n_epsilons * n_repeats * n_folds`` of them, whatever `n_jobs`.
 
-    **Coverage proxy**: an interval is for the regression function f*(x), which is not known on
-    real data. `interval_coverages` is the share of held-out rows at which the interval contains
+    **Coverage of a new y**: `prediction_coverages` is a true number: held-out targets are there to
+    be counted, and the level is proved for them, whether or not the mean is linear.
+
+    **Coverage proxy**: a confidence interval is for the regression function f*(x), which is not
+    known on real data. `interval_coverages` is the share of held-out rows at which the interval contains
     the prediction of `reference`, fitted to the same training rows and clipped to ``bounds_y``
     as the interval is. With least squares on the clipped target as the reference it shows
     whether the interval counts the privacy noise. It does not show the sampling error, which the
@@ -242,13 +249,15 @@ def _estimators(estimator, prefix, epsilons, shape, random_state):
 
 def _columns(measured, known):
     """Arrays of the fits and of the reference by name; None for what was not measured."""
-    scores, widths, coverages = np.moveaxis(measured, -1, 0)
+    scores, widths, coverages, new_widths, new_coverages = np.moveaxis(measured, -1, 0)
     known_scores, known_widths = None, np.array(np.nan)
     if known is not None:
-        known_scores, known_widths, _ = np.transpose(known)
+        known_scores, known_widths, *_ = np.transpose(known)
     optional = {
         "interval_widths": widths,
         "interval_coverages": coverages,
+        "prediction_widths": new_widths,
+        "prediction_coverages": new_coverages,
         "reference_widths": known_widths,
     }
     return {

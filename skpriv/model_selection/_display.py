@@ -8,6 +8,8 @@ _LABELS = {
     "score": "{score_name} on held-out rows",
     "width": "mean width of the intervals",
     "coverage": "intervals that contain the reference",
+    "prediction_width": "mean width of the intervals for a new y",
+    "prediction_coverage": "held-out targets inside of their intervals",
 }
 
 
@@ -26,6 +28,9 @@ class PrivacyUtilityDisplay:
 
     interval_widths, interval_coverages : ndarray of the same shape, default=None
         Mean width of the intervals, and their coverage proxy.
+
+    prediction_widths, prediction_coverages : ndarray of the same shape, default=None
+        Mean width of the intervals for a new y, and the held-out targets inside.
 
     reference_scores, reference_widths : ndarray of shape (n_folds,), default=None
         Of the reference without privacy.
@@ -79,6 +84,8 @@ class PrivacyUtilityDisplay:
         test_scores,
         interval_widths=None,
         interval_coverages=None,
+        prediction_widths=None,
+        prediction_coverages=None,
         reference_scores=None,
         reference_widths=None,
         estimator_name=None,
@@ -88,6 +95,8 @@ class PrivacyUtilityDisplay:
         self.test_scores = test_scores
         self.interval_widths = interval_widths
         self.interval_coverages = interval_coverages
+        self.prediction_widths = prediction_widths
+        self.prediction_coverages = prediction_coverages
         self.reference_scores = reference_scores
         self.reference_widths = reference_widths
         self.estimator_name = estimator_name
@@ -107,7 +116,8 @@ class PrivacyUtilityDisplay:
             Target.
         ax : matplotlib Axes, default=None
             Where to plot; None makes a figure.
-        quantity : {"score", "width", "coverage"}, default="score"
+        quantity : {"score", "width", "coverage", "prediction_width", "prediction_coverage"}, \
+                default="score"
             What to plot.
         **options : dict
             Of :func:`privacy_utility_curve`: ``epsilons``, ``cv``, ``reference`` and so on.
@@ -135,6 +145,7 @@ class PrivacyUtilityDisplay:
         """
         names = (
             "epsilons", "test_scores", "interval_widths", "interval_coverages",
+            "prediction_widths", "prediction_coverages",
             "reference_scores", "reference_widths", "estimator_name", "score_name",
         )  # fmt: skip
         return cls(**{name: curve[name] for name in names})
@@ -146,7 +157,8 @@ class PrivacyUtilityDisplay:
         ----------
         ax : matplotlib Axes, default=None
             Where to plot; None makes a figure.
-        quantity : {"score", "width", "coverage"}, default="score"
+        quantity : {"score", "width", "coverage", "prediction_width", "prediction_coverage"}, \
+                default="score"
             What to plot.
         name : str, default=None
             Label of the line; None is the name of the estimator.
@@ -186,13 +198,16 @@ class PrivacyUtilityDisplay:
             "score": (self.test_scores, self.reference_scores),
             "width": (self.interval_widths, self.reference_widths),
             "coverage": (self.interval_coverages, None),
+            "prediction_width": (self.prediction_widths, None),
+            "prediction_coverage": (self.prediction_coverages, None),
         }
         if quantity not in known:
             raise ValueError(f"quantity={quantity!r} must be one of {list(known)}.")
         if known[quantity][0] is None:
             raise ValueError(
                 f"quantity={quantity!r} was not measured: it needs an estimator with "
-                "confidence_interval, a confidence_level and, for the coverage, a reference."
+                "confidence_interval, a confidence_level and, for the coverage, a reference; for a "
+                "new y, one with calibration_size."
             )
         return known[quantity]
 

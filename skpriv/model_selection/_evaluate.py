@@ -23,6 +23,8 @@ class Measured(NamedTuple):
     score: float
     width: float = np.nan
     coverage: float = np.nan
+    prediction_width: float = np.nan
+    prediction_coverage: float = np.nan
 
 
 def make_fold(train, test, max_points):
@@ -56,12 +58,20 @@ def evaluate(estimator, X, y, fold, scorer, interval, reference):
         return Measured(score)
     last, points = private_step(estimator, safe_indexing(X, fold.points))
     low, high = last.confidence_interval(points, **interval)
-    width = interval_mean_width(low, high)
-    if reference is None:
-        return Measured(score, width)
-    # The mean of a clipped target lies in its range, and so do the ends of its intervals.
-    reference = np.clip(reference, *getattr(last, "bounds_y_", (-np.inf, np.inf)))
-    return Measured(score, width, interval_coverage_score(reference, low, high))
+    measured = Measured(score, interval_mean_width(low, high))
+    if reference is not None:
+        # The mean of a clipped target lies in its range, and so do the ends of its intervals.
+        reference = np.clip(reference, *getattr(last, "bounds_y_", (-np.inf, np.inf)))
+        measured = measured._replace(coverage=interval_coverage_score(reference, low, high))
+    if getattr(last, "calibration_size", None) is None:
+        return measured
+    # A new y is there to be counted, in every held-out row.
+    _, rows = private_step(estimator, safe_indexing(X, fold.test))
+    low, high = last.prediction_interval(rows, interval["confidence_level"])
+    covered = interval_coverage_score(safe_indexing(y, fold.test), low, high)
+    return measured._replace(
+        prediction_width=interval_mean_width(low, high), prediction_coverage=covered
+    )
 
 
 def evaluate_reference(estimator, X, y, fold, scorer, interval):

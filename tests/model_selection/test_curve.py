@@ -186,3 +186,18 @@ def test_progress_goes_to_stderr_only_if_asked_for(data, capsys):
     small(SSPRegressor(), data, verbose=1)
     out, err = capsys.readouterr()
     assert out == "" and "SSPRegressor: 12 of 12 fits" in err
+
+
+def test_a_new_y_is_counted_in_all_held_out_rows():
+    rng = np.random.RandomState(0)
+    X = rng.uniform(-0.5, 0.5, size=(6000, 2))
+    y = X @ [0.5, 0.2] + rng.uniform(-0.2, 0.2, size=6000)
+    est = SSPRegressor(calibration_size=0.2, prediction_levels=(0.8,))
+    options = {"epsilons": (4.0,), "n_repeats": 1, "cv": 3, "random_state": 0}
+    curve = privacy_utility_curve(est, X, y, confidence_level=0.8, **options)
+    assert curve.prediction_coverages.shape == (1, 1, 3)
+    assert curve.prediction_coverages.mean() == pytest.approx(0.8, abs=0.04)
+    assert curve.prediction_widths.mean() == pytest.approx(0.32, abs=0.05)
+    est.set_params(calibration_size=None)
+    plain = privacy_utility_curve(est, X, y, confidence_level=0.8, **options)
+    assert plain.prediction_widths is None and plain.prediction_coverages is None
