@@ -141,11 +141,11 @@ def privacy_utility_curve(
     be counted, and the level is proved for them, whether or not the mean is linear.
 
     **Coverage proxy**: a confidence interval is for the regression function f*(x), which is not
-    known on real data. `interval_coverages` is the share of held-out rows at which the interval contains
-    the prediction of `reference`, fitted to the same training rows and clipped to ``bounds_y``
-    as the interval is. With least squares on the clipped target as the reference it shows
-    whether the interval counts the privacy noise. It does not show the sampling error, which the
-    two fits share, nor what the linear model misses. Where linearity fails, an estimator that
+    known on real data. `interval_coverages` is the share of held-out rows at which the interval
+    contains the prediction of `reference`, fitted to the same training rows and clipped to
+    ``bounds_y`` as the interval is. With least squares on the clipped target as the reference it
+    shows whether the interval counts the privacy noise. It does not show the sampling error, which
+    the two fits share, nor what the linear model misses. Where linearity fails, an estimator that
     weighs the rows, as `ReweightedRegressor`, aims at another line than least squares; that alone
     can lower its share.
 
