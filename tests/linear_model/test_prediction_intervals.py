@@ -17,6 +17,7 @@ from skpriv.linear_model import _prediction_intervals as intervals
 from skpriv.linear_model._prediction_intervals import Score, ScoreQuantiles, ScoresWithin
 from skpriv.metrics import interval_coverage_score, interval_mean_width
 from skpriv.privacy import Answer, Cost, GaussianNoise
+from skpriv.records import as_rows
 
 CLASSES = {SSPRegressor: {}, ReweightedRegressor: {}, IHTRegressor: {"n_nonzero_coefs": 2}}
 PAIRS = [
@@ -68,9 +69,9 @@ def test_none_is_textbook_split_conformal(Estimator, score, level):
     assert high == pytest.approx(np.minimum(centre + above, 1.0), abs=1e-10)
 
 
-def _paid(rows, part):
-    """Sum of mu^2, or 2 rho, of the answers about a part."""
-    cost = sum((row.cost for row in rows if row.part == part), Cost())
+def _paid(rows):
+    """Sum of mu^2, or 2 rho, of some answers."""
+    cost = sum((row.cost for row in rows), Cost())
     return cost.gaussian + 2.0 * cost.concentrated
 
 
@@ -85,19 +86,17 @@ def test_the_whole_is_charged_once(Estimator, privacy):
     assert accountant.spent.epsilon == pytest.approx(2.0, rel=1e-9)
     report = est.privacy_report_
     assert report.total.epsilon(1e-6) == pytest.approx(2.0, rel=1e-6)
-    names = {row.part.split()[0] for row in report.rows}
-    assert names == {"fit", "calibration"}
-    parts = {row.part for row in report.rows}
-    for part in parts:
-        rows = [row for row in report.rows if row.part == part]
-        assert sum(row.share for row in rows) == pytest.approx(1.0)
-        assert sum(row.records for row in rows) <= len(X) or privacy == "central"
+    held_out = [row for row in report.rows if row.query == "scores within"]
+    fit = [row for row in report.rows if row.query != "scores within"]
+    assert held_out and fit  # the report shows both
     if privacy == "central":
-        sizes = {row.part: row.records for row in report.rows}
-        assert sizes == {"fit": 3000, "calibration": 1000}
-        spent = {part: _paid(report.rows, part) for part in parts}
-        assert spent["fit"] == pytest.approx(spent["calibration"], rel=1e-5)
-    assert "(calibration" in str(report)
+        assert {row.records for row in fit} == {3000} and {r.records for r in held_out} == {1000}
+        assert sum(row.share for row in fit) == pytest.approx(1.0)
+        assert sum(row.share for row in held_out) == pytest.approx(1.0)
+        assert _paid(fit) == pytest.approx(_paid(held_out), rel=1e-5)
+    else:  # every user answers once
+        assert sum(row.records for row in fit) <= 3000
+        assert sum(row.records for row in held_out) == 1000
 
 
 @every_pair
@@ -136,7 +135,7 @@ def test_too_few_rows_give_the_range(Estimator):
     est = _fit(Estimator, X, y, epsilon=0.5)
     low, high = est.prediction_interval(X, 0.9)
     assert (low == -1.0).all() and (high == 1.0).all()
-    assert {row.part for row in est.privacy_report_.rows} == {"fit"}
+    assert all(row.query != "scores within" for row in est.privacy_report_.rows)
     tiny = _fit(Estimator, X[:5], y[:5], calibration_size=0.1)
     assert (tiny.prediction_interval(X, 0.9).low == -1.0).all()
 
@@ -237,8 +236,8 @@ def test_scores_lie_in_the_range_whatever_the_rows_are():
     for side in (-1, 0, 1):
         assert (np.abs(score(X, y, side)) <= 4.0).all()
     assert score(np.array([[np.nan]]), np.array([0.0]), 0) == [np.inf]
-    quantiles = ScoreQuantiles(score, ((0, 1), (1, 4), (-1, 4)))
-    assert (np.abs(quantiles.run(X, y)) <= 4.0).all()
+    quantiles = ScoreQuantiles(score, ((0, 1), (1, 3), (-1, 3)))
+    assert (np.abs(quantiles.run(as_rows(X[:3], y[:3]))) <= 4.0).all()
     assert quantiles.sensitivity >= 8.0 * np.sqrt(3)
 
 
