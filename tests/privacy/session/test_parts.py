@@ -1,0 +1,115 @@
+"""Parts of a session: disjoint, public, each with the whole budget and never more."""
+
+import numpy as np
+import pytest
+
+from skpriv import Budget, BudgetAccountant
+from skpriv.exceptions import PrivacyError
+from skpriv.privacy import Cost, Query, open_session, split
+
+BUDGET = Budget(1.0, 1e-6)
+N = 1000
+
+
+class Chosen(Query):
+    """Indicator of each record, read off its first column."""
+
+    name, shape, sensitivity = "chosen", (N,), np.sqrt(2.0)
+
+    def sum(self, X, y):
+        return np.bincount(X[:, 0].astype(int), minlength=N).astype(float)
+
+
+class Total(Query):
+    name, shape, sensitivity = "total", (1,), 1.0
+
+    def sum(self, X, y):
+        return np.array([np.clip(y, 0.0, 1.0).sum()])
+
+
+class Count(Query):
+    name, shape, norm, sensitivity = "count", (3,), "linf", 1.0
+
+    def sum(self, X, y):
+        return np.array([len(y), 0.0, -2.0 * len(y)])
+
+
+def _session(privacy, seed=0, **options):
+    X, y = np.arange(float(N))[:, None], np.full(N, 0.5)
+    return open_session(privacy, X, y, BUDGET, seed, "who", **options)
+
+
+def test_parts_are_disjoint_and_random(global_random_seed):
+    parts = split(_session("none", global_random_seed), 600, 300)
+    first, second = (part.sum(Chosen(), 1.0).value for part in parts)
+    assert [part.n for part in parts] == [600, 300]
+    assert first.sum() == 600 and second.sum() == 300 and (first + second).max() == 1.0
+    other = split(_session("none", global_random_seed + 1), 600, 300)[0].sum(Chosen(), 1.0).value
+    assert not np.array_equal(first, other)
+
+
+@pytest.mark.parametrize("privacy", ["central", "local", "shuffle"])
+def test_each_part_has_the_whole_budget_for_one_charge(privacy):
+    alone = _session_noise(privacy, 700)
+    with BudgetAccountant(1.0, 1e-6) as accountant:
+        session = _session(privacy)
+        fit, held_out = split(session, 700, 300)
+        assert fit.noise(Total(), 1.0).scale == pytest.approx(alone, rel=1e-12)
+        for part, size in ((fit, 700), (held_out, 300)):
+            records = [part.sum(Total(), share).n for share in (0.25, 0.75)]
+            users = [size // 4, size - size // 4]
+            assert records == ([size] * 2 if privacy == "central" else users)
+    assert len(accountant.charges) == 1
+    report = session.report
+    assert report.total.epsilon(1e-6) == pytest.approx(1.0, rel=1e-9)
+    assert report.total.fits(BUDGET)
+
+
+def _session_noise(privacy, n):
+    X, y = np.zeros((n, 1)), np.zeros(n)
+    return open_session(privacy, X, y, BUDGET, 0).noise(Total(), 1.0).scale
+
+
+@pytest.mark.parametrize("privacy", ["central", "local", "shuffle"])
+def test_a_part_is_not_asked_for_more_than_it_has(privacy):
+    session = _session(privacy)
+    fit, held_out = split(session, 700, 300)
+    fit.sum(Total(), 0.6)
+    with pytest.raises(PrivacyError, match="exceeds what is left"):
+        fit.sum(Total(), 0.6)
+    fit.rebase()
+    assert fit.sum(Total(), 1.0).n > 0
+    with pytest.raises(PrivacyError):
+        session.sum(Total(), 1.0)  # the whole has records that have paid
+    assert held_out.sum(Total(), 1.0).n == 300
+    assert session.report.total.fits(BUDGET)
+
+
+@pytest.mark.parametrize("privacy", ["central", "local"])
+def test_parts_of_parts(privacy):
+    parts = split(split(_session(privacy), 400, 500)[1], 200, 300)
+    assert [part.sum(Total(), 1.0).n for part in parts] == [200, 300]
+
+
+def test_selections_in_a_part_cost_what_they_say():
+    session = _session("central", currency="zcdp")
+    fit, held_out = split(session, 700, 300)
+    assert fit.top(Count(), 1, 0.5)[0] == 2
+    fit.sum(Total(), 0.5)
+    held_out.sum(Total(), 1.0)
+    total = session.report.total
+    assert total.concentrated + total.gaussian / 2.0 == pytest.approx(BUDGET.rho, rel=1e-9)
+    assert total.fits(BUDGET) and total != Cost()
+
+
+def test_what_does_not_fit_is_refused():
+    for sizes in ((600, 500), (0, 10), ()):
+        with pytest.raises(PrivacyError, match="do not fit"):
+            split(_session("central"), *sizes)
+    session = _session("central")
+    session.sum(Total(), 0.5)
+    with pytest.raises(PrivacyError, match="before it answers"):
+        split(session, 10)
+    part = split(_session("central"), 10)[0]
+    with pytest.raises(PrivacyError, match="must lie in"):
+        part.sum(Total(), 1.5)
