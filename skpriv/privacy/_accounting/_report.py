@@ -1,7 +1,7 @@
 """What a fit asked about its records, and at what price."""
 
 import sys
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from html import escape
 from math import sqrt
 from types import FrameType
@@ -43,12 +43,9 @@ def _dearest(costs):
     another; mu-GDP is (mu^2/2)-zCDP.)
     """
     most = Cost.maximum(costs)
-    if most in costs or not most.concentrated:
+    if most in costs or not most.concentrated + most.selected:
         return most
-    return Cost.maximum(
-        replace(cost, gaussian=0.0, concentrated=cost.concentrated + cost.gaussian / 2.0)
-        for cost in costs
-    )
+    return Cost.from_rho(max(cost.amount("zcdp") for cost in costs))
 
 
 @dataclass(frozen=True)
