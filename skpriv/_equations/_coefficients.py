@@ -20,6 +20,7 @@ from .._linalg import psd_part
 
 # Smallest singular value of the released design over the norm that its noise alone would have.
 RESOLUTION = 2.0
+NULL = 4.0 * np.finfo(float).eps  # eigenvalues of an exact design, relative: rounding alone
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +119,12 @@ def moment_law(equations, scaling, estimand=None):
     """
     p, words = len(equations.target), {} if estimand is None else {"estimand": estimand}
     resolution = _resolution(equations)
-    if resolution < RESOLUTION:
+    if equations.exact:
+        law = _expansion(equations, words)
+        if not law.resolved.all():
+            reason = "columns determine each other exactly"
+            law = replace(law, reason=reason)
+    elif resolution < RESOLUTION:
         nothing, none = np.full((p, p), np.nan), np.zeros(p, dtype=bool)
         reason = (
             f"the released design stands {resolution:.2g} times above its noise in its weakest "
@@ -133,9 +139,9 @@ def moment_law(equations, scaling, estimand=None):
 
 def _resolution(equations):
     """Smallest singular value of the design over the norm of its noise; infinite without noise."""
-    p, values = len(equations.target), np.linalg.svd(equations.design, compute_uv=False)
     if equations.exact:
-        return inf if values[-1] > values[0] * p * np.finfo(float).eps else 0.0
+        return inf
+    p, values = len(equations.target), np.linalg.svd(equations.design, compute_uv=False)
     if equations.symmetric:  # a noise that turned an eigenvalue negative hides it
         return float(np.linalg.eigvalsh(equations.design)[0]) / (
             equations.design_scale * sqrt(2.0 * p)
@@ -145,7 +151,8 @@ def _resolution(equations):
 
 def _expansion(equations, words):
     """The solution, less its second-order bias, and its covariances, in units of theta."""
-    W, p, scale = np.linalg.inv(equations.design), len(equations.target), equations.design_scale
+    (W, resolved), scale = _inverse(equations), equations.design_scale
+    p = len(resolved)
     theta, eye = W @ equations.target, np.eye(p)
     if equations.symmetric:  # E N M N = (s^2 / 2)(tr(M) I + M') for GOE noise
         bias = scale**2 / 2.0 * (np.trace(W) * W + W @ W) @ theta
@@ -170,9 +177,25 @@ def _expansion(equations, words):
     else:
         second = scale**2 * np.trace(error) * eye
     privacy = privacy + W @ second @ W.T
-    return CoefficientLaw(
-        theta - bias, sampling, privacy, np.ones(p, bool), "", equations.n, **words
-    )
+    return CoefficientLaw(theta - bias, sampling, privacy, resolved, "", equations.n, **words)
+
+
+def _inverse(equations):
+    """Inverse of the design, and what it determines: all of it, but for exact collinearity.
+
+    Without noise a coefficient is determined if no null vector of the design has a part in it. The
+    design is balanced first, so that columns of other units are not taken for collinear.
+    """
+    p = len(equations.target)
+    if not equations.exact:
+        return np.linalg.inv(equations.design), np.ones(p, dtype=bool)
+    diagonal = np.diagonal(equations.design)
+    unit = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
+    values, vectors = np.linalg.eigh(equations.design * np.outer(unit, unit))
+    null = values <= max(values[-1], 0.0) * p * NULL
+    part = np.where(null, 0.0, 1.0 / np.where(null, 1.0, values))
+    inverse = (vectors * part) @ vectors.T * np.outer(unit, unit)
+    return inverse, (vectors[:, null] ** 2).sum(axis=1) <= 1e-12
 
 
 def _units(scaling):

@@ -81,7 +81,7 @@ def _does_nothing(step):
 def _map(step, n_features):
     """Map from (coefficients, intercept) behind a step to those in front of it."""
     if isinstance(step, BoundsScaler):
-        return _affine(step)
+        return step.coefficient_map().matrix
     if isinstance(step, str) or _does_nothing(step):  # "passthrough"
         return np.eye(n_features + 1)
     if hasattr(step, "get_support"):
@@ -92,18 +92,6 @@ def _map(step, n_features):
         f"{type(step).__name__} has no coefficient_map, so that the units of the coefficients are "
         f"not known. Before the regressor may stand {KNOWN}."
     )
-
-
-def _affine(scaler):
-    """Map for z = (x - offset) / (norm scale), as BoundsScaler has it within its bounds."""
-    offset = scaler.low_ + (scaler.high_ - scaler.low_) / 2.0
-    scale = (scaler.high_ - scaler.low_) / 2.0
-    for group in scaler.groups_:
-        offset[group], scale[group] = 0.0, scaler.high_[group]
-    scale = scale * scaler.norm_
-    matrix = np.diag(np.append(1.0 / scale, 1.0))
-    matrix[-1, :-1] = -offset / scale
-    return matrix
 
 
 def _columns(step, n_features):

@@ -12,7 +12,7 @@ from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures
 
 from skpriv.inspection import CoefficientDisplay, inference
 from skpriv.linear_model import IHTRegressor, ReweightedRegressor, SSPRegressor
-from skpriv.preprocessing import BoundsScaler
+from skpriv.preprocessing import BoundsScaler, Categorical, Numeric, Schema, TableEncoder
 
 BOUNDS = {"age": (20.0, 60.0), "dose": (0.0, 5.0), "other": (-1.0, 1.0)}
 
@@ -132,10 +132,15 @@ def test_what_is_not_resolved_is_nan_with_a_reason(Estimator):
     assert "not resolved" in found._repr_html_()
 
 
-def test_a_constant_column_without_privacy_is_not_resolved():
+def test_a_constant_column_without_privacy_leaves_the_others():
     X, y = _frame(300)
     X["other"] = 0.5
-    assert np.isnan(inference(_model(privacy="none").fit(X, y)).estimate).all()
+    found = inference(_model(privacy="none").fit(X, y))
+    assert np.isnan(found.estimate).tolist() == [False, False, True, True]
+    theta, covariance = _robust(X[["age", "dose"]].to_numpy(), y)
+    assert found.estimate[:2] == pytest.approx(theta[:2])
+    assert found.std_error[:2] == pytest.approx(np.sqrt(np.diagonal(covariance)[:2]), rel=0.01)
+    assert "determine each other" in found.reason
 
 
 def test_it_prints_and_makes_frames():
@@ -179,3 +184,24 @@ def test_the_display_draws_what_is_there():
     display = CoefficientDisplay.from_estimator(_model().fit(few, targets), intercept=True)
     assert sum(text.get_text() == "not resolved" for text in display.ax_.texts) == 4
     pyplot.close("all")
+
+
+def test_effects_of_a_table_encoder_have_its_names_and_units():
+    X, y = _frame()
+    X["sex"] = np.where(np.arange(len(X)) % 2, "f", "m")
+    schema = Schema(
+        {
+            "age": Numeric(20.0, 60.0),
+            "dose": Numeric(0.0, 5.0),
+            "other": Numeric(-1.0, 1.0),
+            "sex": Categorical(["f", "m"], other=False),
+        }
+    )
+    ssp = SSPRegressor(bounds_y=(0.0, 35.0), privacy="none")
+    model = make_pipeline(TableEncoder(schema), ssp).fit(X, y)
+    found = inference(model)
+    coef, _ = model[0].coefficient_map().apply(model[-1].coef_, model[-1].intercept_)
+    assert found.names[:-1] == list(model[0].coefficient_map().names)
+    known = np.isfinite(found.estimate[:-1])
+    assert known[:3].all()
+    assert found.estimate[:-1][known] == pytest.approx(coef[known], abs=1e-6)
