@@ -34,6 +34,9 @@ QUERIES = {
     "residual, U": lambda scaling, U, rng: ResidualGramQuery(
         scaling, _theta(scaling, rng), Instrument(U)
     ),
+    "residual, clipped": lambda scaling, U, rng: ResidualGramQuery(
+        scaling, _theta(scaling, rng), Instrument(U), 10.0 ** rng.uniform(-6, 0)
+    ),
     "normalisation": lambda scaling, U, rng: NormalisationQuery(scaling, Instrument(U)),
     "re-weighted": lambda scaling, U, rng: ReweightedMomentsQuery(scaling, Instrument(U)),
 }
@@ -43,6 +46,7 @@ DECLARED = {
     "lifted": lambda condition: 3.0 / np.sqrt(2.0),
     "residual": lambda condition: np.sqrt(2.0),
     "residual, U": lambda condition: np.sqrt(2.0),
+    "residual, clipped": lambda condition: np.sqrt(2.0),
     "normalisation": lambda condition: np.sqrt(2.0),
     "re-weighted": lambda condition: {1.0: 2.5}.get(condition, np.sqrt(8.0)),
 }
