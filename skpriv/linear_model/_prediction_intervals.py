@@ -8,14 +8,14 @@ arithmetic and its margins are in ``_equations/_conformal.py``, the proofs in
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import floor, sqrt
 from numbers import Real
 from typing import ClassVar
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._compat import Interval, StrOptions
 from .._equations._conformal import (
@@ -30,8 +30,10 @@ from .._equations._conformal import (
 from .._equations._intervals import ConfidenceInterval
 from ..privacy import LOCAL_MODELS, ROUNDING, Procedure, Query, split
 from ._base import PrivateRegressor
+from ._spread import Spread, learn_spread
 
-SIDES = {"absolute": (0,), "signed": (-1, 1)}
+SIDES = {"absolute": (0,), "signed": (-1, 1), "normalized": (0,)}
+NORMALIZED = (0.7, 2.0)  # about the deviation of distances over their released mean at the row
 LEVEL_SLACK = 1e-9  # 0.9 and 1 - 0.1 are one level
 OUTWARD = 4.0 * np.finfo(float).eps  # ends must not lose a target to their rounding
 
@@ -40,17 +42,27 @@ OUTWARD = 4.0 * np.finfo(float).eps  # ends must not lose a target to their roun
 class Score:
     """How far a target lies from the released function: below (-1), above (1) or both (0).
 
+    With a spread, distances are counted in units of it.
+
     Targets and predictions are clipped to the public range first, so that no score exceeds its
     width. What is not a number has an infinite score: it is never within a threshold.
     """
 
     function: Callable
     bounds: tuple
+    spread: Spread | None = None
+
+    @property
+    def top(self):
+        """The largest score that there can be."""
+        return (self.bounds[1] - self.bounds[0]) / (self.spread.floor if self.spread else 1.0)
 
     def __call__(self, X, y, side):
         """Scores of a chunk of rows."""
         with np.errstate(all="ignore"):
             residual = np.clip(y, *self.bounds) - np.clip(self.function(X), *self.bounds)
+            if self.spread is not None:
+                residual = residual / self.spread(X)
         score = np.abs(residual) if side == 0 else side * residual
         return np.where(np.isnan(score), np.inf, score)
 
@@ -111,8 +123,7 @@ class ScoreQuantiles(Procedure):
     @property
     def sensitivity(self):
         """Largest change, rounded up."""
-        low, high = self.score.bounds
-        return 2.0 * (high - low) * sqrt(len(self.ranks)) * ROUNDING
+        return 2.0 * self.score.top * sqrt(len(self.ranks)) * ROUNDING
 
     def run(self, rows):
         """The order statistics of all rows."""
@@ -120,8 +131,8 @@ class ScoreQuantiles(Procedure):
         for side in {side for side, _ in self.ranks}:
             chunks = list(rows.each(partial(self.score, side=side)))
             found[side] = np.sort(np.concatenate(chunks))
-        top = self.score.bounds[1] - self.score.bounds[0]
-        return np.clip([found[side][rank - 1] for side, rank in self.ranks], -top, top)
+        ordered = [found[side][rank - 1] for side, rank in self.ranks]
+        return np.clip(ordered, -self.score.top, self.score.top)
 
 
 @dataclass(frozen=True)
@@ -140,6 +151,8 @@ class Calibration:
         For each level; infinite where the range itself is the interval.
     depth : int
         Steps of the search; 0 for exact order statistics, or if there was no search.
+    spread : Spread or None
+        The unit of ``below`` and ``above`` at a row, if they are not in the units of y.
     """
 
     n: int
@@ -148,6 +161,7 @@ class Calibration:
     below: tuple
     above: tuple
     depth: int = 0
+    spread: Spread | None = None
 
     @classmethod
     def unresolved(cls, n, bounds, levels):
@@ -187,7 +201,7 @@ def calibrate(session, score, levels, sides, deviation):
     -------
     Calibration
     """
-    top, asked_for = score.bounds[1] - score.bounds[0], tuple(levels)
+    top, asked_for = score.top, tuple(levels)
     while levels:
         alphas = [(1.0 - level) / len(sides) for level in levels]
         if session.model == "none":
@@ -210,7 +224,7 @@ def calibrate(session, score, levels, sides, deviation):
     whole = np.full((len(sides), len(asked_for) - len(levels)), np.inf)
     found = np.hstack([np.maximum.accumulate(found, axis=1), whole])
     below, above = tuple(found[0].tolist()), tuple(found[-1].tolist())
-    return Calibration(session.n, score.bounds, asked_for, below, above, depth)
+    return Calibration(session.n, score.bounds, asked_for, below, above, depth, score.spread)
 
 
 def _targets(session, score, alphas, sides):
@@ -281,7 +295,7 @@ class PredictionIntervals(PrivateRegressor):
 
     _calibration_constraints: ClassVar[dict] = {  # a subclass joins them to its own
         "calibration_size": [Interval(Real, 0, 1, closed="neither"), None],
-        "conformity_score": [StrOptions({"absolute", "signed"})],
+        "conformity_score": [StrOptions(set(SIDES))],
         "prediction_levels": ["array-like"],
     }
 
@@ -310,22 +324,29 @@ class PredictionIntervals(PrivateRegressor):
         return floor(self.calibration_size * n * (1.0 + 1e-12))
 
     def _hold_out(self, session):
-        """The sessions of the fit and of the calibration rows; None without the latter."""
+        """The sessions of the fit and of what is held out; None without the latter.
+
+        Normalised scores need rows for their spread too: as many again.
+        """
         size = self._held_out_size(session.n)
         if not size:
             return session, None
-        return split(session, session.n - size, size)
+        fitted = self._fitted(session.n)
+        session, *held_out = split(session, fitted, *[size] * ((session.n - fitted) // size))
+        return session, held_out
 
     def _fitted(self, n):
         """Public number of rows that are left for the fit."""
-        return n - self._held_out_size(n)
+        size = self._held_out_size(n)
+        parts = 2 if self.conformity_score == "normalized" and 2 * size < n else 1
+        return n - parts * size
 
     def _calibrate(self, held_out, deviation=None):
         """Release the quantiles of the scores of the calibration rows.
 
         Parameters
         ----------
-        held_out : Session or None
+        held_out : list of Session, or None
         deviation : (float, float) or None
             Bounds on the deviation of the residuals that released answers leave open.
         """
@@ -337,7 +358,10 @@ class PredictionIntervals(PrivateRegressor):
             self._calibration = Calibration.unresolved(0, bounds, levels)
             return
         score, sides = Score(self._function, bounds), SIDES[self.conformity_score]
-        self._calibration = calibrate(held_out, score, levels, sides, deviation)
+        if len(held_out) > 1:
+            score = replace(score, spread=learn_spread(held_out[1], score, self._scaling))
+            deviation = NORMALIZED
+        self._calibration = calibrate(held_out[0], score, levels, sides, deviation)
 
     def prediction_interval(self, X, confidence_level=0.95):
         """Interval for a new y at each row, whatever the law of (x, y): split conformal.
@@ -377,6 +401,9 @@ class PredictionIntervals(PrivateRegressor):
         below, above = self._calibration.quantiles(confidence_level)
         bounds = self._calibration.bounds
         centre = np.clip(self.predict(X), *bounds)
+        if self._calibration.spread is not None:
+            unit = self._calibration.spread(validate_data(self, X, dtype=np.float64, reset=False))
+            below, above = below * unit, above * unit
         slack = OUTWARD * (np.abs(centre) + max(map(abs, bounds)))
         low, high = centre - below - slack, centre + above + slack
         return ConfidenceInterval(np.clip(low, *bounds), np.clip(high, *bounds))

@@ -160,6 +160,7 @@ class IHTRegressor(SparseRegressor):
         "sparsity": [Interval(Integral, 0, None, closed="left"), None],
         "sparse_eigenvalue": [Interval(Real, 0, None, closed="neither")],
         **PredictionIntervals._calibration_constraints,
+        "conformity_score": [StrOptions({"absolute", "signed"})],
     }
     _row_bound: ClassVar[tuple] = ("data_max", "outer_max", "linf")
 

@@ -73,9 +73,10 @@ class ReweightedRegressor(MomentRegressor):
     calibration_size : float in (0, 1), default=None
         Part of the rows that is held out of the fit, at random, for :meth:`prediction_interval`;
         both parts have the whole budget. None holds out nothing.
-    conformity_score : {"absolute", "signed"}, default="absolute"
-        Prediction intervals go equally far to both sides, or, for skewed targets, as far to each as
-        targets do.
+    conformity_score : {"absolute", "signed", "normalized"}, default="absolute"
+        Prediction intervals go equally far to both sides; or, for skewed targets, as far to each as
+        targets do; or as far as a released linear model of the distances says, so that widths
+        adapt to the row, which takes as many rows again from the fit.
     prediction_levels : array-like of float, default=(0.9, 0.95)
         Confidence levels whose quantiles ``fit`` releases for :meth:`prediction_interval`. They
         share the budget of the calibration rows.
