@@ -311,11 +311,11 @@ class PredictionIntervals(PrivateRegressor):
             )
         return levels.tolist()
 
-    def _rows(self, X, y, accept_sparse=False):
+    def _session(self, rows, **options):
         """Check the levels too, before anything is charged."""
         if self.calibration_size is not None:
             self._levels()
-        return super()._rows(X, y, accept_sparse)
+        return super()._session(rows, **options)
 
     def _held_out_size(self, n):
         """Public number of calibration rows."""
