@@ -31,7 +31,10 @@ BLOCKS = 200  # choices in a run, with update_every="auto"
 
 @dataclass(frozen=True)
 class RewardQuery(Query):
-    """Sum of rewards, clipped and scaled to [-1, 1]; replacing one moves it by at most 2."""
+    """Sum of rewards, clipped and scaled to [-1, 1]; replacing one moves it by at most 2.
+
+    What is not a number counts as the middle of the range.
+    """
 
     low: float
     high: float
@@ -41,8 +44,10 @@ class RewardQuery(Query):
 
     def sum(self, X, y):
         """Exact sum over a chunk of rewards; the rows are not used."""
-        scaled = 2.0 * (np.clip(y, self.low, self.high) - self.low) / (self.high - self.low) - 1.0
-        return np.array([np.clip(scaled, -1.0, 1.0).sum()])
+        # Halves first: a range may be wider than the largest number.
+        width = self.high / 2.0 - self.low / 2.0
+        scaled = (np.clip(y, self.low, self.high) / 2.0 - self.low / 2.0) / width * 2.0 - 1.0
+        return np.array([np.clip(np.nan_to_num(scaled, nan=0.0), -1.0, 1.0).sum()])
 
 
 class BanditCombiner(BasePolicy):

@@ -25,6 +25,7 @@ MEAN_WEIGHT = 1.0  # of vech Phi_U beside the gradient
 EIGENVALUE_FLOOR = 0.1  # of the ridge
 UNBOUNDED = 1e6  # radius of a ball that holds all parameters
 TOLERANCE, MAX_ITER = 1e-13, 10_000  # of the minimiser without noise
+SMALLEST = 1e-150  # eigenvalue of a metric: rows that are all zero have none, and their inverses
 
 
 def step_shares(model):
@@ -171,7 +172,7 @@ def nearest(point, metric, radius):
     if np.linalg.norm(point) <= radius:
         return point
     values, vectors = np.linalg.eigh(metric)
-    values = np.maximum(values, values[-1] * 1e-15)
+    values = np.maximum(values, max(values[-1] * 1e-15, SMALLEST))
     rotated = vectors.T @ point
 
     def excess(logarithm):
@@ -205,7 +206,7 @@ class Minimiser(Procedure):
         query = GradientQuery(self.scaling, Instrument(), self.link, np.zeros(self.scaling.size))
         metric = psd_part(unvech(rows.sum(query)[self.scaling.size :] / n, self.scaling.size))
         values, vectors = np.linalg.eigh(metric)
-        inverse = (vectors / np.maximum(values, max(values[-1], 1e-300) * 1e-13)) @ vectors.T
+        inverse = (vectors / np.maximum(values, max(values[-1] * 1e-13, SMALLEST))) @ vectors.T
         largest_slope = self.link.slope_bounds(self.radius)[1]
         theta = ahead = np.zeros(self.scaling.size)
         age = 0

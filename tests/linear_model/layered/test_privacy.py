@@ -1,135 +1,20 @@
-"""Sensitivities of layered regression, tight from both sides, and the law of its pure noise."""
+"""The laws of the noise of layered regression, and its bins; sensitivities: the registry."""
 
 from math import sqrt
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from registry.trees import SCALING, grown_tree
 from scipy import stats
 
 from skpriv._linalg import unvech, vech, vech_size
 from skpriv.linear_model import LayeredRegressor
 from skpriv.linear_model._layered._laws import GaussianLaw, WishartLaw
-from skpriv.linear_model._layered._paper import ErrorQuery, PaperLevelQuery
 from skpriv.linear_model._layered._queries import LevelQuery
-from skpriv.linear_model._layered._tree import Bin, PartitionTree
-from skpriv._equations._scaling import Scaling
+from skpriv.linear_model._layered._tree import Bin
 from skpriv.privacy import Answer, Budget, NoiseSource, SymmetricWishartNoise
 
 D = 3
-SCALING = Scaling(1.0, (-1.0, 1.0), False, D)
-
-
-def _tree(resolved, n_scales=8):
-    """A tree whose bins at level 1 have resolved that many coordinates."""
-    tree = PartitionTree(D, 2.0, n_scales, 2)
-    for node in tree.frontier():
-        node.gram = np.diag(np.arange(D, 0.0, -1.0))
-        node.law = GaussianLaw(0.0)
-        node.decompose()
-        node.half_widths[:] = 0.3
-        node.activate(resolved, 2.0, n_scales)
-        tree.bins.append(node)
-    return tree, (tree.bins if resolved == 0 else [*tree.bins, *tree.frontier()])
-
-
-def _query(kind, pure, resolved):
-    tree, bins = _tree(resolved)
-    if kind == "one-batch":
-        return LevelQuery(SCALING, tree, tuple(bins), pure, resolved > 0)
-    below = tuple(tree.frontier())
-    if kind == "error":
-        for node in below:
-            node.gram, node.law = np.eye(node.size), GaussianLaw(0.0)
-            node.decompose()
-        return ErrorQuery(SCALING, tree, below, pure, 2.0, 2)
-    states = {b.path: type("State", (), {"total": np.full(D, 9.0)}) for b in tree.bins}
-    return PaperLevelQuery(SCALING, tree, below, pure, False, 2, 1.0, states)
-
-
-def _distance(query, first, second):
-    change = query.sum(*first) - query.sum(*second)
-    if not query.pure:
-        return float(np.linalg.norm(change))
-    size = 1 if change.shape[1] == 1 else query.width
-    return sum(np.linalg.norm(unvech(row, size), "nuc") for row in change)
-
-
-KINDS = [("one-batch", 0), ("one-batch", 1), ("paper", 1), ("error", 1)]
-entry = st.floats(allow_nan=True, allow_infinity=True, width=64) | st.floats(-1.0, 1.0)
-record = st.tuples(st.lists(entry, min_size=D, max_size=D), entry)
-
-
-@pytest.mark.parametrize("kind, resolved", KINDS)
-@pytest.mark.parametrize("pure", [False, True])
-@settings(max_examples=60, deadline=None)
-@given(first=record, second=record)
-def test_replacing_a_record_moves_a_sum_by_at_most_the_sensitivity(
-    kind, resolved, pure, first, second
-):
-    query = _query(kind, pure, resolved)
-    pair = [(np.array([x], dtype=float), np.array([y], dtype=float)) for x, y in (first, second)]
-    assert _distance(query, *pair) <= query.sensitivity
-
-
-def _candidates(seed, n=3000):
-    """Records with small last coordinates, so that deep bins are reached with long ancestors."""
-    rng = np.random.RandomState(seed)
-    X = rng.normal(size=(n, D))
-    X *= (2.0 ** -rng.randint(0, 7, size=n) / np.linalg.norm(X, axis=1))[:, None]
-    X[:, 0] = rng.choice([-1.0, 1.0], size=n) * np.sqrt(1.0 - np.square(X[:, 1:]).sum(axis=1))
-    # on the edges of bins, where scaled vectors have norm 1
-    k = rng.randint(1, 7, size=n)
-    X[:, 1:] *= (2.0**-k / np.linalg.norm(X[:, 1:], axis=1))[:, None] * (1.0 - 1e-9)
-    X[:, 0] = np.sign(X[:, 0]) * np.sqrt(1.0 - np.square(X[:, 1:]).sum(axis=1))
-    return X, rng.choice([-1.0, 1.0], size=n)
-
-
-@pytest.mark.parametrize(
-    "kind, resolved, pure, expected",
-    [
-        ("one-batch", 0, False, sqrt(4.5)),
-        ("one-batch", 1, False, sqrt(8.0)),
-        ("one-batch", 0, True, 3.0),
-        ("one-batch", 1, True, 4.0),
-        ("paper", 1, False, sqrt(6.0)),
-        ("paper", 1, True, 5.0),
-        ("error", 1, False, sqrt(2.0)),
-        ("error", 1, True, 2.0),
-    ],
-)
-def test_sensitivities_are_attained(kind, resolved, pure, expected):
-    query = _query(kind, pure, resolved)
-    assert query.sensitivity == pytest.approx(expected, rel=1e-5)
-    X, y = _candidates(0)
-    if kind == "error":  # large errors of earlier levels saturate the cap
-        for node in query.tree.bins:
-            node.half_widths[:] = 10.0
-        X[:, 1:] = [0.0, 0.0]
-        X[:, 1] = 2.0 ** -(1 + np.arange(len(X)) % 6)
-        X[:, 0] = np.sqrt(1.0 - X[:, 1] ** 2)
-        for node in query.bins:
-            node.directions = np.roll(node.directions, 1, axis=1)
-    largest = 0.0
-    for i in range(0, len(X) - 1, 2):
-        first = (X[i : i + 1], y[i : i + 1])
-        others = [(X[i + 1 : i + 2], y[i + 1 : i + 2])]
-        if kind == "one-batch" and not pure:  # the worst case is within a bin, at an angle
-            for angle in (0.0, np.pi / 3):
-                other = _rotated(X[i], angle, whole=resolved == 0)
-                others.append((other[None], -y[i : i + 1]))
-        largest = max([largest, *(_distance(query, first, other) for other in others)])
-    assert 0.985 * expected <= largest <= query.sensitivity
-
-
-def _rotated(x, angle, whole):
-    """The same record with what is left turned by an angle, and its ancestors' part negated."""
-    c, s = np.cos(angle), np.sin(angle)
-    if whole:
-        other = np.linalg.qr(np.column_stack([x, np.ones(D)]))[0][:, 1]
-        return c * x + s * other * np.linalg.norm(x)
-    return np.concatenate([[-x[0]], np.array([[c, -s], [s, c]]) @ x[1:]])
 
 
 def test_pure_noise_in_one_dimension_is_laplace(global_random_seed):
@@ -188,7 +73,7 @@ def test_pure_noise_density_ratio_reaches_but_does_not_exceed_the_bound():
 
 def test_the_device_and_the_simulation_have_the_same_law(global_random_seed):
     for pure in (False, True):
-        tree, _ = _tree(0)
+        tree, _ = grown_tree(0)
         query = LevelQuery(SCALING, tree, tuple(tree.bins[:2]), pure, False)
         budget = Budget(2.0, 0.0 if pure else 1e-6)
         x, y = np.array([0.6, 0.3, -0.2]), 0.7
@@ -236,7 +121,7 @@ def test_pure_report_states_epsilon():
 
 def test_bins_scale_to_the_unit_ball():
     rng = np.random.RandomState(0)
-    tree, _ = _tree(1)
+    tree, _ = grown_tree(1)
     phi = rng.normal(size=(5000, D))
     phi *= (2.0 ** -rng.uniform(0, 10, size=5000) / np.linalg.norm(phi, axis=1))[:, None]
     seen = np.zeros(5000, dtype=int)
@@ -257,7 +142,7 @@ def test_bins_state_the_noise_that_they_receive(pure, global_random_seed):
     rng, budget = np.random.RandomState(global_random_seed), Budget(1.0, 0.0 if pure else 1e-6)
     received = []
     for _ in range(400):
-        tree, _ = _tree(1, n_scales=2)
+        tree, _ = grown_tree(1, n_scales=2)
         below = tuple(tree.frontier())
         query = LevelQuery(SCALING, tree, below, pure, True)
         noise = query.local_noise(budget).summed(50)

@@ -1,0 +1,88 @@
+"""Sensitivities that depend on the condition number of U; the others are in the registry."""
+
+import numpy as np
+import pytest
+from registry.linear import draw_matrix
+from scipy import optimize
+
+from skpriv._equations._instrument import Instrument
+from skpriv._equations._moments import ResidualGramQuery
+from skpriv._equations._scaling import Scaling
+from skpriv.linear_model._reweighted._normalisation import (
+    NormalisationQuery,
+    ReweightedMomentsQuery,
+)
+from skpriv.privacy import ROUNDING
+
+QUERIES = {
+    "residual": lambda scaling, U, rng: ResidualGramQuery(
+        scaling, tuple(1e9 * rng.normal(size=scaling.size)), Instrument(U)
+    ),
+    "normalisation": lambda scaling, U, rng: NormalisationQuery(scaling, Instrument(U)),
+    "re-weighted": lambda scaling, U, rng: ReweightedMomentsQuery(scaling, Instrument(U)),
+}
+# What the papers and proofs say, for each condition number of U.
+DECLARED = {
+    "residual": lambda condition: np.sqrt(2.0),
+    "normalisation": lambda condition: np.sqrt(2.0),
+    "re-weighted": lambda condition: {1.0: 2.5}.get(condition, np.sqrt(8.0)),
+}
+
+
+def _change(query, X, y):
+    return np.linalg.norm(query.sum(X[:1], y[:1]) - query.sum(X[1:], y[1:]))
+
+
+def _largest_change(query, U, d, rng, starts):
+    """Search over directions e and e' of U phi and U phi', both unit phi, and targets."""
+    inverse = np.linalg.inv(U)
+    condition = np.linalg.cond(U)
+
+    def records(t):
+        X = t[: 2 * d].reshape(2, d) @ inverse
+        norms = np.linalg.norm(X, axis=1, keepdims=True)
+        return X / np.maximum(norms, 1e-300), np.sin(t[2 * d :])
+
+    vectors = np.linalg.eigh(U)[1]
+    best = 0.0
+    for _ in range(starts):
+        i, j = rng.randint(d, size=2)
+        width = 10.0 ** rng.uniform(-np.log10(condition) - 1.0, 0.5)
+        centre = np.concatenate([vectors[:, i], -vectors[:, j], rng.uniform(-2.0, 2.0, size=2)])
+        centre += width * rng.normal(size=centre.size)
+        simplex = centre + np.vstack([np.zeros(centre.size), width * np.eye(centre.size)])
+        result = optimize.minimize(
+            lambda t: -_change(query, *records(t)),
+            centre,
+            method="Nelder-Mead",
+            options={"initial_simplex": simplex, "maxfev": 600, "xatol": 1e-9, "fatol": 1e-9},
+        )
+        best = max(best, -result.fun)
+        if best >= 0.995 * query.sensitivity:
+            break
+    return best
+
+
+@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("d", [2, 3])
+@pytest.mark.parametrize("condition", [1.0, 3.0, 30.0, 1e4, 1e8])
+def test_the_declared_sensitivity_is_attained(name, d, condition, global_random_seed):
+    rng = np.random.RandomState(global_random_seed)
+    U = draw_matrix(d, rng, condition)
+    U /= np.linalg.norm(U, 2)
+    query = QUERIES[name](Scaling(1.0, (-1.0, 1.0), False, d), U, rng)
+    best = _largest_change(query, U, d, rng, starts=60)
+    assert 0.99 * query.sensitivity <= best <= query.sensitivity
+    assert query.sensitivity <= DECLARED[name](condition) * ROUNDING * (1 + 2e-5)
+
+
+def test_the_sensitivity_of_re_weighted_moments_grows_with_the_condition_number():
+    rng = np.random.RandomState(0)
+    scaling = Scaling(1.0, (-1.0, 1.0), False, 2)
+    found = [
+        QUERIES["re-weighted"](scaling, draw_matrix(2, rng, condition), rng).sensitivity
+        for condition in 10.0 ** np.arange(9)
+    ]
+    assert found == sorted(found)
+    assert found[0] == pytest.approx(2.5, rel=2e-5)
+    assert found[-1] == pytest.approx(np.sqrt(8.0), rel=2e-5)

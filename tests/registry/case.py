@@ -1,0 +1,65 @@
+"""How one class is made and attacked."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from skpriv._linalg import unvech
+
+ORDER = {"l1": 1, "l2": 2, "linf": np.inf}
+
+
+def _nuclear(change):
+    """Sum of the nuclear norms of the symmetric matrices whose vech coordinates are the rows."""
+    size = int(np.sqrt(2 * change.shape[1]))
+    return sum(float(np.linalg.norm(unvech(row, size), "nuc")) for row in change)
+
+
+def distance(asked, first, second):
+    """How far a query or procedure moves from one data set to the other, in its own norm."""
+    ask = getattr(asked, "sum", None) or asked.run
+    with np.errstate(all="ignore"):
+        change = np.asarray(ask(*first)) - np.asarray(ask(*second))
+    assert np.isfinite(change).all(), "an answer is not finite"
+    if asked.norm == "nuclear":
+        return _nuclear(change)
+    return float(np.linalg.norm(change.ravel(), ORDER[asked.norm]))
+
+
+@dataclass(frozen=True)
+class Case:
+    """A class of queries or procedures under attack.
+
+    Parameters
+    ----------
+    make : callable
+        ``make(rng)`` draws the public parameters and returns an instance; among them are all the
+        branches of the class.
+    worst : tuple of callables
+        ``worst()`` returns an instance and two data sets (X, y) that differ in one record, and
+        comes to ``reached`` of the sensitivity.
+    reached : float
+        The part of the declared sensitivity that the worst pairs reach. Above 1/2, so that a
+        sensitivity that is halved fails; below 1 where the declared bound is not tight.
+    width : int
+        Number of columns that instances of ``make`` expect.
+    n : int
+        Number of records of a data set: procedures depend on it, and sums do not.
+    unit : callable
+        ``unit(asked)``: public size of an entry, so that some of the rows are near the clips.
+    sparse : callable
+        ``sparse(asked)``: whether its rows may be a sparse matrix.
+    measure, declared : callables
+        What moves and how far it may, where it is not the sum or the output.
+    """
+
+    make: Callable
+    worst: tuple
+    reached: float = 0.99
+    width: int = 3
+    n: int = 1
+    unit: Callable = lambda asked: 1.0
+    sparse: Callable = lambda asked: False
+    measure: Callable = distance
+    declared: Callable = lambda asked: asked.sensitivity

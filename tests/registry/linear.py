@@ -1,0 +1,272 @@
+"""Sums and procedures of linear, re-weighted and improper regression, of bounds and of rewards."""
+
+import numpy as np
+
+from skpriv._equations._instrument import Instrument
+from skpriv._equations._moments import MomentsQuery, ResidualGramQuery
+from skpriv._equations._scaling import Scaling
+from skpriv.bandits._combiner import RewardQuery
+from skpriv.linear_model._improper_sgd._steps import (
+    ClippedGradientQuery,
+    Descent,
+    ErrorTerms,
+    Part,
+    PartSum,
+)
+from skpriv.linear_model._reweighted._links import LINKS, Link
+from skpriv.linear_model._reweighted._normalisation import (
+    NormalisationQuery,
+    ReweightedMomentsQuery,
+)
+from skpriv.linear_model._reweighted._sgd import GradientQuery, Minimiser
+from skpriv.privacy import BoundsQuery
+
+from .case import Case, distance
+
+D = 3
+PLANE = Scaling(1.0, (-1.0, 1.0), False, 2)
+E1, E2 = np.eye(2)
+
+
+class LyingLink(Link):
+    """Neither increasing nor bounded nor finite: no guarantee may rest on what a link promises."""
+
+    def mean(self, linear):
+        return np.where(np.abs(linear) < 0.3, np.nan, -1e6 * linear)
+
+    def linear(self, mean):
+        return mean
+
+    def slope_bounds(self, bound):
+        return 1.0, 1.0
+
+
+def draw_scaling(rng, d=D):
+    """A public scaling: of all sizes, narrow and wide ranges, with and without intercept."""
+    low = rng.choice([0.0, -1.0, 10.0 * rng.normal(), 1e16, -1e300])
+    width = rng.choice([2.0, rng.uniform(1e-3, 10), 1e-16, 1e-300, 1e300])
+    high = max(low + width, np.nextafter(low, np.inf))
+    norm = rng.choice([1.0, 1.0, 0.3, 7.0, 1e-300, 1e-160, 1e160, 1e300])
+    return Scaling(float(norm), (float(low), float(high)), bool(rng.randint(2)), d)
+
+
+def draw_matrix(size, rng, condition=None):
+    """A public U, of any condition number up to 1e8 and any size."""
+    condition = 10.0 ** rng.uniform(0, 8) if condition is None else condition
+    basis = np.linalg.qr(rng.normal(size=(size, size)))[0]
+    values = np.ones(size) if size == 1 else np.geomspace(1.0, 1.0 / condition, size)
+    matrix = (basis * (10.0 ** rng.randint(-3, 4) * values)) @ basis.T
+    return (matrix + matrix.T) / 2
+
+
+def draw_theta(size, rng):
+    return rng.normal(size=size) * 10.0 ** rng.uniform(-3, 3)
+
+
+def draw_instrument(size, rng):
+    return Instrument(draw_matrix(size, rng) if rng.randint(2) else None)
+
+
+def _residual(rng):
+    scaling = draw_scaling(rng)
+    instrument = draw_instrument(scaling.size, rng)
+    return ResidualGramQuery(scaling, tuple(draw_theta(scaling.size, rng)), instrument)
+
+
+def _gradient(rng):
+    scaling = draw_scaling(rng)
+    link = (*LINKS.values(), LyingLink())[rng.randint(len(LINKS) + 1)]
+    theta = draw_theta(scaling.size, rng)
+    weight = rng.choice([0.0, 1.0])
+    return GradientQuery(scaling, draw_instrument(scaling.size, rng), link, theta, weight)
+
+
+def _with_scaling(build):
+    def make(rng):
+        scaling = draw_scaling(rng)
+        return build(scaling, rng)
+
+    return make
+
+
+def one(x, y):
+    """A data set of a single record."""
+    return np.array([x], dtype=float), np.array([y], dtype=float)
+
+
+def _moments():
+    other = np.array([0.5, np.sqrt(0.75)])  # at 60 degrees, with the other sign
+    return MomentsQuery(PLANE), one(E1, 1.0), one(other, -1.0)
+
+
+def _residuals():
+    query = ResidualGramQuery(PLANE, (1e9, 1e9), Instrument())
+    return query, one(E1, -1.0), one(E2, -1.0)
+
+
+def _residuals_behind():
+    query = ResidualGramQuery(PLANE, (1e9, 1e9), Instrument(np.diag([1.0, 0.01])))
+    return query, one(E1, -1.0), one(E2, -1.0)
+
+
+def _normalisation():
+    query = NormalisationQuery(PLANE, Instrument(np.diag([1.0, 0.01])))
+    return query, one(E1, 0.0), one(E2, 0.0)
+
+
+def _reweighted(condition):
+    """Rows at a small angle that U turns into nearly opposite ones."""
+
+    def worst():
+        query = ReweightedMomentsQuery(PLANE, Instrument(np.diag([1.0, 1.0 / condition])))
+        if condition == 1.0:
+            angles = np.linspace(0.0, np.pi, 721)
+            records = [one([np.cos(t), np.sin(t)], -1.0) for t in angles]
+            worst = max(records, key=lambda record: distance(query, one(E1, 1.0), record))
+            return query, one(E1, 1.0), worst
+        small = condition**-0.5
+        x = np.array([np.sin(small), np.cos(small)])
+        return query, one(x, 1.0), one(x * [-1.0, 1.0], 1.0)
+
+    return worst
+
+
+def _short_row():
+    """A row along theta, and one of no length behind it, which has the same e."""
+    query = GradientQuery(PLANE, Instrument(np.eye(2)), LINKS["identity"], E1, 1.0)
+    return query, one(E1, -1.0), one(-1e-9 * E1, -1.0)
+
+
+def _steep_row():
+    """An ill-conditioned U turns two rows near theta into opposite ones."""
+    U = np.diag([1.0, 1e-6])
+    query = GradientQuery(PLANE, Instrument(U), LINKS["identity"], E2, 0.0)
+    x = np.array([1e-3, np.sqrt(1.0 - 1e-6)])
+    return query, one(x, -1.0), one(x * [-1.0, 1.0], -1.0)
+
+
+def _counts():
+    query = BoundsQuery(10.0, (-5.0, 5.0))
+    return query, one(10.0 * E1, 4.9), one(0.01 * E1, -4.9)
+
+
+def _clipped(norm):
+    def worst():
+        cosine = (np.sqrt(1 + 8 * norm**2) - 1) / (4 * norm) if norm < np.sqrt(3) else 1 / norm
+        x = np.array([cosine, np.sqrt(1 - cosine**2)])
+        query = ClippedGradientQuery(PLANE, np.array([norm, 0.0]))
+        return query, one(x, -1.0), one(x * [1.0, -1.0], -1.0)
+
+    return worst
+
+
+def _part():
+    query, first, second = _clipped(1.0)()
+    return PartSum(query, Part(0.0)), first, second
+
+
+def _one_step():
+    X, y = np.zeros((4, 2)), np.ones(4)
+    one_X, other_X = X.copy(), X.copy()
+    one_X[0], other_X[0] = E1, -E1
+    return Descent(PLANE, Part(0.0), 4, 1, 0.7, 1.0), (one_X, y), (other_X, y)
+
+
+def _many_steps():
+    """The others hold theta at (1, 0) with no curvature across; the record pulls to both sides."""
+    n = 2_000
+    X, y = np.tile(E1, (n, 1)), np.ones(n)
+    y[0] = -1.0
+    one_X, other_X = X.copy(), X.copy()
+    one_X[0], other_X[0] = [0.5, np.sqrt(0.75)], [0.5, -np.sqrt(0.75)]
+    return Descent(PLANE, Part(0.0), n, 60, 1.0, 1.0), (one_X, y), (other_X, y)
+
+
+def _held_out():
+    """Nearly the same row, which the public theta predicts as 1 and as -1."""
+    m = 1_000
+    terms = ErrorTerms(PLANE, Part(0.0), m, np.array([1.0, -1e6]))
+    X, y = np.tile(E1, (m, 1)), -np.ones(m)
+    other_X, other_y = X.copy(), y.copy()
+    other_X[0], other_y[0] = [1.0 - 1e-8, 1e-4], 1.0
+    return terms, (X, y), (other_X, other_y)
+
+
+def _descent(rng):
+    scaling = draw_scaling(rng)
+    steps, step, radius = [(1, 1.0, 1.0), (7, 1.5, 1.0), (40, 0.3, 2.0)][rng.randint(3)]
+    return Descent(scaling, Part(0.2), 8, steps, step, radius)
+
+
+def _held_out_terms(rng):
+    scaling = draw_scaling(rng)
+    return ErrorTerms(scaling, Part(0.2, True), 2, draw_theta(scaling.size, rng))
+
+
+def _data_norm(asked):
+    return getattr(asked, "query", asked).scaling.data_norm
+
+
+CASES = {
+    MomentsQuery: Case(
+        _with_scaling(lambda scaling, rng: MomentsQuery(scaling)), (_moments,), unit=_data_norm
+    ),
+    ResidualGramQuery: Case(_residual, (_residuals, _residuals_behind), unit=_data_norm),
+    NormalisationQuery: Case(
+        _with_scaling(
+            lambda scaling, rng: NormalisationQuery(
+                scaling, Instrument(draw_matrix(scaling.size, rng))
+            )
+        ),
+        (_normalisation,),
+        unit=_data_norm,
+    ),
+    ReweightedMomentsQuery: Case(
+        _with_scaling(
+            lambda scaling, rng: ReweightedMomentsQuery(
+                scaling, Instrument(draw_matrix(scaling.size, rng))
+            )
+        ),
+        (_reweighted(1.0), _reweighted(1e8)),
+        unit=_data_norm,
+    ),
+    # The gradient attains its bound, or Phi_U its own: never both at one pair.
+    GradientQuery: Case(_gradient, (_short_row, _steep_row), reached=0.95, unit=_data_norm),
+    BoundsQuery: Case(
+        lambda rng: BoundsQuery(
+            *[(5.0, None), (5.0, (-1.0, 2.0)), (None, (-1.0, 2.0))][rng.randint(3)],
+            ["l2", "linf"][rng.randint(2)],
+        ),
+        (_counts,),
+        sparse=lambda asked: asked.row_norm == "linf",
+    ),
+    ClippedGradientQuery: Case(
+        _with_scaling(
+            lambda scaling, rng: ClippedGradientQuery(scaling, draw_theta(scaling.size, rng))
+        ),
+        (_clipped(0.3), _clipped(1.0), _clipped(2.5)),
+        unit=_data_norm,
+    ),
+    PartSum: Case(
+        _with_scaling(
+            lambda scaling, rng: PartSum(
+                ClippedGradientQuery(scaling, draw_theta(scaling.size, rng)), Part(0.2)
+            )
+        ),
+        (_part,),
+        n=10,
+        unit=_data_norm,
+    ),
+    Descent: Case(_descent, (_one_step, _many_steps), reached=0.9, n=10, unit=_data_norm),
+    # Both bounds cannot be attained by one record: 4 of hypot(4, 2.25).
+    ErrorTerms: Case(_held_out_terms, (_held_out,), reached=0.86, n=10, unit=_data_norm),
+    # Runs without privacy only, and says so by its price.
+    Minimiser: Case(
+        lambda rng: Minimiser(Scaling(1.0, (-1.0, 1.0), False, D), LINKS["identity"], 1.0), (),
+        n=10,
+    ),
+    RewardQuery: Case(
+        lambda rng: RewardQuery(*[(-1.0, 1.0), (0.0, 1e-300), (-1e300, 1e300)][rng.randint(3)]),
+        (lambda: (RewardQuery(-1.0, 1.0), one(E1, 1.0), one(E1, -1.0)),),
+    ),
+}  # fmt: skip

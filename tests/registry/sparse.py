@@ -1,0 +1,130 @@
+"""Sums and procedures of iterative hard thresholding, which takes sparse rows too."""
+
+import numpy as np
+
+from skpriv._equations._scaling import Scaling
+from skpriv.linear_model._iht._queries import (
+    GradientNorm,
+    LevelQuery,
+    ResidualSizeQuery,
+    ScoresQuery,
+    SupportGradientQuery,
+    SupportMomentsQuery,
+    ValuesQuery,
+)
+from skpriv.linear_model._iht._rows import Iterate, SupportResidual, SupportRows
+
+from .case import Case
+from .linear import one
+
+D, SUPPORT = 5, np.array([0, 3])
+ONES = np.ones(D)
+
+
+def _entries(rng=None):
+    if rng is None:
+        return Scaling(1.0, (-1.0, 1.0), True, D)
+    data_max = rng.choice([1.0, 1.5, 1e-3, 1e100, 1e-100])
+    return Scaling(float(data_max), (-1.0, rng.uniform(0.5, 9.0)), bool(rng.randint(2)), D)
+
+
+def _iterate(entries, weights=(0.0, 0.0), level=0.0):
+    return Iterate(entries.data_norm, entries, SUPPORT, np.array(weights), level)
+
+
+def _draw_iterate(rng):
+    weights = rng.normal(size=2) * rng.choice([0.01, 1.0, 30.0])
+    return _iterate(_entries(rng), weights, rng.normal())
+
+
+def _residual(entries, theta=None):
+    rows = SupportRows.of(entries, SUPPORT, False)
+    theta = np.zeros(rows.scaling.size) if theta is None else theta
+    return SupportResidual(rows, theta)
+
+
+def _draw_residual(rng):
+    entries = _entries(rng)
+    size = SupportRows.of(entries, SUPPORT, False).scaling.size
+    return _residual(entries, rng.normal(size=size) * 10.0 ** rng.uniform(-2, 2))
+
+
+def _size(rng):
+    return ResidualSizeQuery(_draw_iterate(rng) if rng.randint(2) else _draw_residual(rng))
+
+
+def _values(rng):
+    model = _draw_iterate(rng)
+    return ValuesQuery(model, SUPPORT, model.scaling.fit_intercept, rng.uniform(0.01, 2.0))
+
+
+def _norm(rng):
+    model = _draw_iterate(rng)
+    return GradientNorm(model, model.scaling.fit_intercept)
+
+
+def _moments():
+    rows = SupportRows.of(Scaling(1.0, (-1.0, 1.0), False, D), SUPPORT, False)
+    first, second = np.zeros(D), np.zeros(D)
+    first[0] = 1.0
+    second[SUPPORT] = rows.scaling.data_norm * np.array([0.5, np.sqrt(0.75)])
+    return SupportMomentsQuery(rows), one(first, 1.0), one(second, -1.0)
+
+
+def _gradient_norm():
+    model = _iterate(_entries(), (-0.5, 0.25))
+    X, y = np.zeros((100, D)), np.ones(100)
+    X[:, 1] = 1.0  # the largest coordinate, and the constant, by 98 others
+    X[0, SUPPORT] = 1.0, -1.0
+    other_X, other_y = X.copy(), y.copy()
+    other_X[0, SUPPORT], other_y[0] = [-1.0, 1.0], -1.0  # residual -1.75 after 1.75
+    return GradientNorm(model, True), (X, y), (other_X, other_y)
+
+
+def _pair(query, first=1.0, second=-1.0):
+    return lambda: (query, one(ONES, first), one(ONES, second))
+
+
+def _unit(asked):
+    model = getattr(asked, "model", None) or getattr(asked, "rows", asked)
+    rows = getattr(model, "rows", model)
+    return getattr(rows, "data_max", None) or rows.scaling.data_norm
+
+
+def _always(asked):
+    return True
+
+
+EMPTY = _iterate(_entries())
+CASES = {
+    LevelQuery: Case(
+        lambda rng: LevelQuery(_entries(rng)),
+        (_pair(LevelQuery(_entries())),),
+        width=D, sparse=_always,
+    ),
+    ResidualSizeQuery: Case(
+        _size, (_pair(ResidualSizeQuery(EMPTY), 0.0, 1.0),), width=D, unit=_unit, sparse=_always
+    ),
+    ScoresQuery: Case(
+        lambda rng: ScoresQuery(_draw_iterate(rng), D, 0.7, 0.5, rng.uniform(0.01, 2.0)),
+        (_pair(ScoresQuery(EMPTY, D, 0.7, 0.5, 0.4)),),
+        width=D, unit=_unit, sparse=_always,
+    ),
+    ValuesQuery: Case(
+        _values,
+        (_pair(ValuesQuery(EMPTY, SUPPORT, True, 0.4)),
+         _pair(ValuesQuery(EMPTY, SUPPORT, False, 0.4))),
+        width=D, unit=_unit, sparse=_always,
+    ),
+    SupportMomentsQuery: Case(
+        lambda rng: SupportMomentsQuery(_draw_residual(rng).rows),
+        (_moments,),
+        width=D, unit=_unit, sparse=_always,
+    ),
+    SupportGradientQuery: Case(
+        lambda rng: SupportGradientQuery(_draw_residual(rng), rng.uniform(0.01, 2.0)),
+        (_pair(SupportGradientQuery(_residual(_entries()), 0.4)),),
+        width=D, unit=_unit, sparse=_always,
+    ),
+    GradientNorm: Case(_norm, (_gradient_norm,), width=D, n=3, unit=_unit, sparse=_always),
+}  # fmt: skip

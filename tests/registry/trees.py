@@ -1,0 +1,130 @@
+"""Sums over the bins of layered regression."""
+
+import numpy as np
+
+from skpriv._equations._scaling import Scaling
+from skpriv.linear_model._layered._laws import GaussianLaw
+from skpriv.linear_model._layered._paper import ErrorQuery, PaperLevelQuery
+from skpriv.linear_model._layered._privunit import UnitLevelQuery
+from skpriv.linear_model._layered._queries import LevelQuery
+from skpriv.linear_model._layered._tree import PartitionTree
+
+from .case import Case, distance
+from .linear import one
+
+D = 3
+SCALING = Scaling(1.0, (-1.0, 1.0), False, D)
+
+
+def grown_tree(resolved, n_scales=8, half_width=0.3):
+    """A tree whose bins at level 1 have resolved that many coordinates."""
+    tree = PartitionTree(D, 2.0, n_scales, 2)
+    for node in tree.frontier():
+        node.gram = np.diag(np.arange(D, 0.0, -1.0))
+        node.law = GaussianLaw(0.0)
+        node.decompose()
+        node.half_widths[:] = half_width
+        node.activate(resolved, 2.0, n_scales)
+        tree.bins.append(node)
+    return tree, tuple(tree.bins if resolved == 0 else [*tree.bins, *tree.frontier()])
+
+
+def level(pure, resolved, kind=LevelQuery):
+    tree, bins = grown_tree(resolved)
+    return kind(SCALING, tree, bins, pure, resolved > 0)
+
+
+def published(pure):
+    tree, _ = grown_tree(1)
+    states = {b.path: type("State", (), {"total": np.full(D, 9.0)}) for b in tree.bins}
+    return PaperLevelQuery(SCALING, tree, tuple(tree.frontier()), pure, False, 2, 1.0, states)
+
+
+def errors(pure, half_width=0.3, roll=0):
+    tree, _ = grown_tree(1, half_width=half_width)
+    below = tuple(tree.frontier())
+    for node in below:
+        node.gram, node.law = np.eye(node.size), GaussianLaw(0.0)
+        node.decompose()
+        node.directions = np.roll(node.directions, roll, axis=1)
+    return ErrorQuery(SCALING, tree, below, pure, 2.0, 2)
+
+
+def _edges(resolved):
+    """Records whose scaled vectors have norm 1, in bins of every depth."""
+    for k in range(7):
+        for angle in (0.0, 0.4, 1.2):
+            x = 2.0**-k * (1.0 - 1e-9) * np.array([0.0, np.cos(angle), np.sin(angle)])
+            if resolved == 0:
+                x = np.roll(x, -1)
+            else:
+                x[0] = np.sqrt(1.0 - x @ x)
+            yield x
+
+
+def _related(x, resolved):
+    """The records that hurt most beside x: turned by an angle, ancestors' part negated."""
+    for angle in (0.0, np.pi / 3, np.pi / 2):
+        c, s = np.cos(angle), np.sin(angle)
+        if resolved == 0:
+            beside = np.array([-x[1], x[0], 0.0])
+            yield c * x + s * beside
+        else:
+            yield np.concatenate([[-x[0]], np.array([[c, -s], [s, c]]) @ x[1:]])
+
+
+def _searched(query, resolved):
+    """The best pair of a small search over bins, angles and signs."""
+
+    def worst():
+        edges = list(_edges(resolved))
+        pairs = [
+            (one(x, sign), one(other, -1.0))
+            for sign in (1.0, -1.0)
+            for x in edges
+            for other in (*_related(x, resolved), *edges[::4])
+        ]
+        first, second = max(pairs, key=lambda pair: distance(query, *pair))
+        return query, first, second
+
+    return worst
+
+
+def _draw_level(rng):
+    return level(bool(rng.randint(2)), rng.randint(3))
+
+
+def _unit_norm(query, first, second):
+    """PrivUnit asks for vectors of norm 1; how far they move does not matter."""
+    with np.errstate(all="ignore"):
+        parts = [query.units(*data) for data in (first, second)]
+    slots = np.concatenate([part[0] for part in parts])
+    assert ((slots >= 0) & (slots < max(1, len(query.bins)))).all()
+    norms = np.linalg.norm(np.concatenate([part[1] for part in parts]), axis=1)
+    assert abs(norms - 1.0).max() <= 1e-12
+    return float(norms.max())
+
+
+CASES = {
+    LevelQuery: Case(
+        _draw_level,
+        tuple(_searched(level(pure, r), r) for pure in (False, True) for r in (0, 1)),
+        reached=0.98,
+    ),
+    PaperLevelQuery: Case(
+        lambda rng: published(bool(rng.randint(2))),
+        tuple(_searched(published(pure), 1) for pure in (False, True)),
+        reached=0.98,
+    ),
+    ErrorQuery: Case(
+        lambda rng: errors(bool(rng.randint(2)), rng.choice([0.3, 10.0])),
+        tuple(_searched(errors(pure, 10.0, roll=1), 1) for pure in (False, True)),
+        reached=0.98,
+    ),
+    UnitLevelQuery: Case(
+        lambda rng: level(True, rng.randint(3), UnitLevelQuery),
+        (_searched(level(True, 0, UnitLevelQuery), 0),),
+        measure=_unit_norm,
+        declared=lambda asked: 1.0 + 1e-12,
+    ),
+}
