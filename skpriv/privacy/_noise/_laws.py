@@ -18,6 +18,7 @@ from sklearn.utils import check_random_state
 from ..._linalg import vech, vech_size
 from ...exceptions import PrivacyError
 from .._accounting._cost import Cost
+from .._tape import draws
 
 # OpenDP rounds to multiples of 2^k. At 2^-60 of the scale the rounding moves the privacy map by a
 # relative 1e-16 (a test holds it to the price charged), and sampling is three times faster than at
@@ -242,15 +243,18 @@ class NoiseSource:
         """Whether the draws are fit for a real release."""
         return self._rng is None
 
+    @draws
     def add(self, value, noise):
         """Value plus a draw of the noise."""
         value = np.asarray(value, dtype=float)
         return noise.added(value, self._rng) if noise.scale else value
 
+    @draws
     def top(self, scores, k, noise):
         """Indices of the k largest noisy scores, the largest first."""
         return noise.top(scores, k, self._rng)
 
+    @draws
     def unit_reports(self, vectors, cap):
         """PrivUnit reports about the rows, unit vectors, by the law ``cap``."""
         if self._rng is None:

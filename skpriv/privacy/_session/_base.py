@@ -11,6 +11,7 @@ from .._accounting._report import PrivacyReport, ReportRow
 from .._ledger._accountant import charge
 from .._noise._laws import NoiseSource
 from .._query import Answer
+from .._tape import door
 from ._trust import Trust
 
 SHARE_SLACK = 1e-9  # rounding of shares such as 0.1 + 0.2 + 0.7
@@ -139,6 +140,7 @@ class Session(ABC):
         """Largest share that a record may have used."""
         return self._shares.top()
 
+    @door
     def sum(self, query, share, subset=None):
         """Noisy sum of a query over the records, for a share of the resource.
 
@@ -169,6 +171,7 @@ class Session(ABC):
         self._report(query, slot, answer.n, answer.noise, paid)
         return answer
 
+    @door
     def top(self, query, k, share, subset=None):
         """Indices of the k largest coordinates, in absolute value, of a bounded sum.
 
@@ -201,6 +204,7 @@ class Session(ABC):
         self._report(query, slot, self._count(slot), law, paid)
         return indices
 
+    @door
     def release(self, procedure, share, subset=None):
         """Noisy output of a procedure that needs many exact sums (output perturbation).
 

@@ -11,6 +11,7 @@ from .._accounting._cost import Cost
 from .._accounting._guarantee import Guarantee
 from .._noise._laws import GaussianNoise, NoiseSource
 from .._query import Answer
+from .._tape import door
 
 
 class Stream(ABC):
@@ -91,6 +92,7 @@ class Stream(ABC):
         self._pending += rows.n
         return self
 
+    @door
     def read(self):
         """Noisy sum of all records so far, with the exact law of its noise.
 

@@ -1,0 +1,152 @@
+"""What the change of exact sums costs, under the noise that was in force."""
+
+from math import inf, log, sqrt
+
+import numpy as np
+
+from .._linalg import unvech
+from ..privacy import (
+    Budget,
+    Cost,
+    ExactStream,
+    FactorStream,
+    GaussianNoise,
+    GumbelNoise,
+    LocalStream,
+    PrivUnitNoise,
+    ShuffleStream,
+    SymmetricWishartNoise,
+    TreeStream,
+    VectorSumStream,
+    amplified,
+)
+
+ORDER = {"l1": 1, "l2": 2, "linf": np.inf}
+REFINEMENTS = 16  # of the bisection for the epsilon of a shuffled report
+
+
+def size(change, norm):
+    """How large a change is, in the norm of the sensitivity."""
+    if norm == "nuclear":  # the rows are symmetric matrices in vech coordinates
+        width = int(sqrt(2 * change.shape[1]))
+        return sum(float(np.linalg.norm(unvech(row, width), "nuc")) for row in change)
+    return float(np.linalg.norm(np.ravel(change), ORDER[norm]))
+
+
+def event_cost(first, second, budget):
+    """Cost of the change between two runs of one answer that is not a stream's.
+
+    Parameters
+    ----------
+    first, second : Event
+    budget : Budget
+        The claim; only the shuffle model needs its delta.
+
+    Returns
+    -------
+    Cost
+    """
+    norm = "l2" if first.asked is None else first.asked.norm
+    model = getattr(first.owner, "model", None)
+    reports = first.value.n if model in ("local", "shuffle") else 1
+    total = Cost()
+    for before, now in zip(first.draws, second.draws, strict=True):
+        total += _draw_cost(before, now, norm, reports)
+    if not first.draws and not _same(first.value, second.value):
+        return Cost(gaussian=inf)  # an answer without noise
+    if model == "shuffle" and total.gaussian:
+        return shuffled_cost(sqrt(total.gaussian), reports, budget)
+    return total
+
+
+def _same(first, second):
+    return np.array_equal(getattr(first, "value", first), getattr(second, "value", second))
+
+
+def _draw_cost(before, now, norm, reports):
+    """Cost of one draw; ``reports`` of equal noise are in the sum, and one user changes one."""
+    change = now.exact - before.exact
+    if not np.isfinite(change).all():
+        return Cost(gaussian=inf)
+    if not change.any():
+        return Cost()
+    if before.method == "unit_reports":  # one row a user
+        p, q = before.law[0].probability, before.law[0].part
+        each = log(p / (1.0 - p) * (1.0 - q) / q)
+        return Cost.from_epsilon(int(change.any(axis=1).sum()) * each)
+    noise = before.law[-1]
+    if isinstance(noise, GumbelNoise):
+        return noise.cost(size(change, "linf"), before.law[0])
+    if isinstance(noise, SymmetricWishartNoise):
+        return noise.cost(size(change.reshape(-1, change.shape[-1]), "nuclear"))
+    return GaussianNoise(noise.scale / sqrt(reports)).cost(size(change, "l2"))
+
+
+def shuffled_cost(mu, n, budget):
+    """Cost at the claim's delta of one Gaussian report of this mu among n shuffled ones."""
+    delta = budget.delta
+    high = max(budget.epsilon, 1e-3)
+    while amplified(Budget(high, delta), n).mu < mu * (1.0 - 1e-9):
+        high *= 2.0
+    low = 0.0
+    for _ in range(REFINEMENTS):
+        middle = 0.5 * (low + high)
+        enough = amplified(Budget(middle, delta), n).mu >= mu * (1.0 - 1e-9)
+        low, high = (low, middle) if enough else (middle, high)
+    return Cost(approximate=high, delta=delta)
+
+
+def stream_cost(stream, changes, budget):
+    """Cost of the change of a whole stream, from the change of each of its increments.
+
+    Parameters
+    ----------
+    stream : Stream
+        For its kind and its noise (public).
+    changes : ndarray of shape (n_reads_so_far, *shape)
+        Of the exact sums between two reads.
+    budget : Budget
+        The claim.
+
+    Returns
+    -------
+    Cost
+    """
+    if not np.any(changes):
+        return Cost()
+    if isinstance(stream, ExactStream) or not np.isfinite(changes).all():
+        return Cost(gaussian=inf)
+    noise, flat = stream.noise, changes.reshape(len(changes), -1)
+    if isinstance(stream, ShuffleStream):
+        sizes = np.linalg.norm(flat, axis=1) / noise.scale
+        costs = [shuffled_cost(mu, stream.batch, budget) for mu in sizes[sizes > 0.0]]
+        return sum(costs, Cost())
+    if isinstance(stream, VectorSumStream):
+        return Cost.from_rho(float(np.sum(flat**2)) / (2.0 * noise.scale**2))
+    if isinstance(stream, LocalStream):
+        pure = isinstance(noise, PrivUnitNoise | SymmetricWishartNoise)
+        norm = "nuclear" if pure else "l2"
+        return sum((noise.cost(size(change, norm)) for change in changes if change.any()), Cost())
+    if isinstance(stream, FactorStream):
+        flat = _rooted(flat)
+    elif isinstance(stream, TreeStream):
+        flat = _nodes(flat)
+    else:
+        raise TypeError(f"streams of type {type(stream).__name__} cannot be audited yet.")
+    return Cost.from_mu(float(np.linalg.norm(flat)) / noise.scale)
+
+
+def _rooted(increments):
+    """R x for the root R of the matrix of running sums: Toeplitz, binom(2k, k) / 4^k."""
+    odd = 2.0 * np.arange(1, len(increments)) - 1.0
+    root = np.concatenate([[1.0], np.cumprod(odd / (odd + 1.0))])
+    return np.array([root[k::-1] @ increments[: k + 1] for k in range(len(increments))])
+
+
+def _nodes(increments):
+    """Sums of the nodes of the binary tree that each read completes, and releases."""
+    nodes = []
+    for k in range(1, len(increments) + 1):
+        span = k & -k
+        nodes.append(increments[k - span : k].sum(axis=0))
+    return np.array(nodes)

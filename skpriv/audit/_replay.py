@@ -1,0 +1,171 @@
+"""Replay: the same answers on two neighbours, and what gives the difference away."""
+
+from dataclasses import dataclass, field
+from math import inf
+
+import numpy as np
+
+from ..privacy import Budget, Cost, Stream
+from ._costs import event_cost, stream_cost
+from ._runs import Play, claim_of, fit, is_policy, replaced_rows, run_once
+from ._snapshot import differing
+from ._tape import Player, Recorder
+
+SLACK = 1e-6  # relative, of the claim: conversions of budgets are rounded
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What a replay found.
+
+    Attributes
+    ----------
+    epsilon : float
+        Of the change between the two data sets, all answers composed, at the claimed delta: what
+        this pair costs, given all the answers. It must not exceed the claim.
+    claim : Budget
+        What the estimator or policy claims.
+    cost : Cost
+        The same before it was converted to epsilon.
+    differences : list of str
+        Every attribute, warning, error, query count, shape, sensitivity or noise scale that differs
+        although all answers are the same: there must be none.
+    unstable : list of str
+        Attributes that differ when the first data set is played back to itself, such as names drawn
+        at random: nothing is said about them.
+    answers : list of (str, float)
+        Each query with the epsilon that the change in it would cost alone, at the claimed delta;
+        the reads of a stream are one entry.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.audit import replay
+    >>> from skpriv.linear_model import SSPRegressor
+    >>> X, y = np.zeros((50, 2)), np.ones(50)
+    >>> other = X.copy()
+    >>> other[0] = 1.0
+    >>> found = replay(lambda: SSPRegressor(epsilon=1.0), (X, y), (other, y))
+    >>> found.holds, found.differences
+    (True, [])
+    """
+
+    epsilon: float
+    claim: Budget
+    cost: Cost
+    differences: list = field(default_factory=list)
+    unstable: list = field(default_factory=list)
+    answers: list = field(default_factory=list)
+
+    @property
+    def holds(self):
+        """Whether the cost is within the claim and nothing else differs, if anything is claimed."""
+        if self.claim.epsilon == inf:
+            return True
+        return not self.differences and self.epsilon <= self.claim.epsilon * (1.0 + SLACK)
+
+    def __str__(self):
+        verdict = "holds" if self.holds else "FAILS"
+        lines = [
+            f"{verdict}: this pair costs epsilon = {self.epsilon:.4g} at delta = "
+            f"{self.claim.delta:g}, of a claim of {self.claim.epsilon:.4g}"
+        ]
+        lines += [f"  {name}: {epsilon:.4g}" for name, epsilon in self.answers]
+        return "\n".join(lines + [f"  differs: {text}" for text in self.differences])
+
+
+def replay(make, D, D_prime, *, run=None, claim=None):
+    """Run on D, then on a neighbour with every released answer forced to D's.
+
+    All that is seen of a private fit must follow from its noisy answers. So if the answers are the
+    same, nothing else may differ, and what the pair costs is what the change of each exact sum
+    costs under the noise that was in force. Both are computed, not estimated: a leak is found in
+    one run, however small its probability would be.
+
+    Parameters
+    ----------
+    make : callable
+        ``make()`` returns an unfitted estimator or a policy. Where its ``random_state`` is None, a
+        seed is set: public random choices must be the same in both runs.
+    D, D_prime : tuple of arrays
+        (X, y) for an estimator. For a policy (contexts, rewards) with rewards of all actions, of
+        shape (n_rounds, n_actions), or (contexts, actions, rewards) with logged actions. The two
+        differ in one record; X may be sparse.
+    run : callable, default=None
+        ``run(model, data)`` drives the model and returns a transcript of what others see beside it.
+        None fits an estimator, and plays a policy round by round.
+    claim : Budget, default=None
+        None reads it off the model.
+
+    Returns
+    -------
+    Replay
+
+    Raises
+    ------
+    ValueError
+        If D and D_prime differ in none or in several records, or in their shapes.
+
+    Notes
+    -----
+    Not compared: time, the curator's own state (open streams, rows of an open epoch), and, for a
+    policy, the actions of the user who is replaced. Rows that a Pipeline reads before its last step
+    are seen by no session, but what that step learns from them is an attribute, and differs.
+
+    Answers are listened to in the calling process and thread.
+    """
+    D, D_prime = tuple(D), tuple(D_prime)
+    replaced = replaced_rows(D, D_prime)
+    if len(replaced) != 1:
+        raise ValueError(f"D and D_prime differ in {len(replaced)} records, and not in one.")
+    if run is None:
+        run = Play(replaced) if is_policy(make()) else fit
+    recorder = Recorder()
+    first = run_once(make, D, run, recorder)
+    again = run_once(make, D, run, Player(recorder.events))
+    player = Player(recorder.events)
+    second = run_once(make, D_prime, run, player)
+
+    claim = claim_of(first.model) if claim is None else claim
+    unstable = differing(first.leaves, again.leaves)
+    differences = _differences(first, second, recorder, player, set(unstable))
+    cost, answers = _composed(recorder.events, player.events, claim)
+    epsilon = inf if cost.gaussian == inf else cost.epsilon(claim.delta + cost.delta)
+    return Replay(epsilon, claim, cost, differences, unstable, answers)
+
+
+def _differences(first, second, recorder, player, unstable):
+    """All that differs although the answers are the same, in words without values."""
+    found = list(player.mismatches)
+    if len(player.events) < len(recorder.events):
+        found.append(f"{len(player.events)} answers instead of {len(recorder.events)}")
+    if first.error != second.error:
+        found.append(f"error: {second.error}, was {first.error}")
+    if first.warnings != second.warnings:
+        found.append(f"warnings: {second.warnings}, were {first.warnings}")
+    changed = [path for path in differing(first.leaves, second.leaves) if path not in unstable]
+    return found + [f"attribute {path.lstrip('.')}" for path in changed]
+
+
+def _composed(first, second, claim):
+    """Total cost of the change, and what each query would cost alone."""
+    total, answers = Cost(), []
+    streams: dict = {}
+    for before, now in zip(first, second, strict=False):
+        if isinstance(before.owner, Stream):
+            streams.setdefault(id(before.owner), []).append((before, now))
+        elif before.door == now.door and len(before.draws) == len(now.draws):
+            cost = event_cost(before, now, claim)
+            total += cost
+            answers.append((before.asked.name if before.asked else "own report", cost))
+    for pairs in streams.values():
+        changes = np.array([now.pending - before.pending for before, now in pairs])
+        stream = pairs[0][0].owner
+        cost = stream_cost(stream, changes, claim)
+        total += cost
+        answers.append((f"{stream.query.name}, {len(pairs)} reads", cost))
+    return total, [(name, _alone(cost, claim)) for name, cost in answers]
+
+
+def _alone(cost, claim):
+    return inf if cost.gaussian == inf else cost.epsilon(claim.delta + cost.delta)

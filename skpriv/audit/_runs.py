@@ -1,0 +1,165 @@
+"""One run of an estimator or a policy, with all that somebody could see of it."""
+
+import re
+import warnings
+from dataclasses import dataclass, field
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from ..privacy import Budget, listening
+from ._snapshot import snapshot
+
+
+@dataclass
+class Run:
+    """What one run left behind.
+
+    Attributes
+    ----------
+    model : object
+        The fitted estimator, or the policy at the end.
+    leaves : dict
+        Its snapshot, and that of the transcript.
+    warnings : list of str
+    error : str or None
+    """
+
+    model: Any
+    leaves: dict = field(default_factory=dict)
+    warnings: list = field(default_factory=list)
+    error: str | None = None
+
+
+def run_once(make, data, run, listener):
+    """Make, run, and look at everything.
+
+    Parameters
+    ----------
+    make : callable
+    data : tuple of arrays
+    run : callable ``run(model, data)``
+        Returns a transcript of what others see beside the model, or None.
+    listener : Recorder
+
+    Returns
+    -------
+    Run
+    """
+    model = _seeded(make())
+    result, transcript = Run(model), None
+    with warnings.catch_warnings(record=True) as caught, listening(listener):
+        warnings.simplefilter("always")
+        try:
+            transcript = run(model, data)
+        except Exception as error:  # an error is something that is seen, and compared
+            result.error = f"{type(error).__name__}: {error}"
+    result.warnings = [f"{w.category.__name__}: {w.message}" for w in caught]
+    result.leaves = snapshot(model)
+    result.leaves.update({f"transcript{k}": v for k, v in snapshot(transcript).items()})
+    return result
+
+
+def _seeded(model):
+    """All that is public and random must be the same in both runs: it is made from a seed."""
+    params = model.get_params(deep=True) if hasattr(model, "get_params") else {}
+    unset = [name for name, value in params.items() if value is None]
+    seeds = {name: 0 for name in unset if name.split("__")[-1] == "random_state"}
+    return model.set_params(**seeds) if seeds else model
+
+
+def is_policy(model):
+    """Whether it acts and is updated, rather than fitted."""
+    return hasattr(model, "act") and hasattr(model, "update")
+
+
+def fit(model, data):
+    """Run of an estimator on (X, y); what a fitted one computes is compared with it."""
+    model.fit(*data)
+
+
+class Play:
+    """Run of a policy on rounds (contexts, rewards) or (contexts, actions, rewards).
+
+    Rewards of shape (n_rounds, n_actions) are those of all actions: the policy acts, and is told
+    the reward of its action. With logged actions and rewards of shape (n_rounds,) it is told these.
+    The transcript has the actions and propensities of all rounds but those of the user who is
+    replaced, whose own action is not protected from who sees it.
+
+    Parameters
+    ----------
+    replaced : ndarray of int
+        Rounds of the user who differs.
+    """
+
+    def __init__(self, replaced):
+        self.replaced = replaced
+
+    def __call__(self, policy, data):
+        """Drive the policy through all rounds; return the transcript."""
+        contexts, rewards = np.asarray(data[0], dtype=float), np.asarray(data[-1], dtype=float)
+        logged = np.asarray(data[1]) if len(data) == 3 else None
+        actions, chances, start = [], [], 0
+        while start < len(contexts):
+            stop = min(len(contexts), start + int(policy.rounds_until_update_))
+            part = slice(start, stop)
+            acted = np.asarray(policy.act(contexts[part]))
+            actions.append(acted)
+            chances.append(np.asarray(policy.propensities_, dtype=float))
+            told = acted if logged is None else logged[part]
+            earned = rewards[part]
+            if earned.ndim == 2:
+                earned = earned[np.arange(stop - start), told]
+            policy.update(contexts[part], told, earned)
+            start = stop
+        others = np.ones(len(contexts), dtype=bool)
+        others[self.replaced] = False
+        del policy.propensities_  # of the last rounds: the transcript has them
+        return {
+            "actions": np.concatenate(actions)[others],
+            "propensities": np.concatenate(chances)[others],
+        }
+
+
+def replaced_rows(first, second):
+    """Indices of the records in which two data sets differ.
+
+    Raises
+    ------
+    ValueError
+        If their shapes differ: neighbours have the same number of records.
+    """
+    differs: Any = False
+    for before, now in zip(first, second, strict=True):
+        before, now = _dense(before), _dense(now)
+        if before.shape != now.shape:
+            raise ValueError(
+                f"D and D_prime have arrays of shapes {before.shape} and {now.shape}: neighbours "
+                "have the same number of records, of which one is replaced."
+            )
+        same = (before == now) | ((before != before) & (now != now))
+        differs = differs | ~same.reshape(len(before), -1).all(axis=1)
+    return np.flatnonzero(differs)
+
+
+def _dense(array):
+    return array.toarray() if hasattr(array, "toarray") else np.asarray(array)
+
+
+def claim_of(model):
+    """Budget that a fitted model or a policy claims, from its guarantee or its parameters."""
+    value: Any
+    for value in (getattr(model, "guarantee", None), getattr(model, "privacy_report_", None)):
+        value = getattr(value, "guarantee", value) if not isinstance(value, str) else value
+        if str(value).startswith("perfect privacy"):
+            return Budget(0.0)
+        if hasattr(value, "epsilon"):
+            return Budget(float(value.epsilon), float(getattr(value, "delta", 0.0)))
+        found = re.search(r"epsilon=([^,]+), delta=([^)]+)\)", str(value))
+        if found:
+            return Budget(float(found[1]), float(found[2]))
+    params = model.get_params() if hasattr(model, "get_params") else {}
+    if "epsilon" in params and params.get("privacy") != "none":
+        return Budget(float(params["epsilon"]), float(params.get("delta", 0.0)))
+    return Budget(inf)

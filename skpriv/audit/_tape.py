@@ -1,0 +1,159 @@
+"""Recording what a run releases, and playing it back into another run."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..privacy import Answer, Stream
+
+
+@dataclass
+class Draw:
+    """One draw of noise: the exact value, the law, and what came out."""
+
+    method: str
+    exact: np.ndarray
+    law: tuple
+    value: Any
+
+    @property
+    def facts(self):
+        """What must not depend on private rows."""
+        return {
+            "draw": self.method,
+            "shape of the noise": np.shape(self.exact),
+            "noise": tuple(map(repr, self.law)),
+        }
+
+
+@dataclass
+class Event:
+    """One answer of a session or stream, with the draws that it is made of; or a draw of its own.
+
+    Attributes
+    ----------
+    door : str
+        "sum", "top", "release", "read", or "draw" for noise that was added outside of these.
+    owner : object
+        The session or stream; None for a draw of its own.
+    asked : Query, Procedure or None
+    arguments : tuple
+        Share, and number of coordinates to be named.
+    pending : ndarray or None
+        Of a stream: exact sum of the records since the last read.
+    draws : list of Draw
+    value : Answer, ndarray or None
+        What was released.
+    """
+
+    door: str
+    owner: Any = None
+    asked: Any = None
+    arguments: tuple = ()
+    pending: np.ndarray | None = None
+    draws: list = field(default_factory=list)
+    value: Any = None
+
+    @property
+    def facts(self):
+        """What must not depend on private rows, by name."""
+        facts: dict = {"kind of answer": self.door}
+        if self.asked is not None:
+            facts["model"] = self.owner.model
+            facts["query"] = (type(self.asked).__name__, self.asked.name)
+            facts["norm"] = self.asked.norm
+            facts["sensitivity"] = float(self.asked.sensitivity)
+            facts["share"] = repr(self.arguments)
+        if isinstance(self.value, Answer):
+            facts["number of records"] = self.value.n
+            facts["noise of the answer"] = repr(self.value.noise)
+            facts["shape of the answer"] = np.shape(self.value.value)
+        elif self.value is not None:
+            facts["shape of the answer"] = np.shape(self.value)
+        for i, draw in enumerate(self.draws):
+            facts.update({f"{name} ({i})" if i else name: v for name, v in draw.facts.items()})
+        return facts
+
+
+class Recorder:
+    """Listener of the first run: it keeps every answer and draw, in order."""
+
+    def __init__(self):
+        self.events = []
+        self._open: Event | None = None
+
+    def answer(self, door, owner, asked, arguments, pending, make):
+        """An answer of a session or stream is on its way out."""
+        event = Event(door, owner, asked, arguments)
+        if isinstance(owner, Stream):
+            event.pending = np.array(pending)
+        outer, self._open = self._open, event
+        try:
+            event.value = make()
+        finally:
+            self._open = outer
+        self.events.append(event)
+        return self._released(event)
+
+    def draw(self, method, exact, law, make):
+        """Noise is drawn: inside of an answer, or on its own."""
+        if self._open is not None and isinstance(self._open.owner, Stream):
+            return make()  # the read is forced as a whole
+        drawn = Draw(method, np.array(exact, dtype=float), law, make())
+        if self._open is None:
+            self.events.append(Event("draw", draws=[drawn]))
+        else:
+            self._open.draws.append(drawn)
+        return self._drawn(drawn)
+
+    def _released(self, event):
+        return event.value
+
+    def _drawn(self, drawn):
+        return drawn.value
+
+
+class Player(Recorder):
+    """Listener of the second run: it releases what the first released, as long as that fits.
+
+    Attributes
+    ----------
+    mismatches : list of str
+        Public facts that differ from the first run; after one of them nothing is forced any more.
+    """
+
+    def __init__(self, recorded):
+        super().__init__()
+        self._recorded = recorded
+        self.mismatches = []
+
+    def _released(self, event):
+        first = self._matching(event, len(self.events) - 1)
+        return event.value if first is None else first.value
+
+    def _drawn(self, drawn):
+        index = len(self.events) - (self._open is None)
+        if self.mismatches or index >= len(self._recorded):
+            return drawn.value
+        first = self._recorded[index].draws
+        place = len(self._open.draws) - 1 if self._open is not None else 0
+        if place >= len(first) or first[place].facts != drawn.facts:
+            return drawn.value  # the mismatch is told when the answer is complete
+        return first[place].value
+
+    def _matching(self, event, index):
+        """The event of the first run in this place, or None if it is another question."""
+        if self.mismatches:
+            return None
+        if index >= len(self._recorded):
+            self.mismatches.append(f"answer {index + 1} was not given in the first run")
+            return None
+        first = self._recorded[index]
+        before, now = first.facts, event.facts
+        for name in dict.fromkeys([*before, *now]):
+            if before.get(name) != now.get(name):
+                self.mismatches.append(
+                    f"answer {index + 1}: {name} is {now.get(name)}, was {before.get(name)}"
+                )
+        return None if self.mismatches else first

@@ -1,0 +1,54 @@
+"""Where an audit listens: every answer and every draw of noise passes here on its way out.
+
+Nothing is kept and nothing changes unless an audit runs; without one a call costs one look at a
+context variable. A listener has two methods: ``draw(name, exact, law, make)`` for a draw of noise
+around an exact value, and ``answer(door, owner, asked, arguments, pending, make)`` for what a
+session or a stream gives out. Both return what is released: ``make()``, or what was released in
+another run.
+"""
+
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import wraps
+
+_LISTENER: ContextVar = ContextVar("listener", default=None)
+
+
+@contextmanager
+def listening(listener):
+    """Hand all draws and answers of this thread to a listener."""
+    token = _LISTENER.set(listener)
+    try:
+        yield listener
+    finally:
+        _LISTENER.reset(token)
+
+
+def draws(method):
+    """Decorate a method ``(self, exact, *law)`` that draws noise around an exact value."""
+
+    @wraps(method)
+    def heard(self, exact, *law):
+        listener = _LISTENER.get()
+        if listener is None:
+            return method(self, exact, *law)
+        return listener.draw(method.__name__, exact, law, lambda: method(self, exact, *law))
+
+    return heard
+
+
+def door(method):
+    """Decorate a method of a session or stream that gives out an answer."""
+
+    @wraps(method)
+    def heard(self, *arguments, **named):
+        listener = _LISTENER.get()
+        if listener is None:
+            return method(self, *arguments, **named)
+        asked, rest = (arguments[0], arguments[1:]) if arguments else (self.query, ())
+        # Of a stream: the exact sum of the records since the last read.
+        pending = self._increment.value if hasattr(self, "_increment") else None
+        make = lambda: method(self, *arguments, **named)  # noqa: E731
+        return listener.answer(method.__name__, self, asked, (*rest, named), pending, make)
+
+    return heard

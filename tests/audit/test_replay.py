@@ -1,0 +1,209 @@
+"""Replays: honest fits hold, near their claim, and every kind of leak is found."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import BaseEstimator, RegressorMixin
+
+from skpriv import BudgetAccountant
+from skpriv.audit import replay
+from skpriv.bandits import LinUCB, OnlineLinUCB
+from skpriv.exceptions import PrivacyError
+from skpriv.linear_model import (
+    IHTRegressor,
+    LayeredRegressor,
+    ReweightedRegressor,
+    SSPRegressor,
+)
+from skpriv.privacy import Budget, Query, open_session
+
+
+def test_every_estimator_holds_near_its_claim(private_estimator, records):
+    found = replay(private_estimator, *records())
+    assert found.holds, str(found)
+    assert found.differences == found.unstable == []
+    assert 0.25 * found.claim.epsilon <= found.epsilon
+
+
+def test_every_policy_holds(private_policy, rounds):
+    for place in (0, 50, 219):
+        found = replay(private_policy, *rounds(place=place))
+        assert found.holds, str(found)
+        assert all(path.endswith("_partition") for path in found.unstable)
+
+
+def test_every_policy_comes_near_its_claim(private_policy, rounds):
+    found = replay(private_policy, *rounds(place=50))
+    assert found.epsilon >= 0.5 * found.claim.epsilon, str(found)
+
+
+@pytest.mark.parametrize("mode", ["sums", "faithful"])
+def test_reports_outside_of_streams_are_heard(mode, rounds):
+    make = lambda: OnlineLinUCB(mode=mode, delta=1e-3, random_state=0)  # noqa: E731
+    found = replay(make, *rounds())
+    assert found.holds and found.epsilon > 0.5
+
+
+def test_logged_actions(rounds):
+    (contexts, rewards), (other, other_rewards) = rounds()
+    actions = np.zeros(len(contexts), dtype=int)
+    pair = [(c, actions, r[:, 0]) for c, r in ((contexts, rewards), (other, other_rewards))]
+    found = replay(lambda: LinUCB(privacy="central", delta=1e-3, random_state=0), *pair)
+    assert found.holds and found.epsilon > 0.5
+
+
+def test_sparse_rows():
+    rng = np.random.RandomState(0)
+    X, y = sparse.random_array((300, 8), density=0.3, random_state=rng, format="csr"), np.ones(300)
+    other = X.copy().tolil()
+    other[5] = -1.0
+    found = replay(
+        lambda: IHTRegressor(n_nonzero_coefs=2, random_state=0), (X, y), (other.tocsr(), y)
+    )
+    assert found.holds and found.epsilon > 0.1
+
+
+def test_unit_reports_cost_their_epsilon(records):
+    make = lambda: LayeredRegressor(  # noqa: E731
+        privacy="local", channel="privunit", delta=0.0, random_state=0
+    )
+    found = replay(make, *records())
+    assert found.holds and found.epsilon == pytest.approx(1.0, rel=1e-6)
+
+
+def test_secure_noise_is_forced_too(records):
+    found = replay(lambda: SSPRegressor(random_state=None), *records())
+    assert found.holds and found.epsilon > 0.5
+
+
+class Total(Query):
+    """Sum of y clipped to [-1, 1], which moves by 2; with a wrong declaration, if asked for."""
+
+    name, shape = "total", (1,)
+
+    def __init__(self, sensitivity=2.0):
+        self._sensitivity = sensitivity
+
+    @property
+    def sensitivity(self):
+        return self._sensitivity
+
+    def sum(self, X, y):
+        return np.array([np.clip(y, -1.0, 1.0).sum()])
+
+
+class Leaky(RegressorMixin, BaseEstimator):
+    """An estimator with one hole of a kind."""
+
+    def __init__(self, *, hole=None, epsilon=1.0, delta=1e-6, privacy="central", random_state=0):
+        self.hole = hole
+        self.epsilon = epsilon
+        self.delta = delta
+        self.privacy = privacy
+        self.random_state = random_state
+
+    def fit(self, X, y):
+        session = open_session(self.privacy, X, y, Budget(self.epsilon, self.delta), 0)
+        declared = 1.0 if self.hole == "sensitivity" else 2.0
+        if self.hole == "shape of a query" and y[0] > 0.0:
+            declared = 3.0
+        answer = session.sum(Total(declared), 0.5)
+        self.mean_ = float(answer.value[0]) / answer.n
+        if self.hole == "attribute":
+            self.largest_ = float(y.max())
+        if self.hole == "nested attribute":
+            self.state_ = [{"rows": [1.0, float(y[0])]}]
+        if self.hole == "warning" and y[0] > 0.0:
+            warnings.warn("large target", stacklevel=2)
+        if self.hole == "error" and y[0] > 0.0:
+            raise ValueError("a target is large")
+        if self.hole == "count" and y[0] > 0.0:
+            session.sum(Total(), 0.25)
+        if self.hole == "share":
+            session.sum(Total(), 0.25 if y[0] > 0.0 else 0.3)
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.mean_)
+
+
+HOLES = {
+    "attribute": "attribute largest_",
+    "nested attribute": "attribute state_[0]['rows'][1]",
+    "warning": "warnings",
+    "error": "error",
+    "count": "answer 2 was not given",
+    "share": "answer 2: share",
+    "shape of a query": "answer 1: sensitivity",
+}
+
+
+@pytest.mark.parametrize("hole", HOLES)
+@pytest.mark.parametrize("swap", [False, True])
+def test_every_hole_is_found(hole, swap):
+    X, y = np.zeros((50, 1)), np.zeros(50)
+    pair = [(X, np.append([value], y[1:])) for value in (-1.0, 1.0)]
+    found = replay(lambda: Leaky(hole=hole), *(pair[::-1] if swap else pair))
+    assert not found.holds
+    if not swap:
+        assert any(text.startswith(HOLES[hole]) for text in found.differences), found.differences
+    assert "FAILS" in str(found)
+
+
+def test_an_honest_one_has_no_hole():
+    pair = [(np.zeros((50, 1)), np.append([value], np.zeros(49))) for value in (-1.0, 1.0)]
+    found = replay(Leaky, *pair)
+    assert found.holds and found.differences == []
+    expected = Budget.from_mu(Budget(1.0, 1e-6).mu * np.sqrt(0.5), 1e-6).epsilon
+    assert found.epsilon == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_sensitivity_that_is_declared_too_small_costs_more():
+    pair = [(np.zeros((50, 1)), np.append([value], np.zeros(49))) for value in (-1.0, 1.0)]
+    found = replay(lambda: Leaky(hole="sensitivity"), *pair)
+    assert not found.holds and found.differences == []
+    expected = Budget.from_mu(Budget(1.0, 1e-6).mu * 2.0 * np.sqrt(0.5), 1e-6).epsilon
+    assert found.epsilon == pytest.approx(expected, rel=1e-6)
+
+
+def test_rows_read_outside_of_a_session_are_found(records):
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    pipeline = make_pipeline(StandardScaler(), SSPRegressor(random_state=0))
+    found = replay(lambda: pipeline, *records(), claim=Budget(1.0, 1e-6))
+    assert not found.holds
+    assert any("StandardScaler" in text or "mean_" in text for text in found.differences)
+
+
+def test_an_audit_of_exact_answers_claims_nothing(records):
+    found = replay(lambda: SSPRegressor(privacy="none"), *records())
+    assert found.claim.epsilon == found.epsilon == np.inf
+    assert found.holds
+
+
+def test_data_that_are_no_neighbours_are_refused(records):
+    (X, y), (other, other_y) = records()
+    with pytest.raises(ValueError, match="differ in 0 records"):
+        replay(SSPRegressor, (X, y), (X, y))
+    with pytest.raises(ValueError, match="differ in 2 records"):
+        replay(SSPRegressor, (X, y), (X, np.append(-y[:2], y[2:])))
+    with pytest.raises(ValueError, match="same number of records"):
+        replay(SSPRegressor, (X, y), (X[1:], y[1:]))
+
+
+def test_an_audit_is_charged_like_any_other_run(records):
+    with BudgetAccountant(10.0, 1e-5) as accountant:
+        replay(lambda: SSPRegressor(random_state=0), *records())
+    assert len(accountant.charges) == 3
+
+
+def test_errors_of_public_numbers_are_no_difference(records):
+    (X, y), (other, other_y) = records(n=1)
+    make = lambda: ReweightedRegressor(privacy="local", random_state=0)  # noqa: E731
+    with pytest.raises(PrivacyError):
+        make().fit(X, y)
+    found = replay(make, (X, y), (other, other_y))
+    assert found.differences == [] and found.epsilon == 0.0
