@@ -1,0 +1,309 @@
+"""A lower bound on epsilon by attack: many fits on two neighbours, and a test that tells them."""
+
+from dataclasses import dataclass
+from functools import partial
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from scipy import stats
+
+from .._progress import progress
+from ..privacy import Budget
+from ._runs import Play, fit, is_policy, replaced_rows
+from ._snapshot import snapshot
+
+BATCHES = 200  # of runs, for progress and for workers
+THRESHOLDS = 200  # quantiles of the scores that are tried
+COORDINATES = 8  # single numbers that are tried beside their best combination
+MARKS = 50  # of numbers that only some fits have
+FEW = 20  # samples a number, for a direction that is tried on the same samples
+LARGEST = 1e3  # in units of their spread: what is further out is clipped
+
+
+@dataclass(frozen=True)
+class EpsilonBound:
+    """Lower bound on epsilon, from samples.
+
+    Attributes
+    ----------
+    epsilon : float
+        No mechanism with a smaller epsilon at this delta would do as the samples do, but with
+        probability 1 - confidence_level. It assumes nothing about the estimator.
+    delta : float
+    confidence_level : float
+    n_runs : int
+        Fits on each of the two data sets; half of them chose the test, the others were counted.
+    true_positives, false_positives : int
+        Of the chosen test, among n_runs - n_runs // 2 fits each.
+    mu : float
+        Lower bound on mu if the mechanism is Gaussian (mu-GDP): the same counts say more then.
+    """
+
+    epsilon: float
+    delta: float
+    confidence_level: float
+    n_runs: int
+    true_positives: int
+    false_positives: int
+    mu: float
+
+    @property
+    def gaussian_epsilon(self):
+        """Lower bound on epsilon if the mechanism is Gaussian."""
+        return Budget.from_mu(self.mu, self.delta).epsilon if self.mu else 0.0
+
+    def __str__(self):
+        return (
+            f"epsilon >= {self.epsilon:.3g} at delta = {self.delta:g}, with confidence "
+            f"{self.confidence_level:g} ({self.n_runs} fits on each of two neighbours); "
+            f"if the mechanism is Gaussian, epsilon >= {self.gaussian_epsilon:.3g}"
+        )
+
+
+def lower_bound(
+    make,
+    D,
+    D_prime,
+    *,
+    n_runs,
+    delta,
+    confidence_level=0.95,
+    statistic=None,
+    n_jobs=None,
+    random_state=0,
+    verbose=0,
+):
+    """Bound epsilon from below: fit many times on two neighbours, and tell the fits apart.
+
+    Works with any scikit-learn-like estimator, whoever wrote it. One half of the fits choose a
+    direction, a threshold and which of the two errors to count; the others are counted. The bounds
+    on the two error rates are those of Clopper and Pearson (1934), and
+    epsilon >= log((P(right) - delta) / P(wrong)).
+
+    Parameters
+    ----------
+    make : callable
+        ``make(seed)`` returns an unfitted estimator, or a policy, whose noise is drawn by the seed.
+    D, D_prime : tuple of arrays
+        (X, y), or rounds of a policy as for :func:`replay`, that differ in one record. Far apart
+        is better: see :func:`worst_pairs`.
+    n_runs : int
+        Fits on each of the two; at least 8.
+    delta : float in [0, 1)
+        With a small delta and few runs little can be shown: rare events are not seen. With delta =
+        .1 and 5,000 runs an exact (1, delta) Gaussian mechanism gives about .76.
+    confidence_level : float in (0, 1), default=0.95
+    statistic : callable, default=None
+        ``statistic(model)`` returns numbers, always as many. None takes all numbers that a fitted
+        model holds, private ones included, and what it predicts at the rows that differ.
+    n_jobs : int, default=None
+    random_state : int, default=0
+        Of the seeds and of the order of the two data sets.
+    verbose : int, default=0
+        Above 0: a line about progress on stderr.
+
+    Returns
+    -------
+    EpsilonBound
+
+    References
+    ----------
+    M. Jagielski, J. Ullman and A. Oprea (2020). Auditing differentially private machine learning:
+    how private is private SGD? NeurIPS.
+    M. Nasr, J. Hayes, T. Steinke, B. Balle, F. Tramer, M. Jagielski, N. Carlini and A. Terzis
+    (2023). Tight auditing of differentially private machine learning. USENIX Security.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.audit import lower_bound
+    >>> from skpriv.linear_model import SSPRegressor
+    >>> make = lambda seed: SSPRegressor(epsilon=20.0, random_state=seed)
+    >>> X, y = np.ones((20, 1)), np.ones(20)
+    >>> other = -y[:1], *y[1:]
+    >>> bound = lower_bound(make, (X, y), (X, np.hstack(other)), n_runs=100, delta=1e-6)
+    >>> bool(1.0 < bound.epsilon < 20.0)
+    True
+    """
+    _check(n_runs, delta, confidence_level)
+    data = (tuple(D), tuple(D_prime))
+    replaced = replaced_rows(*data)
+    rng = np.random.RandomState(random_state)
+    labels = rng.permutation(2 * n_runs) % 2  # the order of the fits tells nothing
+    seeds = np.random.SeedSequence(random_state).generate_state(2 * n_runs) % 2**31
+    one = partial(_samples, make, data, replaced, statistic)
+    batches = np.array_split(np.arange(2 * n_runs), min(BATCHES, 2 * n_runs))
+    tasks = (delayed(one)(labels[batch], seeds[batch]) for batch in batches)
+    results = Parallel(n_jobs=n_jobs, return_as="generator")(tasks)
+    results = progress(results, len(batches), "audit", unit="batches", enabled=verbose > 0)
+    values = _aligned([row for batch in results for row in batch])
+
+    first = [values[labels == label][: n_runs // 2] for label in (0, 1)]
+    second = [values[labels == label][n_runs // 2 :] for label in (0, 1)]
+    failure = (1.0 - confidence_level) / 2.0
+    test = _choose(first, delta, failure, len(second[0]))
+    wrong, right = (int(test(sample).sum()) for sample in second)
+    n = len(second[0])
+    return EpsilonBound(
+        epsilon=float(_epsilon(right, wrong, n, delta, failure)),
+        delta=float(delta),
+        confidence_level=float(confidence_level),
+        n_runs=int(n_runs),
+        true_positives=right,
+        false_positives=wrong,
+        mu=_mu(right, wrong, n, failure),
+    )
+
+
+def _check(n_runs, delta, confidence_level):
+    if not isinstance(n_runs, Integral) or n_runs < 8:
+        raise ValueError(f"n_runs={n_runs!r} must be an integer, at least 8.")
+    if not 0.0 <= delta < 1.0:
+        raise ValueError(f"delta={delta!r} must lie in [0, 1).")
+    if not 0.0 < confidence_level < 1.0:
+        raise ValueError(f"confidence_level={confidence_level!r} must lie in (0, 1).")
+
+
+def _samples(make, data, replaced, statistic, labels, seeds):
+    """Numbers of some fits, by name."""
+    return [
+        _sample(make(int(seed)), data[label], data, replaced, statistic)
+        for label, seed in zip(labels, seeds, strict=True)
+    ]
+
+
+def _sample(model, given, data, replaced, statistic):
+    policy = is_policy(model)
+    seen = Play(replaced)(model, given) if policy else fit(model, given)
+    if statistic is not None:
+        return {"": np.ravel(np.asarray(statistic(model), dtype=float))}
+    leaves = snapshot(model)
+    leaves.update(snapshot(seen) if policy else {})
+    if not policy and hasattr(model, "predict"):
+        leaves["predicted"] = np.concatenate([model.predict(X[replaced]) for X, *_ in data])
+    given_names = model.get_params(deep=False) if hasattr(model, "get_params") else ()
+    numbers = {}
+    for path, value in leaves.items():
+        if path.split(".")[1:2] and path.split(".")[1].split("[")[0] in given_names:
+            continue  # parameters say nothing about the data
+        if isinstance(value, np.ndarray | bool | int | float | np.generic):
+            try:
+                numbers[path] = np.ravel(np.asarray(value, dtype=float))
+            except (TypeError, ValueError):
+                continue
+    return numbers
+
+
+def _aligned(samples):
+    """One row a fit, of the numbers that every fit has; NaN and infinity become large."""
+    sizes = [{path: len(numbers) for path, numbers in sample.items()} for sample in samples]
+    common = [path for path, n in sizes[0].items() if all(s.get(path) == n for s in sizes)]
+    # What only some fits have is told by a mark.
+    others = sorted({path for size in sizes for path in size} - set(common))[:MARKS]
+    rows = [
+        np.concatenate(
+            [*(sample[path] for path in common), [float(path in sample) for path in others]]
+        )
+        for sample in samples
+    ]
+    return np.nan_to_num(np.array(rows), nan=1e300, posinf=1e300, neginf=-1e300)
+
+
+def _choose(first, delta, failure, n):
+    """The test that does best on the first half; a function from samples to decisions."""
+    before, after = first
+    scale = _Scale(np.concatenate([before, after]))
+    if not scale.width:
+        return lambda sample: np.zeros(len(sample), dtype=bool)
+    # Directions from one half of it and thresholds from the other, unless a direction is so short
+    # that it cannot be fitted to the samples themselves.
+    whole, cut = scale.width * FEW <= len(before), max(1, len(before) // 2)
+    train = [scale(sample if whole else sample[:cut]) for sample in (before, after)]
+    held = [scale(sample if whole else sample[cut:]) for sample in (before, after)]
+    best: float = -np.inf
+    chosen: Any = None
+    for score in _scores(*train):
+        low, high = score(held[0]), score(held[1])
+        levels = np.quantile(np.concatenate([low, high]), np.linspace(0, 1, THRESHOLDS))
+        for sign in (1.0, -1.0):
+            wrong, right = (np.mean(sign * s[:, None] > sign * levels, axis=0) for s in (low, high))
+            values = _epsilon(right * n, wrong * n, n, delta, failure)
+            values = values + 1e-3 * (right - wrong)  # where nothing is shown, the better test
+            if values.max() > best:
+                best, chosen = values.max(), (score, levels[values.argmax()], sign)
+    score, threshold, sign = chosen
+    return lambda sample: sign * score(scale(sample)) > sign * threshold
+
+
+class _Scale:
+    """Centre and spread of each number, by quantiles; constant ones are dropped."""
+
+    def __init__(self, values):
+        self.centre = np.median(values, axis=0)
+        low, high = np.quantile(values, [0.16, 0.84], axis=0)
+        self.spread = np.where(high > low, (high - low) / 2.0, np.std(values, axis=0))
+        self.kept = (np.ptp(values, axis=0) > 0.0) & (self.spread > 0.0)
+
+    @property
+    def width(self):
+        return int(self.kept.sum())
+
+    def __call__(self, values):
+        moved = values[:, self.kept] - self.centre[self.kept]
+        return np.clip(moved / self.spread[self.kept], -LARGEST, LARGEST)
+
+
+def _scores(before, after):
+    """Linear discriminant, single numbers, and the squares of those, best first."""
+    difference = after.mean(axis=0) - before.mean(axis=0)
+    within = np.concatenate([before - before.mean(axis=0), after - after.mean(axis=0)])
+    covariance = within.T @ within / len(within)
+    ridge = 1e-6 + len(difference) / len(within)
+    diagonal = np.maximum(np.diagonal(covariance), 1e-12)
+    directions = [
+        np.linalg.solve(covariance + amount * np.diag(diagonal), difference)
+        for amount in (1e-6, 0.1 * ridge, ridge)
+    ]
+    yield from (partial(_linear, direction) for direction in directions)
+    spread = np.abs(after).mean(axis=0) - np.abs(before).mean(axis=0)
+    shift = np.abs(difference) / np.sqrt(diagonal)
+    for signal, score in ((shift, _linear), (np.abs(spread), _size)):
+        for place in np.argsort(-signal, kind="stable")[:COORDINATES]:
+            yield partial(score, np.eye(len(signal))[place])
+
+
+def _linear(direction, values):
+    return values @ direction
+
+
+def _size(direction, values):
+    return np.abs(values @ direction)
+
+
+def _limits(count, n, failure):
+    """One-sided limits of Clopper and Pearson: below and above."""
+    count = np.asarray(count, dtype=float)
+    low = stats.beta.ppf(failure, np.maximum(count, 1e-9), n - count + 1.0)
+    high = stats.beta.isf(failure, count + 1.0, np.maximum(n - count, 1e-9))
+    return np.where(count > 0.0, low, 0.0), np.where(count < n, high, 1.0)
+
+
+def _epsilon(right, wrong, n, delta, failure):
+    """From the counts of a test, or of its complement where that shows more.
+
+    Two limits are used, each of which fails with probability ``failure``: those of the complement
+    are the same two.
+    """
+    right_low, wrong_high = _limits(right, n, failure)[0], _limits(wrong, n, failure)[1]
+    pairs = ((right_low, wrong_high), (1.0 - wrong_high, 1.0 - right_low))
+    logs = [np.log(np.maximum((low - delta) / high, 1e-300)) for low, high in pairs]
+    return np.maximum(0.0, np.maximum(*logs))
+
+
+def _mu(right, wrong, n, failure):
+    low, high = _limits(right, n, failure)[0], _limits(wrong, n, failure)[1]
+    if low <= 0.0 or high >= 1.0:
+        return 0.0
+    return max(0.0, float(stats.norm.ppf(low) - stats.norm.ppf(high)))

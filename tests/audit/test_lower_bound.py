@@ -1,0 +1,167 @@
+"""Lower bounds by attack: they hold for honest mechanisms and catch those with too little noise."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.base import BaseEstimator, RegressorMixin
+
+from skpriv.audit import lower_bound, worst_pairs
+from skpriv.audit._lower_bound import _epsilon, _limits
+from skpriv.bandits import LinUCB
+from skpriv.linear_model import (
+    ImproperSGDRegressor,
+    LayeredRegressor,
+    ReweightedRegressor,
+    SSPRegressor,
+)
+from skpriv.privacy import Budget
+
+DELTA = 0.1
+PAIR = [(np.zeros((5, 1)), np.append([value], np.zeros(4))) for value in (-1.0, 1.0)]
+
+
+class NoisyMean(RegressorMixin, BaseEstimator):
+    """Somebody else's estimator: a mean of targets in [-1, 1] with Gaussian noise for mu."""
+
+    def __init__(self, mu=1.0, seed=0):
+        self.mu = mu
+        self.seed = seed
+
+    def fit(self, X, y):
+        noise = np.random.RandomState(self.seed).normal(scale=2.0 / self.mu)
+        self.mean_ = (np.clip(y, -1.0, 1.0).sum() + noise) / len(y)
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.mean_)
+
+
+def test_limits_are_those_of_clopper_and_pearson():
+    low, high = _limits(np.array([0, 3, 10]), 10, 0.05)
+    assert low[0] == 0.0 and high[2] == 1.0
+    assert stats.binom.sf(2, 10, low[1]) == pytest.approx(0.05, rel=1e-9)
+    assert stats.binom.cdf(3, 10, high[1]) == pytest.approx(0.05, rel=1e-9)
+
+
+def test_the_bound_uses_the_complement_where_that_shows_more():
+    # all of one, half of the other: a test that is never wrong about the second
+    assert _epsilon(1000, 500, 1000, 0.0, 0.025) > 3.0
+    assert _epsilon(500, 0, 1000, 0.0, 0.025) > 3.0
+    assert _epsilon(500, 500, 1000, 0.0, 0.025) == 0.0
+
+
+@pytest.mark.parametrize("mu", [0.5, 1.0, 3.0])
+def test_a_gaussian_mechanism_is_bounded_from_below_and_near(mu):
+    truth = Budget.from_mu(mu, DELTA).epsilon
+    found = lower_bound(lambda seed: NoisyMean(mu, seed), *PAIR, n_runs=2000, delta=DELTA)
+    assert found.epsilon <= truth
+    assert found.mu <= mu
+    assert found.gaussian_epsilon >= {0.5: 0.25, 1.0: 0.5, 3.0: 0.7}[mu] * truth
+
+
+def test_the_bound_exceeds_the_truth_as_rarely_as_it_says():
+    """Of 60 bounds at level .5, at most half and four standard deviations are wrong."""
+    truth = Budget.from_mu(1.0, DELTA).epsilon
+    found = [
+        lower_bound(
+            lambda seed: NoisyMean(1.0, seed), *PAIR,
+            n_runs=60, delta=DELTA, confidence_level=0.5, random_state=i,
+        ).epsilon
+        for i in range(60)
+    ]  # fmt: skip
+    assert np.mean(np.array(found) > truth) <= 0.5 + 4.0 * np.sqrt(0.25 / 60)
+
+
+def test_half_of_the_noise_is_flagged():
+    claim = Budget.from_mu(1.0, DELTA).epsilon
+    found = lower_bound(lambda seed: NoisyMean(2.0, seed), *PAIR, n_runs=1500, delta=DELTA)
+    assert found.epsilon > claim
+
+
+def test_a_change_of_spread_is_found_too():
+    class Spread(NoisyMean):
+        def fit(self, X, y):
+            rng = np.random.RandomState(self.seed)
+            self.mean_ = rng.normal(scale=1.0 if y[0] > 0 else 4.0)
+            return self
+
+    assert lower_bound(lambda s: Spread(seed=s), *PAIR, n_runs=1000, delta=1e-3).epsilon > 0.7
+
+
+def test_an_order_of_fits_tells_nothing():
+    count = []
+
+    class Counting(NoisyMean):
+        def fit(self, X, y):
+            super().fit(X, y)
+            count.append(1)
+            self.order_ = float(len(count))
+            self.mean_ = 0.0
+            return self
+
+    assert lower_bound(lambda s: Counting(seed=s), *PAIR, n_runs=500, delta=0.0).epsilon < 0.3
+
+
+def test_nothing_is_shown_of_noise_alone():
+    bound = lower_bound(lambda s: NoisyMean(1e-9, s), *PAIR, n_runs=100, delta=0.01)
+    assert bound.epsilon == 0.0 and bound.gaussian_epsilon == 0.0
+
+
+@pytest.mark.parametrize("wrong", [{"n_runs": 7}, {"delta": 1.0}, {"confidence_level": 1.0}])
+def test_bad_arguments_are_refused(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        lower_bound(lambda s: NoisyMean(seed=s), *PAIR, **{"n_runs": 50, "delta": 0.1, **wrong})
+
+
+def test_workers_give_the_same_bound():
+    bounds = [
+        lower_bound(
+            lambda s: SSPRegressor(random_state=s), *PAIR, n_runs=20, delta=0.1, n_jobs=jobs
+        )
+        for jobs in (None, 2)
+    ]
+    assert bounds[0] == bounds[1]
+
+
+def test_a_policy_is_attacked_too(rounds):
+    found = lower_bound(
+        lambda seed: LinUCB(
+            privacy="local", epsilon=20.0, delta=DELTA, update_every=4, random_state=seed
+        ),
+        *rounds(n=8, place=1),
+        n_runs=100,
+        delta=DELTA,
+    )
+    assert 0.5 < found.epsilon <= 20.0
+
+
+def test_pairs_of_an_estimator_without_sessions():
+    pairs = worst_pairs(lambda seed=0: NoisyMean(5.0, seed), np.zeros((3, 1)), np.zeros(3))
+    assert pairs[0].score > 1.0
+    assert {pairs[0].D[1][0], pairs[0].D_prime[1][0]} == {-1.0, 1.0}
+
+
+SHARP = {
+    "ssp": (SSPRegressor, {"fit_intercept": False}),
+    "layered": (LayeredRegressor, {"fit_intercept": False}),
+    "improper, local": (ImproperSGDRegressor, {"privacy": "local", "fit_intercept": False}),
+    "re-weighted": (ReweightedRegressor, {"fit_intercept": False}),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SHARP)
+def test_estimators_are_cleared_near_their_claim_and_flagged_at_half_the_noise(name):
+    Estimator, parameters = SHARP[name]
+    X, y = np.zeros((20, 2)), np.zeros(20)
+    make = lambda **further: Estimator(**{"delta": DELTA, **parameters, **further})  # noqa: E731
+    pair = worst_pairs(lambda: make(random_state=0), X, y, n_pairs=1)[0]
+    pair = pair.D, pair.D_prime
+    honest = lower_bound(lambda s: make(random_state=s), *pair, n_runs=6000, delta=DELTA, n_jobs=2)
+    assert honest.epsilon <= 1.0
+    assert honest.gaussian_epsilon >= 0.6
+    half = Budget.from_mu(2.0 * Budget(1.0, DELTA).mu, DELTA).epsilon
+    flagged = lower_bound(
+        lambda s: make(random_state=s, epsilon=half), *pair, n_runs=1500, delta=DELTA, n_jobs=2
+    )
+    assert flagged.epsilon > 1.0
