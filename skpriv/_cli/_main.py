@@ -5,9 +5,9 @@ import sys
 from pathlib import Path
 
 from ..exceptions import SkprivError
-from . import _budget, _fit, _predict, _regret, _tradeoff
+from . import _audit, _budget, _fit, _predict, _regret, _tradeoff
 
-COMMANDS = (_fit, _predict, _budget, _tradeoff, _regret)
+COMMANDS = (_fit, _predict, _budget, _tradeoff, _regret, _audit)
 
 
 class _Parser(argparse.ArgumentParser):

@@ -19,6 +19,8 @@ THRESHOLDS = 200  # quantiles of the scores that are tried
 COORDINATES = 8  # single numbers that are tried beside their best combination
 MARKS = 50  # of numbers that only some fits have
 FEW = 20  # samples a number, for a direction that is tried on the same samples
+HUGE = 1e100  # stands for NaN and infinity
+DIRECTIONS = 30  # numbers that differ most, for their best combination
 LARGEST = 1e3  # in units of their spread: what is further out is clipped
 
 
@@ -208,7 +210,7 @@ def _aligned(samples):
         )
         for sample in samples
     ]
-    return np.nan_to_num(np.array(rows), nan=1e300, posinf=1e300, neginf=-1e300)
+    return np.nan_to_num(np.clip(rows, -HUGE, HUGE), nan=HUGE, posinf=HUGE, neginf=-HUGE)
 
 
 def _choose(first, delta, failure, n):
@@ -219,7 +221,7 @@ def _choose(first, delta, failure, n):
         return lambda sample: np.zeros(len(sample), dtype=bool)
     # Directions from one half of it and thresholds from the other, unless a direction is so short
     # that it cannot be fitted to the samples themselves.
-    whole, cut = scale.width * FEW <= len(before), max(1, len(before) // 2)
+    whole, cut = min(scale.width, DIRECTIONS) * FEW <= len(before), max(1, len(before) // 2)
     train = [scale(sample if whole else sample[:cut]) for sample in (before, after)]
     held = [scale(sample if whole else sample[cut:]) for sample in (before, after)]
     best: float = -np.inf
@@ -260,15 +262,17 @@ def _scores(before, after):
     difference = after.mean(axis=0) - before.mean(axis=0)
     within = np.concatenate([before - before.mean(axis=0), after - after.mean(axis=0)])
     covariance = within.T @ within / len(within)
-    ridge = 1e-6 + len(difference) / len(within)
+    ridge = 1e-6 + min(len(difference), DIRECTIONS) / len(within)
     diagonal = np.maximum(np.diagonal(covariance), 1e-12)
-    directions = [
-        np.linalg.solve(covariance + amount * np.diag(diagonal), difference)
-        for amount in (1e-6, 0.1 * ridge, ridge)
-    ]
-    yield from (partial(_linear, direction) for direction in directions)
-    spread = np.abs(after).mean(axis=0) - np.abs(before).mean(axis=0)
     shift = np.abs(difference) / np.sqrt(diagonal)
+    kept = np.argsort(-shift, kind="stable")[:DIRECTIONS]
+    inside = covariance[np.ix_(kept, kept)]
+    for amount in (1e-6, 0.1 * ridge, ridge):
+        direction = np.zeros(len(difference))
+        damped = inside + amount * np.diag(diagonal[kept])
+        direction[kept] = np.linalg.solve(damped, difference[kept])
+        yield partial(_linear, direction)
+    spread = np.abs(after).mean(axis=0) - np.abs(before).mean(axis=0)
     for signal, score in ((shift, _linear), (np.abs(spread), _size)):
         for place in np.argsort(-signal, kind="stable")[:COORDINATES]:
             yield partial(score, np.eye(len(signal))[place])

@@ -1,0 +1,114 @@
+"""`python -m skpriv audit`: claim, replayed cost and lower bound of every estimator and policy."""
+
+import sys
+
+from ..audit import lower_bound, replay
+from ..privacy import Budget
+from ._arguments import at_least, positive, probability
+from ._audit_settings import NEIGHBOURS, estimators, policies, records, rounds
+from ._error import CommandError
+from ._picture import check_plot, panels, write
+
+HEADERS = ("", "model", "claim", "replayed", "lower bound", "if Gaussian", "differences")
+WIDTHS = (22, 9, 8, 10, 13, 13, 11)
+
+
+def add_command(commands):
+    """Add the command's parser to those of the others."""
+    parser = commands.add_parser(
+        "audit",
+        help="attack the privacy of every estimator and policy",
+        description="Attacks every estimator and policy under every privacy model: replays two "
+        "neighbours with all answers forced, and tells many fits on them apart.",
+    )
+    add = parser.add_argument
+    add("name", nargs="?", metavar="NAME", help="only those whose name begins so")
+    add("--epsilon", type=positive, default=1.0, help="claim; default 1")
+    add("--delta", type=probability, default=0.1,
+        help="claim; default 0.1, since a small delta shows in rare events only")  # fmt: skip
+    add("--runs", type=at_least(0), default=1000,
+        help="fits on each of two neighbours, for the lower bound; 0: replays only; default 1000")
+    add("--confidence-level", type=probability, default=0.95, metavar="P", help="default 0.95")
+    add("--half-noise", action="store_true",
+        help="audit copies with half of the noise against the same claim: they must be caught")
+    add("--jobs", type=int, default=None, help="fits at the same time; -1: as many as processors")
+    add("--plot", metavar="FILE", help="write a picture, too")
+    parser.set_defaults(run=run)
+
+
+def run(args):
+    """Attack, print the table, draw the picture; return the exit code: 1 if a claim fails."""
+    check_plot(args.plot)
+    if 0 < args.runs < 8:
+        raise CommandError(f"--runs {args.runs} must be 0, or at least 8.")
+    chosen = [
+        (*key, make, kind)
+        for kind, table in (("records", estimators()), ("rounds", policies()))
+        for key, make in table.items()
+        if args.name is None or key[0].startswith(args.name)
+    ]
+    if not chosen:
+        names = sorted({key[0] for table in (estimators(), policies()) for key in table})
+        raise CommandError(f"{args.name!r} begins none of the names {', '.join(names)}.")
+    claim, used = Budget(args.epsilon, args.delta), Budget(args.epsilon, args.delta)
+    if args.half_noise:
+        used = Budget.from_mu(2.0 * claim.mu, claim.delta)
+    print(f"Claim: epsilon = {claim.epsilon:g} at delta = {claim.delta:g}", end="\n\n")
+    print(_line(HEADERS), "-" * sum(WIDTHS), sep="\n", flush=True)
+    rows = [_attack(args, claim, used, *one) for one in chosen]
+    failed = [row for row in rows if not row["holds"]]
+    print("", _verdict(len(failed), len(rows)), sep="\n")
+    if args.plot:
+        _draw(args, rows)
+    return 1 if failed else 0
+
+
+def _attack(args, claim, used, name, model, make, kind):
+    """One row of the table, printed as soon as it is known."""
+    data = records(name, model) if kind == "records" else rounds()
+    found = replay(lambda: make(used, 0), *data, claim=claim)
+    bound = None
+    if kind == "records" and args.runs:
+        bound = lower_bound(
+            lambda seed: make(used, seed), *data, n_runs=args.runs, delta=args.delta,
+            confidence_level=args.confidence_level, n_jobs=args.jobs,
+            verbose=sys.stderr.isatty(),
+        )  # fmt: skip
+    shown = [f"{b:.3f}" for b in (bound.epsilon, bound.gaussian_epsilon)] if bound else ["-", "-"]
+    row = {
+        "label": f"{name}, {model}",
+        "replayed": found.epsilon,
+        "bound": bound.epsilon if bound else None,
+        "holds": found.holds and not (bound and bound.epsilon > claim.epsilon),
+    }
+    cells = (name, model, f"{claim.epsilon:g}", f"{found.epsilon:.3f}", *shown)
+    print(_line((*cells, str(len(found.differences)))), flush=True)
+    for text in found.differences:
+        print(f"    {text}")
+    return row
+
+
+def _line(cells):
+    return "".join(f"{cell:<{width}}" for cell, width in zip(cells, WIDTHS, strict=True)).rstrip()
+
+
+def _verdict(failed, total):
+    if failed:
+        return f"{failed} of {total} claims FAIL."
+    return f"All {total} claims stand. {NEIGHBOURS}"
+
+
+def _draw(args, rows):
+    """A bar for each replayed cost, a mark for each lower bound, a line for the claim."""
+    figure, (ax,) = panels(1)
+    figure.set_size_inches(7, 1.5 + 0.25 * len(rows))
+    places = range(len(rows))[::-1]
+    ax.barh(places, [row["replayed"] for row in rows], color="0.8", label="replayed cost")
+    known = [(row["bound"], y) for row, y in zip(rows, places, strict=True) if row["bound"]]
+    if known:
+        ax.plot(*zip(*known, strict=True), "k|", markersize=9, label="lower bound by attack")
+    ax.axvline(args.epsilon, color="C3", label="claim")
+    ax.set_yticks(list(places), [row["label"] for row in rows])
+    ax.set_xlabel("epsilon")
+    ax.legend(loc="best")
+    write(figure, args.plot)

@@ -1,0 +1,123 @@
+"""What the audit command attacks, and with which neighbours."""
+
+import numpy as np
+
+from ..bandits import (
+    FLIPHAT,
+    ActionElimination,
+    EpochGreedy,
+    LinUCB,
+    OnlineLinUCB,
+    SquareCB,
+)
+from ..linear_model import (
+    IHTRegressor,
+    ImproperSGDRegressor,
+    LayeredRegressor,
+    ReweightedRegressor,
+    SSPRegressor,
+)
+
+MODELS = ("central", "local", "shuffle")
+N_RECORDS, N_ROUNDS, N_ACTIONS = 30, 120, 3
+SCHEDULE = (50, 70)
+NEIGHBOURS = "A replay is about one pair of neighbours: see docs/audit.md for what it cannot show."
+
+
+def records(name, privacy):
+    """Two tables of zeros that differ in the first record.
+
+    The pairs are those that :func:`skpriv.audit.worst_pairs` ranks first, or near it, under all
+    models.
+    """
+    first, second = ([1.0, 0.0], -1.0), ([0.5, np.sqrt(0.75)], 1.0)
+    if name == "re-weighted":
+        first, second = ([1.0, 0.0], 1.0), ([0.0, 1.0], 1.0)
+    elif name == "descent" and privacy == "central":
+        first, second = ([1.0, 0.0], 1.0), ([0.5, np.sqrt(0.75)], -1.0)
+    elif name == "descent":  # a row of no length has the same instrument
+        first, second = ([-1.0, 0.0], 1.0), ([-1e-9, 0.0], -1.0)
+    elif name == "improper":
+        first, second = ([0.5, np.sqrt(0.75)], 1.0), ([0.0, 1.0], -1.0)
+    elif name == "iht":
+        first, second = ([1.0, 1.0], -1.0), ([1.0, 1.0], 1.0)
+    pair = []
+    for row, target in (first, second):
+        X, y = np.zeros((N_RECORDS, 2)), np.zeros(N_RECORDS)
+        X[0], y[0] = row, target
+        pair.append((X, y))
+    return pair
+
+
+def rounds():
+    """Contexts and rewards of two sets of users, one of whom differs."""
+    rng = np.random.RandomState(0)
+    contexts = rng.uniform(-0.5, 0.5, size=(N_ROUNDS, N_ACTIONS, 2))
+    rewards = np.clip(contexts @ [1.0, -0.5], -1.0, 1.0)
+    pair = []
+    for row, reward in (([1.0, 0.0], -1.0), ([0.5, np.sqrt(0.75)], 1.0)):
+        changed, told = contexts.copy(), rewards.copy()
+        changed[0], told[0] = row, reward
+        pair.append((changed, told))
+    return pair
+
+
+def estimators():
+    """Makers ``make(budget, seed)`` by name and privacy model."""
+    classes = {
+        "ssp": (SSPRegressor, {}),
+        "re-weighted": (ReweightedRegressor, {}),
+        "descent": (ReweightedRegressor, {"solver": "sgd", "link": "logit"}),
+        "layered": (LayeredRegressor, {}),
+        "improper": (ImproperSGDRegressor, {}),
+        "iht": (IHTRegressor, {"n_nonzero_coefs": 1}),
+    }
+
+    def maker(Estimator, parameters, privacy):
+        def make(budget, seed):
+            return Estimator(
+                epsilon=budget.epsilon, delta=budget.delta, privacy=privacy,
+                fit_intercept=False, random_state=seed, **parameters,
+            )  # fmt: skip
+
+        return make
+
+    return {
+        (name, privacy): maker(*how, privacy)
+        for name, how in classes.items()
+        for privacy in (MODELS if name != "iht" else MODELS[:1])
+    }
+
+
+def policies():
+    """Makers ``make(budget, seed)`` of policies by name and privacy model."""
+
+    def epochs(Policy, privacy, **parameters):
+        def make(budget, seed):
+            oracle = SSPRegressor(
+                epsilon=budget.epsilon, delta=budget.delta, privacy=privacy, random_state=seed
+            )
+            return Policy(oracle=oracle, schedule=SCHEDULE, random_state=seed, **parameters)
+
+        return make
+
+    def sums(Policy, **parameters):
+        def make(budget, seed):
+            return Policy(
+                epsilon=budget.epsilon, delta=budget.delta, random_state=seed, **parameters
+            )
+
+        return make
+
+    table = {}
+    for privacy in MODELS:
+        table |= {
+            ("elimination", privacy): epochs(ActionElimination, privacy),
+            ("spanner", privacy): epochs(ActionElimination, privacy, exploration="spanner"),
+            ("square_cb", privacy): epochs(SquareCB, privacy),
+            ("greedy", privacy): epochs(EpochGreedy, privacy),
+            ("lin_ucb", privacy): sums(LinUCB, privacy=privacy, horizon=N_ROUNDS, update_every=10),
+        }
+    table["online_lin_ucb", "local"] = sums(OnlineLinUCB)
+    table["fliphat", "central"] = sums(FLIPHAT, n_nonzero_coefs=1, schedule=SCHEDULE)
+    return table
