@@ -19,13 +19,13 @@ from ..linear_model import (
 )
 
 MODELS = ("central", "local", "shuffle")
-N_RECORDS, N_ROUNDS, N_ACTIONS = 30, 120, 3
+N_RECORDS, N_SELECTING, N_ROUNDS, N_ACTIONS = 30, 100, 120, 3
 SCHEDULE = (50, 70)
 NEIGHBOURS = "A replay is about one pair of neighbours: see docs/audit.md for what it cannot show."
 
 
 def records(name, privacy):
-    """Two tables of zeros that differ in the first record.
+    """Two tables, of zeros mostly, that differ in the first record.
 
     The pairs are those that :func:`skpriv.audit.worst_pairs` ranks first, or near it, under all
     models.
@@ -40,10 +40,13 @@ def records(name, privacy):
     elif name == "improper":
         first, second = ([0.5, np.sqrt(0.75)], 1.0), ([0.0, 1.0], -1.0)
     elif name == "iht":
-        first, second = ([1.0, 1.0], -1.0), ([1.0, 1.0], 1.0)
+        first, second = ([1.0, -1.0], 1.0), ([1.0, -1.0], -1.0)
+    background = np.zeros((N_RECORDS, 2))
+    if name == "iht":  # which selects what the others correlate with
+        background = np.random.RandomState(0).uniform(-0.5, 0.5, size=(N_SELECTING, 2))
     pair = []
     for row, target in (first, second):
-        X, y = np.zeros((N_RECORDS, 2)), np.zeros(N_RECORDS)
+        X, y = background.copy(), np.clip(background @ [1.0, -0.5], -1.0, 1.0)
         X[0], y[0] = row, target
         pair.append((X, y))
     return pair
@@ -109,7 +112,7 @@ def policies():
 
         return make
 
-    table = {}
+    table: dict = {}
     for privacy in MODELS:
         table |= {
             ("elimination", privacy): epochs(ActionElimination, privacy),

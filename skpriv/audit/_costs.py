@@ -22,7 +22,7 @@ from ..privacy import (
 )
 
 ORDER = {"l1": 1, "l2": 2, "linf": np.inf}
-REFINEMENTS = 16  # of the bisection for the epsilon of a shuffled report
+RATIO, LARGEST_EPSILON = 1.05, 1e3  # of the claims that are tried for a shuffled report
 
 
 def size(change, norm):
@@ -55,7 +55,8 @@ def event_cost(first, second, budget):
     if not first.draws and not _same(first.value, second.value):
         return Cost(gaussian=inf)  # an answer without noise
     if model == "shuffle" and total.gaussian:
-        return shuffled_cost(sqrt(total.gaussian), reports, budget)
+        dimension = first.value.value.size
+        return shuffled_cost(sqrt(total.gaussian), reports, budget, dimension)
     return total
 
 
@@ -82,18 +83,18 @@ def _draw_cost(before, now, norm, reports):
     return GaussianNoise(noise.scale / sqrt(reports)).cost(size(change, "l2"))
 
 
-def shuffled_cost(mu, n, budget):
-    """Cost at the claim's delta of one Gaussian report of this mu among n shuffled ones."""
-    delta = budget.delta
-    high = max(budget.epsilon, 1e-3)
-    while amplified(Budget(high, delta), n).mu < mu * (1.0 - 1e-9):
-        high *= 2.0
-    low = 0.0
-    for _ in range(REFINEMENTS):
-        middle = 0.5 * (low + high)
-        enough = amplified(Budget(middle, delta), n).mu >= mu * (1.0 - 1e-9)
-        low, high = (low, middle) if enough else (middle, high)
-    return Cost(approximate=high, delta=delta)
+def shuffled_cost(mu, n, budget, dimension):
+    """Cost at the claim's delta of one Gaussian report of this mu among n shuffled ones.
+
+    It is the claim if the report's noise is enough for it, and no pair is told apart better than
+    without a shuffler. (That a pair is closer than the worst one does not count: how well the
+    others hide it depends on how far apart *they* may be.)
+    """
+    delta, high = budget.delta, max(budget.epsilon, 1e-3)
+    mu *= 1.0 - 1e-9
+    while amplified(Budget(high, delta), n, dimension=dimension).mu < mu and high < LARGEST_EPSILON:
+        high *= RATIO
+    return Cost(approximate=min(high, Budget.from_mu(mu, delta).epsilon), delta=delta)
 
 
 def stream_cost(stream, changes, budget):
@@ -119,7 +120,9 @@ def stream_cost(stream, changes, budget):
     noise, flat = stream.noise, changes.reshape(len(changes), -1)
     if isinstance(stream, ShuffleStream):
         sizes = np.linalg.norm(flat, axis=1) / noise.scale
-        costs = [shuffled_cost(mu, stream.batch, budget) for mu in sizes[sizes > 0.0]]
+        costs = [
+            shuffled_cost(mu, stream.batch, budget, flat.shape[1]) for mu in sizes[sizes > 0.0]
+        ]
         return sum(costs, Cost())
     if isinstance(stream, VectorSumStream):
         return Cost.from_rho(float(np.sum(flat**2)) / (2.0 * noise.scale**2))

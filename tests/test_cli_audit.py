@@ -1,0 +1,40 @@
+"""`python -m skpriv audit`: the table, its exit code, half of the noise, wrong arguments."""
+
+import pytest
+
+from skpriv._cli._main import main
+
+
+def test_the_table_of_replays(capsys):
+    assert main(["audit", "ssp", "--runs", "0"]) == 0
+    text = capsys.readouterr().out
+    assert text.count("ssp") == 3 and "All 3 claims stand" in text
+    costs = [float(line.split()[3]) for line in text.splitlines() if line.startswith("ssp")]
+    assert all(0.9 < cost <= 1.0 for cost in costs)
+
+
+def test_lower_bounds_are_below_the_claim(capsys):
+    assert main(["audit", "iht", "--runs", "20", "--epsilon", "4"]) == 0
+    (line,) = (x for x in capsys.readouterr().out.splitlines() if x.startswith("iht"))
+    assert 0.0 <= float(line.split()[4]) <= float(line.split()[3]) <= 4.0
+
+
+@pytest.mark.parametrize("name", ["ssp", "fliphat", "online"])
+def test_half_of_the_noise_fails(name, capsys):
+    assert main(["audit", name, "--runs", "0", "--half-noise"]) == 1
+    assert "FAIL" in capsys.readouterr().out
+
+
+def test_a_picture(tmp_path, capsys):
+    file = tmp_path / "audit.png"
+    assert main(["audit", "online", "--runs", "0", "--plot", str(file)]) == 0
+    assert file.stat().st_size > 5_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(["nobody"], "begins none of"), (["--runs", "3"], "at least 8"), (["--plot", "a.txt"], "a.txt")],
+)
+def test_wrong_arguments(arguments, message, capsys):
+    assert main(["audit", *arguments]) == 2
+    assert message in capsys.readouterr().err
