@@ -33,7 +33,11 @@ def test_a_picture(tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(["nobody"], "begins none of"), (["--runs", "3"], "at least 8"), (["--plot", "a.txt"], "a.txt")],
+    [
+        (["nobody"], "begins none of"),
+        (["--runs", "3"], "at least 8"),
+        (["--plot", "a.txt"], "a.txt"),
+    ],
 )
 def test_wrong_arguments(arguments, message, capsys):
     assert main(["audit", *arguments]) == 2

@@ -21,6 +21,8 @@ from ..linear_model import (
 MODELS = ("central", "local", "shuffle")
 N_RECORDS, N_SELECTING, N_ROUNDS, N_ACTIONS = 30, 100, 120, 3
 SCHEDULE = (50, 70)
+# As few users as an estimator can do with: the noise of others hides a report in the sum.
+N_USERS = {"ssp": 1, "layered": 1, "re-weighted": 10, "descent": 10, "improper": 10}
 NEIGHBOURS = "A replay is about one pair of neighbours: see docs/audit.md for what it cannot show."
 
 
@@ -41,7 +43,8 @@ def records(name, privacy):
         first, second = ([0.5, np.sqrt(0.75)], 1.0), ([0.0, 1.0], -1.0)
     elif name == "iht":
         first, second = ([1.0, -1.0], 1.0), ([1.0, -1.0], -1.0)
-    background = np.zeros((N_RECORDS, 2))
+    n = N_RECORDS if privacy == "central" else N_USERS[name]
+    background = np.zeros((n, 2))
     if name == "iht":  # which selects what the others correlate with
         background = np.random.RandomState(0).uniform(-0.5, 0.5, size=(N_SELECTING, 2))
     pair = []

@@ -180,7 +180,8 @@ def _scores(events, rows, rewards, canaries):
     Reads of a stream are cumulative: the increment between two reads is about the rounds between.
     Answers of a session are about the rounds that follow those of the last one.
     """
-    scores, starts = np.zeros(len(canaries)), {}
+    scores = np.zeros(len(canaries))
+    starts: dict = {}
     first, session = 0, None
     for event in events:
         if event.door not in ("sum", "read") or not isinstance(event.value, Answer):

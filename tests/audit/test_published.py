@@ -1,0 +1,57 @@
+"""The published mechanisms that the docs speak of: the audit finds what the page says."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+from dp_accounting.pld import privacy_loss_distribution as pld
+
+FILE = Path(__file__).parents[2] / "examples" / "papers" / "published_mechanisms.py"
+
+
+@pytest.fixture(scope="module")
+def published():
+    spec = importlib.util.spec_from_file_location("published_mechanisms", FILE)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_single_wishart_matrix_is_found(published):
+    assert published.one_sided_wishart(1000) > 2.0
+
+
+def test_the_multiplier_upside_down_is_found_and_the_right_one_is_not(published):
+    assert published.inverted_multiplier(600) > 1.0
+    assert published.inverted_multiplier(600, published.RightMultiplier) <= 0.5
+
+
+@pytest.mark.parametrize(
+    ("audit", "claim"),
+    [("one_bound_twice", 1.0), ("per_coordinate", 1.0), ("released_check", 0.1)],
+)
+def test_released_programs_are_found(published, audit, claim):
+    assert getattr(published, audit)(800) > 1.5 * claim
+
+
+def test_clones_by_counts_are_not_enough(published):
+    assert published.shuffled_reports() == pytest.approx(2.49e-3, rel=1e-3)
+    assert published.clone_counts() < 0.05 * published.shuffled_reports()
+
+
+def test_the_values_of_hard_thresholding_break_their_claim(published):
+    found = published.peeling(draws=100_000)
+    scale = 2.0 * (3.0 * 40 * 11.512925) ** 0.5
+    one = pld.from_laplace_mechanism(scale / 4.0, value_discretization_interval=1e-4)
+    assert found == pytest.approx(one.self_compose(40).get_delta_for_epsilon(1.0), rel=0.05)
+    assert found > 1e-4
+
+
+def test_currencies_that_are_mixed_adaptively_exceed_the_claim(published):
+    assert published.adaptive_currencies(draws=300_000) > 3.0
+    assert published.adaptive_currencies(steps=1, draws=300_000) == pytest.approx(1.0, abs=0.2)
+
+
+def test_two_releases_with_the_whole_budget(published):
+    assert published.two_whole_budgets(10.0) == pytest.approx(16.1, abs=0.1)
+    assert published.layered_sensitivities() == pytest.approx(4.0 / 3.0)
