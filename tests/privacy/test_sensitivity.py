@@ -29,7 +29,7 @@ def test_every_query_and_procedure_is_registered():
 
 def within(case, asked, first, second):
     """The check that is under test itself, below, with sensitivities that are halved."""
-    assert case.measure(asked, first, second) <= case.declared(asked)
+    assert case.moved(asked, first, second) <= case.declared(asked)
 
 
 @every_class
@@ -64,16 +64,16 @@ def test_nor_does_a_sparse_one_however_it_is_stored(asked_class, data, seed):
     within(case, asked, (first, y), (second, other_y))
     for matrix, copy in zip((first, second), before, strict=True):  # the caller's rows stay
         np.testing.assert_array_equal(matrix.data, copy.data)
-    ask = getattr(asked, "sum", None) or asked.run
     with np.errstate(all="ignore"):
         dense = np.clip(np.nan_to_num(first.toarray(), nan=np.nan), -1e308, 1e308)
-        np.testing.assert_allclose(ask(first, y), ask(dense, y), rtol=1e-9, atol=1e-12)
+        expected = case.ask(asked, dense, y)
+        np.testing.assert_allclose(case.ask(asked, first, y), expected, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("case, worst", WORST)
 def test_the_declared_sensitivity_is_nearly_attained(case, worst):
     asked, first, second = worst()
-    found = case.measure(asked, first, second)
+    found = case.moved(asked, first, second)
     assert case.reached * case.declared(asked) <= found
     within(case, asked, first, second)
 
@@ -82,7 +82,7 @@ def test_the_declared_sensitivity_is_nearly_attained(case, worst):
 def test_a_halved_sensitivity_fails(case, worst):
     asked, first, second = worst()
     with pytest.raises(AssertionError):
-        assert case.measure(asked, first, second) <= case.declared(asked) / 2.0
+        assert case.moved(asked, first, second) <= case.declared(asked) / 2.0
 
 
 @pytest.mark.parametrize("case, worst", WORST)
@@ -101,7 +101,7 @@ def test_no_search_about_the_worst_pair_goes_beyond(case, worst):
 
     start = np.concatenate([X[i], other[i], [y[i], other_y[i]]])
     result = optimize.minimize(
-        lambda point: -case.measure(asked, *pair(point)),
+        lambda point: -case.moved(asked, *pair(point)),
         start,
         method="Nelder-Mead",
         options={"maxfev": 100 if len(X) > 100 else 400},
@@ -115,6 +115,8 @@ def test_nor_does_one_record_among_many_equal_ones(asked_class, global_random_se
     case = REGISTRY[asked_class]
     if case.n > 1 or asked_class.__name__ == "UnitLevelQuery":
         return  # procedures state their own rounding, and unit vectors have no sum
+    if np.isinf(case.declared(case.make(np.random.RandomState(0)))):
+        return
     rng = np.random.RandomState(global_random_seed)
     asked = case.make(rng)
     unit = case.unit(asked)
@@ -130,13 +132,15 @@ def test_sums_are_sums_of_single_records(asked_class, global_random_seed):
     case = REGISTRY[asked_class]
     if case.n > 1 or asked_class.__name__ == "UnitLevelQuery":
         return
+    if np.isinf(case.declared(case.make(np.random.RandomState(0)))):
+        return
     rng = np.random.RandomState(global_random_seed)
     for _ in range(5):
         asked = case.make(rng)
         unit = case.unit(asked)
         X, y = unit * rng.normal(size=(20, case.width)), unit * rng.normal(size=20)
         X[3] = 0.0
-        one_by_one = sum(asked.sum(X[i : i + 1], y[i : i + 1]) for i in range(20))
+        one_by_one = sum(case.ask(asked, X[i : i + 1], y[i : i + 1]) for i in range(20))
         np.testing.assert_allclose(
-            asked.sum(X, y), one_by_one, rtol=1e-9, atol=1e-9 * asked.sensitivity
+            case.ask(asked, X, y), one_by_one, rtol=1e-9, atol=1e-9 * case.declared(asked)
         )

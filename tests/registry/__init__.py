@@ -11,14 +11,15 @@ import pkgutil
 import skpriv
 from skpriv.privacy import Procedure, Query
 
-from .case import Case, distance
+from .case import Case, answer, distance
 from .linear import CASES as LINEAR
+from .scores import CASES as SCORES
 from .sparse import CASES as SPARSE
 from .trees import CASES as TREES
 
-__all__ = ["REGISTRY", "Case", "classes", "distance"]
+__all__ = ["REGISTRY", "Case", "answer", "classes", "distance"]
 
-REGISTRY = {**LINEAR, **SPARSE, **TREES}
+REGISTRY = {**LINEAR, **SCORES, **SPARSE, **TREES}
 
 
 def classes():

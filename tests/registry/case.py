@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from skpriv._linalg import unvech
+from skpriv.records import as_rows
 
 ORDER = {"l1": 1, "l2": 2, "linf": np.inf}
 
@@ -16,11 +17,15 @@ def _nuclear(change):
     return sum(float(np.linalg.norm(unvech(row, size), "nuc")) for row in change)
 
 
-def distance(asked, first, second):
+def answer(asked, X, y):
+    """Exact answer: of a query on a chunk as it is, of a procedure on all rows."""
+    return np.asarray(asked.run(as_rows(X, y)) if hasattr(asked, "run") else asked.sum(X, y))
+
+
+def distance(asked, first, second, ask=answer):
     """How far a query or procedure moves from one data set to the other, in its own norm."""
-    ask = getattr(asked, "sum", None) or asked.run
     with np.errstate(all="ignore"):
-        change = np.asarray(ask(*first)) - np.asarray(ask(*second))
+        change = ask(asked, *first) - ask(asked, *second)
     assert np.isfinite(change).all(), "an answer is not finite"
     if asked.norm == "nuclear":
         return _nuclear(change)
@@ -50,6 +55,8 @@ class Case:
         ``unit(asked)``: public size of an entry, so that some of the rows are near the clips.
     sparse : callable
         ``sparse(asked)``: whether its rows may be a sparse matrix.
+    ask : callable
+        ``ask(asked, X, y)``: exact answer, where it takes more than a chunk of rows.
     measure, declared : callables
         What moves and how far it may, where it is not the sum or the output.
     """
@@ -61,5 +68,12 @@ class Case:
     n: int = 1
     unit: Callable = lambda asked: 1.0
     sparse: Callable = lambda asked: False
-    measure: Callable = distance
+    ask: Callable = answer
+    measure: Callable | None = None
     declared: Callable = lambda asked: asked.sensitivity
+
+    def moved(self, asked, first, second):
+        """How far the answer moves from one data set to the other."""
+        if self.measure is not None:
+            return self.measure(asked, first, second)
+        return distance(asked, first, second, self.ask)

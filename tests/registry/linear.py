@@ -9,16 +9,17 @@ from skpriv.bandits._combiner import RewardQuery
 from skpriv.linear_model._improper_sgd._steps import (
     ClippedGradientQuery,
     Descent,
+    ErrorQuery,
     ErrorTerms,
-    Part,
-    PartSum,
+    GramQuery,
 )
+from skpriv.linear_model._improper_sgd._steps import GradientQuery as PlainGradientQuery
 from skpriv.linear_model._reweighted._links import LINKS, Link
 from skpriv.linear_model._reweighted._normalisation import (
     NormalisationQuery,
     ReweightedMomentsQuery,
 )
-from skpriv.linear_model._reweighted._sgd import GradientQuery, Minimiser
+from skpriv.linear_model._reweighted._sgd import GradientQuery, Minimiser, ScoreQuery
 from skpriv.privacy import BoundsQuery
 
 from .case import Case, distance
@@ -160,16 +161,36 @@ def _clipped(norm):
     return worst
 
 
-def _part():
-    query, first, second = _clipped(1.0)()
-    return PartSum(query, Part(0.0)), first, second
+def _plain(rng):
+    scaling = draw_scaling(rng)
+    return PlainGradientQuery(scaling, draw_theta(scaling.size, rng))
+
+
+def _plain_pair():
+    query = PlainGradientQuery(PLANE, E1)
+    x = np.array([0.5, np.sqrt(0.75)])
+    return query, one(x, -1.0), one(x * [1.0, -1.0], -1.0)
+
+
+def _gram_pair():
+    return GramQuery(PLANE), one(E1, 1.0), one([0.5, np.sqrt(0.75)], -1.0)
+
+
+def _error_pair():
+    """Nearly the same row, which the public theta predicts as 1 and as -1."""
+    query = ErrorQuery(PLANE, np.array([1.0, -1e6]))
+    return query, one(E1, -1.0), one([1.0 - 1e-8, 1e-4], 1.0)
+
+
+def _score(rng):
+    return ScoreQuery(Scaling(1.0, (-1.0, 1.0), False, D), LINKS["identity"], draw_theta(D, rng))
 
 
 def _one_step():
     X, y = np.zeros((4, 2)), np.ones(4)
     one_X, other_X = X.copy(), X.copy()
     one_X[0], other_X[0] = E1, -E1
-    return Descent(PLANE, Part(0.0), 4, 1, 0.7, 1.0), (one_X, y), (other_X, y)
+    return Descent(PLANE, 4, 1, 0.7, 1.0), (one_X, y), (other_X, y)
 
 
 def _many_steps():
@@ -179,13 +200,13 @@ def _many_steps():
     y[0] = -1.0
     one_X, other_X = X.copy(), X.copy()
     one_X[0], other_X[0] = [0.5, np.sqrt(0.75)], [0.5, -np.sqrt(0.75)]
-    return Descent(PLANE, Part(0.0), n, 60, 1.0, 1.0), (one_X, y), (other_X, y)
+    return Descent(PLANE, n, 60, 1.0, 1.0), (one_X, y), (other_X, y)
 
 
 def _held_out():
     """Nearly the same row, which the public theta predicts as 1 and as -1."""
     m = 1_000
-    terms = ErrorTerms(PLANE, Part(0.0), m, np.array([1.0, -1e6]))
+    terms = ErrorTerms(PLANE, m, np.array([1.0, -1e6]))
     X, y = np.tile(E1, (m, 1)), -np.ones(m)
     other_X, other_y = X.copy(), y.copy()
     other_X[0], other_y[0] = [1.0 - 1e-8, 1e-4], 1.0
@@ -195,12 +216,12 @@ def _held_out():
 def _descent(rng):
     scaling = draw_scaling(rng)
     steps, step, radius = [(1, 1.0, 1.0), (7, 1.5, 1.0), (40, 0.3, 2.0)][rng.randint(3)]
-    return Descent(scaling, Part(0.2), 8, steps, step, radius)
+    return Descent(scaling, 10, steps, step, radius)
 
 
 def _held_out_terms(rng):
     scaling = draw_scaling(rng)
-    return ErrorTerms(scaling, Part(0.2, True), 2, draw_theta(scaling.size, rng))
+    return ErrorTerms(scaling, 10, draw_theta(scaling.size, rng))
 
 
 def _data_norm(asked):
@@ -247,17 +268,20 @@ CASES = {
         (_clipped(0.3), _clipped(1.0), _clipped(2.5)),
         unit=_data_norm,
     ),
-    PartSum: Case(
-        _with_scaling(
-            lambda scaling, rng: PartSum(
-                ClippedGradientQuery(scaling, draw_theta(scaling.size, rng)), Part(0.2)
-            )
-        ),
-        (_part,),
-        n=10,
+    Descent: Case(_descent, (_one_step, _many_steps), reached=0.9, n=10, unit=_data_norm),
+    PlainGradientQuery: Case(_plain, (_plain_pair,), unit=_data_norm),
+    # phi phi' and r phi move most at different pairs: 3 / sqrt(2) times sqrt(4 / 3) together.
+    GramQuery: Case(
+        _with_scaling(lambda scaling, rng: GramQuery(scaling)), (_gram_pair,), reached=0.86,
         unit=_data_norm,
     ),
-    Descent: Case(_descent, (_one_step, _many_steps), reached=0.9, n=10, unit=_data_norm),
+    ErrorQuery: Case(
+        _with_scaling(lambda scaling, rng: ErrorQuery(scaling, draw_theta(scaling.size, rng))),
+        (_error_pair,),
+        reached=0.86,
+        unit=_data_norm,
+    ),
+    ScoreQuery: Case(_score, ()),  # without privacy only
     # Both bounds cannot be attained by one record: 4 of hypot(4, 2.25).
     ErrorTerms: Case(_held_out_terms, (_held_out,), reached=0.86, n=10, unit=_data_norm),
     # Runs without privacy only, and says so by its price.

@@ -5,7 +5,8 @@ import numpy as np
 from skpriv._equations._scaling import Scaling
 from skpriv.linear_model._iht._queries import (
     GradientNorm,
-    LevelQuery,
+    GradientQuery,
+    MeanTargetQuery,
     ResidualSizeQuery,
     ScoresQuery,
     SupportGradientQuery,
@@ -97,9 +98,9 @@ def _always(asked):
 
 EMPTY = _iterate(_entries())
 CASES = {
-    LevelQuery: Case(
-        lambda rng: LevelQuery(_entries(rng)),
-        (_pair(LevelQuery(_entries())),),
+    MeanTargetQuery: Case(
+        lambda rng: MeanTargetQuery(_entries(rng)),
+        (_pair(MeanTargetQuery(_entries())),),
         width=D, sparse=_always,
     ),
     ResidualSizeQuery: Case(
@@ -124,6 +125,11 @@ CASES = {
     SupportGradientQuery: Case(
         lambda rng: SupportGradientQuery(_draw_residual(rng), rng.uniform(0.01, 2.0)),
         (_pair(SupportGradientQuery(_residual(_entries()), 0.4)),),
+        width=D, unit=_unit, sparse=_always,
+    ),
+    GradientQuery: Case(
+        lambda rng: GradientQuery(_draw_iterate(rng), D, True),
+        (_pair(GradientQuery(EMPTY, D, True)),),
         width=D, unit=_unit, sparse=_always,
     ),
     GradientNorm: Case(_norm, (_gradient_norm,), width=D, n=3, unit=_unit, sparse=_always),

@@ -1,0 +1,111 @@
+"""Fuzzed records: none moves an answer beyond its sensitivity, and none raises an error of ours.
+
+    python benchmarks/fuzz.py [--inputs 100000] [--replays 2000]
+
+The inputs are drawn by hypothesis from the strategies of ``tests/registry``, for every subclass of
+`Query` and `Procedure` alike: huge, tiny, NaN, infinite, colinear, and sparse rows stored in odd
+ways. A replay is a fit on two neighbours of which one record is adversarial, with all answers
+forced: nothing but the answers may tell them apart.
+"""
+
+import argparse
+import sys
+import time
+import traceback
+import warnings
+from pathlib import Path
+
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from registry import REGISTRY, classes  # noqa: E402
+from registry.rows import neighbours, stored  # noqa: E402
+
+from skpriv._cli._audit_settings import estimators  # noqa: E402
+from skpriv.audit import replay  # noqa: E402
+from skpriv.privacy import Budget  # noqa: E402
+
+EXTREMES = [0.0, 5e-324, 1e-300, -1e-300, 1.0, -1.0, 1e155, -1e300, 1.7e308]
+
+
+def fuzz(asked_class, inputs):
+    """Count inputs, of which so many move too far, and so many crash."""
+    case, counts = REGISTRY[asked_class], {"inputs": 0, "beyond": 0, "crashed": 0}
+    largest = [0.0]
+
+    @settings(
+        max_examples=inputs, database=None, derandomize=True, deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    @given(data=st.data(), seed=st.integers(0, 10**6))
+    def attack(data, seed):
+        asked = case.make(np.random.RandomState(seed))
+        first, second = data.draw(neighbours(case, asked))
+        if case.sparse(asked) and data.draw(st.booleans()):
+            first, second = ((data.draw(stored(X)), y) for X, y in (first, second))
+        counts["inputs"] += 1
+        try:
+            moved, declared = case.moved(asked, first, second), case.declared(asked)
+        except Exception:
+            counts["crashed"] += 1
+            print(f"{asked_class.__name__}, seed {seed}:\n{traceback.format_exc()}")
+            return
+        counts["beyond"] += not moved <= declared
+        if np.isfinite(declared) and declared > 0.0:
+            largest[0] = max(largest[0], moved / declared)
+
+    attack()
+    return counts, largest[0]
+
+
+def fuzz_replays(replays, seed=0):
+    """Count replays with an adversarial record whose runs differ, or that cost too much."""
+    rng, found, table = np.random.RandomState(seed), [], estimators()
+    keys = list(table)
+    for i in range(replays):
+        key = keys[i % len(keys)]
+        X, y = rng.uniform(-0.5, 0.5, size=(30, 2)), rng.uniform(-1, 1, size=30)
+        pair = []
+        for _ in range(2):
+            changed, told = X.copy(), y.copy()
+            changed[0], told[0] = rng.choice(EXTREMES, size=2), rng.choice(EXTREMES)
+            pair.append((changed, told))
+        if np.array_equal(pair[0][0], pair[1][0]) and np.array_equal(pair[0][1], pair[1][1]):
+            continue
+        make, budget = table[key], Budget(1.0, 1e-6)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            result = replay(lambda make=make: make(budget, 0), *pair, claim=budget)
+        if not result.holds:
+            found.append((key, result.differences[:2], result.epsilon))
+            print(*found[-1], pair[0][0][0], pair[0][1][0], pair[1][0][0], pair[1][1][0])
+    return found
+
+
+def main():
+    """Attack, and print a line a class."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--inputs", type=int, default=100_000)
+    parser.add_argument("--replays", type=int, default=2_000)
+    args = parser.parse_args()
+    missing = classes() - set(REGISTRY)
+    print(f"{len(REGISTRY)} classes, {len(missing)} of them without a maker")
+    total = {"inputs": 0, "beyond": 0, "crashed": 0}
+    for asked_class in REGISTRY:
+        start = time.monotonic()
+        counts, largest = fuzz(asked_class, -(-args.inputs // len(REGISTRY)))
+        total = {name: total[name] + counts[name] for name in total}
+        print(
+            f"{asked_class.__name__:<24}{counts}, largest {largest:.4f} of the sensitivity, "
+            f"{time.monotonic() - start:.0f} s",
+            flush=True,
+        )
+    print(total)
+    print(f"{len(fuzz_replays(args.replays))} of {args.replays} replays fail")
+
+
+if __name__ == "__main__":
+    main()

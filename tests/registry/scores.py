@@ -1,0 +1,67 @@
+"""Sums about predictions and targets, of private scores."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from skpriv.model_selection._score_queries import (
+    ErrorMoments,
+    LocationQuery,
+    SpreadQuery,
+    SquaredErrors,
+    row_numbers,
+)
+
+from .case import Case
+from .linear import one
+
+BOUNDS = (-1.0, 1.0)
+
+
+class Predictor:
+    """A fitted estimator that predicts the first feature, times a factor."""
+
+    def __init__(self, factor=1.0):
+        self.factor = factor
+
+    def predict(self, X):
+        with np.errstate(all="ignore"):
+            return self.factor * np.asarray(X)[:, 0]
+
+
+def _ask(asked, X, y):
+    """The query holds the table, and is asked for numbers of rows."""
+    return replace(asked, table=X).sum(row_numbers(len(X)), y)
+
+
+def _bounds(rng):
+    return [BOUNDS, (0.0, 1e-300), (-1e300, 1e300), (1e16, 1e16 + 4.0)][rng.randint(4)]
+
+
+def _errors(rng):
+    estimator = Predictor(rng.choice([0.0, 1.0, 1e300]))
+    return SquaredErrors(estimator, None, _bounds(rng), rng.choice([2.0, 0.1, 1e-3]))
+
+
+def _moments(rng):
+    estimator = Predictor(rng.choice([0.0, 1.0, 1e300]))
+    return ErrorMoments(estimator, None, _bounds(rng), 0.5, centre=rng.uniform(-1.0, 1.0))
+
+
+FAR, NEAR = one([1.0], -1.0), one([0.0], 0.0)
+CASES = {
+    LocationQuery: Case(
+        lambda rng: LocationQuery(_bounds(rng)),
+        (lambda: (LocationQuery(BOUNDS), one([0.0], 1.0), one([0.0], -1.0)),),
+    ),
+    SpreadQuery: Case(
+        lambda rng: SpreadQuery(_bounds(rng), rng.uniform(-1.0, 1.0)),
+        (lambda: (SpreadQuery(BOUNDS, 0.5), one([0.0], -1.0), one([0.0], 0.5)),),
+    ),
+    SquaredErrors: Case(
+        _errors, (lambda: (SquaredErrors(Predictor(), None, BOUNDS, 2.0), FAR, NEAR),), ask=_ask
+    ),
+    ErrorMoments: Case(
+        _moments, (lambda: (ErrorMoments(Predictor(), None, BOUNDS, 0.5), FAR, NEAR),), ask=_ask
+    ),
+}
