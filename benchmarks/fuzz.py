@@ -43,6 +43,8 @@ def fuzz(asked_class, inputs):
     @given(data=st.data(), seed=st.integers(0, 10**6))
     def attack(data, seed):
         asked = case.make(np.random.RandomState(seed))
+        if np.isinf(case.declared(asked)):
+            return  # asked without privacy only
         first, second = data.draw(neighbours(case, asked))
         if case.sparse(asked) and data.draw(st.booleans()):
             first, second = ((data.draw(stored(X)), y) for X, y in (first, second))

@@ -34,10 +34,12 @@ def within(case, asked, first, second):
 
 @every_class
 @given(data=st.data(), seed=seeds)
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_no_record_moves_an_answer_further_than_declared(asked_class, data, seed):
     case = REGISTRY[asked_class]
     asked = case.make(np.random.RandomState(seed))
+    if np.isinf(case.declared(asked)):
+        return  # asked without privacy only, at a price that no accountant pays
     first, second = data.draw(neighbours(case, asked))
     within(case, asked, first, second)
 
@@ -52,7 +54,7 @@ def test_no_record_moves_an_answer_further_than_declared(asked_class, data, seed
     ids=lambda c: c.__name__,
 )
 @given(data=st.data(), seed=seeds)
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_nor_does_a_sparse_one_however_it_is_stored(asked_class, data, seed):
     case = REGISTRY[asked_class]
     asked = case.make(np.random.RandomState(seed))
