@@ -14,6 +14,7 @@ from ..linear_model import (
     IHTRegressor,
     ImproperSGDRegressor,
     LayeredRegressor,
+    LinearRegression,
     ReweightedRegressor,
     SSPRegressor,
 )
@@ -22,7 +23,7 @@ MODELS = ("central", "local", "shuffle")
 N_RECORDS, N_SELECTING, N_ROUNDS, N_ACTIONS = 30, 100, 120, 3
 SCHEDULE = (50, 70)
 # As few users as an estimator can do with: the noise of others hides a report in the sum.
-N_USERS = {"ssp": 1, "layered": 1, "re-weighted": 10, "descent": 10, "improper": 10}
+N_USERS = {"ssp": 1, "layered": 1, "re-weighted": 10, "descent": 10, "improper": 10, "linear": 20}
 NEIGHBOURS = "A replay is about one pair of neighbours: see docs/audit.md for what it cannot show."
 
 
@@ -41,12 +42,14 @@ def records(name, privacy):
         first, second = ([-1.0, 0.0], 1.0), ([-1e-9, 0.0], -1.0)
     elif name == "improper":
         first, second = ([0.5, np.sqrt(0.75)], 1.0), ([0.0, 1.0], -1.0)
+    elif name == "linear":
+        first, second = ([1.0, 0.0], 1.0), ([-1.0, 0.0], 1.0)
     elif name == "iht":
         first, second = ([1.0, -1.0], 1.0), ([1.0, -1.0], -1.0)
     n = N_RECORDS if privacy == "central" else N_USERS[name]
     background = np.zeros((n, 2))
-    if name == "iht":  # which selects what the others correlate with
-        background = np.random.RandomState(0).uniform(-0.5, 0.5, size=(N_SELECTING, 2))
+    if name in ("iht", "linear") and privacy == "central":  # they ask little about few zeros
+        background = np.random.RandomState(0).uniform(-0.7, 0.7, size=(N_SELECTING, 2))
     pair = []
     for row, target in (first, second):
         X, y = background.copy(), np.clip(background @ [1.0, -0.5], -1.0, 1.0)
@@ -71,6 +74,7 @@ def rounds():
 def estimators():
     """Makers ``make(budget, seed)`` by name and privacy model."""
     classes = {
+        "linear": (LinearRegression, {"data_norm": 1.0, "bounds_y": (-1.0, 1.0)}),
         "ssp": (SSPRegressor, {}),
         "re-weighted": (ReweightedRegressor, {}),
         "descent": (ReweightedRegressor, {"solver": "sgd", "link": "logit"}),

@@ -17,6 +17,7 @@ from skpriv.linear_model import (
     IHTRegressor,
     ImproperSGDRegressor,
     LayeredRegressor,
+    LinearRegression,
     ReweightedRegressor,
     SSPRegressor,
 )
@@ -63,6 +64,13 @@ ESTIMATORS = {
         f"re-weighted descent, {privacy}": (
             ReweightedRegressor,
             {"privacy": privacy, "solver": "sgd", "link": "logit"},
+        )
+        for privacy in MODELS
+    },
+    **{
+        f"linear, {privacy}": (
+            LinearRegression,
+            {"privacy": privacy, "data_norm": 1.0, "bounds_y": (-1.0, 1.0)},
         )
         for privacy in MODELS
     },

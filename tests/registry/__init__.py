@@ -13,13 +13,14 @@ from skpriv.privacy import Procedure, Query
 
 from .case import Case, answer, distance
 from .linear import CASES as LINEAR
+from .newton import CASES as NEWTON
 from .scores import CASES as SCORES
 from .sparse import CASES as SPARSE
 from .trees import CASES as TREES
 
 __all__ = ["REGISTRY", "Case", "answer", "classes", "distance"]
 
-REGISTRY = {**LINEAR, **SCORES, **SPARSE, **TREES}
+REGISTRY = {**LINEAR, **NEWTON, **SCORES, **SPARSE, **TREES}
 
 
 def classes():

@@ -1,0 +1,73 @@
+"""Joint releases of `LinearRegression`: whitening, first moments, Newton steps."""
+
+import numpy as np
+
+from skpriv._equations._public_maps import RowMap, TargetMap
+from skpriv.linear_model._linear_regression._exact import LeastSquares
+from skpriv.linear_model._linear_regression._queries import (
+    FirstMomentsQuery,
+    LocationQuery,
+    NewtonQuery,
+    SpreadQuery,
+    Whitened,
+    WhiteningQuery,
+)
+
+from .case import Case
+from .linear import D, E1, E2, one
+
+PLANE = Whitened(RowMap(None, None, 1.0, False, 2), np.eye(2))
+TARGET = TargetMap((-1.0, 1.0), False)
+
+
+def _maps(rng):
+    """Rows of a ball or a box of any size, whitened by any matrix; a target's map."""
+    intercept = bool(rng.randint(2))
+    low = rng.uniform(-2.0, 0.0, size=D) * 10.0 ** rng.randint(-3, 4)
+    high = low + 10.0 ** rng.uniform(-3.0, 3.0, size=D)
+    rows = RowMap(low, high, None, intercept, D)
+    if rng.randint(2):
+        rows = RowMap(None, None, float(rng.choice([1.0, 1e-3, 1e3])), intercept, D)
+    basis = np.linalg.qr(rng.normal(size=(rows.size, rows.size)))[0]
+    whitened = Whitened(rows, (basis * 10.0 ** rng.uniform(-2.0, 6.0, size=rows.size)) @ basis.T)
+    bounds = [(-1.0, 1.0), (0.0, 1e-3), (-1e300, 1e300)][rng.randint(3)]
+    return whitened, TargetMap(bounds, intercept)
+
+
+def _first(rng):
+    location, limit = rng.uniform(-1.0, 1.0), 10.0 ** rng.uniform(-3.0, 0.3)
+    return FirstMomentsQuery(*_maps(rng), location, limit)
+
+
+def _newton(rng):
+    whitened, target = _maps(rng)
+    point = rng.normal(size=len(whitened.W)) * 10.0 ** rng.uniform(-3.0, 3.0)
+    limit = 10.0 ** rng.uniform(-3.0, 0.4)
+    return NewtonQuery(whitened, target, rng.uniform(-1.0, 1.0), point, limit)
+
+
+def _opposite(query):
+    return lambda: (query, one(E1, 1.0), one(-E1, 1.0))
+
+
+def _targets(query, first, second):
+    return lambda: (query, one(E1, first), one(E1, second))
+
+
+CASES = {
+    LocationQuery: Case(
+        lambda rng: LocationQuery(_maps(rng)[1]), (_targets(LocationQuery(TARGET), 1.0, -1.0),)
+    ),
+    SpreadQuery: Case(
+        lambda rng: SpreadQuery(_maps(rng)[1], rng.uniform(-1.0, 1.0)),
+        (_targets(SpreadQuery(TARGET, 0.0), 0.0, 1.0),),
+    ),
+    WhiteningQuery: Case(
+        lambda rng: WhiteningQuery(_maps(rng)[0]),
+        (lambda: (WhiteningQuery(PLANE), one(E1, 0.0), one(E2, 0.0)),),
+    ),
+    FirstMomentsQuery: Case(_first, (_opposite(FirstMomentsQuery(PLANE, TARGET, 0.0, 0.7)),)),
+    NewtonQuery: Case(_newton, (_opposite(NewtonQuery(PLANE, TARGET, 0.0, np.zeros(2), 0.5)),)),
+    # Runs without privacy only.
+    LeastSquares: Case(lambda rng: LeastSquares(PLANE.rows, TARGET), ()),
+}
