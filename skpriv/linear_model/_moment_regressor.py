@@ -57,7 +57,13 @@ class MomentRegressor(PredictionIntervals):
                 "channel='codebook' is what users send, and privacy='central' has a curator "
                 "instead: pass privacy='local' or 'shuffle', or channel='auto'."
             )
-        if trust.curator or (self.channel == "auto" and self._any_auto):
+        counts = self.calibration_size is not None  # which users send with Gaussian noise
+        if self.channel == "codebook" and counts:
+            raise ValueError(
+                "channel='codebook' has no counts for a prediction interval: pass "
+                "calibration_size=None, or channel='gaussian'."
+            )
+        if trust.curator or (self.channel == "auto" and (self._any_auto or counts)):
             return "gaussian"
         if self.channel != "auto":
             return self.channel
