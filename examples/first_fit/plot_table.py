@@ -15,7 +15,7 @@ import pandas as pd
 from sklearn.pipeline import make_pipeline
 
 from skpriv.inspection import IntervalDisplay, coefficient_table
-from skpriv.linear_model import SSPRegressor
+from skpriv.linear_model import LinearRegression
 from skpriv.preprocessing import Categorical, Numeric, Schema, TableEncoder
 
 rng = np.random.default_rng(0)
@@ -39,7 +39,8 @@ schema = Schema(
     }
 )
 model = make_pipeline(
-    TableEncoder(schema), SSPRegressor(epsilon=1.0, bounds_y=(0, 30), random_state=0)
+    TableEncoder(schema),
+    LinearRegression(epsilon=1.0, data_norm=1.0, bounds_y=(0, 30), random_state=0),
 )
 model.fit(table, days)
 print(coefficient_table(model))
@@ -49,7 +50,7 @@ print(coefficient_table(model))
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained", sharey=True)
 patient = pd.DataFrame({"age": [50.0], "ward": ["medicine"]})
-options = {"method": "asymptotic", "target_name": "days"}
+options = {"target_name": "days"}
 grid = np.linspace(18, 95, 78)
 IntervalDisplay.from_estimator(model, patient, "age", grid=grid, ax=axes[0], **options)
 wards = ["medicine", "surgery", "any other"]

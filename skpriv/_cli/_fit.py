@@ -19,7 +19,7 @@ from ._error import CommandError
 from ._frames import check_out, read_table
 from ._picture import PICTURES, check_plot, panels, write
 
-MODELS = {"linear": ("LinearRegression", "SSPRegressor"), "additive": ("AdditiveRegressor",)}
+MODELS = {"linear": "LinearRegression", "additive": "AdditiveRegressor"}
 CARDS = (".md", ".html")
 
 
@@ -129,12 +129,11 @@ def _schema(args, frame):
 
 def _regressor(args, schema, encoder):
     """The regressor for encoded rows; curves need the range of each column, lines the norm."""
-    found = [getattr(linear_model, name, None) for name in MODELS[args.model]]
-    kinds = [kind for kind in found if kind is not None]
-    if not kinds:
+    kind = getattr(linear_model, MODELS[args.model], None)
+    if kind is None:
         raise CommandError(f"--model {args.model} is not in this version of skpriv.")
     bounds = {"data_norm": 1.0} if args.model == "linear" else {"bounds_X": encoder.bounds_out_}
-    return kinds[0](
+    return kind(
         **bounds,
         epsilon=args.epsilon,
         delta=args.delta,
