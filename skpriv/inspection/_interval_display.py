@@ -134,6 +134,8 @@ class IntervalDisplay:
         last, Z = estimator, X
         if isinstance(estimator, Pipeline):
             last, Z = estimator[-1], estimator[:-1].transform(X) if len(estimator) > 1 else X
+        if not hasattr(last, f"{kind}_interval"):
+            raise ValueError(f"kind={kind!r}: {type(last).__name__} has no {kind}_interval.")
         options = {"confidence_level": confidence_level}
         if method is not None:
             options["method"] = method

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 
 from skpriv.inspection import IntervalDisplay
@@ -94,5 +95,7 @@ def test_improper_arguments(arrays, table):
         IntervalDisplay.from_estimator(model, X[:2], 0, grid=[0.0])
     with pytest.raises(ValueError, match="kind='both'"):
         IntervalDisplay.from_estimator(model, X[:2], 0, kind="both")
+    with pytest.raises(ValueError, match="LinearRegression has no confidence_interval"):
+        IntervalDisplay.from_estimator(LinearRegression().fit(X, y), X[:2], 0)
     with pytest.raises(ValueError, match="feature='height'"):
         IntervalDisplay.from_estimator(table, pd.DataFrame(ROW), "height")
