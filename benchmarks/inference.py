@@ -55,6 +55,7 @@ def measure(name, table, epsilon, seed):
     if name == "LinearRegression":  # it takes ranges by itself
         pairs = np.array([table.bounds[column] for column in table.data.columns])
         model = kind(epsilon=epsilon, bounds_X=pairs, bounds_y=table.bounds_y, random_state=rng)
+        model.set_params(clip="wide")
     else:
         model = make_pipeline(
             BoundsScaler(table.bounds, exclusive=table.exclusive),

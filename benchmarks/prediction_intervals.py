@@ -48,7 +48,9 @@ def measure(name, table, epsilon, options, seed):
         epsilon=epsilon, delta=1e-6, bounds_y=table.bounds_y, calibration_size=options.size,
         conformity_score=options.score, random_state=seed,
     )  # fmt: skip
-    if name == "IHTRegressor":
+    if name == "LinearRegression":
+        est.set_params(data_norm=1.0)
+    elif name == "IHTRegressor":
         est.set_params(n_nonzero_coefs=X.shape[1], data_max=1.0 / np.sqrt(scaler.norm_))
     else:
         est.set_params(data_norm=1.0)

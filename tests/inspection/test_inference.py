@@ -11,7 +11,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures
 
 from skpriv.inspection import CoefficientDisplay, inference
-from skpriv.linear_model import IHTRegressor, ReweightedRegressor, SSPRegressor
+from skpriv.linear_model import (
+    IHTRegressor,
+    LinearRegression,
+    ReweightedRegressor,
+    SSPRegressor,
+)
 from skpriv.preprocessing import BoundsScaler, Categorical, Numeric, Schema, TableEncoder
 
 BOUNDS = {"age": (20.0, 60.0), "dose": (0.0, 5.0), "other": (-1.0, 1.0)}
@@ -205,3 +210,18 @@ def test_effects_of_a_table_encoder_have_its_names_and_units():
     known = np.isfinite(found.estimate[:-1])
     assert known[:3].all()
     assert found.estimate[:-1][known] == pytest.approx(coef[known], abs=1e-6)
+
+
+def test_linear_regression_in_its_own_units():
+    X, y = _frame(20_000)
+    params = {"bounds_X": BOUNDS, "bounds_y": (0.0, 35.0), "random_state": 0}
+    exact = inference(LinearRegression(**params, privacy="none").fit(X, y))
+    theta, covariance = _robust(X.to_numpy(), y)
+    assert exact.names == ["age", "dose", "other", "intercept"]
+    assert exact.estimate == pytest.approx(theta, rel=1e-6, abs=1e-9)
+    assert exact.std_error == pytest.approx(np.sqrt(np.diagonal(covariance)), rel=1e-2)
+    found = inference(LinearRegression(**params, clip="wide").fit(X, y))
+    assert (np.abs(found.estimate - theta) < 5.0 * found.std_error).all()
+    assert ((found.privacy_share > 0.0) & (found.privacy_share < 1.0)).all()
+    few = inference(LinearRegression(**params, epsilon=0.3).fit(X[:3000], y[:3000]))
+    assert np.isnan(few.estimate).all() and "clip='wide'" in few.reason

@@ -12,7 +12,12 @@ from scipy import sparse, stats
 from sklearn.utils import check_random_state
 
 from skpriv import Budget, BudgetAccountant
-from skpriv.linear_model import IHTRegressor, ReweightedRegressor, SSPRegressor
+from skpriv.linear_model import (
+    IHTRegressor,
+    LinearRegression,
+    ReweightedRegressor,
+    SSPRegressor,
+)
 from skpriv.linear_model import _prediction_intervals as intervals
 from skpriv._equations._moments import MomentsQuery
 from skpriv._equations._scaling import Scaling
@@ -22,7 +27,12 @@ from skpriv.metrics import interval_coverage_score, interval_mean_width
 from skpriv.privacy import Answer, Cost, GaussianNoise
 from skpriv.records import as_rows
 
-CLASSES = {SSPRegressor: {}, ReweightedRegressor: {}, IHTRegressor: {"n_nonzero_coefs": 2}}
+CLASSES = {
+    LinearRegression: {"bounds_X": (-0.5, 0.5), "bounds_y": (-1.0, 1.0)},
+    SSPRegressor: {},
+    ReweightedRegressor: {},
+    IHTRegressor: {"n_nonzero_coefs": 2},
+}
 PAIRS = [
     (Estimator, privacy)
     for Estimator in CLASSES

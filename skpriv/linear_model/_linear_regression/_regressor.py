@@ -1,6 +1,7 @@
 """Private linear regression: the regressor to take."""
 
 from collections.abc import Mapping
+from math import sqrt
 from numbers import Real
 from typing import ClassVar
 
@@ -10,9 +11,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..._compat import Interval, StrOptions, fit_context
 from ..._equations._certified_newton import certified
+from ..._equations._coefficients import CoefficientLaw
 from ..._equations._intervals import ConfidenceInterval
+from ..._equations._newton import coefficients
 from ..._equations._public_maps import RowMap, TargetMap, column_bounds
 from .._base import PrivateRegressor
+from .._prediction_intervals import PredictionIntervals
 from ._exact import fit_exactly
 from ._queries import SpreadQuery
 from ._rules import Rules
@@ -22,8 +26,12 @@ from ._steps import fit_rows
 #   reach -> N,  rules.clip -> k,  location -> m,  whitened rows e -> w W phi,
 #   NewtonEquation -> the sums of a step at b
 
+# Deviations at which residuals are clipped, below which coefficients are not published: measured
+# by benchmarks/inference.py, tighter clips bias them by more than their standard error.
+LEAST_CLIP = 5.0
 
-class LinearRegression(PrivateRegressor):
+
+class LinearRegression(PredictionIntervals):
     """Private linear regression, the least-squares line at every epsilon.
 
     Learns location and spread of the target and a whitening of the rows, then takes two Newton
@@ -56,8 +64,15 @@ class LinearRegression(PrivateRegressor):
         An assumed bound on the l2 norm of the coefficients in scaled units, that is on
         ``coef_ * half-width of bounds_X / half-width of bounds_y`` and the intercept. None assumes
         nothing. Only intervals use it.
-    calibration_size : float in (0, 1) or None, default=None
-        Part of the rows that is held out, publicly at random, for prediction intervals.
+    calibration_size : float in (0, 1), default=None
+        Part of the rows that is held out of the fit, at random, for :meth:`prediction_interval`;
+        both parts have the whole budget. None holds out nothing.
+    conformity_score : {"absolute", "signed"}, default="absolute"
+        Prediction intervals go equally far to both sides, or, for skewed targets, as far to each as
+        targets do.
+    prediction_levels : array-like of float, default=(0.9, 0.95)
+        Confidence levels whose quantiles ``fit`` releases for :meth:`prediction_interval`. They
+        share the budget of the calibration rows.
     clip : {"auto", "wide"}, default="auto"
         "wide" clips residuals at 6 of their deviations at least, at any number of records: for
         coefficients that are published, and for skewed targets where bias must stay below noise.
@@ -107,7 +122,8 @@ class LinearRegression(PrivateRegressor):
         "bounds_y": ["array-like", None],
         "data_norm": [Interval(Real, 0, None, closed="neither"), None],
         "coef_norm": [Interval(Real, 0, None, closed="neither"), None],
-        "calibration_size": [Interval(Real, 0, 1, closed="neither"), None],
+        **PredictionIntervals._calibration_constraints,
+        "conformity_score": [StrOptions({"absolute", "signed"})],
         "clip": [StrOptions({"auto", "wide"})],
     }
     for _name in ("outer_norm", "outer_bounds_y"):
@@ -126,6 +142,8 @@ class LinearRegression(PrivateRegressor):
         fit_intercept=True,
         coef_norm=None,
         calibration_size=None,
+        conformity_score="absolute",
+        prediction_levels=(0.9, 0.95),
         clip="auto",
         random_state=None,
     ):
@@ -138,6 +156,8 @@ class LinearRegression(PrivateRegressor):
         self.fit_intercept = fit_intercept
         self.coef_norm = coef_norm
         self.calibration_size = calibration_size
+        self.conformity_score = conformity_score
+        self.prediction_levels = prediction_levels
         self.clip = clip
         self.random_state = random_state
 
@@ -162,18 +182,23 @@ class LinearRegression(PrivateRegressor):
         records, rows, target = self._public_maps(X, y)
         session = self._session(records)
         del X, y, records  # only the session has the data now
+        session, held_out = self._hold_out(session)
         self._fit_session(session, rows, target)
+        self._calibrate(held_out, self._deviation())
         self.privacy_report_ = session.report
         return self
 
     def _fit_session(self, session, rows, target):
         """Fit the rows of a session: all that is learnt from them."""
-        self._map, self._target = rows, target
+        self._map, self._target, self._n_fitted = rows, target, session.n
         self.bounds_y_ = target.bounds_y
+        self._clip = np.inf
         if session.model == "none":
             self.coef_, self.intercept_, self._released = fit_exactly(session, rows, target)
             return
-        self._released = fit_rows(session, rows, target, self._rules(session, rows, target))
+        rules = self._rules(session, rows, target)
+        self._clip = rules.clip
+        self._released = fit_rows(session, rows, target, rules)
         weights = rows.coefficient_map() @ self._released.theta
         self.coef_ = target.radius * weights[:-1]
         self.intercept_ = target.centre + target.radius * float(
@@ -229,7 +254,48 @@ class LinearRegression(PrivateRegressor):
         """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        return np.clip(X @ self.coef_ + self.intercept_, *self._target.bounds_y)
+        return np.clip(self._function(X), *self._target.bounds_y)
+
+    def _function(self, X):
+        """Predictions for checked rows, not clipped."""
+        return X @ self.coef_ + self.intercept_
+
+    def _deviation(self):
+        """Limits on the deviation of the residuals, in the units of y, from released answers."""
+        size = self._target.radius * sqrt(max(self._released.variance, 0.0))
+        return 0.7 * size, 1.4 * size
+
+    def coefficient_law(self):
+        """Law of the coefficients for :func:`skpriv.inspection.inference`.
+
+        Returns
+        -------
+        CoefficientLaw
+            Estimate, covariance from sampling and from privacy noise, and what is resolved, of the
+            coefficients and then the intercept, in the units of X and y. Nothing is resolved where
+            the public rules clip residuals so tightly that coefficients would be biased:
+            ``clip="wide"`` avoids that.
+        """
+        check_is_fitted(self)
+        found = coefficients(self._released, self._map, self._target)
+        resolved, reason = found.resolved, ""
+        if not resolved.all():
+            reason = "the released equations do not tell some directions from noise"
+        if self._clip < LEAST_CLIP:
+            resolved = np.zeros(len(resolved), dtype=bool)
+            reason = (
+                f"residuals were clipped at {self._clip:.2g} of their deviations, which biases "
+                "coefficients by more than their error: pass clip='wide'"
+            )
+        both = np.outer(resolved, resolved)
+        return CoefficientLaw(
+            np.where(resolved, found.value, np.nan),
+            np.where(both, found.sampling, np.nan),
+            np.where(both, found.privacy, np.nan),
+            resolved,
+            reason,
+            self._n_fitted,
+        )
 
     def confidence_interval(self, X, confidence_level=0.95, method="asymptotic"):
         """Confidence interval for the regression function at each row, not for a new y.
