@@ -67,7 +67,7 @@ def one_run_bound(canaries, guesses, correct, delta, confidence_level=0.95):
     --------
     >>> from skpriv.audit import one_run_bound
     >>> round(one_run_bound(1000, 100, 100, 1e-6).epsilon, 2)
-    3.48
+    3.49
     """
     if not 0 <= correct <= guesses <= canaries:
         raise ValueError(
