@@ -134,7 +134,9 @@ def audit_one_run(
     >>> import numpy as np
     >>> from skpriv.audit import audit_one_run
     >>> from skpriv.bandits import LinUCB
-    >>> make = lambda: LinUCB(privacy="local", epsilon=30.0, delta=1e-6, random_state=0)
+    >>> make = lambda: LinUCB(
+    ...     privacy="local", epsilon=30.0, delta=1e-6, update_every=1, random_state=0
+    ... )
     >>> contexts = np.eye(40)[:, None, :]
     >>> found = audit_one_run(make, contexts, np.ones((40, 1)), np.arange(40), delta=1e-6)
     >>> bool(1.0 < found.epsilon < 30.0)
