@@ -104,11 +104,20 @@ class RowMap:
         NaN becomes the middle of its range, and a row that is not finite the zero row where only
         its norm is bounded.
         """
-        unit = (self.clipped(X) - self.offset) / self.divisor
-        if self.low is not None:
-            limit = 1.0 / sqrt(max(1, self.n_features))
-            unit = np.clip(unit, -limit, limit)  # of narrow ranges the middle itself is rounded
-        return self._phi(unit)
+        if self.low is None:
+            return self._phi(self.clipped(X) / self.divisor)
+        # Clipping after the affine map is the same, and as few passes over the rows as can be.
+        long, _ = self._parts
+        phi = np.empty((len(X), self.size))
+        unit, limit = phi[:, : self.n_features], long / sqrt(max(1, self.n_features))
+        np.subtract(X, self.offset, out=unit)
+        unit *= long / self.divisor
+        np.clip(unit, -limit, limit, out=unit)
+        if np.isnan(unit.sum()):
+            np.nan_to_num(unit, copy=False, nan=0.0)
+        if self.fit_intercept:
+            phi[:, -1] = self._parts[1]
+        return phi
 
     def features(self, X):
         """Return phi without clipping, for predictions."""

@@ -20,10 +20,12 @@ LOCATION_SHARES, LOCATION_REACH = (0.05, 0.3), 28.0
 # Of the rest; the last Newton step has what is left, since intervals come from it alone.
 WHITENING_SHARES, MOMENTS, FIRST_STEP = (0.1, 0.2), 0.10, 0.12
 # Where N / p is above WHOLE, the first moments take more and cut no target: certified intervals
-# come from them.
+# come from them, and they are near enough for the last Newton step to need none before it.
 WHOLE, WHOLE_MOMENTS = 200.0, 0.25
 WHITENING_RESOLUTION = 20.0
 ROUNDS = 3
+# The whitening asks as many records as make this resolution, and so many for each coordinate.
+SUBSET_RESOLUTION, SUBSET_RECORDS = 100.0, 400.0
 # Below these numbers only the mean is released.
 LEAST_RESOLUTION, LEAST_REACH, LEAST_SPREAD = 3.0, 60.0, 20.0
 # k grows as precision^.45 where noise rules and as precision^.2 beyond, so that noise falls below
@@ -47,7 +49,7 @@ class Rules:
     mean_only : bool
         Whether only the mean of the target can be found.
     location, spread, whitening, moments, first, last : float
-        Shares of the queries; they add up to one.
+        Shares of the queries; they add up to one. Without a first step its share is 0.
     clip : float
         k: deviations at which residuals are clipped.
     length : float
@@ -57,6 +59,8 @@ class Rules:
         Deviations at which the target is clipped in the first moments.
     whole : bool
         Whether it is not clipped there at all.
+    subset : float
+        Part of the records that the whitening asks.
     """
 
     reach: float
@@ -71,6 +75,7 @@ class Rules:
     length: float
     target_clip: float
     whole: bool
+    subset: float
 
     @classmethod
     def of(cls, n, p, reach, clip="auto", fit_intercept=True):
@@ -91,7 +96,7 @@ class Rules:
             WHITENING_SHARES, WHITENING_SHARES[0] * WHITENING_RESOLUTION / resolution
         )
         whole = reach >= WHOLE * p
-        moments = WHOLE_MOMENTS if whole else MOMENTS
+        moments, first = (WHOLE_MOMENTS, 0.0) if whole else (MOMENTS, FIRST_STEP)
         precision = reach / sqrt(n * p)
         wide = WIDE_CLIP * precision**WIDE_GROWTH
         cheap = min(sqrt(sqrt(AFFORDABLE) * reach / p), RESOLVED_CLIP * sqrt(resolution))
@@ -105,12 +110,13 @@ class Rules:
             spread=spread,
             whitening=rest * whitening,
             moments=rest * moments,
-            first=rest * FIRST_STEP,
-            last=rest * (1.0 - whitening - moments - FIRST_STEP),
+            first=rest * first,
+            last=rest * (1.0 - whitening - moments - first),
             clip=k,
             length=min(1.0, max(ROW_LENGTH / k, sqrt(p / n))),
             target_clip=TARGET_CLIP * max(1.0, k / ROW_LENGTH) ** 2,
             whole=whole,
+            subset=min(1.0, max(SUBSET_RESOLUTION / resolution, SUBSET_RECORDS * p / n)),
         )
 
     @property

@@ -18,6 +18,7 @@ from ._queries import (
 from ._rules import LEAST_SPREAD, ROUNDS
 from ._shrinkage import shrunk_gram
 
+LAST_ROUND = 4.0  # records of the last round of the whitening over those of the first ones
 EIGENVALUE_FLOOR = 0.1  # of the ridge of a whitening round
 NORMAL = 1.25  # standard deviation of a normal variable over its mean deviation
 SIGNAL = 2.0  # bound on tau^2, in units of the target's variance over the squared length
@@ -60,7 +61,7 @@ def fit_rows(session, rows, target, rules):
     priors = [np.eye(rows.size), np.linalg.inv(whitened.W.T) @ _row_prior(rows)]
     pool = Pool(first, answer.n, session.model, largest, priors)
     newton = []
-    for share in (rules.first, rules.last):
+    for share in filter(None, (rules.first, rules.last)):
         most = LARGEST_RESIDUAL
         if rules.clip < FREE_CLIP:
             most = min(whole + REACHES * pool.spread, RESIDUAL)
@@ -125,9 +126,14 @@ def learn_whitening(session, rows, rules):
     """W such that W phi has about equal length in all directions that are above the noise."""
     p = rows.size
     W = np.eye(p)
-    for _ in range(ROUNDS):
+    for part in (1.0, 1.0, LAST_ROUND):
+        subset = None
+        if session.model == "central" and part * rules.subset < 1.0:
+            # Evenly spread positions: public, whatever the records are.
+            step = 1.0 / (part * rules.subset)
+            subset = np.arange(0.0, session.n - 1.0, step).astype(np.intp)
         query = WhiteningQuery(Whitened(rows, W))
-        gram, scale = query.gram(session.sum(query, rules.whitening / ROUNDS))
+        gram, scale = query.gram(session.sum(query, rules.whitening / ROUNDS, subset))
         gram, weight = shrunk_gram(gram, scale)
         ridge = weight * scale * sqrt(2.0 * p)  # the operator norm that the noise would have
         values, vectors = np.linalg.eigh(gram + ridge * np.eye(p))
