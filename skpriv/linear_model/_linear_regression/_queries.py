@@ -13,6 +13,7 @@ from ..._equations._public_maps import RowMap, TargetMap
 from ..._linalg import SQRT2, row_norms, unvech, vech, vech_size
 from ...privacy import ROUNDING, Query
 
+BLOCK_ENTRIES = 2**15
 CUT = 0.75  # of the clip: residuals beyond it are counted as nearly cut
 COUNT_WEIGHT = 0.83  # of that count beside the Newton sums: free, see NewtonQuery
 
@@ -59,6 +60,13 @@ class Whitened:
     rows: RowMap
     W: np.ndarray
 
+    def blocks(self, X):
+        """Yield (slice, e, w) of one block of rows after the other, which stays in the cache."""
+        size = max(64, BLOCK_ENTRIES // len(self.W))
+        for start in range(0, len(X), size):
+            block = slice(start, start + size)
+            yield block, *self(X[block])
+
     def __call__(self, X):
         """Return e, shape (n_rows, p), and w, shape (n_rows,)."""
         e = self.rows.rows(X) @ self.W.T
@@ -86,8 +94,7 @@ class WhiteningQuery(Query):
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
-        e, _ = self.whitened(X)
-        return vech(e.T @ e)
+        return vech(sum(e.T @ e for _, e, _ in self.whitened.blocks(X)))
 
     def gram(self, answer):
         """Noisy mean of ee', and the standard deviation of its noise (GOE)."""
@@ -121,10 +128,14 @@ class FirstMomentsQuery(Query):
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
-        e, weights = self.whitened(X)
-        residual = self.target.scaled(y) - self.location
-        q = weights * np.clip(residual / self.limit, -1.0, 1.0)
-        return np.concatenate([e.T @ q, vech(e.T @ e) / SQRT2, [SQRT2 * (q @ q)]])
+        p, residual = len(self.whitened.W), self.target.scaled(y) - self.location
+        moment, gram, square = np.zeros(p), np.zeros((p, p)), 0.0
+        for block, e, weights in self.whitened.blocks(X):
+            q = weights * np.clip(residual[block] / self.limit, -1.0, 1.0)
+            moment += e.T @ q
+            gram += e.T @ e
+            square += q @ q
+        return np.concatenate([moment, vech(gram) / SQRT2, [SQRT2 * square]])
 
     def read(self, answer):
         """Noisy means of e q K, ee' and (q K)^2, and the noise scale of each, as pairs."""
@@ -174,11 +185,15 @@ class NewtonQuery(Query):
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
-        e, weights = self.whitened(X)
-        residual = weights * (self.target.scaled(y) - self.location) - e @ self.point
-        s = np.clip(residual / self.limit, -1.0, 1.0)
-        moment, gram = e.T @ s, e.T @ e
-        e *= s[:, None]
-        nearly_cut = np.count_nonzero(np.abs(s) >= CUT)
-        tail = [s @ s, self.count_weight * nearly_cut]
-        return np.concatenate([moment, vech(e.T @ e) / 2.0, vech(gram) / 2.0, tail])
+        p, target = len(self.whitened.W), self.target.scaled(y) - self.location
+        moment, tail = np.zeros(p), np.zeros(2)
+        gram, residual_gram = np.zeros((p, p)), np.zeros((p, p))
+        for block, e, weights in self.whitened.blocks(X):
+            residual = weights * target[block] - e @ self.point
+            s = np.clip(residual / self.limit, -1.0, 1.0)
+            moment += e.T @ s
+            gram += e.T @ e
+            e *= s[:, None]
+            residual_gram += e.T @ e
+            tail += s @ s, self.count_weight * np.count_nonzero(np.abs(s) >= CUT)
+        return np.concatenate([moment, vech(residual_gram) / 2.0, vech(gram) / 2.0, tail])
