@@ -45,9 +45,9 @@ def policies(options, privacy):
     common = {"epsilon": options.epsilon, "delta": 1e-6, "privacy": privacy, "fit_intercept": False}
     schedule = EpochSchedule(first=options.first, ratio=2.0)
     oracles = {
-        "re-weighted": ReweightedRegressor(**common, random_state=0),
+        "re-weighted": ReweightedRegressor(**common, coef_norm=1.0, random_state=0),
         "layered": LayeredRegressor(**common, random_state=0),
-        "SSP": SSPRegressor(**common, random_state=0),
+        "SSP": SSPRegressor(**common, coef_norm=1.0, random_state=0),
     }
     named = {"random": RandomPolicy()}
     for name, oracle in oracles.items():

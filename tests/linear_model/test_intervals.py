@@ -173,7 +173,7 @@ def test_certified_intervals_widen_with_the_assumed_norm_and_narrow_with_epsilon
 def test_without_noise_the_certified_interval_is_hoeffdings(Estimator):
     """At v = G^-1 x: half = sqrt(2 log(2 / failure) x'G^-1 x); the path finds nothing wider."""
     X, y = _data()
-    est = Estimator(privacy="none", fit_intercept=False).fit(X, y)
+    est = Estimator(privacy="none", coef_norm=1.0, fit_intercept=False).fit(X, y)
     low, high = est.confidence_interval(X[:30], 0.9)
     leverage = np.einsum("ij,ij->i", X[:30] @ np.linalg.inv(X.T @ X), X[:30])
     half = np.sqrt(2.0 * np.log(2.0 / 0.1) * leverage)

@@ -24,7 +24,7 @@ STEPS, GROWTH = {"central": 5, "local": 2}, {"central": 2.5, "local": 2.0}
 MEAN_WEIGHT = 1.0  # of vech Phi_U beside the gradient
 EIGENVALUE_FLOOR = 0.1  # of the ridge
 UNBOUNDED = 1e6  # radius of a ball that holds all parameters
-TOLERANCE, MAX_ITER = 1e-13, 10_000  # of the minimiser without noise
+TOLERANCE, MAX_ITER, FREE_ITER = 1e-13, 10_000, 500  # of the minimiser without noise
 SMALLEST = 1e-150  # eigenvalue of a metric: rows that are all zero have none, and their inverses
 
 
@@ -210,7 +210,8 @@ class Minimiser(Procedure):
         largest_slope = self.link.slope_bounds(self.radius)[1]
         theta = ahead = np.zeros(self.scaling.size)
         age = 0
-        for _ in range(MAX_ITER):
+        # Without a ball separable targets have no solution: the path to infinity is cut.
+        for _ in range(MAX_ITER if self.radius < UNBOUNDED else FREE_ITER):
             gradient = rows.sum(ScoreQuery(self.scaling, self.link, ahead)) / n
             after = nearest(ahead - inverse @ gradient / largest_slope, metric, self.radius)
             step = after - theta
