@@ -1,4 +1,4 @@
-"""Intervals without an assumption on the coefficients: they cover, and say when they cannot tell."""
+"""Intervals that assume no norm of the coefficients cover, and say when they cannot tell."""
 
 import numpy as np
 import pytest

@@ -108,8 +108,9 @@ def test_adversarial_rows_stay_within_the_sensitivity(d, global_random_seed):
             U = np.diag(10.0 ** rng.uniform(-4, 0, size=d + 1))
             theta = rng.normal(size=d + 1) * 10.0 ** rng.uniform(-2, 2)
             query = GradientQuery(
-                Scaling(1.0, (-1.0, 1.0), True, d), Instrument(U), link, theta, 1.0
-            )
+                Scaling(1.0, (-1.0, 1.0), True, d), Instrument(U), link, theta, 1.0,
+                largest=rng.choice([1.0, np.inf]),
+            )  # fmt: skip
             X, y = rng.choice(values, size=(2, d)), rng.choice(values, size=2)
             change = query.sum(X[:1], y[:1]) - query.sum(X[1:], y[1:])
             assert np.linalg.norm(change) <= query.sensitivity
@@ -203,7 +204,7 @@ def _misses(privacy, link, design, epsilon, n, d, repeats, seed, level=0.9):
         y = np.where(rng.uniform(-1, 1, size=n) < mean, 1.0, -1.0)
         est = ReweightedRegressor(
             epsilon=epsilon, link=link, solver="sgd", privacy=privacy, fit_intercept=False,
-            random_state=rng,
+            coef_norm=1.0, random_state=rng,
         ).fit(X, y)  # fmt: skip
         points = np.vstack([X[:500], np.eye(d), -np.eye(d), theta])
         truth = LINKS[link].mean(points @ theta)
@@ -250,6 +251,16 @@ def test_the_prediction_lies_in_the_interval(global_random_seed):
     assert ((low <= prediction) & (prediction <= high)).all()
     assert (low >= 0.0).all()
     assert (high <= 1.0).all()
+
+
+def test_without_a_norm_descent_leaves_the_ball():
+    rng = np.random.RandomState(0)
+    X = rng.uniform(-0.5, 0.5, size=(20_000, 3))
+    y = np.clip(X @ [1.5, -0.7, 0.6] + rng.uniform(-0.05, 0.05, size=len(X)), -1.0, 1.0)
+    for privacy in ("central", "none"):
+        settings = {"solver": "sgd", "privacy": privacy, "random_state": 0, "epsilon": 2.0}
+        assert ReweightedRegressor(**settings).fit(X, y).score(X, y) > 0.97
+        assert ReweightedRegressor(**settings, coef_norm=1.0).fit(X, y).score(X, y) < 0.95
 
 
 def test_refused_intervals():
