@@ -11,7 +11,7 @@ from math import log, sqrt
 import numpy as np
 
 from ..._linalg import unvech, vech
-from ...privacy import LOCAL_MODELS, ROUNDING, GaussianNoise, Query, SymmetricWishartNoise
+from ...privacy import LOCAL_MODELS, ROUNDING, Query, SymmetricWishartNoise
 from ._laws import CROSS_WEIGHT, GaussianLaw, WishartLaw, law_of
 from ._queries import LevelQuery
 from ._tree import Bin, PartitionTree
@@ -143,7 +143,7 @@ class ErrorQuery(Query):
         """Law of the noise that one user adds to a report under this budget."""
         if self.pure:
             return SymmetricWishartNoise.calibrated(self.sensitivity, budget.epsilon, 1)
-        return GaussianNoise.calibrated(self.sensitivity, budget.mu)
+        return super().local_noise(budget)
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""

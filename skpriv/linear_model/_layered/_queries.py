@@ -7,7 +7,7 @@ from math import sqrt
 import numpy as np
 
 from ..._linalg import unvech, vech, vech_size
-from ...privacy import ROUNDING, GaussianNoise, Query, SymmetricWishartNoise
+from ...privacy import ROUNDING, Query, SymmetricWishartNoise
 from ._laws import CROSS_WEIGHT, law_of
 from ._tree import PartitionTree
 from ..._equations._scaling import Scaling
@@ -87,7 +87,7 @@ class LevelQuery(Query):
         """Law of the noise that one user adds to a report under this budget."""
         if self.pure:
             return SymmetricWishartNoise.calibrated(self.sensitivity, budget.epsilon, self.width)
-        return GaussianNoise.calibrated(self.sensitivity, budget.mu)
+        return super().local_noise(budget)
 
     @cached_property
     def _columns(self):

@@ -12,7 +12,6 @@ from functools import lru_cache
 from math import floor, log2, sqrt
 
 import numpy as np
-from scipy import special
 from sklearn.utils import check_random_state
 
 from ..._linalg import vech, vech_size
@@ -256,18 +255,8 @@ class NoiseSource:
 
     @draws
     def unit_reports(self, vectors, cap):
-        """PrivUnit reports about the rows, unit vectors, by the law ``cap``."""
-        if self._rng is None:
-            raise PrivacyError(NO_SECURE_REPORTS)
-        inside = self._rng.uniform(size=len(vectors)) < cap.probability
-        tail = self._rng.uniform(size=len(vectors)) * np.where(inside, cap.part, 1.0 - cap.part)
-        half = (cap.size - 1) / 2.0
-        heights = 2.0 * special.betaincinv(half, half, tail) - 1.0
-        heights = np.where(inside, -heights, heights)  # the cap is an upper tail
-        beside = self._rng.normal(size=vectors.shape)
-        beside -= np.einsum("ij,ij->i", beside, vectors)[:, None] * vectors
-        beside *= (np.sqrt(1.0 - heights**2) / np.linalg.norm(beside, axis=1))[:, None]
-        return heights[:, None] * vectors + beside
+        """Reports about the rows, unit vectors, by a law on the sphere."""
+        return cap.reports(vectors, self._rng)
 
     def rows(self, n, size):
         """Public random rows of a matrix, one a user; nothing secret depends on them."""

@@ -7,8 +7,9 @@ from math import expm1, lgamma, pi, sqrt
 import numpy as np
 from scipy import optimize, special
 
+from ...exceptions import PrivacyError
 from .._accounting._cost import Cost
-from ._laws import Noise
+from ._laws import NO_SECURE_REPORTS, Noise
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,20 @@ class UnitCap:
     def across(self):
         """E <V, w>^2 for each unit w orthogonal to v."""
         return (1.0 - self.along) / (self.size - 1)
+
+    def reports(self, vectors, rng):
+        """Reports about the rows, unit vectors; ``rng`` None, secure draws, cannot be had."""
+        if rng is None:
+            raise PrivacyError(NO_SECURE_REPORTS)
+        inside = rng.uniform(size=len(vectors)) < self.probability
+        tail = rng.uniform(size=len(vectors)) * np.where(inside, self.part, 1.0 - self.part)
+        half = (self.size - 1) / 2.0
+        heights = 2.0 * special.betaincinv(half, half, tail) - 1.0
+        heights = np.where(inside, -heights, heights)  # the cap is an upper tail
+        beside = rng.normal(size=vectors.shape)
+        beside -= np.einsum("ij,ij->i", beside, vectors)[:, None] * vectors
+        beside *= (np.sqrt(1.0 - heights**2) / np.linalg.norm(beside, axis=1))[:, None]
+        return heights[:, None] * vectors + beside
 
 
 @lru_cache(maxsize=64)

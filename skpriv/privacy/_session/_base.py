@@ -11,6 +11,7 @@ from .._accounting._report import PrivacyReport, ReportRow
 from .._ledger._accountant import charge
 from .._noise._laws import NoiseSource
 from .._query import Answer
+from .._stream._kinds import stream_of
 from .._tape import door
 from ._trust import Trust
 
@@ -234,6 +235,36 @@ class Session(ABC):
         self._report(procedure, slot, answer.n, law, paid)
         return answer
 
+    def stream(self, query, horizon, *, mechanism=None, batch=None):
+        """Running sum of a query over records that arrive later, for the whole session.
+
+        Parameters
+        ----------
+        query : Query
+        horizon : int
+            How often the sum may be read at most (public).
+        mechanism : str, default=None
+            "factor" (default) or "tree" in the central model, "amplified" (default) or
+            "vector-sum" in the shuffle model.
+        batch : int, default=None
+            Public number of records between two reads; only the shuffle model needs it.
+
+        Returns
+        -------
+        Stream
+        """
+        stream = stream_of(self.model, query, self._budget, horizon, mechanism, batch)
+        return self.begin(stream)
+
+    def begin(self, stream):
+        """Calibrate and book a stream: nothing else can be asked of its records."""
+        slot = self._slot(stream, 1.0)
+        law = self._stream_law(stream, slot)
+        self._enforce(stream, law.cost(stream.sensitivity))
+        paid = self._book(slot, self._cost(stream, law))
+        self._report(stream, slot, stream.n_reads * (stream.batch or 0), law, paid)
+        return stream.begin(law, paid[0], self.report, self._source)
+
     def noise(self, query, share, subset=None):
         """Law of the noise that the answer to a query would have for this share (public).
 
@@ -318,6 +349,10 @@ class Session(ABC):
     @abstractmethod
     def _law(self, query, slot) -> Any:
         """Law of one draw of noise: an answer's, or a report's where users add it."""
+
+    @abstractmethod
+    def _stream_law(self, stream, slot) -> Any:
+        """Law of one draw of a stream's noise."""
 
     @abstractmethod
     def _answer(self, query, slot, law):

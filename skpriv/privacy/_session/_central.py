@@ -27,6 +27,9 @@ class CentralSession(Session):
             return query.local_noise(Budget(slot.share * self._budget.epsilon))
         return self._gaussian(query, slot)
 
+    def _stream_law(self, stream, slot):
+        return self._gaussian(stream, slot)
+
     def _release_law(self, procedure, slot):
         return self._gaussian(procedure, slot)
 
@@ -51,6 +54,9 @@ class ExactSession(CentralSession):
     model = "none"
 
     def _law(self, query, slot):
+        return GaussianNoise(0.0)
+
+    def _stream_law(self, stream, slot):
         return GaussianNoise(0.0)
 
     def _release_law(self, procedure, slot):

@@ -1,7 +1,7 @@
 """The models without a curator: every user adds the noise, before anything leaves the device."""
 
 from dataclasses import replace
-from math import ceil, floor, inf
+from math import ceil, floor, inf, prod
 
 from ...exceptions import PrivacyError
 from .._accounting._amplification import amplified, amplified_epsilon
@@ -30,7 +30,7 @@ class LocalSession(Session):
 
     def _check(self, budget, n, smallest_share):
         super()._check(budget, n, smallest_share)
-        if floor((smallest_share + SHARE_SLACK) * n) < 1:
+        if smallest_share and floor((smallest_share + SHARE_SLACK) * n) < 1:
             raise PrivacyError(
                 f"n_samples={n} is too few: in the local model each user answers one query, and "
                 f"a query needs a share of {smallest_share:.4g} of the users. "
@@ -56,6 +56,9 @@ class LocalSession(Session):
 
     def _law(self, query, slot):
         return query.local_noise(self._report_budget(query, self._count(slot)))
+
+    def _stream_law(self, stream, slot):
+        return stream.query.local_noise(self._budget)
 
     def _count(self, slot):
         if slot.subset is not None:
@@ -100,9 +103,12 @@ class ShuffleSession(LocalSession):
 
     def _report_budget(self, query, users):
         if self._currency != "pure":
-            return amplified(self._budget, users)
+            return amplified(self._budget, users, dimension=int(prod(query.shape)))
         likely = getattr(query, "likely", None)  # of reports of two levels; any pure ones else
         return Budget(amplified_epsilon(self._budget, users, likely))
+
+    def _stream_law(self, stream, slot):
+        return stream.batch_noise(self._budget)
 
     def _cost(self, query, law):
         return Cost.from_budget(self._budget)

@@ -37,6 +37,7 @@ def open_session(
         queries bring pure noise for ``delta=0`` needs "pure".
     smallest_share : float, default=1.0
         The smallest share that will be asked for; too few records for it are refused uncharged.
+        0 where no sum is asked for, but a stream.
 
     Returns
     -------

@@ -5,11 +5,9 @@ from abc import ABC, abstractmethod
 from ..._linalg import CompensatedSum
 from ...exceptions import PrivacyError
 from ...records import as_rows
-from .._ledger._accountant import charge
 from .._ledger._numbering import Numbering
 from .._accounting._cost import Cost
-from .._accounting._guarantee import Guarantee
-from .._noise._laws import GaussianNoise, NoiseSource
+from .._noise._laws import GaussianNoise
 from .._query import Answer
 from .._tape import door
 
@@ -17,8 +15,9 @@ from .._tape import door
 class Stream(ABC):
     """A running sum of a bounded query over records that keep arriving, read at public times.
 
-    Opening a stream charges its whole cost, before any record is seen. Any number of records may be
-    pushed between two reads; how many, and when a read happens, must be public.
+    A session opens it, by :meth:`skpriv.privacy.Session.stream`, and its whole cost is charged
+    then, before any record is seen. Any number of records may be pushed between two reads; how
+    many, and when a read happens, must be public.
 
     A stream that was copied or unpickled repeats the reads that were made elsewhere, and refuses to
     read where it cannot know of them (see `Numbering`): one charge buys one answer.
@@ -27,14 +26,8 @@ class Stream(ABC):
     ----------
     query : Query
         With an "l2" sensitivity.
-    budget : Budget
-        What one record may lose in the whole stream.
     n_reads : int
         How often the sum may be read at most.
-    random_state : None, int or RandomState
-        None draws secure noise; see :class:`skpriv.privacy.NoiseSource`.
-    name : str
-        Who asks, for accountants.
     batch : int or None
         Public number of records between two reads; only the shuffle model needs it.
 
@@ -44,36 +37,43 @@ class Stream(ABC):
         Records in the last read.
     reads : int
         Reads so far.
+    sensitivity : float
+        Of all that gets noise, together.
     noise : GaussianNoise
         Law of one draw of noise (a read adds several up).
     cost : Cost
         What one record has paid.
+    report : PrivacyReport
     guarantee : Guarantee
-        What it was promised for that.
+        What a record was promised for what was charged.
     """
 
     model: str
     noise: GaussianNoise
     cost: Cost
-    _needs_delta = True  # whether the noise is Gaussian, whatever the query brings
 
-    def __init__(self, query, budget, n_reads, random_state=None, name="stream", *, batch=None):
+    def __init__(self, query, n_reads, batch=None):
         if n_reads < 1:
             raise ValueError(f"n_reads={n_reads} must be at least 1.")
-        if self._needs_delta and not budget.mu > 0.0:
-            raise PrivacyError(
-                f"delta={budget.delta} leaves no room for Gaussian noise at "
-                f"epsilon={budget.epsilon}: pass delta in (0, 1), for example delta=1e-6, "
-                "and epsilon > 0."
-            )
         self.query, self.n_reads, self.batch = query, n_reads, batch
+        self.name, self.norm, self.sensitivity = query.name, query.norm, query.sensitivity
         self.n = self.reads = self._pending = 0
         self._increment = CompensatedSum(query.shape)
-        self._calibrate(budget)
-        charge(self.cost, name)
-        self.guarantee = Guarantee(self.model, (self.cost,), budget.delta)
-        self._source = NoiseSource(random_state)
+
+    def check(self, budget):
+        """Refuse what cannot be had for this budget: public, and before anything is charged."""
+
+    def begin(self, noise, cost, report, source):
+        """Take what the session has calibrated, charged and reported."""
+        self.noise, self.cost, self.report, self._source = noise, cost, report, source
         self._numbering = Numbering()
+        self._prepare()
+        return self
+
+    @property
+    def guarantee(self):
+        """What a record was promised for what was charged."""
+        return self.report.guarantee
 
     def push(self, X, y):
         """Add records to the sum; they are seen in the next read.
@@ -125,8 +125,8 @@ class Stream(ABC):
         return self._numbering.settle(self.reads, drawn[None])[0]
 
     @abstractmethod
-    def _calibrate(self, budget):
-        """Set ``noise`` and ``cost``; nothing has been read."""
+    def _prepare(self):
+        """Make the state of no records; ``noise`` is known."""
 
     @abstractmethod
     def _release(self, increment, count):

@@ -2,8 +2,6 @@
 
 import numpy as np
 
-from .._accounting._cost import Cost
-from .._noise._laws import GaussianNoise
 from ._base import Stream
 
 
@@ -13,20 +11,19 @@ class ExactStream(Stream):
     Examples
     --------
     >>> import numpy as np
-    >>> from skpriv.privacy import Budget, ExactStream, Query
+    >>> from skpriv.privacy import Budget, Query, open_stream
     >>> class ClippedTotal(Query):
     ...     name, shape, sensitivity = "total", (1,), 1.0
     ...     def sum(self, X, y):
     ...         return np.array([np.clip(y, 0.0, 1.0).sum()])
-    >>> stream = ExactStream(ClippedTotal(), Budget(float("inf")), n_reads=2)
+    >>> stream = open_stream("none", ClippedTotal(), Budget(float("inf")), n_reads=2)
     >>> stream.push(np.zeros((2, 1)), np.array([0.25, 7.0])).read().value
     array([1.25])
     """
 
     model = "none"
 
-    def _calibrate(self, budget):
-        self.noise, self.cost = GaussianNoise(0.0), Cost(gaussian=np.inf)
+    def _prepare(self):
         self._total = np.zeros(self.query.shape)
 
     def _release(self, increment, count):

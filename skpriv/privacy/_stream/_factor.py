@@ -4,7 +4,6 @@ from math import sqrt
 
 import numpy as np
 
-from .._accounting._cost import Cost
 from .._noise._laws import GaussianNoise
 from ._base import Stream
 
@@ -34,12 +33,12 @@ class FactorStream(Stream):
     Examples
     --------
     >>> import numpy as np
-    >>> from skpriv.privacy import Budget, FactorStream, Query
+    >>> from skpriv.privacy import Budget, Query, open_stream
     >>> class ClippedTotal(Query):
     ...     name, shape, sensitivity = "total", (1,), 1.0
     ...     def sum(self, X, y):
     ...         return np.array([np.clip(y, 0.0, 1.0).sum()])
-    >>> stream = FactorStream(ClippedTotal(), Budget(1.0, 1e-6), n_reads=200, random_state=0)
+    >>> stream = open_stream("central", ClippedTotal(), Budget(1.0, 1e-6), 200, random_state=0)
     >>> scales = [stream.push(np.ones((5, 1)), np.ones(5)).read().noise.scale for _ in range(8)]
     >>> np.round(scales, 1)
     array([7. , 7.8, 8.3, 8.6, 8.8, 8.9, 9.1, 9.2])
@@ -47,12 +46,13 @@ class FactorStream(Stream):
 
     model = "central"
 
-    def _calibrate(self, budget):
-        odd = 2.0 * np.arange(1, self.n_reads) - 1.0
+    def __init__(self, query, n_reads, batch=None):
+        super().__init__(query, n_reads, batch)
+        odd = 2.0 * np.arange(1, n_reads) - 1.0
         self._root = np.concatenate([[1.0], np.cumprod(odd / (odd + 1.0))])  # r_k
-        norm = sqrt(self._root @ self._root)
-        self.noise = GaussianNoise.calibrated(norm * self.query.sensitivity, budget.mu)
-        self.cost = Cost.from_mu(norm * self.query.sensitivity / self.noise.scale)
+        self.sensitivity = sqrt(self._root @ self._root) * query.sensitivity
+
+    def _prepare(self):
         size = int(np.prod(self.query.shape))
         self._increments = np.zeros((self.n_reads, size))
         self._noisy = np.zeros((self.n_reads, size))

@@ -18,19 +18,18 @@ class LocalStream(Stream):
     Examples
     --------
     >>> import numpy as np
-    >>> from skpriv.privacy import Budget, LocalStream, Query
+    >>> from skpriv.privacy import Budget, Query, open_stream
     >>> class ClippedTotal(Query):
     ...     name, shape, sensitivity = "total", (1,), 1.0
     ...     def sum(self, X, y):
     ...         return np.array([np.clip(y, 0.0, 1.0).sum()])
-    >>> stream = LocalStream(ClippedTotal(), Budget(1.0, 1e-6), n_reads=9, random_state=0)
+    >>> stream = open_stream("local", ClippedTotal(), Budget(1.0, 1e-6), n_reads=9, random_state=0)
     >>> answer = stream.push(np.zeros((100, 1)), np.ones(100)).read()
     >>> print(answer.n, round(answer.noise.scale, 1))
     100 42.2
     """
 
     model = "local"
-    _needs_delta = False  # the query's noise says so itself
 
     def push(self, X, y):
         """Add records to the sum; they are seen in the next read.
@@ -58,9 +57,7 @@ class LocalStream(Stream):
         self._pending += len(reports.directions)
         return self
 
-    def _calibrate(self, budget):
-        self.noise = self.query.local_noise(budget)
-        self.cost = self.noise.cost(self.query.sensitivity)
+    def _prepare(self):
         self._total = np.zeros(self.query.shape)
 
     def _release(self, increment, count):

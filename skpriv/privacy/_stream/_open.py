@@ -1,20 +1,22 @@
 """From the name of a privacy model to its stream."""
 
+from ...exceptions import PrivacyError
+from ...records import Rows
+from .._session._open import open_session
 from .._session._trust import Trust
-from ._base import Stream
-from ._exact import ExactStream
-from ._factor import FactorStream
-from ._local import LocalStream
-from ._shuffle import ShuffleStream
-from ._tree import TreeStream
-from ._vector_sum import VectorSumStream
+from ._kinds import STREAMS, stream_of
 
-STREAMS: dict[str, dict[str, type[Stream]]] = {
-    "none": {"exact": ExactStream},
-    "local": {"reports": LocalStream},
-    "central": {"factor": FactorStream, "tree": TreeStream},
-    "shuffle": {"amplified": ShuffleStream, "vector-sum": VectorSumStream},
-}
+__all__ = ["STREAMS", "open_stream"]
+
+
+class ToCome(Rows):
+    """Records that will be pushed: a session about them answers by streams alone."""
+
+    n = n_features = 0
+
+    def pieces(self, most, subset=None, sparse=True):
+        """Nothing is here yet."""
+        raise PrivacyError("the records of a stream are yet to come: push them.")
 
 
 def open_stream(
@@ -74,10 +76,11 @@ def open_stream(
     True
     """
     trust = Trust.of(privacy, budget)
-    choices = STREAMS[trust.model]
-    mechanism = next(iter(choices)) if mechanism is None or trust.exact else mechanism
-    if mechanism not in choices:
-        raise ValueError(
-            f"mechanism={mechanism!r} must be one of {list(choices)} for privacy={privacy!r}."
-        )
-    return choices[mechanism](query, trust.budget, n_reads, random_state, name, batch=batch)
+    stream = stream_of(trust.model, query, trust.budget, n_reads, mechanism, batch)
+    currency = "gdp"
+    if trust.model == "local" and query.local_noise(budget).cost(query.sensitivity).pure:
+        currency = "pure"
+    session = open_session(
+        privacy, ToCome(), None, budget, random_state, name, currency=currency, smallest_share=0.0
+    )
+    return session.begin(stream)

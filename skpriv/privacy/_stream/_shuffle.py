@@ -4,7 +4,6 @@ import numpy as np
 
 from ...exceptions import PrivacyError
 from .._accounting._amplification import amplified
-from .._accounting._cost import Cost
 from ._base import Stream
 
 
@@ -40,15 +39,17 @@ class ShuffleStream(Stream):
 
     model = "shuffle"
 
-    def _calibrate(self, budget):
-        check_shuffle(budget, self.batch)
-        self.noise = self.query.local_noise(self._report_budget(budget))
-        self.cost = Cost.from_budget(budget)
-        self._total = np.zeros(self.query.shape)
+    def check(self, budget):
+        """Refuse what has no public batch."""
+        check_batch(self.batch)
 
-    def _report_budget(self, budget):
+    def batch_noise(self, budget):
+        """Law of the noise of one report in a shuffled batch."""
         size = int(np.prod(self.query.shape))
-        return amplified(budget, self.batch, dimension=size)
+        return self.query.local_noise(amplified(budget, self.batch, dimension=size))
+
+    def _prepare(self):
+        self._total = np.zeros(self.query.shape)
 
     def _release(self, increment, count):
         check_full(count, self.batch)
@@ -56,13 +57,8 @@ class ShuffleStream(Stream):
         return self._total, self.noise.summed(self.n)
 
 
-def check_shuffle(budget, batch):
-    """Refuse what no shuffled batch can promise."""
-    if not 0.0 < budget.epsilon < np.inf:
-        raise PrivacyError(
-            f"epsilon={budget.epsilon} is outside of (0, inf), where the shuffle model gives a "
-            "guarantee: pass a positive, finite epsilon, or privacy='none'."
-        )
+def check_batch(batch):
+    """Refuse a stream of which nobody knows who hides whom."""
     if batch is None or batch < 1:
         raise ValueError(f"batch={batch} must be the public number of users shuffled together.")
 

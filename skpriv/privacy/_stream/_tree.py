@@ -4,8 +4,6 @@ from math import sqrt
 
 import numpy as np
 
-from .._accounting._cost import Cost
-from .._noise._laws import GaussianNoise
 from ._base import Stream
 
 
@@ -31,12 +29,13 @@ class TreeStream(Stream):
     Examples
     --------
     >>> import numpy as np
-    >>> from skpriv.privacy import Budget, Query, TreeStream
+    >>> from skpriv.privacy import Budget, Query, open_stream
     >>> class ClippedTotal(Query):
     ...     name, shape, sensitivity = "total", (1,), 1.0
     ...     def sum(self, X, y):
     ...         return np.array([np.clip(y, 0.0, 1.0).sum()])
-    >>> stream = TreeStream(ClippedTotal(), Budget(1.0, 1e-6), n_reads=200, random_state=0)
+    >>> options = {"mechanism": "tree", "random_state": 0}
+    >>> stream = open_stream("central", ClippedTotal(), Budget(1.0, 1e-6), 200, **options)
     >>> scales = [stream.push(np.ones((5, 1)), np.ones(5)).read().noise.scale for _ in range(8)]
     >>> np.round(scales, 1)  # sqrt(number of binary digits that are 1)
     array([11.9, 11.9, 16.9, 11.9, 16.9, 16.9, 20.7, 11.9])
@@ -44,10 +43,12 @@ class TreeStream(Stream):
 
     model = "central"
 
-    def _calibrate(self, budget):
-        self.levels = int(self.n_reads).bit_length()
-        self.noise = GaussianNoise.calibrated(sqrt(self.levels) * self.query.sensitivity, budget.mu)
-        self.cost = Cost.from_mu(sqrt(self.levels) * self.query.sensitivity / self.noise.scale)
+    def __init__(self, query, n_reads, batch=None):
+        super().__init__(query, n_reads, batch)
+        self.levels = int(n_reads).bit_length()
+        self.sensitivity = sqrt(self.levels) * query.sensitivity
+
+    def _prepare(self):
         self._sums = np.zeros((self.levels, *self.query.shape))  # exact open nodes
         self._nodes = np.zeros((self.levels, *self.query.shape))  # noisy ones
 

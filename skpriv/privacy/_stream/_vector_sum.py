@@ -8,10 +8,9 @@ from scipy.special import gammaln, logsumexp
 
 from ...exceptions import PrivacyError
 from .._accounting._budget import Budget
-from .._accounting._cost import Cost
 from .._noise._laws import GaussianNoise
 from ._base import Stream
-from ._shuffle import check_full, check_shuffle
+from ._shuffle import check_full, check_batch
 
 # Distance of all shares of a batch from what can be drawn from their sum, at most.
 SECURITY = 2.0**-40
@@ -175,15 +174,22 @@ class VectorSumStream(Stream):
 
     model = "shuffle"
 
-    def _calibrate(self, budget):
-        check_shuffle(budget, self.batch)
+    def check(self, budget):
+        """Refuse batches that are too small or too large, and set the number of shares."""
+        check_batch(self.batch)
+        size = int(np.prod(self.query.shape))
+        self.shares = shares_needed(self.batch, size, sharing_security(budget))
+        summed_gaussians_ratio(budget, self.batch, size)
+
+    def batch_noise(self, budget):
+        """Law of the noise of a batch."""
         size, security = int(np.prod(self.query.shape)), sharing_security(budget)
-        self.shares = shares_needed(self.batch, size, security)
         ratio = summed_gaussians_ratio(budget, self.batch, size)
         left = (budget.delta - (1.0 + exp(min(budget.epsilon, 700.0))) * security) * exp(-ratio)
         rho = Budget(max(0.0, budget.epsilon - 2.0 * ratio), left).rho
-        self.noise = GaussianNoise.calibrated(self.query.sensitivity * GRID, sqrt(2.0 * rho))
-        self.cost = Cost.from_budget(budget)
+        return GaussianNoise.calibrated(self.query.sensitivity * GRID, sqrt(2.0 * rho))
+
+    def _prepare(self):
         self._total = np.zeros(self.query.shape)
 
     def _release(self, increment, count):

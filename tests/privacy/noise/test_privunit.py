@@ -44,7 +44,7 @@ def test_reports_have_the_stated_law(size, epsilon, global_random_seed):
     n, cap = 20_000, best_cap(size, epsilon)
     v = np.random.RandomState(global_random_seed).normal(size=size)
     v /= np.linalg.norm(v)
-    reports = NoiseSource(global_random_seed).unit_reports(np.tile(v, (n, 1)), cap)
+    reports = cap.reports(np.tile(v, (n, 1)), NoiseSource(global_random_seed).rng)
     assert_allclose(np.linalg.norm(reports, axis=1), 1.0, atol=1e-12)
     along = reports @ v
     inside = along >= cap.height
@@ -70,7 +70,7 @@ def test_large_budgets_do_not_overflow(size):
 
 def test_there_is_no_secure_sampler():
     with pytest.raises(PrivacyError, match="random_state"):
-        NoiseSource(None).unit_reports(np.eye(3), best_cap(3, 1.0))
+        best_cap(3, 1.0).reports(np.eye(3), NoiseSource(None).rng)
 
 
 def test_the_transform_is_sylvesters_matrix():

@@ -31,7 +31,7 @@ def test_noise_is_amplified_by_the_size_of_the_block():
         announced, records = session.noise(Total(), share), session.records(share)
         answer = session.sum(Total(), share)
         assert answer.noise == announced and answer.n == records == round(share * 10_000)
-        mu = amplified(BUDGET, answer.n).mu
+        mu = amplified(BUDGET, answer.n, dimension=1).mu
         assert mu > 3 * BUDGET.mu
         assert answer.noise.scale == pytest.approx(np.sqrt(answer.n) / mu, rel=1e-6)
     assert session.report.total == Cost.from_budget(BUDGET)

@@ -9,7 +9,7 @@ from scipy import stats
 
 from skpriv import Budget, BudgetAccountant, BudgetExceeded
 from skpriv.exceptions import PrivacyError
-from skpriv.privacy import STREAMS, NoiseSource, Query, only_copy, open_stream
+from skpriv.privacy import STREAMS, NoiseSource, Query, only_copy, open_session, open_stream
 
 BUDGET = Budget(1.0, 1e-6)
 KINDS = [(privacy, mechanism) for privacy, kinds in STREAMS.items() for mechanism in kinds]
@@ -246,3 +246,29 @@ def test_the_keeper_of_the_only_copy_writes_nothing(monkeypatch, tmp_path):
         other = pickle.loads(pickle.dumps(stream))
     np.testing.assert_array_equal(other.read().value, stream.read().value)  # of equal seeds
     assert not list(tmp_path.iterdir())
+
+
+def test_a_session_opens_a_stream_for_all_it_has_and_nothing_else():
+    X, y = records(BATCH)
+    session = open_session("central", X, y, BUDGET, 0, "run")
+    stream = session.stream(Clipped(3), 10, mechanism="tree")
+    assert stream.report is session.report and len(session.report.rows) == 1
+    assert session.report.total.fits(BUDGET) and stream.guarantee.epsilon == BUDGET.epsilon
+    for ask in (session.stream, session.sum):
+        with pytest.raises(PrivacyError, match="add up to at most 1"):
+            ask(Clipped(3), 1)
+
+
+def test_what_cannot_be_had_costs_nothing():
+    with BudgetAccountant(1.0, 1e-6, set_aside=(1.0, 1e-6)) as accountant:
+        for options in (
+            {"privacy": "central", "budget": Budget(1.0)},
+            {"privacy": "central", "mechanism": "vector-sum"},
+            {"privacy": "shuffle"},
+            {"privacy": "shuffle", "mechanism": "vector-sum", "batch": 10**16},
+            {"privacy": "local", "n_reads": 0},
+        ):
+            known = {"query": Clipped(3), "budget": BUDGET, "n_reads": 1}
+            with pytest.raises(ValueError):
+                open_stream(**{**known, **options})
+        assert not accountant.charges
