@@ -244,7 +244,7 @@ class IHTRegressor(SparseRegressor):
         model, self.support_ = choose(session, scaling, plan)
         self._refit = self._gradient = None
         if plan.refit:
-            rows = SupportRows.of(scaling, self.support_, session.model == "none")
+            rows = SupportRows.of(scaling, self.support_, session.trust.exact)
             self._refit = refit(session, rows, self.residual_clip, plan.shares[-1])
             model = rows.iterate(scaling, self._refit.theta)
         if plan.certificate_share:

@@ -107,7 +107,7 @@ def choose(session, scaling, plan):
     (Iterate, ndarray of shape (s,))
         The last iterate, and the last support chosen.
     """
-    exact = session.model == "none"
+    exact = session.trust.exact
     share, value_share, _ = plan.shares
     support = np.arange(plan.n_features)
     model = Iterate(scaling.data_norm, scaling, support[:0], np.zeros(0))
@@ -166,7 +166,7 @@ def refit(session, rows, residual_clip, share):
     residuals and the noise shrink together, and what the noise of the Gram matrix costs is
     proportional to the error that is left.
     """
-    exact = session.model == "none"
+    exact = session.trust.exact
     scaling = rows.scaling
     moments = SupportMomentsQuery(rows)
     answer = session.sum(moments, share * MOMENTS_PART)

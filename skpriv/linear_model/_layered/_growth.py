@@ -3,7 +3,7 @@
 from math import ceil, log, sqrt
 
 from ...exceptions import PrivacyError
-from ...privacy import LOCAL_MODELS, NO_SECURE_REPORTS, NO_SECURE_SAMPLER, Budget, adds_up_gaussians
+from ...privacy import NO_SECURE_REPORTS, NO_SECURE_SAMPLER, Budget, adds_up_gaussians
 from ._laws import law_of
 from ._privunit import CodebookLevelQuery, UnitLevelQuery
 from ._queries import LevelQuery
@@ -28,15 +28,15 @@ def scales(resolution, gamma):
     return min(max(1, ceil(log(max(resolution, 1.0)) / log(gamma))), most)
 
 
-def resolution(query, model, records, budget, share):
+def resolution(query, trust, records, share):
     """Public number of reports over the standard deviation of their summed noise and sampling."""
-    noise = 0.0
-    if model in LOCAL_MODELS:
+    noise, budget = 0.0, trust.budget
+    if not trust.curator:
         records = max(1, int(share * records))
         noise = law_of(query.local_noise(budget).summed(records)).rms
-    elif model != "none" and query.pure:
+    elif not trust.exact and query.pure:
         noise = law_of(query.local_noise(Budget(budget.epsilon * share))).rms
-    elif model != "none" and budget.mu > 0.0:
+    elif not trust.exact and budget.mu > 0.0:
         noise = query.local_noise(budget).scale / sqrt(share)
     return records / max(noise, sqrt(records))
 
@@ -72,17 +72,16 @@ def noise_kind(est):
 
 def tree_shape(est, scaling, records, kind):
     """Public shape of the tree: nothing is read off the records but their number."""
-    model, budget = est._trust.model, est._trust.budget
     empty, pure = PartitionTree(scaling.size, est.gamma, 1, 1), kind == "wishart"
     probe = _asked(kind)(scaling, empty, (), pure, crossed=True)
     n_levels, n_scales = est.n_levels, est.n_scales
     if n_levels == "auto" and est.variant == "paper":
         n_levels = scaling.size
     elif n_levels == "auto":
-        n_levels = depth(resolution(probe, model, records, budget, 1.0), scaling.size)
+        n_levels = depth(resolution(probe, est._trust, records, 1.0), scaling.size)
     if n_scales == "auto":
         share = 1.0 / n_levels
-        n_scales = scales(resolution(probe, model, records, budget, share), est.gamma)
+        n_scales = scales(resolution(probe, est._trust, records, share), est.gamma)
     return {"gamma": est.gamma, "n_scales": n_scales, "n_levels": n_levels, "pure": pure}
 
 
@@ -99,7 +98,7 @@ def grow(session, scaling, *, gamma, n_scales, n_levels, pure, theta_bound, kind
     levels never share any: see :class:`ReportBound`.
     """
     tree = PartitionTree(scaling.size, gamma, n_scales, n_levels)
-    overlap = session.model not in LOCAL_MODELS
+    overlap = session.trust.curator
     for level in range(1, n_levels + 1):
         frontier = tree.frontier()
         crossed = n_levels > 1 if pure else level > 1  # one scale of pure noise for all levels

@@ -11,7 +11,7 @@ from math import log, sqrt
 import numpy as np
 
 from ..._linalg import unvech, vech
-from ...privacy import LOCAL_MODELS, ROUNDING, Query, SymmetricWishartNoise
+from ...privacy import ROUNDING, Query, SymmetricWishartNoise
 from ._laws import CROSS_WEIGHT, GaussianLaw, WishartLaw, law_of
 from ._queries import LevelQuery
 from ._tree import Bin, PartitionTree
@@ -188,7 +188,7 @@ def grow_paper(session, scaling, *, gamma, n_scales, n_levels, pure, theta_bound
                 state = states[node.path]
                 state.error, state.error_records = float(value), answer.n
                 state.error_law = law_of(answer.noise)
-        overlap = session.model not in LOCAL_MODELS
+        overlap = session.trust.curator
         rules = PaperIntervals(tree, states, theta_bound, overlap)
         widths = rules.half_widths(FIT_LEVEL)
         for node in candidates:

@@ -193,7 +193,7 @@ class LinearRegression(PredictionIntervals):
         self._map, self._target, self._n_fitted = rows, target, session.n
         self.bounds_y_ = target.bounds_y
         self._clip = np.inf
-        if session.model == "none":
+        if session.trust.exact:
             self.coef_, self.intercept_, self._released = fit_exactly(session, rows, target)
             return
         rules = self._rules(session, rows, target)

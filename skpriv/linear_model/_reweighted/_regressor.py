@@ -221,7 +221,7 @@ class ReweightedRegressor(MomentRegressor):
         scaling = self._bounded(session, scaling)
 
         instrument = Instrument()  # weights serve privacy only: without noise there are none
-        if session.model != "none":
+        if not session.trust.exact:
             instrument = learn_normalisation(session, scaling, share, iterations)
         self._certificate, deviation = None, None
         self._scaling, self._link, self._instrument = scaling, link, instrument
@@ -253,7 +253,7 @@ class ReweightedRegressor(MomentRegressor):
     def _descend(self, session, scaling, instrument, share, link):
         """Algorithms 7 and 10, and the certificate of the last gradient."""
         radius = self._radius(scaling)
-        if session.model == "none":
+        if session.trust.exact:
             theta, self._certificate = minimise(session, scaling, link, radius)
         else:
             theta, self._certificate = descend(session, scaling, instrument, link, radius, share)

@@ -132,6 +132,11 @@ class Session(ABC):
         )
 
     @property
+    def trust(self):
+        """Who is trusted, and with what budget."""
+        return Trust(self.model, self._budget)
+
+    @property
     def n(self):
         """Public number of records."""
         return self._rows.n
