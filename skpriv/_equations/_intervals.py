@@ -35,6 +35,22 @@ LARGEST_THETA = 1e4  # a bound above it is none: intervals are then the whole ra
 ROWS = 4096  # query points handled at a time
 
 
+def split(failure, *weights):
+    """Divide a failure probability over the parts of a bound, in proportion to public weights.
+
+    By the union bound all parts hold at once but for the whole of it. A part that cannot fail, such
+    as that of noise without privacy, has the weight 0 and leaves its share to the others.
+
+    Examples
+    --------
+    >>> from skpriv._equations._intervals import split
+    >>> split(0.5, 3.0, 1.0, 0.0)
+    (0.375, 0.125, 0.0)
+    """
+    whole = sum(weights)
+    return tuple(failure * weight / whole for weight in weights)
+
+
 def certified(equations, points, theta_bound, confidence_level):
     """Finite-sample intervals: at each fixed x, coverage of at least the level for any n.
 

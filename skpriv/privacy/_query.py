@@ -51,7 +51,7 @@ class Query(ABC):
         What the privacy report calls it.
     shape : tuple of int
         Shape of the sum.
-    norm : {"l2", "l1", "linf"}
+    norm : {"l2", "linf"}
         Norm in which the sensitivity is measured.
     sensitivity : float
         Largest change of the sum when one record is replaced, in that norm, rounded up.

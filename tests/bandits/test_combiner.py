@@ -7,6 +7,7 @@ from sklearn.base import clone
 
 from skpriv import Budget, BudgetAccountant
 from skpriv.bandits import FLIPHAT, BanditCombiner, LinUCB, OnlineLinUCB, RandomPolicy
+from skpriv.bandits._combiner import RewardQuery
 
 THETA = np.array([0.9, 0.0, 0.0])
 
@@ -107,3 +108,21 @@ def test_wrong_parameters(parameters):
     combiner = BanditCombiner(**{"policies": [RandomPolicy(), RandomPolicy()], **parameters})
     with pytest.raises(ValueError):
         combiner.act(np.ones((1, 2, 2)))
+
+
+def test_two_rewards_attain_the_sensitivity_of_the_report():
+    for low, high in ((-1.0, 1.0), (0.0, 20.0)):
+        query = RewardQuery(low, high)
+        moved = query.sum(None, np.array([high])) - query.sum(None, np.array([low]))
+        assert 2.0 <= float(moved[0]) <= query.sensitivity <= 2.0 * (1.0 + 1e-5)
+
+
+def test_targets_are_taken_off_the_upper_bounds():
+    """A policy that may cost much regret comes after one of the same rewards that may not."""
+    for targets, choice in (([500.0, 0.0], 1), ([0.0, 500.0], 0)):
+        policies = [RandomPolicy(), RandomPolicy()]
+        combiner = BanditCombiner(policies=policies, targets=targets, horizon=1000, random_state=0)
+        combiner.act(np.ones((1, 2, 2)))
+        combiner._counts[:], combiner._totals[:] = 100.0, 10.0
+        combiner._choose()
+        assert combiner.choice_ == choice

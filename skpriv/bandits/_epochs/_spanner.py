@@ -2,7 +2,7 @@
 
 import numpy as np
 
-TINY = 1e-9  # relative: what is smaller counts as zero
+NEGLIGIBLE = 1e-9  # relative: what is smaller counts as zero
 MAX_SWAPS = 200  # of one basis vector; far more than the determinant can grow
 
 
@@ -45,7 +45,7 @@ def spanner(vectors, mask, approximation=2.0):
     rounds = np.arange(n)  # the rounds that are not finished
     for _ in range(d):  # fill
         free = np.abs(coordinates[rounds]) * (basis[rounds] < 0)[:, :, None]
-        rounds, slot, vector = _largest(free, rounds, TINY)
+        rounds, slot, vector = _largest(free, rounds, NEGLIGIBLE)
         _exchange(coordinates, basis, rounds, slot, vector)
     rounds = np.arange(n)
     for _ in range(MAX_SWAPS * d):  # improve

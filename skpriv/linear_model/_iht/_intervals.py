@@ -6,10 +6,12 @@ import numpy as np
 from scipy import sparse, special, stats
 
 from ..._equations._intervals import _best_on_path as best_on_path
-from ..._equations._intervals import asymptotic
+from ..._equations._intervals import asymptotic, split
 
-NOISE_PART = 0.1  # of the failure probability, for the noise of the released gradient norm
-CHOICE_PART = 0.1  # of the failure probability, for the noise of the targets under all supports
+# Weights of the failure probability: of the noise of the released gradient norm and of the targets,
+# for all supports at once; and of the targets under all supports and of the privacy noise.
+CERTIFICATE_WEIGHTS = (0.1, 0.9)
+SUPPORT_WEIGHTS = (0.1, 0.9)
 
 
 def certificate(gradient, n_coordinates, n_nonzero, sparsity, eigenvalue, confidence_level):
@@ -35,10 +37,10 @@ def certificate(gradient, n_coordinates, n_nonzero, sparsity, eigenvalue, confid
     -------
     float
     """
-    failure, scale = 1.0 - confidence_level, gradient.noise.scale
-    noise = NOISE_PART * failure if scale else 0.0
+    scale, (of_noise, of_targets) = gradient.noise.scale, CERTIFICATE_WEIGHTS
+    noise, rest = split(1.0 - confidence_level, of_noise if scale else 0.0, of_targets)
     released = gradient.value[0] + (scale * stats.norm.isf(noise) if scale else 0.0)
-    targets = sqrt(2.0 * log(2.0 * n_coordinates / (failure - noise)) / gradient.n)
+    targets = sqrt(2.0 * log(2.0 * n_coordinates / rest) / gradient.n)
     support = min(n_coordinates, n_nonzero + sparsity)
     return sqrt(support) * (max(0.0, released) / gradient.n + targets) / eigenvalue
 
@@ -105,10 +107,10 @@ def given_support(fit, points, theta_bound, supports, confidence_level):
     if not supports:
         centre, half = asymptotic(equations, points, shift, bound, confidence_level)
         return points @ fit.origin + centre, half
-    failure = 1.0 - confidence_level
-    chosen = failure if equations.exact else CHOICE_PART * failure
+    of_choice, of_noise = SUPPORT_WEIGHTS
+    chosen, noisy = split(1.0 - confidence_level, of_choice, 0.0 if equations.exact else of_noise)
     targets = sqrt(2.0 * (supports + log(1.0 / chosen)))  # P(|Z| > t) <= exp(-t^2 / 2)
-    privacy = 0.0 if equations.exact else stats.norm.isf((failure - chosen) / 2.0)
+    privacy = 0.0 if equations.exact else stats.norm.isf(noisy / 2.0)
     spread = equations.target_scale**2 + equations.design_scale**2 * (shift @ shift) / 2.0
 
     def half_width(V, squares, bias):

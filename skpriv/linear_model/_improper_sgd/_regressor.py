@@ -19,10 +19,13 @@ from ._steps import (
     held_out,
     root_mean_square_bound,
 )
-from ..._equations._intervals import ConfidenceInterval
+from ..._equations._intervals import ConfidenceInterval, split
 
 # code -> paper (Chen, Li, Rakhlin and Simchi-Levi 2025, Section 6):
 #   n_iter -> K,  step_size -> eta,  radius -> R,  time -> eta K, of descent without momentum
+
+# Weights of the failure probability: of the root mean square error, and of one error beyond it.
+ERROR_WEIGHTS = (0.1, 0.9)
 
 
 class ImproperSGDRegressor(PrivateRegressor):
@@ -265,10 +268,10 @@ class ImproperSGDRegressor(PrivateRegressor):
                 "curator can release without noise that grows with the number of features. Use "
                 "privacy='central' with calibration > 0, or a moment-based regressor."
             )
-        failure = 1.0 - confidence_level
+        of_norm, of_error = split(1.0 - confidence_level, *ERROR_WEIGHTS)
         bound = self._scaling.theta_bound(self.coef_norm)
-        rms = root_mean_square_bound(*self._error, bound, 0.1 * failure)
-        half = self._scaling.radius * rms / sqrt(0.9 * failure)  # Chebyshev's inequality
+        rms = root_mean_square_bound(*self._error, bound, of_norm)
+        half = self._scaling.radius * rms / sqrt(of_error)  # Chebyshev's inequality
         return ConfidenceInterval(*np.clip([centre - half, centre + half], *self._scaling.bounds_y))
 
     def _schedule(self, n, curator, scaling):

@@ -16,13 +16,13 @@ import numpy as np
 from scipy import stats
 
 from ..._linalg import psd_power
-from ..._equations._intervals import _operator_quantile
+from ..._equations._intervals import _operator_quantile, split
 from ._links import Link
 
 # Public grid of ridges lambda', in the units of H (whose trace is at most one).
 RIDGES = np.concatenate([[0.0], np.geomspace(1e-6, 1.0, 37)])
-# How the failure probability is divided among the three events.
-NOISE_PART, TRUTH_PART, MEAN_PART = 0.45, 0.5, 0.05
+# Weights of the failure probability: of the gradient at the truth, and of the noises of both sums.
+WEIGHTS = (0.5, 0.45, 0.05)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,13 +95,15 @@ class GradientCertificate:
         2012): its dimension does not matter.
         """
         noisy = self.gradient_scale > 0.0
-        length = log(1.0 / (TRUTH_PART * failure if noisy else failure))
+        weights = WEIGHTS if noisy else (1.0, 0.0, 0.0)
+        truth, of_gradient, of_mean = split(failure, *weights)
+        length = log(1.0 / truth)
         residual = sqrt((1.0 + 2.0 * sqrt(length) + 2.0 * length) / self.n)
         if not noisy:
             return residual, 0.0
         p = len(self.theta)
-        residual += self.gradient_scale * stats.chi.isf(NOISE_PART * failure, p)
-        return residual, _operator_quantile(self.mean_scale, p, MEAN_PART * failure / 2.0)
+        residual += self.gradient_scale * stats.chi.isf(of_gradient, p)
+        return residual, _operator_quantile(self.mean_scale, p, of_mean / 2.0)
 
     def _about_point(self, points, ridge, slopes, residual, slack, reach):
         """|<phi, theta - theta*>| <= ||U phi|| ||u||, and strong monotonicity bounds ||u||."""

@@ -20,8 +20,6 @@ class Link(ABC):
     ...     '''The mean is (2 / pi) arctan(t).'''
     ...     def mean(self, linear):
     ...         return 2.0 / np.pi * np.arctan(linear)
-    ...     def linear(self, mean):
-    ...         return np.tan(np.pi / 2.0 * mean)
     ...     def slope_bounds(self, bound):
     ...         return 2.0 / np.pi / (1.0 + bound**2), 2.0 / np.pi
     >>> float(Arctan().mean(1.0))
@@ -35,19 +33,6 @@ class Link(ABC):
         Parameters
         ----------
         linear : ndarray
-
-        Returns
-        -------
-        ndarray of the same shape
-        """
-
-    @abstractmethod
-    def linear(self, mean):
-        """Values of the linear function at means: the inverse of ``mean``.
-
-        Parameters
-        ----------
-        mean : ndarray
 
         Returns
         -------
@@ -75,10 +60,6 @@ class IdentityLink(Link):
         """Linear function."""
         return linear
 
-    def linear(self, mean):
-        """Mean."""
-        return mean
-
     def slope_bounds(self, bound):
         """One."""
         return 1.0, 1.0
@@ -93,10 +74,6 @@ class LogitLink(Link):
     def mean(self, linear):
         """tanh(linear / 2)."""
         return np.tanh(np.asarray(linear) / 2.0)
-
-    def linear(self, mean):
-        """Log odds."""
-        return 2.0 * np.arctanh(mean)
 
     def slope_bounds(self, bound):
         """1 / (2 cosh(bound / 2)^2) and one half."""

@@ -3,10 +3,12 @@ from math import log, sqrt
 
 import numpy as np
 import pytest
+from scipy import stats
 from sklearn.base import clone
 
 from skpriv import BudgetAccountant, BudgetExceeded
 from skpriv.bandits import LinUCB
+from skpriv.bandits._ucb import _lin_ucb
 from skpriv.bandits._ucb._region import certified
 from skpriv._equations._moments import MomentsQuery
 from skpriv._equations._scaling import Scaling
@@ -239,3 +241,53 @@ def test_wrong_input_leaves_the_state_unchanged():
             policy.update(*wrong)
     np.testing.assert_array_equal(policy._state.theta, before)
     assert policy.n_rounds_ == 50
+
+
+def test_reads_share_the_failure_probability(monkeypatch):
+    """The failures of all reads, however many come, add up to one minus the level."""
+    failures = []
+    certified = _lin_ucb.certified
+
+    def spy(equations, alpha, bound, failure):
+        failures.append(failure)
+        return certified(equations, alpha, bound, failure)
+
+    monkeypatch.setattr(_lin_ucb, "certified", spy)
+    policy = LinUCB(
+        privacy="central", width="certified", horizon=200, update_every=10, random_state=0
+    )
+    policy.act(np.zeros((1, 2, 2)))
+    for _ in range(20):
+        policy.update(np.zeros((10, 2, 2)), np.zeros(10, dtype=int), np.zeros(10))
+    k = np.arange(1, 21)
+    np.testing.assert_allclose(failures, 6.0 * 0.05 / (np.pi * k) ** 2)
+    rest = failures[-1] * 20**2 / 20.5  # of the sum over later reads, nearly
+    assert sum(failures) + rest == pytest.approx(0.05, rel=1e-3)
+
+
+def test_noise_of_past_phases_is_counted(monkeypatch, global_random_seed):
+    """Sums of nothing are noise, of the scale that is told: a hundred coordinates, in phase two."""
+    seen = []
+    asymptotic = _lin_ucb.asymptotic
+
+    def spy(equations, *rest):
+        seen.append(equations)
+        return asymptotic(equations, *rest)
+
+    monkeypatch.setattr(_lin_ucb, "asymptotic", spy)
+    policy = LinUCB(
+        privacy="central",
+        width="asymptotic",
+        horizon=70,
+        update_every=10,
+        random_state=global_random_seed,
+    )
+    policy.act(np.zeros((1, 1, 100)))
+    for _ in range(8):
+        policy.update(np.zeros((10, 1, 100)), np.zeros(10, dtype=int), np.zeros(10))
+    assert len(policy.privacy_report_.rows) == 2 and len(seen) == 8
+    for equations in seen[-2:]:  # the last read of the first phase, the first one of the second
+        square = float((equations.target**2).sum()) / equations.target_scale**2
+        assert stats.chi2.ppf(1e-5, 100) < square < stats.chi2.isf(1e-5, 100)
+    # Of the two parts neither is small: without the past the square would be far outside.
+    assert seen[-1].target_scale > 1.5 * seen[0].target_scale

@@ -1,11 +1,14 @@
 """Improper descent: sensitivities, exactness, dimension-free error, average coverage."""
 
+from math import log, sqrt
+
 import numpy as np
 import pytest
 from scipy import stats
 
 from skpriv.exceptions import PrivacyError
 from skpriv.linear_model import ImproperSGDRegressor
+from skpriv.linear_model._improper_sgd import _regressor
 from skpriv.linear_model._improper_sgd._schedule import momentum_for, schedule
 from skpriv.linear_model._improper_sgd._steps import (
     ClippedGradientQuery,
@@ -16,6 +19,7 @@ from skpriv.linear_model._improper_sgd._steps import (
     GramQuery,
     gradient_diameter,
     held_out,
+    root_mean_square_bound,
 )
 from skpriv._equations._scaling import Scaling
 from skpriv.privacy import Budget, Procedure
@@ -292,3 +296,48 @@ def test_average_coverage_in_a_large_grid(perturbation, epsilon, n, d):
         covered, _ = _covered(privacy, perturbation, n, d, epsilon, 20, 0, 0.6)
         misses = np.rint((1.0 - covered.mean()) * 20)
         assert stats.binom.sf(misses - 1, 20, 0.4) > 1e-4
+
+
+def test_the_bound_on_the_error_solves_bernsteins_inequality():
+    """V = a + B h + slack + sqrt(8 l V / m) + 5 l / (3 m), term by term."""
+    for a, h, scale, m, bound, failure in (
+        (0.01, 0.02, 0.003, 500, 1.5, 0.005),
+        (0.0, 0.0, 0.0, 300, 1.0, 0.05),
+        (0.2, 0.1, 0.01, 50_000, 0.5, 1e-4),
+    ):
+        V = root_mean_square_bound((a, h), scale, m, bound, failure) ** 2
+        length = log(2.0 / failure)
+        noise = scale * sqrt(1.0 + bound**2) * stats.norm.isf(failure / 2.0)
+        right = a + bound * h + noise + sqrt(8.0 * length * V / m) + 5.0 * length / (3.0 * m)
+        assert V == pytest.approx(right, rel=1e-9)
+
+
+@pytest.mark.parametrize("often", [0.1, 0.3, 1.0, 3.0, 10.0, 100.0])
+def test_the_bound_on_the_error_holds_for_rare_large_errors(often):
+    """Of m records some have an error of 2, each with chance often / m: exactly, over all counts.
+
+    Without the root of V in the bound no such record would be seen too often.
+    """
+    m, failure = 1000, 0.05
+    counts = np.arange(0, 400)
+    roots = [root_mean_square_bound((4.0 * k / m, 0.0), 0.0, m, 1.0, failure) for k in counts]
+    below = np.square(roots) < 4.0 * often / m
+    assert stats.binom.pmf(counts, m, often / m)[below].sum() <= failure / 2.0
+
+
+def test_the_parts_of_the_interval_add_up(monkeypatch):
+    """Failures of the mean square error and of Chebyshev's inequality: one minus the level."""
+    rng = np.random.RandomState(0)
+    X, y = rng.uniform(-0.5, 0.5, size=(2000, 2)), np.zeros(2000)
+    est = ImproperSGDRegressor(random_state=0).fit(X, y)
+    asked = []
+
+    def fixed(*arguments):
+        asked.append(arguments[-1])
+        return 1e-3
+
+    monkeypatch.setattr(_regressor, "root_mean_square_bound", fixed)
+    for level in (0.8, 0.95, 0.99):
+        low, high = est.confidence_interval(np.zeros((1, 2)), confidence_level=level)
+        chebyshev = (1e-3 * est._scaling.radius / ((high - low) / 2.0)) ** 2
+        assert asked[-1] + float(chebyshev[0]) == pytest.approx(1.0 - level)

@@ -16,16 +16,8 @@ class Arctan(Link):
     def mean(self, linear):
         return 2.0 / np.pi * np.arctan(linear)
 
-    def linear(self, mean):
-        return np.tan(np.pi / 2.0 * mean)
-
     def slope_bounds(self, bound):
         return 2.0 / np.pi / (1.0 + bound**2), 2.0 / np.pi
-
-
-@every_link
-def test_linear_is_the_inverse_of_the_mean(link):
-    np.testing.assert_allclose(link.linear(link.mean(GRID)), GRID, rtol=1e-12, atol=1e-12)
 
 
 @every_link

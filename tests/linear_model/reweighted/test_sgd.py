@@ -97,9 +97,6 @@ def test_adversarial_rows_stay_within_the_sensitivity(d, global_random_seed):
         def mean(self, linear):
             return np.where(np.abs(linear) < 0.3, np.nan, -1e6 * linear)
 
-        def linear(self, mean):
-            return mean
-
         def slope_bounds(self, bound):
             return 1.0, 1.0
 

@@ -4,12 +4,11 @@ The functions are pure and rounded to the safe side. ``docs/shuffle.md`` has the
 """
 
 from ._best import amplified, amplified_epsilon
-from ._clones import closed_form_epsilon, gaussian_delta, shuffle_delta
+from ._clones import gaussian_delta, shuffle_delta
 
 __all__ = [
     "amplified",
     "amplified_epsilon",
-    "closed_form_epsilon",
     "gaussian_delta",
     "shuffle_delta",
 ]
