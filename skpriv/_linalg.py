@@ -103,6 +103,12 @@ class CompensatedSum:
         )
         self._total = total
 
+    def merge(self, other):
+        """Add another sum with its correction: the sum of all terms of both."""
+        self.add(other._total)
+        self._correction += other._correction
+        return self
+
     @property
     def value(self):
         """The sum."""

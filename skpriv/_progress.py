@@ -4,18 +4,22 @@ import sys
 import time
 
 
-def progress(results, total, label, *, unit="fits", enabled=True, every=1.0):
+def progress(
+    results, total, label, *, unit="fits", enabled=True, every=1.0, after=0.0, size=None
+):
     """Yield from `results`, with a line on stderr about once in `every` seconds.
 
-    On a terminal the line is rewritten; elsewhere a tenth of the work gets at most one.
+    On a terminal the line is rewritten; elsewhere a tenth of the work gets at most one. Work that
+    ends within `after` seconds gets none. A result is one of `total`, or as many as `size` says.
     """
     start = shown = time.monotonic()
-    tenth = 0
-    for done, result in enumerate(results, start=1):
+    tenth = done = 0
+    for result in results:
         yield result
+        done += 1 if size is None else size(result)
         now, live = time.monotonic(), sys.stderr.isatty()
         due = now - shown >= every and (live or 10 * done // total > tenth)
-        if not enabled or not (due or done == total):
+        if not enabled or now - start < after or not (due or done == total):
             continue
         shown, tenth = now, 10 * done // total
         left = (now - start) * (total - done) / done

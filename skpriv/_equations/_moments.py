@@ -39,8 +39,14 @@ class MomentsQuery(Query):
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
-        phi, r = self.scaling.rows(X), self.scaling.target(y)
-        return np.concatenate([phi.T @ r, vech(phi.T @ phi), [SQUARE_WEIGHT * (r @ r)]])
+        (Z, factor), r = self.scaling.clipped(X), self.scaling.target(y)
+        if np.ndim(factor):
+            Z, factor = Z * factor, 1.0
+        target = self.scaling.shrink * factor * (r @ Z)
+        if self.scaling.fit_intercept:
+            target = np.append(target, self.scaling.shrink * r.sum())
+        moments = vech(self.scaling.outer(Z, factor))
+        return np.concatenate([target, moments, [SQUARE_WEIGHT * (r @ r)]])
 
     def equations(self, answer):
         """Normal equations of an answer; the public entry of the intercept is put back exactly."""
@@ -94,8 +100,15 @@ class ResidualGramQuery(Query):
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
-        phi = self.scaling.rows(X)
-        zeta = self.scaling.target(y) - np.clip(phi @ np.array(self.theta), -1.0, 1.0)
+        scaling, theta, r = self.scaling, np.array(self.theta), self.scaling.target(y)
+        if self.instrument.matrix is None:
+            Z, factor = scaling.clipped(X)
+            fitted = (Z @ theta[: scaling.n_features]) * np.ravel(factor)
+            fitted += theta[-1] if scaling.fit_intercept else 0.0
+            zeta = r - np.clip(scaling.shrink * fitted, -1.0, 1.0)
+            return vech(scaling.outer(Z, factor, zeta / 2.0))
+        phi = scaling.rows(X)
+        zeta = r - np.clip(phi @ theta, -1.0, 1.0)
         weighted = self.instrument.rows(phi)
         weighted *= (np.clip(zeta, -self.limit, self.limit) / self.limit)[:, None]
         return vech(weighted.T @ weighted)

@@ -7,6 +7,8 @@ import numpy as np
 
 from .._linalg import row_norms
 
+ORDINARY = (1e-100, 1e100)  # lengths whose squares, and those of far shorter rows, are numbers
+
 
 @dataclass(frozen=True)
 class Scaling:
@@ -61,11 +63,45 @@ class Scaling:
         -------
         ndarray of shape (n_rows, p), rows of norm at most 1 up to rounding
         """
+        X, factor = self.clipped(X)
+        return self._phi(X, factor * self.shrink)
+
+    def clipped(self, X):
+        """Rows and factors whose product is in the unit ball: phi without its constant and shrink.
+
+        The factor is one number if there is nothing to clip. A sum of terms that are quadratic in
+        the rows may then be multiplied by its square afterwards, without a copy of the rows: one
+        number leaves the rounding of a sum relative to its largest term what it is.
+
+        Returns
+        -------
+        (rows, factor) : ndarray of shape (n_rows, n_features), float or ndarray (n_rows, 1)
+        """
         norms = row_norms(X)
+        if ORDINARY[0] <= self.data_norm <= ORDINARY[1] and norms.max(initial=0) <= self.data_norm:
+            return X, 1.0 / self.data_norm
         finite = np.isfinite(norms)
         if not finite.all():
             X, norms = np.where(finite[:, None], X, 0.0), np.where(finite, norms, 0.0)
-        return self._phi(X, self.shrink / np.maximum(norms, self.data_norm)[:, None])
+        return X, (1.0 / np.maximum(norms, self.data_norm))[:, None]
+
+    def outer(self, X, factor, weights=None):
+        """Sum of w^2 phi phi' over a chunk from ``clipped`` and weights w of at most 1.
+
+        Without a copy if there are no weights and nothing was clipped.
+        """
+        scalar = np.ndim(factor) == 0
+        if weights is not None or not scalar:
+            by = factor if weights is None else weights[:, None] * (1.0 if scalar else factor)
+            X = X * by
+        after = factor if scalar else 1.0
+        d, total = self.n_features, np.empty((self.size, self.size))
+        total[:d, :d] = (after * self.shrink) ** 2 * (X.T @ X)
+        if self.fit_intercept:
+            ones = np.ones(len(X)) if weights is None else weights
+            total[d, :d] = total[:d, d] = after * self.shrink**2 * (ones @ X)
+            total[d, d] = self.shrink**2 * (ones @ ones)
+        return total
 
     def features(self, X):
         """Return phi without clipping, for predictions."""

@@ -1,17 +1,18 @@
 """What all private regressors share: parameters, checks, the session, the report."""
 
 from dataclasses import replace
+from functools import partial, wraps
 from numbers import Real
 from typing import ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._codec import Writable
 from .._compat import Interval, StrOptions
 from ..privacy import Accounted, BoundsQuery, Budget, Trust, open_session
-from ..records import Rows, as_rows, stand_in
+from ..records import as_rows, is_lazy, named, read_in_batches, stand_in
 from .._equations._scaling import Scaling
 
 # Of the budget (of the users, where they answer once), for bounds that are "auto"; and the part of
@@ -20,6 +21,31 @@ BOUNDS_SHARE = {"budget": 0.05, "users": 0.2}
 NORM_QUANTILE = 0.95
 TARGET_QUANTILE = 0.98
 ENTRY_QUANTILE = 0.5  # of the rows, by their largest entry
+
+
+def rowwise(method):
+    """Let a method of X alone be lazy on lazy rows: each chunk is given to it when it is read."""
+
+    @wraps(method)
+    def call(self, X, *args, **options):
+        if not is_lazy(X):
+            return method(self, X, *args, **options)
+        check_is_fitted(self)
+        rows = as_rows(X)
+        zeros, names = np.broadcast_to(np.zeros(()), rows.shape), named(rows.names)
+        validate_data(self, zeros if names is None else names, reset=False, skip_check_array=True)
+        # Names are checked once, here: chunks have none.
+        plain = object.__new__(type(self))
+        vars(plain).update((k, v) for k, v in vars(self).items() if k != "feature_names_in_")
+        function = partial(_called, plain, method.__name__, args, options)
+        one = function(np.zeros((1, rows.n_features)))  # the options are checked here, too
+        return rows.evaluated(function, type(one) if isinstance(one, tuple) else None)
+
+    return call
+
+
+def _called(model, name, args, options, X):
+    return getattr(model, name)(X, *args, **options)
 
 
 class PrivateRegressor(Accounted, Writable, RegressorMixin, BaseEstimator):
@@ -59,11 +85,12 @@ class PrivateRegressor(Accounted, Writable, RegressorMixin, BaseEstimator):
         Shapes, kinds and names of columns are public: scikit-learn checks them, on zeros of the
         same shape. Values are checked by the session's opening, after the charge.
         """
-        rows = X if isinstance(X, Rows) else None
+        rows = as_rows(X, y) if read_in_batches(X, y) else None
         if rows is None:
             zeros = (stand_in(X), None if y is None else stand_in(y))
         else:
-            zeros = (np.broadcast_to(0.0, rows.shape), np.zeros(rows.n))
+            few = min(rows.n, 2)  # checks copy a vector
+            zeros = (np.zeros((few, rows.n_features)), np.zeros(few) if rows.has_target else None)
         validate_data(
             self,
             *zeros,
@@ -72,9 +99,10 @@ class PrivateRegressor(Accounted, Writable, RegressorMixin, BaseEstimator):
             y_numeric=True,
             ensure_all_finite=False,
         )
-        if rows is None and hasattr(X, "columns"):
-            validate_data(self, X, skip_check_array=True)  # its names
-        return as_rows(X, y)
+        names = X if rows is None and hasattr(X, "columns") else rows and named(rows.names)
+        if names is not None:
+            validate_data(self, names, skip_check_array=True)
+        return as_rows(X, y) if rows is None else rows
 
     def _public_bounds(self):
         """The checked bounds_y, or the outer ones if they are "auto"."""

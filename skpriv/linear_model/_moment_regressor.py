@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._compat import Interval, StrOptions
 from .._linalg import one_blas_thread
-from ._base import PrivateRegressor
+from ._base import rowwise
 from ._prediction_intervals import PredictionIntervals
 from .._equations._intervals import ConfidenceInterval, asymptotic, certified
 from .._equations._coefficients import moment_law
@@ -84,6 +84,7 @@ class MomentRegressor(PredictionIntervals):
         gram, scale = query.residual_gram(answer)
         return {"residual_gram": gram, "residual_scale": scale}
 
+    @rowwise
     def predict(self, X):
         """Predict the regression function.
 
@@ -125,6 +126,7 @@ class MomentRegressor(PredictionIntervals):
         check_is_fitted(self)
         return moment_law(self._equations, self._scaling, self._estimand)
 
+    @rowwise
     def confidence_interval(self, X, confidence_level=0.95, method="certified"):
         """Confidence interval for the regression function at each row, not for a new y.
 

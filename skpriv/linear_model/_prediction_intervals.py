@@ -29,7 +29,7 @@ from .._equations._conformal import (
 )
 from .._equations._intervals import ConfidenceInterval
 from ..privacy import LOCAL_MODELS, ROUNDING, Procedure, Query, split
-from ._base import PrivateRegressor
+from ._base import PrivateRegressor, rowwise
 from ._spread import Spread, learn_spread
 
 SIDES = {"absolute": (0,), "signed": (-1, 1), "normalized": (0,)}
@@ -363,6 +363,7 @@ class PredictionIntervals(PrivateRegressor):
             deviation = NORMALIZED
         self._calibration = calibrate(held_out[0], score, levels, sides, deviation)
 
+    @rowwise
     def prediction_interval(self, X, confidence_level=0.95):
         """Interval for a new y at each row, whatever the law of (x, y): split conformal.
 

@@ -152,13 +152,14 @@ class SSPRegressor(MomentRegressor):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y):
+    def fit(self, X, y=None):
         """Fit the model; the whole budget is charged before the rows are used.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
+        y : array-like of shape (n_samples,), default=None
+            None if X is rows that have their targets in them: see `skpriv.records.from_table`.
 
         Returns
         -------

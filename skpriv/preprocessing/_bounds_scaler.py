@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._codec import Writable
 from .._compat import fit_context
+from ..records import as_rows, finite, is_lazy, named
 from ._coefficients import CoefficientMap
 
 
@@ -93,7 +94,10 @@ class BoundsScaler(Writable, OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         -------
         self : BoundsScaler
         """
-        X = validate_data(self, X, dtype=np.float64)
+        if is_lazy(X):
+            self._check_columns(as_rows(X), reset=True)
+        else:
+            validate_data(self, X, dtype=np.float64)
         self.low_, self.high_ = self._column_bounds()
         self.groups_ = self._column_groups()
         n_grouped = sum(len(group) for group in self.groups_)
@@ -109,15 +113,33 @@ class BoundsScaler(Writable, OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Finite values; those outside of their ranges are clipped.
+            Finite values; those outside of their ranges are clipped. Rows that are read in batches
+            (:func:`skpriv.records.from_table`, Dask, large memory maps) may stay where they are.
 
         Returns
         -------
         X_scaled : ndarray of shape (n_samples, n_features)
-            Rows of l2 norm at most 1. A DataFrame, if `set_output` asks for one.
+            Rows of l2 norm at most 1. A DataFrame, if `set_output` asks for one. Of rows that are
+            read in batches, rows that are scaled when they are read.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        if is_lazy(X):
+            rows = as_rows(X)
+            self._check_columns(rows, reset=False)
+            return rows.mapped(self._chunk, self.n_features_in_, rows.names)
+        return self._scaled(validate_data(self, X, dtype=np.float64, reset=False))
+
+    def _check_columns(self, rows, *, reset):
+        """Check the number and the names of the columns of rows, which are all that is public."""
+        zeros, names = np.broadcast_to(np.zeros(()), rows.shape), named(rows.names)
+        validate_data(self, zeros if names is None else names, reset=reset, skip_check_array=True)
+
+    def _chunk(self, X):
+        """Scaled rows of a chunk; values that cannot be used are refused after the charge."""
+        finite(X)
+        return self._scaled(X)
+
+    def _scaled(self, X):
         X = np.clip(X, self.low_, self.high_)
         offset, scale = self._affine()
         # (x - offset) / scale can leave [-1, 1] by a rounding.

@@ -1,21 +1,37 @@
 """Where private rows live: one protocol, which sessions sum over and nobody looks behind."""
 
-from ._arrays import ArrayRows, as_rows, canonical
+from ._arrays import ArrayRows, canonical
 from ._base import CHUNK_ROWS, Rows
+from ._batches import BatchRows
+from ._dask import DaskRows
+from ._lazy import LazyValues
+from ._open import as_rows, read_in_batches
+from ._order import BlockOrder
 from ._subset import PublicOrder, Subset
-from ._values import INVALID_VALUES, finite, numbers, public_shape, stand_in
+from ._tables import from_batches, from_parquet, from_table, is_lazy
+from ._values import INVALID_VALUES, finite, named, numbers, public_shape, stand_in
 
 __all__ = [
     "CHUNK_ROWS",
     "INVALID_VALUES",
     "ArrayRows",
+    "BatchRows",
+    "BlockOrder",
+    "DaskRows",
+    "LazyValues",
     "PublicOrder",
     "Rows",
     "Subset",
     "as_rows",
     "canonical",
     "finite",
+    "from_batches",
+    "from_parquet",
+    "from_table",
+    "is_lazy",
+    "named",
     "numbers",
     "public_shape",
+    "read_in_batches",
     "stand_in",
 ]

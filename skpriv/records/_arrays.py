@@ -105,11 +105,6 @@ class ArrayRows(Rows):
         return X, np.asarray(y, dtype=np.float64)
 
 
-def as_rows(X, y=None):
-    """Rows of what was passed as X and y; rows stay what they are, and have their y in them."""
-    return X if isinstance(X, Rows) else ArrayRows(X, y)
-
-
 def _table(X):
     """X as numbers in memory or mapped into it, of their own type where it is a type of numbers."""
     if isinstance(X, np.ndarray) and _plain(X.dtype):

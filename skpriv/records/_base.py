@@ -3,14 +3,17 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from itertools import chain, islice
+from operator import itemgetter
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 
 from .._linalg import CompensatedSum, one_blas_thread
+from .._progress import progress
 from ._subset import PublicOrder, Subset
 
 CHUNK_ROWS = 2**14  # at most; the rounding slack of every sensitivity rests on it
+PATIENCE = 3.0  # seconds of a pass over rows that are not in memory, after which it is shown
 CHUNK_BYTES = 2**22  # a chunk of rows and its transforms stay in the cache
 
 
@@ -29,12 +32,24 @@ class Rows(ABC):
         Public number of columns of X.
     n_jobs : int
         Threads that sum chunks at the same time, as in joblib; the sum does not depend on it.
+    names : list of str or None
+        Public names of the columns of X, where they are known here.
+    passes : int or None
+        How often the rows were read; None if they are in memory.
+    has_target : bool
+        Whether y is known.
+    shown : bool
+        Whether a pass that takes long says how far it is.
     """
 
     n: int
     n_features: int
     n_jobs = -1
     paid_for = False  # True where the rows are reports whose release was charged before
+    names: list[str] | None = None
+    passes: int | None = None
+    shown = False
+    has_target = True
 
     @abstractmethod
     def pieces(self, most: int, subset=None, sparse=True) -> Iterable[Callable]:
@@ -64,6 +79,10 @@ class Rows(ABC):
 
     def sum(self, query, subset=None) -> np.ndarray:
         """Exact sum of a query over all records or a public subset of them."""
+        return self.total(query, subset).value
+
+    def total(self, query, subset=None) -> CompensatedSum:
+        """Sum with its correction, to be added to those of other parts of the rows."""
         total = CompensatedSum(query.shape)
         subset, sparse = self.chosen(subset), getattr(query, "takes_sparse", False)
         pieces = self.pieces(self._most(query.width, sparse, subset), subset, sparse)
@@ -71,12 +90,18 @@ class Rows(ABC):
         def chunk_sum(piece):
             X, y = piece()
             with np.errstate(all="ignore"):  # a warning would tell of a value
-                return query.sum(X, y)
+                return X.shape[0], query.sum(X, y)
 
-        for term in in_threads(chunk_sum, pieces, self.n_jobs):
+        results = in_threads(chunk_sum, pieces, self.n_jobs)
+        if self.shown:
+            count = self.n if subset is None else len(subset)
+            results = progress(
+                results, count, f"pass {self.passes}", unit="rows", after=PATIENCE, size=itemgetter(0)
+            )
+        for _, term in results:
             with np.errstate(all="ignore"):
                 total.add(term)
-        return total.value
+        return total
 
     def each(self, function, subset=None, width=None):
         """Yield ``function(X, y)`` of one chunk after the other, in order.
@@ -89,6 +114,18 @@ class Rows(ABC):
             with np.errstate(all="ignore"):
                 result = function(X, y)
             yield result
+
+    def reduce(self, function, merge, start):
+        """``merge`` of ``function(X, y)`` of all chunks, beginning with ``start``.
+
+        For what is no sum, such as a triangular factor. ``merge`` must be associative, since parts
+        of the rows may be merged where they are; what it returns must not grow with the rows.
+        """
+        total = start
+        for value in self.each(function):
+            with np.errstate(all="ignore"):
+                total = merge(total, value)
+        return total
 
     def check(self):
         """Refuse, with one fixed sentence, rows with anything that is not a finite number.
@@ -141,9 +178,13 @@ class Selection(Rows):
 
     def sum(self, query, subset=None):
         """Exact sum over the subset."""
+        return self.total(query, subset).value
+
+    def total(self, query, subset=None):
+        """Exact sum over the subset, with its correction."""
         if subset is not None:
             raise ValueError("a selection of rows has no subsets: choose from all rows.")
-        return self._rows.sum(query, self._subset)
+        return self._rows.total(query, self._subset)
 
 
 def in_threads(function, arguments, n_jobs=-1):

@@ -76,6 +76,20 @@ class Subset:
             return True  # intervals, and neither ends before the other begins
         return bool(np.intersect1d(mine, others, assume_unique=True).size)
 
+    def between(self, start, stop):
+        """Positions from start up to stop, counted from start, as a range or ascending."""
+        mine = self.positions
+        if isinstance(mine, range):
+            first, last = (-(-(edge - mine.start) // mine.step) for edge in (start, stop))
+            found = mine[max(first, 0) : max(last, 0)]
+            return range(found.start - start, found.stop - start, found.step)
+        first, last = np.searchsorted(mine, [start, stop])
+        return mine[first:last] - start
+
+    def beyond(self, start):
+        """Whether no position is from start on."""
+        return not len(self) or self.positions[-1] < start
+
     def mask(self, n):
         """Whether each of n records is chosen."""
         chosen = np.zeros(n, dtype=bool)

@@ -7,7 +7,9 @@ and what is wrong with them is said without a value, a position or a count, alwa
 
 import warnings
 from collections import Counter
+from importlib.util import find_spec
 
+import narwhals.stable.v2 as nw
 import numpy as np
 from scipy import sparse
 
@@ -53,6 +55,17 @@ def stand_in(data):
     kind = getattr(getattr(data, "dtype", None), "kind", "f")
     zero = np.zeros((), dtype=complex if kind == "c" else float)
     return np.broadcast_to(zero, public_shape(data))
+
+
+def named(names):
+    """A frame of one row of zeros with these columns, for checks of names alone; None if none."""
+    if names is None:
+        return None
+    for library in ("pandas", "pyarrow", "polars"):
+        if find_spec(library) is not None:
+            data = {name: [0.0] for name in names}
+            return nw.from_dict(data, backend=library).to_native()
+    return None
 
 
 def numbers(convert, data):

@@ -6,6 +6,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._base import rowwise
 from .._prediction_intervals import PredictionIntervals
 from ._intervals import certificate, given_support, log_supports, sparse_norms
 from ..._equations._intervals import ConfidenceInterval
@@ -14,6 +15,7 @@ from ..._equations._intervals import ConfidenceInterval
 class SparseRegressor(PredictionIntervals):
     """Base class of regressors with a selected support; not for direct use."""
 
+    @rowwise
     def predict(self, X):
         """Predict the regression function, inside ``bounds_y``.
 
@@ -39,6 +41,7 @@ class SparseRegressor(PredictionIntervals):
         size = self._scaling.radius * sqrt(self._refit.equations.square / self._refit.equations.n)
         return 0.5 * size, size
 
+    @rowwise
     def confidence_interval(self, X, confidence_level=0.95, method="certified"):
         """Confidence interval for the regression function at each row, not for a new y.
 

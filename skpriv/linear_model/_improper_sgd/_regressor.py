@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..._compat import Interval, StrOptions, fit_context
 from ...exceptions import PrivacyError
 from ...records import Subset
-from .._base import PrivateRegressor
+from .._base import PrivateRegressor, rowwise
 from ._schedule import schedule
 from ._steps import (
     ClippedGradientQuery,
@@ -168,13 +168,14 @@ class ImproperSGDRegressor(PrivateRegressor):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y):
+    def fit(self, X, y=None):
         """Fit the model; the whole budget is charged before the rows are used.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
+        y : array-like of shape (n_samples,), default=None
+            None if X is rows that have their targets in them: see `skpriv.records.from_table`.
 
         Returns
         -------
@@ -191,6 +192,11 @@ class ImproperSGDRegressor(PrivateRegressor):
             raise PrivacyError(
                 f"perturbation='output' needs a curator, and privacy={self.privacy!r} has none: "
                 "use perturbation='gradient'."
+            )
+        if rows.passes is not None and self.perturbation == "output":
+            raise PrivacyError(
+                "perturbation='output' reads all rows in every step, for one answer at the end, "
+                "which rows that are not in memory are too slow for: use perturbation='gradient'."
             )
         steps, step, momentum = self._schedule(rows.n, curator, scaling)
         session = self._session(rows, smallest_share=1.0 if curator else 1.0 / steps)
@@ -216,6 +222,7 @@ class ImproperSGDRegressor(PrivateRegressor):
         self._scaling, self.privacy_report_ = scaling, session.report
         return self
 
+    @rowwise
     def predict(self, X):
         """Predict the regression function, clipped to ``bounds_y``.
 
@@ -231,6 +238,7 @@ class ImproperSGDRegressor(PrivateRegressor):
         X = validate_data(self, X, dtype=np.float64, reset=False)
         return np.clip(X @ self.coef_ + self.intercept_, *self._scaling.bounds_y)
 
+    @rowwise
     def confidence_interval(self, X, confidence_level=0.95, method="certified"):
         """Confidence interval for the regression function, of the same half-width at every row.
 

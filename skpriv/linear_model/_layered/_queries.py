@@ -56,6 +56,11 @@ class LevelQuery(Query):
         slots = {id(node): slot for slot, node in enumerate(self.bins)}
         object.__setattr__(self, "slots", slots)
 
+    def __setstate__(self, state):
+        """Nodes of a copy, for a worker, are others: they are found by who they are."""
+        vars(self).update(state)
+        self.__post_init__()
+
     @property
     def name(self):
         """What the privacy report calls it."""

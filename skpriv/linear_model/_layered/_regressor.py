@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..._compat import Interval, StrOptions, fit_context
-from .._base import PrivateRegressor
+from .._base import PrivateRegressor, rowwise
 from ..._equations._intervals import ConfidenceInterval
 from ._growth import grow, noise_kind, tree_shape
 from ._intervals import certified, half_widths, pooled
@@ -204,13 +204,14 @@ class LayeredRegressor(PrivateRegressor):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y):
+    def fit(self, X, y=None):
         """Fit the model; the whole budget is charged before the rows are used.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
+        y : array-like of shape (n_samples,), default=None
+            None if X is rows that have their targets in them: see `skpriv.records.from_table`.
 
         Returns
         -------
@@ -244,6 +245,7 @@ class LayeredRegressor(PrivateRegressor):
         self.privacy_report_ = session.report
         return self
 
+    @rowwise
     def predict(self, X):
         """Predict the regression function.
 
@@ -261,6 +263,7 @@ class LayeredRegressor(PrivateRegressor):
             return self._scaling.unscale(self._rules.predict(self._scaling.features(X)))
         return X @ self.coef_ + self.intercept_
 
+    @rowwise
     def confidence_interval(self, X, confidence_level=0.95, method="certified"):
         """Confidence interval for the regression function, for all rows at once.
 

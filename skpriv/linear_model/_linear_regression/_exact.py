@@ -1,6 +1,7 @@
 """Without privacy: ordinary least squares, and its own Newton equation for intervals."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy import linalg
@@ -32,16 +33,25 @@ class LeastSquares(Procedure):
         d = rows.n_features
         centre, factor = np.zeros(d + 1), np.empty((0, d + 1))
         if self.target.fit_intercept:
-            for total in rows.each(lambda X, y: self._chunk(X, y).sum(axis=0)):
-                centre += total / rows.n
-        for chunk in rows.each(self._chunk):
-            factor = linalg.qr(np.vstack([factor, chunk - centre]), mode="r")[0][: d + 1]
+            centre = rows.reduce(self._total, np.add, centre) / rows.n
+        factor = rows.reduce(partial(self._centred, centre), _triangular, factor)
         cut = max(rows.n, d) * np.finfo(np.float64).eps
         coef = linalg.lstsq(factor[:, :d], factor[:, d], cond=cut)[0] if d else np.zeros(0)
         return np.append(coef, centre[d] - centre[:d] @ coef)
 
+    def _total(self, X, y):
+        return self._chunk(X, y).sum(axis=0)
+
+    def _centred(self, centre, X, y):
+        return self._chunk(X, y) - centre
+
     def _chunk(self, X, y):
         return np.column_stack([self.rows.clipped(X), np.clip(y, *self.target.bounds_y)])
+
+
+def _triangular(factor, rows):
+    """Triangular factor of a triangular one and more rows."""
+    return linalg.qr(np.vstack([factor, rows]), mode="r")[0][: rows.shape[1]]
 
 
 def fit_exactly(session, rows, target):

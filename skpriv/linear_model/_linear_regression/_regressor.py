@@ -15,7 +15,7 @@ from ..._equations._coefficients import CoefficientLaw
 from ..._equations._intervals import ConfidenceInterval
 from ..._equations._newton import coefficients
 from ..._equations._public_maps import RowMap, TargetMap, column_bounds
-from .._base import PrivateRegressor
+from .._base import rowwise
 from .._prediction_intervals import PredictionIntervals
 from ._exact import fit_exactly
 from ._queries import SpreadQuery
@@ -168,7 +168,8 @@ class LinearRegression(PredictionIntervals):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
+        y : array-like of shape (n_samples,), default=None
+            None if X is rows that have their targets in them: see `skpriv.records.from_table`.
 
         Returns
         -------
@@ -241,6 +242,7 @@ class LinearRegression(PredictionIntervals):
         low, high = column_bounds(self.bounds_X, names, n_features, "bounds_X")
         return RowMap(low, high, None, intercept, n_features)
 
+    @rowwise
     def predict(self, X):
         """Predict the regression function, inside ``bounds_y``.
 
@@ -297,6 +299,7 @@ class LinearRegression(PredictionIntervals):
             self._n_fitted,
         )
 
+    @rowwise
     def confidence_interval(self, X, confidence_level=0.95, method="asymptotic"):
         """Confidence interval for the regression function at each row, not for a new y.
 

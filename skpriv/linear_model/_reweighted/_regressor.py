@@ -11,6 +11,7 @@ from ..._compat import Interval, StrOptions, fit_context
 from ..._equations._instrument import Instrument
 from ..._equations._intervals import ConfidenceInterval
 from ._links import LINKS, IdentityLink, Link
+from .._base import rowwise
 from .._moment_regressor import MomentRegressor
 from ..._equations._moments import MomentsQuery
 from ._sgd import UNBOUNDED, descend, minimise, step_shares
@@ -184,13 +185,14 @@ class ReweightedRegressor(MomentRegressor):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y):
+    def fit(self, X, y=None):
         """Fit the model; the whole budget is charged before the rows are used.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
+        y : array-like of shape (n_samples,), default=None
+            None if X is rows that have their targets in them: see `skpriv.records.from_table`.
 
         Returns
         -------
@@ -286,6 +288,7 @@ class ReweightedRegressor(MomentRegressor):
             return linear
         return self._scaling.unscale(np.asarray(self._link.mean(linear)))
 
+    @rowwise
     def confidence_interval(self, X, confidence_level=0.95, method="certified"):
         """Confidence interval for the regression function at each row, not for a new y.
 

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._codec import Writable
 from ..._compat import fit_context
+from ...records import as_rows, is_lazy
 from .._coefficients import CoefficientMap
 from ._columns import Boolean, Numeric
 from ._schema import Schema, few
@@ -108,7 +109,7 @@ class TableEncoder(Writable, TransformerMixin, BaseEstimator):
         -------
         self : TableEncoder
         """
-        names = _names(_frame(X))
+        names = _column_names(X)
         schema = _schema(self.schema)
         self.columns_ = _matched(schema, names)
         schema.check_filled(self.columns_)
@@ -130,12 +131,14 @@ class TableEncoder(Writable, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : data frame of shape (n_samples, n_features)
-            Columns are found by name. Values may be anything.
+            Columns are found by name. Values may be anything. Rows that are read in batches
+            (:func:`skpriv.records.from_table`, lazy frames, Dask) stay where they are.
 
         Returns
         -------
         X_encoded : ndarray of shape (n_samples, n_encoded)
-            Rows of l2 norm at most 1. A data frame, if `set_output` asks for one.
+            Rows of l2 norm at most 1. A data frame, if `set_output` asks for one. Of rows that
+            are read in batches, rows that are encoded when they are read.
 
         Raises
         ------
@@ -143,16 +146,21 @@ class TableEncoder(Writable, TransformerMixin, BaseEstimator):
             If a column is absent.
         """
         check_is_fitted(self)
-        frame, schema = _frame(X), _schema(self.schema)
-        names = set(_names(frame))
+        names = set(_column_names(X))
         for name in self.columns_:
             if name not in names:
                 raise ValueError(
                     f"Column {name!r}, which was there in fit, is not in X: add it, with missing "
                     "values if nothing is known."
                 )
-        frame = frame.select(self.columns_)
-        frame = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
+        if is_lazy(X):
+            encoded = list(self.get_feature_names_out())
+            return as_rows(X).mapped(self._encoded, len(encoded), encoded, numeric=False)
+        return self._encoded(X)
+
+    def _encoded(self, X):
+        """Encoded rows of a table in memory."""
+        frame, schema = _frame(X).select(self.columns_), _schema(self.schema)
         blocks = [schema[name].encode(frame[name]) for name in self.columns_]
         return np.hstack(blocks) / self.norm_
 
@@ -278,8 +286,12 @@ def _frame(X):
         ) from None
 
 
-def _names(frame):
-    return list(frame.collect_schema().names())
+def _column_names(X):
+    """Names of the columns of a table, in memory or read in batches."""
+    if not is_lazy(X):
+        return list(_frame(X).collect_schema().names())
+    names = as_rows(X).names
+    return list(_frame(X).columns) if names is None else names
 
 
 def _matched(schema, names):

@@ -110,6 +110,8 @@ class PrivacyReport:
         Whether it is about the last step of a Pipeline, which is all that it covers then.
     charged : Cost or None
         What accountants were charged at once; None: the total of the rows.
+    passes : int or None
+        How often the rows were read, which is public; None if they are in memory.
     """
 
     name: str
@@ -120,6 +122,7 @@ class PrivacyReport:
     disjoint: bool = False
     pipeline: bool = field(default_factory=in_pipeline)
     charged: Cost | None = None
+    passes: int | None = None
 
     def add(self, row):
         """Append an answered query."""
@@ -182,7 +185,8 @@ class PrivacyReport:
         lines = ["  ".join(map(str.ljust, cells, widths)).rstrip() for cells in table]
         head = f"{self.name}: {self.guarantee}"
         foot = f"total {self._currency} = {price(self.total)}; {self.randomness}"
-        return "\n".join([head, *lines, foot, *([PIPELINE] if self.pipeline else [])])
+        read = [] if self.passes is None else [f"the rows were read {self.passes} times"]
+        return "\n".join([head, *lines, foot, *read, *([PIPELINE] if self.pipeline else [])])
 
     __repr__ = __str__
 

@@ -123,6 +123,7 @@ class Session(ABC):
         if not rows.paid_for:
             charge(price, name)
         self._rows = rows
+        self._passes = rows.passes or 0  # before this session
         self._budget = budget
         self._source = NoiseSource(random_state)
         self._shares = Shares()
@@ -338,6 +339,8 @@ class Session(ABC):
     def _report(self, asked, slot, n, law, paid):
         row = ReportRow.of_noise(asked, slot.share, n, law, paid[0])
         self.report.add(replace(row, paid=paid[1]))
+        if self._rows.passes is not None:
+            self.report.passes = self._rows.passes - self._passes
 
     def _count(self, slot):
         """Public number of records that a query sums over."""

@@ -1,0 +1,179 @@
+"""Rows that come in batches, read again for each answer: files, lazy tables, memory maps."""
+
+from functools import partial
+
+import numpy as np
+from scipy.sparse import issparse
+
+from ._base import CHUNK_ROWS, Rows
+from ._blocks import ahead, aligned, cut, dense, frame, length, pick, quietly, sparse
+from ._lazy import LazyValues
+from ._order import BlockOrder
+from ._values import finite
+
+UNSTABLE = (
+    "rows of a query have no fixed order, so that a part of them is not the same part when they "
+    "are read again: the local and the shuffle model, folds and other subsets need rows that "
+    "are stored, for example in Parquet files."
+)
+
+
+class BatchRows(Rows):
+    """Rows that are read in batches, once for each answer; only a few batches are in memory.
+
+    A thread reads batches ahead, others make float64 chunks of them and multiply. What comes
+    before a regressor, such as `BoundsScaler`, acts on each chunk.
+
+    Parameters
+    ----------
+    blocks : callable
+        Without arguments; iterates over pairs (X, y) of blocks, the same in each pass. y may be
+        None.
+    n : int
+        Public number of records; a pass with more or fewer is refused.
+    n_features : int
+    names : list of str, default=None
+        Public names of the columns.
+    steps : tuple of callables, default=()
+        Applied to X of each chunk, one after the other.
+    stable : bool, default=True
+        Whether each pass has the rows in the same order.
+    has_target : bool, default=True
+        Whether blocks have a y.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.records import BatchRows
+    >>> class Total:
+    ...     shape, width = (1,), None
+    ...     def sum(self, X, y):
+    ...         return np.array([y.sum()])
+    >>> block = (np.zeros((3, 2), dtype=np.float32), np.arange(3))
+    >>> rows = BatchRows(lambda: [block, block], n=6, n_features=2)
+    >>> rows.sum(Total()).tolist(), rows.sum(Total(), slice(1, 4)).tolist(), rows.passes
+    ([6.0], [3.0], 2)
+    """
+
+    shown = True
+
+    def __init__(
+        self, blocks, n, n_features, names=None, *, steps=(), stable=True, has_target=True
+    ):
+        self._blocks, self._steps, self._stable = blocks, tuple(steps), stable
+        self.n, self.n_features, self.names = int(n), int(n_features), names
+        self.passes, self.has_target = 0, has_target
+        self._refuses = False
+
+    def check(self):
+        """From now on, refuse values that are not finite, when they are read."""
+        self._refuses = True
+
+    def order(self, permutation):
+        """Public random order of the users, of which a block at a time is in memory."""
+        self._needs_order()
+        return BlockOrder(self.n, permutation)
+
+    def chosen(self, subset):
+        """Return the choice that a slice, a mask or positions stand for."""
+        if subset is not None:
+            self._needs_order()
+        return super().chosen(subset)
+
+    def mapped(self, function, n_features, names=None, *, numeric=True):
+        """The same rows, with a function of chunks of X before all that is asked of them.
+
+        It is given float64 arrays, or if not ``numeric`` the tables as they are.
+        """
+        steps = (*self._steps, partial(_step, function, numeric))
+        return self._like(self._blocks, n_features, names, steps, self.has_target)
+
+    def with_target(self, blocks):
+        """The same rows, with the targets that ``blocks()`` iterates over."""
+
+        def pairs():
+            for X, y in aligned((X for X, _ in self._blocks()), blocks()):
+                yield X, y
+
+        return self._like(pairs, self.n_features, self.names, self._steps, True)
+
+    def evaluated(self, function, kind=None):
+        """Values of a function of X that are computed when they are read.
+
+        ``kind`` makes one result of several, each of which is read on its own.
+        """
+        if kind is None:
+            return LazyValues(self, function)
+        parts = range(len(kind._fields))
+        return kind(*(LazyValues(self, partial(_part, function, at)) for at in parts))
+
+    def __array__(self, dtype=None, copy=None):
+        """X in memory, for what does not take rows."""
+        found = [np.empty((0, self.n_features)), *self.each(lambda X, y: X)]
+        return np.concatenate(found).astype(dtype or np.float64, copy=False)
+
+    def pieces(self, most, subset=None, sparse=True):
+        """Functions that make one chunk each, of batches that a thread reads ahead.
+
+        An error of reading is raised by a piece, where it can be passed on.
+        """
+        self.passes += 1
+        try:
+            yield from self._pieces(most, subset, sparse)
+        except Exception as error:
+            yield partial(_raise, error)
+
+    def _pieces(self, most, subset, keep_sparse):
+        start = 0
+        for X, y in ahead(self._blocks()):
+            size = length(X)
+            step = CHUNK_ROWS if issparse(X) and keep_sparse else most
+            for first in range(0, size, step):
+                last = min(first + step, size)
+                chosen = None
+                if subset is not None:
+                    chosen = subset.between(start + first, start + last)
+                    if not len(chosen):
+                        continue
+                part = cut(X, first, last), None if y is None else cut(y, first, last)
+                yield partial(self._chunk, *part, chosen, keep_sparse)
+            start += size
+            if subset is not None and subset.beyond(start):
+                return
+        if start != self.n:
+            raise ValueError(
+                f"a pass over the rows found {start} of them, but n={self.n}, which is public and "
+                "has to stay: count them again, and let nobody write to them meanwhile."
+            )
+
+    def _chunk(self, X, y, chosen, keep_sparse):
+        if chosen is not None:
+            X, y = pick(X, chosen), None if y is None else pick(y, chosen)
+        for step in self._steps:
+            X = step(X)
+        X = sparse(X) if issparse(X) and keep_sparse else dense(X)
+        y = None if y is None else dense(y).reshape(-1)
+        if self._refuses:
+            finite(X, *([] if y is None else [y]))
+        return X, y
+
+    def _like(self, blocks, n_features, names, steps, has_target):
+        options = {"steps": steps, "stable": self._stable, "has_target": has_target}
+        return BatchRows(blocks, self.n, n_features, names, **options)
+
+    def _needs_order(self):
+        if not self._stable:
+            raise ValueError(UNSTABLE)
+
+
+def _step(function, numeric, X):
+    X = dense(X) if numeric else frame(X).to_native()
+    return quietly(function, X)
+
+
+def _part(function, at, X):
+    return function(X)[at]
+
+
+def _raise(error):
+    raise error

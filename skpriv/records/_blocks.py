@@ -1,0 +1,165 @@
+"""Blocks of rows as they come from a file or a library: their size, parts, columns and numbers."""
+
+from queue import Empty, Full, Queue
+from threading import Event, Thread
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from scipy.sparse import issparse
+
+from ..exceptions import InvalidValues
+from ._arrays import canonical
+from ._values import INVALID_VALUES, public_shape
+
+AHEAD = 2  # blocks that wait to be used while the next one is read
+
+
+def frame(block):
+    """The block as a data frame of narwhals, or None if it is none; Arrow batches are tables."""
+    if type(block).__name__ == "RecordBatch":
+        import pyarrow as pa
+
+        block = pa.Table.from_batches([block])
+    found = nw.from_native(block, eager_only=True, allow_series=True, pass_through=True)
+    return found if isinstance(found, nw.DataFrame | nw.Series) else None
+
+
+def is_table(block):
+    """Whether the columns of a block have names."""
+    return hasattr(block, "schema") or hasattr(block, "columns")
+
+
+def cut(block, start, stop):
+    """Rows from start up to stop, without a copy where the library has such."""
+    if hasattr(block, "num_rows"):
+        return block.slice(start, stop - start)
+    if is_table(block) or not hasattr(block, "shape"):
+        found = frame(block)
+        return block[start:stop] if found is None else found[start:stop].to_native()
+    return block[start:stop]
+
+
+def pick(block, chosen):
+    """Rows at ascending positions: an array of them, or a range."""
+    if isinstance(chosen, range):
+        if chosen.step == 1:
+            return cut(block, chosen.start, chosen.stop)
+        chosen = np.asarray(chosen, dtype=np.intp)
+    found = frame(block)
+    return block[chosen] if found is None else found[chosen].to_native()
+
+
+def length(block):
+    """Return the number of rows of a block."""
+    return public_shape(block)[0] if hasattr(block, "shape") else len(block)
+
+
+def split(block, features, target):
+    """Columns of the features and of the target of a table; the target may be None."""
+    if type(block).__name__ == "RecordBatch":
+        y = None if target is None else block.column(target).to_numpy(zero_copy_only=False)
+        return block.select(list(features)), y
+    found = frame(block)
+    y = None if target is None else found[target].to_native()
+    return found.select(list(features)).to_native(), y
+
+
+def dense(block):
+    """Float64 copy of a block of columns, or of one column; holes are NaN."""
+    if isinstance(block, np.ndarray):
+        return quietly(_floats, block)
+    if issparse(block):
+        return quietly(_floats, block.toarray())
+    found = frame(block)
+    if not isinstance(found, nw.DataFrame):
+        return quietly(_floats, block if found is None else found.to_numpy())
+    return quietly(_filled, found)
+
+
+def sparse(block):
+    """The canonical float64 form of a sparse block."""
+    return quietly(canonical, block)
+
+
+def quietly(function, block):
+    """Value of a function of private values, or the fixed sentence about them."""
+    try:
+        with np.errstate(all="ignore"):
+            return function(block)
+    except Exception:
+        pass
+    raise InvalidValues(INVALID_VALUES) from None
+
+
+def _floats(values):
+    return np.asarray(values, dtype=np.float64)
+
+
+def _filled(table):
+    found = np.empty(table.shape)
+    for at, column in enumerate(table.iter_columns()):
+        found[:, at] = column.to_numpy()
+    return found
+
+
+def ahead(blocks, size=AHEAD):
+    """Yield from an iterable that another thread reads: reading overlaps with what is done here."""
+    queue: Queue[Any] = Queue(size)
+    done, stopped = object(), Event()
+
+    def put(item):
+        while not stopped.is_set():
+            try:
+                return queue.put(item, timeout=0.1)
+            except Full:
+                continue
+
+    def read():
+        try:
+            for block in blocks:
+                put((block, None))
+                del block
+                if stopped.is_set():
+                    return
+            put((done, None))
+        except BaseException as error:
+            put((done, error))
+
+    reader = Thread(target=read, daemon=True, name="skpriv-reader")
+    reader.start()
+    try:
+        while True:
+            block, error = queue.get()
+            if error is not None:
+                raise error
+            if block is done:
+                return
+            yield block
+            del block
+    finally:
+        stopped.set()
+        try:
+            while True:
+                queue.get_nowait()
+        except Empty:
+            pass
+        reader.join()
+
+
+def aligned(left, right):
+    """Yield pairs of blocks with as many rows each, from two streams cut in different places."""
+    left, right = iter(left), iter(right)
+    one = other = None
+    while True:
+        one = next(left, None) if one is None else one
+        other = next(right, None) if other is None else other
+        if one is None or other is None:
+            if one is not other and length(other if one is None else one):
+                raise ValueError("X and y have different numbers of rows.")
+            return
+        size = min(length(one), length(other))
+        if size:
+            yield cut(one, 0, size), cut(other, 0, size)
+        one = cut(one, size, length(one)) if length(one) > size else None
+        other = cut(other, size, length(other)) if length(other) > size else None

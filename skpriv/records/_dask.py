@@ -1,0 +1,279 @@
+"""Rows on a cluster: queries travel to the workers, sums come back by a tree."""
+
+from functools import partial, reduce
+
+import numpy as np
+
+from .._linalg import CompensatedSum
+from ..exceptions import InvalidValues
+from ._base import Rows
+from ._batches import BatchRows
+from ._blocks import cut, length
+from ._order import BlockOrder
+from ._subset import Subset
+from ._values import INVALID_VALUES
+
+FAN_IN = 8  # sums that one task of the tree adds up
+ATTEMPTS = 20  # at a sum whose workers die: it is the same sum each time, without any noise
+
+
+def is_dask(data):
+    """Whether data is an array or a frame of Dask."""
+    return type(data).__module__.partition(".")[0] == "dask" and hasattr(data, "dask")
+
+
+class DaskRows(Rows):
+    """Rows in the partitions of a Dask array or frame, which stay where they are.
+
+    A sum is a task for each partition and a tree over these; nothing but the p^2 numbers of the sum
+    comes to the client, where charges are made and noise is drawn. A task that is run again, since
+    its worker died, adds up the same rows again: it knows neither charges nor noise.
+
+    Parameters
+    ----------
+    parts : list of dask.delayed.Delayed
+        Of pairs (X, y); y may be None.
+    sizes : list of int
+        Public number of rows of each part.
+    n_features : int
+    names : list of str, default=None
+    steps : tuple of callables, default=()
+        Applied to X of each chunk, on the workers.
+    has_target : bool, default=True
+        Whether parts have a y.
+
+    Examples
+    --------
+    >>> import dask.array as da  # doctest: +SKIP
+    >>> X, y = da.random.random((10_000_000, 20)), da.random.random(10_000_000)  # doctest: +SKIP
+    >>> SSPRegressor().fit(X, y)  # doctest: +SKIP
+    """
+
+    def __init__(self, parts, sizes, n_features, names=None, *, steps=(), has_target=True):
+        self._parts, self._sizes, self._steps = list(parts), list(map(int, sizes)), tuple(steps)
+        self.n, self.n_features, self.names = sum(self._sizes), int(n_features), names
+        self.passes, self.has_target = 0, has_target
+        self._refuses = False
+
+    @classmethod
+    def of(cls, X, y=None, *, target=None, features=None):
+        """Rows of a Dask array or frame; unknown lengths are counted first, they are public."""
+        if not is_dask(X):
+            raise ValueError("y is of Dask, and X is not: pass both of the same kind.")
+        from dask import compute, delayed
+
+        if hasattr(X, "columns"):
+            names = list(map(str, X.columns))
+            if target is not None and target not in names:
+                raise ValueError(f"target={target!r} is not a column of the frame: {names}.")
+            chosen = list(features or [name for name in X.columns if name != target])
+            parts = X.to_delayed()
+            if target is not None or chosen != list(X.columns):
+                parts = [delayed(_columns, pure=False)(part, chosen, target) for part in parts]
+            else:
+                parts = [delayed(_pair, pure=False)(part) for part in parts]
+            names, width = list(map(str, chosen)), len(chosen)
+        else:
+            X = X.rechunk({1: -1}) if X.ndim == 2 else X
+            parts = [delayed(_pair, pure=False)(part) for part in X.to_delayed().ravel()]
+            names, width = None, X.shape[1]
+        sizes = _array_sizes(X)
+        if sizes is None:
+            sizes = compute(*[delayed(_length, pure=False)(part) for part in parts])
+        rows = cls(parts, sizes, width, names, has_target=target is not None)
+        return rows if y is None else rows.with_target(y)
+
+    def check(self):
+        """From now on, refuse values that are not finite, when they are read."""
+        self._refuses = True
+
+    def order(self, permutation):
+        """Public random order of the users, which workers find from its seed."""
+        return BlockOrder(self.n, permutation)
+
+    def mapped(self, function, n_features, names=None, *, numeric=True):
+        """The same rows, with a function of chunks of X before all that is asked of them."""
+        step = BatchRows(None, 0, 0).mapped(function, 0, numeric=numeric)._steps
+        steps = (*self._steps, *step)
+        options = {"steps": steps, "has_target": self.has_target}
+        return DaskRows(self._parts, self._sizes, n_features, names, **options)
+
+    def with_target(self, y):
+        """The same rows with targets: of Dask, in as many rows a part, or in memory."""
+        from dask import compute, delayed
+
+        if is_dask(y):
+            if hasattr(y, "columns") and y.ndim == 2:
+                y = y[y.columns[0]]
+            sizes = _array_sizes(y)
+            if sizes is not None and sum(sizes) == self.n:
+                y = y.reshape(-1).rechunk((tuple(self._sizes),))
+            found = list(np.ravel(y.to_delayed()))
+            sizes = _array_sizes(y)
+            if sizes is None:
+                sizes = compute(*[delayed(_size, pure=False)(part) for part in found])
+            if list(sizes) != self._sizes:
+                raise ValueError(
+                    "X and y are cut into parts of different lengths: take both from one Dask "
+                    "frame, or compute their chunk sizes before."
+                )
+        else:
+            y = next(iter(y())) if callable(y) else y
+            y = np.asarray(y) if isinstance(y, list | tuple) else y
+            if length(y) != self.n:
+                raise ValueError("X and y have different numbers of rows.")
+            found = [cut(y, start, start + size) for start, size in self._ranges()]
+        parts = [delayed(_with, pure=False)(*pair) for pair in zip(self._parts, found)]
+        return DaskRows(parts, self._sizes, self.n_features, self.names, steps=self._steps)
+
+    def evaluated(self, function, kind=None):
+        """Dask array of the values of a function of X; of several results, if ``kind`` says so."""
+        import dask.array as da
+        from dask import delayed
+
+        def array(at):
+            parts = [
+                da.from_delayed(
+                    delayed(_values, pure=False)(part, self._steps, function, at), (size,), float
+                )
+                for part, size in zip(self._parts, self._sizes, strict=True)
+            ]
+            return da.concatenate(parts)
+
+        return array(None) if kind is None else kind(*map(array, range(len(kind._fields))))
+
+    def total(self, query, subset=None):
+        """Sum with its correction, computed where the rows are."""
+        subset = self.chosen(subset)
+        local = [_local(subset, *place) for place in self._ranges()]
+        return self._tree(_total, query, local, _merged, CompensatedSum(query.shape))
+
+    def reduce(self, function, merge, start):
+        """Merge what a function makes of chunks, on the workers and then by a tree."""
+        job = (function, merge, start)
+        return self._tree(_reduced, job, [None] * len(self._parts), partial(reduce, merge), start)
+
+    def _tree(self, run, job, local, merged, empty):
+        """``run(rows, job, local)`` of each part, merged by a tree; what comes home is small."""
+        from dask import delayed
+
+        self.passes += 1
+        shared = [delayed(item, traverse=False) for item in (job, self._steps)]
+        found = [
+            delayed(_of_part, pure=False)(run, part, *shared, where, self._refuses)
+            for part, where, size in zip(self._parts, local, self._sizes, strict=True)
+            if size
+        ]
+        while len(found) > 1:
+            groups = [found[at : at + FAN_IN] for at in range(0, len(found), FAN_IN)]
+            found = [delayed(_joined, pure=False)(merged, group) for group in groups]
+        result = _computed(found[0]) if found else empty
+        if isinstance(result, str):
+            raise InvalidValues(INVALID_VALUES)
+        return result
+
+    def pieces(self, most, subset=None, sparse=True):
+        """Rows do not leave their worker: there are no chunks of them here."""
+        raise ValueError(
+            "this needs the rows themselves, and rows of Dask do not leave their worker: choose "
+            "a channel or noise that is added to sums, such as Gaussian noise."
+        )
+
+    def _ranges(self):
+        starts = np.cumsum([0, *self._sizes])
+        return [(int(start), size) for start, size in zip(starts, self._sizes)]
+
+
+def _local(subset, start, size):
+    """What a worker needs to know of a subset: positions in its part, or how to find them."""
+    if subset is None:
+        return None
+    if type(subset) is Subset:
+        return Subset(subset.between(start, start + size))
+    return subset, start, size
+
+
+def _of_part(run, part, job, steps, local, refuses):
+    """What a part gives, on its worker; what is wrong with values is one word."""
+    X, y = part
+    rows = BatchRows(lambda: [(X, y)], length(X), X.shape[1], steps=steps)
+    rows.n_jobs, rows.shown = 1, False  # Dask has threads and progress of its own
+    if refuses:
+        rows.check()
+    if isinstance(local, tuple):
+        users, start, size = local
+        local = Subset(users.between(start, start + size))
+    try:
+        return run(rows, job, local)
+    except InvalidValues:
+        return "invalid"
+
+
+def _total(rows, query, local):
+    return rows.total(query, local)
+
+
+def _reduced(rows, job, local):
+    return rows.reduce(*job)
+
+
+def _joined(merged, found):
+    """Results of several parts in one, or the word that says what is wrong."""
+    wrong = [one for one in found if isinstance(one, str)]
+    return wrong[0] if wrong else merged(found)
+
+
+def _merged(sums):
+    """Sum of sums with their corrections."""
+    total = CompensatedSum(sums[0].value.shape)
+    for one in sums:
+        total.merge(one)
+    return total
+
+
+def _computed(task):
+    """Value of a task; one that died with its workers is computed again."""
+    for attempt in range(ATTEMPTS):
+        try:
+            return task.compute()
+        except Exception as error:
+            if type(error).__name__ not in ("KilledWorker", "CancelledError"):
+                raise
+            if attempt == ATTEMPTS - 1:
+                raise
+
+
+def _array_sizes(data):
+    """Lengths of the chunks of an array, if they are known."""
+    chunks = getattr(data, "chunks", None)
+    if chunks is None or any(size != size for size in chunks[0]):
+        return None
+    return list(chunks[0])
+
+
+def _pair(X):
+    return X, None
+
+
+def _columns(table, features, target):
+    return table[features], None if target is None else table[target]
+
+
+def _with(part, y):
+    return part[0], y
+
+
+def _length(part):
+    return length(part[0])
+
+
+def _size(y):
+    return length(y)
+
+
+def _values(part, steps, function, at):
+    rows = BatchRows(lambda: [(part[0], None)], length(part[0]), part[0].shape[1], steps=steps)
+    found = [np.empty(0)]
+    for values in rows.each(lambda X, y: function(X)):
+        found.append(values if at is None else values[at])
+    return np.concatenate(found)

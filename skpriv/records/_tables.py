@@ -1,0 +1,284 @@
+"""Tables that are read in batches: Arrow, Parquet, lazy frames, memory maps, what you iterate."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+from ._base import Rows
+from ._batches import BatchRows
+from ._dask import DaskRows, is_dask
+from ._blocks import frame, is_table, length, split
+from ._values import public_shape
+
+BATCH_ROWS = 2**16
+BUFFER_BYTES = 2**20  # of each column of a file that is being read
+FEW = {"batch_size": BATCH_ROWS, "batch_readahead": 1, "fragment_readahead": 0}
+MAP_BYTES = 2**26  # smaller memory maps are arrays like others: joblib makes them of any array
+
+
+class ParquetFiles:
+    """A dataset of Parquet files, read one after the other.
+
+    A scan of the dataset decodes whole row groups, many at a time: it needs the more memory the
+    more files there are.
+
+    Parameters
+    ----------
+    dataset : pyarrow.dataset.Dataset
+        Without a filter.
+    """
+
+    def __init__(self, dataset):
+        self._dataset = dataset
+        self.schema = dataset.schema
+
+    def count_rows(self):
+        """Public number of rows, from the footers of the files."""
+        return self._dataset.count_rows()
+
+    def scan(self, columns):
+        """Iterate over batches of some columns, in the order of the files."""
+        from pyarrow.parquet import ParquetFile
+
+        for part in self._dataset.get_fragments():
+            if set(columns) <= set(part.physical_schema.names):
+                with part.filesystem.open_input_file(part.path) as source:
+                    file = ParquetFile(source, pre_buffer=False, buffer_size=BUFFER_BYTES)
+                    yield from file.iter_batches(BATCH_ROWS, columns=columns)
+            else:  # a column is in the name of a folder
+                yield from part.to_batches(schema=self.schema, columns=columns, **FEW)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Something that is read in batches, always the same rows.
+
+    Attributes
+    ----------
+    table : object
+    names : list of str
+    stable : bool
+        Whether each pass has the rows in the same order.
+    """
+
+    table: Any
+    names: list
+    stable: bool = True
+
+    @classmethod
+    def of(cls, table):
+        """Source of a table that can be read in batches, else None; no row is looked at."""
+        kind, library = type(table).__name__, type(table).__module__.partition(".")[0]
+        if library == "pyarrow" and kind == "RecordBatchReader":
+            table = table.read_all()  # it can be read but once
+            kind = "Table"
+        if library == "pyarrow" and kind in ("Table", "RecordBatch"):
+            return cls(table, list(table.schema.names))
+        if library == "pyarrow" and kind == "Scanner":
+            return cls(table, list(table.projected_schema.names))
+        if hasattr(table, "count_rows") and hasattr(table, "schema"):
+            return cls(table, list(table.schema.names))
+        found = nw.from_native(table, pass_through=True)
+        if isinstance(found, nw.LazyFrame):
+            return cls(found, found.collect_schema().names(), False)
+        if isinstance(found, nw.DataFrame):
+            return cls(found.to_native(), found.columns)
+        return None
+
+    def count(self):
+        """Public number of rows, from metadata where there are such."""
+        if isinstance(self.table, nw.LazyFrame):
+            return int(self.table.select(nw.len()).collect().item())
+        if hasattr(self.table, "count_rows"):
+            return self.table.count_rows()
+        return public_shape(self.table)[0]
+
+    def batches(self, columns):
+        """Iterate over batches of some columns."""
+        columns = list(dict.fromkeys(columns))
+        if isinstance(self.table, nw.LazyFrame):
+            return _lazy_batches(self.table.select(columns).to_native())
+        if isinstance(self.table, ParquetFiles):
+            return self.table.scan(columns)
+        if hasattr(self.table, "scanner"):
+            return self.table.scanner(columns=columns, **FEW).to_batches()
+        if hasattr(self.table, "to_batches") and hasattr(self.table, "count_rows"):
+            return self.table.to_batches()  # a scanner, which has chosen its columns
+        if hasattr(self.table, "to_batches"):
+            return self.table.select(columns).to_batches(max_chunksize=BATCH_ROWS)
+        return iter([self.table])
+
+
+def _lazy_batches(table):
+    if hasattr(table, "to_arrow_reader"):  # DuckDB
+        return table.to_arrow_reader(BATCH_ROWS)
+    if hasattr(table, "collect_batches"):  # polars
+        return table.collect_batches(chunk_size=BATCH_ROWS)
+    return iter([nw.from_native(table).collect(backend="pyarrow").to_native()])
+
+
+def is_lazy(X):
+    """Whether X is rows, or something that is read in batches and should not be in memory."""
+    if isinstance(X, Rows):
+        return True
+    if isinstance(X, np.memmap):
+        return X.nbytes >= MAP_BYTES
+    if isinstance(X, np.ndarray | list | tuple):
+        return False
+    kind, library = type(X).__name__, type(X).__module__.partition(".")[0]
+    if is_dask(X):
+        return True
+    if library == "pyarrow":
+        return kind == "RecordBatchReader" or hasattr(X, "count_rows")
+    return isinstance(nw.from_native(X, pass_through=True), nw.LazyFrame)
+
+
+def from_table(table, target=None, features=None):
+    """Rows of a table that is read in batches.
+
+    Parameters
+    ----------
+    table : Arrow table, dataset, scanner or reader; data frame, of Dask too; DuckDB relation
+        Lazy frames of polars and of other libraries that narwhals knows are read once for each
+        answer. A reader, which can be read but once, is taken into memory.
+    target : str, default=None
+        Name of the column of y; None if y is passed to `fit`.
+    features : list of str, default=None
+        Names of the columns of X; None is all columns but the target.
+
+    Returns
+    -------
+    BatchRows
+        To be passed to `fit` as its only argument.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skpriv.linear_model import SSPRegressor
+    >>> from skpriv.records import from_table
+    >>> frame = pd.DataFrame({"x": [0.1, 0.5] * 10, "y": [0.2, 1.0] * 10})
+    >>> model = SSPRegressor(privacy="none").fit(from_table(frame, target="y"))
+    >>> model.coef_.round(6)
+    array([2.])
+    """
+    if is_dask(table):
+        return DaskRows.of(table, target=target, features=features)
+    source = Source.of(table)
+    if source is None:
+        raise TypeError(
+            f"a {type(table).__name__} is no table with named columns: for arrays and for what "
+            "you read yourself there is from_batches."
+        )
+    if target is not None and target not in source.names:
+        raise ValueError(f"target={target!r} is not a column of the table: {source.names}.")
+    if features is None:
+        features = [name for name in source.names if name != target]
+    absent = [name for name in features if name not in source.names]
+    if absent:
+        raise ValueError(f"features has {absent[0]!r}, not a column of the table: {source.names}.")
+    if target in features:
+        raise ValueError(f"target={target!r} is among the features, which would tell all of it.")
+    columns = [*features, *([] if target is None else [target])]
+
+    def blocks():
+        for batch in source.batches(columns):
+            yield split(batch, features, target)
+
+    names = list(map(str, features))
+    return BatchRows(
+        blocks,
+        source.count(),
+        len(features),
+        names,
+        stable=source.stable,
+        has_target=target is not None,
+    )
+
+
+def from_parquet(path, target=None, features=None):
+    """Rows of a Parquet file, or of a folder of them, read again for each answer.
+
+    Parameters
+    ----------
+    path : str, path-like or list of them
+        A file, a folder (also one with parts of its own), or files.
+    target : str, default=None
+        Name of the column of y; None if y is passed to `fit`.
+    features : list of str, default=None
+        Names of the columns of X; None is all columns but the target. No others are read.
+
+    Returns
+    -------
+    BatchRows
+        To be passed to `fit` as its only argument.
+
+    Examples
+    --------
+    >>> from skpriv.records import from_parquet
+    >>> rows = from_parquet("visits/", target="cost")  # doctest: +SKIP
+    >>> LinearRegression(bounds_X=bounds, bounds_y=(0, 100)).fit(rows)  # doctest: +SKIP
+    """
+    try:
+        import pyarrow.dataset
+    except ImportError as error:
+        raise ImportError('Parquet needs pyarrow: pip install "skpriv[arrow]".') from error
+    path = [str(part) for part in path] if isinstance(path, list | tuple) else str(path)
+    dataset = pyarrow.dataset.dataset(path, format="parquet", partitioning="hive")
+    return from_table(ParquetFiles(dataset), target, features)
+
+
+def from_batches(factory, n=None, *, target=None, features=None):
+    """Rows that a function of yours iterates over, once for each answer.
+
+    Parameters
+    ----------
+    factory : callable
+        Without arguments; returns an iterable of batches, the same rows in the same order in each
+        pass. A batch is a pair (X, y) of arrays, where X may be sparse, or a table with `target`
+        among its columns, or X alone if y is passed to `fit`.
+    n : int, default=None
+        Public number of records; None counts them in a pass.
+    target, features : default=None
+        Columns of a batch that is a table, as in :func:`from_table`.
+
+    Returns
+    -------
+    BatchRows
+        To be passed to `fit` as its only argument.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.linear_model import SSPRegressor
+    >>> from skpriv.records import from_batches
+    >>> def batches():
+    ...     for seed in range(4):
+    ...         X = np.random.RandomState(seed).uniform(-0.5, 0.5, size=(100, 2))
+    ...         yield X, X @ [1.0, -1.0]
+    >>> SSPRegressor(privacy="none").fit(from_batches(batches, n=400)).coef_.round(6)
+    array([ 1., -1.])
+    """
+
+    def pair(batch):
+        if isinstance(batch, tuple):
+            return batch
+        if not is_table(batch) or (target is None and features is None):
+            return batch, None
+        names = batch.schema.names if hasattr(batch, "schema") else frame(batch).columns
+        chosen = features or [name for name in names if name != target]
+        return split(batch, chosen, target)
+
+    def blocks():
+        return map(pair, factory())
+
+    first = next(blocks(), None)
+    if first is None:
+        raise ValueError("the factory of batches made none.")
+    if n is None:
+        n = sum(length(X) for X, _ in blocks())
+    X, names = first[0], None
+    if is_table(X):
+        names = list(map(str, X.schema.names if hasattr(X, "num_rows") else frame(X).columns))
+    return BatchRows(blocks, n, public_shape(X)[1], names, has_target=first[1] is not None)

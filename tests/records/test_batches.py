@@ -1,0 +1,291 @@
+"""Rows in batches: the answers of rows in memory, whatever they come from and however cut."""
+
+import threading
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+
+from skpriv import BudgetAccountant
+from skpriv.exceptions import InvalidValues, PrivacyError
+from skpriv.linear_model import (
+    IHTRegressor,
+    ImproperSGDRegressor,
+    LayeredRegressor,
+    LinearRegression,
+    ReweightedRegressor,
+    SSPRegressor,
+)
+from skpriv.preprocessing import BoundsScaler, Categorical, Numeric, TableEncoder
+from skpriv.records import ArrayRows, from_batches, from_parquet, from_table, is_lazy
+from skpriv.records import _base as _records
+
+pa = pytest.importorskip("pyarrow")
+pd = pytest.importorskip("pandas")
+
+NAMES = ["a", "b", "c"]
+ESTIMATORS = [
+    SSPRegressor(),
+    ReweightedRegressor(),
+    ReweightedRegressor(solver="sgd"),
+    LayeredRegressor(privacy="central"),
+    ImproperSGDRegressor(perturbation="gradient"),
+    LinearRegression(data_norm=1.0, bounds_y=(-1, 1)),
+]
+
+
+def _data(n=1500, seed=0):
+    rng = np.random.RandomState(seed)
+    X = rng.uniform(-0.5, 0.5, size=(n, 3))
+    return X, X @ [1.0, -0.5, 0.2] + rng.uniform(-0.1, 0.1, size=n)
+
+
+def _frame(n=1500):
+    X, y = _data(n)
+    return pd.DataFrame(X, columns=NAMES).assign(y=y)
+
+
+def _batches(X, y, *edges):
+    edges = [0, *edges, len(y)]
+
+    def batches():
+        for start, stop in zip(edges, edges[1:], strict=False):
+            yield X[start:stop], y[start:stop]
+
+    return batches
+
+
+def _folder(path, frame, parts=4):
+    import pyarrow.parquet as pq
+
+    for part, rows in enumerate(np.array_split(np.arange(len(frame)), parts)):
+        pq.write_table(pa.Table.from_pandas(frame.iloc[rows]), path / f"part{part}.parquet")
+    return path
+
+
+def _make(kind, path):
+    frame = _frame()
+    table = pa.Table.from_pandas(frame)
+    if kind == "parquet":
+        return from_parquet(_folder(path, frame), target="y")
+    if kind == "dataset":
+        import pyarrow.dataset as ds
+
+        return from_table(ds.dataset(_folder(path, frame)), target="y")
+    if kind == "scanner":
+        import pyarrow.dataset as ds
+
+        return from_table(ds.dataset(_folder(path, frame)).scanner(), target="y")
+    if kind.startswith("polars"):
+        pl = pytest.importorskip("polars")
+        found = pl.from_pandas(frame)
+        return from_table(found.lazy() if kind == "polars lazy" else found, target="y")
+    if kind == "duckdb":
+        connection = pytest.importorskip("duckdb").connect()
+        connection.register("frame", frame)
+        return from_table(connection.sql("select * from frame"), target="y")
+    found = {"table": table, "reader": table.to_reader(100), "pandas": frame}
+    return from_table(found[kind], target="y")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["table", "reader", "pandas", "dataset", "scanner", "parquet", "polars", "polars lazy", "duckdb"],
+)
+def test_sources_give_the_same_fit(kind, tmp_path):
+    X, y = _data()
+    expected = SSPRegressor(random_state=0).fit(X, y)
+    rows = _make(kind, tmp_path)
+    assert rows.shape == (1500, 3) and rows.passes == 0
+    fitted = SSPRegressor(random_state=0).fit(rows)
+    np.testing.assert_allclose(fitted.coef_, expected.coef_, rtol=1e-9)
+    assert list(fitted.feature_names_in_) == NAMES and rows.passes == 2
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize("privacy", ["none", "central"])
+def test_batches_change_no_answer(estimator, privacy):
+    X, y = _data()
+    estimator = clone(estimator).set_params(privacy=privacy, random_state=0)
+    expected = clone(estimator).fit(X, y).coef_
+    for edges in ([], [1], [7, 8, 1400]):
+        found = clone(estimator).fit(from_batches(_batches(X, y, *edges), n=1500))
+        np.testing.assert_allclose(found.coef_, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_x_and_y_may_be_cut_in_different_places():
+    X, y = _data()
+    expected = SSPRegressor(random_state=0).fit(X, y).coef_
+    table = pa.Table.from_pandas(_frame())
+    rows = from_batches(lambda: (X[at : at + 70] for at in range(0, 1500, 70)))
+    assert rows.n == 1500
+    for target in (y, list(y), pd.Series(y), table.column("y"), table.select(["y"])):
+        found = SSPRegressor(random_state=0).fit(rows, target)
+        np.testing.assert_allclose(found.coef_, expected, rtol=1e-9)
+    with pytest.raises(ValueError, match="different numbers of rows"):
+        rows.with_target(lambda: iter([y[:-1]])).sum(_Count())
+
+
+class _Count:
+    shape, width, name = (1,), None, "count"
+
+    def sum(self, X, y):
+        return np.array([float(len(y))])
+
+
+def test_sparse_batches_are_the_sparse_matrix():
+    X, y = _data()
+    X = np.where(np.abs(X) > 0.3, X, 0.0)
+    model = IHTRegressor(n_nonzero_coefs=2, random_state=0)
+    expected = clone(model).fit(sparse.csr_matrix(X), y).coef_
+    batches = _batches(sparse.csr_matrix(X), y, 400, 401)
+    found = clone(model).fit(from_batches(batches, n=1500)).coef_
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_sums_do_not_depend_on_the_batches(monkeypatch):
+    X, y = _data()
+
+    class Moments(_Count):
+        shape = (3, 3)
+
+        def sum(self, X, y):
+            return X.T @ X
+
+    expected = ArrayRows(X, y).sum(Moments())
+    for chunk in (1, 2**22):
+        monkeypatch.setattr(_records, "CHUNK_BYTES", chunk)
+        for edges in ([], [1], range(1, 1500)):
+            rows = from_batches(_batches(X, y, *edges), n=1500)
+            np.testing.assert_allclose(rows.sum(Moments()), expected, rtol=1e-12)
+            for subset in (slice(3, 1200, 5), [0, 7, 1499], y > 0):
+                found = rows.sum(Moments(), subset)
+                np.testing.assert_allclose(found, ArrayRows(X, y).sum(Moments(), subset), 1e-12)
+
+
+@pytest.mark.parametrize("privacy", ["local", "shuffle"])
+def test_each_user_answers_once(privacy):
+    """Users come from a public order of blocks; no one is in two answers, and all are in one."""
+    seen = []
+    X, y = _data()
+    X[:, 0] = np.arange(1500) / 1e5
+    rows = from_batches(_batches(X, y, 300, 700), n=1500)
+
+    def spy(X):
+        seen.extend(np.rint(X[:, 0] * 1e5).astype(int))
+        return X
+
+    with BudgetAccountant(float("inf")) as accountant:
+        ReweightedRegressor(privacy=privacy, random_state=0).fit(rows.mapped(spy, 3))
+    assert len(accountant.charges) == 1
+    assert len(seen) == len(set(seen)) and len(seen) > 1000
+
+
+def test_pipelines_are_lazy_and_equal(tmp_path):
+    frame = _frame().assign(kind=np.arange(1500) % 3)
+    rows = from_parquet(_folder(tmp_path, frame), target="y")
+    encoder = TableEncoder(
+        {name: Numeric(-0.5, 0.5) for name in NAMES} | {"kind": Categorical([0, 1, 2])}
+    )
+    X = frame.drop(columns="y")
+    for first in (encoder, BoundsScaler(dict.fromkeys(NAMES, (-0.5, 0.5)) | {"kind": (0, 2)})):
+        pipeline = make_pipeline(first, SSPRegressor(random_state=0))
+        expected = clone(pipeline).fit(X, frame["y"])
+        lazy = clone(pipeline).fit(rows)
+        assert is_lazy(lazy[:-1].transform(rows))
+        np.testing.assert_allclose(lazy[-1].coef_, expected[-1].coef_, rtol=1e-9)
+        predicted = lazy.predict(rows)
+        assert len(predicted) == 1500 and predicted.shape == (1500,)
+        np.testing.assert_allclose(predicted, expected.predict(X), rtol=1e-9)
+        assert lazy.score(rows, frame["y"]) == pytest.approx(expected.score(X, frame["y"]))
+        low, high = lazy[-1].confidence_interval(lazy[:-1].transform(rows), method="asymptotic")
+        wanted = expected[-1].confidence_interval(expected[:-1].transform(X), method="asymptotic")
+        np.testing.assert_allclose(np.asarray(low), wanted.low, rtol=1e-7)
+        np.testing.assert_allclose(high.compute(), wanted.high, rtol=1e-7)
+
+
+def test_maps_are_read_by_chunks(tmp_path, monkeypatch):
+    from skpriv.records import _tables
+
+    X, y = _data()
+    stored = np.memmap(tmp_path / "X", dtype=np.float32, mode="w+", shape=X.shape)
+    stored[:] = X
+    pipeline = make_pipeline(BoundsScaler((-0.5, 0.5)), SSPRegressor(random_state=0))
+    expected = clone(pipeline).fit(np.asarray(stored), y)[-1].coef_
+    assert not is_lazy(stored)
+    monkeypatch.setattr(_tables, "MAP_BYTES", 1)
+    assert is_lazy(stored) and is_lazy(BoundsScaler((-0.5, 0.5)).fit(stored).transform(stored))
+    np.testing.assert_allclose(clone(pipeline).fit(stored, y)[-1].coef_, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, "text", None])
+@pytest.mark.parametrize("column", ["a", "y"])
+def test_values_are_refused_in_one_sentence_after_the_charge(value, column):
+    frame = _frame().astype(object)
+    frame.loc[777, column] = value
+    with BudgetAccountant(1.0, 1e-6) as accountant:
+        with warnings.catch_warnings(), pytest.raises(InvalidValues, match="stays private"):
+            warnings.simplefilter("error")
+            SSPRegressor(epsilon=1.0).fit(from_table(frame, target="y"))
+    assert len(accountant.charges) == 1
+
+
+def test_a_pass_with_other_rows_is_refused():
+    X, y = _data()
+    for n in (1499, 1501):
+        with pytest.raises(ValueError, match="found 1500 of them"):
+            from_batches(_batches(X, y, 10), n=n).sum(_Count())
+
+
+def test_errors_of_reading_end_the_fit_and_the_reader():
+    X, y = _data(50)
+
+    def batches():
+        yield X, y
+        raise OSError("the disk is gone")
+
+    before = threading.active_count()
+    with pytest.raises(OSError, match="the disk is gone"):
+        from_batches(batches, n=10**6).sum(_Count())
+    with pytest.raises(OSError, match="the disk is gone"):
+        list(from_batches(batches, n=10**6).each(lambda X, y: None))
+    names = [thread.name for thread in threading.enumerate()]
+    assert "skpriv-reader" not in names and threading.active_count() <= before + 8
+
+
+def test_what_cannot_says_so_before_it_is_charged():
+    rows = from_batches(_batches(*_data(), 10), n=1500)
+    with BudgetAccountant(1.0, 1e-6) as accountant:
+        with pytest.raises(PrivacyError, match="perturbation='gradient'"):
+            ImproperSGDRegressor(perturbation="output").fit(rows)
+        with pytest.raises(ValueError, match="requires y"):
+            SSPRegressor().fit(from_batches(lambda: [_data()[0]], n=1500))
+    assert not accountant.charges and not rows.passes
+
+
+def test_rows_of_a_query_have_no_parts():
+    """Their order may change from pass to pass, and a user would answer twice."""
+    pl = pytest.importorskip("polars")
+    rows = from_table(pl.from_pandas(_frame()).lazy(), target="y")
+    with pytest.raises(ValueError, match="no fixed order"):
+        SSPRegressor(privacy="local", random_state=0).fit(rows)
+    with pytest.raises(ValueError, match="no fixed order"):
+        rows.sum(_Count(), slice(0, 10))
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"target": "z"}, "not a column"),
+        ({"features": ["z"]}, "not a column"),
+        ({"target": "y", "features": ["a", "y"]}, "among the features"),
+    ],
+)
+def test_wrong_columns(options, message):
+    with pytest.raises(ValueError, match=message):
+        from_table(_frame(), **options)
+    with pytest.raises(TypeError, match="from_batches"):
+        from_table(np.zeros((3, 2)))

@@ -1,0 +1,185 @@
+"""Rows of Dask: the answers of rows in memory, one charge, and workers that die."""
+
+import os
+import threading
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+
+from skpriv import BudgetAccountant
+from skpriv.exceptions import InvalidValues
+from skpriv.linear_model import (
+    IHTRegressor,
+    ImproperSGDRegressor,
+    LayeredRegressor,
+    LinearRegression,
+    ReweightedRegressor,
+    SSPRegressor,
+)
+from skpriv.preprocessing import BoundsScaler, Numeric, TableEncoder
+from skpriv.records import from_table, is_lazy
+
+pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
+dd = pytest.importorskip("dask.dataframe")
+pd = pytest.importorskip("pandas")
+
+NAMES = ["a", "b", "c"]
+N = 1500
+ESTIMATORS = [
+    SSPRegressor(),
+    ReweightedRegressor(),
+    LayeredRegressor(privacy="central"),
+    IHTRegressor(n_nonzero_coefs=2),
+    LinearRegression(data_norm=1.0, bounds_y=(-1, 1)),
+    ImproperSGDRegressor(perturbation="gradient"),
+]
+
+
+def _data():
+    rng = np.random.RandomState(0)
+    X = rng.uniform(-0.5, 0.5, size=(N, 3))
+    return X, X @ [1.0, -0.5, 0.2] + rng.uniform(-0.1, 0.1, size=N)
+
+
+def _arrays():
+    X, y = _data()
+    return da.from_array(X, chunks=(400, 2)), da.from_array(y, chunks=350)
+
+
+def _frame(parts=5):
+    X, y = _data()
+    return dd.from_pandas(pd.DataFrame(X, columns=NAMES).assign(y=y), npartitions=parts)
+
+
+@pytest.fixture(params=["threads", "cluster"])
+def scheduler(request):
+    import dask
+
+    if request.param == "threads":
+        with dask.config.set(scheduler="threads"):
+            yield request.param
+    else:
+        request.getfixturevalue("client")
+        yield request.param
+
+
+@pytest.fixture(scope="module")
+def client():
+    distributed = pytest.importorskip("distributed")
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        yield client
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize("privacy", ["none", "central"])
+def test_a_cluster_changes_no_answer(estimator, privacy, scheduler):
+    X, y = _data()
+    estimator = clone(estimator).set_params(privacy=privacy, random_state=0)
+    if isinstance(estimator, ImproperSGDRegressor) and scheduler == "cluster":
+        pytest.skip("hundreds of passes, which are shown by the threads")
+    expected = clone(estimator).fit(X, y).coef_
+    frame = _frame()
+    for data in (_arrays(), (frame[NAMES], frame["y"]), (from_table(frame, target="y"),)):
+        with BudgetAccountant(float("inf")) as accountant:
+            found = clone(estimator).fit(*data)
+        np.testing.assert_allclose(found.coef_, expected, rtol=1e-9, atol=1e-9)
+        assert len(accountant.charges) == 1
+
+
+def test_the_local_model_asks_each_user_once(scheduler):
+    """Workers find their users from the public seed, as one process does."""
+    from skpriv.records import from_batches
+
+    X, y = _data()
+    model = ReweightedRegressor(privacy="local", epsilon=8.0, random_state=0)
+    expected = clone(model).fit(from_batches(lambda: [(X, y)], n=N)).coef_
+    np.testing.assert_allclose(clone(model).fit(*_arrays()).coef_, expected, rtol=1e-9)
+
+
+def test_unknown_lengths_are_counted():
+    X, y = _arrays()
+    X, y = (data[da.from_array(np.arange(N) % 3 > 0, chunks=400)] for data in (X, y.rechunk(400)))
+    keep = np.arange(N) % 3 > 0
+    expected = SSPRegressor(random_state=0).fit(_data()[0][keep], _data()[1][keep]).coef_
+    found = SSPRegressor(random_state=0).fit(X, y)
+    np.testing.assert_allclose(found.coef_, expected, rtol=1e-9)
+
+
+def test_targets_in_memory_are_cut_as_the_rows():
+    X, y = _data()
+    expected = SSPRegressor(random_state=0).fit(X, y).coef_
+    for target in (y, pd.Series(y), list(y)):
+        found = SSPRegressor(random_state=0).fit(_arrays()[0], target).coef_
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
+    with pytest.raises(ValueError, match="different lengths"):
+        SSPRegressor().fit(_frame()[NAMES], _frame(3)["y"])
+    with pytest.raises(ValueError, match="numbers of rows"):
+        SSPRegressor().fit(_arrays()[0], y[:-1])
+
+
+def test_predictions_are_lazy(scheduler):
+    X, y = _data()
+    (array, target), frame, table = _arrays(), _frame(), pd.DataFrame(X, columns=NAMES)
+    encoder = TableEncoder({name: Numeric(-0.5, 0.5) for name in NAMES})
+    for first, rows, targets, memory in (
+        (BoundsScaler((-0.5, 0.5)), array, target, X),
+        (encoder, frame[NAMES], frame["y"], table),
+    ):
+        pipeline = make_pipeline(first, SSPRegressor(random_state=0))
+        lazy = clone(pipeline).fit(rows, targets)
+        expected = clone(pipeline).fit(memory, y)
+        predicted = lazy.predict(rows)
+        assert isinstance(predicted, da.Array) and predicted.shape == (N,)
+        np.testing.assert_allclose(predicted.compute(), expected.predict(memory), rtol=1e-9)
+        points = lazy[:-1].transform(rows)
+        assert is_lazy(points)
+        low, high = lazy[-1].confidence_interval(points)
+        wanted = expected[-1].confidence_interval(expected[:-1].transform(memory))
+        np.testing.assert_allclose(low.compute(), wanted.low, rtol=1e-7)
+        np.testing.assert_allclose(high.compute(), wanted.high, rtol=1e-7)
+
+
+def test_values_are_refused_in_one_sentence(scheduler):
+    X, y = _data()
+    X[777, 1] = np.nan
+    with BudgetAccountant(1.0, 1e-6) as accountant, pytest.raises(InvalidValues) as caught:
+        SSPRegressor(epsilon=1.0).fit(da.from_array(X, chunks=(400, 3)), y)
+    assert "777" not in str(caught.value) and len(accountant.charges) == 1
+
+
+def test_reports_user_by_user_are_refused():
+    X, y = _arrays()
+    with pytest.raises(ValueError, match="do not leave their worker"):
+        from_table(_frame(), target="y").each(lambda X, y: None).__next__()
+
+
+@pytest.mark.slow
+def test_workers_that_die_change_nothing():
+    """Ten times a worker is killed while it sums; the answer and the charge are those of one fit."""
+    distributed = pytest.importorskip("distributed")
+    X, y = _data()
+    expected = SSPRegressor(random_state=0).fit(X, y).coef_
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+
+        def slow(block):
+            import time
+
+            time.sleep(0.05)
+            return block
+
+        rows = da.from_array(X, chunks=(75, 3)).map_blocks(slow, dtype=float)
+        for _ in range(10):
+            pids = list(client.run(os.getpid).values())
+            killer = threading.Timer(0.3, os.kill, (pids[0], 9))
+            killer.start()
+            with BudgetAccountant(float("inf")) as accountant:
+                found = SSPRegressor(random_state=0).fit(rows, y)
+            killer.join()
+            np.testing.assert_allclose(found.coef_, expected, rtol=1e-9)
+            assert len(accountant.charges) == 1
+            client.wait_for_workers(2)
