@@ -40,7 +40,7 @@ ESTIMATORS = {
 SETTINGS = {LinearRegression: {"bounds_X": (-10.0, 10.0), "bounds_y": (-2.0, 2.0)}}
 # Parameters that fix the shape of what is fitted, where its default depends on the public n.
 SHAPES = {LayeredRegressor: {"n_levels": 1, "n_scales": 3}, LinearRegression: {"epsilon": 200.0}}
-PURE = {LayeredRegressor, SSPRegressor}  # whose users send indices of codebooks by default
+PURE = {LayeredRegressor, LinearRegression, SSPRegressor}  # whose users send indices of codebooks by default
 ZCDP = {IHTRegressor}  # their sessions divide rho, because they select coordinates
 PAIRS = [(Estimator, privacy) for Estimator, models in ESTIMATORS.items() for privacy in models]
 NOISY = [pair for pair in PAIRS if pair[1] != "none"]

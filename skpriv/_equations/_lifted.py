@@ -32,7 +32,7 @@ class LiftedMomentsQuery(Query):
     for MomentsQuery, whose maximum at |r| = |r'| = 1 needs no third coordinate.
     """
 
-    scaling: Scaling
+    scaling: Scaling  # or MappedRecords
     name: str = "lifted moments"
     sensitivity: float = 3.0 / sqrt(2.0) * ROUNDING
 
@@ -66,13 +66,7 @@ class LiftedMomentsQuery(Query):
 
     def wire(self):
         """The query as a public task has it, for devices."""
-        return {
-            "name": self.name,
-            "n_features": self.scaling.n_features,
-            "data_norm": self.scaling.data_norm,
-            "bounds_y": list(self.scaling.bounds_y),
-            "fit_intercept": self.scaling.fit_intercept,
-        }
+        return {"name": self.name, **self.scaling.wire()}
 
     def equations(self, answer):
         """Normal equations of an answer.

@@ -74,7 +74,7 @@ class RowMap:
         return half * sqrt(max(1, self.n_features))
 
     @property
-    def _parts(self):
+    def parts(self):
         """Length of z and of the constant in phi."""
         root = sqrt(1.0 + REACH**2)
         return (REACH / root, 1.0 / root) if self.fit_intercept else (1.0, 0.0)
@@ -84,7 +84,7 @@ class RowMap:
         """The vector c with phi'c = 1 for every row, shape (p,); None without an intercept."""
         if not self.fit_intercept:
             return None
-        return np.eye(self.size)[-1] / self._parts[1]
+        return np.eye(self.size)[-1] / self.parts[1]
 
     def clipped(self, X):
         """Rows within the bounds, in the units of X; NaN becomes the middle, or a zero row."""
@@ -124,7 +124,7 @@ class RowMap:
         return self._phi((X - self.offset) / self.divisor)
 
     def _phi(self, unit):
-        long, short = self._parts
+        long, short = self.parts
         phi = np.empty((len(unit), self.size))
         np.multiply(unit, long, out=phi[:, : self.n_features])
         if self.fit_intercept:
@@ -135,7 +135,7 @@ class RowMap:
         """Matrix L, shape (n_features + 1, p): (coef, intercept) = L theta of phi'theta = x'coef
         + intercept; the last row is zero without an intercept.
         """
-        long, short = self._parts
+        long, short = self.parts
         matrix = np.zeros((self.n_features + 1, self.size))
         slopes = long / self.divisor
         matrix[: self.n_features, : self.n_features] = np.diag(slopes)
@@ -144,9 +144,15 @@ class RowMap:
             matrix[-1, -1] = short
         return matrix
 
+    def theta_bound(self, coef_norm):
+        """Bound on |theta| where (coef * half-width, intercept) has norm at most ``coef_norm``."""
+        long, short = self.parts
+        ranges = 1.0 if self.low is None else sqrt(max(1, self.n_features))
+        return coef_norm * max(ranges / long, 1.0 / short if self.fit_intercept else 0.0)
+
     def theta(self, coef, intercept):
         """Return the parameter of phi for x'coef + intercept; undoes ``coefficient_map``."""
-        long, short = self._parts
+        long, short = self.parts
         theta = np.asarray(coef) * self.divisor / long
         if not self.fit_intercept:
             return theta

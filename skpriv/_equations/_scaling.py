@@ -121,6 +121,16 @@ class Scaling:
         # Again: of narrow bounds far from 0 the centre itself is rounded.
         return np.clip(scaled, -1.0, 1.0)
 
+    def wire(self):
+        """The map as a public task has it."""
+        return {
+            "n_features": self.n_features,
+            "data_norm": self.data_norm,
+            "parts": [self.shrink, self.shrink if self.fit_intercept else 0.0],
+            "bounds_y": list(self.bounds_y),
+            "fit_intercept": self.fit_intercept,
+        }
+
     def unscale(self, value):
         """From [-1, 1] to the units of y, clipped to bounds_y."""
         return np.clip(self.centre + self.radius * value, *self.bounds_y)

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._codec import Writable
 from .._compat import Interval, StrOptions
 from ..privacy import Accounted, BoundsQuery, Budget, Trust, open_session
+from .._equations._lifted import best_channel
 from ..records import as_rows, is_lazy, named, read_in_batches, stand_in
 from .._equations._scaling import Scaling
 
@@ -176,6 +177,28 @@ class PrivateRegressor(Accounted, Writable, RegressorMixin, BaseEstimator):
             )
         rows.check()
         return session
+
+    def _channel(self, scaling, n):
+        """What users send: "gaussian" or "codebook", by public numbers; "gaussian" elsewhere."""
+        trust = self._trust
+        if self.channel == "codebook" and trust.model == "central":
+            raise ValueError(
+                "channel='codebook' is what users send, and privacy='central' has a curator "
+                "instead: pass privacy='local' or 'shuffle', or channel='auto'."
+            )
+        # Users send the counts of a prediction interval with Gaussian noise.
+        counts = getattr(self, "calibration_size", None) is not None
+        if self.channel == "codebook" and counts:
+            raise ValueError(
+                "channel='codebook' has no counts for a prediction interval: pass "
+                "calibration_size=None, or channel='gaussian'."
+            )
+        if trust.curator or (self.channel == "auto" and (self._any_auto or counts)):
+            return "gaussian"
+        if self.channel != "auto":
+            return self.channel
+        with self._accounting():
+            return best_channel(trust.model, scaling, trust.budget, n)
 
     def _whole_share(self, smallest):
         """Smallest share of the whole session, if a part of it may go to the bounds first."""

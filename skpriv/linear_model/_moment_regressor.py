@@ -13,7 +13,6 @@ from ._base import rowwise
 from ._prediction_intervals import PredictionIntervals
 from .._equations._intervals import ConfidenceInterval, asymptotic, certified
 from .._equations._coefficients import moment_law
-from .._equations._lifted import best_channel
 from .._equations._moments import ResidualGramQuery
 from .._equations._normal_equations import ridge_prior
 
@@ -48,27 +47,6 @@ class MomentRegressor(PredictionIntervals):
                 theta = equations.solve_shrunk([prior, *(prior @ shape for shape in shapes)])
         self.coef_, self.intercept_ = scaling.coefficients(theta)
         return theta
-
-    def _channel(self, scaling, n):
-        """What users send: "gaussian" or "codebook", by public numbers; "gaussian" elsewhere."""
-        trust = self._trust
-        if self.channel == "codebook" and trust.model == "central":
-            raise ValueError(
-                "channel='codebook' is what users send, and privacy='central' has a curator "
-                "instead: pass privacy='local' or 'shuffle', or channel='auto'."
-            )
-        counts = self.calibration_size is not None  # which users send with Gaussian noise
-        if self.channel == "codebook" and counts:
-            raise ValueError(
-                "channel='codebook' has no counts for a prediction interval: pass "
-                "calibration_size=None, or channel='gaussian'."
-            )
-        if trust.curator or (self.channel == "auto" and (self._any_auto or counts)):
-            return "gaussian"
-        if self.channel != "auto":
-            return self.channel
-        with self._accounting():
-            return best_channel(trust.model, scaling, trust.budget, n)
 
     def _residual_gram(self, session, equations, theta, instrument, answer=None):
         """Residual Gram matrix for the asymptotic interval: released, or of reports at hand."""

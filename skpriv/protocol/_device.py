@@ -47,17 +47,35 @@ def scaled_record(query, x, y):
     x = np.asarray(x, dtype=float).ravel()
     if query["n_features"] not in (None, len(x)):
         raise ValueError(f"a record has {query['n_features']} features in this task, not {len(x)}.")
-    shrink = sqrt(0.5) if query["fit_intercept"] else 1.0
-    largest = float(np.abs(x).max(initial=0.0))  # NaN and inf pass through
-    phi = np.zeros(len(x) + bool(query["fit_intercept"]))
-    if isfinite(largest) and largest > 0.0:
-        unit = x / largest
-        norm = float(np.sqrt(unit @ unit))  # of the row, in units of its largest entry
-        factor = shrink / max(norm, query["data_norm"] / largest)
-        phi[: len(x)] = unit * factor
+    long, short = query["parts"]
+    unit = _in_box(query, x) if "low" in query else _in_ball(query, x)
+    phi = long * unit
     if query["fit_intercept"]:
-        phi[-1] = shrink
+        phi = np.append(phi, short)
     return phi, _scaled_target(query, float(y) - query.get("offset", 0.0))
+
+
+def _in_ball(query, x):
+    """Row of norm at most 1: clipped to a norm and divided by it."""
+    largest = float(np.abs(x).max(initial=0.0))  # NaN and inf pass through
+    if not isfinite(largest) or largest == 0.0:
+        return np.zeros(len(x))
+    unit = x / largest
+    norm = float(np.sqrt(unit @ unit))  # of the row, in units of its largest entry
+    return unit / max(norm, query["data_norm"] / largest)
+
+
+def _in_box(query, x):
+    """Row of norm at most 1: every feature clipped to its range, which becomes +-1 / sqrt(d)."""
+    low, high = np.array(query["low"]), np.array(query["high"])
+    if query["fit_intercept"]:
+        middle, half = low / 2.0 + high / 2.0, high / 2.0 - low / 2.0
+    else:
+        middle, half = np.zeros(len(x)), np.maximum(np.abs(low), np.abs(high))
+    inside = np.clip(x, low, high)
+    inside = np.where(np.isnan(inside), middle, inside)
+    limit = 1.0 / sqrt(len(x))
+    return np.clip((inside - middle) / (half / limit), -limit, limit)
 
 
 def _scaled_target(query, y):

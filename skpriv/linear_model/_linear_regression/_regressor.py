@@ -15,6 +15,7 @@ from ..._equations._coefficients import CoefficientLaw
 from ..._equations._intervals import ConfidenceInterval
 from ..._equations._newton import coefficients
 from ..._equations._public_maps import RowMap, TargetMap, column_bounds
+from ..._equations._reported_fit import MappedRecords, ReportedFit
 from .._base import rowwise
 from .._prediction_intervals import PredictionIntervals
 from ._exact import fit_exactly
@@ -76,6 +77,11 @@ class LinearRegression(PredictionIntervals):
     clip : {"auto", "wide"}, default="auto"
         "wide" clips residuals at 6 of their deviations at least, at any number of records: for
         coefficients that are published, and for skewed targets where bias must stay below noise.
+    channel : {"auto", "gaussian", "codebook"}, default="auto"
+        What users send in the local and shuffle models: vectors with Gaussian noise for the steps
+        above, or one index of a public codebook each, for one set of normal equations. That is
+        pure (``delta=0``), and has so much less noise that no users are spent on other steps.
+        "auto" takes it, but in the local model under an accountant that adds up Gaussian noise.
     random_state : None, int or RandomState, default=None
         None draws secure noise for a real release, anything else reproducible noise for study.
 
@@ -125,6 +131,7 @@ class LinearRegression(PredictionIntervals):
         **PredictionIntervals._calibration_constraints,
         "conformity_score": [StrOptions({"absolute", "signed"})],
         "clip": [StrOptions({"auto", "wide"})],
+        "channel": [StrOptions({"auto", "gaussian", "codebook"})],
     }
     for _name in ("outer_norm", "outer_bounds_y"):
         _parameter_constraints.pop(_name)
@@ -145,6 +152,7 @@ class LinearRegression(PredictionIntervals):
         conformity_score="absolute",
         prediction_levels=(0.9, 0.95),
         clip="auto",
+        channel="auto",
         random_state=None,
     ):
         self.epsilon = epsilon
@@ -159,6 +167,7 @@ class LinearRegression(PredictionIntervals):
         self.conformity_score = conformity_score
         self.prediction_levels = prediction_levels
         self.clip = clip
+        self.channel = channel
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -181,7 +190,9 @@ class LinearRegression(PredictionIntervals):
             If an active :class:`skpriv.BudgetAccountant` cannot pay.
         """
         records, rows, target = self._public_maps(X, y)
-        session = self._session(records)
+        maps = MappedRecords(rows, target)
+        self._sent = self._channel(maps, records.n)
+        session = self._session(records, currency="pure" if self._sent == "codebook" else "gdp")
         del X, y, records  # only the session has the data now
         session, held_out = self._hold_out(session)
         self._fit_session(session, rows, target)
@@ -197,14 +208,18 @@ class LinearRegression(PredictionIntervals):
         if session.trust.exact:
             self.coef_, self.intercept_, self._released = fit_exactly(session, rows, target)
             return
-        rules = self._rules(session, rows, target)
-        self._clip = rules.clip
-        self._released = fit_rows(session, rows, target, rules)
+        location = 0.0
+        if self._sent == "codebook":
+            maps = MappedRecords(rows, target)
+            self._released = ReportedFit.of(session, maps, bool(self.fit_intercept))
+        else:
+            rules = self._rules(session, rows, target)
+            self._clip = rules.clip
+            self._released = fit_rows(session, rows, target, rules)
+            location = self._released.location
         weights = rows.coefficient_map() @ self._released.theta
         self.coef_ = target.radius * weights[:-1]
-        self.intercept_ = target.centre + target.radius * float(
-            weights[-1] + self._released.location
-        )
+        self.intercept_ = target.centre + target.radius * float(weights[-1] + location)
 
     def _rules(self, session, rows, target):
         """Public rules: nothing of the session but its number of records and its noise."""
@@ -264,6 +279,8 @@ class LinearRegression(PredictionIntervals):
 
     def _deviation(self):
         """Limits on the deviation of the residuals, in the units of y, from released answers."""
+        if isinstance(self._released, ReportedFit):
+            return None  # no prediction intervals from codebook reports
         size = self._target.radius * sqrt(max(self._released.variance, 0.0))
         return 0.7 * size, 1.4 * size
 
@@ -279,6 +296,13 @@ class LinearRegression(PredictionIntervals):
             ``clip="wide"`` avoids that.
         """
         check_is_fitted(self)
+        if isinstance(self._released, ReportedFit):
+            return CoefficientLaw.unresolved(
+                len(self.coef_) + 1,
+                "intervals of coefficients are not built for codebook reports: pass "
+                "channel='gaussian'",
+                self._n_fitted,
+            )
         found = coefficients(self._released, self._map, self._target)
         resolved, reason = found.resolved, ""
         if not resolved.all():
@@ -323,6 +347,15 @@ class LinearRegression(PredictionIntervals):
         predicted = self.predict(X)
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         fit, target = self._released, self._target
+        if isinstance(fit, ReportedFit):
+            points, sure = self._map.features(X), method == "certified"
+            if self.coef_norm is None:
+                centre, half, found = fit.interval(points, confidence_level, sure)
+            else:
+                bound = self._map.theta_bound(self.coef_norm)
+                centre, half = fit.assumed(points, confidence_level, sure, bound)
+                found = np.ones(len(half), dtype=bool)
+            return self._inside(centre, half, found, predicted)
         low, high = (np.full(len(X), float(bound)) for bound in target.bounds_y)
         if fit.newton:
             points = fit.points(self._map.features(X))
@@ -335,8 +368,16 @@ class LinearRegression(PredictionIntervals):
                 half = stats.norm.ppf(0.5 + confidence_level / 2.0) * np.sqrt(
                     sum(estimate.variances())
                 )
+            return self._inside(fit.location + centre, half, found, predicted)
+        return ConfidenceInterval(low, high)
+
+    def _inside(self, centre, half, found, predicted):
+        """Interval in the units of y and inside bounds_y, which it is where nothing is found."""
+        low, high = (np.full(len(half), float(bound)) for bound in self._target.bounds_y)
+        if found.any():
+            target = self._target
             # Where the line leaves the bounds, the interval ends there with the width that it has.
-            centre, half = (fit.location + centre)[found], np.minimum(half[found], 2.0)
+            centre, half = centre[found], np.minimum(half[found], 2.0)
             low[found] = target.unscaled(np.minimum(centre, 1.0) - half)
             high[found] = target.unscaled(np.maximum(centre, -1.0) + half)
         return ConfidenceInterval(np.minimum(low, predicted), np.maximum(high, predicted))

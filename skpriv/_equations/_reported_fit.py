@@ -1,0 +1,127 @@
+"""A linear fit from lifted codebook reports, with intervals that assume no norm of theta*."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import linalg, stats
+
+from ._intervals import asymptotic
+from ._intervals import certified as with_norm
+from ._lifted import LiftedMomentsQuery
+from ._normal_equations import NormalEquations, ridge_prior
+from ._public_maps import RowMap, TargetMap
+
+# Bounds on |theta*| that are tried, public; a fit that needs a larger one is not resolved.
+NORMS = np.geomspace(0.125, 64.0, 28)
+
+
+@dataclass(frozen=True, eq=False)
+class MappedRecords:
+    """Public maps of rows and targets as one: what a lifted query asks about.
+
+    Parameters
+    ----------
+    row_map : RowMap
+    target_map : TargetMap
+    """
+
+    row_map: RowMap
+    target_map: TargetMap
+
+    @property
+    def size(self):
+        """Length p of phi."""
+        return self.row_map.size
+
+    def rows(self, X):
+        """Clipped phi of a chunk of rows."""
+        return self.row_map.rows(X)
+
+    def target(self, y):
+        """Clipped r of a chunk of targets."""
+        return self.target_map.scaled(y)
+
+    def wire(self):
+        """The maps as a public task has them."""
+        rows = self.row_map
+        bounds: dict = {"data_norm": rows.data_norm}
+        if rows.low is not None and rows.high is not None:
+            bounds = {"low": rows.low.tolist(), "high": rows.high.tolist()}
+        return {
+            "n_features": rows.n_features,
+            **bounds,
+            "parts": list(rows.parts),
+            "bounds_y": list(self.target_map.bounds_y),
+            "fit_intercept": bool(rows.fit_intercept),
+        }
+
+
+@dataclass(frozen=True)
+class ReportedFit:
+    """Normal equations of reports and their solution, in scaled units.
+
+    Attributes
+    ----------
+    equations : NormalEquations
+        Their residual Gram is the sandwich of the reports, privacy noise included.
+    theta : ndarray of shape (p,)
+    """
+
+    equations: NormalEquations
+    theta: np.ndarray
+
+    @classmethod
+    def of(cls, session, records, fit_intercept):
+        """Ask all users of a session for one report each, and solve.
+
+        Users are not spent on a location or a whitening: one answer of all of them has less noise
+        than the best use of a part of them, unless reports are far more precise than devices' are.
+        """
+        query = LiftedMomentsQuery(records)
+        answer = session.sum(query, 1.0)
+        equations = query.equations(answer)
+        theta = equations.solve_shrunk([ridge_prior(records.size, fit_intercept)])
+        gram = answer.reports.error_gram(theta)
+        return cls(replace(equations, residual_gram=gram), theta)
+
+    def assumed(self, points, confidence_level, certified, norm):
+        """Centre and half-width at each point under the assumption |theta*| <= norm."""
+        if certified:
+            return with_norm(self.equations, points, norm, confidence_level)
+        return asymptotic(self.equations, points, self.theta, norm, confidence_level)
+
+    def interval(self, points, confidence_level, certified):
+        """Centre and half-width at each point, and whether the reports resolve it.
+
+        With v = design^-1 x no bound on theta* is needed for a remainder. "certified" is |v| times
+        the bound on |target - design theta*|, which depends on |theta*|: the smallest B with
+        |design^-1 target| + |design^-1| bound(B) < B bounds it. For the true norm t, t is at most
+        the left side at t; and bound(c B) <= c bound(B) for c >= 1, so that no t > B can be.
+        """
+        eq = self.equations
+        nothing = np.zeros(len(points))
+        values = np.linalg.eigvalsh(eq.design)
+        if not values[0] > 0.0:
+            return nothing, nothing, nothing > 0.0
+        V = linalg.solve(eq.design, points.T, assume_a="sym").T
+        centre = V @ eq.target
+        if certified:
+            bound = self._bound(values[0], 1.0 - confidence_level)
+            if bound is None:
+                return nothing, nothing, nothing > 0.0
+            return centre, bound * np.linalg.norm(V, axis=1), nothing == 0.0
+        noise = eq.design_scale * np.sqrt(2.0 * len(values))  # the norm that noise alone has
+        spread = np.sqrt(np.einsum("ij,ij->i", V @ eq.residual_gram, V))
+        found = np.full(len(points), bool(values[0] > noise))
+        return centre, stats.norm.ppf(0.5 + confidence_level / 2.0) * spread, found
+
+    def _bound(self, smallest, failure):
+        """Bound on |target - design theta*| at a norm that theta* cannot exceed, or None."""
+        law = self.equations.law
+        assert law is not None  # of reports
+        solution = np.linalg.norm(linalg.solve(self.equations.design, self.equations.target))
+        for norm in NORMS:
+            bound = law.norm_bound(norm, failure)
+            if solution + bound / smallest < norm:
+                return bound
+        return None
