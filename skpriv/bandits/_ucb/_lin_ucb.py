@@ -35,7 +35,7 @@ class LinUCB(ServesDevices, BasePolicy):
     ----------
     epsilon : float in (0, inf], default=1.0
         Privacy parameter; ``inf`` is the same as ``privacy="none"``.
-    delta : float in (0, 1), default=1e-6
+    delta : float in [0, 1), default=1e-6
         Privacy parameter: choose it well below one over the number of rounds.
     privacy : {"none", "central", "local", "shuffle"}, default="none"
         Who adds the noise: nobody, a trusted curator, or every user, the reports of batches of
@@ -97,7 +97,8 @@ class LinUCB(ServesDevices, BasePolicy):
     are replaced, by Gaussian DP. In the central model it is joint: it protects a user from all the
     others, their actions included, not from whoever sees the own action. Released: noisy running
     sums of (r phi, phi phi') at public times, which no user enters twice. In the local and shuffle
-    models the user picks the action on the own device, and sends no more than one noisy report.
+    models the user picks the action on the own device, and sends no more than one noisy report:
+    with the codebook channel one index, whose price rests on one exact integer draw (delta = 0).
     Public: the horizon, the number of rounds and all parameters.
 
     References

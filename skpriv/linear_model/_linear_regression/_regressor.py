@@ -101,8 +101,10 @@ class LinearRegression(PredictionIntervals):
     **Privacy guarantee**: (epsilon, delta)-differential privacy under replacement of one record,
     local in the local model. Released: Gaussian answers for the mean and the spread of the target,
     three for the whitening, one for first moments and one for each of two Newton steps; their costs
-    compose exactly as Gaussian DP (Dong, Roth and Su 2022). Public: the number of records and all
-    parameters. With so few records that no coefficient can be found, the mean alone is released.
+    compose exactly as Gaussian DP (Dong, Roth and Su 2022). With the codebook channel: one index of
+    each user, by one exact integer draw, and nothing else (delta = 0, docs/codebook.md). Public:
+    the number of records and all parameters. With so few records that no coefficient can be found,
+    the mean alone is released.
 
     The derivation, the rules and what they were measured on are in ``docs/linear_regression.md``.
 
