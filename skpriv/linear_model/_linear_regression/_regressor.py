@@ -192,17 +192,16 @@ class LinearRegression(PredictionIntervals):
             If an active :class:`skpriv.BudgetAccountant` cannot pay.
         """
         records, rows, target = self._public_maps(X, y)
-        maps = MappedRecords(rows, target)
-        self._sent = self._channel(maps, records.n)
-        session = self._session(records, currency="pure" if self._sent == "codebook" else "gdp")
+        channel = self._channel(MappedRecords(rows, target), records.n)
+        session = self._session(records, currency="pure" if channel == "codebook" else "gdp")
         del X, y, records  # only the session has the data now
         session, held_out = self._hold_out(session)
-        self._fit_session(session, rows, target)
+        self._fit_session(session, rows, target, channel)
         self._calibrate(held_out, self._deviation())
         self.privacy_report_ = session.report
         return self
 
-    def _fit_session(self, session, rows, target):
+    def _fit_session(self, session, rows, target, channel="gaussian"):
         """Fit the rows of a session: all that is learnt from them."""
         self._map, self._target, self._n_fitted = rows, target, session.n
         self.bounds_y_ = target.bounds_y
@@ -211,7 +210,7 @@ class LinearRegression(PredictionIntervals):
             self.coef_, self.intercept_, self._released = fit_exactly(session, rows, target)
             return
         location = 0.0
-        if self._sent == "codebook":
+        if channel == "codebook":
             maps = MappedRecords(rows, target)
             self._released = ReportedFit.of(session, maps, bool(self.fit_intercept))
         else:
