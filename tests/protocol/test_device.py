@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from skpriv._equations._lifted import LiftedMomentsQuery
 from skpriv._equations._scaling import Scaling
 from skpriv.exceptions import PrivacyError
 from skpriv.privacy import codebook, read_report, read_task, task_hash
@@ -26,16 +27,14 @@ RECORDS = [
 ]  # fmt: skip
 
 
-def fields(users=None, seed="user", **query):
+def fields(users=None, seed="user", data_norm=1.0, bounds_y=(-1.0, 1.0), fit_intercept=False):
+    query = LiftedMomentsQuery(Scaling(data_norm, bounds_y, fit_intercept, 2)).wire()
     task = {
         "version": 1,
         "estimator": {},
-        "query": {
-            "name": "lifted moments", "n_features": 2, "data_norm": 1.0, "bounds_y": [-1.0, 1.0],
-            "fit_intercept": False, **query,
-        },
+        "query": query,
         "channel": {
-            "name": "codebook", "epsilon": 1.0, "size": 3 + query.get("fit_intercept", False),
+            "name": "codebook", "epsilon": 1.0, "size": 3 + fit_intercept,
             "count": 64, "nearest": 17, "seed": seed,
         },
         "budget": {"epsilon": 1.0, "delta": 0.0},
@@ -56,8 +55,7 @@ def text(**options):
 ])  # fmt: skip
 def test_a_device_scales_as_the_estimator_does(x, y, fit_intercept, data_norm, bounds_y):
     scaling = Scaling(data_norm, bounds_y, fit_intercept, 2)
-    options = {"data_norm": data_norm, "bounds_y": list(bounds_y), "fit_intercept": fit_intercept}
-    query = fields(**options)["query"]
+    query = fields(data_norm=data_norm, bounds_y=bounds_y, fit_intercept=fit_intercept)["query"]
     with np.errstate(all="ignore"):
         phi, r = scaled_record(query, x, y)
         expected = scaling.rows(np.array([x], dtype=float))[0]
