@@ -107,7 +107,7 @@ class RowMap:
         if self.low is None:
             return self._phi(self.clipped(X) / self.divisor)
         # Clipping after the affine map is the same, and as few passes over the rows as can be.
-        long, _ = self._parts
+        long, _ = self.parts
         phi = np.empty((len(X), self.size))
         unit, limit = phi[:, : self.n_features], long / sqrt(max(1, self.n_features))
         np.subtract(X, self.offset, out=unit)
@@ -116,7 +116,7 @@ class RowMap:
         if np.isnan(unit.sum()):
             np.nan_to_num(unit, copy=False, nan=0.0)
         if self.fit_intercept:
-            phi[:, -1] = self._parts[1]
+            phi[:, -1] = self.parts[1]
         return phi
 
     def features(self, X):

@@ -11,9 +11,6 @@ from ._lifted import LiftedMomentsQuery
 from ._normal_equations import NormalEquations, ridge_prior
 from ._public_maps import RowMap, TargetMap
 
-# Bounds on |theta*| that are tried, public; a fit that needs a larger one is not resolved.
-NORMS = np.geomspace(0.125, 64.0, 28)
-
 
 @dataclass(frozen=True, eq=False)
 class MappedRecords:
@@ -93,10 +90,8 @@ class ReportedFit:
     def interval(self, points, confidence_level, certified):
         """Centre and half-width at each point, and whether the reports resolve it.
 
-        With v = design^-1 x no bound on theta* is needed for a remainder. "certified" is |v| times
-        the bound on |target - design theta*|, which depends on |theta*|: the smallest B with
-        |design^-1 target| + |design^-1| bound(B) < B bounds it. For the true norm t, t is at most
-        the left side at t; and bound(c B) <= c bound(B) for c >= 1, so that no t > B can be.
+        "certified" bounds the norm of theta* by the reports themselves. For "asymptotic", with v =
+        design^-1 x, no bound on theta* is needed: there is no remainder.
         """
         eq = self.equations
         nothing = np.zeros(len(points))
@@ -106,22 +101,9 @@ class ReportedFit:
         V = linalg.solve(eq.design, points.T, assume_a="sym").T
         centre = V @ eq.target
         if certified:
-            bound = self._bound(values[0], 1.0 - confidence_level)
-            if bound is None:
-                return nothing, nothing, nothing > 0.0
-            return centre, bound * np.linalg.norm(V, axis=1), nothing == 0.0
+            centre, half = with_norm(eq, points, None, confidence_level)
+            return centre, half, np.isfinite(half)
         noise = eq.design_scale * np.sqrt(2.0 * len(values))  # the norm that noise alone has
         spread = np.sqrt(np.einsum("ij,ij->i", V @ eq.residual_gram, V))
         found = np.full(len(points), bool(values[0] > noise))
         return centre, stats.norm.ppf(0.5 + confidence_level / 2.0) * spread, found
-
-    def _bound(self, smallest, failure):
-        """Bound on |target - design theta*| at a norm that theta* cannot exceed, or None."""
-        law = self.equations.law
-        assert law is not None  # of reports
-        solution = np.linalg.norm(linalg.solve(self.equations.design, self.equations.target))
-        for norm in NORMS:
-            bound = law.norm_bound(norm, failure)
-            if solution + bound / smallest < norm:
-                return bound
-        return None

@@ -66,16 +66,16 @@ def _in_ball(query, x):
 
 
 def _in_box(query, x):
-    """Row of norm at most 1: every feature clipped to its range, which becomes +-1 / sqrt(d)."""
+    """Row of norm at most 1: every feature clipped to +-1 / sqrt(d), which its range becomes."""
     low, high = np.array(query["low"]), np.array(query["high"])
     if query["fit_intercept"]:
         middle, half = low / 2.0 + high / 2.0, high / 2.0 - low / 2.0
     else:
         middle, half = np.zeros(len(x)), np.maximum(np.abs(low), np.abs(high))
-    inside = np.clip(x, low, high)
-    inside = np.where(np.isnan(inside), middle, inside)
     limit = 1.0 / sqrt(len(x))
-    return np.clip((inside - middle) / (half / limit), -limit, limit)
+    with np.errstate(all="ignore"):
+        unit = np.clip((x - middle) * (limit / half), -limit, limit)
+    return np.where(np.isnan(unit), 0.0, unit)
 
 
 def _scaled_target(query, y):
