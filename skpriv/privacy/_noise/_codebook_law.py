@@ -1,7 +1,7 @@
 """The law of one report of the codebook channel: its moments, and the best code for a use."""
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from math import inf, sqrt
 
 import numpy as np
@@ -52,43 +52,38 @@ class Codebook:
                 f"a codebook needs size >= 2 and 1 <= nearest <= count / 2, got {self}."
             )
 
-    @cached_property
+    @property
     def probability(self):
         """Probability P of the m nearest together."""
         near, far = index_weights(self.epsilon)
         inside = self.nearest * near
         return inside / (inside + (self.count - self.nearest) * far)
 
-    @cached_property
+    @property
     def gain(self):
         """(P - q) / (1 - q), q = m / K: the part of the m nearest beyond a uniform direction."""
         near, far = index_weights(self.epsilon)
         inside, outside = self.nearest * near, (self.count - self.nearest) * far
         return self.nearest * (near - far) / (inside + outside)
 
-    @property
-    def _near(self):
-        """Nodes t, their weights for a uniform direction, and for one of the m nearest."""
-        return _near(self.size, self.count, self.nearest)
-
     def moment(self, order):
         """E t^order, for orders 1 to 4: uniform directions have 0, 1 / D, 0, 3 / (D (D + 2))."""
         D = self.size
         uniform = (0.0, 1.0 / D, 0.0, 3.0 / (D * (D + 2.0)))[order - 1]
-        t, _, near = self._near
-        return (1.0 - self.gain) * uniform + self.gain * float(near @ t**order)
+        near = _near_moments(D, self.count, self.nearest)[order - 1]
+        return (1.0 - self.gain) * uniform + self.gain * near
 
-    @cached_property
+    @property
     def mean(self):
         """c1 = E t."""
-        return self.moment(1)
+        return _near_moments(self.size, self.count, self.nearest)[0] * self.gain
 
-    @cached_property
+    @property
     def contrast(self):
         """c2 = (D E t^2 - 1) / (D - 1): E f f' = c2 v v' + (1 - c2) I / D."""
         D = self.size
-        t, _, near = self._near
-        return self.gain * (float(near @ t**2) - 1.0 / D) * D / (D - 1.0)
+        square = _near_moments(D, self.count, self.nearest)[1]
+        return self.gain * (square - 1.0 / D) * D / (D - 1.0)
 
     @property
     def along(self):
@@ -100,10 +95,10 @@ class Codebook:
         """E <f, w>^2 for each unit w orthogonal to v."""
         return (1.0 - self.moment(2)) / (self.size - 1.0)
 
-    @cached_property
+    @property
     def proxy_along(self):
         """Sub-Gaussian variance proxy of t / c1 - 1, on a grid of exponents."""
-        t, uniform, near = self._near
+        t, uniform, near = _near(self.size, self.count, self.nearest)
         law = (1.0 - self.gain) * uniform + self.gain * near
         x = t / self.mean - 1.0
         steps = np.geomspace(1e-2, 300.0, 400)
@@ -168,10 +163,18 @@ def best_codebook(size, epsilon, use="moments"):
 
 @lru_cache(maxsize=256)
 def _near(size, count, nearest):
+    """Nodes t, their weights for a uniform direction, and for one of the m nearest."""
     t, uniform, below = _coordinate(size)
     # I(t) = P(a direction at t is among the m nearest of K)
     among = special.betainc(count - nearest, nearest, below)
     return t, uniform, uniform * among * (count / nearest)
+
+
+@lru_cache(maxsize=1024)
+def _near_moments(size, count, nearest):
+    """E t^k of one of the m nearest, for k = 1 to 4."""
+    t, _, near = _near(size, count, nearest)
+    return tuple(float(near @ t**order) for order in (1, 2, 3, 4))
 
 
 @lru_cache(maxsize=64)

@@ -64,9 +64,24 @@ class CodebookNoise(Noise):
 
         def report(X, y):
             phi, r = query.records(X, y)
-            return lifted_directions(phi, r, self.code, source.rng)
+            return self.reported(phi, r, source).directions
 
         return LiftedReports(np.concatenate(list(rows.each(report, users))), self.code)
+
+    def reported(self, phi, r, source):
+        """Reports of users with these rows and targets, one index each.
+
+        Parameters
+        ----------
+        phi : ndarray of shape (n, size - 1)
+        r : ndarray of shape (n,)
+        source : NoiseSource
+
+        Returns
+        -------
+        LiftedReports
+        """
+        return LiftedReports(lifted_directions(phi, r, self.code, source.rng), self.code)
 
     @property
     def scale(self):  # type: ignore[override]

@@ -34,13 +34,15 @@ class LocalStream(Stream):
     def push(self, X, y):
         """Add records to the sum; they are seen in the next read.
 
-        Where users send an index of a codebook, no draw at the read can stand for them: each one
-        reports here.
+        Where users send an index of a codebook, no one draw can stand for them: their clipped
+        records wait for the read, when each of them reports.
         """
         if not isinstance(self.noise, CodebookNoise):
             return super().push(X, y)
         rows = as_rows(X, y)
-        return self.take(self.noise.collected(self.query, rows, None, self._source))
+        self._waiting.extend(rows.each(self.query.records))
+        self._pending += rows.n
+        return self
 
     def take(self, reports):
         """Add reports that users have made.
@@ -59,9 +61,14 @@ class LocalStream(Stream):
 
     def _prepare(self):
         self._total = np.zeros(self.query.shape)
+        self._waiting: list[tuple] = []
 
     def _release(self, increment, count):
-        if count and isinstance(self.noise, CodebookNoise):  # reported when they were pushed
+        if count and isinstance(self.noise, CodebookNoise):  # the increment holds reports
+            if self._waiting:
+                phi, r = map(np.concatenate, zip(*self._waiting, strict=True))
+                self._waiting = []
+                increment = increment + self.noise.reported(phi, r, self._source).moments()
             self._total = self._total + self._settled(increment)
         elif count:
             self._total = self._total + self._add_noise(increment, self.noise.summed(count))
