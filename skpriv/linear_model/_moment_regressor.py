@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._compat import Interval, StrOptions
 from .._linalg import one_blas_thread
-from ._base import rowwise
+from ._base import PrivateRegressor, rowwise
 from ._prediction_intervals import PredictionIntervals
 from .._equations._intervals import ConfidenceInterval, asymptotic, certified
 from .._equations._coefficients import moment_law

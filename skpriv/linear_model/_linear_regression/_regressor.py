@@ -16,7 +16,7 @@ from ..._equations._intervals import ConfidenceInterval
 from ..._equations._newton import coefficients
 from ..._equations._public_maps import RowMap, TargetMap, column_bounds
 from ..._equations._reported_fit import MappedRecords, ReportedFit
-from .._base import rowwise
+from .._base import PrivateRegressor, rowwise
 from .._prediction_intervals import PredictionIntervals
 from ._exact import fit_exactly
 from ._queries import SpreadQuery
