@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from skpriv import BudgetAccountant
-from skpriv._equations._intervals import reported_bound
+from skpriv._equations._intervals import _joint_bound
 from skpriv._equations._public_maps import RowMap, TargetMap
 from skpriv._equations._reported_fit import MappedRecords, ReportedFit
 from skpriv.linear_model import LinearRegression, SSPRegressor
@@ -75,7 +75,7 @@ def test_no_norm_above_the_bound_is_possible():
     assert isinstance(fit, ReportedFit)
     law, smallest = fit.equations.law, np.linalg.eigvalsh(fit.equations.design)[0]
     solution = np.linalg.norm(np.linalg.solve(fit.equations.design, fit.equations.target))
-    found = reported_bound(fit.equations, 0.05)
+    found = _joint_bound(fit.equations, 0.05)
     norms = np.geomspace(0.125, 1e3, 60)
     possible = [t for t in norms if t <= solution + law.norm_bound(t, 0.05) / smallest]
     assert max(possible) <= found < np.inf
