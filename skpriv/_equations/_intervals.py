@@ -188,7 +188,8 @@ def asymptotic(equations, points, theta, theta_bound, confidence_level):
     """
     quantile = stats.norm.ppf(0.5 + confidence_level / 2.0)
     if theta_bound is None:
-        theta_bound = released_bound(equations, BOUND_PART * (1.0 - confidence_level))
+        bounded = released_bound if equations.law is None else _joint_bound
+        theta_bound = bounded(equations, BOUND_PART * (1.0 - confidence_level))
         if not isfinite(theta_bound):
             return np.zeros(len(points)), np.full(len(points), np.inf)
     divisor = 2.0 if equations.symmetric else 1.0
