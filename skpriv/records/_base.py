@@ -47,7 +47,7 @@ class Rows(ABC):
     n_jobs = -1
     paid_for = False  # True where the rows are reports whose release was charged before
     names: list[str] | None = None
-    passes: int | None = None
+    passes: int | None = None  # counted in rows that are not in memory
     shown = False
     has_target = True
 
@@ -95,9 +95,8 @@ class Rows(ABC):
         results = in_threads(chunk_sum, pieces, self.n_jobs)
         if self.shown:
             count = self.n if subset is None else len(subset)
-            results = progress(
-                results, count, f"pass {self.passes}", unit="rows", after=PATIENCE, size=itemgetter(0)
-            )
+            options = {"unit": "rows", "after": PATIENCE, "size": itemgetter(0)}
+            results = progress(results, count, f"pass {self.passes}", **options)
         for _, term in results:
             with np.errstate(all="ignore"):
                 total.add(term)
@@ -140,6 +139,10 @@ class Rows(ABC):
     def chosen(self, subset):
         """Return the choice that a slice, a mask or positions stand for; None is all records."""
         return None if subset is None else Subset.of(subset, self.n)
+
+    def with_target(self, y):
+        """The same rows with targets that are elsewhere."""
+        raise ValueError("these rows have their targets in them: pass them alone, without y.")
 
     def select(self, subset):
         """The same rows, of which only a public subset is there."""

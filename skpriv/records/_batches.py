@@ -56,6 +56,7 @@ class BatchRows(Rows):
     """
 
     shown = True
+    passes: int
 
     def __init__(
         self, blocks, n, n_features, names=None, *, steps=(), stable=True, has_target=True

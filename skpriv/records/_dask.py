@@ -49,6 +49,8 @@ class DaskRows(Rows):
     >>> SSPRegressor().fit(X, y)  # doctest: +SKIP
     """
 
+    passes: int
+
     def __init__(self, parts, sizes, n_features, names=None, *, steps=(), has_target=True):
         self._parts, self._sizes, self._steps = list(parts), list(map(int, sizes)), tuple(steps)
         self.n, self.n_features, self.names = sum(self._sizes), int(n_features), names

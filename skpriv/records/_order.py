@@ -62,6 +62,15 @@ class BlockOrder:
 class BlockUsers(Subset):
     """Users whom a block order has dealt out; the positions are found block by block."""
 
+    _seed: list
+    _n: int
+    _block_rows: int
+    _before: np.ndarray
+    _after: np.ndarray
+    _subset: Subset | None
+    _last: tuple
+    _size: int
+
     def __init__(self, seed, n, block_rows, before, after, subset=None):
         # The parent is frozen, and keeps positions, which are not kept here.
         vars(self).update(_seed=seed, _n=n, _block_rows=block_rows, _subset=subset)

@@ -91,10 +91,12 @@ def _make(kind, path):
     return from_table(found[kind], target="y")
 
 
-@pytest.mark.parametrize(
-    "kind",
-    ["table", "reader", "pandas", "dataset", "scanner", "parquet", "polars", "polars lazy", "duckdb"],
-)
+SOURCES = [
+    "table", "reader", "pandas", "dataset", "scanner", "parquet", "polars", "polars lazy", "duckdb"
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", SOURCES)
 def test_sources_give_the_same_fit(kind, tmp_path):
     X, y = _data()
     expected = SSPRegressor(random_state=0).fit(X, y)

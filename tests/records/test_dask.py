@@ -159,7 +159,7 @@ def test_reports_user_by_user_are_refused():
 
 @pytest.mark.slow
 def test_workers_that_die_change_nothing():
-    """Ten times a worker is killed while it sums; the answer and the charge are those of one fit."""
+    """Ten times a worker is killed while it sums: the answer and the charge of one fit."""
     distributed = pytest.importorskip("distributed")
     X, y = _data()
     expected = SSPRegressor(random_state=0).fit(X, y).coef_

@@ -58,7 +58,7 @@ class LevelQuery(Query):
 
     def __setstate__(self, state):
         """Nodes of a copy, for a worker, are others: they are found by who they are."""
-        vars(self).update(state)
+        self.__dict__.update(state)
         self.__post_init__()
 
     @property
