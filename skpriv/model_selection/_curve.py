@@ -11,6 +11,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from .._compat import HasMethods, Interval, StrOptions, validate_params
 from .._progress import progress
+from ..records import positional
 from ._evaluate import evaluate, evaluate_reference, make_fold
 
 
@@ -59,7 +60,8 @@ def privacy_utility_curve(
         the parameters ``privacy`` and ``epsilon``. It is cloned, never fitted itself.
 
     X : array-like of shape (n_samples, n_features)
-        Features.
+        Features. A Dask array or frame stays on its workers; a frame loses the names of its
+        columns.
 
     y : array-like of shape (n_samples,)
         Target.
@@ -169,7 +171,7 @@ def privacy_utility_curve(
     epsilons = _check_epsilons(epsilons)
     prefix = _private_prefix(estimator)
     name = _name(estimator, prefix)
-    X, y, groups = indexable(X, y, groups)
+    X, y, groups = indexable(positional(X), positional(y), groups)
     splitter = check_cv(cv, y, classifier=is_classifier(estimator))
     splits = splitter.split(X, y, groups)
     folds = [make_fold(train, test, max_interval_rows) for train, test in splits]

@@ -3,7 +3,7 @@
 from ._arrays import ArrayRows, canonical
 from ._base import CHUNK_ROWS, Rows
 from ._batches import BatchRows
-from ._dask import DaskRows
+from ._dask import DaskRows, positional
 from ._lazy import LazyValues
 from ._open import as_rows, read_in_batches
 from ._order import BlockOrder
@@ -31,6 +31,7 @@ __all__ = [
     "is_lazy",
     "named",
     "numbers",
+    "positional",
     "public_shape",
     "read_in_batches",
     "stand_in",

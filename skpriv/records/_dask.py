@@ -22,6 +22,14 @@ def is_dask(data):
     return type(data).__module__.partition(".")[0] == "dask" and hasattr(data, "dask")
 
 
+def positional(data):
+    """A Dask frame as an array of known chunks, of which rows can be taken by position.
+
+    Anything else stays what it is. Names of columns are lost.
+    """
+    return data.to_dask_array(lengths=True) if hasattr(data, "to_dask_array") else data
+
+
 class DaskRows(Rows):
     """Rows in the partitions of a Dask array or frame, which stay where they are.
 

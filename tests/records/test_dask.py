@@ -18,6 +18,7 @@ from skpriv.linear_model import (
     ReweightedRegressor,
     SSPRegressor,
 )
+from skpriv.model_selection import privacy_utility_curve
 from skpriv.preprocessing import BoundsScaler, Numeric, TableEncoder
 from skpriv.records import from_table, is_lazy
 
@@ -141,6 +142,17 @@ def test_predictions_are_lazy(scheduler):
         wanted = expected[-1].confidence_interval(expected[:-1].transform(memory))
         np.testing.assert_allclose(low.compute(), wanted.low, rtol=1e-7)
         np.testing.assert_allclose(high.compute(), wanted.high, rtol=1e-7)
+
+
+def test_curves_have_folds_of_rows():
+    X, y = _data()
+    settings = {"epsilons": [1.0, 8.0], "cv": 3, "n_repeats": 1}
+    expected = privacy_utility_curve(SSPRegressor(random_state=0), X, y, **settings)
+    frame = _frame()
+    for data in (_arrays(), (frame[NAMES], frame["y"])):
+        found = privacy_utility_curve(SSPRegressor(random_state=0), *data, **settings)
+        np.testing.assert_allclose(found.test_scores, expected.test_scores, rtol=1e-9)
+        np.testing.assert_allclose(found.interval_widths, expected.interval_widths, rtol=1e-9)
 
 
 def test_values_are_refused_in_one_sentence(scheduler):
