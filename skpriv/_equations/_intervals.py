@@ -35,7 +35,7 @@ LARGEST_THETA = 1e4  # a bound above it is none: intervals are then the whole ra
 ROWS = 4096  # query points handled at a time
 
 
-def split(failure, *weights):
+def split_failure(failure, *weights):
     """Divide a failure probability over the parts of a bound, in proportion to public weights.
 
     By the union bound all parts hold at once but for the whole of it. A part that cannot fail, such
@@ -43,8 +43,8 @@ def split(failure, *weights):
 
     Examples
     --------
-    >>> from skpriv._equations._intervals import split
-    >>> split(0.5, 3.0, 1.0, 0.0)
+    >>> from skpriv._equations._intervals import split_failure
+    >>> split_failure(0.5, 3.0, 1.0, 0.0)
     (0.375, 0.125, 0.0)
     """
     whole = sum(weights)

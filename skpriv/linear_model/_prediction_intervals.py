@@ -28,7 +28,7 @@ from .._equations._conformal import (
     share_depth,
 )
 from .._equations._intervals import ConfidenceInterval
-from ..privacy import LOCAL_MODELS, ROUNDING, Procedure, Query, split
+from ..privacy import ROUNDING, Procedure, Query, split
 from ._base import PrivateRegressor, rowwise
 from ._spread import Spread, learn_spread
 
@@ -204,7 +204,7 @@ def calibrate(session, score, levels, sides, deviation):
     top, asked_for = score.top, tuple(levels)
     while levels:
         alphas = [(1.0 - level) / len(sides) for level in levels]
-        if session.model == "none":
+        if session.trust.exact:
             ranks = [min(exact_rank(session.n, alpha), session.n + 1) for alpha in alphas]
             targets, depth = [rank if rank <= session.n else np.inf for rank in ranks], 0
         else:
@@ -214,7 +214,7 @@ def calibrate(session, score, levels, sides, deviation):
         levels = levels[:-1]  # public: more rows or a larger budget are needed for it
     if not levels:
         return Calibration.unresolved(session.n, score.bounds, asked_for)
-    if session.model == "none":
+    if session.trust.exact:
         asked = tuple((side, int(rank)) for side in sides for rank in targets)
         found = session.release(ScoreQuantiles(score, asked), 1.0).value
     else:
@@ -231,7 +231,7 @@ def _targets(session, score, alphas, sides):
     """What noisy counts (central) or shares (local) are compared with; and the public depth."""
     n, smallest = session.n, min(alphas)
     alone = ScoresWithin(score, ((0, 0.0),))
-    if session.model in LOCAL_MODELS:
+    if not session.trust.curator:
         scale = session.noise(alone, 1.0).scale / sqrt(n)
         depth = share_depth(n, smallest, len(alphas), scale * sqrt(len(sides)))
         if not depth:
@@ -257,7 +257,7 @@ def _blocks(n, depth):
 def _search(session, score, targets, sides, grid, depth):
     """Binary search for all sides and targets at once; the right ends at last."""
     slots = search_slots(depth, len(targets))
-    local = session.model in LOCAL_MODELS
+    local = not session.trust.curator
     if local:  # each user answers one step
         sessions, shares = split(session, *_blocks(session.n, depth)), [1.0] * depth
     else:

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse, special, stats
 
 from ..._equations._intervals import _best_on_path as best_on_path
-from ..._equations._intervals import asymptotic, split
+from ..._equations._intervals import asymptotic, split_failure
 
 # Weights of the failure probability: of the noise of the released gradient norm and of the targets,
 # for all supports at once; and of the targets under all supports and of the privacy noise.
@@ -38,7 +38,7 @@ def certificate(gradient, n_coordinates, n_nonzero, sparsity, eigenvalue, confid
     float
     """
     scale, (of_noise, of_targets) = gradient.noise.scale, CERTIFICATE_WEIGHTS
-    noise, rest = split(1.0 - confidence_level, of_noise if scale else 0.0, of_targets)
+    noise, rest = split_failure(1.0 - confidence_level, of_noise if scale else 0.0, of_targets)
     released = gradient.value[0] + (scale * stats.norm.isf(noise) if scale else 0.0)
     targets = sqrt(2.0 * log(2.0 * n_coordinates / rest) / gradient.n)
     support = min(n_coordinates, n_nonzero + sparsity)
@@ -108,7 +108,8 @@ def given_support(fit, points, theta_bound, supports, confidence_level):
         centre, half = asymptotic(equations, points, shift, bound, confidence_level)
         return points @ fit.origin + centre, half
     of_choice, of_noise = SUPPORT_WEIGHTS
-    chosen, noisy = split(1.0 - confidence_level, of_choice, 0.0 if equations.exact else of_noise)
+    of_noise = 0.0 if equations.exact else of_noise
+    chosen, noisy = split_failure(1.0 - confidence_level, of_choice, of_noise)
     targets = sqrt(2.0 * (supports + log(1.0 / chosen)))  # P(|Z| > t) <= exp(-t^2 / 2)
     privacy = 0.0 if equations.exact else stats.norm.isf(noisy / 2.0)
     spread = equations.target_scale**2 + equations.design_scale**2 * (shift @ shift) / 2.0

@@ -19,7 +19,7 @@ from ._steps import (
     held_out,
     root_mean_square_bound,
 )
-from ..._equations._intervals import ConfidenceInterval, split
+from ..._equations._intervals import ConfidenceInterval, split_failure
 
 # code -> paper (Chen, Li, Rakhlin and Simchi-Levi 2025, Section 6):
 #   n_iter -> K,  step_size -> eta,  radius -> R,  time -> eta K, of descent without momentum
@@ -276,7 +276,7 @@ class ImproperSGDRegressor(PrivateRegressor):
                 "curator can release without noise that grows with the number of features. Use "
                 "privacy='central' with calibration > 0, or a moment-based regressor."
             )
-        of_norm, of_error = split(1.0 - confidence_level, *ERROR_WEIGHTS)
+        of_norm, of_error = split_failure(1.0 - confidence_level, *ERROR_WEIGHTS)
         bound = self._scaling.theta_bound(self.coef_norm)
         rms = root_mean_square_bound(*self._error, bound, of_norm)
         half = self._scaling.radius * rms / sqrt(of_error)  # Chebyshev's inequality

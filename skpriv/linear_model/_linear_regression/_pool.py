@@ -5,7 +5,6 @@ from math import sqrt
 import numpy as np
 
 from ..._linalg import psd_part
-from ...privacy import LOCAL_MODELS
 from ._shrinkage import posterior_mean, shrunk_gram
 
 ROUNDS = 3  # of solving and weighing by the distance to the solution
@@ -25,7 +24,7 @@ class Pool:
     first_moments : tuple of three pairs
         Means of e (r - m) w, of ee' and of the square of (r - m) w, each with the noise's scale.
     n : int
-    model : str
+    curator : bool
     largest : float
         Largest variance of a coordinate of b that is thought possible.
     priors : list of ndarray of shape (p, p)
@@ -38,9 +37,9 @@ class Pool:
         Residual variance.
     """
 
-    def __init__(self, first_moments, n, model, largest, priors):
+    def __init__(self, first_moments, n, curator, largest, priors):
         moment, gram, square = first_moments
-        self._n, self._model, self._largest = n, model, largest
+        self._n, self._curator, self._largest = n, curator, largest
         self._priors = priors
         self._grams = [gram]
         self._equations = [(moment[0], moment[1] ** 2, np.zeros(len(moment[0])))]
@@ -60,7 +59,7 @@ class Pool:
         cut, which is taken from the released square of the clipped residuals as if they were
         normal; at three deviations and more this changes nothing.
         """
-        if self._model in LOCAL_MODELS:  # other users each time
+        if not self._curator:  # other users each time
             self._n += equation.n
         kept, self.variance = equation.kept, equation.variance
         self._grams.append((equation.gram, equation.gram_scale))

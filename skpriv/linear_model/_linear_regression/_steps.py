@@ -5,7 +5,6 @@ from math import sqrt
 import numpy as np
 
 from ..._equations._newton import FirstEquation, NewtonEquation, NewtonFit
-from ...privacy import LOCAL_MODELS
 from ._pool import Pool
 from ._queries import (
     FirstMomentsQuery,
@@ -59,7 +58,7 @@ def fit_rows(session, rows, target, rules):
     (moment, noise), (gram, gram_noise), _ = first = moments.read(answer)
     # Coefficients of equal size in whitened coordinates, or in those of the rows
     priors = [np.eye(rows.size), np.linalg.inv(whitened.W.T) @ _row_prior(rows)]
-    pool = Pool(first, answer.n, session.model, largest, priors)
+    pool = Pool(first, answer.n, session.trust.curator, largest, priors)
     newton = []
     for share in filter(None, (rules.first, rules.last)):
         most = LARGEST_RESIDUAL
@@ -80,7 +79,7 @@ def fit_rows(session, rows, target, rules):
         pool.gram()[1],
         FirstEquation(moment, gram, answer.n, noise, gram_noise, limit == whole),
         tuple(newton),
-        same_rows=session.model not in LOCAL_MODELS,
+        same_rows=session.trust.curator,
     )
 
 

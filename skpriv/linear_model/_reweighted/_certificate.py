@@ -16,7 +16,7 @@ import numpy as np
 from scipy import stats
 
 from ..._linalg import psd_power
-from ..._equations._intervals import _operator_quantile, split
+from ..._equations._intervals import _operator_quantile, split_failure
 from ._links import Link
 
 # Public grid of ridges lambda', in the units of H (whose trace is at most one).
@@ -96,7 +96,7 @@ class GradientCertificate:
         """
         noisy = self.gradient_scale > 0.0
         weights = WEIGHTS if noisy else (1.0, 0.0, 0.0)
-        truth, of_gradient, of_mean = split(failure, *weights)
+        truth, of_gradient, of_mean = split_failure(failure, *weights)
         length = log(1.0 / truth)
         residual = sqrt((1.0 + 2.0 * sqrt(length) + 2.0 * length) / self.n)
         if not noisy:

@@ -71,6 +71,11 @@ class Part:
         return self._whole.model
 
     @property
+    def trust(self):
+        """Who is trusted, and with what budget."""
+        return self._whole.trust
+
+    @property
     def report(self):
         """The report of the whole session."""
         return self._whole.report
