@@ -62,9 +62,10 @@ class BanditCombiner(BasePolicy):
     policies : list of policies
         Cloned, then played; their own budgets are for their own reports.
     epsilon : float in (0, inf], default=1.0
-        Privacy parameter of the additional report of the reward; ``inf``: without noise.
+        Privacy parameter; ``inf`` is the same as no privacy. It is that of the additional report of
+        the reward.
     delta : float in [0, 1), default=1e-6
-        Privacy parameter of the additional report.
+        Privacy parameter: choose it well below one over the number of users.
     regret_bounds : list of (C, alpha), default=None
         Claims, in units where rewards span an interval of length 2. None: sqrt(n_features) for C
         and 1/2 for alpha, for all.

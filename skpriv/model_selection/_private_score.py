@@ -92,7 +92,7 @@ def private_score(
     confidence_level : float in (0, 1), default=0.95
     privacy : {"central", "none"}, default="central"
     random_state : None, int or RandomState, default=None
-        None draws secure noise.
+        None draws secure noise for a real release, anything else reproducible noise for study.
 
     Returns
     -------

@@ -66,7 +66,7 @@ class PrivateSearchCV(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
     n_jobs : int, default=None
         Candidates that are fitted at the same time, by joblib.
     random_state : None, int or RandomState, default=None
-        None: secure noise. Anything else: reproducible, for study.
+        None draws secure noise for a real release, anything else reproducible noise for study.
 
     Attributes
     ----------

@@ -20,7 +20,7 @@ class FLIPHAT(EpochGreedy):
     Parameters
     ----------
     epsilon : float in (0, inf], default=1.0
-        Privacy parameter.
+        Privacy parameter; ``inf`` is the same as no privacy.
     delta : float in (0, 1), default=1e-6
         Privacy parameter: choose it well below one over the number of users.
     n_nonzero_coefs : int, default=10
@@ -29,7 +29,7 @@ class FLIPHAT(EpochGreedy):
         Public: every feature is clipped to [-data_max, data_max]. The noise is proportional to it,
         so that a bound well below the largest value costs little and gains much.
     bounds_y : (float, float), default=(-1, 1)
-        Public range to which rewards are clipped.
+        Public range (low, high) to which rewards are clipped.
     schedule : {"doubling", "geometric", "fixed"}, int, sequence of int, or callable, \
             default=EpochSchedule(first=250, ratio=2)
         Public lengths of the epochs; see :class:`EpochSchedule`.
@@ -38,7 +38,7 @@ class FLIPHAT(EpochGreedy):
     n_actions : int, default=None
         Number of actions; needed with ``shared=False``.
     random_state : None, int or RandomState, default=None
-        None draws secure privacy noise for a real run; anything else reproducible noise, for study.
+        None draws secure noise for a real release, anything else reproducible noise for study.
 
     Attributes
     ----------

@@ -36,7 +36,7 @@ class LinUCB(ServesDevices, BasePolicy):
     epsilon : float in (0, inf], default=1.0
         Privacy parameter; ``inf`` is the same as ``privacy="none"``.
     delta : float in [0, 1), default=1e-6
-        Privacy parameter: choose it well below one over the number of rounds.
+        Privacy parameter: choose it well below one over the number of users.
     privacy : {"none", "central", "local", "shuffle"}, default="none"
         Who adds the noise: nobody, a trusted curator, or every user, the reports of batches of
         users being mixed by a shuffler in the last case.

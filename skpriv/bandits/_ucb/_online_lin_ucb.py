@@ -28,9 +28,9 @@ class OnlineLinUCB(LinUCB):
     Parameters
     ----------
     epsilon : float in (0, inf], default=1.0
-        Privacy parameter of each user; with ``inf`` no noise is added.
+        Privacy parameter; ``inf`` is the same as no privacy.
     delta : float in (0, 1), default=1e-6
-        Privacy parameter.
+        Privacy parameter: choose it well below one over the number of users.
     learner : {"maler", "ogd"}, default="maler"
         Adapts to the curvature of the loss; or projected gradient descent, which is faster.
     mode : {"sums", "faithful"}, default="sums"

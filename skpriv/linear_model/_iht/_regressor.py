@@ -87,7 +87,7 @@ class IHTRegressor(SparseRegressor):
         Confidence levels whose quantiles ``fit`` releases for :meth:`prediction_interval`. They
         share the budget of the calibration rows.
     random_state : None, int or RandomState, default=None
-        None draws secure noise for a release; anything else draws reproducible noise for study.
+        None draws secure noise for a real release, anything else reproducible noise for study.
 
     Attributes
     ----------
