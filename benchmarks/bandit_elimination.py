@@ -60,9 +60,8 @@ def policies(options, privacy):
     )
     named["SquareCB, re-weighted"] = SquareCB(oracle=oracles["re-weighted"], schedule=schedule)
     linear = {"epsilon": options.epsilon, "delta": 1e-6, "privacy": privacy}
-    linear |= {"horizon": options.horizon, "update_every": max(1, options.horizon // 200)}
-    named["LinUCB, certified"] = LinUCB(**linear)
-    named["LinUCB, asymptotic"] = LinUCB(**linear, width="asymptotic")
+    named["LinUCB, certified"] = LinUCB(**linear, width="certified")
+    named["LinUCB, asymptotic"] = LinUCB(**linear)
     if options.only:
         named = {k: v for k, v in named.items() if any(word in k for word in options.only)}
     return named

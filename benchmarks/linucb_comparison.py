@@ -41,9 +41,9 @@ class PublishedWidths(LinUCB):
 def policies(epsilon, delta, seed):
     """Every policy of the comparison, by name."""
     common = {"epsilon": epsilon, "delta": delta, "horizon": T, "random_state": seed}
-    raw = {**common, "bounds_y": (-1.0, 1.0)}
-    centred = {**common, "bounds_y": (0.0, 1.0), "reward_offset": 0.5, "coef_norm": sqrt(2.0)}
-    ours = {**centred, "width": "asymptotic"}
+    raw = {**common, "bounds_y": (-1.0, 1.0), "bonus_scale": 1.0, "update_every": T // 200}
+    ours = {**common, "bounds_y": (0.0, 1.0), "reward_offset": 0.5, "coef_norm": sqrt(2.0)}
+    centred = {**ours, "width": "certified"}
     exact = {**centred, "privacy": "none"}
     return {
         "random": RandomPolicy(random_state=seed),
@@ -69,9 +69,9 @@ def policies(epsilon, delta, seed):
         "asymptotic, shuffle, vector sum": LinUCB(
             **ours, privacy="shuffle", mechanism="vector-sum"
         ),
-        "OnlineLinUCB, Maler": OnlineLinUCB(**centred),
-        "OnlineLinUCB, OGD": OnlineLinUCB(**centred, learner="ogd"),
-        "OnlineLinUCB, OGD, faithful": OnlineLinUCB(**centred, learner="ogd", mode="faithful"),
+        "OnlineLinUCB, Maler": OnlineLinUCB(**ours),
+        "OnlineLinUCB, OGD": OnlineLinUCB(**ours, learner="ogd"),
+        "OnlineLinUCB, OGD, faithful": OnlineLinUCB(**ours, learner="ogd", mode="faithful"),
     }
 
 

@@ -32,9 +32,7 @@ policies = {"random": RandomPolicy(**doses)}
 for epsilon in (1.0, 10.0):
     oracle = SSPRegressor(epsilon=epsilon, delta=1e-6, bounds_y=(0, 1), fit_intercept=False)
     policies[f"SquareCB, epsilon {epsilon:g}"] = SquareCB(oracle=oracle, **doses)
-policies["LinUCB, not private"] = LinUCB(
-    bounds_y=(0, 1), width="asymptotic", update_every=50, horizon=len(rows), **doses
-)
+policies["LinUCB, not private"] = LinUCB(privacy="none", bounds_y=(0, 1), update_every=50, **doses)
 result = simulate(policies, env, len(rows), n_runs=2, random_state=0, verbose=1)
 
 display = RegretDisplay.from_result(result).plot()

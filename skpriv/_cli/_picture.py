@@ -24,14 +24,19 @@ def check_plot(path):
         raise CommandError(f"--plot {path}: there is no such directory.")
 
 
-def panels(n_panels):
-    """Figure without a window, and axes side by side."""
+def panels(n_panels, *, share=False):
+    """Figure without a window, and axes in rows of at most three: a page is not wider."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(5 * n_panels, 4), layout="constrained")
+    columns = min(n_panels, 3)
+    rows = -(-n_panels // columns)
+    figure = Figure(figsize=(max(5.0, 3.2 * columns), 3.0 * rows + 1.0), layout="constrained")
     FigureCanvasAgg(figure)
-    return figure, list(figure.subplots(1, n_panels, squeeze=False)[0])
+    axes = figure.subplots(rows, columns, squeeze=False, sharey=share).ravel()
+    for empty in axes[n_panels:]:
+        empty.remove()
+    return figure, list(axes[:n_panels])
 
 
 def write(figure, path):

@@ -134,13 +134,14 @@ def guarantees(private, references):
 
 def _draw(args, delta, results, known):
     """A panel for each epsilon, with the references in all of them."""
-    figure, axes = panels(len(results))
+    figure, axes = panels(len(results), share=True)
     for ax, (epsilon, result) in zip(axes, results.items(), strict=True):
-        RegretDisplay(
+        display = RegretDisplay(
             regret=np.concatenate([result.regret_, known.regret_]),
             rounds=result.rounds,
             names=[*result.names, *known.names],
-        ).plot(ax)
+        ).plot(ax, legend=False)
         ax.set_title(f"epsilon {epsilon:g}")
+    figure.legend(handles=display.lines_, loc="outside lower center", ncols=3, frameon=False)
     figure.suptitle(f"{args.setting}, delta {delta:g}")
     write(figure, args.plot)

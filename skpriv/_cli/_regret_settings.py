@@ -76,7 +76,7 @@ def _ucb(epsilon, delta, horizon, models):
     """LinUCB under some models, and for local privacy the online form too."""
     params = {"epsilon": epsilon, "delta": delta, "horizon": horizon}
     policies: dict = {
-        f"LinUCB, {privacy}": LinUCB(privacy=privacy, width="asymptotic", **params)
+        f"LinUCB, {privacy}": LinUCB(privacy=privacy, **params)
         for privacy in models
     }
     if "local" in models:
@@ -85,7 +85,7 @@ def _ucb(epsilon, delta, horizon, models):
 
 
 def _exact(horizon):
-    return {"LinUCB": LinUCB(width="asymptotic", horizon=horizon), RANDOM: RandomPolicy()}
+    return {"LinUCB": LinUCB(privacy="none", horizon=horizon), RANDOM: RandomPolicy()}
 
 
 def _sparse(epsilon, delta, horizon):

@@ -1,7 +1,7 @@
 """Noisy normal equations: what a moment-based fit releases, and how they are solved."""
 
 from dataclasses import dataclass
-from math import sqrt
+from math import hypot, sqrt
 
 import numpy as np
 from scipy import linalg
@@ -14,6 +14,7 @@ PRIOR_VARIANCES = np.geomspace(1e-7, 1e2, 46)
 # The intercept is the best determined coefficient: its prior is this much wider.
 INTERCEPT_PRIOR = 100.0
 EXACT_RCOND = 1e-15
+TINY = 1e-12
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,8 @@ class NormalEquations:
     law : CodebookNoise or None
         Where the noises of ``target`` and ``design`` are dependent: their law. The residual Gram is
         then the whole covariance of target - design theta*, privacy included.
+    weight : float
+        Of pooled sums: what the heaviest of them was divided by; 0 if nothing was pooled.
     """
 
     design: np.ndarray
@@ -58,6 +61,41 @@ class NormalEquations:
     residual_gram: np.ndarray | None = None
     residual_scale: float = 0.0
     law: CodebookNoise | None = None
+    weight: float = 0.0
+
+    def pooled(self, other):
+        """Sums of two sets of records, disjoint or not, weighted by what is publicly known.
+
+        Whatever the weights, the weighted sums are normal equations of the same theta*. The errors
+        have variances n / p (at most, of the targets) plus that of the noise, the signal is as n:
+        weights n over the variance are best. They are public, and divided by the largest, so that
+        errors are not larger than they would be without weights.
+        """
+        if self.law is not None or other.law is not None:
+            raise ValueError("sums of codebook reports are not pooled.")
+        own, its = self.weight or self._precision, other.weight or other._precision
+        largest = max(own, its)
+        a, b = own / largest, its / largest
+        known = self.residual_gram is not None and other.residual_gram is not None
+        return NormalEquations(
+            design=a * self.design + b * other.design,
+            target=a * self.target + b * other.target,
+            gram=a**2 * self.gram + b**2 * other.gram,
+            square=self.square + other.square,
+            n=self.n + other.n,
+            symmetric=self.symmetric and other.symmetric,
+            design_scale=hypot(a * self.design_scale, b * other.design_scale),
+            target_scale=hypot(a * self.target_scale, b * other.target_scale),
+            gram_scale=hypot(a**2 * self.gram_scale, b**2 * other.gram_scale),
+            residual_gram=a**2 * self.residual_gram + b**2 * other.residual_gram if known else None,
+            residual_scale=hypot(a**2 * self.residual_scale, b**2 * other.residual_scale),
+            weight=largest,
+        )
+
+    @property
+    def _precision(self):
+        noise = self.target_scale**2 + self.design_scale**2 / 2.0
+        return self.n / (self.n / len(self.target) + noise)
 
     @property
     def exact(self):
@@ -95,7 +133,11 @@ class NormalEquations:
         return balance * linalg.lstsq(balanced, balance * self.target, cond=EXACT_RCOND)[0]
 
     def solve_shrunk(self, priors):
-        """Noise-aware solution: posterior mean of theta, the prior's shape and size by evidence.
+        """Noise-aware solution: posterior mean of theta; see `posterior`."""
+        return self.posterior(priors)[0]
+
+    def posterior(self, priors, least_variance=0.0):
+        """Posterior mean and covariance of theta, the prior's shape and size by evidence.
 
         The error of the equations has covariance C = v gram + (s_b^2 + s_A^2 ||theta||^2 / k) I,
         with k = 2 for GOE noise and 1 otherwise, and v the residual variance. All inputs are
@@ -105,10 +147,13 @@ class NormalEquations:
         ----------
         priors : list of ndarray of shape (p, p)
             Candidates R for the prior theta = tau R w, w ~ N(0, I), each public or released.
+        least_variance : float
+            Of tau^2: a prior that is too narrow, by the accident of little evidence, tells that
+            everything is known.
 
         Returns
         -------
-        ndarray of shape (p,)
+        (ndarray of shape (p,), ndarray of shape (p, p))
         """
         gram = psd_part(self.gram)
         design = psd_part(self.design) if self.symmetric else self.design
@@ -118,14 +163,17 @@ class NormalEquations:
             spread = self.target_scale**2 + self.design_scale**2 * (theta @ theta) / (
                 2.0 if self.symmetric else 1.0
             )
+            spread = max(spread, TINY * (1.0 + np.trace(gram)))  # without noise it may be 0
             covariance = variance * gram + spread * np.eye(len(theta))
             root = linalg.cholesky(covariance, lower=True)
             whitened = linalg.solve_triangular(root, design, lower=True)
             response = linalg.solve_triangular(root, self.target, lower=True)
-            fits = [(_posterior_mean(whitened @ prior, response), prior) for prior in priors]
-            (_, weights), prior = max(fits, key=lambda fit: fit[0][0])
-            theta = prior @ weights
-        return theta
+            fits = [
+                (_posterior(whitened @ prior, response, least_variance), prior) for prior in priors
+            ]
+            (_, weights, factor), prior = max(fits, key=lambda fit: fit[0][0])
+            theta, factor = prior @ weights, prior @ factor
+        return theta, factor @ factor.T
 
 
 def ridge_prior(size, has_intercept):
@@ -136,12 +184,17 @@ def ridge_prior(size, has_intercept):
     return np.diag(width)
 
 
-def _posterior_mean(design, response):
-    """Log evidence and posterior mean of w in response = design w + N(0, I), w ~ N(0, tau^2 I)."""
+def _posterior(design, response, least_variance):
+    """Log evidence, mean and root covariance of w in response = design w + N(0, I).
+
+    The prior is w ~ N(0, tau^2 I).
+    """
     left, singular, right = linalg.svd(design, full_matrices=False)
     projected = left.T @ response
-    variances = 1.0 + np.outer(PRIOR_VARIANCES, singular**2)  # (grid, p)
+    priors = np.maximum(PRIOR_VARIANCES, least_variance)
+    variances = 1.0 + np.outer(priors, singular**2)  # (grid, p)
     evidence = -(np.log(variances) + projected**2 / variances).sum(axis=1)
     best = int(np.argmax(evidence))
-    tau2 = PRIOR_VARIANCES[best]
-    return evidence[best], right.T @ (tau2 * singular * projected / (1.0 + tau2 * singular**2))
+    tau2 = priors[best]
+    spread = tau2 / (1.0 + tau2 * singular**2)
+    return evidence[best], right.T @ (spread * singular * projected), right.T * np.sqrt(spread)

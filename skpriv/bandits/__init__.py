@@ -15,14 +15,17 @@ from ._epochs._epoch_greedy import EpochGreedy
 from ._epochs._epsilon_greedy import EpsilonGreedy
 from ._epochs._fliphat import FLIPHAT
 from ._epochs._lasso_bandit import LassoBandit
+from ._ucb._lin_square_cb import LinSquareCB
 from ._ucb._lin_ucb import LinUCB
 from ._adapters._mabwiser import MABWiserAdapter
 from ._evaluation._off_policy import OffPolicyValue, off_policy_value
+from ._evaluation._private_value import PrivateValue, private_off_policy_value
 from ._ucb._online_lin_ucb import OnlineLinUCB
 from ._service._dsjson import read_dsjson, write_dsjson
 from ._service._loop import Loop
 from ._random import RandomPolicy
 from ._report import EpochsReport
+from ._state import load
 from ._epochs._schedule import EpochSchedule
 from ._evaluation._simulate import simulate
 from ._epochs._square_cb import SquareCB
@@ -38,6 +41,7 @@ __all__ = [
     "EpsilonGreedy",
     "GeneralizedLinearEnvironment",
     "LassoBandit",
+    "LinSquareCB",
     "LinUCB",
     "LinearEnvironment",
     "LoggedEnvironment",
@@ -45,12 +49,15 @@ __all__ = [
     "MABWiserAdapter",
     "OffPolicyValue",
     "OnlineLinUCB",
+    "PrivateValue",
     "RandomPolicy",
     "RegretDisplay",
     "SparseLinearEnvironment",
     "SquareCB",
     "SupervisedEnvironment",
+    "load",
     "off_policy_value",
+    "private_off_policy_value",
     "read_dsjson",
     "simulate",
     "write_dsjson",

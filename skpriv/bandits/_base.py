@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 
 from .._compat import Interval
 from ..privacy import Accounted
+from ._state import Raw, save
 
 MAX_SEED = 2**31 - 1
 
@@ -42,36 +43,47 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         "random_state": ["random_state"],
     }
 
-    def act(self, contexts):
+    def act(self, contexts, available=None, *, return_propensities=False):
         """Choose an action in each of some rounds; the policy does not change between them.
 
         Parameters
         ----------
         contexts : array-like of shape (n_rounds, n_actions, n_features)
-            Features of every action. With ``shared=False`` (n_rounds, n_features): features of
-            the round, the same for all ``n_actions`` actions, each of which has its own weights.
+            Features of every action. Actions may come and go from call to call: it is the features
+            that are learned about. With ``shared=False`` (n_rounds, n_features): features of the
+            round, the same for all ``n_actions`` actions, each of which has its own weights.
+        available : array-like of bool of shape (n_rounds, n_actions) or (n_actions,), default=None
+            Which actions may be played; None: all. At least one in every round.
+        return_propensities : bool, default=False
+            Whether to return the propensities too.
 
         Returns
         -------
         actions : ndarray of shape (n_rounds,), of dtype intp
             `propensities_` has their probabilities.
+        propensities : ndarray of shape (n_rounds,)
+            Probability of each action given its context and what was available. Only with
+            ``return_propensities=True``, which is safe when several threads act.
 
         Raises
         ------
         ValueError
-            If the contexts have the wrong shape or are not finite; nothing has changed then.
+            If the contexts or the mask have the wrong shape, contexts are not finite, or a round
+            has no action; nothing has changed then.
         """
         contexts = self._checked_contexts(contexts)
+        n_actions = contexts.shape[1] if self._shared else int(self.n_actions)
+        available = _checked_available(available, len(contexts), n_actions)
         if not hasattr(self, "n_rounds_"):
-            self._first_act(contexts)
-        if not len(contexts):
-            self.propensities_ = np.empty(0)
-            return np.empty(0, dtype=np.intp)
-        actions, propensities = self._act(self._phi(contexts), self._rng)
+            self._begin(n_actions, contexts.shape[-1])
+        self.n_actions_ = n_actions
+        actions, propensities = np.empty(0, dtype=np.intp), np.empty(0)
+        if len(contexts):
+            actions, propensities = self._act(self._phi(contexts), available, self._rng)
         self.propensities_ = propensities
-        return actions
+        return (actions, propensities) if return_propensities else actions
 
-    def update(self, contexts, actions, rewards):
+    def update(self, contexts=None, actions=None, rewards=None, *, rows=None):
         """Learn from the rewards of some rounds: as many at once as one likes.
 
         Parameters
@@ -82,6 +94,9 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
             Integers from 0 to ``n_actions - 1``.
         rewards : array-like of shape (n_rounds,)
             Rewards of these actions; clipped to the declared bounds.
+        rows : array-like of shape (n_rounds, n_features), default=None
+            Features of the chosen actions, in place of ``contexts`` (and of ``actions``, unless
+            ``shared=False``): the others are not needed.
 
         Returns
         -------
@@ -97,14 +112,22 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
             raise ValueError(
                 f"{type(self).__name__}.update needs rounds that were acted on: call act."
             )
-        contexts = self._checked_contexts(contexts)
-        actions = _checked_actions(actions, len(contexts), self.n_actions_)
-        rewards = _checked_rewards(rewards, len(contexts))
+        if rewards is None or (contexts is None) == (rows is None):
+            raise ValueError("update needs rewards, and either contexts or rows.")
+        if rows is None and self._shared:
+            contexts = self._checked_contexts(contexts)
+            actions = _checked_actions(actions, len(contexts), contexts.shape[1])
+            rows = contexts[np.arange(len(actions)), actions]
+        else:
+            rows = self._checked_rows(contexts if rows is None else rows)
+            if not self._shared:
+                actions = _checked_actions(actions, len(rows), int(self.n_actions))
+        rewards = _checked_rewards(rewards, len(rows))
         bounds = getattr(self, "bounds_y", None)
         if bounds is not None:
             rewards = np.clip(rewards, *bounds)
-        if len(contexts):
-            self._update(self._phi(contexts), actions, rewards)
+        if len(rows):
+            self._update(rows if self._shared else self._blocks(rows, actions), rewards)
         return self
 
     @property
@@ -131,18 +154,44 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
                 delattr(self, name)
         return self
 
-    @abstractmethod
-    def _act(self, contexts, rng):
-        """Return actions (dtype intp) and their propensities, both of shape (n_rounds,)."""
+    def save(self, path, *, raw_path=None):
+        """Write the policy, as it is now, to a file from which :func:`skpriv.bandits.load` reads.
+
+        Parameters
+        ----------
+        path : str or path-like
+        raw_path : str or path-like, default=None
+            Another file for what an open epoch must keep: the records, or their exact sums, that
+            no released answer covers yet. That is **raw data**, to be kept as the data is kept.
+            None writes it into the one file, which then is raw data too.
+
+        Raises
+        ------
+        ValueError
+            If the policy has not acted yet: there is nothing to keep.
+        """
+        if not hasattr(self, "n_rounds_"):
+            raise ValueError(f"this {type(self).__name__} has not acted: there is nothing to keep.")
+        save(self, path, raw_path, (Raw, *self._raw_kinds))
+
+    _raw_kinds: ClassVar[tuple] = ()  # classes of a subclass's objects that hold raw data
 
     @abstractmethod
-    def _update(self, contexts, actions, rewards):
-        """Take in at least one round, and add to ``n_rounds_``."""
+    def _act(self, contexts, available, rng):
+        """Return actions (dtype intp) and their propensities, both of shape (n_rounds,).
+
+        ``available`` is None or a mask (n_rounds, n_actions), with an action in every round.
+        """
+
+    @abstractmethod
+    def _update(self, rows, rewards):
+        """Take in phi of the chosen actions of at least one round, and add to ``n_rounds_``."""
 
     def _start(self, n_phi):
         """Make the state of a subclass; ``self._rng`` may be drawn from."""
 
-    def _first_act(self, contexts):
+    def _begin(self, n_actions, n_features):
+        """Check the parameters and make the state; nothing has changed if that raises."""
         self._validate_params()
         bounds = getattr(self, "bounds_y", None)
         if bounds is not None:
@@ -152,10 +201,8 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         try:
             # Never NumPy's global stream, which could not be pickled along with the policy.
             self._rng: Any = seed if is_stream else np.random.RandomState(seed)
-            shape = contexts.shape
-            self.n_actions_ = shape[1] if self._shared else int(self.n_actions)
-            self.n_features_in_ = shape[-1]
-            self._start(shape[-1] * (1 if self._shared else self.n_actions_))
+            self.n_actions_, self.n_features_in_ = n_actions, n_features
+            self._start(n_features * (1 if self._shared else n_actions))
             self.n_rounds_ = 0
         except BaseException:
             for name in set(vars(self)) - before:
@@ -180,29 +227,43 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         blocks[:, index, index] = contexts[:, None, :]
         return blocks.reshape(n, self.n_actions_, self.n_actions_ * d)
 
+    def _blocks(self, rows, actions):
+        """Rows phi(x, a) of the chosen actions with ``shared=False``: x in the block of a."""
+        n, d = rows.shape
+        blocks = np.zeros((n, int(self.n_actions), d))
+        blocks[np.arange(n), actions] = rows
+        return blocks.reshape(n, -1)
+
     def _checked_contexts(self, contexts):
         contexts = np.asarray(contexts, dtype=np.float64)
-        shape, n_actions = contexts.shape, getattr(self, "n_actions", None)
+        n_actions = getattr(self, "n_actions", None)
         if not self._shared:
             if n_actions is None:
                 raise ValueError("shared=False needs the parameter n_actions.")
-            wanted, known = "(n_rounds, n_features)", contexts.ndim == 2
-        else:
-            wanted, known = "(n_rounds, n_actions, n_features)", contexts.ndim == 3
-            if known and n_actions is not None:
-                known, wanted = shape[1] == n_actions, wanted + f" with {n_actions} actions"
+            return self._checked_rows(contexts)
+        shape = contexts.shape
+        wanted, known = "(n_rounds, n_actions, n_features)", contexts.ndim == 3
+        if known and n_actions is not None:
+            known, wanted = shape[1] == n_actions, wanted + f" with {n_actions} actions"
         if not known or 0 in shape[1:]:
             raise ValueError(f"contexts of shape {shape} must have shape {wanted}.")
-        if hasattr(self, "n_rounds_"):
-            past = (self.n_actions_, self.n_features_in_)[0 if self._shared else 1 :]
-            if shape[1:] != past:
-                raise ValueError(
-                    f"contexts of shape {shape} must have shape (n_rounds, "
-                    f"{', '.join(map(str, past))}), as in the first call of act."
-                )
-        if not _is_finite(contexts):
+        return self._checked_features(contexts)
+
+    def _checked_rows(self, rows):
+        rows = np.asarray(rows, dtype=np.float64)
+        if rows.ndim != 2 or not rows.shape[1]:
+            raise ValueError(f"rows of shape {rows.shape} must have shape (n_rounds, n_features).")
+        return self._checked_features(rows)
+
+    def _checked_features(self, array):
+        if hasattr(self, "n_rounds_") and array.shape[-1] != self.n_features_in_:
+            raise ValueError(
+                f"contexts of shape {array.shape} must have shape (..., {self.n_features_in_}): as "
+                "many features as in the first call of act."
+            )
+        if not _is_finite(array):
             raise ValueError("contexts contain NaN or infinity.")
-        return contexts
+        return array
 
 
 def _is_finite(array):
@@ -212,6 +273,22 @@ def _is_finite(array):
             if np.isfinite(array.sum()):
                 return True
     return bool(np.isfinite(array).all())
+
+
+def _checked_available(available, n_rounds, n_actions):
+    if available is None:
+        return None
+    available = np.asarray(available)
+    if available.dtype != bool or available.shape not in ((n_rounds, n_actions), (n_actions,)):
+        raise ValueError(
+            f"available of shape {available.shape} and dtype {available.dtype} must be a mask of "
+            f"shape ({n_rounds}, {n_actions}) or ({n_actions},)."
+        )
+    if available.all():
+        return None
+    if not available.any(axis=-1).all():
+        raise ValueError("a round has no available action.")
+    return np.broadcast_to(available, (n_rounds, n_actions))
 
 
 def _checked_actions(actions, n_rounds, n_actions):

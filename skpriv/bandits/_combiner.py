@@ -140,8 +140,8 @@ class BanditCombiner(BasePolicy):
 
     def __init__(
         self,
-        *,
         policies,
+        *,
         epsilon=1.0,
         delta=1e-6,
         regret_bounds=None,
@@ -221,23 +221,22 @@ class BanditCombiner(BasePolicy):
             )
         return array
 
-    def _act(self, contexts, rng):
+    def _act(self, contexts, available, rng):
         policy = self.policies_[self.choice_]
         with self._handed_over():
-            actions = policy.act(contexts)
-        return actions, policy.propensities_
+            return policy.act(contexts, available, return_propensities=True)
 
-    def _update(self, contexts, actions, rewards):
+    def _update(self, rows, rewards):
         start = 0
-        while start < len(actions):
-            stop = min(len(actions), start + self._period - self.n_rounds_ % self._period)
+        while start < len(rewards):
+            stop = min(len(rewards), start + self._period - self.n_rounds_ % self._period)
             chunk = slice(start, stop)
             policy = self.policies_[self.choice_]
             with self._handed_over():
                 if not hasattr(policy, "n_rounds_"):
-                    policy.act(contexts[chunk])
-                policy.update(contexts[chunk], actions[chunk], rewards[chunk])
-            self._stream.push(contexts[chunk, 0], rewards[chunk])
+                    policy._begin(self.n_actions_, self.n_features_in_)
+                policy.update(rows=rows[chunk], rewards=rewards[chunk])
+            self._stream.push(rows[chunk], rewards[chunk])
             self.n_rounds_ += stop - start
             start = stop
             if self.n_rounds_ % self._period == 0:

@@ -1,6 +1,11 @@
 """Drawing actions, with their propensities, for many rounds at once."""
 
 import numpy as np
+from scipy.stats import norm
+
+# Equally likely, as the absolute value of a normal variable: its 16 mid-quantiles. Its standard
+# deviation of 0.75 is a compromise: less is better for independent contexts, more for fixed arms.
+HALF_NORMAL = 0.75 * norm.ppf(0.5 + (np.arange(16) + 0.5) / 32.0)
 
 
 def flat(contexts):
@@ -24,8 +29,10 @@ def uniform_among(mask, rng):
     return actions, 1.0 / counts
 
 
-def uniform(n_rounds, n_actions, rng):
-    """Draw any action in each round: actions and propensities."""
+def uniform(n_rounds, n_actions, available, rng):
+    """Draw any available action in each round: actions and propensities."""
+    if available is not None:
+        return uniform_among(available, rng)
     actions = rng.randint(n_actions, size=n_rounds).astype(np.intp)
     return actions, np.full(n_rounds, 1.0 / n_actions)
 
@@ -40,8 +47,49 @@ def by_chance(chances, rng):
     return actions, chances[np.arange(n), actions]
 
 
-def greedy(oracle, contexts):
-    """Action of the largest prediction in each round; the first of those that tie."""
+def largest(index, available, n_rounds):
+    """Available action of the largest index in each round; the first of those that tie.
+
+    The index has shape (n_rounds or 1, n_actions).
+    """
+    if available is not None:
+        index = np.where(available, index, -np.inf)
+    return np.array(np.broadcast_to(np.argmax(index, axis=1), n_rounds))
+
+
+def greedy(oracle, contexts, available):
+    """Available action of the largest prediction in each round; the first of those that tie."""
     rows, shape = flat(contexts)
-    best = np.argmax(oracle.predict(rows).reshape(shape), axis=1)
-    return np.array(np.broadcast_to(best, len(contexts)))
+    return largest(oracle.predict(rows).reshape(shape), available, len(contexts))
+
+
+def optimistic(means, widths, bonuses, available, n_rounds, rng):
+    """Largest ``means + bonus widths``, the bonus one of some in each round: actions, propensities.
+
+    Means and widths have shape (n_rounds or 1, n_actions); all bonuses are equally likely.
+    """
+    columns = [largest(means + bonus * widths, available, n_rounds) for bonus in bonuses]
+    best = np.stack(columns, axis=1)
+    actions = best[np.arange(n_rounds), rng.randint(len(bonuses), size=n_rounds)]
+    return actions, (best == actions[:, None]).mean(axis=1)
+
+
+def inverse_gap(predictions, weight, available=None):
+    """Probabilities of the actions, shape (n_rounds, n_actions), of inverse-gap weighting.
+
+    An action at a gap g below the best of K available ones has probability 1 / (K + weight g).
+    """
+    count: int | np.ndarray = predictions.shape[1]
+    if available is not None:
+        predictions = np.where(available, predictions, -np.inf)
+        count = available.sum(axis=1, keepdims=True)
+    best, index = np.argmax(predictions, axis=1), np.arange(len(predictions))
+    gaps = predictions[index, best][:, None] - predictions
+    if available is not None:
+        gaps = np.where(available, gaps, 0.0)
+    chances = 1.0 / (count + weight * gaps)
+    if available is not None:
+        chances = np.where(available, chances, 0.0)
+    chances[index, best] = 0.0
+    chances[index, best] = 1.0 - chances.sum(axis=1)
+    return chances

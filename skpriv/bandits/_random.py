@@ -69,9 +69,12 @@ class RandomPolicy(BasePolicy):
             return contexts
         return np.broadcast_to(0.0, (len(contexts), self.n_actions_, 1))  # nothing is looked at
 
-    def _act(self, contexts, rng):
-        n, n_actions = contexts.shape[:2]
-        return uniform(n, n_actions, rng)
+    def _blocks(self, rows, actions):
+        return rows
 
-    def _update(self, contexts, actions, rewards):
-        self.n_rounds_ += len(actions)
+    def _act(self, contexts, available, rng):
+        n, n_actions = contexts.shape[:2]
+        return uniform(n, n_actions, available, rng)
+
+    def _update(self, rows, rewards):
+        self.n_rounds_ += len(rewards)

@@ -1,6 +1,7 @@
 """What the regressors that solve noisy normal equations share: prediction and intervals."""
 
 from contextlib import nullcontext
+from copy import copy
 from numbers import Real
 from typing import ClassVar
 
@@ -38,15 +39,78 @@ class MomentRegressor(PredictionIntervals):
 
     def _solve(self, equations, scaling, shapes=()):
         """Post-processing of released answers: theta, coef_ and intercept_."""
+        self._shapes = tuple(shapes)
         if self.alpha != "auto" or equations.exact:
             alpha = 0.0 if self.alpha == "auto" else self.alpha
             theta = equations.solve_ridge(scaling.penalty(alpha))
         else:
-            prior = ridge_prior(scaling.size, scaling.fit_intercept)
-            with one_blas_thread() if scaling.size < SMALL else nullcontext():
-                theta = equations.solve_shrunk([prior, *(prior @ shape for shape in shapes)])
+            theta = self._posterior(equations, scaling)[0]
         self.coef_, self.intercept_ = scaling.coefficients(theta)
         return theta
+
+    def _posterior(self, equations, scaling, least_variance=0.0):
+        prior = ridge_prior(scaling.size, scaling.fit_intercept)
+        with one_blas_thread() if scaling.size < SMALL else nullcontext():
+            shapes = [prior, *(prior @ shape for shape in self._shapes)]
+            return equations.posterior(shapes, least_variance)
+
+    def pooled(self, other):
+        """Regressor from the released sums of two fits with the same bounds.
+
+        That is post-processing: it costs no privacy. Fits to disjoint records (as those of the
+        epochs of a bandit) cost what the dearer of the two costs; see
+        :func:`skpriv.privacy.parallel_part`.
+
+        Parameters
+        ----------
+        other : fitted regressor of the same class
+            With the same bounds; itself a pooled one, perhaps.
+
+        Returns
+        -------
+        regressor
+            With `coef_`, `intercept_` and intervals from the records of both, weighted by what the
+            numbers of records and the scales of the noise say. Certified intervals need rows that
+            were not chosen in view of the targets of the other fit. The report is that of this one.
+
+        Raises
+        ------
+        ValueError
+            If the two do not have sums of the same scaled records.
+        """
+        mine, its = getattr(self, "_equations", None), getattr(other, "_equations", None)
+        if mine is None or its is None or self._scaling != other._scaling:
+            raise ValueError(
+                "only fits that release sums, with the same bounds, can be pooled: not "
+                "solver='sgd', nor bounds that were found in the data ('auto')."
+            )
+        both = copy(self)
+        both._equations = mine.pooled(its)
+        both._solve(both._equations, both._scaling, self._shapes)
+        return both
+
+    def posterior(self):
+        """Mean and covariance of (coefficients, intercept), by released sums and the noise's law.
+
+        The prior is normal, of a size chosen by its evidence, but not smaller than ``coef_norm``
+        says: so the mean may differ from `coef_`, where little is known.
+
+        Returns
+        -------
+        mean : ndarray of shape (n_features,) or (n_features + 1,)
+            The intercept comes last, if there is one.
+        covariance : ndarray of shape (n_features, n_features) or one larger
+        """
+        check_is_fitted(self)
+        scaling = self._scaling
+        bound = 0.0 if self.coef_norm is None else scaling.theta_bound(self.coef_norm)
+        least = bound**2 / scaling.size
+        theta, covariance = self._posterior(self._equations, scaling, least)
+        coef, intercept = scaling.coefficients(theta)
+        factor = np.full(scaling.size, scaling.shrink * scaling.radius)
+        factor[: scaling.n_features] /= scaling.data_norm
+        mean = np.append(coef, intercept) if scaling.fit_intercept else coef
+        return mean, covariance * np.outer(factor, factor)
 
     def _residual_gram(self, session, equations, theta, instrument, answer=None):
         """Residual Gram matrix for the asymptotic interval: released, or of reports at hand."""

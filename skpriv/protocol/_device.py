@@ -103,13 +103,17 @@ def act(state, contexts):
     Returns
     -------
     int
-        The first of the actions with the largest upper confidence bound.
+        The first of the actions with the largest upper confidence bound, whose bonus is one of
+        those of the policy, drawn on the device; any action before there is a bound.
     """
     whole = json.loads(state)
     phi = action_features(whole, contexts) / whole["task"]["query"]["data_norm"]
     region = whole["region"]
+    if region is None:  # nothing has been learned: any action
+        return secrets.randbelow(len(phi))
+    bonus = secrets.choice(region["bonuses"])
     squares = np.einsum("ij,ij->i", phi @ np.array(region["form"]), phi)
-    index = phi @ np.array(region["centre"]) + region["bonus"] * np.sqrt(np.maximum(squares, 0.0))
+    index = phi @ np.array(region["centre"]) + bonus * np.sqrt(np.maximum(squares, 0.0))
     return int(np.argmax(index))
 
 

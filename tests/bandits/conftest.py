@@ -11,6 +11,8 @@ from skpriv.bandits import (
     EpochGreedy,
     EpsilonGreedy,
     LassoBandit,
+    LinSquareCB,
+    LinUCB,
     RandomPolicy,
     SquareCB,
 )
@@ -34,6 +36,14 @@ PRIVATE = {
 }
 POLICIES = {
     **PRIVATE,
+    "lin_ucb": lambda: LinUCB(epsilon=5.0, random_state=0),
+    "lin_square_cb": lambda: LinSquareCB(epsilon=5.0, random_state=0),
+    "square_cb_forgetful": lambda: SquareCB(
+        oracle=oracle(), schedule=SCHEDULE, forget=True, random_state=0
+    ),
+    "elimination_certified": lambda: ActionElimination(
+        oracle=oracle(), schedule=SCHEDULE, interval="certified", random_state=0
+    ),
     "local": lambda: EpochGreedy(oracle=oracle(privacy="local"), schedule=SCHEDULE, random_state=0),
     "epsilon_greedy": lambda: EpsilonGreedy(
         regressor=Ridge(), exploration=0.2, schedule=SCHEDULE, random_state=0

@@ -11,7 +11,7 @@ from sklearn.utils.estimator_checks import (
     check_set_params,
 )
 
-from skpriv.bandits import EpochGreedy, RandomPolicy
+from skpriv.bandits import EpochGreedy, RandomPolicy, load
 from skpriv.linear_model import SSPRegressor
 
 
@@ -44,7 +44,7 @@ def test_reset_and_clone_start_again(policy, make_rounds):
 
 
 @pytest.mark.parametrize(
-    "shape", [(4, 5), (4, 5, 3, 1), (4, 6, 3), (4, 5, 2), (4, 0, 3), (5, 3), ()]
+    "shape", [(4, 5), (4, 5, 3, 1), (4, 5, 2), (4, 0, 3), (5, 3), ()]
 )
 def test_contexts_of_the_wrong_shape(policy, make_rounds, shape):
     make_rounds().play(policy, stop=25)
@@ -138,3 +138,97 @@ def test_random_policy_knows_both_shapes(shared):
     actions = policy.act(contexts)
     assert policy.update(contexts, actions, np.zeros(1000)).n_rounds_ == 1000
     assert np.bincount(actions).min() > 180
+
+
+def test_only_available_actions_are_played(policy, make_rounds):
+    """Each as often as its propensity says, and nothing else; then learned from rows alone."""
+    rounds = make_rounds()
+    rounds.play(policy, stop=120)
+    n = 20_000
+    for mask in ([True, False, True, False, True], [False, False, False, True, False]):
+        many = np.broadcast_to(rounds.contexts[-1], (n, *rounds.contexts[-1].shape))
+        actions, propensities = policy.act(many, np.array(mask), return_propensities=True)
+        np.testing.assert_array_equal(policy.propensities_, propensities)
+        stated = np.zeros(5)
+        stated[actions] = propensities
+        assert stated.sum() == pytest.approx(1.0) and not stated[~np.array(mask)].any()
+        shares = np.bincount(actions, minlength=5) / n
+        np.testing.assert_allclose(shares, stated, atol=5.0 / np.sqrt(n))
+    twin = policy.act(many.copy()[:50], np.array([mask] * 50))
+    np.testing.assert_array_equal(twin, 3)
+
+
+def test_masks_are_checked(policy):
+    contexts = np.ones((2, 3, 2))
+    for wrong in ([1, 1, 0], [True, True], [[True, False, False], [False] * 3]):
+        with pytest.raises(ValueError, match="available"):
+            policy.act(contexts, wrong)
+    assert not hasattr(policy, "n_rounds_")
+
+
+def test_rows_of_chosen_actions_are_enough(policy, make_rounds):
+    rounds = make_rounds()
+    twin = clone(policy)
+    rounds.play(policy, stop=40)
+    rounds.play(twin, stop=40)
+    contexts = rounds.contexts[40:100]
+    for start in range(0, 60, 10):
+        part = slice(start, start + 10)
+        actions = policy.act(contexts[part])
+        np.testing.assert_array_equal(actions, twin.act(contexts[part]))
+        rewards = rounds.rewards(actions, slice(40 + start, 50 + start))
+        policy.update(contexts[part], actions, rewards)
+        twin.update(rewards=rewards, rows=contexts[part][np.arange(10), actions])
+    assert policy.n_rounds_ == twin.n_rounds_
+    np.testing.assert_array_equal(policy.act(contexts), twin.act(contexts))
+    with pytest.raises(ValueError, match="rows"):
+        policy.update(contexts, actions, rewards, rows=contexts[:, 0])
+
+
+def test_actions_may_come_and_go(policy, make_rounds):
+    rounds = make_rounds()
+    rounds.play(policy, stop=60)
+    actions = policy.act(rounds.contexts[60:80, :2])
+    assert actions.max() < 2
+    policy.update(rounds.contexts[60:80, :2], actions, np.zeros(20))
+    more = np.concatenate([rounds.contexts[80:], rounds.contexts[:120]], axis=1)
+    assert policy.act(more).shape == (120,)
+    assert policy.n_actions_ == 10
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_saved_and_loaded_policies_go_on(policy, make_rounds, tmp_path, apart):
+    """Like one that was never stopped; with the raw data in another file, on request."""
+    rounds, twin = make_rounds(), clone(policy)
+    with pytest.raises(ValueError, match="nothing to keep"):
+        policy.save(tmp_path / "policy")
+    rounds.play(policy, stop=35)
+    raw = {"raw_path": tmp_path / "raw"} if apart else {}
+    policy.save(tmp_path / "policy", **raw)
+    again = load(tmp_path / "policy", **raw)
+    actions, chances = rounds.play(again, start=35)
+    expected, wanted = rounds.play(twin)
+    np.testing.assert_array_equal(actions, expected[35:])
+    np.testing.assert_allclose(chances, wanted[35:], rtol=1e-12)
+    marked = make_rounds()
+    marked.contexts[28, :, 0] = 0.123456789
+    other = clone(policy)
+    marked.play(other, stop=30)
+    other.save(tmp_path / "policy", **raw)
+    if apart:
+        assert np.float64(0.123456789).tobytes() not in (tmp_path / "policy").read_bytes()
+    (tmp_path / "other").write_bytes(b"skpriv policy\n" + b'{"version": 99}\n')
+    with pytest.raises(ValueError, match="version 99"):
+        load(tmp_path / "other")
+
+
+def test_changed_parameters_change_no_promise(private_policy, make_rounds):
+    """Neither the noise nor the guarantee of a run that has started."""
+    rounds, twin = make_rounds(), clone(private_policy)
+    rounds.play(private_policy, stop=25)
+    promised = str(private_policy.guarantee)
+    names = [n for n in private_policy.get_params() if n.split("__")[-1] in ("epsilon", "delta")]
+    private_policy.set_params(**{name: 0.5 for name in names})
+    actions, _ = rounds.play(private_policy, start=25)
+    np.testing.assert_array_equal(actions, rounds.play(twin)[0][25:])
+    assert str(private_policy.guarantee) == promised

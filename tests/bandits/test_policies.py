@@ -20,7 +20,7 @@ from skpriv.bandits import (
     SquareCB,
     simulate,
 )
-from skpriv.bandits._epochs._square_cb import inverse_gap
+from skpriv.bandits._draws import inverse_gap
 from skpriv.linear_model import IHTRegressor, SSPRegressor
 
 

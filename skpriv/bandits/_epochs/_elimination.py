@@ -5,10 +5,11 @@ from numbers import Integral, Real
 from typing import ClassVar
 
 import numpy as np
+from scipy.stats import norm
 
 from ..._compat import HasMethods, Interval, StrOptions
-from .._draws import flat, uniform, uniform_among
-from ._policy import EpochPolicy
+from .._draws import flat, largest, uniform, uniform_among
+from ._policy import EpochPolicy, coef_posterior
 from ._spanner import spanner
 
 # code -> paper (Chen, Li, Rakhlin and Simchi-Levi 2025, Algorithms 3 and 4):
@@ -35,10 +36,19 @@ class ActionElimination(EpochPolicy):
         [-2, 2]. The second is for many actions.
     confidence_level : float in (0, 1), default=0.95
         Probability that in a given round, under any epoch, all intervals used hold.
-    interval : {"certified", "asymptotic"}, default="certified"
-        The ``method`` of the oracle's intervals.
+    interval : {"auto", "posterior", "certified", "asymptotic"}, default="auto"
+        "posterior": an action is out if it is less than the best one by more than a normal
+        quantile of standard deviations of their difference, by one posterior from the pooled sums
+        of all epochs: not a proved interval, but one that misses no more often, where the model
+        holds. Else the papers' form, with intervals of every epoch, by this ``method`` of the
+        oracle. "auto" is "posterior" for oracles that have one, and "certified" for others.
     memory : int, default=None
-        Number of latest oracles that are asked; None asks all of them. Any number is valid.
+        In the papers' form: number of latest oracles that are asked; None asks all of them. Any
+        number is valid.
+    forget : bool, default=False
+        Whether only the last epoch counts, as in the papers and for rewards that drift. Else the
+        released sums of all epochs are pooled, which costs no privacy, if the oracle can do that:
+        `SSPRegressor` and `ReweightedRegressor` with their "moments" solver and given bounds.
     shared : bool, default=True
         False if contexts are features of the round alone, with weights for each action.
     n_actions : int, default=None
@@ -49,7 +59,7 @@ class ActionElimination(EpochPolicy):
     Attributes
     ----------
     oracles_ : list of regressors
-        Fitted to the closed epochs, the latest last.
+        Fitted to the closed epochs, the latest last; with a posterior, one that knows them all.
     n_rounds_ : int
         Rounds that `update` has taken in.
     epoch_ : int
@@ -95,19 +105,20 @@ class ActionElimination(EpochPolicy):
         "oracle": [HasMethods(["fit", "confidence_interval"])],
         "exploration": [StrOptions({"uniform", "spanner"})],
         "confidence_level": [Interval(Real, 0, 1, closed="neither")],
-        "interval": [str],
+        "interval": [StrOptions({"auto", "posterior", "certified", "asymptotic"})],
         "memory": [Interval(Integral, 1, None, closed="left"), None],
     }
 
     def __init__(
         self,
-        *,
         oracle,
+        *,
         schedule="doubling",
         exploration="uniform",
         confidence_level=0.95,
-        interval="certified",
+        interval="auto",
         memory=None,
+        forget=False,
         shared=True,
         n_actions=None,
         random_state=None,
@@ -118,51 +129,92 @@ class ActionElimination(EpochPolicy):
         self.confidence_level = confidence_level
         self.interval = interval
         self.memory = memory
+        self.forget = forget
         self.shared = shared
         self.n_actions = n_actions
         self.random_state = random_state
 
-    def _learn(self, oracle, n_fitted):
-        self.oracles_ = [*getattr(self, "oracles_", []), oracle]
+    def _with_past(self, oracle):
+        if self._by_posterior(oracle):
+            return super()._with_past(oracle)
+        self._n_pooled = self._length  # the papers' form: every epoch has intervals of its own
+        return oracle
 
-    def _act(self, contexts, rng):
+    def _by_posterior(self, oracle):
+        return self.interval == "posterior" or (
+            self.interval == "auto" and hasattr(oracle, "posterior")
+        )
+
+    def _learn(self, oracle, n_fitted):
+        if self._by_posterior(oracle):
+            self.oracles_, self._posterior = [oracle], coef_posterior(oracle)
+        else:
+            self.oracles_ = [*getattr(self, "oracles_", []), oracle]
+
+    def _act(self, contexts, available, rng):
         n, n_actions = contexts.shape[:2]
         if not hasattr(self, "oracles_"):
             if self.exploration == "uniform":
-                return uniform(n, n_actions, rng)
-            alive = np.ones((1 if contexts.strides[0] == 0 else n, n_actions), dtype=bool)
+                return uniform(n, n_actions, available, rng)
+            alive = _all_or(available, (1 if contexts.strides[0] == 0 else n, n_actions))
+        elif self._by_posterior(self.oracles_[-1]):
+            alive = self._plausible(contexts, available)
         else:
-            alive = self._alive(contexts)
+            alive = self._alive(contexts, available)
         if self.exploration == "spanner":
             alive = _thinned(contexts[: len(alive)], alive)
         return uniform_among(np.broadcast_to(alive, (n, n_actions)), rng)
 
-    def _alive(self, contexts):
+    def _plausible(self, contexts, available):
+        """Actions that may be the best, by the posterior of differences to the best mean."""
+        contexts = contexts[:1] if contexts.strides[0] == 0 and available is None else contexts
+        (n, n_actions, _), rounds = contexts.shape, np.arange(len(contexts))
+        mean, covariance = self._posterior
+        means = contexts @ mean
+        best = largest(means, available, n)
+        apart = contexts - contexts[rounds, best][:, None]
+        spread = np.sqrt(np.einsum("nkj,nkj->nk", apart @ covariance, apart))
+        failure = (1.0 - self.confidence_level) * 6.0 / (pi * len(self._epochs)) ** 2
+        alive = means[rounds, best][:, None] - means <= norm.isf(failure / n_actions) * spread
+        return alive if available is None else alive & available
+
+    def _alive(self, contexts, available=None):
         """Surviving actions, of shape (n_rounds or 1, n_actions).
 
         All intervals hold at once, so that an action is ruled out when the least of its upper ends
         is below the largest lower end of any action, ruled out or not, in any epoch.
         """
-        _, (n, n_actions) = flat(contexts)
-        alive = np.ones((n, n_actions), dtype=bool)
+        _, (n, n_actions) = flat(contexts) if available is None else (None, contexts.shape[:2])
+        alive = _all_or(available, (n, n_actions))
         lower, upper = np.full((n, n_actions), -np.inf), np.full((n, n_actions), np.inf)
         failure = (1.0 - self.confidence_level) * 6.0 / (pi**2 * n_actions)
         oracles = list(enumerate(self.oracles_, start=1))
+        method = "certified" if self.interval == "auto" else self.interval
         # The latest oracle knows most, and rounds with one survivor need no other.
         for epoch, oracle in reversed(oracles[-(self.memory or len(oracles)) :]):
             open_rounds = np.flatnonzero(alive.sum(axis=1) > 1)
             if not len(open_rounds):
                 break
-            rows, shape = flat(contexts if len(open_rounds) == n else contexts[open_rounds])
+            part = contexts[:n] if len(open_rounds) == n else contexts[open_rounds]
+            rows, shape = part.reshape(-1, part.shape[2]), part.shape[:2]
             low, high = oracle.confidence_interval(
-                rows, confidence_level=1.0 - failure / epoch**2, method=self.interval
+                rows, confidence_level=1.0 - failure / epoch**2, method=method
             )
-            lower[open_rounds] = low = np.maximum(lower[open_rounds], low.reshape(shape))
+            low = np.maximum(lower[open_rounds], low.reshape(shape))
+            if available is not None:  # what cannot be played rules out nothing
+                low = np.where(available[open_rounds], low, -np.inf)
+            lower[open_rounds] = low
             upper[open_rounds] = high = np.minimum(upper[open_rounds], high.reshape(shape))
             left = high >= low.max(axis=1, keepdims=True)
+            if available is not None:
+                left &= available[open_rounds]
             # Contradictory intervals, an event within the failure probability, rule out nothing.
             alive[open_rounds] = np.where(left.any(axis=1)[:, None], left, alive[open_rounds])
         return alive
+
+
+def _all_or(available, shape):
+    return np.ones(shape, dtype=bool) if available is None else available.copy()
 
 
 def _thinned(contexts, alive):

@@ -1,18 +1,22 @@
-"""Greedy between forgetful epochs."""
+"""Nearly greedy between epochs."""
 
+from numbers import Real
 from typing import ClassVar
 
 import numpy as np
 
-from .._draws import greedy, uniform
-from ._policy import EpochPolicy
+from ..._compat import Interval
+from .._draws import HALF_NORMAL, flat, greedy, optimistic, uniform
+from ._policy import EpochPolicy, coef_posterior
 
 
 class EpochGreedy(EpochPolicy):
-    """Play the action of the largest prediction of the oracle fitted to the last epoch.
+    """Play the action of the largest prediction, but for what the predictions cannot tell.
 
-    The first epoch is played at random. After that there is no exploration: contexts that vary
-    enough must do it (Bastani, Bayati and Khosravi 2021), and do so with dense random features.
+    The first epoch is played at random. After that predictions get a random bonus of about their
+    error, if the oracle knows it. Without a bonus contexts that vary enough must explore (Bastani,
+    Bayati and Khosravi 2021), and do so with dense random features; with fixed arms, a greedy
+    policy may never find the best one.
 
     Parameters
     ----------
@@ -21,6 +25,14 @@ class EpochGreedy(EpochPolicy):
     schedule : {"doubling", "geometric", "fixed"}, int, sequence of int, or callable, \
             default="doubling"
         Public lengths of the epochs; see :class:`EpochSchedule`.
+    exploration : float >= 0, default=1.0
+        Standard deviations of the posterior of each prediction that its bonus has: times the
+        absolute value of a normal variable of standard deviation 0.75, one a round. 0 is greedy;
+        and oracles without a method ``posterior`` are played greedily.
+    forget : bool, default=False
+        Whether only the last epoch counts, as in the papers and for rewards that drift. Else the
+        released sums of all epochs are pooled, which costs no privacy, if the oracle can do that:
+        `SSPRegressor` and `ReweightedRegressor` with their "moments" solver and given bounds.
     shared : bool, default=True
         False if contexts are features of the round alone, with weights for each action.
     n_actions : int, default=None
@@ -32,7 +44,7 @@ class EpochGreedy(EpochPolicy):
     Attributes
     ----------
     oracle_ : regressor
-        Fitted to the last epoch that closed.
+        Fitted to the last epoch that closed, or pooled from all of them.
     n_rounds_ : int
         Rounds that `update` has taken in.
     epoch_ : int
@@ -72,18 +84,42 @@ class EpochGreedy(EpochPolicy):
     """
 
     def __init__(
-        self, *, oracle, schedule="doubling", shared=True, n_actions=None, random_state=None
+        self,
+        oracle,
+        *,
+        schedule="doubling",
+        exploration=1.0,
+        forget=False,
+        shared=True,
+        n_actions=None,
+        random_state=None,
     ):
         self.oracle = oracle
         self.schedule = schedule
+        self.exploration = exploration
+        self.forget = forget
         self.shared = shared
         self.n_actions = n_actions
         self.random_state = random_state
 
-    _parameter_constraints: ClassVar[dict] = EpochPolicy._parameter_constraints
+    _parameter_constraints: ClassVar[dict] = {
+        **EpochPolicy._parameter_constraints,
+        "exploration": [Interval(Real, 0, None, closed="left")],
+    }
 
-    def _act(self, contexts, rng):
+    def _learn(self, oracle, n_fitted):
+        self.oracle_, self._posterior = oracle, None
+        if self.exploration and hasattr(oracle, "posterior"):
+            self._posterior = coef_posterior(oracle)
+
+    def _act(self, contexts, available, rng):
         n, n_actions = contexts.shape[:2]
         if not hasattr(self, "oracle_"):
-            return uniform(n, n_actions, rng)
-        return greedy(self.oracle_, contexts), np.ones(n)
+            return uniform(n, n_actions, available, rng)
+        if self._posterior is None:
+            return greedy(self.oracle_, contexts, available), np.ones(n)
+        rows, shape = flat(contexts)
+        mean, covariance = self._posterior
+        widths = np.sqrt(np.einsum("ij,ij->i", rows @ covariance, rows)).reshape(shape)
+        means = (rows @ mean).reshape(shape)
+        return optimistic(means, widths, self.exploration * HALF_NORMAL, available, n, rng)

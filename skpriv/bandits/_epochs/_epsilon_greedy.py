@@ -61,7 +61,11 @@ class EpsilonGreedy(EpochPolicy):
     """
 
     _parameter_constraints: ClassVar[dict] = {
-        **{k: v for k, v in EpochPolicy._parameter_constraints.items() if k != "oracle"},
+        **{
+            name: constraint
+            for name, constraint in EpochPolicy._parameter_constraints.items()
+            if name not in ("oracle", "forget")
+        },
         "regressor": [HasMethods(["fit", "predict"])],
         "exploration": [Interval(Real, 0, 1, closed="both")],
     }
@@ -69,8 +73,8 @@ class EpsilonGreedy(EpochPolicy):
 
     def __init__(
         self,
-        *,
         regressor,
+        *,
         exploration=0.05,
         schedule=REFITS,
         shared=True,
@@ -87,10 +91,12 @@ class EpsilonGreedy(EpochPolicy):
     def _make_oracle(self):
         return self.regressor
 
-    def _act(self, contexts, rng):
+    def _act(self, contexts, available, rng):
         n, n_actions = contexts.shape[:2]
         if not hasattr(self, "oracle_"):
-            return uniform(n, n_actions, rng)
-        chances = np.full((n, n_actions), self.exploration / n_actions)
-        chances[np.arange(n), greedy(self.oracle_, contexts)] += 1.0 - self.exploration
+            return uniform(n, n_actions, available, rng)
+        mask = np.ones((n, n_actions)) if available is None else available
+        chances = self.exploration * mask / mask.sum(axis=1, keepdims=True)
+        best = greedy(self.oracle_, contexts, available)
+        chances[np.arange(n), best] += 1.0 - self.exploration
         return by_chance(chances, rng)

@@ -1,14 +1,30 @@
 """Forgetful epochs of private iterative hard thresholding."""
 
+from math import inf, log
 from numbers import Real
 from typing import ClassVar
 
 from ..._compat import Interval
 from ...linear_model import IHTRegressor
+from ...privacy import Budget
 from ._epoch_greedy import EpochGreedy
+from ._policy import EpochPolicy
 from ._schedule import EpochSchedule
 
-EPOCHS = EpochSchedule(first=250, ratio=2.0)
+FIRST = 4.0  # rounds of the first epoch, for every non-zero coefficient and unit of log(n_features)
+MU = 0.8  # Gaussian budget, with more of which the first epoch may be shorter
+
+
+def first_epoch(budget, n_nonzero_coefs, n_features):
+    """Public length of the first epoch, which is played at random.
+
+    Selection takes some s log(d) records. With a large budget the noise is small beside the
+    rewards' own, and fewer will do; with a small one, a longer epoch would cost more regret than
+    it saves.
+    """
+    length = FIRST * n_nonzero_coefs * log(max(n_features, 3))
+    mu = inf if budget.epsilon == inf else budget.mu
+    return max(20, round(length * min(1.0, max(MU / max(mu, 1e-9), 1.0 / FIRST))))
 
 
 class FLIPHAT(EpochGreedy):
@@ -30,9 +46,11 @@ class FLIPHAT(EpochGreedy):
         so that a bound well below the largest value costs little and gains much.
     bounds_y : (float, float), default=(-1, 1)
         Public range (low, high) to which rewards are clipped.
-    schedule : {"doubling", "geometric", "fixed"}, int, sequence of int, or callable, \
-            default=EpochSchedule(first=250, ratio=2)
-        Public lengths of the epochs; see :class:`EpochSchedule`.
+    schedule : {"auto", "doubling", "geometric", "fixed"}, int, sequence of int, or callable, \
+            default="auto"
+        Public lengths of the epochs; see :class:`EpochSchedule`. "auto": each twice as long as the
+        one before; the first, which is played at random, is the shorter the larger the budget, and
+        as long as the number of features and ``n_nonzero_coefs`` ask for.
     shared : bool, default=True
         False if contexts are features of the round alone, with weights for each action.
     n_actions : int, default=None
@@ -79,13 +97,19 @@ class FLIPHAT(EpochGreedy):
     """
 
     _parameter_constraints: ClassVar[dict] = {
-        **{k: v for k, v in EpochGreedy._parameter_constraints.items() if k != "oracle"},
+        **{
+            name: constraint
+            for name, constraint in EpochPolicy._parameter_constraints.items()
+            if name not in ("oracle", "forget")
+        },
         **{
             name: IHTRegressor._parameter_constraints[name]
             for name in ("epsilon", "delta", "n_nonzero_coefs")
         },
         "data_max": [Interval(Real, 0, None, closed="neither")],  # "auto" needs an outer bound
     }
+
+    exploration, forget = 0.0, True  # no posterior, and supports cannot be added
 
     def __init__(
         self,
@@ -95,7 +119,7 @@ class FLIPHAT(EpochGreedy):
         n_nonzero_coefs=10,
         data_max=1.0,
         bounds_y=(-1.0, 1.0),
-        schedule=EPOCHS,
+        schedule="auto",
         shared=True,
         n_actions=None,
         random_state=None,
@@ -109,6 +133,17 @@ class FLIPHAT(EpochGreedy):
         self.shared = shared
         self.n_actions = n_actions
         self.random_state = random_state
+
+    @property
+    def rounds_until_update_(self):
+        """Public number of rounds until the present epoch closes; 1 before there is one."""
+        return 1 if not hasattr(self, "n_rounds_") else super().rounds_until_update_
+
+    def _make_schedule(self, n_phi):
+        if not isinstance(self.schedule, str) or self.schedule != "auto":
+            return self.schedule
+        budget = Budget(float(self.epsilon), float(self.delta))
+        return EpochSchedule(first=first_epoch(budget, self.n_nonzero_coefs, n_phi), ratio=2.0)
 
     def _make_oracle(self):
         return IHTRegressor(

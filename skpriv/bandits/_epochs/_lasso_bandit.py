@@ -5,6 +5,7 @@ from numbers import Real
 from typing import ClassVar
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.linear_model import Lasso
 
 from ..._compat import Interval
@@ -64,7 +65,11 @@ class LassoBandit(EpochPolicy):
     """
 
     _parameter_constraints: ClassVar[dict] = {
-        **{k: v for k, v in EpochPolicy._parameter_constraints.items() if k != "oracle"},
+        **{
+            name: constraint
+            for name, constraint in EpochPolicy._parameter_constraints.items()
+            if name not in ("oracle", "forget")
+        },
         "alpha": [Interval(Real, 0, None, closed="neither")],
     }
     _forgets = False
@@ -84,14 +89,14 @@ class LassoBandit(EpochPolicy):
     def _fresh_oracle(self, epoch, n_rows):
         d = max(self._n_phi, 2)
         penalty = 2.0 * self.alpha * sqrt((4.0 * log(n_rows) + 2.0 * log(d)) / n_rows)
-        return self._make_oracle().set_params(alpha=penalty)
+        return clone(self._frozen).set_params(alpha=penalty)
 
     def _start(self, n_phi):
         super()._start(n_phi)
         self._n_phi = n_phi
 
-    def _act(self, contexts, rng):
+    def _act(self, contexts, available, rng):
         n, n_actions = contexts.shape[:2]
         if not hasattr(self, "oracle_"):
-            return uniform(n, n_actions, rng)
-        return greedy(self.oracle_, contexts), np.ones(n)
+            return uniform(n, n_actions, available, rng)
+        return greedy(self.oracle_, contexts, available), np.ones(n)

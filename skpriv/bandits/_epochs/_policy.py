@@ -11,6 +11,7 @@ from ..._compat import HasMethods
 from ...privacy import Numbering, parallel_part
 from .._base import MAX_SEED, BasePolicy
 from .._report import Epoch, report_of
+from .._state import Raw
 from ._schedule import epoch_length
 
 
@@ -25,6 +26,10 @@ class EpochPolicy(BasePolicy):
         A clone of it is fitted to each epoch: rows phi(x_t, a_t), targets the rewards.
     schedule : {"doubling", "geometric", "fixed"}, int, sequence of int, or callable
         Lengths of the epochs; see :class:`EpochSchedule`.
+    forget : bool
+        Whether only the last epoch counts; else the oracles of all epochs are pooled, if they can
+        be (they have a method ``pooled``). Epochs are disjoint and their answers are released:
+        pooling costs no privacy.
 
     Notes
     -----
@@ -48,6 +53,7 @@ class EpochPolicy(BasePolicy):
         **BasePolicy._parameter_constraints,
         "oracle": [HasMethods(["fit", "predict"])],
         "schedule": [str, Integral, "array-like", callable],
+        "forget": ["boolean"],
     }
     _forgets = True  # whether an epoch's rows are dropped once they have been fitted
 
@@ -67,7 +73,8 @@ class EpochPolicy(BasePolicy):
     def privacy_report_(self):
         """What the closed epochs cost: `EpochsReport`."""
         # Fits that share rounds do not compose in parallel: no guarantee is claimed for them.
-        oracle = self._make_oracle() if self._forgets else None
+        frozen = getattr(self, "_frozen", None)
+        oracle = (frozen or self._make_oracle()) if self._forgets else None
         return report_of(type(self).__name__, oracle, getattr(self, "_epochs", []))
 
     @property
@@ -78,41 +85,50 @@ class EpochPolicy(BasePolicy):
     def _make_oracle(self):
         return self.oracle
 
+    def _make_schedule(self, n_phi):
+        """Public lengths of the epochs of a run."""
+        return self.schedule
+
     def _learn(self, oracle, n_fitted):
-        """Take over an oracle that was fitted to ``n_fitted`` rows."""
+        """Take over an oracle that knows ``n_fitted`` rows: of all epochs, if it is pooled."""
         self.oracle_ = oracle
 
     def _start(self, n_phi):
-        self._length, self._filled = epoch_length(self.schedule, 0), 0
-        self._rows, self._rewards = [], []
+        self._plan = self._make_schedule(n_phi)
+        self._length, self._filled = epoch_length(self._plan, 0), 0
+        self._rows, self._rewards = Raw(), Raw()
         self._epochs = []
+        self._pool, self._n_pooled = None, 0
         # Costs of different runs add up, so each run has a partition of its own.
         self._partition = f"{type(self).__name__} {uuid.uuid4().hex}"
         self._numbering = Numbering()
         self._entropy = int(self._rng.randint(MAX_SEED))
+        # What was promised stays: parameters that are set during a run count after a reset.
+        self._frozen = clone(self._make_oracle())
 
-    def _update(self, contexts, actions, rewards):
-        taken, chosen = 0, contexts[np.arange(len(actions)), actions]
-        while taken < len(actions):
-            stop = min(len(actions), taken + self._length - self._filled)
-            before = dict(vars(self))
+    def _update(self, rows, rewards):
+        taken = 0
+        while taken < len(rewards):
+            stop = min(len(rewards), taken + self._length - self._filled)
+            before, kept = dict(vars(self)), len(self._rows)
             try:
-                self._take(chosen[taken:stop], rewards[taken:stop])
+                self._take(rows[taken:stop], rewards[taken:stop])
             except BaseException as error:
                 self.__dict__.clear()
                 self.__dict__.update(before)
-                _tell(error, taken, len(actions))
+                del self._rows[kept:], self._rewards[kept:]
+                _tell(error, taken, len(rewards))
                 raise
             taken = stop
 
-    def _take(self, chosen, rewards):
+    def _take(self, rows, rewards):
         """Add rounds of the present epoch, and close it with the last of them."""
         # Copies: a slice would keep the whole batch alive, and with it what it came from.
-        rows, targets = [*self._rows, chosen.copy()], [*self._rewards, rewards.copy()]
+        self._rows.append(rows.copy())
+        self._rewards.append(rewards.copy())
         if self._filled + len(rewards) == self._length:
-            self._close(rows, targets, self.n_rounds_ + len(rewards))
+            self._close(self._rows, self._rewards, self.n_rounds_ + len(rewards))
         else:
-            self._rows, self._rewards = rows, targets
             self._filled += len(rewards)
         self.n_rounds_ += len(rewards)
 
@@ -120,7 +136,7 @@ class EpochPolicy(BasePolicy):
         """Fit an oracle to an epoch: once, by one of the copies that there may be."""
         epoch = len(self._epochs)
         X, y = np.concatenate(rows), np.concatenate(targets)
-        length = epoch_length(self.schedule, epoch + 1)
+        length = epoch_length(self._plan, epoch + 1)
         oracle = self._fresh_oracle(epoch, len(X))
         with self._accounting(), self._numbering.claim(epoch):
             if self._forgets:
@@ -128,18 +144,31 @@ class EpochPolicy(BasePolicy):
                     oracle.fit(X, y)
             else:
                 oracle.fit(X, y)
-        self._learn(oracle, len(X))
+        oracle = self._with_past(oracle)
+        self._learn(oracle, self._n_pooled)
         report = getattr(oracle, "privacy_report_", None)
         self._epochs = [*self._epochs, Epoch((stop - self._length, stop), report)]
-        self._rows, self._rewards = ([], []) if self._forgets else ([X], [y])
+        kept = ((), ()) if self._forgets else ([X], [y])
+        self._rows, self._rewards = map(Raw, kept)
         self._length, self._filled = length, 0
+
+    def _with_past(self, oracle):
+        """Oracle pooled with those of all epochs before, where their released sums can be added."""
+        past, rounds = self._pool, self._length
+        if past is not None and not getattr(self, "forget", True) and hasattr(oracle, "pooled"):
+            try:
+                oracle, rounds = oracle.pooled(past), rounds + self._n_pooled
+            except ValueError:  # bounds of each epoch's own, or no sums: the last epoch counts
+                pass
+        self._pool, self._n_pooled = oracle, rounds
+        return oracle
 
     def _fresh_oracle(self, epoch, n_rows):
         """Unfitted clone, with secure noise if the oracle's random_state is None.
 
         Otherwise with a seed of its own: two epochs with the same noise would cancel it.
         """
-        oracle = clone(self._make_oracle())
+        oracle = clone(self._frozen)
         for name, value in sorted(oracle.get_params(deep=True).items()):
             if name.split("__")[-1] == "random_state" and value is not None:
                 given = value if isinstance(value, int | np.integer) else 0
@@ -147,6 +176,12 @@ class EpochPolicy(BasePolicy):
                 seed = int(np.random.SeedSequence(entropy).generate_state(1)[0]) % MAX_SEED
                 oracle.set_params(**{name: seed})
         return oracle
+
+
+def coef_posterior(oracle):
+    """Posterior of an oracle's coefficients; an intercept is the same for all actions."""
+    (mean, covariance), d = oracle.posterior(), len(oracle.coef_)
+    return mean[:d], covariance[:d, :d]
 
 
 def _tell(error, taken, n_rounds):

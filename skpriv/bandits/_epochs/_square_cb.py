@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..._compat import Interval, StrOptions
-from .._draws import by_chance, flat, uniform
+from .._draws import by_chance, flat, inverse_gap, uniform
 from ._policy import EpochPolicy
 
 # code -> paper (Foster and Rakhlin 2020; Simchi-Levi and Xu 2022, FALCON):
@@ -33,6 +33,10 @@ class SquareCB(EpochPolicy):
     reward_scale : float or "auto", default="auto"
         Half the range of the rewards; "auto" takes it from the ``bounds_y`` of the oracle, and 1
         if it has none.
+    forget : bool, default=False
+        Whether only the last epoch counts, as in the papers and for rewards that drift. Else the
+        released sums of all epochs are pooled, which costs no privacy, if the oracle can do that:
+        `SSPRegressor` and `ReweightedRegressor` with their "moments" solver and given bounds.
     shared : bool, default=True
         False if contexts are features of the round alone, with weights for each action.
     n_actions : int, default=None
@@ -91,11 +95,12 @@ class SquareCB(EpochPolicy):
 
     def __init__(
         self,
-        *,
         oracle,
+        *,
         schedule="doubling",
         gap_weight="auto",
         reward_scale="auto",
+        forget=False,
         shared=True,
         n_actions=None,
         random_state=None,
@@ -104,6 +109,7 @@ class SquareCB(EpochPolicy):
         self.schedule = schedule
         self.gap_weight = gap_weight
         self.reward_scale = reward_scale
+        self.forget = forget
         self.shared = shared
         self.n_actions = n_actions
         self.random_state = random_state
@@ -123,22 +129,11 @@ class SquareCB(EpochPolicy):
         self._weight = weight / scale
         self.oracle_ = oracle
 
-    def _act(self, contexts, rng):
+    def _act(self, contexts, available, rng):
         n, n_actions = contexts.shape[:2]
         if not hasattr(self, "oracle_"):
-            return uniform(n, n_actions, rng)
+            return uniform(n, n_actions, available, rng)
         rows, shape = flat(contexts)
-        chances = inverse_gap(self.oracle_.predict(rows).reshape(shape), self._weight)
+        predictions = self.oracle_.predict(rows).reshape(shape)
+        chances = inverse_gap(predictions, self._weight, available)
         return by_chance(np.broadcast_to(chances, (n, n_actions)), rng)
-
-
-def inverse_gap(predictions, weight):
-    """Probabilities of the actions, shape (n_rounds, n_actions), of inverse-gap weighting."""
-    n_rounds, n_actions = predictions.shape
-    best = np.argmax(predictions, axis=1)
-    index = np.arange(n_rounds)
-    gaps = predictions[index, best][:, None] - predictions
-    chances = 1.0 / (n_actions + weight * gaps)
-    chances[index, best] = 0.0
-    chances[index, best] = 1.0 - chances.sum(axis=1)
-    return chances

@@ -2,6 +2,10 @@
 
 import numpy as np
 
+# Whether rounds are thinned evenly on a logarithmic scale.
+SCALES = {"log": False, "loglog": True, "linear": False, "share": False}
+REGRET = "cumulated regret"
+
 
 class RegretDisplay:
     """Cumulated regret over the rounds, one line a policy.
@@ -57,47 +61,81 @@ class RegretDisplay:
         """
         return cls(regret=result.regret_, rounds=result.rounds, names=result.names)
 
-    def plot(self, ax=None, *, logarithmic=False):
+    def plot(self, ax=None, *, scale="log", reference=None, legend=True):
         """Draw the mean regret of each policy, with its uncertainty.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
             Where to plot; None makes a figure.
-        logarithmic : bool, default=False
-            Whether both axes are, so that slopes are rates of growth.
+        scale : {"log", "loglog", "linear", "share"}, default="log"
+            Of the regret: logarithmic, on which good policies can be told apart; of the rounds too,
+            so that slopes are rates of growth; linear; or the regret as a share of the reference's.
+        reference : str, default=None
+            Name of a policy for "share"; None is the one with the largest regret.
+        legend : bool, default=True
+            Whether to name the curves beside the axes, in their order at the last round. False
+            leaves that to the caller, who may have several axes: `lines_` have the labels.
 
         Returns
         -------
         display : RegretDisplay
             Itself, with `ax_` and `figure_`.
         """
+        if scale not in SCALES:
+            raise ValueError(f"scale={scale!r} must be one of {list(SCALES)}.")
         if ax is None:
-            ax = _import_pyplot(f"{type(self).__name__}.plot").subplots()[1]
-        index = _thinned(self.rounds)
-        x = self.rounds[index]
+            pyplot = _import_pyplot(f"{type(self).__name__}.plot")
+            ax = pyplot.subplots(figsize=(7.0, 3.6), layout="constrained")[1]
+        index = _thinned(self.rounds, SCALES[scale])
+        x, means = self.rounds[index], self.regret[:, :, index].mean(axis=1)
+        divisor = self._divisor(means, reference) if scale == "share" else np.ones(len(x))
         self.lines_, self.bands_ = [], []
-        for regret, name in zip(self.regret, self.names, strict=True):
-            mean = regret[:, index].mean(axis=0)
-            self.lines_.extend(ax.plot(x, mean, label=name))
-            if len(regret) > 1:
-                half = 1.96 * regret[:, index].std(axis=0, ddof=1) / np.sqrt(len(regret))
+        for runs, mean, name in zip(self.regret[:, :, index], means, self.names, strict=True):
+            self.lines_.extend(ax.plot(x, mean / divisor, label=name, linewidth=1.5))
+            if len(runs) > 1:
+                half = 1.96 * runs.std(axis=0, ddof=1) / np.sqrt(len(runs))
                 color = self.lines_[-1].get_color()
-                self.bands_.append(
-                    ax.fill_between(x, mean - half, mean + half, alpha=0.2, color=color)
-                )
-        if logarithmic:
-            ax.set(xscale="log", yscale="log")
-        ax.set(xlabel="round", ylabel="cumulated regret")
-        ax.legend()
+                ends = (mean - half) / divisor, (mean + half) / divisor
+                self.bands_.append(ax.fill_between(x, *ends, alpha=0.2, color=color, linewidth=0))
+        self._scale(ax, scale, x, means)
+        if legend:
+            order = np.argsort(-means[:, -1])
+            ax.legend(
+                [self.lines_[i] for i in order], [self.names[i] for i in order],
+                loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False,
+            )  # fmt: skip
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
+    def _divisor(self, means, reference):
+        if reference is not None and reference not in self.names:
+            raise ValueError(f"reference={reference!r} must be one of {self.names}.")
+        worst = np.argmax(means[:, -1]) if reference is None else self.names.index(reference)
+        return np.maximum(means[worst], np.finfo(float).tiny)
 
-def _thinned(rounds, most=1000):
+    @staticmethod
+    def _scale(ax, scale, x, means):
+        ax.set(xlabel="round", ylabel="share of the regret" if scale == "share" else REGRET)
+        if scale == "share":
+            ax.set_ylim(0.0, 1.05)
+        if scale in ("log", "loglog"):
+            ax.set_yscale("log")
+            start = means[:, np.searchsorted(x, 0.01 * x[-1])]  # before it is little to see
+            lowest = start[start > 0.0].min(initial=np.inf)
+            if scale == "log" and np.isfinite(lowest):
+                ax.set_ylim(bottom=lowest)
+        if scale == "loglog":
+            ax.set_xscale("log")
+
+
+def _thinned(rounds, logarithmic, most=1000):
     """Indices of at most so many rounds; a line of more points looks the same."""
     if len(rounds) <= most:
         return np.arange(len(rounds))
+    if logarithmic:
+        places = np.geomspace(1.0, len(rounds), most) - 1.0
+        return np.unique(places.round().astype(int))
     return np.unique(np.linspace(0, len(rounds) - 1, most).round().astype(int))
 
 

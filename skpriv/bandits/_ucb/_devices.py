@@ -4,8 +4,6 @@ import json
 import secrets
 from typing import Any
 
-import numpy as np
-
 from ...exceptions import PrivacyError
 from ...privacy import (
     VERSION,
@@ -24,15 +22,16 @@ class ServesDevices:
     """Mixin of policies with sums of codebook reports: public state out, reports in."""
 
     # of the policy
-    _first_act: Any
+    _begin: Any
+    _bonuses: Any
     _region: Any
     _shared: bool
     _sums: Any
     _take_reports: Any
     _uses_sums: Any
     _sent: str
-    bonus_scale: float
     epsilon: float
+    n_actions: Any
     n_actions_: int
     n_rounds_: int
     reward_offset: float
@@ -55,15 +54,17 @@ class ServesDevices:
         if not hasattr(self, "n_rounds_"):
             if n_features is None or (self._shared and n_actions is None):
                 raise ValueError("before the first round n_actions and n_features must be given.")
-            shape = (0, n_actions, n_features) if self._shared else (0, n_features)
-            self._first_act(np.zeros(shape))
-        state = {
-            "task": self._device_task(),
-            "region": {
+            self._begin(n_actions if self._shared else self.n_actions, n_features)
+        region = None  # before the first read: any action
+        if self._region is not None:
+            region = {
                 "centre": self._region.centre.tolist(),
                 "form": self._region.form.tolist(),
-                "bonus": float(self.bonus_scale),
-            },
+                "bonuses": [float(bonus) for bonus in self._bonuses],
+            }
+        state = {
+            "task": self._device_task(),
+            "region": region,
             "shared": bool(self._shared),
             "n_actions": int(self.n_actions_),
             "n_rounds": int(self.n_rounds_),

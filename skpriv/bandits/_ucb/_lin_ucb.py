@@ -1,30 +1,25 @@
 """LinUCB in every trust model."""
 
 from math import inf
-from numbers import Integral, Real
+from numbers import Real
 from typing import ClassVar
 
 import numpy as np
 
 from ..._compat import Interval, StrOptions
-from ..._equations._lifted import best_channel, moments_query
 from ..._equations._scaling import Scaling
-from ...privacy import Budget, Cost, PrivacyReport, Trust, charge
-from .._base import MAX_SEED, BasePolicy
+from ...privacy import Budget, Cost, PrivacyReport, charge
+from .._state import Raw
+from .._draws import HALF_NORMAL, flat, largest, optimistic, uniform
 from ._devices import ServesDevices
 from ._exact import RidgeState
-from ._region import asymptotic, ball, certified
-from ._sums import PhasedSums
+from ._region import Region, asymptotic, certified
+from ._running import RunningSumsPolicy
 
 # code -> paper (Shariff and Sheffet 2018): equations.design, .target -> V~, u~;  region -> C_t
 
-READS = 200  # of the first phase, with update_every="auto"
-MECHANISMS = ("factor", "tree", "amplified", "vector-sum")
-BATCHES = 100  # instead, in the shuffle model: users must hide each other
-FIRST_READS = 7  # at least, of a short first phase
 
-
-class LinUCB(ServesDevices, BasePolicy):
+class LinUCB(ServesDevices, RunningSumsPolicy):
     """Linear contextual bandit that takes the arm of the largest upper confidence bound.
 
     Under four kinds of trust: exact; sums by a trusted curator, who adds correlated noise at every
@@ -37,12 +32,13 @@ class LinUCB(ServesDevices, BasePolicy):
         Privacy parameter; ``inf`` is the same as ``privacy="none"``.
     delta : float in [0, 1), default=1e-6
         Privacy parameter: choose it well below one over the number of users.
-    privacy : {"none", "central", "local", "shuffle"}, default="none"
-        Who adds the noise: nobody, a trusted curator, or every user, the reports of batches of
-        users being mixed by a shuffler in the last case.
+    privacy : {"central", "local", "shuffle", "none"}, default="central"
+        Who adds the noise: a trusted curator, every user (in the shuffle model, batches of users
+        are mixed by a shuffler), or nobody.
     horizon : int, default=10_000
-        Public: expected number of rounds, for the noise of the central model. A longer run goes on
-        in phases of twice the length, at no cost in privacy.
+        Public: expected number of rounds, for the noise of the central model; used only if
+        ``update_every`` is a number. A longer run goes on in phases of twice the length, at no
+        cost in privacy.
     data_norm : float, default=1.0
         Public: features of the chosen arms are clipped to this l2 norm.
     bounds_y : (float, float), default=(-1, 1)
@@ -52,24 +48,30 @@ class LinUCB(ServesDevices, BasePolicy):
         among the features, the middle of ``bounds_y`` is best: less is left to be hidden.
     coef_norm : float, default=1.0
         Assumed bound on the l2 norm of the weights, with features scaled into the unit ball and
-        rewards, the offset subtracted, into [-1, 1].
+        rewards, the offset subtracted, into [-1, 1]. With asymptotic width nothing is assumed:
+        it is the least spread of the prior, which grows if the released sums say so.
     shared : bool, default=True
         Whether contexts hold the features of every arm; else weights are fitted for each arm.
     n_actions : int, default=None
         Needed with ``shared=False``.
     alpha : float, default=1.0
         Ridge penalty, features in the unit ball.
-    width : {"certified", "asymptotic"}, default="certified"
-        Of the confidence bounds. "certified" contains the mean rewards of all arms and rounds
-        (without privacy, the textbook's ellipsoid); "asymptotic" is one posterior standard
-        deviation, with the exact law of the privacy noise.
+    width : {"asymptotic", "certified"}, default="asymptotic"
+        Of the confidence bounds: one posterior standard deviation, with the exact law of the
+        privacy noise; or a width that is proved to contain the mean rewards of all arms and rounds
+        (without privacy, the textbook's ellipsoid), and costs several times the regret.
     confidence_level : float in (0, 1), default=0.95
         Of the certified region, over all rounds together.
-    bonus_scale : float, default=1.0
-        Public factor of the width; 0 is greedy, and above 1 explores more.
+    bonus_scale : float or "auto", default="auto"
+        Public factor of the width; 0 is greedy, and above 1 explores more. "auto" draws the
+        absolute value of a normal variable of standard deviation 0.75 in each round, for private
+        sums of asymptotic width, else it is 1: between two reads nothing changes, so that a fixed
+        factor would play one arm all the time, and it might not come back to an arm whose estimate
+        is too low.
     update_every : int or "auto", default="auto"
-        Public number of rounds between updates: 1 without privacy, a 100th of the horizon in the
-        shuffle model, where they are a batch, else a 200th.
+        Public number of rounds between updates. "auto" is 1 without privacy, else the updates come
+        after 20, 40, 60, ... rounds, and from 400 on after 1.05 times as many each; in the shuffle
+        model, after batches of 200 users, and from 670 on after 1.3 times as many each.
     mechanism : {"auto", "factor", "tree", "amplified", "vector-sum"}, default="auto"
         In the central model: square-root factorisation ("auto"), or binary tree (less memory, more
         noise). In the shuffle model: local noise amplified by shuffling ("auto"), or a sum of
@@ -87,7 +89,8 @@ class LinUCB(ServesDevices, BasePolicy):
     n_actions_ : int
     n_features_in_ : int
     propensities_ : ndarray of shape (n_rounds,)
-        All ones: actions are no random choice.
+        Probability of each action of the last `act`, given its context: of the random bonus, and
+        before the first read of the sums, when all actions are equally likely.
     privacy_report_ : PrivacyReport
         Streams that were opened, one a phase, and their price.
 
@@ -99,12 +102,14 @@ class LinUCB(ServesDevices, BasePolicy):
     sums of (r phi, phi phi') at public times, which no user enters twice. In the local and shuffle
     models the user picks the action on the own device, and sends no more than one noisy report:
     with the codebook channel one index, whose price rests on one exact integer draw (delta = 0).
-    Public: the horizon, the number of rounds and all parameters.
+    Public: the times of the reads, the number of rounds and all parameters.
 
     References
     ----------
     Y. Abbasi-Yadkori, D. Pal and C. Szepesvari (2011). Improved algorithms for linear stochastic
     bandits. NeurIPS.
+    S. Vaswani, A. Mehrabian, A. Durand and B. Kveton (2020). Old dog learns new tricks: randomized
+    UCB for bandit problems. AISTATS.
     R. Shariff and O. Sheffet (2018). Differentially private contextual linear bandits. NeurIPS.
 
     Examples
@@ -114,32 +119,23 @@ class LinUCB(ServesDevices, BasePolicy):
     >>> rng = np.random.RandomState(0)
     >>> contexts = rng.normal(size=(5_000, 4, 3)) / 3.0
     >>> means = contexts @ [0.5, -0.5, 0.0]
-    >>> policy = LinUCB(privacy="central", horizon=5_000, width="asymptotic", random_state=0)
-    >>> for start in range(0, 5_000, 25):
-    ...     rounds = slice(start, start + 25)
+    >>> policy = LinUCB(epsilon=1.0, delta=1e-6, random_state=0)
+    >>> for start in range(0, 5_000, 20):
+    ...     rounds = slice(start, start + 20)
     ...     actions = policy.act(contexts[rounds])
-    ...     rewards = means[rounds][np.arange(25), actions] + rng.uniform(-0.5, 0.5, size=25)
+    ...     rewards = means[rounds][np.arange(20), actions] + rng.uniform(-0.5, 0.5, size=20)
     ...     _ = policy.update(contexts[rounds], actions, rewards)
-    >>> bool((policy.act(contexts) == means.argmax(axis=1)).mean() > 0.8)
+    >>> bool((policy.act(contexts) == means.argmax(axis=1)).mean() > 0.7)
     True
     """
 
     _parameter_constraints: ClassVar[dict] = {
-        **BasePolicy._parameter_constraints,
-        "epsilon": [Interval(Real, 0, None, closed="right")],
-        "delta": [Interval(Real, 0, 1, closed="left")],
-        "privacy": [StrOptions({"none", "central", "local", "shuffle"})],
-        "horizon": [Interval(Integral, 1, None, closed="left")],
-        "data_norm": [Interval(Real, 0, None, closed="neither")],
-        "coef_norm": [Interval(Real, 0, None, closed="neither")],
-        "reward_offset": [Interval(Real, None, None, closed="neither")],
+        **RunningSumsPolicy._parameter_constraints,
+        "channel": [StrOptions({"auto", "gaussian", "codebook"})],
         "alpha": [Interval(Real, 0, None, closed="neither")],
         "width": [StrOptions({"certified", "asymptotic"})],
         "confidence_level": [Interval(Real, 0, 1, closed="neither")],
-        "bonus_scale": [Interval(Real, 0, None, closed="left")],
-        "update_every": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "mechanism": [StrOptions({"auto", *MECHANISMS})],
-        "channel": [StrOptions({"auto", "gaussian", "codebook"})],
+        "bonus_scale": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
     }
 
     def __init__(
@@ -147,7 +143,7 @@ class LinUCB(ServesDevices, BasePolicy):
         *,
         epsilon=1.0,
         delta=1e-6,
-        privacy="none",
+        privacy="central",
         horizon=10_000,
         data_norm=1.0,
         bounds_y=(-1.0, 1.0),
@@ -156,9 +152,9 @@ class LinUCB(ServesDevices, BasePolicy):
         shared=True,
         n_actions=None,
         alpha=1.0,
-        width="certified",
+        width="asymptotic",
         confidence_level=0.95,
-        bonus_scale=1.0,
+        bonus_scale="auto",
         update_every="auto",
         mechanism="auto",
         channel="auto",
@@ -186,21 +182,9 @@ class LinUCB(ServesDevices, BasePolicy):
     @property
     def rounds_until_update_(self):
         """Public number of further rounds in which the policy will not change."""
-        if not hasattr(self, "n_rounds_"):
-            return self._period
-        return self._period - self.n_rounds_ % self._period
-
-    @property
-    def guarantee(self):
-        """What a user is promised, from what was charged: :class:`skpriv.privacy.Guarantee`."""
-        if hasattr(self, "privacy_report_"):
-            return self.privacy_report_.guarantee.protecting("user")
-        trust = Trust.of(self.privacy, Budget(self.epsilon, self.delta))
-        return trust.guarantee("user", currency="gdp")
-
-    @property
-    def _private(self):
-        return self.privacy != "none" and self.epsilon != inf
+        if self._uses_sums:
+            return super().rounds_until_update_
+        return self._period - getattr(self, "n_rounds_", 0) % self._period
 
     @property
     def _uses_sums(self):
@@ -208,91 +192,55 @@ class LinUCB(ServesDevices, BasePolicy):
 
     @property
     def _period(self):
-        if self.update_every != "auto":
-            return int(self.update_every)
-        if not self._private:
-            return 1
-        return max(1, self.horizon // (BATCHES if self.privacy == "shuffle" else READS))
+        """Of the exact sums."""
+        return 1 if self.update_every == "auto" else int(self.update_every)
 
     def _start(self, n_phi):
+        self._reads = 0
+        self._region: Region | None = None
+        if self._uses_sums:
+            super()._start(n_phi)
+            return
         bounds = tuple(float(bound) - self.reward_offset for bound in self.bounds_y)
         self._scaling = Scaling(float(self.data_norm), bounds, False, n_phi)
-        self._reads = 0
-        if self._uses_sums:
-            self._region = ball(self._scaling.size, self.coef_norm)
-            self._sums = self._open_sums()
-            self.privacy_report_ = self._sums.report
-        else:
-            with self._accounting():
-                charge(Cost(gaussian=inf), type(self).__name__)
-            self._state, self._waiting = RidgeState(self._scaling.size, self.alpha), []
-            self._radius = self._exact_radius()
-            self.privacy_report_ = PrivacyReport(type(self).__name__, "none", Budget(inf), True)
+        with self._accounting():
+            charge(Cost(gaussian=inf), type(self).__name__)
+        self._state, self._waiting = RidgeState(self._scaling.size, self.alpha), Raw()
+        self._radius = self._exact_radius()
+        self.privacy_report_ = PrivacyReport(type(self).__name__, "none", Budget(inf), True)
+
+    def _act(self, contexts, available, rng):
+        n, n_actions = contexts.shape[:2]
+        if self._uses_sums and self._region is None:
+            return uniform(n, n_actions, available, rng)
+        rows, shape = flat(contexts)
+        phi = self._scaling.features(rows)
+        if self._region is None:
+            index = self._state.upper(phi, self._bonuses[0] * self._radius)
+            return largest(index.reshape(shape), available, n), np.ones(n)
+        means, widths = (part.reshape(shape) for part in self._region.bounds(phi))
+        return optimistic(means, widths, self._bonuses, available, n, rng)
 
     @property
-    def _channel(self):
-        """What users send: "gaussian" or "codebook", by public numbers."""
-        if self.privacy != "local" or self.channel != "auto":
-            return "gaussian" if self.channel == "auto" else self.channel
-        budget = Budget(self.epsilon, self.delta)
-        with self._accounting():
-            return best_channel("local", self._scaling, budget, self.horizon)
+    def _bonuses(self):
+        """Equally likely factors of the width."""
+        if self.bonus_scale != "auto":
+            return (self.bonus_scale,)
+        return HALF_NORMAL if self._uses_sums and self.width == "asymptotic" else (1.0,)
 
-    def _noise_state(self):
-        if self.random_state is None:
-            return None
-        return np.random.RandomState(self._rng.randint(MAX_SEED))
-
-    def _open_sums(self):
-        """Open the stream of the first phase: what one user may lose is charged here."""
-        self._sent = self._channel  # once: later accountants do not change it
-        query = moments_query(self._scaling, self._sent)
-        options = {
-            "privacy": self.privacy,
-            "budget": Budget(self.epsilon, self.delta),
-            "mechanism": None if self.mechanism == "auto" else self.mechanism,
-            "name": type(self).__name__,
-        }
-        reads = max(FIRST_READS, -(-self.horizon // self._period))
-        with self._accounting():
-            return PhasedSums(query, self._period, reads, options, self._noise_state())
-
-    def _act(self, contexts, rng):
-        phi = self._scaling.features(contexts.reshape(-1, contexts.shape[-1]))
+    def _update(self, rows, rewards):
         if self._uses_sums:
-            index = self._region.upper(phi, self.bonus_scale)
-        else:
-            index = self._state.upper(phi, self.bonus_scale * self._radius)
-        actions = index.reshape(contexts.shape[:2]).argmax(axis=1)
-        return actions, np.ones(len(actions))
+            super()._update(rows, rewards)
+            return
+        # Rewards have been clipped: only the division is left of Scaling.target.
+        self._add(self._scaling.rows(rows), (rewards - self.reward_offset) / self._scaling.radius)
+        self.n_rounds_ += len(rows)
 
-    def _update(self, contexts, actions, rewards):
-        rows, rewards = contexts[np.arange(len(actions)), actions], rewards - self.reward_offset
-        if self._uses_sums:
-            self._take(rows, rewards)
-        else:
-            # Rewards have been clipped: only the division is left of Scaling.target.
-            self._add(self._scaling.rows(rows), rewards / self._scaling.radius)
-        self.n_rounds_ += len(actions)
+    def _read(self, equations):
+        self._reads += 1
 
-    def _take(self, rows, rewards):
-        """Push rounds to the stream; only its last public read decides on the region."""
-        with self._accounting():
-            self._sums.reserve(len(rows) + 1)
-        self._learn(self._sums.take(rows, rewards))
-
-    def _take_reports(self, reports):
-        """The same for rounds that devices have reported."""
-        with self._accounting():
-            self._sums.reserve(len(reports.directions) + 1)
-        self._learn(self._sums.take_reports(reports))
-
-    def _learn(self, reads):
-        equations = None
-        for equations in reads:
-            self._reads += 1
-        if equations is not None:
-            self._region = self._make_region(equations)
+    def _learn(self, equations):
+        self._region = self._make_region(equations)
 
     def _make_region(self, equations):
         if self.width == "asymptotic":
@@ -314,7 +262,7 @@ class LinUCB(ServesDevices, BasePolicy):
                 return
             phi, r = (np.concatenate(part) for part in zip(*self._waiting))
             stop = len(phi) - done % period
-            self._waiting = [(phi[stop:], r[stop:])]
+            self._waiting = Raw([(phi[stop:], r[stop:])])
             phi, r = phi[:stop], r[:stop]
         self._state.add(phi, r)
         self._radius = self._exact_radius()

@@ -12,11 +12,14 @@ from ._lin_ucb import LinUCB
 from ._region import Region, asymptotic, ball, certified, within
 from ._maler import LEARNERS
 from ._online_reports import PairReports, difference
+from ._running import FIRST_READS
+from ._times import EvenTimes
 
 # code -> paper ("Improved rate for locally differentially private linear bandits"):
 #   learner.point -> theta_t,  _gram -> V~_t,  _predicted -> u~_t,  equations -> b, S
 
 FIRST_PHASE = 8  # updates of the first phase of the anytime form
+READS = 200  # up to the horizon, with update_every="auto"
 
 
 class OnlineLinUCB(LinUCB):
@@ -182,20 +185,28 @@ class OnlineLinUCB(LinUCB):
         self._gram, self._predicted = np.zeros((p, p)), np.zeros(p)
         self._region = ball(p, self.coef_norm)
 
-    def _take(self, rows, rewards):
-        """One step of the learner at every public time; the last one decides on the region."""
-        with self._accounting():
-            self._sums.reserve(len(rows) + 1)
-        for equations in self._sums.take(rows, rewards):
-            self._reads += 1
-            self._learn(equations)
-            if self._left == 0 and self.anytime:
-                self._phase += 1
-                self._restart(2 * self._steps)
-        if self._reads and self._left < self._steps:
-            self._region = self._make_region(self._since(self._base))
+    @property
+    def _period(self):
+        return self._times.every
+
+    @property
+    def _times(self):
+        every = max(1, self.horizon // READS) if self.update_every == "auto" else self.update_every
+        return EvenTimes(int(every), max(FIRST_READS, -(-self.horizon // every)))
+
+    def _read(self, equations):
+        """One step of the learner."""
+        self._reads += 1
+        self._step(equations)
+        if self._left == 0 and self.anytime:
+            self._phase += 1
+            self._restart(2 * self._steps)
 
     def _learn(self, equations):
+        if self._left < self._steps:
+            self._region = self._make_region(self._since(self._base))
+
+    def _step(self, equations):
         """Gradient of the mean of (<x, theta> - r)^2 at the public prediction."""
         before, self._previous = self._previous, equations
         block = self._since(before)

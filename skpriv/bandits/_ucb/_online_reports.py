@@ -79,6 +79,11 @@ class PairReports:
             )
         )  # fmt: skip
 
+    @property
+    def length(self):
+        """Public number of rounds between two reads."""
+        return self.every
+
     def reserve(self, rounds):
         """Nothing to open: a user who comes later pays the same, once."""
 

@@ -10,6 +10,7 @@ from math import log, sqrt
 
 import numpy as np
 
+from ..._equations._normal_equations import PRIOR_VARIANCES
 from ..._linalg import psd_part
 
 # Weights of the likelihood's ellipsoid beside the ball; any is valid, the smallest result is used.
@@ -24,12 +25,15 @@ class Region:
     centre: np.ndarray
     form: np.ndarray
 
+    def bounds(self, phi):
+        """Mean and width of every row of phi, of shape (n, p): phi'centre, sqrt(phi' form phi)."""
+        squares = np.einsum("ij,ij->i", phi @ self.form, phi)
+        return phi @ self.centre, np.sqrt(np.maximum(squares, 0.0))
+
     def upper(self, phi, bonus_scale):
-        """Index of every row of phi, of shape (..., p)."""
-        rows = phi.reshape(-1, phi.shape[-1])
-        squares = np.einsum("ij,ij->i", rows @ self.form, rows)
-        index = rows @ self.centre + bonus_scale * np.sqrt(np.maximum(squares, 0.0))
-        return index.reshape(phi.shape[:-1])
+        """Index of every row of phi, of shape (n, p)."""
+        means, widths = self.bounds(phi)
+        return means + bonus_scale * widths
 
 
 def ball(size, bound):
@@ -87,19 +91,26 @@ def _smallest(values, vectors, target, metric, beta, bound):
     return Region(vectors @ best, (vectors * form) @ vectors.T)
 
 
-def asymptotic(equations, prior_variance):
-    """Posterior mean and covariance of theta with the noise's exact law and a normal prior.
+def asymptotic(equations, least_variance=0.0):
+    """Posterior of theta with the noise's exact law, and a normal prior chosen by its evidence.
 
-    The error of the equations has covariance C = S + (s_b^2 + s_A^2 ||theta||^2 / 2) I, with the
-    bound 1 for the variance of the rewards and a plug-in theta. Not a certified region.
+    In the eigenvectors of the released design, target_i = value_i theta_i + error_i, where the
+    error has variance v value_i + s_b^2 + s_A^2 ||theta||^2 / 2, v the mean square reward and theta
+    plugged in. For the prior N(0, tau^2 I) target_i has variance tau^2 value_i^2 more: tau^2 is the
+    one on a public grid, and at least ``least_variance``, under which the released target is most
+    likely. Not a certified region.
     """
     values, vectors = np.linalg.eigh(psd_part(equations.design))
-    target = vectors.T @ equations.target
+    values, target = np.maximum(values, 0.0), vectors.T @ equations.target
+    variance = float(np.clip(equations.square / equations.n, 0.01, 1.0))
+    priors = np.maximum(PRIOR_VARIANCES, least_variance)
     centre = np.zeros(len(target))
-    for _ in range(2):
+    for _ in range(3):
         spread = equations.target_scale**2 + equations.design_scale**2 * (centre @ centre) / 2.0
-        errors = np.maximum(values, 0.0) + spread
+        errors = variance * values + spread
         errors[errors == 0.0] = 1.0  # nothing is known there, without noise: values are 0 too
-        covariance = 1.0 / (values**2 / errors + 1.0 / prior_variance)
+        total = np.outer(priors, values**2) + errors
+        evidence = -(np.log(total) + target**2 / total).sum(axis=1)
+        covariance = 1.0 / (values**2 / errors + 1.0 / priors[np.argmax(evidence)])
         centre = covariance * values * target / errors
     return Region(vectors @ centre, (vectors * covariance) @ vectors.T)

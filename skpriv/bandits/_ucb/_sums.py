@@ -1,4 +1,4 @@
-"""Private moment sums over an open-ended run: a stream a phase, each phase twice as long."""
+"""Private moment sums over an open-ended run, read at public times."""
 
 import uuid
 
@@ -15,7 +15,7 @@ from ...privacy import (
 
 
 class PhasedSums:
-    """Running sum of a query, read every ``every`` rounds, for as many rounds as come.
+    """Running sum of a query, read at public times, for as many rounds as come.
 
     A phase is one stream. Phases have disjoint, publicly indexed rounds, so that one record pays
     for one of them; what a phase has released in its last read is kept and added to, since sums
@@ -24,20 +24,18 @@ class PhasedSums:
     Parameters
     ----------
     query : Query
-    every : int
-        Rounds between two reads (public).
-    n_reads : int
-        Reads of the first phase; every later one has twice as many as the one before.
+    times : EvenTimes or GrowingTimes
+        Public lengths between reads, and reads of each phase.
     options : dict
         privacy, budget, mechanism and name, for :func:`skpriv.privacy.open_stream`.
     random_state : None or RandomState
         Of the noise; None is secure.
     """
 
-    def __init__(self, query, every, n_reads, options, random_state):
-        self.query, self.every = query, every
-        self.pending = self._opened = self._next_reads = 0
-        self._next_reads = n_reads
+    def __init__(self, query, times, options, random_state):
+        self.query, self.times = query, times
+        self.pending = self.rounds = 0  # since the last read, and before it
+        self._opened = self._planned = 0  # streams so far, and rounds for which there are some
         self._options, self._random_state = options, random_state
         self._partition = uuid.uuid4().hex
         self._streams = []  # the present phase, and those opened for rounds on their way
@@ -47,12 +45,14 @@ class PhasedSums:
         self.report = None
         self.reserve(1)
 
+    @property
+    def length(self):
+        """Public number of rounds between the last read and the next one."""
+        return self.times.length(self.rounds)
+
     def reserve(self, rounds):
         """Open, hence charge, the streams that so many further rounds need."""
-        while True:
-            left = sum(stream.n_reads - stream.reads for stream in self._streams)
-            if left * self.every - self.pending >= rounds:
-                return
+        while self._planned < self.rounds + self.pending + rounds:
             self._open()
 
     def take(self, X, y):
@@ -74,15 +74,16 @@ class PhasedSums:
         """Add n records in parts that end at public times, and yield equations there."""
         start = 0
         while start < n:
-            stop = min(n, start + self.every - self.pending)
+            length = self.length
+            stop = min(n, start + length - self.pending)
             if self._streams[0].reads == self._streams[0].n_reads:
                 self._past = self._total(self._last)
                 self._streams.pop(0)
             add(self._streams[0], slice(start, stop))
             self.pending += stop - start
             start = stop
-            if self.pending == self.every:
-                self.pending = 0
+            if self.pending == length:
+                self.rounds, self.pending = self.rounds + length, 0
                 self._last = self._streams[0].read()
                 yield self.query.equations(self._total(self._last))
 
@@ -93,23 +94,26 @@ class PhasedSums:
         return Answer(self._past.value + answer.value, self._past.n + answer.n, noise)
 
     def _open(self):
+        reads, planned = self.times.reads(self._opened), self._planned
+        batch = self.times.length(planned)
         with parallel_part(self._opened, partition=self._partition):
             stream = open_stream(
                 self._options["privacy"],
                 self.query,
                 self._options["budget"],
-                self._next_reads,
+                reads,
                 self._random_state,
                 self._options["name"],
                 mechanism=self._options["mechanism"],
-                batch=self.every,
+                batch=batch,
             )
         self._streams.append(stream)
+        self._opened += 1
+        self._planned = self.times.end(planned, reads)
         if self.report is None:
             self.report = PrivacyReport(
                 self._options["name"], stream.model, self._options["budget"], self._secure
             )
             self.report.disjoint = True
-        records, self._opened = self._next_reads * self.every, self._opened + 1
-        self._next_reads *= 2
+        records = self._planned - planned
         self.report.add(ReportRow.of_noise(self.query, 1.0, records, stream.noise, stream.cost))

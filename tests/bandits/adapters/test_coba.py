@@ -151,14 +151,14 @@ def test_own_features():
 
 
 def test_a_logged_action_is_found_among_the_offered():
-    learner = CobaLearner(LinUCB(bonus_scale=0.0))
+    learner = CobaLearner(LinUCB(privacy="none", bonus_scale=0.0))
     _, _, known = learner.predict(None, ACTIONS)
     learner.learn(None, (0, 0, 1), 1.0, 0.3, **known)
     assert learner.predict(None, ACTIONS)[0] == (0, 0, 1)
 
 
 def test_errors_change_nothing():
-    learner = CobaLearner(LinUCB())
+    learner = CobaLearner(LinUCB(n_actions=3))
     with pytest.raises(ValueError, match="continuous"):
         learner.predict(None, [])
     _, chance, known = learner.predict((0.5,), ACTIONS)

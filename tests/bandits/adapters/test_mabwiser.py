@@ -39,7 +39,7 @@ def test_same_as_the_policy_itself(global_random_seed):
 
 def test_fit_starts_anew(global_random_seed):
     contexts, actions, rewards = rounds(global_random_seed)
-    adapter = MABWiserAdapter(LinUCB(shared=False, n_actions=3), [1, 2, 3])
+    adapter = MABWiserAdapter(LinUCB(privacy="none", shared=False, n_actions=3), [1, 2, 3])
     adapter.partial_fit(actions + 1, -rewards, contexts)
     adapter.fit(actions + 1, rewards, contexts)
     assert adapter.policy_.n_rounds_ == 600
@@ -52,7 +52,8 @@ def test_beside_mabwiser(global_random_seed):
     contexts, actions, rewards = rounds(global_random_seed)
     decisions = np.array(ARMS)[actions]
     theirs = mabwiser.MAB(ARMS, mabwiser.LearningPolicy.LinUCB(alpha=0.0, l2_lambda=1.0))
-    ours = MABWiserAdapter(LinUCB(shared=False, n_actions=3, alpha=1.0, bonus_scale=0.0), ARMS)
+    greedy = LinUCB(privacy="none", shared=False, n_actions=3, alpha=1.0, bonus_scale=0.0)
+    ours = MABWiserAdapter(greedy, ARMS)
     theirs.fit(decisions, rewards, contexts)
     ours.fit(decisions, rewards, contexts)
     # Without bonus both play the best of three ridge regressions.

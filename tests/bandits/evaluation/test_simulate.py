@@ -67,7 +67,7 @@ class Constant(RandomPolicy):
     def rounds_until_update_(self):
         return 3
 
-    def _act(self, contexts, rng):
+    def _act(self, contexts, available, rng):
         return np.zeros(len(contexts), dtype=np.intp), np.ones(len(contexts))
 
 
@@ -148,12 +148,23 @@ def test_display():
     result = simulate(policies(), ENV, horizon=3000, n_runs=2, random_state=0)
     display = RegretDisplay.from_result(result)
     axes = pyplot.figure().subplots()
-    assert display.plot(axes, logarithmic=True) is display
+    assert display.plot(axes, scale="loglog") is display
     assert display.ax_ is axes
     assert display.figure_ is axes.figure
     assert axes.get_xscale() == "log"
     assert [line.get_label() for line in display.lines_] == result.names
     x, y = display.lines_[0].get_data()
-    assert len(x) == 1000
+    assert 500 < len(x) <= 1000
     assert y[-1] == pytest.approx(result.regret_[0, :, -1].mean())
+    legend = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert sorted(legend) == sorted(result.names)
+    final = dict(zip(result.names, result.regret_[:, :, -1].mean(axis=1)))
+    assert [final[name] for name in legend] == sorted(final.values(), reverse=True)
+    axes = pyplot.figure().subplots()
+    display.plot(axes, scale="share", reference=result.names[0], legend=False)
+    np.testing.assert_allclose(display.lines_[0].get_ydata()[-100:], 1.0)
+    assert axes.get_legend() is None
+    for wrong in ({"scale": "square"}, {"scale": "share", "reference": "nobody"}):
+        with pytest.raises(ValueError, match=next(reversed(wrong))):
+            display.plot(axes, **wrong)
     pyplot.close("all")

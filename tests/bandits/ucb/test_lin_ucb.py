@@ -7,8 +7,9 @@ from scipy import stats
 from sklearn.base import clone
 
 from skpriv import BudgetAccountant, BudgetExceeded
-from skpriv.bandits import LinUCB
+from skpriv.bandits import LinearEnvironment, LinUCB, simulate
 from skpriv.bandits._ucb import _lin_ucb
+from skpriv.bandits._ucb._times import EvenTimes, GrowingTimes
 from skpriv.bandits._ucb._region import certified
 from skpriv._equations._moments import MomentsQuery
 from skpriv._equations._scaling import Scaling
@@ -63,7 +64,8 @@ def textbook(contexts, means, rng, bound=1.0, failure=0.05):
 
 def test_without_privacy_it_is_the_textbook_algorithm(global_random_seed):
     contexts, means, _ = rounds(1500, global_random_seed)
-    seen = play(LinUCB(), contexts, means, np.random.RandomState(1))
+    policy = LinUCB(privacy="none", width="certified")
+    seen = play(policy, contexts, means, np.random.RandomState(1))
     np.testing.assert_array_equal(seen, textbook(contexts, means, np.random.RandomState(1)))
 
 
@@ -139,7 +141,9 @@ def test_a_run_of_many_phases_costs_what_it_says(kind):
     assert "epsilon=1, delta=1e-06" in str(policy.guarantee)
 
 
-@pytest.mark.parametrize("parameters", [{}, {"privacy": "local", "epsilon": np.inf}])
+@pytest.mark.parametrize(
+    "parameters", [{"privacy": "none"}, {"privacy": "local", "epsilon": np.inf}]
+)
 def test_no_privacy_is_no_part_of_a_finite_budget(parameters):
     with BudgetAccountant(100.0, 1e-3), pytest.raises(BudgetExceeded):
         LinUCB(**parameters).act(np.ones((1, 2, 2)))
@@ -183,14 +187,15 @@ def test_weights_for_every_arm():
     rng = np.random.RandomState(0)
     X = np.c_[rng.uniform(-0.7, 0.7, size=2000), np.full(2000, 0.7)]
     means = np.c_[X[:, 0], -X[:, 0]]
-    policy = LinUCB(shared=False, n_actions=2, coef_norm=1.5)
+    policy = LinUCB(privacy="none", shared=False, n_actions=2, coef_norm=1.5)
     actions = play(policy, X, means, rng)
     assert (actions[1000:] == means.argmax(axis=1)[1000:]).mean() > 0.9
 
 
 def test_the_offset_is_only_a_shift():
     contexts, means, _ = rounds(300, 0)
-    plain, shifted = LinUCB(), LinUCB(bounds_y=(4.0, 6.0), reward_offset=5.0)
+    plain = LinUCB(privacy="none")
+    shifted = LinUCB(privacy="none", bounds_y=(4.0, 6.0), reward_offset=5.0)
     for start in range(300):
         now = slice(start, start + 1)
         a, b = plain.act(contexts[now]), shifted.act(contexts[now])
@@ -230,7 +235,7 @@ def test_wrong_parameters(parameters):
 
 def test_wrong_input_leaves_the_state_unchanged():
     contexts, means, rng = rounds(50, 0)
-    policy = LinUCB()
+    policy = LinUCB(privacy="none")
     with pytest.raises(ValueError, match="act"):
         policy.update(contexts, np.zeros(50, dtype=int), np.zeros(50))
     play(policy, contexts, means, rng)
@@ -295,3 +300,53 @@ def test_noise_of_past_phases_is_counted(monkeypatch, global_random_seed):
         assert stats.chi2.ppf(1e-5, 100) < square < stats.chi2.isf(1e-5, 100)
     # Of the two parts neither is small: without the past the square would be far outside.
     assert seen[-1].target_scale > 1.5 * seen[0].target_scale
+
+
+def test_random_before_the_first_read_and_random_bonuses_after_it():
+    contexts, means, rng = rounds(400, 0)
+    policy = LinUCB(epsilon=3.0, random_state=0)
+    actions, propensities = policy.act(contexts[:20], return_propensities=True)
+    np.testing.assert_array_equal(propensities, 0.25)
+    assert len(set(actions)) == 4
+    play(policy, contexts, means, rng)
+    many = np.broadcast_to(contexts[0], (20_000, 4, 3))
+    actions, propensities = policy.act(many, return_propensities=True)
+    shares = np.bincount(actions, minlength=4) / 20_000
+    np.testing.assert_allclose(shares[actions], propensities, atol=0.02)
+    assert set(np.round(propensities * 16, 9) % 1.0) == {0.0}
+    fixed = LinUCB(epsilon=3.0, bonus_scale=1.0, random_state=0)
+    play(fixed, contexts, means, np.random.RandomState(0))
+    assert len(set(fixed.act(many))) == 1
+
+
+@pytest.mark.parametrize("kind", PRIVATE, ids=str)
+def test_reads_need_no_horizon(kind):
+    """Geometric public times: in one stream, or in shuffled batches of growing size."""
+    policy = LinUCB(**kind, epsilon=5.0, random_state=0)
+    contexts = np.zeros((1, 2, 2))
+    policy.act(contexts)
+    lengths = []
+    for _ in range(25):
+        lengths.append(policy.rounds_until_update_)
+        many = np.broadcast_to(contexts, (lengths[-1], 2, 2))
+        policy.update(many, np.zeros(lengths[-1], dtype=int), np.zeros(lengths[-1]))
+    ends = np.cumsum(lengths)
+    if kind["privacy"] == "shuffle":
+        assert lengths[:3] == [200] * 3 and ends[-1] > 100_000
+        assert len(policy.privacy_report_.rows) == 26  # a stream a batch
+    else:
+        assert lengths[:20] == [20] * 20 and lengths[24] == int(0.05 * ends[23])
+        assert len(policy.privacy_report_.rows) == 1
+    assert policy.privacy_report_.total.fits(Budget(5.0, 1e-6))
+
+
+def test_the_times_of_one_stream_outlast_any_run():
+    assert GrowingTimes().end(0, 400) > 4e10
+    assert EvenTimes(30, 7).end(0, EvenTimes(30, 7).reads(1)) == 420
+
+
+def test_no_lock_in_at_a_million_rounds():
+    """Fixed arms, no horizon: the worst runs of a fixed bonus had regrets above 10,000."""
+    env = LinearEnvironment(contexts="fixed")
+    result = simulate([LinUCB(epsilon=4.0)], env, 1_000_000, random_state=0, n_records=2)
+    assert result.regret_[0, 0, -1] < 2_000

@@ -1,0 +1,155 @@
+"""Regret of the policies over environments that none of them was made for.
+
+Run: python benchmarks/bandits.py [--horizon 20000] [--runs 5] [--epsilon 1 4] [--jobs 2]
+     [--only linear "fixed arms"] [--million]
+
+Environments: linear rewards of independent contexts, fixed arms, arms that come rarely, logistic
+rewards, three tables for classification (classes are the actions), and coba's synthetic linear and
+MLP environments. All private policies have (epsilon, 1e-6); weights for each action and the bounds
+are public. "today" marks the forms before running sums were read at growing times and epochs were
+pooled. Without privacy: LinUCB, Thompson sampling, and Vowpal Wabbit's SquareCB (cb_explore_adf).
+--million: fixed arms for 1e6 rounds instead, without a horizon. Cells are mean / worst regret.
+"""
+
+import argparse
+
+import numpy as np
+from _bandit_environments import environments
+from _record import record
+
+from skpriv.bandits import (
+    ActionElimination,
+    EpochGreedy,
+    LinearEnvironment,
+    LinSquareCB,
+    LinUCB,
+    RandomPolicy,
+    SquareCB,
+    simulate,
+)
+from skpriv.linear_model import SSPRegressor
+
+
+class Thompson(LinUCB):
+    """Thompson sampling without privacy, on the textbook's posterior."""
+
+    def _act(self, contexts, available, rng):
+        root = np.linalg.cholesky(self._state.inverse)
+        draws = self._state.theta + rng.standard_normal((len(contexts), len(root))) @ root.T
+        index = np.einsum("nkj,nj->nk", contexts / self.data_norm, draws)
+        return index.argmax(axis=1), np.ones(len(contexts))  # its propensities are not known
+
+
+class Vowpal(RandomPolicy):
+    """Vowpal Wabbit's SquareCB on the features of the actions, without privacy."""
+
+    def _start(self, n_phi):
+        from vowpalwabbit import Workspace
+
+        self._vw = Workspace("--cb_explore_adf --squarecb --quiet --noconstant")
+        self._low, self._width = self.bounds[0], self.bounds[1] - self.bounds[0]
+
+    bounds = (-1.0, 1.0)
+
+    @property
+    def rounds_until_update_(self):
+        """Vowpal learns from every round."""
+        return 1
+
+    def _act(self, contexts, available, rng):
+        lines = [_line(row) for row in contexts[0]]
+        chances = np.array(self._vw.predict(lines))
+        action = int(rng.choice(len(chances), p=chances / chances.sum()))
+        return np.array([action]), chances[[action]]
+
+    def _update(self, rows, rewards):
+        cost = (self._low - rewards[0]) / self._width
+        self._vw.learn([f"0:{cost}:1.0 {_line(rows[0])}"])
+        self.n_rounds_ += 1
+
+
+def _line(row):
+    return "| " + " ".join(f"{i}:{value:.4g}" for i, value in enumerate(row) if value)
+
+
+def policies(epsilon, bounds, offset, horizon):
+    """Private policies by name."""
+    sums = {"epsilon": epsilon, "bounds_y": bounds, "reward_offset": offset}
+    shuffled = {**sums, "privacy": "shuffle"}
+    oracle = SSPRegressor(epsilon=epsilon, bounds_y=bounds, fit_intercept=False)
+    old = {"update_every": horizon // 200, "horizon": horizon, "bonus_scale": 1.0}
+    return {
+        "LinUCB": LinUCB(**sums),
+        "LinUCB, today": LinUCB(**sums, **old),
+        "LinSquareCB": LinSquareCB(**sums),
+        "LinUCB, vector sum": LinUCB(**shuffled, mechanism="vector-sum"),
+        "LinUCB, amplified": LinUCB(**shuffled),
+        "LinUCB, local": LinUCB(**{**sums, "privacy": "local"}),
+        "SquareCB": SquareCB(oracle),
+        "SquareCB, today": SquareCB(oracle, forget=True),
+        "EpochGreedy": EpochGreedy(oracle),
+        "EpochGreedy, today": EpochGreedy(oracle, forget=True, exploration=0.0),
+        "elimination": ActionElimination(oracle),
+    }
+
+
+def references(bounds, offset):
+    """What is not private, by name."""
+    exact = {"privacy": "none", "bounds_y": bounds, "reward_offset": offset, "update_every": 20}
+    return {
+        "random": RandomPolicy(),
+        "LinUCB, not private": LinUCB(**exact),
+        "Thompson, not private": Thompson(**exact),
+    }
+
+
+def measure(named, env, horizon, options):
+    """Mean and worst regret by policy."""
+    result = simulate(
+        named, env, horizon, options.runs, options.jobs, random_state=0, n_records=10
+    )
+    final = result.regret_[:, :, -1]
+    return {
+        name: {"mean": runs.mean(), "worst": runs.max(), "runs": runs}
+        for name, runs in zip(result.names, final, strict=True)
+    }
+
+
+def main():
+    """Print a table for each environment, and keep the numbers."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--horizon", type=int, default=20_000)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0, 4.0])
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--only", nargs="*")
+    parser.add_argument("--million", action="store_true")
+    options = parser.parse_args()
+    horizon, known = options.horizon, environments(options.horizon)
+    if options.million:
+        horizon, known = 1_000_000, {"fixed arms": (LinearEnvironment(contexts="fixed"), 0.0)}
+    numbers = {}
+    for name, (env, offset) in known.items():
+        if options.only and name not in options.only:
+            continue
+        bounds = env.bounds_rewards
+        table: dict = {}
+        if not options.million:
+            table[""] = measure(references(bounds, offset), env, horizon, options)
+            vowpal = type("Vowpal", (Vowpal,), {"bounds": bounds})
+            table[""] |= measure({"Vowpal Wabbit, not private": vowpal()}, env, horizon, options)
+        for epsilon in options.epsilon:
+            private = policies(epsilon, bounds, offset, horizon)
+            if options.million:
+                private = {k: private[k] for k in ("LinUCB", "LinSquareCB", "LinUCB, vector sum")}
+            table[f"epsilon {epsilon:g}"] = measure(private, env, horizon, options)
+        for group, cells in table.items():
+            for policy, cell in cells.items():
+                where = f"{name:14} {group:10} {policy:26}"
+                print(f"{where} {cell['mean']:8.0f} / {cell['worst']:8.0f}", flush=True)
+        numbers[name] = table
+    record("bandits_million" if options.million else "bandits", numbers)
+
+
+if __name__ == "__main__":
+    main()

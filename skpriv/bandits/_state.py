@@ -1,0 +1,107 @@
+"""A policy in mid-run, in a file: one format, with a version."""
+
+import io
+import json
+import os
+import pickle
+from pathlib import Path
+
+MAGIC = b"skpriv policy\n"
+VERSION = 1
+
+
+class Raw(list):
+    """List of records of an open epoch: what may be kept apart from the rest of a policy."""
+
+
+def save(policy, path, raw_path, kept_apart):
+    """Write a policy; see `BasePolicy.save`. ``kept_apart`` are classes whose objects are raw."""
+    apart: list = []
+
+    class Pickler(pickle.Pickler):
+        def persistent_id(self, obj):
+            if raw_path is None or not isinstance(obj, kept_apart):
+                return None
+            apart.append(obj)
+            return len(apart) - 1
+
+    buffer = io.BytesIO()
+    Pickler(buffer, protocol=5).dump(policy)
+    header = {"version": VERSION, "policy": type(policy).__name__, "apart": len(apart)}
+    if raw_path is not None:
+        _write(raw_path, {**header, "policy": "raw data of an open epoch"}, pickle.dumps(apart))
+    _write(path, header, buffer.getvalue())
+
+
+def _write(path, header, body):
+    """Write a file whole or not at all."""
+    path = Path(path)
+    partial = path.with_name(path.name + f".{os.getpid()}.part")
+    with open(partial, "wb") as file:
+        file.write(MAGIC + json.dumps(header).encode() + b"\n" + body)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(partial, path)
+
+
+def _read(path):
+    content = Path(path).read_bytes()
+    if not content.startswith(MAGIC):
+        raise ValueError(f"{os.fspath(path)!r} is not a file that a policy was saved in.")
+    line, body = content[len(MAGIC) :].split(b"\n", 1)
+    header = json.loads(line)
+    if header["version"] != VERSION:
+        raise ValueError(
+            f"{os.fspath(path)!r} has version {header['version']} of the format, and this skpriv "
+            f"reads version {VERSION}."
+        )
+    return header, body
+
+
+def load(path, *, raw_path=None):
+    """Load a policy that was saved in mid-run; it goes on where it was.
+
+    What was paid for is not paid again, and of several copies one goes on: an answer that one copy
+    has released is not given again by another with fresh noise.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Written by a policy's ``save``. It holds Python objects: load only files that you trust.
+    raw_path : str or path-like, default=None
+        Where the raw data of the open epoch was kept, if it was kept apart.
+
+    Returns
+    -------
+    policy
+
+    Raises
+    ------
+    ValueError
+        If the file is of another kind or version, or its raw data is elsewhere.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> from skpriv.bandits import LinUCB, load
+    >>> policy, contexts = LinUCB(epsilon=1.0, random_state=0), np.eye(3)[None]
+    >>> policy = policy.update(contexts, policy.act(contexts), [1.0])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     policy.save(pathlib.Path(folder) / "policy")
+    ...     again = load(pathlib.Path(folder) / "policy")
+    >>> again.n_rounds_
+    1
+    """
+    header, body = _read(path)
+    apart = []
+    if header["apart"]:
+        if raw_path is None:
+            raise ValueError(f"the raw data of {os.fspath(path)!r} was kept apart: pass raw_path.")
+        apart = pickle.loads(_read(raw_path)[1])
+
+    class Unpickler(pickle.Unpickler):
+        def persistent_load(self, pid):
+            return apart[pid]
+
+    return Unpickler(io.BytesIO(body)).load()

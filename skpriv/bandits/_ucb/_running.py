@@ -1,0 +1,132 @@
+"""What policies on running sums share: trust, times of reads, and the sums themselves."""
+
+from math import inf
+from numbers import Integral, Real
+from typing import ClassVar
+
+import numpy as np
+
+from ..._compat import Interval, StrOptions
+from ..._equations._lifted import best_channel, moments_query
+from ..._equations._scaling import Scaling
+from ...privacy import Budget, Trust
+from .._base import MAX_SEED, BasePolicy
+from ._online_reports import PairReports
+from ._sums import PhasedSums
+from ._times import BATCH, BATCH_GROWTH, EvenTimes, GrowingTimes
+
+MECHANISMS = ("factor", "tree", "amplified", "vector-sum")
+FIRST_READS = 7  # at least, of a short first phase
+
+
+class RunningSumsPolicy(BasePolicy):
+    """Base class of the policies that read noisy running sums of moments; not for direct use.
+
+    A subclass implements `_act`, and `_learn`, which is given the equations of a read.
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        **BasePolicy._parameter_constraints,
+        "epsilon": [Interval(Real, 0, None, closed="right")],
+        "delta": [Interval(Real, 0, 1, closed="left")],
+        "privacy": [StrOptions({"none", "central", "local", "shuffle"})],
+        "horizon": [Interval(Integral, 1, None, closed="left")],
+        "data_norm": [Interval(Real, 0, None, closed="neither")],
+        "coef_norm": [Interval(Real, 0, None, closed="neither")],
+        "reward_offset": [Interval(Real, None, None, closed="neither")],
+        "update_every": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "mechanism": [StrOptions({"auto", *MECHANISMS})],
+    }
+
+    _raw_kinds = (PhasedSums, PairReports)
+
+    @property
+    def rounds_until_update_(self):
+        """Public number of further rounds in which the policy will not change."""
+        if not hasattr(self, "n_rounds_"):
+            return self._times.length(0)
+        return self._sums.length - self._sums.pending
+
+    @property
+    def guarantee(self):
+        """What a user is promised, from what was charged: :class:`skpriv.privacy.Guarantee`."""
+        if hasattr(self, "privacy_report_"):
+            return self.privacy_report_.guarantee.protecting("user")
+        trust = Trust.of(self.privacy, Budget(self.epsilon, self.delta))
+        return trust.guarantee("user", currency="gdp")
+
+    @property
+    def _private(self):
+        return self.privacy != "none" and self.epsilon != inf
+
+    @property
+    def _times(self):
+        """Public times at which the sums are read."""
+        if self.update_every != "auto":
+            every = int(self.update_every)
+            return EvenTimes(every, max(FIRST_READS, -(-self.horizon // every)))
+        if self.privacy == "shuffle" and self._private:
+            return GrowingTimes(first=BATCH, growth=BATCH_GROWTH, every=BATCH, n_reads=1)
+        return GrowingTimes()
+
+    def _start(self, n_phi):
+        bounds = tuple(float(bound) - self.reward_offset for bound in self.bounds_y)
+        self._scaling = Scaling(float(self.data_norm), bounds, False, n_phi)
+        self._sums = self._open_sums()
+        self.privacy_report_ = self._sums.report
+
+    def _noise_state(self):
+        if self.random_state is None:
+            return None
+        return np.random.RandomState(self._rng.randint(MAX_SEED))
+
+    channel = "gaussian"
+
+    @property
+    def _channel(self):
+        """What users send: "gaussian" or "codebook", by public numbers."""
+        if self.privacy != "local" or self.channel != "auto":
+            return "gaussian" if self.channel == "auto" else self.channel
+        budget = Budget(self.epsilon, self.delta)
+        with self._accounting():
+            return best_channel("local", self._scaling, budget, self.horizon)
+
+    def _open_sums(self):
+        """Open the stream of the first phase: what one user may lose is charged here."""
+        self._sent = self._channel  # once: later accountants do not change it
+        query = moments_query(self._scaling, self._sent)
+        options = {
+            "privacy": self.privacy,
+            "budget": Budget(self.epsilon, self.delta),
+            "mechanism": None if self.mechanism == "auto" else self.mechanism,
+            "name": type(self).__name__,
+        }
+        with self._accounting():
+            return PhasedSums(query, self._times, options, self._noise_state())
+
+    def _update(self, rows, rewards):
+        """Push rounds to the stream; only its last public read decides what is played."""
+        with self._accounting():
+            self._sums.reserve(len(rows) + 1)
+        self._follow(self._sums.take(rows, rewards - self.reward_offset))
+        self.n_rounds_ += len(rows)
+
+    def _take_reports(self, reports):
+        """The same for rounds that devices have reported."""
+        with self._accounting():
+            self._sums.reserve(len(reports.directions) + 1)
+        self._follow(self._sums.take_reports(reports))
+
+    def _follow(self, reads):
+        equations = None
+        for equations in reads:
+            self._read(equations)
+        if equations is not None:
+            self._learn(equations)
+
+    def _read(self, equations):
+        """Note one of the reads that an update passes."""
+
+    def _learn(self, equations):
+        """Take over the last read of an update."""
+        raise NotImplementedError

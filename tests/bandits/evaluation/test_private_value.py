@@ -1,0 +1,82 @@
+"""Private value of a policy: sensitivity, coverage, clipping, errors."""
+
+import numpy as np
+import pytest
+
+from skpriv import BudgetAccountant, BudgetExceeded
+from skpriv.bandits import off_policy_value, private_off_policy_value
+from skpriv.bandits._evaluation._private_value import ValueQuery
+
+
+def logs(n, seed):
+    """Logs of a policy that draws two actions of three unevenly, and what the means are."""
+    rng = np.random.RandomState(seed)
+    chances = np.array([0.5, 0.3, 0.2])
+    actions = rng.choice(3, size=n, p=chances)
+    means = np.array([0.2, 0.5, 0.7])
+    rewards = (rng.uniform(size=n) < means[actions]).astype(float)
+    return actions, rewards, chances[actions], means
+
+
+def test_sensitivity_is_tight_and_never_exceeded():
+    """On a grid of pairs of terms, whatever makes them up."""
+    query = ValueQuery(low=0.0, high=1.0, max_weight=4.0, bound=2.0)
+    corner = np.linspace(0.0, 4.0, 41)
+    X = np.column_stack([np.tile(corner, 2), np.full(82, 0.5), np.full(82, 0.5)])
+    y = np.repeat([0.0, 1.0], 41)
+    terms = np.array([query.sum(X[i : i + 1], y[i : i + 1]) for i in range(82)])
+    apart = np.linalg.norm(terms[:, None] - terms[None], axis=2)
+    assert apart.max() <= query.sensitivity
+    assert apart.max() > 0.999 * query.sensitivity
+    wild = np.array([[np.nan, 1e308, -np.inf], [1e308, np.nan, 7.0], [-1.0, np.inf, np.nan]])
+    for row in wild:
+        for reward in (np.nan, np.inf, -1e308):
+            term = query.sum(row[None], np.array([reward]))
+            assert np.abs(terms - term).max() <= query.sensitivity
+
+
+@pytest.mark.parametrize("method", ["ips", "dr"])
+def test_intervals_cover(method, global_random_seed):
+    """Nominal 90%, with noise that is most of the width and noise that is little of it."""
+    predictions = np.tile([0.3, 0.4, 0.6], (4000, 1))
+    for epsilon in (0.2, 5.0):
+        hits = 0
+        for seed in range(100):
+            actions, rewards, propensities, means = logs(4000, 1000 * global_random_seed + seed)
+            found = private_off_policy_value(
+                np.full(4000, 2), actions, rewards, propensities, epsilon=epsilon, method=method,
+                max_weight=5.0, predictions=predictions, confidence_level=0.9, random_state=seed,
+            )  # fmt: skip
+            hits += found.low <= means[2] <= found.high
+        assert hits >= 79  # 78 or fewer of 100 at 0.9 have probability 3e-4
+
+
+def test_little_noise_agrees_with_the_exact_estimate():
+    actions, rewards, propensities, _ = logs(3000, 0)
+    target = np.tile([0.2, 0.2, 0.6], (3000, 1))
+    exact = off_policy_value(target, actions, rewards - 0.5, propensities, method="ips").value + 0.5
+    found = private_off_policy_value(
+        target, actions, rewards, propensities, epsilon=1e6, delta=0.5, max_weight=3.0,
+        random_state=0,
+    )  # fmt: skip
+    assert found.value == pytest.approx(exact, abs=1e-3)
+    assert found.noise_share < 0.01
+
+
+def test_it_is_charged_and_refused():
+    actions, rewards, propensities, _ = logs(100, 0)
+    with BudgetAccountant(1.0, 1e-6) as accountant:
+        private_off_policy_value(actions, actions, rewards, propensities, random_state=0)
+        assert accountant.spent.epsilon == pytest.approx(1.0, rel=1e-6)
+        with pytest.raises(BudgetExceeded):
+            private_off_policy_value(actions, actions, rewards, propensities, random_state=0)
+
+
+def test_only_public_shapes_are_refused():
+    actions, rewards, propensities, _ = logs(10, 0)
+    bad = np.full(10, np.nan)
+    private_off_policy_value(actions, actions, bad, bad, random_state=0)
+    for change in ({"rewards": rewards[1:]}, {"propensities": bad[1:]}, {"method": "dr"}):
+        given = {"rewards": rewards, "propensities": propensities, **change}
+        with pytest.raises(ValueError):
+            private_off_policy_value(actions, actions, **given)

@@ -1,0 +1,99 @@
+"""Replace one user: all other users see the same, given the answers; and the answers cost enough.
+
+The answers of a first run are recorded where noise is added, and put in the place of those of a
+second run, in which one user has another context and another reward. What the exact values differ
+by, over the scale of their noise, is what that user pays.
+"""
+
+from math import sqrt
+
+import numpy as np
+import pytest
+
+from skpriv.bandits import ActionElimination, EpochGreedy, LinSquareCB, LinUCB, SquareCB
+from skpriv.linear_model import ReweightedRegressor, SSPRegressor
+from skpriv.privacy import Budget, NoiseSource
+
+N, USER, BUDGET = 1500, 333, Budget(1.0, 1e-6)
+COMMON = {"epsilon": 1.0, "delta": 1e-6, "random_state": 0}
+MODELS = ("central", "local", "shuffle")
+SCHEDULE = (500, 500, 500)
+
+
+def sums(kind, **parameters):
+    return lambda privacy: kind(privacy=privacy, **COMMON, **parameters)
+
+
+def epochs(kind, oracle=SSPRegressor, **parameters):
+    return lambda privacy: kind(
+        oracle(privacy=privacy, fit_intercept=False, **COMMON), schedule=SCHEDULE, random_state=0,
+        **parameters,
+    )  # fmt: skip
+
+
+MAKERS = {
+    "LinUCB": sums(LinUCB),
+    "LinUCB certified": sums(LinUCB, width="certified", update_every=250, horizon=1000),
+    "LinSquareCB": sums(LinSquareCB),
+    "EpochGreedy": epochs(EpochGreedy),
+    "EpochGreedy forgetful": epochs(EpochGreedy, forget=True, exploration=0.0),
+    "EpochGreedy reweighted": epochs(EpochGreedy, oracle=ReweightedRegressor),
+    "SquareCB": epochs(SquareCB),
+    "elimination": epochs(ActionElimination),
+    "elimination certified": epochs(ActionElimination, interval="certified"),
+    "spanner": epochs(ActionElimination, exploration="spanner"),
+}
+
+
+def rounds():
+    rng = np.random.RandomState(0)
+    contexts = rng.normal(size=(N, 4, 3)) / 2.0
+    draws = rng.uniform(-1.0, 1.0, size=N)
+    return contexts, draws
+
+
+def play(policy, contexts, draws):
+    """Actions of all rounds; rewards depend on the chosen features and on a draw."""
+    actions = np.empty(N, dtype=int)
+    start = 0
+    while start < N:
+        stop = min(N, start + policy.rounds_until_update_)
+        now = slice(start, stop)
+        actions[now] = policy.act(contexts[now])
+        chosen = contexts[now][np.arange(stop - start), actions[now]]
+        rewards = np.where(draws[now] < np.clip(chosen[:, 0], -1.0, 1.0), 1.0, -1.0)
+        policy.update(contexts[now], actions[now], rewards)
+        start = stop
+    return actions
+
+
+@pytest.mark.parametrize("privacy", MODELS)
+@pytest.mark.parametrize("name", MAKERS)
+def test_one_user_replaced(name, privacy, monkeypatch):
+    tape, paid, place, replaying = [], [0.0], [0], [False]
+    original = NoiseSource.add
+
+    def add(self, value, noise):
+        released = original(self, value, noise)
+        if not replaying[0]:
+            tape.append((np.array(value), released, noise.scale))
+            return released
+        before, answer, scale = tape[place[0]]
+        place[0] += 1
+        assert scale == noise.scale and before.shape == np.shape(value)  # both are public
+        if scale:
+            paid[0] += float(((np.asarray(value) - before) ** 2).sum()) / scale**2
+        return answer
+
+    monkeypatch.setattr(NoiseSource, "add", add)
+    contexts, draws = rounds()
+    first = play(MAKERS[name](privacy), contexts, draws)
+    replaying[0] = True
+    changed, other = contexts.copy(), draws.copy()
+    changed[USER], other[USER] = 3.0 * contexts[USER + 1], -draws[USER]
+    second = play(MAKERS[name](privacy), changed, other)
+    others = np.arange(N) != USER
+    np.testing.assert_array_equal(first[others], second[others])
+    assert place[0] == len(tape) and 0.0 < paid[0]
+    if privacy != "shuffle":  # whose noise counts together with that of the others
+        assert sqrt(paid[0]) <= BUDGET.mu * (1.0 + 1e-9)

@@ -1,0 +1,72 @@
+"""Inverse-gap weighting on running sums."""
+
+import numpy as np
+import pytest
+
+from skpriv import BudgetAccountant, BudgetExceeded
+from skpriv._equations._moments import MomentsQuery
+from skpriv._equations._scaling import Scaling
+from skpriv.bandits import LinearEnvironment, LinSquareCB, RandomPolicy, SquareCB, simulate
+from skpriv.bandits._ucb._region import asymptotic
+from skpriv.linear_model import SSPRegressor
+from skpriv.privacy import Budget, open_stream
+
+
+def test_chances_are_inverse_gap_weights():
+    """1 / (K + 30 sqrt(K) gap / s), of the fit that was released."""
+    rng = np.random.RandomState(0)
+    contexts = rng.uniform(-0.5, 0.5, size=(400, 4, 3))
+    policy = LinSquareCB(epsilon=3.0, random_state=0)
+    actions = policy.act(contexts)
+    policy.update(contexts, actions, np.sign(contexts[np.arange(400), actions, 0]))
+    n = 40_000
+    many = np.broadcast_to(contexts[0], (n, 4, 3))
+    actions, chances = policy.act(many, return_propensities=True)
+    means = contexts[0] @ policy.coef_
+    gaps = means.max() - means
+    expected = 1.0 / (4.0 + 30.0 * 2.0 / policy._error * gaps)
+    expected[np.argmax(means)] += 1.0 - expected.sum()
+    np.testing.assert_allclose(chances, expected[actions], rtol=1e-9)
+    shares = np.bincount(actions, minlength=4) / n
+    np.testing.assert_allclose(shares, expected, atol=4.0 / np.sqrt(n))
+
+
+def test_asymptotic_is_calibrated(global_random_seed):
+    """Errors of the posterior mean are as large as it says, where noise is large and small."""
+    rng = np.random.RandomState(global_random_seed)
+    d, n = 4, 3000
+    for epsilon in (0.3, 3.0):
+        ratios = []
+        for seed in range(60):
+            theta = rng.normal(scale=0.3, size=d)
+            x = rng.normal(size=(n, d)) * [1.0, 1.0, 0.3, 0.1]
+            x /= np.linalg.norm(x, axis=1, keepdims=True)
+            mean = np.clip(x @ theta, -1.0, 1.0)
+            r = np.where(rng.uniform(-1.0, 1.0, size=n) < mean, 1.0, -1.0)
+            query = MomentsQuery(Scaling(1.0, (-1.0, 1.0), False, d))
+            stream = open_stream("central", query, Budget(epsilon, 1e-6), 4, 100 + seed)
+            fit = asymptotic(query.equations(stream.push(x, r).read()))
+            error = fit.centre - theta
+            ratios.append(error @ np.linalg.solve(fit.form, error) / d)
+        assert 0.5 < np.median(ratios) < 1.5
+
+
+@pytest.mark.parametrize("privacy", ["central", "local", "none"])
+def test_a_run_is_within_its_budget(privacy):
+    epsilon = np.inf if privacy == "none" else 2.0
+    policy = LinSquareCB(epsilon=2.0, privacy=privacy, random_state=0)
+    with BudgetAccountant(epsilon, 1e-6) as accountant:
+        simulate([policy], LinearEnvironment(n_features=2), 3000, random_state=0)
+        if privacy != "none":
+            assert accountant.spent.epsilon <= 2.0 * (1.0 + 1e-9)
+            with pytest.raises(BudgetExceeded):
+                policy.act(np.zeros((1, 2, 2)))
+
+
+def test_half_the_regret_of_epochs():
+    oracle = SSPRegressor(epsilon=1.0, fit_intercept=False)
+    policies = [LinSquareCB(epsilon=1.0), SquareCB(oracle=oracle, forget=True), RandomPolicy()]
+    for contexts in ("gaussian", "fixed"):
+        env = LinearEnvironment(contexts=contexts)
+        ours, epochs, random = simulate(policies, env, 20_000, random_state=0).regret_[:, 0, -1]
+        assert ours < 0.5 * epochs < 0.3 * random
