@@ -105,9 +105,7 @@ def references(bounds, offset):
 
 def measure(named, env, horizon, options):
     """Mean and worst regret by policy."""
-    result = simulate(
-        named, env, horizon, options.runs, options.jobs, random_state=0, n_records=10
-    )
+    result = simulate(named, env, horizon, options.runs, options.jobs, random_state=0, n_records=10)
     final = result.regret_[:, :, -1]
     return {
         name: {"mean": runs.mean(), "worst": runs.max(), "runs": runs}

@@ -39,9 +39,7 @@ def textbook(est, X, y, new, size, level, score, seed):
 
 def measure(name, table, epsilon, options, seed):
     """Coverage, relative width and number of calibration rows of one fit."""
-    X, new, y, target = train_test_split(
-        table.data, table.target, test_size=0.2, random_state=seed
-    )
+    X, new, y, target = train_test_split(table.data, table.target, test_size=0.2, random_state=seed)
     scaler = BoundsScaler(table.bounds, exclusive=table.exclusive).fit(X)
     X, new = np.asarray(scaler.transform(X)), np.asarray(scaler.transform(new))
     est = getattr(linear_model, name)(

@@ -4,9 +4,7 @@ import sys
 import time
 
 
-def progress(
-    results, total, label, *, unit="fits", enabled=True, every=1.0, after=0.0, size=None
-):
+def progress(results, total, label, *, unit="fits", enabled=True, every=1.0, after=0.0, size=None):
     """Yield from `results`, with a line on stderr about once in `every` seconds.
 
     On a terminal the line is rewritten; elsewhere a tenth of the work gets at most one. Work that

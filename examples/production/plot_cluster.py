@@ -18,9 +18,7 @@ from skpriv.linear_model import SSPRegressor
 # Two workers here, in threads of this process so that the page builds anywhere; a real one has the
 # address of its scheduler in ``Client``.
 
-cluster = LocalCluster(
-    n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
-)
+cluster = LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None)
 client = Client(cluster)
 
 # %%
@@ -49,8 +47,6 @@ error = float(abs(predicted - y).mean().compute())
 figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
 ax.plot(weights, model.coef_, "o")
 ax.axline((0, 0), slope=1, color="k", linestyle=":")
-ax.set(
-    xlabel="coefficient", ylabel="private estimate", title=f"mean absolute error {error:.3f}"
-)
+ax.set(xlabel="coefficient", ylabel="private estimate", title=f"mean absolute error {error:.3f}")
 client.close()
 cluster.close()

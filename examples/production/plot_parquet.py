@@ -25,9 +25,7 @@ weights = {"age": 0.8, "stays": 3.0, "distance": -0.1}
 bounds = {"age": (18, 90), "stays": (0, 12), "distance": (0, 200)}
 folder = tempfile.TemporaryDirectory()
 for part in range(8):
-    columns = {
-        name: rng.uniform(*bounds[name], size=50_000).astype(np.float32) for name in weights
-    }
+    columns = {name: rng.uniform(*bounds[name], size=50_000).astype(np.float32) for name in weights}
     cost = sum(weights[name] * columns[name] for name in weights)
     cost = cost + rng.normal(scale=5.0, size=50_000)
     pq.write_table(pa.table({**columns, "cost": cost}), Path(folder.name) / f"{part}.parquet")

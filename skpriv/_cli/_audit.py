@@ -26,11 +26,18 @@ def add_command(commands):
     add("--epsilon", type=positive, default=1.0, help="claim; default 1")
     add("--delta", type=probability, default=0.1,
         help="claim; default 0.1, since a small delta shows in rare events only")  # fmt: skip
-    add("--runs", type=at_least(0), default=1000,
-        help="fits on each of two neighbours, for the lower bound; 0: replays only; default 1000")
+    add(
+        "--runs",
+        type=at_least(0),
+        default=1000,
+        help="fits on each of two neighbours, for the lower bound; 0: replays only; default 1000",
+    )
     add("--confidence-level", type=probability, default=0.95, metavar="P", help="default 0.95")
-    add("--half-noise", action="store_true",
-        help="audit copies with half of the noise against the same claim: they must be caught")
+    add(
+        "--half-noise",
+        action="store_true",
+        help="audit copies with half of the noise against the same claim: they must be caught",
+    )
     add("--jobs", type=int, default=None, help="fits at the same time; -1: as many as processors")
     add("--plot", metavar="FILE", help="write a picture, too")
     parser.set_defaults(run=run)

@@ -75,10 +75,7 @@ def _linear(epsilon, delta, horizon):
 def _ucb(epsilon, delta, horizon, models):
     """LinUCB under some models, and for local privacy the online form too."""
     params = {"epsilon": epsilon, "delta": delta, "horizon": horizon}
-    policies: dict = {
-        f"LinUCB, {privacy}": LinUCB(privacy=privacy, **params)
-        for privacy in models
-    }
+    policies: dict = {f"LinUCB, {privacy}": LinUCB(privacy=privacy, **params) for privacy in models}
     if "local" in models:
         policies["OnlineLinUCB"] = OnlineLinUCB(**params)
     return policies

@@ -196,7 +196,7 @@ def _scores(events, rows, rewards, canaries):
             starts[id(event.owner)] = (value, n, base)
             if event.owner.reads == event.owner.n_reads:
                 first = base + n
-            variance = event.owner.noise.scale ** 2
+            variance = event.owner.noise.scale**2
         else:
             if event.owner is not session:
                 first, session = first + (session.n if session else 0), event.owner

@@ -129,9 +129,7 @@ POLICIES = {
     "online, maler": lambda: _sums(OnlineLinUCB),
     "online, ogd": lambda: _sums(OnlineLinUCB, learner="ogd"),
     "combiner": _combined,
-    "fliphat": lambda: FLIPHAT(
-        delta=1e-3, n_nonzero_coefs=1, schedule=SCHEDULE, random_state=0
-    ),
+    "fliphat": lambda: FLIPHAT(delta=1e-3, n_nonzero_coefs=1, schedule=SCHEDULE, random_state=0),
     "random": lambda: RandomPolicy(random_state=0),
 }
 

@@ -43,9 +43,7 @@ def test_reset_and_clone_start_again(policy, make_rounds):
     assert policy.n_rounds_ == len(rounds.contexts)
 
 
-@pytest.mark.parametrize(
-    "shape", [(4, 5), (4, 5, 3, 1), (4, 5, 2), (4, 0, 3), (5, 3), ()]
-)
+@pytest.mark.parametrize("shape", [(4, 5), (4, 5, 3, 1), (4, 5, 2), (4, 0, 3), (5, 3), ()])
 def test_contexts_of_the_wrong_shape(policy, make_rounds, shape):
     make_rounds().play(policy, stop=25)
     before = state(policy)

@@ -128,9 +128,7 @@ class Session(ABC):
         self._source = NoiseSource(random_state)
         self._shares = Shares()
         self._unit = 1.0  # what a share of 1 is of the whole
-        self.report = PrivacyReport(
-            name, self.model, budget, self._source.secure, charged=price
-        )
+        self.report = PrivacyReport(name, self.model, budget, self._source.secure, charged=price)
 
     @property
     def trust(self):
