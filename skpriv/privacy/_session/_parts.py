@@ -85,9 +85,12 @@ class Part:
         """Public number of records."""
         return len(self._order)
 
-    def sum(self, query, share):
-        """Noisy sum of a query over the records; see Session."""
-        share, records = self._asked(query, share, spend=True)
+    def sum(self, query, share, subset=None):
+        """Noisy sum of a query over the records, or a public subset of them; see Session.
+
+        Shares of subsets add up here, even if the subsets are disjoint.
+        """
+        share, records = self._asked(query, share, spend=True, subset=subset)
         return self._whole.sum(query, share, records)
 
     def top(self, query, k, share):
@@ -100,14 +103,14 @@ class Part:
         share, records = self._asked(procedure, share, spend=True)
         return self._whole.release(procedure, share, records)
 
-    def noise(self, query, share):
+    def noise(self, query, share, subset=None):
         """Law of the noise that the answer to a query would have for this share (public)."""
-        share, records = self._asked(query, share, spend=False)
+        share, records = self._asked(query, share, spend=False, subset=subset)
         return self._whole.noise(query, share, records)
 
-    def records(self, share):
+    def records(self, share, subset=None):
         """Public number of records that the answer to a query for this share would sum over."""
-        share, records = self._asked(None, share, spend=False)
+        share, records = self._asked(None, share, spend=False, subset=subset)
         return self._whole.records(share, records) if len(records) else 0
 
     def rebase(self):
@@ -119,8 +122,10 @@ class Part:
         """Share that has been used."""
         return self._used
 
-    def _asked(self, query, share, spend):
+    def _asked(self, query, share, spend, subset=None):
         """Share and records with which the whole session is asked."""
+        if subset is not None and self._whole._answers_once:
+            raise PrivacyError("users of a part of a session answer once: ask all of the part.")
         if not 0.0 < share <= 1.0:
             raise PrivacyError(f"share={share} of query {query.name!r} must lie in (0, 1].")
         start, stop = self._used, self._used + share * self._unit
@@ -132,7 +137,10 @@ class Part:
                 )
             self._used = stop
         if not self._whole._answers_once:
-            return min(share * self._unit, 1.0), self._all
+            chosen = self._all
+            if subset is not None:  # in the part's own numbers, which are a public random order
+                chosen = Subset.of(self._order[subset], self._whole.n)
+            return min(share * self._unit, 1.0), chosen
         users = self._order[self._position(start) : self._position(stop)]
         return 1.0, Subset.of(users, self._whole.n)
 

@@ -114,3 +114,25 @@ def test_what_does_not_fit_is_refused():
     part = split(_session("central"), 10)[0]
     with pytest.raises(PrivacyError, match="must lie in"):
         part.sum(Total(), 1.5)
+
+
+def test_a_public_subset_of_a_part_is_of_its_own_records():
+    first, second = split(_session("none"), 600, 300)
+    answer = first.sum(Chosen(), 0.5, np.arange(0, 600, 2))
+    assert answer.n == answer.value.sum() == 300 and first.used == 0.5
+    assert answer.value[first._order].sum() == 300
+    assert second.sum(Chosen(), 0.25, slice(10)).n == 10
+
+
+def test_subsets_of_a_part_never_cost_more_than_the_budget():
+    (part,) = split(_session("central"), 800)
+    law = part.noise(Total(), 0.5, slice(100))
+    assert part.records(0.5, slice(100)) == 100
+    assert part.sum(Total(), 0.5, slice(100)).noise == law == part.noise(Total(), 0.5)
+    part.sum(Total(), 0.5, slice(100))
+    with pytest.raises(PrivacyError, match="left of this part"):
+        part.sum(Total(), 0.1, slice(100, 200))
+    assert part.report.total.fits(BUDGET)
+    (users,) = split(_session("local"), 800)
+    with pytest.raises(PrivacyError, match="answer once"):
+        users.sum(Total(), 0.5, slice(100))
