@@ -103,7 +103,9 @@ def test_the_whole_is_charged_once(Estimator, privacy):
     fit = [row for row in report.rows if row.query != "scores within"]
     assert held_out and fit  # the report shows both
     if privacy == "central":
-        assert {row.records for row in fit} == {3000} and {r.records for r in held_out} == {1000}
+        # Whitening may ask a public part of the fit's records.
+        assert max(row.records for row in fit) == 3000
+        assert {row.records for row in held_out} == {1000}
         assert sum(row.share for row in fit) == pytest.approx(1.0)
         assert sum(row.share for row in held_out) == pytest.approx(1.0)
         assert _paid(fit) == pytest.approx(_paid(held_out), rel=1e-5)
