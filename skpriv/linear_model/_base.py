@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._codec import Writable
 from .._compat import Interval, StrOptions
+from ..exceptions import PrivacyError
 from ..privacy import Accounted, BoundsQuery, Budget, Trust, open_session
 from .._equations._lifted import best_channel
 from ..records import as_rows, is_lazy, named, read_in_batches, stand_in
@@ -164,6 +165,14 @@ class PrivateRegressor(Accounted, Writable, RegressorMixin, BaseEstimator):
             )
         # pure reports have a delta only where shuffling amplifies them
         keeps_delta = currency != "pure" or self._trust.model == "shuffle"
+        if not self._trust.curator:
+            rows.needs_order()
+            if currency == "pure" and not rows.at_hand:
+                raise PrivacyError(
+                    "pure reports are made user by user, and rows of Dask do not leave their "
+                    "worker: pass delta > 0 and channel='gaussian' (of LayeredRegressor "
+                    "'additive'), whose noise is added to sums."
+                )
         with self._accounting():
             session = open_session(
                 self.privacy,

@@ -38,6 +38,8 @@ class Rows(ABC):
         How often the rows were read; None if they are in memory.
     has_target : bool
         Whether y is known.
+    at_hand : bool
+        Whether chunks can be had here, and not only sums of them.
     shown : bool
         Whether a pass that takes long says how far it is.
     """
@@ -50,6 +52,7 @@ class Rows(ABC):
     passes: int | None = None  # counted in rows that are not in memory
     shown = False
     has_target = True
+    at_hand = True
 
     @abstractmethod
     def pieces(self, most: int, subset=None, sparse=True) -> Iterable[Callable]:
@@ -135,6 +138,9 @@ class Rows(ABC):
     def order(self, permutation):
         """Public random order of the users; ``permutation(n)`` draws one."""
         return PublicOrder(permutation(self.n))
+
+    def needs_order(self):
+        """Refuse rows that do not come in the same order each time, if there are such."""
 
     def chosen(self, subset):
         """Return the choice that a slice, a mask or positions stand for; None is all records."""

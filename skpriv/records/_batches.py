@@ -72,13 +72,13 @@ class BatchRows(Rows):
 
     def order(self, permutation):
         """Public random order of the users, of which a block at a time is in memory."""
-        self._needs_order()
+        self.needs_order()
         return BlockOrder(self.n, permutation)
 
     def chosen(self, subset):
         """Return the choice that a slice, a mask or positions stand for."""
         if subset is not None:
-            self._needs_order()
+            self.needs_order()
         return super().chosen(subset)
 
     def mapped(self, function, n_features, names=None, *, numeric=True):
@@ -162,7 +162,8 @@ class BatchRows(Rows):
         options = {"steps": steps, "stable": self._stable, "has_target": has_target}
         return BatchRows(blocks, self.n, n_features, names, **options)
 
-    def _needs_order(self):
+    def needs_order(self):
+        """Refuse rows of which no part can be chosen."""
         if not self._stable:
             raise ValueError(UNSTABLE)
 

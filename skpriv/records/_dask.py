@@ -58,6 +58,7 @@ class DaskRows(Rows):
     """
 
     passes: int
+    at_hand = False
 
     def __init__(self, parts, sizes, n_features, names=None, *, steps=(), has_target=True):
         self._parts, self._sizes, self._steps = list(parts), list(map(int, sizes)), tuple(steps)

@@ -272,8 +272,10 @@ def test_rows_of_a_query_have_no_parts():
     """Their order may change from pass to pass, and a user would answer twice."""
     pl = pytest.importorskip("polars")
     rows = from_table(pl.from_pandas(_frame()).lazy(), target="y")
-    with pytest.raises(ValueError, match="no fixed order"):
-        SSPRegressor(privacy="local", random_state=0).fit(rows)
+    with BudgetAccountant(float("inf")) as accountant:
+        with pytest.raises(ValueError, match="no fixed order"):
+            SSPRegressor(privacy="local", random_state=0).fit(rows)
+    assert not accountant.charges
     with pytest.raises(ValueError, match="no fixed order"):
         rows.sum(_Count(), slice(0, 10))
 

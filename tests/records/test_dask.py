@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 from skpriv import BudgetAccountant
-from skpriv.exceptions import InvalidValues
+from skpriv.exceptions import InvalidValues, PrivacyError
 from skpriv.linear_model import (
     IHTRegressor,
     ImproperSGDRegressor,
@@ -164,9 +164,12 @@ def test_values_are_refused_in_one_sentence(scheduler):
 
 
 def test_reports_user_by_user_are_refused():
-    X, y = _arrays()
+    with BudgetAccountant(float("inf")) as accountant:
+        with pytest.raises(PrivacyError, match="channel='gaussian'"):
+            SSPRegressor(privacy="local", channel="codebook").fit(*_arrays())
+    assert not accountant.charges
     with pytest.raises(ValueError, match="do not leave their worker"):
-        from_table(_frame(), target="y").each(lambda X, y: None).__next__()
+        next(from_table(_frame(), target="y").each(lambda X, y: None))
 
 
 @pytest.mark.slow
