@@ -70,7 +70,7 @@ def scheduler(request):
 @pytest.fixture(scope="module")
 def client():
     distributed = pytest.importorskip("distributed")
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
         yield client
 
@@ -178,7 +178,7 @@ def test_workers_that_die_change_nothing():
     distributed = pytest.importorskip("distributed")
     X, y = _data()
     expected = SSPRegressor(random_state=0).fit(X, y).coef_
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
 
         def slow(block):
