@@ -19,9 +19,11 @@ from ..privacy import (
     TreeStream,
     VectorSumStream,
     amplified,
+    amplified_epsilon,
 )
 
 ORDER = {"l1": 1, "l2": 2, "linf": np.inf}
+REPORTS = frozenset({"unit_reports", "lifted_reports", "codebook_reports"})
 RATIO, LARGEST_EPSILON = 1.05, 1e3  # of the claims that are tried for a shuffled report
 
 
@@ -51,7 +53,12 @@ def event_cost(first, second, budget):
     reports = first.value.n if model in ("local", "shuffle") else 1
     total = Cost()
     for before, now in zip(first.draws, second.draws, strict=True):
-        total += _draw_cost(before, now, norm, reports)
+        if before.method in REPORTS:
+            likely = getattr(first.asked, "likely", None)
+            shuffle = (reports, budget, likely) if model == "shuffle" else None
+            total += _reports_cost(before, now, shuffle)
+        else:
+            total += _draw_cost(before, now, norm, reports)
     if not first.draws and not _same(first.value, second.value):
         return Cost(gaussian=inf)  # an answer without noise
     if model == "shuffle" and total.gaussian:
@@ -71,16 +78,38 @@ def _draw_cost(before, now, norm, reports):
         return Cost(gaussian=inf)
     if not change.any():
         return Cost()
-    if before.method == "unit_reports":  # one row a user
-        p, q = before.law[0].probability, before.law[0].part
-        each = log(p / (1.0 - p) * (1.0 - q) / q)
-        return Cost.from_epsilon(int(change.any(axis=1).sum()) * each)
     noise = before.law[-1]
     if isinstance(noise, GumbelNoise):
         return noise.cost(size(change, "linf"), before.law[0])
     if isinstance(noise, SymmetricWishartNoise):
         return noise.cost(size(change.reshape(-1, change.shape[-1]), "nuclear"))
     return GaussianNoise(noise.scale / sqrt(reports)).cost(size(change, "l2"))
+
+
+def _reports_cost(before, now, shuffle):
+    """Cost of the pure reports that changed, of one row a user.
+
+    A report costs the largest log ratio of its probabilities, whatever the two records are.
+    """
+    law = before.law[0]
+    if before.method == "unit_reports":
+        p, q = law.probability, law.part
+        each = log(p / (1.0 - p) * (1.0 - q) / q)
+    else:
+        each = law.log_ratio
+    same = np.isclose(before.exact, now.exact, rtol=0.0, atol=0.0, equal_nan=True)
+    changed = int((~same).any(axis=1).sum())
+    cost = Cost.from_epsilon(each) if shuffle is None else _shuffled_reports(each, *shuffle)
+    return sum([cost] * changed, Cost())
+
+
+def _shuffled_reports(epsilon, n, budget, likely):
+    """As `shuffled_cost`, of a pure report."""
+    delta, high = budget.delta, max(budget.epsilon, 1e-3)
+    epsilon *= 1.0 - 1e-9
+    while amplified_epsilon(Budget(high, delta), n, likely) < epsilon and high < LARGEST_EPSILON:
+        high *= RATIO
+    return Cost(approximate=min(high, epsilon), delta=delta)
 
 
 def shuffled_cost(mu, n, budget, dimension):

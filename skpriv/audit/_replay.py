@@ -122,8 +122,8 @@ def replay(make, D, D_prime, *, run=None, claim=None):
         run = Play(replaced) if is_policy(make()) else fit
     recorder = Recorder()
     first = run_once(make, D, run, recorder)
-    again = run_once(make, D, run, Player(recorder.events))
-    player = Player(recorder.events)
+    again = run_once(make, D, run, Player(recorder))
+    player = Player(recorder)
     second = run_once(make, D_prime, run, player)
 
     claim = claim_of(first.model) if claim is None else claim

@@ -4,12 +4,14 @@ from dataclasses import is_dataclass
 
 import numpy as np
 
-from ..privacy import NoiseSource, Session, Stream
+from ..privacy import NoiseSource, Numbering, Session, Stream
 
 # The curator's own, which is never handed out: open sums, and the rows of an epoch that is open.
 # docs/privacy.md says so of pickles of open policies.
 CURATORS = (Stream, Session, NoiseSource)
 OPEN = frozenset({"_rows", "_rewards", "_waiting"})
+# Random names by which runs and copies are told apart: public, and never equal.
+NAMES = {Numbering: frozenset({"_name"}), object: frozenset({"_partition"})}
 
 
 def snapshot(value):
@@ -59,8 +61,9 @@ def _items(value):
         yield "[length]", len(value)
         yield from ((f"[{i}]", item) for i, item in enumerate(value))
     elif is_dataclass(value) or hasattr(value, "__dict__"):
+        hidden = OPEN.union(*(names for kind, names in NAMES.items() if isinstance(value, kind)))
         for name, item in vars(value).items():
-            if name not in OPEN:
+            if name not in hidden:
                 yield f".{name}", item
     else:
         yield " as text", repr(value)

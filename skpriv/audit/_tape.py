@@ -80,7 +80,8 @@ class Recorder:
     """Listener of the first run: it keeps every answer and draw, in order."""
 
     def __init__(self):
-        self.events = []
+        self.events: list = []
+        self.choices: list = []
         self._open: Event | None = None
 
     def answer(self, door, owner, asked, arguments, pending, make):
@@ -107,6 +108,11 @@ class Recorder:
             self._open.draws.append(drawn)
         return self._drawn(drawn)
 
+    def choice(self, name, arguments, make):
+        """A public random choice; it has no cost, and no secret has part in it."""
+        self.choices.append((name, arguments, make()))
+        return self.choices[-1][2]
+
     def _released(self, event):
         return event.value
 
@@ -123,9 +129,9 @@ class Player(Recorder):
         Public facts that differ from the first run; after one of them nothing is forced any more.
     """
 
-    def __init__(self, recorded):
+    def __init__(self, first):
         super().__init__()
-        self._recorded = recorded
+        self._recorded, self._chosen = first.events, first.choices
         self.mismatches = []
 
     def _released(self, event):
@@ -141,6 +147,15 @@ class Player(Recorder):
         if place >= len(first) or first[place].facts != drawn.facts:
             return drawn.value  # the mismatch is told when the answer is complete
         return first[place].value
+
+    def choice(self, name, arguments, make):
+        """The choice of the first run, while both make the same ones."""
+        chosen, index = super().choice(name, arguments, make), len(self.choices) - 1
+        if index < len(self._chosen) and self._chosen[index][:2] == (name, arguments):
+            return self._chosen[index][2]
+        if not self.mismatches:
+            self.mismatches.append(f"public choice {index + 1}: {name}{arguments} is new")
+        return chosen
 
     def _matching(self, event, index):
         """The event of the first run in this place, or None if it is another question."""

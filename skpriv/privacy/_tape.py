@@ -1,10 +1,10 @@
 """Where an audit listens: every answer and every draw of noise passes here on its way out.
 
 Nothing is kept and nothing changes unless an audit runs; without one a call costs one look at a
-context variable. A listener has two methods: ``draw(name, exact, law, make)`` for a draw of noise
-around an exact value, and ``answer(door, owner, asked, arguments, pending, make)`` for what a
-session or a stream gives out. Both return what is released: ``make()``, or what was released in
-another run.
+context variable. A listener has three methods: ``draw(name, exact, law, make)`` for a draw of noise
+around an exact value, ``choice(name, arguments, make)`` for a public random choice, in which no
+secret has part, and ``answer(door, owner, asked, arguments, pending, make)`` for what a session or
+a stream gives out. All return what is released: ``make()``, or what was released in another run.
 """
 
 from contextlib import contextmanager
@@ -33,6 +33,19 @@ def draws(method):
         if listener is None:
             return method(self, exact, *law)
         return listener.draw(method.__name__, exact, law, lambda: method(self, exact, *law))
+
+    return heard
+
+
+def chooses(method):
+    """Decorate a method ``(self, *arguments)`` that makes a public random choice."""
+
+    @wraps(method)
+    def heard(self, *arguments):
+        listener = _LISTENER.get()
+        if listener is None:
+            return method(self, *arguments)
+        return listener.choice(method.__name__, arguments, lambda: method(self, *arguments))
 
     return heard
 

@@ -12,6 +12,7 @@ import skpriv
 from skpriv.privacy import Procedure, Query
 
 from .case import Case, answer, distance
+from .intervals import CASES as INTERVALS
 from .linear import CASES as LINEAR
 from .newton import CASES as NEWTON
 from .scores import CASES as SCORES
@@ -20,7 +21,7 @@ from .trees import CASES as TREES
 
 __all__ = ["REGISTRY", "Case", "answer", "classes", "distance"]
 
-REGISTRY = {**LINEAR, **NEWTON, **SCORES, **SPARSE, **TREES}
+REGISTRY = {**INTERVALS, **LINEAR, **NEWTON, **SCORES, **SPARSE, **TREES}
 
 
 def classes():

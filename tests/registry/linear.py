@@ -1,8 +1,11 @@
 """Sums and procedures of linear, re-weighted and improper regression, of bounds and of rewards."""
 
+from functools import partial
+
 import numpy as np
 
 from skpriv._equations._instrument import Instrument
+from skpriv._equations._lifted import LiftedMomentsQuery
 from skpriv._equations._moments import MomentsQuery, ResidualGramQuery
 from skpriv._equations._scaling import Scaling
 from skpriv.bandits._combiner import RewardQuery
@@ -95,9 +98,9 @@ def one(x, y):
     return np.array([x], dtype=float), np.array([y], dtype=float)
 
 
-def _moments():
+def _moments(Query=MomentsQuery):
     other = np.array([0.5, np.sqrt(0.75)])  # at 60 degrees, with the other sign
-    return MomentsQuery(PLANE), one(E1, 1.0), one(other, -1.0)
+    return Query(PLANE), one(E1, 1.0), one(other, -1.0)
 
 
 def _residuals():
@@ -231,6 +234,11 @@ def _data_norm(asked):
 CASES = {
     MomentsQuery: Case(
         _with_scaling(lambda scaling, rng: MomentsQuery(scaling)), (_moments,), unit=_data_norm
+    ),
+    LiftedMomentsQuery: Case(
+        _with_scaling(lambda scaling, rng: LiftedMomentsQuery(scaling)),
+        (partial(_moments, LiftedMomentsQuery),),
+        unit=_data_norm,
     ),
     ResidualGramQuery: Case(_residual, (_residuals, _residuals_behind), unit=_data_norm),
     NormalisationQuery: Case(

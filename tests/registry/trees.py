@@ -5,7 +5,7 @@ import numpy as np
 from skpriv._equations._scaling import Scaling
 from skpriv.linear_model._layered._laws import GaussianLaw
 from skpriv.linear_model._layered._paper import ErrorQuery, PaperLevelQuery
-from skpriv.linear_model._layered._privunit import UnitLevelQuery
+from skpriv.linear_model._layered._privunit import CodebookLevelQuery, UnitLevelQuery
 from skpriv.linear_model._layered._queries import LevelQuery
 from skpriv.linear_model._layered._tree import PartitionTree
 
@@ -95,7 +95,7 @@ def _draw_level(rng):
 
 
 def _unit_norm(query, first, second):
-    """PrivUnit asks for vectors of norm 1; how far they move does not matter."""
+    """PrivUnit and codebooks ask for vectors of norm 1; how far they move does not matter."""
     with np.errstate(all="ignore"):
         parts = [query.units(*data) for data in (first, second)]
     slots = np.concatenate([part[0] for part in parts])
@@ -124,6 +124,12 @@ CASES = {
     UnitLevelQuery: Case(
         lambda rng: level(True, rng.randint(3), UnitLevelQuery),
         (_searched(level(True, 0, UnitLevelQuery), 0),),
+        measure=_unit_norm,
+        declared=lambda asked: 1.0 + 1e-12,
+    ),
+    CodebookLevelQuery: Case(
+        lambda rng: level(True, rng.randint(3), CodebookLevelQuery),
+        (_searched(level(True, 0, CodebookLevelQuery), 0),),
         measure=_unit_norm,
         declared=lambda asked: 1.0 + 1e-12,
     ),

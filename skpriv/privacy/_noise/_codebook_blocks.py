@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from ._codebook_law import best_codebook
-from ._codebook_reports import secure_directions, simulated_directions
 from ._privunit import PrivUnitNoise
 
 
@@ -29,9 +28,7 @@ class CodebookBlocksNoise(PrivUnitNoise):
 
     def directions(self, vectors, source):
         """One report about each row, the direction of an index."""
-        if source.rng is None:
-            return secure_directions(vectors, self.cap)
-        return simulated_directions(vectors, self.cap, source.rng)
+        return source.codebook_reports(vectors, self.cap)
 
     def __str__(self):
         return "codebook"

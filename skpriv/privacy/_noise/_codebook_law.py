@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import inf, sqrt
+from math import inf, log, sqrt
 
 import numpy as np
 from scipy import special
 
-from ._codebook import index_weights
+from . import _codebook
 
 NODES = 1200
 SPREAD = 9.0  # of the coordinate of a uniform direction, in its standard deviations
@@ -55,16 +55,27 @@ class Codebook:
     @property
     def probability(self):
         """Probability P of the m nearest together."""
-        near, far = index_weights(self.epsilon)
+        near, far = _codebook.index_weights(self.epsilon)
         inside = self.nearest * near
         return inside / (inside + (self.count - self.nearest) * far)
 
     @property
     def gain(self):
         """(P - q) / (1 - q), q = m / K: the part of the m nearest beyond a uniform direction."""
-        near, far = index_weights(self.epsilon)
+        near, far = _codebook.index_weights(self.epsilon)
         inside, outside = self.nearest * near, (self.count - self.nearest) * far
         return self.nearest * (near - far) / (inside + outside)
+
+    @property
+    def log_ratio(self):
+        """Largest log ratio of the probabilities of one report: log(a / b), at most epsilon.
+
+        Of the weights that are drawn by, and of the law of a simulated report: the larger one.
+        """
+        near, far = _codebook.index_weights(self.epsilon)
+        others = self.count - self.nearest
+        odds = self.probability / (1.0 - self.probability) * others / self.nearest
+        return max(log(near) - log(far), log(odds))
 
     def moment(self, order):
         """E t^order, for orders 1 to 4: uniform directions have 0, 1 / D, 0, 3 / (D (D + 2))."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._accounting._cost import Cost
 from ._codebook_law import Codebook
-from ._codebook_reports import LiftedReports, lifted_directions
+from ._codebook_reports import LiftedReports
 from ._laws import Noise
 
 
@@ -81,7 +81,8 @@ class CodebookNoise(Noise):
         -------
         LiftedReports
         """
-        return LiftedReports(lifted_directions(phi, r, self.code, source.rng), self.code)
+        records = np.column_stack([phi, r])
+        return LiftedReports(source.lifted_reports(records, self.code), self.code)
 
     @property
     def scale(self):  # type: ignore[override]

@@ -17,7 +17,8 @@ from sklearn.utils import check_random_state
 from ..._linalg import vech, vech_size
 from ...exceptions import PrivacyError
 from .._accounting._cost import Cost
-from .._tape import draws
+from .._tape import chooses, draws
+from ._codebook_reports import lifted_directions, secure_directions, simulated_directions
 
 # OpenDP rounds to multiples of 2^k. At 2^-60 of the scale the rounding moves the privacy map by a
 # relative 1e-16 (a test holds it to the price charged), and sampling is three times faster than at
@@ -258,10 +259,24 @@ class NoiseSource:
         """Reports about the rows, unit vectors, by a law on the sphere."""
         return cap.reports(vectors, self._rng)
 
+    @draws
+    def lifted_reports(self, records, code):
+        """Directions that users report about records (phi, r), one a row, by a codebook."""
+        return lifted_directions(records[:, :-1], records[:, -1], code, self._rng)
+
+    @draws
+    def codebook_reports(self, vectors, code):
+        """Directions that users report about the rows, unit vectors, by a codebook."""
+        if self._rng is None:
+            return secure_directions(vectors, code)
+        return simulated_directions(vectors, code, self._rng)
+
+    @chooses
     def rows(self, n, size):
         """Public random rows of a matrix, one a user; nothing secret depends on them."""
         return check_random_state(self._rng).randint(size, size=n)
 
+    @chooses
     def permutation(self, n):
         """Public random order of n users. It is not privacy noise: nothing secret depends on it."""
         return check_random_state(self._rng).permutation(n)

@@ -1,0 +1,87 @@
+"""Counts, order statistics and moments of distances, of prediction intervals."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from skpriv._equations._moments import MomentsQuery
+from skpriv.linear_model._prediction_intervals import Score, ScoreQuantiles, ScoresWithin
+from skpriv.linear_model._spread import DistanceMoments, Spread
+
+from .case import Case
+from .linear import PLANE, D, draw_scaling, draw_theta, one
+
+BOUNDS = (-1.0, 1.0)
+
+
+class Line:
+    """A released linear function, of any size; one that is nowhere a number, too."""
+
+    def __init__(self, theta):
+        self.theta = np.asarray(theta, dtype=float)
+
+    def __call__(self, X):
+        return X @ self.theta
+
+
+def _bounds(rng):
+    return [BOUNDS, (0.0, 1e-300), (-1e150, 1e150), (1e16, 1e16 + 4.0)][rng.randint(4)]
+
+
+def _line(rng):
+    return Line([np.zeros(D), draw_theta(D, rng), np.full(D, 1e308), np.full(D, np.nan)][
+        rng.randint(4)
+    ])  # fmt: skip
+
+
+def _spread(rng):
+    scaling = draw_scaling(rng)
+    return Spread(scaling, draw_theta(scaling.size, rng), 10.0 ** rng.uniform(-6, 2))
+
+
+def _score(rng):
+    return Score(_line(rng), _bounds(rng), _spread(rng) if rng.randint(2) else None)
+
+
+def _within(rng):
+    score = _score(rng)
+    values = rng.choice([0.0, 1e-300, 0.3, 1.0, score.top, np.inf], size=rng.randint(1, 6))
+    return ScoresWithin(score, tuple((int(rng.choice([-1, 0, 1])), g) for g in values))
+
+
+def _quantiles(rng):
+    ranks = tuple((int(rng.choice([-1, 0, 1])), int(rng.randint(1, 6))) for _ in range(3))
+    return ScoreQuantiles(_score(rng), ranks[: rng.randint(1, 4)])
+
+
+def _distances(rng):
+    scaling = replace(draw_scaling(rng), bounds_y=(0.0, rng.choice([2.0, 1e-300, 1e300])))
+    return DistanceMoments(_score(rng), MomentsQuery(scaling))
+
+
+def _counted():
+    """A record within all thresholds, and one beyond all."""
+    asked = ScoresWithin(Score(Line(np.zeros(2)), BOUNDS), ((0, 0.2), (0, 0.3), (1, 0.5)))
+    return asked, one(np.zeros(2), 0.0), one(np.zeros(2), 1.0)
+
+
+def _ordered():
+    """One record, whose target lies above by all of the range, or below."""
+    asked = ScoreQuantiles(Score(Line([1.0, 0.0]), BOUNDS), ((1, 1), (-1, 1)))
+    return asked, one([-1.0, 0.0], 1.0), one([1.0, 0.0], -1.0)
+
+
+def _far_and_near():
+    """As for `MomentsQuery`: at 60 degrees with the intercept, one target met and one far off."""
+    scaling = replace(PLANE, bounds_y=(0.0, 2.0), fit_intercept=True)
+    asked = DistanceMoments(Score(Line([0.0, 0.0]), (0.0, 2.0)), MomentsQuery(scaling))
+    return asked, one([1.0, 0.0], 2.0), one([0.0, 1.0], 0.0)
+
+
+CASES = {
+    ScoresWithin: Case(_within, (_counted,), unit=lambda asked: asked.score.bounds[1]),
+    ScoreQuantiles: Case(_quantiles, (_ordered,), n=6, unit=lambda asked: asked.score.bounds[1]),
+    DistanceMoments: Case(
+        _distances, (_far_and_near,), unit=lambda asked: asked.moments.scaling.data_norm
+    ),
+}
