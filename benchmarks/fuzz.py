@@ -4,8 +4,8 @@
 
 The inputs are drawn as those of ``tests/registry``, for every subclass of `Query` and `Procedure`
 alike: huge, tiny, NaN, infinite, of any bits, colinear, and sparse rows stored in odd ways; a new
-instance for every eight of them. A replay is a fit on two neighbours of which one record is adversarial, with all answers
-forced: nothing but the answers may tell them apart.
+instance for every eight of them. A replay is a fit on two neighbours of which one record is
+adversarial, with all answers forced: nothing but the answers may tell them apart.
 """
 
 import argparse
@@ -42,7 +42,7 @@ def fuzz(asked_class, inputs, seed=0):
             continue  # asked without privacy only
         first, second = drawn(case, asked, rng)
         if case.sparse(asked) and rng.randint(2):
-            first, second = ((drawn_stored(X, rng), y) for X, y in (first, second))
+            first, second = drawn_stored(first, second, rng)
         counts["inputs"] += 1
         try:
             moved = case.moved(asked, first, second)

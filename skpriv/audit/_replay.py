@@ -112,6 +112,10 @@ def replay(make, D, D_prime, *, run=None, claim=None):
     policy, the actions of the user who is replaced. Rows that a Pipeline reads before its last step
     are seen by no session, but what that step learns from them is an attribute, and differs.
 
+    A run that refuses its rows by the one fixed sentence, after the same charge, differs by that
+    alone: docs/privacy.md says so of values that are no finite numbers. Two that are refused must
+    not differ at all.
+
     Answers are listened to in the calling process and thread.
     """
     D, D_prime = tuple(D), tuple(D_prime)
@@ -136,7 +140,11 @@ def replay(make, D, D_prime, *, run=None, claim=None):
 
 def _differences(first, second, recorder, player, unstable):
     """All that differs although the answers are the same, in words without values."""
-    found = list(player.mismatches)
+    found = [] if first.refused else list(player.mismatches)
+    if recorder.charges != player.charges:
+        found.append(f"charges: {player.charges}, were {recorder.charges}")
+    if first.refused != second.refused:
+        return found + _beside_refusal(*sorted((first, second), key=lambda run: not run.refused))
     if len(player.events) < len(recorder.events):
         found.append(f"{len(player.events)} answers instead of {len(recorder.events)}")
     if first.error != second.error:
@@ -145,6 +153,13 @@ def _differences(first, second, recorder, player, unstable):
         found.append(f"warnings: {second.warnings}, were {first.warnings}")
     changed = [path for path in differing(first.leaves, second.leaves) if path not in unstable]
     return found + [f"attribute {path.lstrip('.')}" for path in changed]
+
+
+def _beside_refusal(refused, other):
+    """What one run shows beside its refusal, that the other does not."""
+    found = [f"warning: {text}" for text in refused.warnings if text not in other.warnings]
+    shown = {path: other.leaves[path] for path in refused.leaves if path in other.leaves}
+    return found + [f"attribute {path.lstrip('.')}" for path in differing(refused.leaves, shown)]
 
 
 def _composed(first, second, claim):

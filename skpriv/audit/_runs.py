@@ -1,6 +1,5 @@
 """One run of an estimator or a policy, with all that somebody could see of it."""
 
-import re
 import warnings
 from dataclasses import dataclass, field
 from math import inf
@@ -8,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..privacy import Budget, listening
+from ..exceptions import InvalidValues
+from ..privacy import Budget, Guarantee, listening
+from ..records import INVALID_VALUES
 from ._snapshot import snapshot
 
 
@@ -30,6 +31,14 @@ class Run:
     leaves: dict = field(default_factory=dict)
     warnings: list = field(default_factory=list)
     error: str | None = None
+
+    @property
+    def refused(self):
+        """Whether values were refused by the one fixed sentence, as docs/privacy.md says."""
+        return self.error == REFUSAL
+
+
+REFUSAL = f"{InvalidValues.__name__}: {INVALID_VALUES}"
 
 
 def run_once(make, data, run, listener):
@@ -149,16 +158,10 @@ def _dense(array):
 
 def claim_of(model):
     """Budget that a fitted model or a policy claims, from its guarantee or its parameters."""
-    value: Any
-    for value in (getattr(model, "guarantee", None), getattr(model, "privacy_report_", None)):
-        value = getattr(value, "guarantee", value) if not isinstance(value, str) else value
-        if str(value).startswith("perfect privacy"):
-            return Budget(0.0)
-        if hasattr(value, "epsilon"):
-            return Budget(float(value.epsilon), float(getattr(value, "delta", 0.0)))
-        found = re.search(r"epsilon=([^,]+), delta=([^)]+)\)", str(value))
-        if found:
-            return Budget(float(found[1]), float(found[2]))
+    report = getattr(model, "privacy_report_", None)
+    for value in (getattr(model, "guarantee", None), getattr(report, "guarantee", None)):
+        if isinstance(value, Guarantee):
+            return Budget(value.epsilon, value.delta if value.private else 0.0)
     params = model.get_params() if hasattr(model, "get_params") else {}
     if "epsilon" in params and params.get("privacy") != "none":
         return Budget(float(params["epsilon"]), float(params.get("delta", 0.0)))

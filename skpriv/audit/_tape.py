@@ -82,6 +82,7 @@ class Recorder:
     def __init__(self):
         self.events: list = []
         self.choices: list = []
+        self.charges: list = []
         self._open: Event | None = None
 
     def answer(self, door, owner, asked, arguments, pending, make):
@@ -112,6 +113,10 @@ class Recorder:
         """A public random choice; it has no cost, and no secret has part in it."""
         self.choices.append((name, arguments, make()))
         return self.choices[-1][2]
+
+    def charged(self, cost, name):
+        """A charge is on its way to the accountants that there may be."""
+        self.charges.append((name, repr(cost)))
 
     def _released(self, event):
         return event.value

@@ -12,6 +12,7 @@ from sklearn.utils import check_consistent_length
 from .._compat import HasMethods, Interval, StrOptions, validate_params
 from ..exceptions import PrivacyError
 from ..privacy import Budget, PrivacyReport, open_session
+from ..records import public_shape
 from ._score_queries import ErrorMoments, LocationQuery, SpreadQuery, row_numbers
 
 LOCATION, SPREAD = 0.05, 0.10  # of mu^2; the squared errors have the rest
@@ -191,8 +192,18 @@ def target_bounds(estimator, bounds_y):
 
 
 def numeric_target(y):
-    """Targets as a one-dimensional array of a number type, which is public; values are not read."""
-    target = np.asarray(y)
-    if target.ndim != 1 or target.dtype.kind not in "fiub":
+    """Targets as a one-dimensional array of a number type, which is public.
+
+    A list has no type but by its values, which are private: what is no number in it is NaN, which
+    the queries count as the middle of the range.
+    """
+    if len(public_shape(y)) != 1 or getattr(getattr(y, "dtype", None), "kind", "f") not in "fiub":
         raise ValueError("y must be one-dimensional and of a number type.")
-    return target
+    return np.asarray(y) if hasattr(y, "dtype") else np.array([_number(value) for value in y])
+
+
+def _number(value):
+    try:
+        return float(value)
+    except Exception:  # a text, a list, None, an integer beyond all floats
+        return np.nan

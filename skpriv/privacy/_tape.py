@@ -1,10 +1,11 @@
 """Where an audit listens: every answer and every draw of noise passes here on its way out.
 
 Nothing is kept and nothing changes unless an audit runs; without one a call costs one look at a
-context variable. A listener has three methods: ``draw(name, exact, law, make)`` for a draw of noise
+context variable. A listener has four methods: ``draw(name, exact, law, make)`` for a draw of noise
 around an exact value, ``choice(name, arguments, make)`` for a public random choice, in which no
-secret has part, and ``answer(door, owner, asked, arguments, pending, make)`` for what a session or
-a stream gives out. All return what is released: ``make()``, or what was released in another run.
+secret has part, ``answer(door, owner, asked, arguments, pending, make)`` for what a session or a
+stream gives out, and ``charged(cost, name)`` for what is charged. The others return what is
+released: ``make()``, or what was released in another run.
 """
 
 from contextlib import contextmanager
@@ -22,6 +23,13 @@ def listening(listener):
         yield listener
     finally:
         _LISTENER.reset(token)
+
+
+def tell_charge(cost, name):
+    """Tell a charge, if somebody listens."""
+    listener = _LISTENER.get()
+    if listener is not None:
+        listener.charged(cost, name)
 
 
 def draws(method):

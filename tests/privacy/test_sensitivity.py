@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from registry import REGISTRY, classes
-from registry.rows import neighbours, stored
+from registry.rows import PARTS, neighbours, stored
 from scipy import optimize
 
 every_class = pytest.mark.parametrize("asked_class", REGISTRY, ids=lambda c: c.__name__)
@@ -61,7 +61,8 @@ def test_nor_does_a_sparse_one_however_it_is_stored(asked_class, data, seed):
     if not case.sparse(asked):
         return
     (X, y), (other, other_y) = data.draw(neighbours(case, asked))
-    first, second = (data.draw(stored(rows)) for rows in (X, other))
+    part = data.draw(st.sampled_from(PARTS))
+    first, second = (data.draw(stored(rows, part)) for rows in (X, other))
     before = [matrix.copy() for matrix in (first, second)]
     within(case, asked, (first, y), (second, other_y))
     for matrix, copy in zip((first, second), before, strict=True):  # the caller's rows stay

@@ -10,6 +10,7 @@ extreme = st.sampled_from(
 )
 wrong = st.sampled_from([np.nan, np.inf, -np.inf])
 entries = st.one_of(tame, tame, extreme, wrong, st.floats())
+PARTS = [0.0, 1.0, -1e3, 1e300]
 EXTREME = np.array([0.0, -0.0, 5e-324, 1e-300, 1e-155, 1e155, 1.0, -1.0, -1e300, 1.7e308])
 
 
@@ -50,10 +51,12 @@ def _other(draw, x):
 
 
 @st.composite
-def stored(draw, X):
-    """The same rows as a sparse matrix: entries in parts, out of order, zeros kept, any layout."""
+def stored(draw, X, part):
+    """The same rows as a sparse matrix: entries in parts, out of order, zeros kept, any layout.
+
+    Parts round: neighbours have the same one, or else they would differ in all their rows.
+    """
     rng = np.random.RandomState(draw(st.integers(0, 2**16)))
-    part = draw(st.sampled_from([0.0, 1.0, -1e3, 1e300]))
     return _stored(X, rng, part, draw(st.booleans()))
 
 
@@ -97,6 +100,7 @@ def _entries(rng, shape):
     return np.choose(rng.choice(4, size=shape, p=[0.5, 0.3, 0.1, 0.1]), [*kinds, bits])
 
 
-def drawn_stored(X, rng):
-    """As `stored`, by NumPy."""
-    return _stored(X, rng, rng.choice([0.0, 1.0, -1e3, 1e300]), rng.randint(2))
+def drawn_stored(first, second, rng):
+    """Two neighbours as `stored`, by NumPy."""
+    part = rng.choice(PARTS)
+    return [(_stored(X, rng, part, rng.randint(2)), y) for X, y in (first, second)]

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .._accounting._cost import Cost
+from .._tape import tell_charge
 from . import _parts
 from ._ledger import Part
 from ._parts import current_parts, inside
@@ -150,6 +151,7 @@ def charge(cost: Cost, name: str) -> None:
     >>> accountant.remaining
     Budget(epsilon=0.75, delta=0.0)
     """
+    tell_charge(cost, name)
     if (step := allowance()) is not None:
         step.take(cost, name)
         return

@@ -2,6 +2,8 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from functools import wraps
+from threading import RLock
 from typing import Any
 
 from ...exceptions import PrivacyError
@@ -79,6 +81,17 @@ class Shares:
                 yield entry
 
 
+def _alone(method):
+    """Decorate a method that asks: two threads would find the same share free, and both take it."""
+
+    @wraps(method)
+    def locked(self, *arguments, **named):
+        with self._lock:
+            return method(self, *arguments, **named)
+
+    return locked
+
+
 class Session(ABC):
     """Answers the queries of one fit under one privacy model.
 
@@ -126,7 +139,7 @@ class Session(ABC):
         self._passes = rows.passes or 0  # before this session
         self._budget = budget
         self._source = NoiseSource(random_state)
-        self._shares = Shares()
+        self._shares, self._lock = Shares(), RLock()
         self._unit = 1.0  # what a share of 1 is of the whole
         self.report = PrivacyReport(name, self.model, budget, self._source.secure, charged=price)
 
@@ -146,6 +159,7 @@ class Session(ABC):
         return self._shares.top()
 
     @door
+    @_alone
     def sum(self, query, share, subset=None):
         """Noisy sum of a query over the records, for a share of the resource.
 
@@ -177,6 +191,7 @@ class Session(ABC):
         return answer
 
     @door
+    @_alone
     def top(self, query, k, share, subset=None):
         """Indices of the k largest coordinates, in absolute value, of a bounded sum.
 
@@ -210,6 +225,7 @@ class Session(ABC):
         return indices
 
     @door
+    @_alone
     def release(self, procedure, share, subset=None):
         """Noisy output of a procedure that needs many exact sums (output perturbation).
 
@@ -332,6 +348,8 @@ class Session(ABC):
 
     def _book(self, slot, cost):
         """Take the share, before a row is read; return (cost, what a record has paid by then)."""
+        if self._shares.top(slot.subset) != slot.start:  # asked by what this query was asked of
+            raise PrivacyError("a session is not asked while it prepares another answer.")
         return cost, self._shares.add(slot, cost, self._answers_once)
 
     def _report(self, asked, slot, n, law, paid):

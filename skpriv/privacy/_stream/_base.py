@@ -1,6 +1,7 @@
 """Running sums that are read many times: what per-round policies ask about their records."""
 
 from abc import ABC, abstractmethod
+from threading import RLock
 
 from ..._linalg import CompensatedSum
 from ...exceptions import PrivacyError
@@ -10,6 +11,8 @@ from .._accounting._cost import Cost
 from .._noise._laws import GaussianNoise
 from .._query import Answer
 from .._tape import door
+
+_READING = RLock()  # two threads would draw two noises for one read; a stream's own is not pickled
 
 
 class Stream(ABC):
@@ -100,6 +103,10 @@ class Stream(ABC):
         -------
         Answer
         """
+        with _READING:
+            return self._read()
+
+    def _read(self):
         if self.reads >= self.n_reads:
             raise PrivacyError(
                 f"the stream was opened for {self.n_reads} reads, which have all been made: "

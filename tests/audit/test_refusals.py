@@ -1,0 +1,68 @@
+"""Values that cannot be used: the same charge and sentence, and no other difference."""
+
+import numpy as np
+import pytest
+
+from skpriv.audit import replay
+from skpriv.audit._runs import REFUSAL
+
+WRONG = [np.nan, np.inf, -np.inf, "text", None, 1j, [1.0]]
+
+
+def poisoned(clean, place, value):
+    """The table with one value that is none, of the type of objects: types are public."""
+    X, y = (np.array(part, dtype=object) for part in clean)
+    if place == "X":
+        X[0, 0] = value
+    else:
+        y[0] = value
+    return X, y
+
+
+@pytest.mark.parametrize("place", ["X", "y"])
+def test_a_refusal_differs_by_itself_alone(private_estimator, place, records):
+    clean = records(n=40)[1]
+    clean = tuple(part.astype(object) for part in clean)
+    bad = poisoned(clean, place, np.nan)
+    for pair in ((clean, bad), (bad, clean)):
+        found = replay(private_estimator, *pair)
+        assert found.differences == [] and found.epsilon == 0.0, str(found)
+
+
+@pytest.mark.parametrize("value", WRONG[1:], ids=str)
+def test_no_wrong_value_differs_from_another(private_estimator, value, records):
+    clean = records(n=40)[1]
+    for place in ("X", "y"):
+        found = replay(
+            private_estimator, poisoned(clean, place, np.nan), poisoned(clean, place, value)
+        )
+        assert found.differences == [], str(found)
+
+
+class Telling:
+    """Refuses by the sentence, but tells more: by an attribute, or by a warning."""
+
+    epsilon = delta = 1.0
+
+    def __init__(self, how):
+        self.how = how
+
+    def fit(self, X, y):
+        import warnings
+
+        if np.isnan(y[0]):
+            if self.how == "warning":
+                warnings.warn("y[0]", stacklevel=2)
+            self.where_ = 0 if self.how == "attribute" else None
+            from skpriv.exceptions import InvalidValues
+
+            raise InvalidValues(REFUSAL.split(": ", 1)[1])
+        return self
+
+
+@pytest.mark.parametrize("how", ["warning", "attribute"])
+def test_more_than_the_sentence_is_a_difference(how):
+    X, y = np.zeros((3, 1)), np.zeros(3)
+    bad = np.array([np.nan, 0.0, 0.0])
+    found = replay(lambda: Telling(how), (X, y), (X, bad))
+    assert found.differences and how in found.differences[0]

@@ -1,0 +1,70 @@
+"""Replays of pure reports: an index of a codebook costs the log ratio of its weights, no more."""
+
+import numpy as np
+import pytest
+
+from skpriv.audit import replay
+from skpriv.linear_model import LayeredRegressor, SSPRegressor
+from skpriv.privacy import Codebook, index_weights
+from skpriv.privacy._noise import _codebook
+
+PURE = {
+    "lifted": (SSPRegressor, {"channel": "codebook"}),
+    "blocks": (LayeredRegressor, {"channel": "codebook", "delta": 0.0}),
+}
+
+
+@pytest.fixture(params=PURE)
+def make_pure(request):
+    Estimator, parameters = PURE[request.param]
+    return lambda **further: Estimator(**{"privacy": "local", **parameters, **further})
+
+
+@pytest.mark.parametrize("random_state", [0, None])
+def test_a_report_costs_the_log_ratio_of_its_weights(make_pure, random_state, records):
+    found = replay(lambda: make_pure(random_state=random_state), *records(n=30))
+    near, far = index_weights(1.0)
+    assert found.holds, str(found)
+    assert found.unstable == []
+    assert found.epsilon == pytest.approx(np.log(near / far), rel=1e-9)
+    assert found.epsilon <= 1.0
+
+
+def test_a_record_that_says_the_same_costs_nothing(make_pure, records):
+    (X, y), _ = records(n=30)
+    longer = X.copy()
+    y[0], X[0] = 1.0, [0.8, 0.6]  # on the edge: what is longer is clipped to it
+    longer[0] = [1.6, 1.2]
+    told = y.copy()
+    told[0] = 5.0
+    found = replay(lambda: make_pure(random_state=0, fit_intercept=False), (X, y), (longer, told))
+    assert found.holds and found.epsilon == 0.0
+
+
+@pytest.mark.parametrize("random_state", [0, None])
+@pytest.mark.parametrize("privacy", ["local", "shuffle"])
+def test_weights_for_twice_the_epsilon_are_flagged(privacy, random_state, records, monkeypatch):
+    make = lambda: SSPRegressor(  # noqa: E731
+        privacy=privacy, channel="codebook", random_state=random_state
+    )
+    assert replay(make, *records(n=30)).holds
+    monkeypatch.setattr(_codebook, "index_weights", lambda epsilon: index_weights(2.0 * epsilon))
+    found = replay(make, *records(n=30))
+    assert not found.holds and found.epsilon > 1.1, str(found)
+
+
+def test_a_simulated_law_for_twice_the_epsilon_is_flagged(records, monkeypatch):
+    honest = Codebook.probability.func
+    double = property(
+        lambda code: honest(Codebook(code.size, 2.0 * code.epsilon, code.count, code.nearest))
+    )
+    monkeypatch.setattr(Codebook, "probability", double)
+    make = lambda: SSPRegressor(privacy="local", channel="codebook", random_state=0)  # noqa: E731
+    found = replay(make, *records(n=30))
+    assert not found.holds and found.epsilon == pytest.approx(2.0, rel=1e-6)
+
+
+def test_a_shuffled_report_costs_the_claim(records):
+    make = lambda: SSPRegressor(privacy="shuffle", channel="codebook", random_state=0)  # noqa: E731
+    found = replay(make, *records(n=400))
+    assert found.holds and found.epsilon == pytest.approx(1.0, rel=1e-9)
