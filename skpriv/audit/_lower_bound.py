@@ -11,6 +11,7 @@ from scipy import stats
 
 from .._progress import progress
 from ..privacy import Budget
+from ._likelihood import released_ratio
 from ._runs import Play, fit, is_policy, replaced_rows
 from ._snapshot import snapshot
 
@@ -99,7 +100,9 @@ def lower_bound(
     confidence_level : float in (0, 1), default=0.95
     statistic : callable, default=None
         ``statistic(model)`` returns numbers, always as many. None takes all numbers that a fitted
-        model holds, private ones included, and what it predicts at the rows that differ.
+        model holds, private ones included, what it predicts at the rows that differ, and, for
+        estimators of this package, the likelihood ratio of its released answers, of which the laws
+        are known: for that each fit is made twice.
     n_jobs : int, default=None
     random_state : int, default=0
         Of the seeds and of the order of the two data sets.
@@ -171,14 +174,20 @@ def _check(n_runs, delta, confidence_level):
 def _samples(make, data, replaced, statistic, labels, seeds):
     """Numbers of some fits, by name."""
     return [
-        _sample(make(int(seed)), data[label], data, replaced, statistic)
+        _sample(partial(make, int(seed)), int(label), data, replaced, statistic)
         for label, seed in zip(labels, seeds, strict=True)
     ]
 
 
-def _sample(model, given, data, replaced, statistic):
-    policy = is_policy(model)
-    seen = Play(replaced)(model, given) if policy else fit(model, given)
+def _sample(make, label, data, replaced, statistic):
+    model = make()
+    policy, ratio = is_policy(model), None
+    if policy:
+        seen = Play(replaced)(model, data[label])
+    elif statistic is not None:
+        fit(model, data[label])
+    else:
+        model, seen, ratio = released_ratio(make, fit, data[label], data[1 - label])
     if statistic is not None:
         return {"": np.ravel(np.asarray(statistic(model), dtype=float))}
     leaves = snapshot(model)
@@ -186,7 +195,7 @@ def _sample(model, given, data, replaced, statistic):
     if not policy and hasattr(model, "predict"):
         leaves["predicted"] = np.concatenate([model.predict(X[replaced]) for X, *_ in data])
     given_names = model.get_params(deep=False) if hasattr(model, "get_params") else ()
-    numbers = {}
+    numbers = {} if ratio is None else {"released": np.array([(1 - 2 * label) * ratio])}
     for path, value in leaves.items():
         if path.split(".")[1:2] and path.split(".")[1].split("[")[0] in given_names:
             continue  # parameters say nothing about the data

@@ -77,6 +77,12 @@ class Codebook:
         odds = self.probability / (1.0 - self.probability) * others / self.nearest
         return max(log(near) - log(far), log(odds))
 
+    def density(self, t):
+        """Density of a reported direction f at t = <f, v>, over that of a uniform direction."""
+        beta, K, m = (self.size - 1) / 2.0, self.count, self.nearest
+        among = special.betainc(K - m, m, special.betainc(beta, beta, (1.0 + t) / 2.0))
+        return 1.0 - self.gain + self.gain * K / m * among
+
     def moment(self, order):
         """E t^order, for orders 1 to 4: uniform directions have 0, 1 / D, 0, 3 / (D (D + 2))."""
         D = self.size

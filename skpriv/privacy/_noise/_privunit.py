@@ -57,6 +57,11 @@ class UnitCap:
         along = (second + inverse * (1.0 / size - second)) / total
         return cls(size, epsilon, height, q, q / total, float(mean), float(along))
 
+    def density(self, t):
+        """Density of a report V at t = <V, v>, over that of a uniform direction."""
+        p, q = self.probability, self.part
+        return np.where(t >= self.height, p / q, (1.0 - p) / (1.0 - q))
+
     @property
     def across(self):
         """E <V, w>^2 for each unit w orthogonal to v."""
