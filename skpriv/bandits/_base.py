@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 
 from .._compat import Interval
 from ..privacy import Accounted
+from ..records import finite, floats
 from ._state import Raw, save
 
 MAX_SEED = 2**31 - 1
@@ -43,6 +44,8 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         "random_state": ["random_state"],
     }
 
+    _looks = True  # whether anything depends on contexts and rewards
+
     def act(self, contexts, available=None, *, return_propensities=False):
         """Choose an action in each of some rounds; the policy does not change between them.
 
@@ -68,14 +71,19 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         Raises
         ------
         ValueError
-            If the contexts or the mask have the wrong shape, contexts are not finite, or a round
-            has no action; nothing has changed then.
+            If the contexts or the mask have the wrong shape, or a round has no action; nothing has
+            changed then.
+        InvalidValues
+            If contexts are not finite numbers: what the policy costs from its start on has been
+            charged by then.
         """
         contexts = self._checked_contexts(contexts)
         n_actions = contexts.shape[1] if self._shared else int(self.n_actions)
         available = _checked_available(available, len(contexts), n_actions)
         if not hasattr(self, "n_rounds_"):
             self._begin(n_actions, contexts.shape[-1])
+        if self._looks:
+            finite(contexts)
         self.n_actions_ = n_actions
         actions, propensities = np.empty(0, dtype=np.intp), np.empty(0)
         if len(contexts):
@@ -105,8 +113,10 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         Raises
         ------
         ValueError
-            If `act` was never called, shapes do not fit, an action is unknown, or a reward or
-            context is not finite; nothing has changed then.
+            If `act` was never called or shapes do not fit; nothing has changed then.
+        InvalidValues
+            If a context or reward is no finite number, or an action is unknown. It is told after
+            the charge, and for policies that learn by epochs when the epoch closes, which is lost.
         """
         if not hasattr(self, "n_rounds_"):
             raise ValueError(
@@ -116,17 +126,20 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
             raise ValueError("update needs rewards, and either contexts or rows.")
         if rows is None and self._shared:
             contexts = self._checked_contexts(contexts)
-            actions = _checked_actions(actions, len(contexts), contexts.shape[1])
+            actions, known = _checked_actions(actions, len(contexts), contexts.shape[1])
             rows = contexts[np.arange(len(actions)), actions]
         else:
             rows = self._checked_rows(contexts if rows is None else rows)
+            known = np.ones(len(rows), dtype=bool)
             if not self._shared:
-                actions = _checked_actions(actions, len(rows), int(self.n_actions))
-        rewards = _checked_rewards(rewards, len(rows))
+                actions, known = _checked_actions(actions, len(rows), int(self.n_actions))
+        rewards = np.where(known, _checked_rewards(rewards, len(rows)), np.nan)
         bounds = getattr(self, "bounds_y", None)
         if bounds is not None:
             rewards = np.clip(rewards, *bounds)
         if len(rows):
+            self._pay(len(rows))
+            self._check_values(rows, rewards)
             self._update(rows if self._shared else self._blocks(rows, actions), rewards)
         return self
 
@@ -183,6 +196,18 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         ``available`` is None or a mask (n_rounds, n_actions), with an action in every round.
         """
 
+    def _pay(self, n_rounds):
+        """Charge what these rounds still cost; their values are looked at afterwards."""
+
+    def _check_values(self, *arrays):
+        """Refuse, by one fixed sentence, what is no finite number, or an unknown action.
+
+        All that the rounds cost has been charged. A policy whose charge comes later leaves it to
+        what is charged then.
+        """
+        if self._looks:
+            finite(*arrays)
+
     @abstractmethod
     def _update(self, rows, rewards):
         """Take in phi of the chosen actions of at least one round, and add to ``n_rounds_``."""
@@ -235,7 +260,7 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         return blocks.reshape(n, -1)
 
     def _checked_contexts(self, contexts):
-        contexts = np.asarray(contexts, dtype=np.float64)
+        contexts = floats(contexts)
         n_actions = getattr(self, "n_actions", None)
         if not self._shared:
             if n_actions is None:
@@ -250,7 +275,7 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         return self._checked_features(contexts)
 
     def _checked_rows(self, rows):
-        rows = np.asarray(rows, dtype=np.float64)
+        rows = floats(rows)
         if rows.ndim != 2 or not rows.shape[1]:
             raise ValueError(f"rows of shape {rows.shape} must have shape (n_rounds, n_features).")
         return self._checked_features(rows)
@@ -261,18 +286,7 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
                 f"contexts of shape {array.shape} must have shape (..., {self.n_features_in_}): as "
                 "many features as in the first call of act."
             )
-        if not _is_finite(array):
-            raise ValueError("contexts contain NaN or infinity.")
         return array
-
-
-def _is_finite(array):
-    """Whether all numbers are finite; of large arrays the sum tells it, nearly always."""
-    if array.size > 10_000:
-        with np.errstate(over="ignore", invalid="ignore"):
-            if np.isfinite(array.sum()):
-                return True
-    return bool(np.isfinite(array).all())
 
 
 def _checked_available(available, n_rounds, n_actions):
@@ -292,22 +306,23 @@ def _checked_available(available, n_rounds, n_actions):
 
 
 def _checked_actions(actions, n_rounds, n_actions):
-    actions = np.asarray(actions)
+    """Actions, 0 in place of those that are unknown, and which are known: private, like rewards."""
+    try:
+        actions = np.asarray(actions)
+    except ValueError:
+        raise ValueError(f"actions must be integers, of shape ({n_rounds},).") from None
     if actions.shape != (n_rounds,):
         raise ValueError(f"actions of shape {actions.shape} must have shape ({n_rounds},).")
     if actions.dtype.kind not in "iu" and n_rounds:
         raise ValueError(f"actions of dtype {actions.dtype} must be integers.")
-    if n_rounds and not (actions.min() >= 0 and actions.max() < n_actions):
-        raise ValueError(f"unknown action: actions must lie in 0, ..., {n_actions - 1}.")
-    return actions.astype(np.intp, copy=False)
+    known = (actions >= 0) & (actions < n_actions)
+    return np.where(known, actions, 0).astype(np.intp, copy=False), known
 
 
 def _checked_rewards(rewards, n_rounds):
-    rewards = np.asarray(rewards, dtype=np.float64)
+    rewards = floats(rewards)
     if rewards.shape != (n_rounds,):
         raise ValueError(f"rewards of shape {rewards.shape} must have shape ({n_rounds},).")
-    if not np.isfinite(rewards).all():
-        raise ValueError("rewards contain NaN or infinity.")
     return rewards
 
 

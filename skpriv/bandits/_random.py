@@ -49,6 +49,8 @@ class RandomPolicy(BasePolicy):
 
     _parameter_constraints: ClassVar[dict] = BasePolicy._parameter_constraints
 
+    _looks = False
+
     def __init__(self, *, shared=True, n_actions=None, random_state=None):
         self.shared = shared
         self.n_actions = n_actions

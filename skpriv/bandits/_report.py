@@ -107,7 +107,20 @@ def report_of(name, oracle, epochs):
     An oracle is private only if it says so itself: what is wrapped in a pipeline is not looked at.
     The guarantee is the weakest of what was fitted and of what will be.
     """
+    return EpochsReport(name, _trust(oracle).guarantee("user"), list(epochs))
+
+
+def charged_report(oracle):
+    """Report of a fit that was charged, and refused its rows; None if it is not private."""
+    trust, name = _trust(oracle), type(oracle).__name__
+    if trust.exact:
+        return None
+    secure, charged = getattr(oracle, "random_state", 0) is None, Cost.from_budget(trust.budget)
+    return PrivacyReport(name, trust.model, trust.budget, secure, charged=charged)
+
+
+def _trust(oracle):
+    """Who is trusted by an oracle; one that does not say so is not private."""
     epsilon, delta = getattr(oracle, "epsilon", inf), getattr(oracle, "delta", 0.0)
     model = getattr(oracle, "privacy", "none")
-    trust = Trust.of(model if model in MODELS else "none", Budget(epsilon, delta))
-    return EpochsReport(name, trust.guarantee("user"), list(epochs))
+    return Trust.of(model if model in MODELS else "none", Budget(epsilon, delta))

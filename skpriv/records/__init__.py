@@ -9,7 +9,7 @@ from ._open import as_rows, read_in_batches
 from ._order import BlockOrder
 from ._subset import PublicOrder, Subset
 from ._tables import from_batches, from_parquet, from_table, is_lazy
-from ._values import INVALID_VALUES, finite, named, numbers, public_shape, stand_in
+from ._values import INVALID_VALUES, finite, floats, named, numbers, public_shape, stand_in
 
 __all__ = [
     "CHUNK_ROWS",
@@ -25,6 +25,7 @@ __all__ = [
     "as_rows",
     "canonical",
     "finite",
+    "floats",
     "from_batches",
     "from_parquet",
     "from_table",

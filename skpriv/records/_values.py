@@ -79,6 +79,31 @@ def numbers(convert, data):
     raise InvalidValues(INVALID_VALUES) from None
 
 
+def floats(data):
+    """Float64 array of an array-like, NaN where there is no finite number; nothing is raised.
+
+    For values that may not be looked at before a charge: `finite` tells it afterwards. Of ragged
+    lists the shape is that of most of their entries, and of text all is NaN.
+    """
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            array = np.asarray(data)
+            plain = array.dtype.kind not in "cSU"
+            array = array.astype(np.float64) if plain else np.full(array.shape, np.nan)
+    except Exception:
+        array = np.full(_nested_shape(data), np.nan)
+    return array if _all_finite(array) else np.where(np.isfinite(array), array, np.nan)
+
+
+def _nested_shape(data):
+    """Shape of nested lists, by the shape that most entries have."""
+    if not isinstance(data, list | tuple):
+        return tuple(getattr(data, "shape", ()))
+    shapes = Counter(map(_nested_shape, data)).most_common(1)
+    return (len(data), *(shapes[0][0] if shapes else ()))
+
+
 def finite(*arrays):
     """Raise the fixed sentence unless all numbers are finite."""
     for array in arrays:

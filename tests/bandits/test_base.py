@@ -11,8 +11,12 @@ from sklearn.utils.estimator_checks import (
     check_set_params,
 )
 
-from skpriv.bandits import EpochGreedy, RandomPolicy, load
+from skpriv.bandits import EpochGreedy, LinUCB, RandomPolicy, load
+from skpriv.bandits._epochs._policy import EpochPolicy
+from skpriv.exceptions import InvalidValues
 from skpriv.linear_model import SSPRegressor
+from skpriv.privacy import BudgetAccountant
+from skpriv.records import INVALID_VALUES
 
 
 def state(policy):
@@ -57,36 +61,89 @@ def test_contexts_of_the_wrong_shape(policy, make_rounds, shape):
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"actions": [0, 1, 2, 5]}, "unknown action"),
-        ({"actions": [0, 1, 2, -1]}, "unknown action"),
         ({"actions": [0.0, 1.0, 2.0, 3.0]}, "integers"),
         ({"actions": [0, 1, 2]}, "must have shape"),
         ({"rewards": [0.0, 1.0, 2.0]}, "must have shape"),
-        ({"rewards": [0.0, 1.0, 2.0, np.nan]}, "rewards contain"),
-        ({"rewards": [0.0, 1.0, 2.0, np.inf]}, "rewards contain"),
-        ({"contexts": np.full((4, 5, 3), np.nan)}, "contexts contain"),
-        ({"contexts": np.full((4, 5, 3), -np.inf)}, "contexts contain"),
+        ({"actions": [[0], [1, 2], 3, 4]}, "integers"),
+        ({"rewards": ["secret", 0.0]}, "must have shape"),
+        ({"contexts": np.zeros((3, 5, 3))}, "must have shape"),
     ],
 )
 def test_errors_leave_the_state_unchanged(policy, make_rounds, change, message):
     make_rounds().play(policy, stop=25)
     good = {"contexts": np.zeros((4, 5, 3)), "actions": [0, 1, 2, 3], "rewards": np.zeros(4)}
     before = state(policy)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=message) as caught:
         policy.update(**{**good, **change})
-    if "contexts" in change:
-        with pytest.raises(ValueError, match=message):
-            policy.act(change["contexts"])
+    assert "secret" not in str(caught.value)
     assert state(policy) == before
     assert policy.update(**good).n_rounds_ == 29
+
+
+GOOD = {"contexts": np.zeros((4, 5, 3)), "actions": [0, 1, 2, 3], "rewards": np.zeros(4)}
+NO_NUMBERS = [
+    {"rewards": [0.0, 1.0, 2.0, np.nan]},
+    {"rewards": [0.0, 1.0, 2.0, np.inf]},
+    {"rewards": [0.0, 1.0, "secret", None]},
+    {"rewards": [0.0, 1.0, 2.0, 1j]},
+    {"rewards": [0.0, 1.0, [2.0], 3.0]},
+    {"actions": [0, 1, 2, 5]},
+    {"actions": [0, 1, 2, -1]},
+    {"contexts": np.full((4, 5, 3), np.nan)},
+    {"contexts": np.full((4, 5, 3), -np.inf)},
+    {"contexts": [[[0.0, 0.0, 0.0]] * 5] * 3 + [[[0.0, "secret", 0.0]] * 5]},
+    {"contexts": [[[0.0, 0.0, 0.0]] * 5] * 3 + [[[0.0, 0.0]] * 5]},
+]
+
+
+@pytest.mark.parametrize("change", NO_NUMBERS, ids=range(len(NO_NUMBERS)))
+def test_what_is_no_number_is_told_after_the_charge_in_one_sentence(policy, make_rounds, change):
+    rounds = make_rounds()
+    rounds.play(policy, stop=25)
+    if isinstance(policy, RandomPolicy):  # looks at nothing
+        assert policy.update(**{**GOOD, **change}).n_rounds_ == 29
+        return
+    if not (isinstance(policy, EpochPolicy) and policy.guarantee.private):
+        before = state(policy)
+        with pytest.raises(InvalidValues) as caught:
+            policy.update(**{**GOOD, **change})
+        assert str(caught.value) == INVALID_VALUES and caught.value.__cause__ is None
+        assert state(policy) == before
+        assert policy.update(**GOOD).n_rounds_ == 29
+        return
+    # No question is answered for nothing: the epoch's fit charges, refuses, and the epoch is lost.
+    policy.update(**{**GOOD, **change})
+    promised = policy.guarantee
+    with BudgetAccountant(100.0, 0.1, currency="zcdp") as accountant:
+        with pytest.raises(InvalidValues) as caught:
+            rounds.play(policy, start=29, stop=50)
+        assert len(accountant.charges) == 1
+        assert str(caught.value).startswith(INVALID_VALUES) and caught.value.rounds_taken == 21
+        assert (policy.n_rounds_, policy.epoch_) == (50, 2)
+        rounds.play(policy, start=50, stop=100)
+        assert (policy.n_rounds_, policy.epoch_, len(accountant.charges)) == (100, 3, 2)
+    assert policy.guarantee.private and policy.guarantee.epsilon == promised.epsilon
+    assert len(policy.privacy_report_.epochs) == 3 and "20-49" in str(policy.privacy_report_)
+
+
+@pytest.mark.parametrize("change", NO_NUMBERS[-2:], ids=["text", "ragged"])
+def test_contexts_of_act_that_are_no_numbers(policy, change):
+    """The policy has started, and been charged, before it looks."""
+    if isinstance(policy, RandomPolicy):
+        assert len(policy.act(change["contexts"])) == 4
+        return
+    with pytest.raises(InvalidValues) as caught:
+        policy.act(change["contexts"])
+    assert str(caught.value) == INVALID_VALUES
+    assert hasattr(policy, "n_rounds_") and len(policy.act(GOOD["contexts"])) == 4
 
 
 def test_large_contexts_that_are_not_finite():
     contexts = np.zeros((5000, 3, 2))
     contexts[1, 1, 1], contexts[2, 1, 1] = np.inf, -np.inf
-    with pytest.raises(ValueError, match="contexts contain"):
-        RandomPolicy().act(contexts)
-    assert len(RandomPolicy().act(np.full((5000, 3, 2), 1e308))) == 5000  # the sum overflows
+    with pytest.raises(InvalidValues):
+        LinUCB().act(contexts)
+    assert len(LinUCB().act(np.full((5000, 3, 2), 1e308))) == 5000  # the sum overflows
 
 
 def test_update_before_act(policy):
@@ -98,7 +155,7 @@ def test_update_before_act(policy):
 
 def test_bad_first_act_leaves_nothing(policy):
     with pytest.raises(ValueError):
-        policy.act(np.full((4, 5, 3), np.nan))
+        policy.act(np.zeros((4, 5)))
     policy.set_params(random_state="zero")
     with pytest.raises(ValueError):
         policy.act(np.zeros((4, 5, 3)))

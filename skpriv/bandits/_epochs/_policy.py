@@ -1,6 +1,7 @@
 """Policies that learn by epochs: disjoint sets of rounds, each given to one fit of an oracle."""
 
 import uuid
+from contextlib import nullcontext
 from numbers import Integral
 from typing import ClassVar
 
@@ -8,9 +9,11 @@ import numpy as np
 from sklearn.base import clone
 
 from ..._compat import HasMethods
+from ...exceptions import InvalidValues
 from ...privacy import Numbering, parallel_part
+from ...records import INVALID_VALUES
 from .._base import MAX_SEED, BasePolicy
-from .._report import Epoch, report_of
+from .._report import Epoch, charged_report, report_of
 from .._state import Raw
 from ._schedule import epoch_length
 
@@ -42,6 +45,9 @@ class EpochPolicy(BasePolicy):
     answers. Public: the schedule, and with it the number of rounds of an epoch; an oracle that
     needs more records than the epoch has refuses before it reads them, by that number alone. The
     action of user t itself depends on x_t: it is not protected from whoever sees it.
+
+    What is no finite number, or an unknown action, is told when the epoch closes, after the charge,
+    by one fixed sentence: the epoch's rounds are spent, and nothing is learned from them.
 
     `update` takes the rounds of whole epochs or none: if the fit of one fails, exactly the rounds
     before its present part are taken, the error says how many (``error.rounds_taken``), and the
@@ -112,7 +118,7 @@ class EpochPolicy(BasePolicy):
             stop = min(len(rewards), taken + self._length - self._filled)
             before, kept = dict(vars(self)), len(self._rows)
             try:
-                self._take(rows[taken:stop], rewards[taken:stop])
+                valid = self._take(rows[taken:stop], rewards[taken:stop])
             except BaseException as error:
                 self.__dict__.clear()
                 self.__dict__.update(before)
@@ -120,37 +126,51 @@ class EpochPolicy(BasePolicy):
                 _tell(error, taken, len(rewards))
                 raise
             taken = stop
+            if not valid:
+                refused = InvalidValues(INVALID_VALUES)
+                _tell(refused, taken, len(rewards))
+                raise refused
+
+    def _check_values(self, *arrays):
+        """At once, if nothing is promised; else the fit looks at values, once it has charged."""
+        if not self.guarantee.private:
+            super()._check_values(*arrays)
 
     def _take(self, rows, rewards):
-        """Add rounds of the present epoch, and close it with the last of them."""
+        """Add rounds of the present epoch, and close it with the last; tell whether it is valid."""
         # Copies: a slice would keep the whole batch alive, and with it what it came from.
         self._rows.append(rows.copy())
         self._rewards.append(rewards.copy())
+        valid = True
         if self._filled + len(rewards) == self._length:
-            self._close(self._rows, self._rewards, self.n_rounds_ + len(rewards))
+            valid = self._close(self._rows, self._rewards, self.n_rounds_ + len(rewards))
         else:
             self._filled += len(rewards)
         self.n_rounds_ += len(rewards)
+        return valid
 
     def _close(self, rows, targets, stop):
-        """Fit an oracle to an epoch: once, by one of the copies that there may be."""
+        """Fit an oracle to an epoch: once, by one of the copies that there may be.
+
+        Rows that are refused after the charge are lost, as the epoch is: a second answer about the
+        others would have to be charged again. Nothing is learned then, and False is returned.
+        """
         epoch = len(self._epochs)
         X, y = np.concatenate(rows), np.concatenate(targets)
         length = epoch_length(self._plan, epoch + 1)
         oracle = self._fresh_oracle(epoch, len(X))
-        with self._accounting(), self._numbering.claim(epoch):
-            if self._forgets:
-                with parallel_part(epoch, partition=self._partition):
-                    oracle.fit(X, y)
-            else:
-                oracle.fit(X, y)
-        oracle = self._with_past(oracle)
-        self._learn(oracle, self._n_pooled)
-        report = getattr(oracle, "privacy_report_", None)
+        part = parallel_part(epoch, partition=self._partition) if self._forgets else nullcontext()
+        with self._accounting(), self._numbering.claim(epoch), part:
+            valid = _fitted(oracle, X, y)
+        if valid:
+            oracle = self._with_past(oracle)
+            self._learn(oracle, self._n_pooled)
+        report = getattr(oracle, "privacy_report_", None) if valid else charged_report(oracle)
         self._epochs = [*self._epochs, Epoch((stop - self._length, stop), report)]
         kept = ((), ()) if self._forgets else ([X], [y])
         self._rows, self._rewards = map(Raw, kept)
         self._length, self._filled = length, 0
+        return valid
 
     def _with_past(self, oracle):
         """Oracle pooled with those of all epochs before, where their released sums can be added."""
@@ -176,6 +196,15 @@ class EpochPolicy(BasePolicy):
                 seed = int(np.random.SeedSequence(entropy).generate_state(1)[0]) % MAX_SEED
                 oracle.set_params(**{name: seed})
         return oracle
+
+
+def _fitted(oracle, X, y):
+    """Fit, and tell whether the rows were numbers; an oracle says so after its charge."""
+    try:
+        oracle.fit(X, y)
+    except InvalidValues:
+        return False
+    return True
 
 
 def coef_posterior(oracle):

@@ -228,6 +228,10 @@ class LinUCB(ServesDevices, RunningSumsPolicy):
             return (self.bonus_scale,)
         return HALF_NORMAL if self._uses_sums and self.width == "asymptotic" else (1.0,)
 
+    def _pay(self, n_rounds):
+        if self._uses_sums:
+            super()._pay(n_rounds)
+
     def _update(self, rows, rewards):
         if self._uses_sums:
             super()._update(rows, rewards)

@@ -104,17 +104,19 @@ class RunningSumsPolicy(BasePolicy):
         with self._accounting():
             return PhasedSums(query, self._times, options, self._noise_state())
 
+    def _pay(self, n_rounds):
+        """Open the streams that the rounds need."""
+        with self._accounting():
+            self._sums.reserve(n_rounds + 1)
+
     def _update(self, rows, rewards):
         """Push rounds to the stream; only its last public read decides what is played."""
-        with self._accounting():
-            self._sums.reserve(len(rows) + 1)
         self._follow(self._sums.take(rows, rewards - self.reward_offset))
         self.n_rounds_ += len(rows)
 
     def _take_reports(self, reports):
         """The same for rounds that devices have reported."""
-        with self._accounting():
-            self._sums.reserve(len(reports.directions) + 1)
+        self._pay(len(reports.directions))
         self._follow(self._sums.take_reports(reports))
 
     def _follow(self, reads):

@@ -131,6 +131,8 @@ class PrivacyReport:
     @property
     def total(self):
         """Cost to one record: queries on the same records add up, those of disjoint ones do not."""
+        if not self.rows and self.charged is not None:
+            return self.charged
         paid = [row.paid for row in self.rows if row.paid is not None]
         if paid and len(paid) == len(self.rows):
             return _dearest(paid)

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from skpriv.bandits import EpochGreedy, LinUCB, MABWiserAdapter, RandomPolicy
+from skpriv.exceptions import InvalidValues
 from skpriv.linear_model import SSPRegressor
 
 ARMS = ["low", "medium", "high"]
@@ -72,11 +73,20 @@ def test_errors_change_nothing():
         adapter.fit(decisions, rewards, contexts[:, :, None])
     assert not hasattr(adapter, "policy_")
     adapter.fit(decisions, rewards, contexts)
-    with pytest.raises(ValueError, match="rewards contain NaN"):
-        adapter.partial_fit(decisions, np.full(50, np.nan), contexts)
     with pytest.raises(ValueError, match="must have shape"):
         adapter.fit(decisions, rewards[:3], contexts)
     assert adapter.policy_.n_rounds_ == 50
+
+
+def test_values_that_are_no_numbers_are_told_when_the_epoch_has_been_charged():
+    contexts, actions, rewards = rounds(0, 50)
+    decisions = [ARMS[a] for a in actions]
+    adapter = MABWiserAdapter(greedy(), ARMS).fit(decisions, rewards, contexts)
+    adapter.partial_fit(decisions, np.full(50, np.nan), contexts)
+    adapter.partial_fit(decisions, rewards, contexts)
+    with pytest.raises(InvalidValues, match="rows or targets contain"):
+        adapter.partial_fit(decisions, rewards, contexts)
+    assert adapter.policy_.n_rounds_ == 200 and adapter.policy_.epoch_ == 1
 
 
 @pytest.mark.parametrize(
