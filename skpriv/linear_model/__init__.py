@@ -1,5 +1,6 @@
 """Private regressors with confidence intervals."""
 
+from ._additive._regressor import AdditiveRegressor
 from ._iht._regressor import IHTRegressor
 from ._improper_sgd._regressor import ImproperSGDRegressor
 from ._layered._regressor import LayeredRegressor
@@ -9,6 +10,7 @@ from ._reweighted._regressor import ReweightedRegressor
 from ._ssp import SSPRegressor
 
 __all__ = [
+    "AdditiveRegressor",
     "IHTRegressor",
     "ImproperSGDRegressor",
     "LayeredRegressor",

@@ -25,16 +25,20 @@ class LeastSquares(Procedure):
 
     rows: RowMap
     target: TargetMap
+    penalty: np.ndarray | None = None  # public: the squares of penalty @ coef are added
     name: str = "least squares"
     sensitivity: float = float("inf")
 
     def run(self, rows):
         """Return (coef, intercept) as one vector, in the units of X and y."""
-        d = rows.n_features
+        d = self.rows.n_features
         centre, factor = np.zeros(d + 1), np.empty((0, d + 1))
         if self.target.fit_intercept:
             centre = rows.reduce(self._total, np.add, centre) / rows.n
         factor = rows.reduce(partial(self._centred, centre), _triangular, factor)
+        if self.penalty is not None:
+            rough = np.column_stack([self.penalty, np.zeros(len(self.penalty))])
+            factor = _triangular(factor, rough)
         cut = max(rows.n, d) * np.finfo(np.float64).eps
         coef = linalg.lstsq(factor[:, :d], factor[:, d], cond=cut)[0] if d else np.zeros(0)
         return np.append(coef, centre[d] - centre[:d] @ coef)
@@ -54,14 +58,14 @@ def _triangular(factor, rows):
     return linalg.qr(np.vstack([factor, rows]), mode="r")[0][: rows.shape[1]]
 
 
-def fit_exactly(session, rows, target):
+def fit_exactly(session, rows, target, penalty=None):
     """Least squares, and the Newton equation at it.
 
     Returns
     -------
     (coef, intercept, NewtonFit)
     """
-    solution = session.release(LeastSquares(rows, target), SHARES[0]).value
+    solution = session.release(LeastSquares(rows, target, penalty), SHARES[0]).value
     coef, intercept = solution[:-1], float(solution[-1])
     p = rows.size
     query = WhiteningQuery(Whitened(rows, np.eye(p)))

@@ -27,7 +27,7 @@ LARGEST_RESIDUAL, FREE_CLIP = 4.0, 8.0  # more room where k is so large that noi
 WIDER = 10.0  # the prior of the constant, which is the best determined coefficient
 
 
-def fit_rows(session, rows, target, rules):
+def fit_rows(session, rows, target, rules, priors=()):
     """Ask the session for all that the rules plan, and solve.
 
     Parameters
@@ -38,6 +38,8 @@ def fit_rows(session, rows, target, rules):
         Public map with ``size``, ``rows(X)`` (norms at most 1) and ``constant``.
     target : TargetMap
     rules : Rules
+    priors : sequence of ndarray
+        Shapes L of a prior theta = tau L c that are thought more likely than equal coefficients.
 
     Returns
     -------
@@ -57,8 +59,10 @@ def fit_rows(session, rows, target, rules):
     largest = SIGNAL * (deviation / rules.length) ** 2
     (moment, noise), (gram, gram_noise), _ = first = moments.read(answer)
     # Coefficients of equal size in whitened coordinates, or in those of the rows
-    priors = [np.eye(rows.size), np.linalg.inv(whitened.W.T) @ _row_prior(rows)]
-    pool = Pool(first, answer.n, session.trust.curator, largest, priors)
+    back = np.linalg.inv(whitened.W.T)
+    shapes = [np.eye(rows.size), back @ _row_prior(rows)]
+    shapes = [*(back @ prior for prior in priors), *shapes]
+    pool = Pool(first, answer.n, session.trust.curator, largest, shapes)
     newton = []
     for share in filter(None, (rules.first, rules.last)):
         most = LARGEST_RESIDUAL

@@ -1,0 +1,1 @@
+"""Additive models: sums of curves on public knots."""

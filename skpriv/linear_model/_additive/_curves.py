@@ -1,0 +1,156 @@
+"""Curves of an additive fit with bands, from its released equations."""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from ._map import second_difference
+from ._terms import hats
+
+DENSE = 4  # points in each cell at which a band is made simultaneous
+NORMALS = 12  # 2^12 quasi-random normal vectors
+BIAS = 0.125  # of a second difference: the largest error of a line between two knots
+
+
+class Curve(NamedTuple):
+    """The effect of one feature, with bands, in the units of y.
+
+    Attributes
+    ----------
+    grid : ndarray of shape (n_points,)
+        Values of the feature.
+    effect : ndarray of shape (n_points,)
+        What the feature adds to the prediction, zero on average over the released distribution of
+        the feature.
+    low, high : ndarray of shape (n_points,)
+        Interval at each point.
+    band_low, band_high : ndarray of shape (n_points,)
+        Simultaneous band: it covers the whole curve at the level.
+    knots : ndarray
+        Public knots.
+    name : str
+        Of the feature.
+    """
+
+    grid: np.ndarray
+    effect: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    band_low: np.ndarray
+    band_high: np.ndarray
+    knots: np.ndarray
+    name: str
+
+
+def average_hats(fit, rows):
+    """Released averages of the hats, nonnegative and adding up to one in each term.
+
+    The constant v of the whitened rows has e'v = w, so that the released mean of ee' times v is the
+    mean of w e, that is the mean row where weights are one.
+    """
+    mean = np.full(len(rows.basis), np.nan)
+    if fit.newton:
+        constant = np.linalg.solve(fit.W.T, rows.constant)
+        mean = rows.heights(np.linalg.solve(fit.W, fit.gram @ constant)) * len(rows.terms)
+    for block in rows.blocks:
+        part = np.maximum(np.nan_to_num(mean[block]), 0.0)
+        if not part.sum() > 0.0:
+            part = np.ones(len(part))
+        mean[block] = part / part.sum()
+    return mean
+
+
+def effect_values(feature, grid, rows, average):
+    """Values of the hats at points of a feature, less their average, shape (n_points, n_hats).
+
+    In a product the other feature is averaged over.
+    """
+    found = np.zeros((len(grid), len(rows.basis)))
+    for term, block in zip(rows.terms, rows.blocks, strict=True):
+        if feature not in term.features:
+            continue
+        axis = term.features.index(feature)
+        values = hats(grid, term.knots[axis])
+        if len(term.features) == 1:
+            found[:, block] = values - average[block]
+            continue
+        table = average[block].reshape([len(knots) for knots in term.knots])
+        own, other = table.sum(axis=1 - axis), table.sum(axis=axis)
+        values = (values - own)[:, :, None] * other
+        if axis == 1:
+            values = values.swapaxes(1, 2)
+        found[:, block] = values.reshape(len(grid), -1)
+    return found
+
+
+def knot_bias(knots, heights, grid):
+    """Largest error of lines between knots for a curve that bends as the fit does, at points.
+
+    A line between knots that are h apart misses a curve f by at most h^2 |f''| / 8, and a second
+    difference of heights is h^2 f''. The larger of those at both ends of a cell counts.
+    """
+    if len(knots) < 3:
+        return np.zeros(len(grid))
+    bend = np.abs(second_difference(knots) @ heights)
+    at_knots = np.concatenate([bend[:1], bend, bend[-1:]])
+    cell = np.clip(np.searchsorted(knots, grid, side="right") - 1, 0, len(knots) - 2)
+    return BIAS * np.maximum(at_knots[cell], at_knots[cell + 1])
+
+
+def simultaneous_factor(covariance, confidence_level):
+    """Quantile of the largest absolute value of normal variables over their deviations.
+
+    By quasi-random normal vectors, which are the same at every call; never above what a chi-square
+    gives for any number of points.
+
+    Parameters
+    ----------
+    covariance : ndarray of shape (n_points, n_points)
+    confidence_level : float in (0, 1)
+    """
+    deviation = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
+    kept = deviation > 1e-9 * max(float(deviation.max(initial=0.0)), 1e-300)
+    if not kept.any():
+        return 0.0
+    correlation = covariance[np.ix_(kept, kept)] / np.outer(deviation[kept], deviation[kept])
+    values, vectors = np.linalg.eigh(correlation)
+    large = values > 1e-9 * values[-1]
+    root = vectors[:, large] * np.sqrt(values[large])
+    points = stats.qmc.Sobol(int(large.sum()), scramble=False, bits=30)
+    points.fast_forward(1)  # the first is the origin
+    normal = stats.norm.ppf(points.random((1 << NORMALS) - 1))
+    largest = np.abs(normal @ root.T).max(axis=1)
+    limit = np.sqrt(stats.chi2.ppf(confidence_level, int(large.sum())))
+    return float(min(np.quantile(largest, confidence_level), limit))
+
+
+def bands(fit, rows, target, feature, grid, average, heights, confidence_level):
+    """Half widths and centres at points: (centre, pointwise, simultaneous), in the units of y.
+
+    Infinite where the fit does not tell the point from noise.
+    """
+    knots = next(term.knots[0] for term in rows.terms if term.features == (feature,))
+    if not fit.newton:
+        whole = np.full(len(grid), np.inf)
+        return np.zeros(len(grid)), whole, whole
+    cells = [np.linspace(a, b, DENSE + 1) for a, b in zip(knots[:-1], knots[1:], strict=True)]
+    dense = np.unique(np.concatenate(cells))
+    both = np.concatenate([grid, dense])
+    points = fit.points(rows.coordinates(effect_values(feature, both, rows, average)))
+    estimate = fit.estimate(points)
+    covariance = sum(estimate.covariances())
+    resolved, n = estimate.resolved, len(grid)
+    factor = simultaneous_factor(covariance[np.ix_(resolved, resolved)], confidence_level)
+    deviation = np.sqrt(np.maximum(np.diagonal(covariance)[:n], 0.0))
+    block = next(
+        block
+        for term, block in zip(rows.terms, rows.blocks, strict=True)
+        if term.features == (feature,)
+    )
+    bias = knot_bias(knots, target.radius * heights[block], np.clip(grid, knots[0], knots[-1]))
+    halves = [
+        np.where(resolved[:n], scale * target.radius * deviation + bias, np.inf)
+        for scale in (stats.norm.ppf(0.5 + confidence_level / 2.0), factor)
+    ]
+    return target.radius * estimate.value[:n], *halves

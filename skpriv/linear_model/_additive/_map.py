@@ -1,0 +1,187 @@
+"""The public map from a row to the values of all hats, and what is known of it without data."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import sqrt
+
+import numpy as np
+from scipy import linalg
+
+from ._terms import Term
+
+RELATIVE_ZERO = 1e-10  # singular values of the public rows
+ROUGH = 1e-6  # of the length of a column: decides in a fit without privacy where there are no rows
+# Standard deviations of the constant and of slopes under a smooth prior, and of the last value
+# when all that is rough of a curve adds up.
+CONSTANT, SLOPE, ROUGHNESS = 10.0, 1.0, (1.0, 0.25)
+
+
+@dataclass(frozen=True, eq=False)
+class AdditiveMap:
+    """Row map of an additive model, with ||phi|| <= 1.
+
+    The values of each of T terms are nonnegative and add up to one, so their norm is at most 1, and
+    that of all of them over sqrt(T) too. All lie in one subspace, since the terms share the
+    constant: phi are the coordinates in an orthonormal basis of it, which leaves norms as they are.
+    It stands in place of a `RowMap`.
+
+    Parameters
+    ----------
+    terms : tuple of Term
+    n_inputs : int
+        Columns of X.
+    """
+
+    terms: tuple[Term, ...]
+    n_inputs: int
+
+    @cached_property
+    def basis(self):
+        """Orthonormal basis of the span of all rows, shape (n_hats, p)."""
+        middle = np.zeros((1, self.n_inputs))
+        for term in self.terms:
+            for feature, knots in zip(term.features, term.knots, strict=True):
+                middle[0, feature] = knots[0]
+        rows = [middle]
+        for term in self.terms:  # hats are determined by their values at the knots of all terms
+            axes = [
+                np.unique(np.concatenate([knots for knots in self._knots(feature)]))
+                for feature in term.features
+            ]
+            points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
+            grid = np.repeat(middle, len(points), axis=0)
+            grid[:, list(term.features)] = points
+            rows.append(grid)
+        _, singular, right = linalg.svd(self.values(np.vstack(rows)), full_matrices=False)
+        return right[singular > RELATIVE_ZERO * singular[0]].T
+
+    def _knots(self, feature):
+        for term in self.terms:
+            for column, knots in zip(term.features, term.knots, strict=True):
+                if column == feature:
+                    yield knots
+
+    @property
+    def blocks(self):
+        """Slice of each term among the hats."""
+        stops = np.cumsum([0] + [term.size for term in self.terms]).tolist()
+        return [slice(start, stop) for start, stop in zip(stops[:-1], stops[1:], strict=True)]
+
+    @property
+    def size(self):
+        """Length p of phi."""
+        return self.basis.shape[1]
+
+    n_features = size  # of what `clipped` returns
+
+    @property
+    def constant(self):
+        """The vector c with phi'c = 1 for every row."""
+        return self.theta_of(np.full(len(self.basis), 1.0 / len(self.terms)))
+
+    def values(self, X):
+        """Values of all hats, shape (n_rows, n_hats)."""
+        return np.hstack([term.values(X) for term in self.terms])
+
+    def rows(self, X):
+        """Return phi of a chunk of rows, of norm at most 1 up to rounding; total."""
+        return self.coordinates(self.values(X))
+
+    features = rows  # curves are constant outside of their ranges
+    clipped = rows
+
+    def coordinates(self, values):
+        """Return phi of values of hats."""
+        return values @ self.basis / sqrt(len(self.terms))
+
+    def theta_of(self, heights):
+        """Return the parameter of phi of the function with these coefficients of the hats."""
+        return self.basis.T @ heights * sqrt(len(self.terms))
+
+    def heights(self, theta):
+        """Coefficients of the hats for a parameter of phi: one choice of many, see `basis`."""
+        return self.basis @ theta / sqrt(len(self.terms))
+
+    def theta(self, coef, intercept):
+        """Return the parameter of phi for phi'coef + intercept."""
+        return np.asarray(coef) + intercept * self.constant
+
+    def roughness(self):
+        """Matrix whose product with theta are the second differences of all curves."""
+        rows = []
+        for term, block in zip(self.terms, self.blocks, strict=True):
+            for difference in _second_differences(term):
+                row = np.zeros((len(difference), len(self.basis)))
+                row[:, block] = difference
+                rows.append(row)
+        rows.append(np.zeros((1, len(self.basis))))
+        return np.vstack(rows) @ self.basis / sqrt(len(self.terms))
+
+    def priors(self):
+        """Shapes L of the prior theta = tau L c: smooth curves, then walks, then equal heights."""
+        shapes = [
+            *(_blocks([_smooth(term, 2, part) for term in self.terms]) for part in ROUGHNESS),
+            _blocks([_smooth(term, 1, 1.0) for term in self.terms]),
+        ]
+        wide = np.full((len(self.basis), 1), CONSTANT / len(self.terms))
+        return [self.theta_of(np.hstack([wide, shape])) for shape in shapes]
+
+
+def _blocks(matrices):
+    return linalg.block_diag(*matrices)
+
+
+def _cumulated(knots, order, part):
+    """Heights at knots of a line and a random walk (order 1) or its sums (order 2).
+
+    Positions run from -1 to 1 and the walk starts at the middle, so that no end is favoured.
+    """
+    t = (knots - knots[0]) / (knots[-1] - knots[0]) * 2.0 - 1.0
+    steps = np.diff(t)
+    line = SLOPE * t[:, None]
+    if len(t) == 2:
+        return line
+    if order == 1:
+        walk = np.tril(np.ones((len(t), len(steps))), -1) * np.sqrt(steps)
+        walk = walk - walk.mean(axis=0)
+        return walk / sqrt(0.5)
+    bends = np.maximum(t[:, None] - t[None, 1:-1], 0.0) * np.sqrt((steps[1:] + steps[:-1]) / 2.0)
+    # What a line explains is in the line already
+    plane = np.column_stack([np.ones(len(t)), t])
+    bends = bends - plane @ np.linalg.lstsq(plane, bends, rcond=None)[0]
+    bends = bends / sqrt(max(float((bends**2).sum()) / len(t), 1e-300))
+    return np.hstack([line, part * bends])
+
+
+def _smooth(term, order, part):
+    """Prior heights of a term; of a pair, products."""
+    if len(term.knots) == 1:
+        return _cumulated(term.knots[0], order, part)
+    first, second = (
+        np.hstack([np.ones((len(knots), 1)), _cumulated(knots, order, part)])
+        for knots in term.knots
+    )
+    return part * np.kron(first, second)[:, 1:]
+
+
+def _second_differences(term):
+    """Second differences of heights along each feature of a term."""
+    sizes = [len(knots) for knots in term.knots]
+    for axis, knots in enumerate(term.knots):
+        difference = second_difference(knots)
+        if len(sizes) == 1:
+            yield difference
+        else:
+            other = np.eye(sizes[1 - axis])
+            yield np.kron(difference, other) if axis == 0 else np.kron(other, difference)
+
+
+def second_difference(knots):
+    """Matrix of second differences: by how much a height is below the line of its neighbours."""
+    k = len(knots)
+    matrix = np.zeros((max(k - 2, 0), k))
+    for i in range(k - 2):
+        left, right = knots[i + 1] - knots[i], knots[i + 2] - knots[i + 1]
+        whole = left + right
+        matrix[i, i : i + 3] = 2.0 * right / whole, -2.0, 2.0 * left / whole
+    return matrix

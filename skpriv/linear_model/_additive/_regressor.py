@@ -1,0 +1,365 @@
+"""Private additive regression: a sum of curves of one feature each."""
+
+from collections.abc import Mapping
+from math import sqrt
+from numbers import Integral, Real
+from typing import ClassVar
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..._compat import Interval, StrOptions, fit_context
+from ..._equations._public_maps import TargetMap, column_bounds
+from .._linear_regression._exact import fit_exactly
+from .._linear_regression._interval import function_interval
+from .._linear_regression._queries import SpreadQuery
+from .._linear_regression._rules import Rules
+from .._linear_regression._steps import fit_rows
+from .._prediction_intervals import PredictionIntervals
+from ._curves import Curve, average_hats, bands, effect_values
+from ._map import ROUGH, AdditiveMap
+from ._monotone import monotone_heights
+from ._terms import check_knots, make_terms
+
+# Released bounds on the deviation of residuals, for the search of score quantiles.
+DEVIATIONS = (0.3, 3.0)
+
+
+class AdditiveRegressor(PredictionIntervals):
+    """Private additive regression: a sum of curves of one feature each, with bands.
+
+    Every feature with a curve has public knots, and its curve is a line between two of them. The
+    heights at the knots are fitted by the equations of :class:`LinearRegression`; how smooth curves
+    are is decided by the evidence of the released answers, at no cost.
+
+    Parameters
+    ----------
+    epsilon : float in (0, inf], default=1.0
+        Privacy parameter; ``inf`` is the same as ``privacy="none"``.
+    delta : float in (0, 1), default=1e-6
+        Privacy parameter: choose it well below one over the number of records.
+    privacy : {"central", "local", "shuffle", "none"}, default="central"
+        Who adds the noise: a trusted curator, every user, every user with a trusted shuffler that
+        makes the reports anonymous (less noise for the same guarantee), or nobody.
+    bounds_X : mapping, array-like of shape (n_features, 2) or (low, high), default=None
+        Public range of every feature, in its own units: a mapping from feature name, for a data
+        frame; a pair for each column; or one pair for all. Values outside are clipped. Ranges come
+        from what the features mean, never from the rows. Required.
+    bounds_y : (float, float), default=None
+        Public range (low, high) to which y is clipped, and predictions too. Required.
+    knots : "auto", int or mapping, default="auto"
+        Public knots of every feature with a curve, ends of its range included. "auto" spreads them
+        evenly, as many as the numbers of records and features and the budget allow. A number is
+        one for all; a mapping from feature to a number or to an array is for some, and what it
+        does not name is "auto".
+    linear_features : list of str or int, default=None
+        Features that stay lines, such as those with two values: a curve would be wasted on them.
+    pairs : list of pairs, default=None
+        Pairs of features that interact: products of three knots each, or two where a feature is a
+        line, are added.
+    monotonic_cst : mapping or array-like of shape (n_features,), default=None
+        1 for a feature whose curve has to rise, -1 for one that has to fall, 0 for no constraint.
+        Post-processing: it costs nothing.
+    coef_norm : float or None, default=None
+        An assumed bound on the coefficients. None assumes nothing. It is not used yet: intervals
+        hold without it.
+    calibration_size : float in (0, 1) or None, default=None
+        Part of the rows that is held out, publicly at random, for prediction intervals.
+    conformity_score : {"absolute", "signed"}, default="absolute"
+        Prediction intervals of equal width on both sides, or of two widths.
+    prediction_levels : array-like of float in (0, 1), default=(0.9, 0.95)
+        Levels of prediction intervals whose quantiles the fit releases.
+    clip : {"auto", "wide"}, default="auto"
+        "wide" clips residuals at 6 of their deviations at least: for curves that are published of
+        skewed targets.
+    random_state : None, int or RandomState, default=None
+        None draws secure noise for a real release, anything else reproducible noise for study.
+
+    Attributes
+    ----------
+    knots_ : list of ndarray
+        Public knots of every feature; two of a line.
+    heights_ : list of ndarray
+        Effect of every feature at its knots, in the units of y; pairs come after the features.
+    intercept_ : float
+        Prediction where all effects are zero.
+    privacy_report_ : PrivacyReport
+        What was asked of the records, and at what price.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features,)
+        Only when X has feature names that are all strings.
+
+    Notes
+    -----
+    **Privacy guarantee**: (epsilon, delta)-differential privacy under replacement of one record,
+    local in the local model. Released: the Gaussian answers of :class:`LinearRegression`, for rows
+    of hats, whose norm is at most 1; their costs compose exactly as Gaussian DP (Dong, Roth and Su
+    2022). Knots, the number of records and all parameters are public. Smoothness, monotone curves
+    and bands are computed from what was released.
+
+    Bands and what they were measured on are in ``docs/additive.md``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.linear_model import AdditiveRegressor
+    >>> rng = np.random.RandomState(0)
+    >>> X = rng.uniform(-1, 1, size=(20_000, 2))
+    >>> y = X[:, 0] ** 2 + 0.5 * X[:, 1] + rng.normal(scale=0.3, size=20_000)
+    >>> est = AdditiveRegressor(bounds_X=(-1, 1), bounds_y=(-2, 3), random_state=0).fit(X, y)
+    >>> bool(abs(est.predict(X) - X[:, 0] ** 2 - 0.5 * X[:, 1]).mean() < 0.1)
+    True
+    >>> curve = est.curve(0, np.linspace(-1, 1, 21))
+    >>> bool((curve.band_low <= curve.low).all())
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        **PredictionIntervals._parameter_constraints,
+        **PredictionIntervals._calibration_constraints,
+        "bounds_X": ["array-like", Mapping, None],
+        "bounds_y": ["array-like", None],
+        "knots": [StrOptions({"auto"}), Interval(Integral, 2, None, closed="left"), Mapping],
+        "linear_features": ["array-like", None],
+        "pairs": [list, tuple, None],
+        "monotonic_cst": ["array-like", Mapping, None],
+        "coef_norm": [Interval(Real, 0, None, closed="neither"), None],
+        "conformity_score": [StrOptions({"absolute", "signed"})],
+        "clip": [StrOptions({"auto", "wide"})],
+    }
+    for _name in ("outer_norm", "outer_bounds_y", "data_norm", "fit_intercept"):
+        _parameter_constraints.pop(_name)
+    del _name
+
+    def __init__(
+        self,
+        *,
+        epsilon=1.0,
+        delta=1e-6,
+        privacy="central",
+        bounds_X=None,
+        bounds_y=None,
+        knots="auto",
+        linear_features=None,
+        pairs=None,
+        monotonic_cst=None,
+        coef_norm=None,
+        calibration_size=None,
+        conformity_score="absolute",
+        prediction_levels=(0.9, 0.95),
+        clip="auto",
+        random_state=None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.privacy = privacy
+        self.bounds_X = bounds_X
+        self.bounds_y = bounds_y
+        self.knots = knots
+        self.linear_features = linear_features
+        self.pairs = pairs
+        self.monotonic_cst = monotonic_cst
+        self.coef_norm = coef_norm
+        self.calibration_size = calibration_size
+        self.conformity_score = conformity_score
+        self.prediction_levels = prediction_levels
+        self.clip = clip
+        self.random_state = random_state
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y=None):
+        """Fit the model; the whole budget is charged before the rows are used.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        BudgetExceeded
+            If an active :class:`skpriv.BudgetAccountant` cannot pay.
+        """
+        records = self._records(X, y)
+        plan, target = self._plan(records.n_features)
+        session = self._session(records)
+        del X, y, records  # only the session has the data now
+        fitted, held_out = self._hold_out(session)
+        reach = self._reach(fitted, target)
+        rows = AdditiveMap(make_terms(*plan, fitted.n, reach), self.n_features_in_)
+        self._target, self._map, self.bounds_y_ = target, rows, target.bounds_y
+        if session.model == "none":
+            penalty = ROUGH * sqrt(fitted.n) * rows.roughness()
+            self._released = fit_exactly(fitted, rows, target, penalty)[-1]
+        else:
+            rules = Rules.of(fitted.n, rows.size, reach, self.clip)
+            self._released = fit_rows(fitted, rows, target, rules, rows.priors())
+        self._read_heights()
+        deviation = target.radius * sqrt(self._released.variance)
+        self._calibrate(held_out, tuple(factor * deviation for factor in DEVIATIONS))
+        self.privacy_report_ = session.report
+        return self
+
+    def _plan(self, n_features):
+        """What is public of the terms; nothing is charged yet."""
+        for name, what in (("bounds_X", "of every feature"), ("bounds_y", "of the target")):
+            if getattr(self, name) is None:
+                raise ValueError(
+                    f"{name} is required: the public range (low, high) {what}, in its units. A "
+                    "default would clip silently, and a range read off the data is not private."
+                )
+        names = list(getattr(self, "feature_names_in_", []))
+        low, high = column_bounds(self.bounds_X, names, n_features, "bounds_X")
+        known = check_knots(self.knots, self._column, low, high)
+        listed = () if self.linear_features is None else self.linear_features
+        lines = {self._column(feature) for feature in listed}
+        for column in lines:
+            known.pop(column, None)
+        pairs = []
+        for pair in self.pairs or ():
+            if isinstance(pair, str) or len(pair) != 2:
+                raise ValueError(f"pairs has {pair!r}: each must be two features.")
+            columns = tuple(self._column(feature) for feature in pair)
+            if columns[0] == columns[1]:
+                raise ValueError(f"pairs has {pair!r}: a feature does not interact with itself.")
+            pairs.append(columns)
+        directions = self._directions()
+        for pair in pairs:
+            if all(column in directions for column in pair):
+                raise ValueError(f"The pair {pair} may have one monotone feature, not two.")
+        return (low, high, known, lines, pairs), TargetMap(self._public_bounds(), True)
+
+    def _directions(self):
+        """Columns with a monotone curve, and whether it rises (1) or falls (-1)."""
+        given = {} if self.monotonic_cst is None else self.monotonic_cst
+        if not isinstance(given, Mapping):
+            if len(given) != self.n_features_in_:
+                raise ValueError(
+                    f"monotonic_cst has {len(given)} entries, but X has {self.n_features_in_} "
+                    "features."
+                )
+            given = dict(enumerate(given))
+        if not set(given.values()) <= {-1, 0, 1}:
+            raise ValueError("monotonic_cst must be -1, 0 or 1 for every feature.")
+        return {self._column(key): int(value) for key, value in given.items() if value}
+
+    def _column(self, feature):
+        """Number of a column, from its number or its name."""
+        names = list(getattr(self, "feature_names_in_", []))
+        if isinstance(feature, str):
+            if feature in names:
+                return names.index(feature)
+        elif isinstance(feature, Integral) and 0 <= feature < self.n_features_in_:
+            return int(feature)
+        raise ValueError(f"{feature!r} is not a feature: pass a column's number, or its name.")
+
+    def _reach(self, session, target):
+        """Records over the noise of a sum of sensitivity 1; infinite without privacy."""
+        if session.model == "none":
+            return np.inf
+        return session.records(1.0) / session.noise(SpreadQuery(target, 0.0), 1.0).scale
+
+    def _read_heights(self):
+        """Heights of all curves, in the units of y: post-processing of what was released."""
+        fit, rows, target = self._released, self._map, self._target
+        heights = rows.heights(fit.theta)
+        directions = self._directions()
+        if directions and fit.newton:
+            lift = fit.W @ rows.basis.T / sqrt(len(rows.terms))
+            metric = lift.T @ fit.gram @ lift
+            heights = monotone_heights(heights, metric, rows.terms, rows.blocks, directions)
+        self._average = average_hats(fit, rows)
+        level, centred = fit.location, heights.copy()
+        for block in rows.blocks:
+            mean = float(self._average[block] @ heights[block])
+            centred[block] -= mean
+            level += mean
+        self.knots_ = [term.knots[0] for term in rows.terms if len(term.features) == 1]
+        self.heights_ = [target.radius * centred[block] for block in rows.blocks]
+        self.intercept_ = target.centre + target.radius * level
+
+    def predict(self, X):
+        """Predict the regression function, inside ``bounds_y``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        return self._function(validate_data(self, X, dtype=np.float64, reset=False))
+
+    def _function(self, X):
+        heights = np.concatenate(self.heights_)
+        return np.clip(self._map.values(X) @ heights + self.intercept_, *self._target.bounds_y)
+
+    def confidence_interval(self, X, confidence_level=0.95, method="asymptotic"):
+        """Confidence interval for the regression function at each row, not for a new y.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        confidence_level : float in (0, 1), default=0.95
+        method : {"asymptotic", "certified"}, default="asymptotic"
+
+        Returns
+        -------
+        ConfidenceInterval
+            Named tuple (low, high) of ndarrays of shape (n_samples,), in the units of y and inside
+            ``bounds_y``; ``bounds_y`` itself where the fit does not resolve a row's direction. It
+            is for the best sum of curves on these knots.
+        """
+        predicted = self.predict(X)
+        phi = self._map.rows(validate_data(self, X, dtype=np.float64, reset=False))
+        return function_interval(
+            self._released, self._target, phi, predicted, confidence_level, method
+        )
+
+    def curve(self, feature, grid=None, *, confidence_level=0.95):
+        """The effect of one feature on the prediction, with bands.
+
+        Parameters
+        ----------
+        feature : str or int
+        grid : array-like of shape (n_points,), default=None
+            Values of the feature; None is 101 of its range.
+        confidence_level : float in (0, 1), default=0.95
+            Of the interval at each point, and of the simultaneous band of the whole curve.
+
+        Returns
+        -------
+        Curve
+            Effects are zero on average over the distribution of the feature that was released; a
+            pair's share is averaged over the other feature. Bands are asymptotic, for sampling and
+            privacy together, and add what lines between the knots can miss of a curve that bends as
+            the fitted one does. Infinite where the fit does not tell the curve from noise.
+        """
+        check_is_fitted(self)
+        if not 0.0 < confidence_level < 1.0:
+            raise ValueError(f"confidence_level={confidence_level!r} must lie in (0, 1).")
+        column = self._column(feature)
+        knots = self.knots_[column]
+        grid = np.linspace(knots[0], knots[-1], 101) if grid is None else grid
+        grid = np.asarray(grid, dtype=np.float64)
+        if grid.ndim != 1 or not len(grid) or not np.isfinite(grid).all():
+            raise ValueError("grid must be a list of finite values of the feature.")
+        heights = np.concatenate(self.heights_)
+        values = effect_values(column, grid, self._map, self._average)
+        effect = values @ heights
+        centre, *halves = bands(
+            self._released, self._map, self._target, column, grid, self._average,
+            heights / self._target.radius, confidence_level,
+        )  # fmt: skip
+        ends = []
+        for half in halves:
+            ends += [np.minimum(centre - half, effect), np.maximum(centre + half, effect)]
+        names = getattr(self, "feature_names_in_", None)
+        name = f"x{column}" if names is None else str(names[column])
+        return Curve(grid, effect, *ends, knots, name)
