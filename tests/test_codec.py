@@ -48,7 +48,9 @@ def data(seed=0):
 
 
 def fitted(Estimator, privacy, params, X, y):
-    public = {"bounds_y": (-1.0, 1.0), "data_norm": 1.0}
+    public = {"bounds_y": (-1.0, 1.0), "data_norm": 1.0, "knots": 3}
+    if "knots" in Estimator().get_params():
+        public["bounds_X"] = (-0.75, 0.75)
     public = {name: v for name, v in public.items() if name in Estimator().get_params()}
     model = Estimator(**{**public, "privacy": privacy, "random_state": 12345, **params})
     try:

@@ -18,6 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from skpriv import Budget, BudgetAccountant
 from skpriv.exceptions import BudgetExceeded, InvalidValues, PrivacyError
 from skpriv.linear_model import (
+    AdditiveRegressor,
     IHTRegressor,
     ImproperSGDRegressor,
     LayeredRegressor,
@@ -29,6 +30,7 @@ from skpriv.privacy import LOCAL_MODELS, Cost
 
 # A new estimator is one line here: the class, and the privacy models that it has.
 ESTIMATORS = {
+    AdditiveRegressor: ("central", "local", "shuffle", "none"),
     LinearRegression: ("central", "local", "shuffle", "none"),
     SSPRegressor: ("central", "local", "shuffle", "none"),
     ReweightedRegressor: ("central", "local", "shuffle", "none"),
@@ -37,9 +39,14 @@ ESTIMATORS = {
     LayeredRegressor: ("central", "local", "shuffle", "none"),
 }
 # Bounds without a default.
-SETTINGS = {LinearRegression: {"bounds_X": (-10.0, 10.0), "bounds_y": (-2.0, 2.0)}}
+PUBLIC = {"bounds_X": (-10.0, 10.0), "bounds_y": (-2.0, 2.0)}
+SETTINGS = {LinearRegression: PUBLIC, AdditiveRegressor: PUBLIC}
 # Parameters that fix the shape of what is fitted, where its default depends on the public n.
-SHAPES = {LayeredRegressor: {"n_levels": 1, "n_scales": 3}, LinearRegression: {"epsilon": 200.0}}
+SHAPES = {
+    LayeredRegressor: {"n_levels": 1, "n_scales": 3},
+    LinearRegression: {"epsilon": 200.0},
+    AdditiveRegressor: {"epsilon": 200.0, "knots": 3},
+}
 # Users send indices of codebooks by default.
 PURE = {LayeredRegressor, LinearRegression, SSPRegressor}
 ZCDP = {IHTRegressor}  # their sessions divide rho, because they select coordinates

@@ -1,0 +1,208 @@
+"""Additive regression: accuracy, laws, curves and their bands, monotone curves, pairs."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skpriv import BudgetAccountant
+from skpriv.linear_model import AdditiveRegressor, LinearRegression
+
+PUBLIC = {"bounds_X": (-1.0, 1.0), "bounds_y": (-2.0, 3.0)}
+
+
+def curves(X):
+    return X[:, 0] ** 2 + 0.5 * X[:, 1] + 0.3 * np.sin(3.0 * X[:, 2])
+
+
+def draw(n=20_000, seed=0, scale=0.4):
+    rng = np.random.RandomState(seed)
+    X = rng.uniform(-1.0, 1.0, size=(n, 3))
+    return X, curves(X) + rng.normal(scale=scale, size=n)
+
+
+def error(model, X):
+    return np.sqrt(np.mean((model.predict(X) - curves(X)) ** 2))
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
+def test_curves_are_found(epsilon, global_random_seed):
+    """98% of the variance of the function, of which a line has less than two thirds."""
+    X, y = draw(seed=global_random_seed)
+    options = {**PUBLIC, "epsilon": epsilon, "random_state": global_random_seed}
+    variance = np.var(curves(X))
+    assert error(AdditiveRegressor(**options).fit(X, y), X) ** 2 < 0.02 * variance
+    assert error(LinearRegression(**options).fit(X, y), X) ** 2 > variance / 3.0
+
+
+@pytest.mark.parametrize("privacy, epsilon", [("local", 20.0), ("shuffle", 4.0)])
+def test_curves_are_found_without_a_curator(privacy, epsilon):
+    X, y = draw(60_000)
+    model = AdditiveRegressor(
+        **PUBLIC, privacy=privacy, epsilon=epsilon, knots=4, random_state=0
+    ).fit(X, y)
+    assert error(model, X) < 0.15
+
+
+def test_a_huge_epsilon_is_no_privacy():
+    """Within a tenth of a standard error of a prediction."""
+    X, y = draw(6000)
+    exact = AdditiveRegressor(**PUBLIC, privacy="none", knots=5).fit(X, y)
+    found = AdditiveRegressor(**PUBLIC, epsilon=1e6, knots=5, random_state=0).fit(X, y)
+    low, high = exact.confidence_interval(X[:200])
+    away = np.abs(found.predict(X[:200]) - exact.predict(X[:200])) / (high - low) * 3.92
+    assert np.median(away) < 0.1
+
+
+def test_units_do_not_matter():
+    X, y = draw(4000)
+    first = AdditiveRegressor(**PUBLIC, random_state=0).fit(X, y)
+    shift, unit = np.array([5.0, -100.0, 0.0]), np.array([2.0, 1e3, 1e-3])
+    other = AdditiveRegressor(
+        bounds_X=np.column_stack([shift - unit, shift + unit]), bounds_y=(96.0, 146.0),
+        random_state=0,
+    ).fit(shift + unit * X, 116.0 + 10.0 * y)  # fmt: skip
+    np.testing.assert_allclose(
+        other.predict(shift + unit * X), 116.0 + 10.0 * first.predict(X), atol=1e-6
+    )
+    np.testing.assert_allclose(
+        other.curve(0, 5.0 + 2.0 * np.linspace(-1, 1, 9)).band_high,
+        10.0 * first.curve(0, np.linspace(-1, 1, 9)).band_high,
+        atol=1e-6,
+    )  # fmt: skip
+
+
+def centred(function, grid, x):
+    return function(grid) - np.mean(function(x))
+
+
+def test_bands_cover_a_smooth_truth():
+    """All of a curve at .95, for three curves, three budgets and 14 draws of data and noise."""
+    functions = (np.square, lambda t: 0.5 * t, lambda t: 0.3 * np.sin(3.0 * t))
+    inside, pointwise = [], []
+    for seed in range(14):
+        X, y = draw(12_000, seed)
+        for epsilon in (0.5, 1.0, 4.0):
+            model = AdditiveRegressor(**PUBLIC, epsilon=epsilon, random_state=seed).fit(X, y)
+            for feature, function in enumerate(functions):
+                curve = model.curve(feature, np.linspace(-1.0, 1.0, 41))
+                truth = centred(function, curve.grid, X[:, feature])
+                assert np.isfinite(curve.band_low).all()
+                inside.append(((curve.band_low <= truth) & (truth <= curve.band_high)).all())
+                pointwise.append(((curve.low <= truth) & (truth <= curve.high)).mean())
+    assert np.mean(inside) > 0.93
+    assert np.mean(pointwise) > 0.93
+
+
+def test_bands_are_no_wider_than_they_need_to_be():
+    X, y = draw(40_000)
+    curve = AdditiveRegressor(**PUBLIC, random_state=0).fit(X, y).curve(2)
+    assert np.median(curve.band_high - curve.band_low) < 0.15
+    assert (curve.band_low <= curve.low).all() and (curve.high <= curve.band_high).all()
+    assert (curve.low <= curve.effect).all() and (curve.effect <= curve.high).all()
+
+
+def test_curves_add_up_to_the_prediction():
+    X, y = draw(5000)
+    model = AdditiveRegressor(**PUBLIC, random_state=0).fit(X, y)
+    total = model.intercept_ + sum(model.curve(j, X[:50, j]).effect for j in range(3))
+    np.testing.assert_allclose(total, model.predict(X[:50]), atol=1e-9)
+    assert [len(knots) for knots in model.knots_] == [len(h) for h in model.heights_]
+
+
+def test_unresolved_curves_are_infinite():
+    X, y = draw(60)
+    model = AdditiveRegressor(**PUBLIC, epsilon=0.1, random_state=0).fit(X, y)
+    curve = model.curve(0, [0.0])
+    assert curve.band_low[0] == -np.inf and curve.band_high[0] == np.inf
+    assert curve.effect[0] == 0.0
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_monotone_curves(sign):
+    X, y = draw(3000)
+    options = {**PUBLIC, "epsilon": 0.5, "random_state": 3, "knots": 8}
+    free = AdditiveRegressor(**options).fit(X, sign * y)
+    options["monotonic_cst"] = {1: sign}
+    model = AdditiveRegressor(**options).fit(X, sign * y)
+    steps = sign * np.diff(model.heights_[1])
+    assert (steps >= -1e-9).all() and steps.sum() > 0.5
+    assert (sign * np.diff(free.heights_[1]) < 0.0).any() or np.allclose(
+        free.predict(X), model.predict(X), atol=0.1
+    )
+
+
+def test_a_wrong_direction_is_flat():
+    X, y = draw()
+    model = AdditiveRegressor(**PUBLIC, monotonic_cst=[0, -1, 0], random_state=0).fit(X, y)
+    assert np.ptp(model.heights_[1]) < 0.05
+
+
+def test_pairs_of_features():
+    rng = np.random.RandomState(0)
+    X = rng.uniform(-1.0, 1.0, size=(20_000, 2))
+    mean = X[:, 0] * X[:, 1]
+    y = mean + rng.normal(scale=0.2, size=len(X))
+    names = pd.DataFrame(X, columns=["a", "b"])
+    errors = [
+        np.std(AdditiveRegressor(**PUBLIC, pairs=p, random_state=0).fit(names, y).predict(names)
+               - mean)
+        for p in (None, [("a", "b")])
+    ]  # fmt: skip
+    assert errors[0] > 0.3 and errors[1] < 0.05
+    model = AdditiveRegressor(**PUBLIC, pairs=[("a", 1)], random_state=0).fit(names, y)
+    curve = model.curve("a")
+    assert np.abs(curve.effect).max() < 0.1 and curve.name == "a"
+
+
+def test_two_valued_features_are_lines():
+    rng = np.random.RandomState(0)
+    X = np.column_stack([rng.uniform(-1, 1, 5000), rng.binomial(1, 0.3, 5000)])
+    y = X[:, 0] ** 2 + X[:, 1] + rng.normal(scale=0.2, size=5000)
+    model = AdditiveRegressor(
+        bounds_X=[(-1, 1), (0, 1)], bounds_y=(-1, 3), linear_features=[1], random_state=0
+    ).fit(X, y)
+    assert [len(knots) > 2 for knots in model.knots_] == [True, False]
+    low, high = model.curve(1, [0.0, 1.0])[4:6]
+    assert low[1] - high[0] < 1.0 < high[1] - low[0]
+
+
+def test_prediction_intervals():
+    X, y = draw()
+    for score in ("absolute", "signed"):
+        model = AdditiveRegressor(
+            **PUBLIC, calibration_size=0.2, conformity_score=score, random_state=0
+        ).fit(X[:10_000], y[:10_000])
+        low, high = model.prediction_interval(X[10_000:], confidence_level=0.9)
+        assert 0.88 < np.mean((low <= y[10_000:]) & (y[10_000:] <= high)) < 0.95
+
+
+BAD = [
+    ({"bounds_X": None}, "bounds_X is required"),
+    ({"bounds_y": None}, "bounds_y is required"),
+    ({"knots": 1}, "knots"),
+    ({"knots": {"a": 3}}, "not a feature"),
+    ({"knots": {0: [np.inf, 1.0]}}, "knots of 0"),
+    ({"linear_features": [7]}, "not a feature"),
+    ({"pairs": [(0, 0)]}, "interact with itself"),
+    ({"pairs": [(0, 1, 2)]}, "each must be two features"),
+    ({"pairs": [(0, 1)], "monotonic_cst": [1, 1, 0]}, "one monotone feature"),
+    ({"monotonic_cst": [1]}, "monotonic_cst has 1"),
+    ({"monotonic_cst": {0: 2}}, "must be -1, 0 or 1"),
+]
+
+
+@pytest.mark.parametrize("settings, message", BAD)
+def test_bad_settings_are_refused_uncharged(settings, message):
+    with BudgetAccountant(10.0, 1e-3) as accountant:
+        with pytest.raises(ValueError, match=message):
+            AdditiveRegressor(**{**PUBLIC, **settings}).fit(*draw(100))
+    assert accountant.charges == []
+
+
+def test_bad_curves_are_refused():
+    model = AdditiveRegressor(**PUBLIC, privacy="none").fit(*draw(500))
+    for arguments in (("age",), (3,), (0, [np.nan]), (0, [])):
+        with pytest.raises(ValueError, match="feature|grid"):
+            model.curve(*arguments)
+    with pytest.raises(ValueError, match="confidence_level"):
+        model.curve(0, confidence_level=1.0)

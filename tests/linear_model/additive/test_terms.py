@@ -1,0 +1,102 @@
+"""Hats, the map to the unit ball, and how many knots there are."""
+
+import numpy as np
+import pytest
+
+from skpriv.linear_model._additive._map import AdditiveMap, second_difference
+from skpriv.linear_model._additive._terms import (
+    Term,
+    automatic_knots,
+    check_knots,
+    hats,
+    make_terms,
+)
+
+LOW, HIGH = np.array([-1.0, 0.0, 2.0]), np.array([1.0, 10.0, 3.0])
+
+
+def example(pairs=((0, 1),)):
+    known = {0: np.array([-1.0, 0.0, 0.2, 1.0])}
+    return AdditiveMap(make_terms(LOW, HIGH, known, {2}, list(pairs), 1000, np.inf), 3)
+
+
+def draw(n=500, seed=0):
+    return np.random.RandomState(seed).uniform(LOW - 0.2, HIGH + 0.2, size=(n, 3))
+
+
+def test_hats_are_a_partition_of_one():
+    knots = np.array([0.0, 1.0, 4.0])
+    values = hats(np.array([-5.0, 0.0, 0.5, 1.0, 2.5, 4.0, np.inf, np.nan, 1e308]), knots)
+    assert (values >= 0.0).all()
+    np.testing.assert_allclose(values.sum(axis=1), 1.0)
+    np.testing.assert_allclose(
+        values @ knots, [0.0, 0.0, 0.5, 1.0, 2.5, 4.0, 4.0, 2.0, 4.0]
+    )  # lines are kept; what is outside is clipped, and NaN is the middle
+
+
+def test_rows_are_in_the_unit_ball_and_lose_nothing():
+    rows, X = example(), draw()
+    values = rows.values(X)
+    phi = rows.rows(X)
+    assert phi.shape == (500, rows.size)
+    assert np.linalg.norm(phi, axis=1).max() <= 1.0 + 1e-12
+    np.testing.assert_allclose(phi @ phi.T, values @ values.T / len(rows.terms), atol=1e-12)
+    np.testing.assert_allclose(phi @ rows.constant, 1.0)
+    assert np.linalg.matrix_rank(phi) == rows.size  # no coordinate that no row can reach
+    theta = np.random.RandomState(1).normal(size=rows.size)
+    np.testing.assert_allclose(values @ rows.heights(theta), phi @ theta, atol=1e-12)
+    np.testing.assert_allclose(rows.theta_of(rows.heights(theta)), theta, atol=1e-12)
+
+
+def test_rows_are_total():
+    bad = np.array([[np.nan, np.inf, -np.inf], [1e308, -1e308, 5e-324]])
+    phi = example().rows(bad)
+    assert np.isfinite(phi).all()
+    assert (np.linalg.norm(phi, axis=1) <= 1.0 + 1e-12).all()
+
+
+def test_roughness_is_zero_for_lines_alone():
+    rows = example(pairs=())
+    line = np.concatenate([term.knots[0] for term in rows.terms])
+    np.testing.assert_allclose(rows.roughness() @ rows.theta_of(line), 0.0, atol=1e-12)
+    bent = np.concatenate([term.knots[0] ** 2 for term in rows.terms])
+    assert np.abs(rows.roughness() @ rows.theta_of(bent)).max() > 0.1
+
+
+def test_second_differences_of_a_parabola():
+    knots = np.linspace(0.0, 1.0, 5)
+    np.testing.assert_allclose(second_difference(knots) @ knots**2, 2.0 * 0.25**2)
+
+
+def test_priors_span_all_functions():
+    rows = example(pairs=())
+    for prior in rows.priors():
+        assert np.linalg.matrix_rank(prior) == rows.size
+
+
+def test_more_knots_for_more_records_and_less_noise():
+    assert automatic_knots(10_000, np.inf, 3, 0) == 8
+    assert automatic_knots(10**6, np.inf, 3, 0) == 17
+    sizes = [automatic_knots(10_000, reach, 3, 0) for reach in (10.0, 400.0, 2000.0, 1e5)]
+    assert sizes == sorted(sizes) and sizes[0] == 2 and sizes[-1] == 8
+    assert automatic_knots(10_000, 2000.0, 6, 0) < automatic_knots(10_000, 2000.0, 3, 0)
+
+
+def test_knots_of_the_user():
+    def column(key):
+        return key
+
+    assert check_knots("auto", column, LOW, HIGH) == {}
+    assert [len(knots) for knots in check_knots(4, column, LOW, HIGH).values()] == [4, 4, 4]
+    found = check_knots({1: [5.0, 2.0, 99.0]}, column, LOW, HIGH)
+    np.testing.assert_array_equal(found[1], [0.0, 2.0, 5.0, 10.0])
+    for bad in ({1: 1}, {1: [np.nan, 2.0]}, {1: [2.0]}, 0.5):
+        with pytest.raises(ValueError, match="knots"):
+            check_knots(bad, column, LOW, HIGH)
+
+
+def test_products_are_a_partition_of_one():
+    term = Term((0, 2), (np.array([-1.0, 0.0, 1.0]), np.array([2.0, 3.0])))
+    values = term.values(draw())
+    assert values.shape == (500, 6) and (values >= 0.0).all()
+    np.testing.assert_allclose(values.sum(axis=1), 1.0)
