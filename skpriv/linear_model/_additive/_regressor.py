@@ -1,6 +1,7 @@
 """Private additive regression: a sum of curves of one feature each."""
 
 from collections.abc import Mapping
+from functools import partial
 from math import sqrt
 from numbers import Integral, Real
 from typing import ClassVar
@@ -185,12 +186,12 @@ class AdditiveRegressor(PredictionIntervals):
             If an active :class:`skpriv.BudgetAccountant` cannot pay.
         """
         records = self._records(X, y)
-        plan, target = self._plan(records.n_features)
+        terms, target = self._plan(records.n_features)
         session = self._session(records)
         del X, y, records  # only the session has the data now
         fitted, held_out = self._hold_out(session)
         reach = self._reach(fitted, target)
-        rows = AdditiveMap(make_terms(*plan, fitted.n, reach), self.n_features_in_)
+        rows = AdditiveMap(terms(fitted.n, reach), self.n_features_in_)
         self._target, self._map, self.bounds_y_ = target, rows, target.bounds_y
         if session.model == "none":
             penalty = ROUGH * sqrt(fitted.n) * rows.roughness()
@@ -205,7 +206,7 @@ class AdditiveRegressor(PredictionIntervals):
         return self
 
     def _plan(self, n_features):
-        """What is public of the terms; nothing is charged yet."""
+        """The terms, once n and the reach are known, and the target; nothing is charged yet."""
         for name, what in (("bounds_X", "of every feature"), ("bounds_y", "of the target")):
             if getattr(self, name) is None:
                 raise ValueError(
@@ -231,7 +232,8 @@ class AdditiveRegressor(PredictionIntervals):
         for pair in pairs:
             if all(column in directions for column in pair):
                 raise ValueError(f"The pair {pair} may have one monotone feature, not two.")
-        return (low, high, known, lines, pairs), TargetMap(self._public_bounds(), True)
+        terms = partial(make_terms, low, high, known, lines, pairs)
+        return terms, TargetMap(self._public_bounds(), True)
 
     def _directions(self):
         """Columns with a monotone curve, and whether it rises (1) or falls (-1)."""
@@ -253,7 +255,7 @@ class AdditiveRegressor(PredictionIntervals):
         if isinstance(feature, str):
             if feature in names:
                 return names.index(feature)
-        elif isinstance(feature, Integral) and 0 <= feature < self.n_features_in_:
+        elif isinstance(feature, Integral) and 0 <= int(feature) < self.n_features_in_:
             return int(feature)
         raise ValueError(f"{feature!r} is not a feature: pass a column's number, or its name.")
 
@@ -357,9 +359,8 @@ class AdditiveRegressor(PredictionIntervals):
             self._released, self._map, self._target, column, grid, self._average,
             heights / self._target.radius, confidence_level,
         )  # fmt: skip
-        ends = []
-        for half in halves:
-            ends += [np.minimum(centre - half, effect), np.maximum(centre + half, effect)]
+        low, band_low = (np.minimum(centre - half, effect) for half in halves)
+        high, band_high = (np.maximum(centre + half, effect) for half in halves)
         names = getattr(self, "feature_names_in_", None)
         name = f"x{column}" if names is None else str(names[column])
-        return Curve(grid, effect, *ends, knots, name)
+        return Curve(grid, effect, low, high, band_low, band_high, knots, name)
