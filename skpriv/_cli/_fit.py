@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from .. import linear_model
 from .._codec import save
 from ..exceptions import BudgetExceeded
-from ..inspection import coefficient_table, coefficients, model_card
+from ..inspection import CurveDisplay, coefficient_table, coefficients, curves, model_card
 from ..preprocessing import Schema, TableEncoder
 from ._arguments import at_least, positive, probability
 from ._budget import open_ledger, status
@@ -132,7 +132,7 @@ def _regressor(args, schema, encoder):
     kind = getattr(linear_model, MODELS[args.model], None)
     if kind is None:
         raise CommandError(f"--model {args.model} is not in this version of skpriv.")
-    bounds = {"data_norm": 1.0} if args.model == "linear" else {"bounds_X": encoder.bounds_out_}
+    bounds = {"data_norm": 1.0} if args.model == "linear" else _curves(schema, encoder)
     return kind(
         **bounds,
         epsilon=args.epsilon,
@@ -140,6 +140,17 @@ def _regressor(args, schema, encoder):
         bounds_y=schema.bounds_y,
         random_state=args.seed,
     )
+
+
+def _curves(schema, encoder):
+    """Numbers and dates have curves; levels and indicators of missing values have two values."""
+    curved = {
+        block.start
+        for name, block in encoder.blocks_.items()
+        if schema[name].kind in ("numeric", "date")
+    }
+    lines = [column for column in range(len(encoder.bounds_out_)) if column not in curved]
+    return {"bounds_X": encoder.bounds_out_, "linear_features": lines}
 
 
 def _head(args, model):
@@ -182,7 +193,15 @@ def _few(names):
 
 
 def _picture(args, model):
-    """Coefficients with their intervals."""
+    """Coefficients with their intervals, or curves with their bands."""
+    if hasattr(model[-1], "curve"):
+        shown = curves(model, confidence_level=args.confidence_level)
+        figure, axes = panels(len(shown))
+        CurveDisplay(
+            curves=shown, target_name=args.target, confidence_level=args.confidence_level
+        ).plot(axes)
+        figure.suptitle(f"epsilon {args.epsilon:g}, delta {args.delta:g}")
+        return figure
     found = coefficients(model, args.confidence_level)
     figure, (ax,) = panels(1)
     names, estimate = found["names"][:-1], found["estimate"][:-1]

@@ -3,18 +3,21 @@
 from ._bounds_tradeoff import BoundsTradeoff, bounds_tradeoff
 from ._card import coefficient_table, coefficients, model_card
 from ._coefficient_display import CoefficientDisplay
+from ._curve_display import CurveDisplay, curves
 from ._inference import Inference, WaldTest, inference
 from ._interval_display import IntervalDisplay
 
 __all__ = [
     "BoundsTradeoff",
     "CoefficientDisplay",
+    "CurveDisplay",
     "Inference",
     "IntervalDisplay",
     "WaldTest",
     "bounds_tradeoff",
     "coefficient_table",
     "coefficients",
+    "curves",
     "inference",
     "model_card",
 ]

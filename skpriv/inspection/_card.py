@@ -9,6 +9,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from ..preprocessing import BoundsScaler, Schema, TableEncoder
+from ._curve_display import curves
 
 _STYLE = (
     "<style>body{font-family:sans-serif;max-width:60em;margin:2em auto;line-height:1.4}"
@@ -201,15 +202,36 @@ def _sections(model, last, schema, confidence_level):
     found = coefficients(model, confidence_level)
     unresolved = [f"Not resolved (-): {reason}."] if (reason := found.get("reason")) else []
     level = f"Intervals are at the level {confidence_level:g}, privacy noise included."
+    said = [_cells(found), *([level] if "low" in found else []), *unresolved]
+    if hasattr(last, "curve"):
+        said = _curve_tables(model, confidence_level)
     return [
         ("Guarantee", [_sentence(report.guarantee), _sentence(report.randomness)]),
         ("Unit", [_UNIT]),
         ("Bounds", [*_bounds(last, schema)]),
         ("Cost", [_CURRENCY, report]),
-        ("Coefficients", [_cells(found), *([level] if "low" in found else []), *unresolved]),
+        ("Curves" if hasattr(last, "curve") else "Coefficients", said),
         ("Not covered", [[(text,) for text in (*_strange_steps(model), *_NOT_COVERED)]]),
         ("Versions", [versions]),
     ]
+
+
+def _curve_tables(model, confidence_level):
+    """Effects at the knots, with the simultaneous band of each curve."""
+    rows = [("feature", "value", "effect", "band low", "band high")]
+    for found in curves(model, n_points=2, confidence_level=confidence_level):
+        curve = found["curve"]
+        for value, *numbers in zip(
+            found["values"], curve.effect, curve.band_low, curve.band_high, strict=True
+        ):
+            shown = f"{value:.4g}" if isinstance(value, float) else str(value)
+            rows.append((found["name"], shown, *(f"{number:.4g}" for number in numbers)))
+    yield "Effects at the public knots; between them curves are lines, and they add up."
+    yield rows
+    yield (
+        f"Bands cover all of a curve at the level {confidence_level:g}, privacy noise and what "
+        "lines between knots can miss included."
+    )
 
 
 def _sentence(value):

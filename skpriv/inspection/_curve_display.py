@@ -1,0 +1,234 @@
+"""Curves of additive models with their bands: one panel a feature."""
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from ..preprocessing import TableEncoder
+
+N_POINTS = 101
+COLUMNS = 3  # panels side by side
+
+
+def curves(model, *, features=None, n_points=N_POINTS, confidence_level=0.95):
+    """Curves of an additive model in the units of its table.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted `AdditiveRegressor`, or a Pipeline of `TableEncoder` and one.
+    features : list of str or int, default=None
+        Features, or columns of the table; None is all that have a curve.
+    n_points : int, default=101
+        Points of each, evenly over its range; the knots come on top.
+    confidence_level : float in (0, 1), default=0.95
+        Of intervals and bands.
+
+    Returns
+    -------
+    list of dict
+        ``name``, ``values`` (in the units of the table, dates as dates), ``knots`` (likewise), and
+        ``curve``, what `AdditiveRegressor.curve` returns.
+
+    Raises
+    ------
+    TypeError
+        If the model has no curves.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.inspection import curves
+    >>> from skpriv.linear_model import AdditiveRegressor
+    >>> X = np.random.RandomState(0).uniform(-1, 1, size=(5000, 2))
+    >>> model = AdditiveRegressor(bounds_X=(-1, 1), bounds_y=(-1, 2), random_state=0)
+    >>> found = curves(model.fit(X, X[:, 0] ** 2))
+    >>> [curve["name"] for curve in found]
+    ['x0', 'x1']
+    """
+    check_is_fitted(model)
+    last = model[-1] if isinstance(model, Pipeline) else model
+    if not hasattr(last, "curve"):
+        raise TypeError(f"{type(last).__name__} has no curves: pass a fitted AdditiveRegressor.")
+    steps = list(model[:-1]) if isinstance(model, Pipeline) else []
+    encoder = next((step for step in steps if isinstance(step, TableEncoder)), None)
+    if encoder is None:
+        places = {column: column for column in range(len(last.knots_))}
+        chosen = _curved(last, places) if features is None else features
+    else:
+        places = {name: block.start for name, block in encoder.blocks_.items()}
+        chosen = _curved(last, places) if features is None else features
+    found = []
+    for name in chosen:
+        if encoder is not None and name not in places:
+            raise ValueError(f"{name!r} is not a column of the table: {list(places)}.")
+        column = places.get(name, name)
+        knots = last.curve(column, [0.0]).knots
+        grid = np.union1d(np.linspace(knots[0], knots[-1], n_points), knots)
+        curve = last.curve(column, grid, confidence_level=confidence_level)
+        values, marks = grid, knots
+        if encoder is not None:
+            values, marks = (_in_units(encoder, name, at) for at in (grid, knots))
+        label = curve.name if encoder is None else str(name)
+        found.append({"name": label, "values": values, "knots": marks, "curve": curve})
+    return found
+
+
+def _curved(model, places):
+    """Features with more than two knots; all if there are none."""
+    bent = [name for name, column in places.items() if len(model.knots_[column]) > 2]
+    return bent or list(places)
+
+
+def _in_units(encoder, name, points):
+    """Points of a column of encoded rows as values of the table's column."""
+    block = encoder.blocks_[name]
+    rows = np.zeros((len(points), block.stop - block.start))
+    rows[:, 0] = points
+    return np.asarray(encoder.inverse_column(name, rows))
+
+
+class CurveDisplay:
+    """Curves of an additive model with bands: one panel a feature, and its public knots.
+
+    Make it with `from_estimator`; it holds arrays only.
+
+    Parameters
+    ----------
+    curves : list of dict
+        What `curves` returns.
+    target_name : str, default="prediction"
+        Of what is predicted.
+    confidence_level : float, default=0.95
+        Of the bands.
+
+    Attributes
+    ----------
+    axes_ : ndarray of matplotlib Axes
+        One for each feature.
+    figure_ : matplotlib Figure
+    lines_ : list of matplotlib Line2D
+        Effects.
+    bands_ : list of matplotlib PolyCollection
+        Simultaneous bands.
+
+    Notes
+    -----
+    **Privacy guarantee**: curves and bands are computed from released answers and public numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.inspection import CurveDisplay
+    >>> from skpriv.linear_model import AdditiveRegressor
+    >>> X = np.random.RandomState(0).uniform(-1, 1, size=(5000, 2))
+    >>> model = AdditiveRegressor(bounds_X=(-1, 1), bounds_y=(-1, 2), random_state=0)
+    >>> display = CurveDisplay.from_estimator(model.fit(X, X[:, 0] ** 2))
+    >>> len(display.axes_)
+    2
+    """
+
+    def __init__(self, *, curves, target_name="prediction", confidence_level=0.95):
+        self.curves = curves
+        self.target_name = target_name
+        self.confidence_level = confidence_level
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator,
+        features=None,
+        *,
+        n_points=N_POINTS,
+        confidence_level=0.95,
+        target_name="prediction",
+        axes=None,
+    ):
+        """Compute curves and bands, and plot them.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted `AdditiveRegressor`, or a Pipeline of `TableEncoder` and one.
+        features : list of str or int, default=None
+            Features, or columns of the table; None is all that have a curve.
+        n_points : int, default=101
+            Points of each curve.
+        confidence_level : float in (0, 1), default=0.95
+            Of the bands.
+        target_name : str, default="prediction"
+            Of what is predicted.
+        axes : array of matplotlib Axes, default=None
+            One for each feature; None makes a figure.
+
+        Returns
+        -------
+        display : CurveDisplay
+        """
+        found = curves(
+            estimator, features=features, n_points=n_points, confidence_level=confidence_level
+        )
+        display = cls(curves=found, target_name=target_name, confidence_level=confidence_level)
+        return display.plot(axes)
+
+    def plot(self, axes=None):
+        """Draw one panel a feature: effect, interval, simultaneous band and knots.
+
+        Parameters
+        ----------
+        axes : array of matplotlib Axes, default=None
+            One for each feature; None makes a figure.
+
+        Returns
+        -------
+        display : CurveDisplay
+            Itself, with `axes_` and `figure_`.
+        """
+        axes = self._new_axes() if axes is None else np.ravel(axes)
+        if len(axes) != len(self.curves):
+            raise ValueError(f"There are {len(self.curves)} curves, but {len(axes)} axes.")
+        self.lines_, self.bands_ = [], []
+        for panel, ax in zip(self.curves, axes, strict=True):
+            curve, values = panel["curve"], panel["values"]
+            (line,) = ax.plot(values, curve.effect)
+            color = line.get_color()
+            ends = _visible(curve.band_low), _visible(curve.band_high)
+            band = ax.fill_between(
+                values, *ends, alpha=0.15, color=color,
+                label=f"{self.confidence_level:.0%} simultaneous band",
+            )  # fmt: skip
+            ax.fill_between(
+                values, _visible(curve.low), _visible(curve.high), alpha=0.2, color=color
+            )
+            at_knots = np.isin(curve.grid, curve.knots)
+            ax.plot(values[at_knots], curve.effect[at_knots], "o", color=color, markersize=3)
+            ax.axhline(0.0, color="0.4", linestyle="--", linewidth=0.8)
+            ax.set(xlabel=panel["name"])
+            self.lines_.append(line)
+            self.bands_.append(band)
+        axes[0].set(ylabel=f"effect on {self.target_name}")
+        axes[0].legend()
+        self.axes_, self.figure_ = axes, axes[0].figure
+        return self
+
+    def _new_axes(self):
+        try:
+            from matplotlib import pyplot
+        except ImportError as error:
+            raise ImportError(
+                "CurveDisplay needs matplotlib, which comes with the plot extra: "
+                'python -m pip install "skpriv[plot]"'
+            ) from error
+        n = len(self.curves)
+        width, rows = min(n, COLUMNS), -(-n // COLUMNS)
+        _, axes = pyplot.subplots(
+            rows, width, figsize=(4 * width, 3 * rows), squeeze=False, layout="constrained"
+        )
+        for ax in axes.ravel()[n:]:
+            ax.remove()
+        return axes.ravel()[:n]
+
+
+def _visible(ends):
+    """Ends of a band; NaN where it is infinite."""
+    return np.where(np.isfinite(ends), ends, np.nan)

@@ -1,0 +1,81 @@
+"""Curves in the units of a table, as panels and in a model card."""
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.pipeline import make_pipeline
+
+from skpriv.inspection import CurveDisplay, curves, model_card
+from skpriv.linear_model import AdditiveRegressor, SSPRegressor
+from skpriv.preprocessing import Categorical, Date, Numeric, Schema, TableEncoder
+
+matplotlib.use("Agg")
+SCHEMA = Schema(
+    {
+        "age": Numeric(20, 80, missing="indicator"),
+        "day": Date("2020-01-01", "2024-12-31"),
+        "sex": Categorical(["F", "M"]),
+    }
+)
+
+
+def table(n=4000, seed=0):
+    rng = np.random.RandomState(seed)
+    frame = pd.DataFrame(
+        {
+            "age": rng.uniform(20, 80, n),
+            "day": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.randint(0, 1800, n), "D"),
+            "sex": rng.choice(["F", "M"], n),
+        }
+    )
+    y = ((frame["age"] - 50) / 30) ** 2 + 0.5 * (frame["sex"] == "M")
+    return frame, y.to_numpy() + rng.normal(scale=0.2, size=n)
+
+
+@pytest.fixture(scope="module")
+def model():
+    frame, y = table()
+    encoder = TableEncoder(SCHEMA).fit(frame)
+    lines = [i for i in range(len(encoder.bounds_out_)) if i not in (0, 2)]
+    regressor = AdditiveRegressor(
+        bounds_X=encoder.bounds_out_, bounds_y=(-1, 3), linear_features=lines, knots=5,
+        epsilon=4.0, random_state=0,
+    )  # fmt: skip
+    return make_pipeline(encoder, regressor).fit(frame, y)
+
+
+def test_curves_are_in_the_units_of_the_table(model):
+    age, day = curves(model)
+    assert (age["name"], day["name"]) == ("age", "day")
+    np.testing.assert_allclose(np.asarray(age["knots"], float), [20, 35, 50, 65, 80], atol=1e-9)
+    assert str(day["values"][0])[:10] == "2020-01-01"
+    truth = ((np.asarray(age["values"], float) - 50) / 30) ** 2
+    truth -= truth.mean()
+    assert np.abs(age["curve"].effect - truth).max() < 0.2
+    (only,) = curves(model, features=["day"], n_points=3)
+    assert only["name"] == "day"
+    with pytest.raises(ValueError, match="not a column"):
+        curves(model, features=["height"])
+
+
+def test_a_panel_for_each_curve(model):
+    display = CurveDisplay.from_estimator(model, target_name="cost")
+    assert len(display.axes_) == len(display.lines_) == len(display.bands_) == 2
+    assert [ax.get_xlabel() for ax in display.axes_] == ["age", "day"]
+    assert "cost" in display.axes_[0].get_ylabel()
+    with pytest.raises(ValueError, match="2 curves, but 1 axes"):
+        display.plot(display.axes_[:1])
+
+
+def test_the_card_has_the_curves(model):
+    card = model_card(model)
+    assert "## Curves" in card and "## Coefficients" not in card
+    assert "| age | 35 |" in card
+    assert "band low" in model_card(model, format="html")
+
+
+def test_lines_have_no_curves():
+    X = np.linspace(-1.0, 1.0, 1000)[:, None]
+    with pytest.raises(TypeError, match="no curves"):
+        curves(SSPRegressor(random_state=0).fit(X, X[:, 0]))
