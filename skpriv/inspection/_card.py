@@ -21,6 +21,10 @@ _UNIT = (
     "One record is one row of the table: the guarantee is for replacing one row by any other. "
     "Whoever stands in several rows is protected less, by as many times epsilon."
 )
+_GROUP = (
+    "One unit is a group of rows, such as all rows of one person: the guarantee is for replacing "
+    "all of them. At most {} rows of each were used, chosen at random without looking at them."
+)
 _CURRENCY = (
     "The last column is the cost: mu is that of Gaussian differential privacy, whose squares add "
     "up exactly; epsilon adds up."
@@ -192,6 +196,7 @@ def _sections(model, last, schema, confidence_level):
     from .. import __version__
 
     report = last.privacy_report_
+    m = report.rows_per_unit
     versions = [
         ("package", "version"),
         ("skpriv", __version__),
@@ -207,7 +212,7 @@ def _sections(model, last, schema, confidence_level):
         said = _curve_tables(model, confidence_level)
     return [
         ("Guarantee", [_sentence(report.guarantee), _sentence(report.randomness)]),
-        ("Unit", [_UNIT]),
+        ("Unit", [_UNIT if m is None else _GROUP.format(m)]),
         ("Bounds", [*_bounds(last, schema)]),
         ("Cost", [_CURRENCY, report]),
         ("Curves" if hasattr(last, "curve") else "Coefficients", said),

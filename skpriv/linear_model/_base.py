@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._codec import Writable
 from .._compat import Interval, StrOptions
 from ..exceptions import PrivacyError
-from ..privacy import Accounted, BoundsQuery, Budget, Trust, open_session
+from ..privacy import Accounted, BoundsQuery, Budget, Groups, Trust, open_session
 from .._equations._lifted import best_channel
 from ..records import as_rows, is_lazy, named, read_in_batches, stand_in
 from .._equations._scaling import Scaling
@@ -156,7 +156,20 @@ class PrivateRegressor(Accounted, Writable, RegressorMixin, BaseEstimator):
         self.bounds_y_ = scaling.bounds_y
         return scaling
 
-    def _session(self, rows, *, currency="gdp", smallest_share=1.0):
+    def _groups(self, groups, max_rows_per_group):
+        """Rows that are protected together, or None; nothing is charged yet."""
+        if groups is None:
+            if max_rows_per_group is not None:
+                raise ValueError("max_rows_per_group needs groups: to whom each row belongs.")
+            return None
+        if getattr(self, "calibration_size", None) is not None:
+            raise ValueError(
+                "calibration_size cannot be used with groups: rows of one person on both sides "
+                "would break the level of prediction intervals."
+            )
+        return Groups(groups, max_rows_per_group)
+
+    def _session(self, rows, *, currency="gdp", smallest_share=1.0, groups=None):
         """Open the session: the whole budget is charged, and then values are looked at."""
         if currency == "pure" and self._any_auto:
             raise ValueError(
@@ -183,6 +196,7 @@ class PrivateRegressor(Accounted, Writable, RegressorMixin, BaseEstimator):
                 type(self).__name__,
                 currency=currency,
                 smallest_share=self._whole_share(smallest_share),
+                groups=groups,
             )
         rows.check()
         return session

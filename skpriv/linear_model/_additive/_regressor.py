@@ -168,13 +168,20 @@ class AdditiveRegressor(PredictionIntervals):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None):
+    def fit(self, X, y=None, *, groups=None, max_rows_per_group=None):
         """Fit the model; the whole budget is charged before the rows are used.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
+        groups : array-like of shape (n_samples,), default=None
+            To whom each row belongs. Then the guarantee is for replacing all rows of a group, with
+            ``privacy="central"``; who has how many rows is public. Intervals take rows to be
+            independent.
+        max_rows_per_group : int, default=None
+            With `groups`: how many rows of each are used at most, chosen by public randomness. The
+            noise grows in proportion to it.
 
         Returns
         -------
@@ -185,9 +192,10 @@ class AdditiveRegressor(PredictionIntervals):
         BudgetExceeded
             If an active :class:`skpriv.BudgetAccountant` cannot pay.
         """
+        groups = self._groups(groups, max_rows_per_group)
         records = self._records(X, y)
         terms, target = self._plan(records.n_features)
-        session = self._session(records)
+        session = self._session(records, groups=groups)
         del X, y, records  # only the session has the data now
         fitted, held_out = self._hold_out(session)
         reach = self._reach(fitted, target)

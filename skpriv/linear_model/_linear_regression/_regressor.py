@@ -173,7 +173,7 @@ class LinearRegression(PredictionIntervals):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None):
+    def fit(self, X, y=None, *, groups=None, max_rows_per_group=None):
         """Fit the model; the whole budget is charged before the rows are used.
 
         Parameters
@@ -181,6 +181,13 @@ class LinearRegression(PredictionIntervals):
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,), default=None
             None if X is rows that have their targets in them: see `skpriv.records.from_table`.
+        groups : array-like of shape (n_samples,), default=None
+            To whom each row belongs. Then the guarantee is for replacing all rows of a group, with
+            ``privacy="central"``; who has how many rows is public. Intervals take rows to be
+            independent.
+        max_rows_per_group : int, default=None
+            With `groups`: how many rows of each are used at most, chosen by public randomness. The
+            noise grows in proportion to it.
 
         Returns
         -------
@@ -191,9 +198,11 @@ class LinearRegression(PredictionIntervals):
         BudgetExceeded
             If an active :class:`skpriv.BudgetAccountant` cannot pay.
         """
+        groups = self._groups(groups, max_rows_per_group)
         records, rows, target = self._public_maps(X, y)
         channel = self._channel(MappedRecords(rows, target), records.n)
-        session = self._session(records, currency="pure" if channel == "codebook" else "gdp")
+        currency = "pure" if channel == "codebook" else "gdp"
+        session = self._session(records, currency=currency, groups=groups)
         del X, y, records  # only the session has the data now
         session, held_out = self._hold_out(session)
         self._fit_session(session, rows, target, channel)

@@ -185,7 +185,7 @@ class ReweightedRegressor(MomentRegressor):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None):
+    def fit(self, X, y=None, *, groups=None, max_rows_per_group=None):
         """Fit the model; the whole budget is charged before the rows are used.
 
         Parameters
@@ -193,6 +193,13 @@ class ReweightedRegressor(MomentRegressor):
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,), default=None
             None if X is rows that have their targets in them: see `skpriv.records.from_table`.
+        groups : array-like of shape (n_samples,), default=None
+            To whom each row belongs. Then the guarantee is for replacing all rows of a group, with
+            ``privacy="central"``; who has how many rows is public. Intervals take rows to be
+            independent.
+        max_rows_per_group : int, default=None
+            With `groups`: how many rows of each are used at most, chosen by public randomness. The
+            noise grows in proportion to it.
 
         Returns
         -------
@@ -203,6 +210,7 @@ class ReweightedRegressor(MomentRegressor):
         BudgetExceeded
             If an active :class:`skpriv.BudgetAccountant` cannot pay.
         """
+        groups = self._groups(groups, max_rows_per_group)
         link = LINKS[self.link] if isinstance(self.link, str) else self.link
         if self.solver == "moments" and not isinstance(link, IdentityLink):
             raise ValueError(
@@ -217,7 +225,7 @@ class ReweightedRegressor(MomentRegressor):
         smallest = share / iterations or 1.0
         if self.solver == "sgd":
             smallest = min(smallest, (1.0 - share) * step_shares(self._trust.model).min())
-        session = self._session(rows, smallest_share=smallest)
+        session = self._session(rows, smallest_share=smallest, groups=groups)
         del X, y, rows  # only the session has the data now
         session, held_out = self._hold_out(session)
         scaling = self._bounded(session, scaling)

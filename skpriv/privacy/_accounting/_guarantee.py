@@ -11,6 +11,7 @@ STRENGTHS = ("none", "central", "shuffle", "local")
 
 _KINDS = {
     ("central", "record"): "differential privacy (trusted curator)",
+    ("central", "group"): "differential privacy (trusted curator)",
     ("central", "user"): "joint differential privacy (trusted curator)",
     ("shuffle", "record"): "differential privacy (trusted shuffler of each query's reports)",
     ("shuffle", "user"): "differential privacy (trusted shuffler of each batch of reports)",
@@ -19,6 +20,7 @@ _KINDS = {
 }
 _UNITS = {
     "record": "one record; the number of records is public",
+    "group": "all rows of one group, such as a person; the number of rows of each is public",
     "user": (
         "one user, who is in one round: context, action and reward; "
         "the numbers of rounds are public"
@@ -40,7 +42,7 @@ class Guarantee:
         of policies that have no user in common.
     delta : float, default=0.0
         At which `epsilon` is told; it includes the deltas of the costs.
-    unit : {"record", "user"}, default="record"
+    unit : {"record", "group", "user"}, default="record"
         What is protected.
     neighbours : str, default="replace one"
         Data sets that are hard to tell apart: those that differ in one unit, replaced by any other.

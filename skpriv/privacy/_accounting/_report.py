@@ -112,6 +112,9 @@ class PrivacyReport:
         What accountants were charged at once; None: the total of the rows.
     passes : int or None
         How often the rows were read, which is public; None if they are in memory.
+    rows_per_unit : int or None
+        Rows of one group that were used at most, where groups of rows are protected; None where
+        each row is protected alone.
     """
 
     name: str
@@ -123,6 +126,7 @@ class PrivacyReport:
     pipeline: bool = field(default_factory=in_pipeline)
     charged: Cost | None = None
     passes: int | None = None
+    rows_per_unit: int | None = None
 
     def add(self, row):
         """Append an answered query."""
@@ -147,7 +151,12 @@ class PrivacyReport:
         if self.privacy == "none":
             return Guarantee.absent()
         charged = self.total if self.charged is None else self.charged
-        return Guarantee(self.privacy, (charged,), self.budget.delta)
+        return Guarantee(self.privacy, (charged,), self.budget.delta, self.unit)
+
+    @property
+    def unit(self):
+        """What is protected: a "record", or a "group" of rows."""
+        return "record" if self.rows_per_unit is None else "group"
 
     @property
     def randomness(self):
@@ -186,6 +195,8 @@ class PrivacyReport:
         widths = [max(map(len, column)) for column in zip(*table)]
         lines = ["  ".join(map(str.ljust, cells, widths)).rstrip() for cells in table]
         head = f"{self.name}: {self.guarantee}"
+        if self.rows_per_unit is not None:
+            head += f"\nat most {self.rows_per_unit} rows of each group are used, chosen at random"
         foot = f"total {self._currency} = {price(self.total)}; {self.randomness}"
         read = [] if self.passes is None else [f"the rows were read {self.passes} times"]
         return "\n".join([head, *lines, foot, *read, *([PIPELINE] if self.pipeline else [])])

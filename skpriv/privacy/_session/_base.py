@@ -115,10 +115,13 @@ class Session(ABC):
     smallest_share : float
         The smallest share that will be asked for: too few records for it are refused here, before
         anything is charged.
+    groups : Groups or None
+        Rows that are protected together; None: each row alone.
     """
 
     model: str
     _answers_once = False  # whether each record is in one answer only
+    _takes_groups = False  # whether all rows of a group can be protected together
 
     def __init__(
         self,
@@ -129,19 +132,31 @@ class Session(ABC):
         *,
         currency="gdp",
         smallest_share=1.0,
+        groups=None,
     ):
         self._currency = currency
+        self._rows_per_unit = self._unit_size(groups, rows.n)
         self._check(budget, rows.n, smallest_share)
         price = Trust(self.model, budget).price(currency)
         if not rows.paid_for:
             charge(price, name)
-        self._rows = rows
-        self._passes = rows.passes or 0  # before this session
         self._budget = budget
         self._source = NoiseSource(random_state)
+        if groups is not None:
+            kept = groups.kept(self._source.permutation(rows.n))
+            rows = rows.select(Subset.of(kept, rows.n))
+        self._rows = rows
+        self._passes = rows.passes or 0  # before this session
         self._shares, self._lock = Shares(), RLock()
         self._unit = 1.0  # what a share of 1 is of the whole
-        self.report = PrivacyReport(name, self.model, budget, self._source.secure, charged=price)
+        self.report = PrivacyReport(
+            name,
+            self.model,
+            budget,
+            self._source.secure,
+            charged=price,
+            rows_per_unit=self._rows_per_unit,
+        )
 
     @property
     def trust(self):
@@ -184,7 +199,7 @@ class Session(ABC):
                 "and a sum of it would need a bound in l2."
             )
         law = self._law(query, slot)
-        self._enforce(query, law.cost(query.sensitivity))
+        self._enforce(query, law.cost(self._change(query)))
         paid = self._book(slot, self._cost(query, law))
         answer = self._answer(query, slot, law)
         self._report(query, slot, answer.n, answer.noise, paid)
@@ -217,7 +232,7 @@ class Session(ABC):
         """
         slot = self._slot(query, share, subset)
         law = self._selection_law(query, k, slot)
-        cost = law.cost(query.sensitivity, k)
+        cost = law.cost(self._change(query), k)
         self._enforce(query, cost)
         paid = self._book(slot, cost)
         indices = self._source.top(abs(self._rows.sum(query, slot.subset)), k, law)
@@ -247,7 +262,7 @@ class Session(ABC):
         """
         slot = self._slot(procedure, share, subset)
         law = self._release_law(procedure, slot)
-        cost = law.cost(procedure.sensitivity)
+        cost = law.cost(self._change(procedure))
         self._enforce(procedure, cost)
         paid = self._book(slot, cost)
         exact = procedure.run(self._rows.select(slot.subset))
@@ -354,7 +369,7 @@ class Session(ABC):
 
     def _report(self, asked, slot, n, law, paid):
         row = ReportRow.of_noise(asked, slot.share, n, law, paid[0])
-        self.report.add(replace(row, paid=paid[1]))
+        self.report.add(replace(row, paid=paid[1], sensitivity=self._change(asked)))
         if self._rows.passes is not None:
             self.report.passes = self._rows.passes - self._passes
 
@@ -364,7 +379,26 @@ class Session(ABC):
 
     def _cost(self, query, law):
         """Cost of an answer to a record in it."""
-        return law.cost(query.sensitivity)
+        return law.cost(self._change(query))
+
+    def _change(self, asked):
+        """Largest change of an answer when one unit is replaced: m rows one after the other."""
+        m = self._rows_per_unit
+        return asked.sensitivity if m is None else m * asked.sensitivity
+
+    def _unit_size(self, groups, n):
+        """Rows that one unit may have, None for records; what cannot be protected is refused."""
+        if groups is None:
+            return None
+        if not self._takes_groups or self._currency == "pure":
+            raise PrivacyError(
+                f"privacy={self.model!r} with the currency {self._currency!r} protects rows alone: "
+                "groups need privacy='central' and Gaussian noise. In the local model let every "
+                "person send one report."
+            )
+        if len(groups) != n:
+            raise ValueError(f"groups has {len(groups)} labels, but there are {n} rows.")
+        return groups.largest
 
     def _noise(self, query, slot):
         """Law of the noise of an answer."""

@@ -17,6 +17,7 @@ class CentralSession(Session):
     """
 
     model = "central"
+    _takes_groups = True
 
     def _answer(self, query, slot, law):
         exact = self._rows.sum(query, slot.subset)
@@ -35,10 +36,10 @@ class CentralSession(Session):
 
     def _selection_law(self, query, k, slot):
         rho = slot.share * self._mu**2 / 2.0
-        return GumbelNoise.calibrated(query.sensitivity, k, rho)
+        return GumbelNoise.calibrated(self._change(query), k, rho)
 
     def _gaussian(self, asked, slot):
-        return GaussianNoise.calibrated(asked.sensitivity, self._mu * sqrt(slot.share))
+        return GaussianNoise.calibrated(self._change(asked), self._mu * sqrt(slot.share))
 
     @property
     def _mu(self):

@@ -15,7 +15,16 @@ MODELS: dict[str, type[Session]] = {
 
 
 def open_session(
-    privacy, X, y, budget, random_state=None, name="session", *, currency="gdp", smallest_share=1.0
+    privacy,
+    X,
+    y,
+    budget,
+    random_state=None,
+    name="session",
+    *,
+    currency="gdp",
+    smallest_share=1.0,
+    groups=None,
 ):
     """Open a session on private rows; the whole budget is charged here, before any row is read.
 
@@ -38,6 +47,8 @@ def open_session(
     smallest_share : float, default=1.0
         The smallest share that will be asked for; too few records for it are refused uncharged.
         0 where no sum is asked for, but a stream.
+    groups : Groups, default=None
+        Rows that are protected together, such as those of one person; None: each row alone.
 
     Returns
     -------
@@ -58,4 +69,5 @@ def open_session(
         name,
         currency=currency,
         smallest_share=smallest_share,
+        groups=groups,
     )
