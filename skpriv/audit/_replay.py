@@ -74,7 +74,7 @@ class Replay:
         return "\n".join(lines + [f"  differs: {text}" for text in self.differences])
 
 
-def replay(make, D, D_prime, *, run=None, claim=None):
+def replay(make, D, D_prime, *, run=None, claim=None, groups=None):
     """Run on D, then on a neighbour with every released answer forced to D's.
 
     All that is seen of a private fit must follow from its noisy answers. So if the answers are the
@@ -96,6 +96,9 @@ def replay(make, D, D_prime, *, run=None, claim=None):
         None fits an estimator, and plays a policy round by round.
     claim : Budget, default=None
         None reads it off the model.
+    groups : array-like of shape (n_records,), default=None
+        To whom each record belongs, where an estimator protects all rows of a person: then D and
+        D_prime differ in rows of one group, and ``run`` hands the same groups to ``fit``.
 
     Returns
     -------
@@ -104,7 +107,7 @@ def replay(make, D, D_prime, *, run=None, claim=None):
     Raises
     ------
     ValueError
-        If D and D_prime differ in none or in several records, or in their shapes.
+        If D and D_prime differ in none or in several records (or groups), or in their shapes.
 
     Notes
     -----
@@ -120,8 +123,10 @@ def replay(make, D, D_prime, *, run=None, claim=None):
     """
     D, D_prime = tuple(D), tuple(D_prime)
     replaced = replaced_rows(D, D_prime)
-    if len(replaced) != 1:
-        raise ValueError(f"D and D_prime differ in {len(replaced)} records, and not in one.")
+    units = len(replaced) if groups is None else len(np.unique(np.asarray(groups)[replaced]))
+    if units != 1:
+        what = "records" if groups is None else "groups"
+        raise ValueError(f"D and D_prime differ in {units} {what}, and not in one.")
     if run is None:
         run = Play(replaced) if is_policy(make()) else fit
     recorder = Recorder()

@@ -1,0 +1,213 @@
+"""A person with several rows: which are kept, how much noise, what is refused, what it costs."""
+
+import numpy as np
+import pytest
+from sklearn import config_context
+from sklearn.model_selection import GroupKFold, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from skpriv import BudgetAccountant
+from skpriv.audit import lower_bound, replay
+from skpriv.exceptions import PrivacyError
+from skpriv.inspection import model_card
+from skpriv.linear_model import (
+    AdditiveRegressor,
+    LinearRegression,
+    ReweightedRegressor,
+    SSPRegressor,
+)
+from skpriv.privacy import Budget, Groups, Query, open_session
+
+M, N = 5, 400
+LABELS = np.repeat(np.arange(N // M), M)
+BOUNDS = {"bounds_X": (-1.0, 1.0), "bounds_y": (-1.0, 1.0)}
+MAKERS = {
+    LinearRegression: BOUNDS,
+    AdditiveRegressor: {**BOUNDS, "knots": 3},
+    SSPRegressor: {"data_norm": 2.0},
+    ReweightedRegressor: {"data_norm": 2.0},
+}
+every_class = pytest.mark.parametrize("Estimator", MAKERS, ids=lambda kind: kind.__name__)
+
+
+class Total(Query):
+    """Sum of y in [0, 1]: sensitivity 1."""
+
+    name, shape, sensitivity = "total", (1,), 1.0
+
+    def sum(self, X, y):
+        return np.array([np.clip(y, 0.0, 1.0).sum()])
+
+
+def draw(seed=0):
+    rng = np.random.RandomState(seed)
+    X = rng.uniform(-1.0, 1.0, size=(N, 2))
+    return X, np.clip(X @ [0.5, -0.3] + rng.normal(scale=0.1, size=N), -1.0, 1.0)
+
+
+def pair(kind, rows=slice(0, M)):
+    """Two data sets that differ in all rows of one person, as far as it goes."""
+    X, y = draw()
+    X, y, other, answer = X.copy(), y.copy(), X.copy(), y.copy()
+    X[rows], y[rows] = (1.0, -1.0), 1.0
+    other[rows], answer[rows] = ((1.0, -1.0), -1.0) if kind == "targets" else ((1.0, 1.0), 1.0)
+    return (X, y), (other, answer)
+
+
+def test_rows_are_kept_by_a_public_order():
+    labels = np.array([7, 7, 7, 8, 9, 9])
+    groups = Groups(labels, 2)
+    assert groups.kept(np.arange(6)).tolist() == [0, 1, 3, 4, 5]
+    assert groups.kept(np.arange(6)[::-1]).tolist() == [1, 2, 3, 4, 5]
+    chances = np.zeros(6)
+    for seed in range(600):
+        chances[groups.kept(np.random.RandomState(seed).permutation(6))] += 1 / 600
+    np.testing.assert_allclose(chances, [2 / 3, 2 / 3, 2 / 3, 1, 1, 1], atol=0.08)
+    mixed = Groups(np.array(["a", 3, "a", None], dtype=object), 1)
+    assert mixed.kept(np.arange(4)).tolist() == [0, 1, 3]
+
+
+def test_noise_is_for_all_rows_of_a_group():
+    X, y = draw()
+    scales = []
+    for groups in (None, Groups(LABELS, 1), Groups(LABELS, 3), Groups(LABELS, M)):
+        session = open_session("central", X, y, Budget(1.0, 1e-6), 0, groups=groups)
+        assert session.n == (N if groups is None else len(LABELS) // M * groups.largest)
+        answer = session.sum(Total(), 0.5)
+        assert answer.noise.scale == session.report.rows[0].scale
+        scales.append(answer.noise.scale)
+        session.sum(Total(), 0.5)
+        assert session.report.total.epsilon(1e-6) == pytest.approx(1.0, rel=1e-9)
+    np.testing.assert_allclose(np.array(scales) / scales[0], [1.0, 1.0, 3.0, 5.0])
+
+
+@every_class
+@pytest.mark.parametrize("kind", ["targets", "rows"])
+def test_replacing_a_person_stays_within_the_claim(Estimator, kind):
+    D, D_prime = pair(kind)  # and a budget at which more than the mean is released
+    found = replay(
+        lambda: Estimator(epsilon=30.0, random_state=0, **MAKERS[Estimator]), D, D_prime,
+        groups=LABELS,
+        run=lambda model, data: (
+            model.fit(*data, groups=LABELS, max_rows_per_group=M) and None
+        ),
+    )  # fmt: skip
+    assert found.holds, str(found)
+    assert found.epsilon > 0.05
+
+
+def test_half_the_noise_would_break_the_claim(monkeypatch):
+    """All rows of a person point the same way: the factor m is needed."""
+    D, D_prime = pair("targets")
+
+    def found():
+        return replay(
+            lambda: SSPRegressor(epsilon=1.0, random_state=0, data_norm=2.0**0.5), D, D_prime,
+            groups=LABELS,
+            run=lambda model, data: (
+                model.fit(*data, groups=LABELS, max_rows_per_group=M) and None
+            ),
+        )  # fmt: skip
+
+    assert found().holds
+    monkeypatch.setattr(Groups, "largest", property(lambda self: 2), raising=False)
+    monkeypatch.setattr(Groups, "__init__", _keep_all)
+    monkeypatch.setattr(Groups, "kept", lambda self, order: np.arange(N))
+    assert not found().holds
+
+
+def _keep_all(self, labels, largest):
+    self._codes = np.asarray(labels)
+
+
+class Persons(SSPRegressor):
+    """Rows of persons, for audits that fit (X, y)."""
+
+    def fit(self, X, y):
+        """Fit with the groups of this file."""
+        return super().fit(X, y, groups=LABELS, max_rows_per_group=M)
+
+
+def test_a_lower_bound_stays_within_the_claim():
+    D, D_prime = pair("targets")
+    bound = lower_bound(
+        lambda seed: Persons(epsilon=1.0, delta=1e-2, data_norm=2.0**0.5, random_state=seed),
+        D, D_prime, n_runs=300, delta=1e-2,
+    )  # fmt: skip
+    assert bound.epsilon <= 1.0
+
+
+def test_a_pair_of_two_persons_is_refused():
+    D, D_prime = pair("targets", rows=slice(0, M + 1))
+    with pytest.raises(ValueError, match="2 groups"):
+        replay(SSPRegressor, D, D_prime, groups=LABELS)
+
+
+@every_class
+def test_the_report_names_the_unit(Estimator):
+    X, y = draw()
+    model = Estimator(random_state=0, **MAKERS[Estimator])
+    with BudgetAccountant(1.0, 1e-6) as accountant:
+        model.fit(X, y, groups=LABELS, max_rows_per_group=3)
+    assert accountant.spent.epsilon == pytest.approx(1.0, rel=1e-9)
+    report = model.privacy_report_
+    assert report.guarantee.unit == "group" and report.unit == "group"
+    assert "all rows of one group" in str(report) and "at most 3 rows" in str(report)
+    assert max(row.records for row in report.rows) == 3 * N // M
+    assert "At most 3 rows of each" in model_card(model)
+    assert type(model).from_json(model.to_json()).privacy_report_.unit == "group"
+    alone = Estimator(random_state=0, **MAKERS[Estimator]).fit(X, y)
+    assert alone.privacy_report_.unit == "record"
+
+
+@every_class
+def test_an_infinite_epsilon_is_no_privacy(Estimator):
+    X, y = draw()
+    fits = [
+        Estimator(random_state=0, **MAKERS[Estimator], **settings)
+        .fit(X, y, groups=LABELS, max_rows_per_group=2).predict(X)
+        for settings in ({"privacy": "none"}, {"epsilon": np.inf})
+    ]  # fmt: skip
+    np.testing.assert_array_equal(*fits)
+
+
+BAD = [
+    ({"groups": LABELS}, {}, ValueError, "needs max_rows_per_group"),
+    ({"max_rows_per_group": 3}, {}, ValueError, "needs groups"),
+    ({"groups": LABELS, "max_rows_per_group": 0}, {}, ValueError, "at least 1"),
+    ({"groups": LABELS, "max_rows_per_group": 1.5}, {}, ValueError, "at least 1"),
+    ({"groups": LABELS[1:], "max_rows_per_group": 1}, {}, ValueError, "399 labels"),
+    ({"groups": LABELS[None], "max_rows_per_group": 1}, {}, ValueError, "one label a row"),
+    ({"groups": LABELS, "max_rows_per_group": 1}, {"privacy": "local"}, PrivacyError, "central"),
+    ({"groups": LABELS, "max_rows_per_group": 1}, {"privacy": "shuffle"}, PrivacyError, "central"),
+]
+
+
+@every_class
+@pytest.mark.parametrize(("arguments", "settings", "error", "message"), BAD)
+def test_what_cannot_be_protected_is_refused_uncharged(
+    Estimator, arguments, settings, error, message
+):
+    with BudgetAccountant(10.0, 1e-3) as accountant, pytest.raises(error, match=message):
+        Estimator(**MAKERS[Estimator], **settings).fit(*draw(), **arguments)
+    assert accountant.charges == []
+
+
+def test_prediction_intervals_of_persons_are_refused():
+    with pytest.raises(ValueError, match="calibration_size"):
+        SSPRegressor(calibration_size=0.2).fit(*draw(), groups=LABELS, max_rows_per_group=2)
+
+
+def test_groups_are_routed():
+    X, y = draw()
+    with config_context(enable_metadata_routing=True):
+        model = SSPRegressor(random_state=0).set_fit_request(groups=True, max_rows_per_group=True)
+        pipeline = make_pipeline(FunctionTransformer(), model)
+        pipeline.fit(X, y, groups=LABELS, max_rows_per_group=2)
+        assert pipeline[-1].privacy_report_.unit == "group"
+        found = cross_validate(
+            pipeline, X, y, cv=GroupKFold(4), return_estimator=True, error_score="raise",
+            params={"groups": LABELS, "max_rows_per_group": 2},
+        )  # fmt: skip
+    assert all(fit[-1].privacy_report_.rows_per_unit == 2 for fit in found["estimator"])
