@@ -337,3 +337,17 @@ def test_the_version():
         [sys.executable, "-m", "skpriv", "--version"], capture_output=True, text=True, check=True
     )
     assert run.stdout == f"skpriv {skpriv.__version__}\n"
+
+
+def test_curves_from_a_table(folder, argv, tmp_path, capsys):
+    card, plot = tmp_path / "card.md", tmp_path / "curves.png"
+    assert fit(argv, "--model", "additive", card=str(card), plot=str(plot)) == 0
+    assert "AdditiveRegressor of 'stay'" in capsys.readouterr().out
+    assert "## Curves" in card.read_text() and "| age |" in card.read_text()
+    assert plot.stat().st_size > 1000
+    model = skpriv.load(argv["--out"])
+    bent = [len(knots) > 2 for knots in model[-1].knots_]
+    assert sum(bent) == 2  # age and bmi; levels and indicators stay lines
+    held_out = pd.read_csv(folder / "test.csv", dtype=str, keep_default_na=False)
+    y = Schema.read(argv["--schema"]).with_target("stay").read_target(held_out)
+    assert r2_score(y, model.predict(held_out)) > 0.6
