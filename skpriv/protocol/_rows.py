@@ -56,8 +56,13 @@ class DeviceRows(Rows):
     """
 
     def __init__(self, n, n_features, seed, rounds, paid_for):
-        self.n, self.n_features, self.paid_for = n, n_features, paid_for
+        self.n, self.n_features, self._paid_for = n, n_features, paid_for
         self._seed, self._rounds, self._asked = seed, rounds, 0
+
+    @property
+    def paid_for(self):
+        """Whether the collection was charged before."""
+        return self._paid_for
 
     def pieces(self, most, subset=None, sparse=True):
         """Refuse: no server has rows."""

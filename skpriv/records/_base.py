@@ -47,12 +47,16 @@ class Rows(ABC):
     n: int
     n_features: int
     n_jobs = -1
-    paid_for = False  # True where the rows are reports whose release was charged before
     names: list[str] | None = None
     passes: int | None = None  # counted in rows that are not in memory
     shown = False
     has_target = True
     at_hand = True
+
+    @property
+    def paid_for(self) -> bool:
+        """Whether all there is are reports whose release was charged before; not to be set."""
+        return False
 
     @abstractmethod
     def pieces(self, most: int, subset=None, sparse=True) -> Iterable[Callable]:
