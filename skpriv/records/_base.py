@@ -184,20 +184,23 @@ class Selection(Rows):
         self.n, self.n_features, self.n_jobs = len(subset), rows.n_features, rows.n_jobs
 
     def pieces(self, most, subset=None, sparse=True):
-        """Chunks of the subset; there are no subsets of it."""
-        if subset is not None:
-            raise ValueError("a selection of rows has no subsets: choose from all rows.")
-        return self._rows.pieces(most, self._subset, sparse)
+        """Chunks of the subset, or of a subset of it."""
+        return self._rows.pieces(most, self._within(subset), sparse)
 
     def sum(self, query, subset=None):
         """Exact sum over the subset."""
         return self.total(query, subset).value
 
     def total(self, query, subset=None):
-        """Exact sum over the subset, with its correction."""
-        if subset is not None:
-            raise ValueError("a selection of rows has no subsets: choose from all rows.")
-        return self._rows.total(query, self._subset)
+        """Exact sum over the subset, or a subset of it, with its correction."""
+        return self._rows.total(query, self._within(subset))
+
+    def _within(self, subset):
+        """Choice among all rows that a choice among these stands for."""
+        if subset is None:
+            return self._subset
+        positions = np.asarray(self._subset.positions)[np.asarray(self.chosen(subset).positions)]
+        return Subset.of(positions, self._rows.n)
 
 
 def in_threads(function, arguments, n_jobs=-1):

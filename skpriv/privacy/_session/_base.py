@@ -293,6 +293,8 @@ class Session(ABC):
 
     def begin(self, stream):
         """Calibrate and book a stream: nothing else can be asked of its records."""
+        if self._rows_per_unit is not None:
+            raise PrivacyError("a stream protects records alone, and not groups of them.")
         slot = self._slot(stream, 1.0)
         law = self._stream_law(stream, slot)
         self._enforce(stream, law.cost(stream.sensitivity))
