@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..._compat import Interval, StrOptions, fit_context
 from ..._equations._public_maps import TargetMap, column_bounds
+from .._base import rowwise
 from .._linear_regression._exact import fit_exactly
 from .._linear_regression._interval import function_interval
 from .._linear_regression._queries import SpreadQuery
@@ -174,7 +175,8 @@ class AdditiveRegressor(PredictionIntervals):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
+        y : array-like of shape (n_samples,), default=None
+            None if X is rows that have their targets in them: see `skpriv.records.from_table`.
         groups : array-like of shape (n_samples,), default=None
             To whom each row belongs. Then the guarantee is for replacing all rows of a group, with
             ``privacy="central"``; who has how many rows is public. Intervals take rows to be
@@ -292,6 +294,7 @@ class AdditiveRegressor(PredictionIntervals):
         self.heights_ = [target.radius * centred[block] for block in rows.blocks]
         self.intercept_ = target.centre + target.radius * level
 
+    @rowwise
     def predict(self, X):
         """Predict the regression function, inside ``bounds_y``.
 
@@ -310,6 +313,7 @@ class AdditiveRegressor(PredictionIntervals):
         heights = np.concatenate(self.heights_)
         return np.clip(self._map.values(X) @ heights + self.intercept_, *self._target.bounds_y)
 
+    @rowwise
     def confidence_interval(self, X, confidence_level=0.95, method="asymptotic"):
         """Confidence interval for the regression function at each row, not for a new y.
 
