@@ -70,8 +70,8 @@ def play(policy, contexts, draws):
 @pytest.mark.parametrize("privacy", MODELS)
 @pytest.mark.parametrize("name", MAKERS)
 def test_one_user_replaced(name, privacy, monkeypatch):
-    tape, paid, place, replaying = [], [0.0], [0], [False]
-    original = NoiseSource.add
+    tape, paid, pure, place, replaying = [], [0.0], [0.0], [0], [False]
+    original, reports = NoiseSource.add, NoiseSource.lifted_reports
 
     def add(self, value, noise):
         released = original(self, value, noise)
@@ -85,7 +85,20 @@ def test_one_user_replaced(name, privacy, monkeypatch):
             paid[0] += float(((np.asarray(value) - before) ** 2).sum()) / scale**2
         return answer
 
+    def lifted_reports(self, records, code):
+        released = reports(self, records, code)
+        if not replaying[0]:
+            tape.append((np.array(records), released, code))
+            return released
+        before, answer, known = tape[place[0]]
+        place[0] += 1
+        assert known == code and before.shape == records.shape  # both are public
+        changed = (before != records).any(axis=1).sum()
+        pure[0] += float(changed) * code.log_ratio
+        return answer
+
     monkeypatch.setattr(NoiseSource, "add", add)
+    monkeypatch.setattr(NoiseSource, "lifted_reports", lifted_reports)
     contexts, draws = rounds()
     first = play(MAKERS[name](privacy), contexts, draws)
     replaying[0] = True
@@ -94,6 +107,7 @@ def test_one_user_replaced(name, privacy, monkeypatch):
     second = play(MAKERS[name](privacy), changed, other)
     others = np.arange(N) != USER
     np.testing.assert_array_equal(first[others], second[others])
-    assert place[0] == len(tape) and 0.0 < paid[0]
+    assert place[0] == len(tape) and 0.0 < paid[0] + pure[0]
     if privacy != "shuffle":  # whose noise counts together with that of the others
-        assert sqrt(paid[0]) <= BUDGET.mu * (1.0 + 1e-9)
+        assert sqrt(paid[0]) <= BUDGET.mu * (1.0 + 1e-9) and pure[0] <= BUDGET.epsilon
+        assert not (paid[0] and pure[0])  # one report a user
