@@ -16,7 +16,8 @@ THETA = np.array([0.5, -0.5, 0.0])
 
 def policy(**params):
     options = {"epsilon": 2.0, "delta": 0.0, "privacy": "local", "horizon": 2_000}
-    return LinUCB(**{**options, "width": "asymptotic", "update_every": 50, **params})
+    fixed = {"width": "asymptotic", "update_every": 50, "bonus_scale": 1.0}
+    return LinUCB(**{**options, **fixed, **params})
 
 
 def played(learner, rounds, seed=0, start=0):
