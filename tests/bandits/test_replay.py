@@ -2,7 +2,7 @@
 
 The answers of a first run are recorded where noise is added, and put in the place of those of a
 second run, in which one user has another context and another reward. What the exact values differ
-by, over the scale of their noise, is what that user pays.
+by, over the scale of their noise, is what that user pays. Reports are those with Gaussian noise.
 """
 
 from math import sqrt
@@ -25,15 +25,18 @@ def sums(kind, **parameters):
 
 
 def epochs(kind, oracle=SSPRegressor, **parameters):
+    channel = {"channel": "gaussian"} if oracle is SSPRegressor else {}
     return lambda privacy: kind(
-        oracle(privacy=privacy, fit_intercept=False, **COMMON), schedule=SCHEDULE, random_state=0,
-        **parameters,
+        oracle(privacy=privacy, fit_intercept=False, **channel, **COMMON),
+        schedule=SCHEDULE, random_state=0, **parameters,
     )  # fmt: skip
 
 
 MAKERS = {
-    "LinUCB": sums(LinUCB),
-    "LinUCB certified": sums(LinUCB, width="certified", update_every=250, horizon=1000),
+    "LinUCB": sums(LinUCB, channel="gaussian"),
+    "LinUCB certified": sums(
+        LinUCB, channel="gaussian", width="certified", update_every=250, horizon=1000
+    ),
     "LinSquareCB": sums(LinSquareCB),
     "EpochGreedy": epochs(EpochGreedy),
     "EpochGreedy forgetful": epochs(EpochGreedy, forget=True, exploration=0.0),
