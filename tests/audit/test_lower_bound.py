@@ -6,7 +6,9 @@ from scipy import stats
 from sklearn.base import BaseEstimator, RegressorMixin
 
 from skpriv.audit import lower_bound, worst_pairs
+from skpriv.audit._likelihood import released_ratio
 from skpriv.audit._lower_bound import _epsilon, _limits
+from skpriv.audit._runs import fit
 from skpriv.bandits import LinUCB
 from skpriv.linear_model import (
     ImproperSGDRegressor,
@@ -59,6 +61,7 @@ def test_a_gaussian_mechanism_is_bounded_from_below_and_near(mu):
     assert found.gaussian_epsilon >= {0.5: 0.25, 1.0: 0.5, 3.0: 0.7}[mu] * truth
 
 
+@pytest.mark.slow
 def test_the_bound_exceeds_the_truth_as_rarely_as_it_says():
     """Of 60 bounds at level .5, at most half and four standard deviations are wrong."""
     truth = Budget.from_mu(1.0, DELTA).epsilon
@@ -147,6 +150,33 @@ SHARP = {
     "improper, local": (ImproperSGDRegressor, {"privacy": "local", "fit_intercept": False}),
     "re-weighted": (ReweightedRegressor, {"fit_intercept": False}),
 }
+
+
+def test_the_likelihood_ratio_of_answers_is_found_with_few_fits():
+    """Half of the noise is flagged by 300 fits."""
+    half = Budget.from_mu(2.0 * Budget(1.0, DELTA).mu, DELTA)
+    pair = worst_pairs(lambda: SSPRegressor(random_state=0), np.zeros((5, 1)), np.zeros(5))[0]
+    make = lambda s: SSPRegressor(epsilon=half.epsilon, delta=DELTA, random_state=s)  # noqa: E731
+    found = lower_bound(make, pair.D, pair.D_prime, n_runs=300, delta=DELTA)
+    assert 1.0 < found.epsilon <= half.epsilon
+
+
+@pytest.mark.parametrize(
+    "privacy, channel", [("local", "codebook"), ("local", "gaussian"), ("central", "auto")]
+)
+def test_log_ratios_are_those_of_neighbours(privacy, channel):
+    """E exp(ratio) is 1 where the ratio is one of likelihoods."""
+    pair = worst_pairs(lambda: SSPRegressor(random_state=0), np.zeros((2, 1)), np.zeros(2))[0]
+    ratios = [
+        released_ratio(
+            lambda: SSPRegressor(privacy=privacy, channel=channel, random_state=seed),
+            fit, pair.D, pair.D_prime,
+        )[2]
+        for seed in range(150)
+    ]  # fmt: skip
+    weights = np.exp(ratios)
+    assert abs(weights.mean() - 1.0) <= 4.0 * weights.std() / np.sqrt(150)
+    assert np.std(ratios) > 0.01
 
 
 @pytest.mark.slow

@@ -27,16 +27,19 @@ def test_every_estimator_holds_near_its_claim(private_estimator, records):
     assert 0.25 * found.claim.epsilon <= found.epsilon
 
 
-def test_every_policy_holds(private_policy, rounds):
-    for place in (0, 50, 219):
-        found = replay(private_policy, *rounds(place=place))
-        assert found.holds, str(found)
-        assert found.differences == found.unstable == []
-
-
-def test_every_policy_comes_near_its_claim(private_policy, rounds):
+def test_every_policy_holds_near_its_claim(private_policy, rounds):
     found = replay(private_policy, *rounds(place=50))
+    assert found.holds, str(found)
+    assert found.differences == found.unstable == []
     assert found.epsilon >= 0.5 * found.claim.epsilon, str(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", [0, 219])
+def test_every_policy_holds_for_the_first_and_last_user(private_policy, place, rounds):
+    found = replay(private_policy, *rounds(place=place))
+    assert found.holds, str(found)
+    assert found.differences == found.unstable == []
 
 
 @pytest.mark.parametrize("mode", ["sums", "faithful"])

@@ -1,0 +1,89 @@
+"""Nobody gets two answers for one share: not by threads, nor by a query that asks on its own."""
+
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from skpriv.exceptions import PrivacyError
+from skpriv.privacy import Budget, BudgetAccountant, Query, open_session, open_stream
+from skpriv.records import as_rows
+
+X, Y = np.zeros((50, 1)), np.ones(50)
+
+
+class Total(Query):
+    name, shape, sensitivity = "total", (1,), 1.0
+
+    def sum(self, X, y):
+        return np.array([np.clip(y, 0.0, 1.0).sum()])
+
+
+class Asking(Total):
+    """Asks the session for all that is left while its own share is being taken."""
+
+    def __init__(self, session):
+        self.session = session
+
+    @property
+    def sensitivity(self):
+        if self.session is not None:
+            session, self.session = self.session, None
+            session.sum(Total(), 1.0)
+        return 1.0
+
+
+def together(ask, threads=4):
+    """How many of several threads get an answer."""
+    answers = []
+
+    def run():
+        try:
+            answers.append(ask())
+        except PrivacyError:
+            pass
+
+    running = [threading.Thread(target=run) for _ in range(threads)]
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join()
+    return len(answers)
+
+
+@pytest.fixture
+def hasty_threads():
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.parametrize("privacy", ["central", "local"])
+def test_one_thread_gets_the_whole_share(privacy, hasty_threads):
+    for seed in range(20):
+        session = open_session(privacy, X, Y, Budget(1.0, 1e-6), seed)
+        assert together(lambda session=session: session.sum(Total(), 1.0)) == 1
+
+
+def test_one_thread_gets_the_last_read(hasty_threads):
+    for seed in range(20):
+        stream = open_stream("central", Total(), Budget(1.0, 1e-6), 1, random_state=seed)
+        stream.push(X, Y)
+        assert together(stream.read) == 1
+
+
+def test_a_query_cannot_ask_while_its_share_is_taken():
+    session = open_session("central", X, Y, Budget(1.0, 1e-6), 0)
+    with pytest.raises(PrivacyError, match="prepares another answer"):
+        session.sum(Asking(session), 1.0)
+
+
+def test_rows_do_not_say_that_they_were_paid_for():
+    rows = as_rows(X, Y)
+    with pytest.raises(AttributeError):
+        rows.paid_for = True
+    with BudgetAccountant(1.0, 1e-6) as accountant:
+        open_session("central", rows, None, Budget(0.5, 1e-7), 0)
+    assert accountant.spent.epsilon > 0.0
