@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from skpriv.bandits._evaluation._private_value import ValueQuery
 from skpriv.model_selection._score_queries import (
     ErrorMoments,
     LocationQuery,
@@ -48,6 +49,11 @@ def _moments(rng):
     return ErrorMoments(estimator, None, _bounds(rng), 0.5, centre=rng.uniform(-1.0, 1.0))
 
 
+def _value(rng):
+    low, high = _bounds(rng)
+    return ValueQuery(low, high, rng.choice([0.0, 1.0, 50.0]), rng.choice([1.0, 1e-3, 1e300]))
+
+
 FAR, NEAR = one([1.0], -1.0), one([0.0], 0.0)
 CASES = {
     LocationQuery: Case(
@@ -57,6 +63,11 @@ CASES = {
     SpreadQuery: Case(
         lambda rng: SpreadQuery(_bounds(rng), rng.uniform(-1.0, 1.0)),
         (lambda: (SpreadQuery(BOUNDS, 0.5), one([0.0], -1.0), one([0.0], 0.5)),),
+    ),
+    # Rows are (weight, direct, predicted): the direct value alone goes from one end to the other.
+    ValueQuery: Case(
+        _value,
+        (lambda: (ValueQuery(-1.0, 1.0, 9.0, 1.0), one([0, 1, 0], 0.0), one([0, -1, 0], 0.0)),),
     ),
     SquaredErrors: Case(
         _errors, (lambda: (SquaredErrors(Predictor(), None, BOUNDS, 2.0), FAR, NEAR),), ask=_ask
