@@ -21,9 +21,9 @@ from ..privacy import (
     amplified,
     amplified_epsilon,
 )
+from ._tape import REPORTS
 
 ORDER = {"l1": 1, "l2": 2, "linf": np.inf}
-REPORTS = frozenset({"unit_reports", "lifted_reports", "codebook_reports"})
 RATIO, LARGEST_EPSILON = 1.05, 1e3  # of the claims that are tried for a shuffled report
 
 
@@ -84,6 +84,14 @@ def _draw_cost(before, now, norm, reports):
     if isinstance(noise, SymmetricWishartNoise):
         return noise.cost(size(change.reshape(-1, change.shape[-1]), "nuclear"))
     return GaussianNoise(noise.scale / sqrt(reports)).cost(size(change, "l2"))
+
+
+def sent_cost(stream, pairs, budget):
+    """Cost of the reports that the users of a stream sent, which its reads add up."""
+    likely = getattr(stream.query, "likely", None)
+    shuffle = (stream.batch, budget, likely) if stream.model == "shuffle" else None
+    draws = [zip(before.draws, now.draws, strict=False) for before, now in pairs]
+    return sum((_reports_cost(*draw, shuffle) for read in draws for draw in read), Cost())
 
 
 def _reports_cost(before, now, shuffle):

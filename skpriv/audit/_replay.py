@@ -6,7 +6,7 @@ from math import inf
 import numpy as np
 
 from ..privacy import Budget, Cost, Stream
-from ._costs import event_cost, stream_cost
+from ._costs import event_cost, sent_cost, stream_cost
 from ._runs import Play, claim_of, fit, is_policy, replaced_rows, run_once
 from ._snapshot import differing
 from ._tape import Player, Recorder
@@ -181,7 +181,7 @@ def _composed(first, second, claim):
     for pairs in streams.values():
         changes = np.array([now.pending - before.pending for before, now in pairs])
         stream = pairs[0][0].owner
-        cost = stream_cost(stream, changes, claim)
+        cost = stream_cost(stream, changes, claim) + sent_cost(stream, pairs, claim)
         total += cost
         answers.append((f"{stream.query.name}, {len(pairs)} reads", cost))
     return total, [(name, _alone(cost, claim)) for name, cost in answers]

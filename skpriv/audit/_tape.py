@@ -8,6 +8,9 @@ import numpy as np
 from ..privacy import Answer, Stream
 
 
+REPORTS = frozenset({"unit_reports", "lifted_reports", "codebook_reports"})
+
+
 @dataclass
 class Draw:
     """One draw of noise: the exact value, the law, and what came out."""
@@ -100,8 +103,9 @@ class Recorder:
 
     def draw(self, method, exact, law, make):
         """Noise is drawn: inside of an answer, or on its own."""
-        if self._open is not None and isinstance(self._open.owner, Stream):
-            return make()  # the read is forced as a whole
+        inside = self._open is not None and isinstance(self._open.owner, Stream)
+        if inside and method not in REPORTS:
+            return make()  # the read is forced as a whole, and its exact increment is known
         drawn = Draw(method, np.array(exact, dtype=float), law, make())
         if self._open is None:
             self.events.append(Event("draw", draws=[drawn]))
