@@ -106,12 +106,16 @@ class ResidualGramQuery(Query):
             fitted = (Z @ theta[: scaling.n_features]) * np.ravel(factor)
             fitted += theta[-1] if scaling.fit_intercept else 0.0
             zeta = r - np.clip(scaling.shrink * fitted, -1.0, 1.0)
-            return vech(scaling.outer(Z, factor, zeta / 2.0))
+            return vech(scaling.outer(Z, factor, self._cut(zeta)))
         phi = scaling.rows(X)
         zeta = r - np.clip(phi @ theta, -1.0, 1.0)
         weighted = self.instrument.rows(phi)
-        weighted *= (np.clip(zeta, -self.limit, self.limit) / self.limit)[:, None]
+        weighted *= self._cut(zeta)[:, None]
         return vech(weighted.T @ weighted)
+
+    def _cut(self, zeta):
+        """zeta / R clipped to [-1, 1]."""
+        return np.clip(zeta, -self.limit, self.limit) / self.limit
 
     def residual_gram(self, answer):
         """Noisy sum of zeta^2 e e' and the standard deviation of its noise."""

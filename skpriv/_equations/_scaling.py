@@ -7,6 +7,7 @@ import numpy as np
 
 from .._linalg import row_norms
 
+BLOCK_ENTRIES = 2**16  # of a copy of rows, which stays in the cache
 ORDINARY = (1e-100, 1e100)  # lengths whose squares, and those of far shorter rows, are numbers
 
 
@@ -91,16 +92,18 @@ class Scaling:
         Without a copy if there are no weights and nothing was clipped.
         """
         scalar = np.ndim(factor) == 0
-        if weights is not None or not scalar:
+        if weights is None and scalar:
+            square, sums, count = X.T @ X, np.ones(len(X)) @ X, float(len(X))
+        else:
+            ones = np.ones(len(X)) if weights is None else weights
             by = factor if weights is None else weights[:, None] * (1.0 if scalar else factor)
-            X = X * by
+            square, sums, count = _weighted(X, by, ones)
         after = factor if scalar else 1.0
         d, total = self.n_features, np.empty((self.size, self.size))
-        total[:d, :d] = (after * self.shrink) ** 2 * (X.T @ X)
+        total[:d, :d] = (after * self.shrink) ** 2 * square
         if self.fit_intercept:
-            ones = np.ones(len(X)) if weights is None else weights
-            total[d, :d] = total[:d, d] = after * self.shrink**2 * (ones @ X)
-            total[d, d] = self.shrink**2 * (ones @ ones)
+            total[d, :d] = total[:d, d] = after * self.shrink**2 * sums
+            total[d, d] = self.shrink**2 * count
         return total
 
     def features(self, X):
@@ -162,3 +165,16 @@ class Scaling:
     def theta_bound(self, coef_norm):
         """Bound on ||theta|| when (coef, intercept) in scaled units has norm at most coef_norm."""
         return coef_norm / self.shrink
+
+
+def _weighted(X, by, weights):
+    """Z'Z, weights'Z and weights'weights for Z = X * by, of which a block exists at a time."""
+    d = X.shape[1]
+    size = max(1, min(len(X), BLOCK_ENTRIES // max(1, d)))
+    square, sums, room = np.zeros((d, d)), np.zeros(d), np.empty((size, d))
+    for start in range(0, len(X), size):
+        block = slice(start, min(start + size, len(X)))
+        rows = np.multiply(X[block], by[block], out=room[: block.stop - start])
+        square += rows.T @ rows
+        sums += weights[block] @ rows
+    return square, sums, float(weights @ weights)

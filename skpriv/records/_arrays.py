@@ -94,6 +94,11 @@ class ArrayRows(Rows):
                 chosen = subset.positions[start : start + most]
             yield partial(self._chunk, chosen, sparse)
 
+    def targets(self, most, subset=None, sparse=True):
+        """Yield functions that load one chunk of targets each, without a copy of X."""
+        self._prepare()
+        return ArrayRows(np.empty((self.n, 0)), self._y).pieces(most, subset, sparse)
+
     def _chunk(self, chosen, keep_sparse):
         if isinstance(chosen, range):
             chosen = slice(chosen.start, chosen.stop, chosen.step)

@@ -71,6 +71,10 @@ class Rows(ABC):
             Whether X may be a canonical CSR matrix; else it must be dense. Numbers are float64.
         """
 
+    def targets(self, most, subset=None, sparse=True):
+        """Like ``pieces``, for queries that read no column of X: it may be left out."""
+        return self.pieces(most, subset, sparse)
+
     @property
     def shape(self) -> tuple[int, int]:
         """Public number of records and of columns."""
@@ -92,7 +96,8 @@ class Rows(ABC):
         """Sum with its correction, to be added to those of other parts of the rows."""
         total = CompensatedSum(query.shape)
         subset, sparse = self.chosen(subset), getattr(query, "takes_sparse", False)
-        pieces = self.pieces(self._most(query.width, sparse, subset), subset, sparse)
+        pieces = self.pieces if query.width != 0 else self.targets
+        pieces = pieces(self._most(query.width, sparse, subset), subset, sparse)
 
         def chunk_sum(piece):
             X, y = piece()

@@ -6,14 +6,16 @@ phi with ||phi|| <= 1, psi = W phi for a released W, w = min(1, 1 / ||psi||) and
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+from scipy.linalg import blas
 
 from ..._equations._public_maps import RowMap, TargetMap
 from ..._linalg import SQRT2, row_norms, unvech, vech, vech_size
 from ...privacy import ROUNDING, Query
 
-BLOCK_ENTRIES = 2**15
+BLOCK_ENTRIES = 2**17
 CUT = 0.75  # of the clip: residuals beyond it are counted as nearly cut
 COUNT_WEIGHT = 0.83  # of that count beside the Newton sums: free, see NewtonQuery
 
@@ -26,6 +28,8 @@ class LocationQuery(Query):
     name: str = "mean of the target"
     shape: tuple = (1,)
     sensitivity: float = 2.0 * ROUNDING
+
+    width = 0  # no column of X
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
@@ -42,6 +46,8 @@ class SpreadQuery(Query):
     shape: tuple = (1,)
     sensitivity: float = 1.0 * ROUNDING
 
+    width = 0  # no column of X
+
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
         return np.array([np.minimum(np.abs(self.target.scaled(y) - self.location), 1.0).sum()])
@@ -55,24 +61,43 @@ class Whitened:
     ----------
     rows : RowMap, or what stands in its place
     W : ndarray of shape (p, p)
+        Cheapest if it is upper triangular: W phi and Q W phi of a rotation Q are alike to all
+        queries, whose noise is the same in every direction.
     """
 
     rows: RowMap
     W: np.ndarray
 
     def blocks(self, X):
-        """Yield (slice, e, w) of one block of rows after the other, which stays in the cache."""
-        size = max(64, BLOCK_ENTRIES // len(self.W))
-        for start in range(0, len(X), size):
-            block = slice(start, start + size)
-            yield block, *self(X[block])
+        """Yield (slice, e, w) of one block of rows after the other, which stays in the cache.
 
-    def __call__(self, X):
+        A block is overwritten by the next one.
+        """
+        p, size = len(self.W), max(64, BLOCK_ENTRIES // len(self.W))
+        size = min(size, len(X))
+        phi, room = np.empty((size, p)), np.empty((size, X.shape[1]))
+        for start in range(0, len(X), size):
+            block = slice(start, min(start + size, len(X)))
+            rows = block.stop - start
+            yield block, *self(X[block], (phi[:rows], room[:rows]))
+
+    def __call__(self, X, buffers=None):
         """Return e, shape (n_rows, p), and w, shape (n_rows,)."""
-        e = self.rows.rows(X) @ self.W.T
-        weights = 1.0 / np.maximum(1.0, row_norms(e))
-        e *= weights[:, None]
+        phi = self.rows.rows(X, buffers)
+        if self._triangular:  # in place, at half the price
+            e = blas.dtrmm(1.0, self.W, phi.T, overwrite_b=1).T
+        else:
+            e = phi @ self.W.T
+        norms = row_norms(e)
+        weights = np.ones(len(norms))
+        if not norms.max(initial=0.0) <= 1.0:
+            weights /= np.maximum(1.0, norms)
+            e *= weights[:, None]
         return e, weights
+
+    @cached_property
+    def _triangular(self):
+        return np.array_equal(self.W, np.triu(self.W))
 
 
 @dataclass(frozen=True, eq=False)

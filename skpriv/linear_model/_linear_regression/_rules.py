@@ -24,8 +24,9 @@ WHITENING_SHARES, MOMENTS, FIRST_STEP = (0.1, 0.2), 0.10, 0.12
 WHOLE, WHOLE_MOMENTS = 200.0, 0.25
 WHITENING_RESOLUTION = 20.0
 ROUNDS = 3
-# The whitening asks as many records as make this resolution, and so many for each coordinate.
-SUBSET_RESOLUTION, SUBSET_RECORDS = 100.0, 400.0
+# The whitening asks as many records as make this resolution, so many for each coordinate, and all
+# of so few that their time does not matter: badly scaled features are whitened the better for it.
+SUBSET_RESOLUTION, SUBSET_RECORDS, FEW_RECORDS = 100.0, 400.0, 1e5
 # Below these numbers only the mean is released.
 LEAST_RESOLUTION, LEAST_REACH, LEAST_SPREAD = 3.0, 60.0, 20.0
 # k grows as precision^.45 where noise rules and as precision^.2 beyond, so that noise falls below
@@ -116,7 +117,10 @@ class Rules:
             length=min(1.0, max(ROW_LENGTH / k, sqrt(p / n))),
             target_clip=TARGET_CLIP * max(1.0, k / ROW_LENGTH) ** 2,
             whole=whole,
-            subset=min(1.0, max(SUBSET_RESOLUTION / resolution, SUBSET_RECORDS * p / n)),
+            subset=min(
+                1.0,
+                max(SUBSET_RESOLUTION / resolution, max(SUBSET_RECORDS * p, FEW_RECORDS) / n),
+            ),
         )
 
     @property

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy import optimize
 
 from skpriv._equations._public_maps import RowMap, TargetMap
+from skpriv.records import ArrayRows
 from skpriv.linear_model._linear_regression._queries import (
     COUNT_WEIGHT,
     CUT,
@@ -161,3 +162,30 @@ def test_sums_are_sums_of_single_records(name, global_random_seed):
     X, y = rng.uniform(rows.low, rows.high, size=(20, 3)), rng.uniform(-2.0, 2.0, size=20)
     one_by_one = sum(query.sum(X[i : i + 1], y[i : i + 1]) for i in range(20))
     np.testing.assert_allclose(query.sum(X, y), one_by_one, rtol=1e-9, atol=1e-10)
+
+
+def test_triangular_whitening_is_the_same_map_at_half_the_price():
+    rng = np.random.RandomState(0)
+    rows = RowMap(np.full(3, -1.0), np.full(3, 2.0), None, True, 3)
+    X = rng.normal(size=(5000, 3)) * 3.0
+    X[7] = [np.nan, np.inf, -np.inf]
+    W = np.linalg.qr(_whitening(4, rng), mode="r")
+    phi = rows.rows(X)
+    expected = phi @ W.T
+    expected /= np.maximum(1.0, np.linalg.norm(expected, axis=1))[:, None]
+    found = np.vstack([e.copy() for _, e, _ in Whitened(rows, W).blocks(X)])
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["location", "spread"])
+def test_queries_of_the_target_never_load_rows(name):
+    class Rows(np.ndarray):
+        def __getitem__(self, key):
+            raise AssertionError("X was read")
+
+    y = np.linspace(-1.0, 1.0, 1000)
+    query = QUERIES[name](None, TargetMap((-1.0, 1.0), True), np.random.RandomState(0))
+    rows = ArrayRows(np.zeros((1000, 3), dtype=np.float32).view(Rows), y)
+    rows._ready = True
+    assert rows.sum(query) == pytest.approx(query.sum(None, y))
+    assert rows.sum(query, slice(3, 700)) == pytest.approx(query.sum(None, y[3:700]))
