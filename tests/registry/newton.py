@@ -8,6 +8,7 @@ from skpriv.linear_model._linear_regression._queries import (
     FirstMomentsQuery,
     LocationQuery,
     NewtonQuery,
+    ResidualMeanQuery,
     SpreadQuery,
     Whitened,
     WhiteningQuery,
@@ -46,6 +47,13 @@ def _newton(rng):
     return NewtonQuery(whitened, target, rng.uniform(-1.0, 1.0), point, limit)
 
 
+def _residual_mean(rng):
+    whitened, target = _maps(rng)
+    theta = rng.normal(size=whitened.rows.size) * 10.0 ** rng.uniform(-3.0, 3.0)
+    limit = 10.0 ** rng.uniform(-3.0, 0.4)
+    return ResidualMeanQuery(whitened.rows, target, rng.uniform(-1.0, 1.0), theta, limit)
+
+
 def _opposite(query):
     return lambda: (query, one(E1, 1.0), one(-E1, 1.0))
 
@@ -68,6 +76,10 @@ CASES = {
     ),
     FirstMomentsQuery: Case(_first, (_opposite(FirstMomentsQuery(PLANE, TARGET, 0.0, 0.7)),)),
     NewtonQuery: Case(_newton, (_opposite(NewtonQuery(PLANE, TARGET, 0.0, np.zeros(2), 0.5)),)),
+    ResidualMeanQuery: Case(
+        _residual_mean,
+        (_targets(ResidualMeanQuery(PLANE.rows, TARGET, 0.0, np.zeros(2), 0.5), 1.0, -1.0),),
+    ),
     # Runs without privacy only.
     LeastSquares: Case(lambda rng: LeastSquares(PLANE.rows, TARGET), ()),
 }

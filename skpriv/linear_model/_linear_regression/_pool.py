@@ -35,6 +35,8 @@ class Pool:
     b : ndarray of shape (p,)
     variance : float
         Residual variance.
+    noise : float
+        Variance of the privacy noise of a coordinate of b, before shrinkage.
     """
 
     def __init__(self, first_moments, n, curator, largest, priors):
@@ -120,6 +122,8 @@ class Pool:
             precisions.append(1.0 / (variance + DESIGN * scale**2 * (away @ away)))
             moments.append(moment + gram @ point)
         pooled = np.average(moments, axis=0, weights=precisions)
+        level = max(float(np.trace(gram)) / len(gram), 1e-300)
+        self.noise = 1.0 / (sum(precisions) * level**2)
         self.b = posterior_mean(
             gram,
             pooled,

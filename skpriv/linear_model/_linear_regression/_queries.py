@@ -54,6 +54,29 @@ class SpreadQuery(Query):
 
 
 @dataclass(frozen=True, eq=False)
+class ResidualMeanQuery(Query):
+    """Sum of clip(r - m - phi'theta, -R, R) / R in [-1, 1]: a record moves it by at most 2.
+
+    Without weights and without the directions of the rows, so that the mean of the fit costs the
+    noise of one number.
+    """
+
+    rows: RowMap
+    target: TargetMap
+    location: float
+    theta: np.ndarray
+    limit: float
+    name: str = "mean of the residuals"
+    shape: tuple = (1,)
+    sensitivity: float = 2.0 * ROUNDING
+
+    def sum(self, X, y):
+        """Exact sum over a chunk of rows."""
+        residual = self.target.scaled(y) - self.location - self.rows.rows(X) @ self.theta
+        return np.array([np.clip(residual / self.limit, -1.0, 1.0).sum()])
+
+
+@dataclass(frozen=True, eq=False)
 class Whitened:
     """Rows e = w W phi and weights w of a chunk.
 

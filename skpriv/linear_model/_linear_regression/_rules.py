@@ -12,7 +12,7 @@ rules: there the noise of a clipped mean, k / P(|z| < k) for a normal z, is what
 """
 
 from dataclasses import dataclass
-from math import sqrt
+from math import exp, sqrt
 
 # Of the budget. The mean of the target takes what makes its noise 2 / (N sqrt(share)) at most
 # 2 / 28 of the half-range, and half as much goes to the spread.
@@ -28,13 +28,17 @@ ROUNDS = 3
 # of so few that their time does not matter: badly scaled features are whitened the better for it.
 SUBSET_RESOLUTION, SUBSET_RECORDS, FEW_RECORDS = 100.0, 400.0, 1e5
 # Below these numbers only the mean is released.
-LEAST_RESOLUTION, LEAST_REACH, LEAST_SPREAD = 3.0, 60.0, 20.0
+LEAST_RESOLUTION, LEAST_REACH, LEAST_SPREAD = 3.0, 60.0, 14.0
 # k grows as precision^.45 where noise rules and as precision^.2 beyond, so that noise falls below
 # sampling and clips still fade; and it is on the second line before that as far as it costs little:
 # a loss of .002 of the residual variance, and a Gram matrix that stays resolved.
 LEAST_CLIP, CLIP_GROWTH = 1.25, 0.45
 WIDE_CLIP, WIDE_GROWTH, AFFORDABLE, RESOLVED_CLIP = 3.3, 0.2, 0.002, 0.66
 WIDEST_CLIP = 6.0  # enough for skewed targets, and for coefficients
+# Below NARROW deviations the mean of the fit is asked for once more: a tight clip moves the mean of
+# skewed residuals, and along whitened rows it has sqrt(p) times the noise of one number.
+NARROW, LAST_MEAN = 3.0, 0.12
+MEAN_CLIPS = tuple(1.5 + 0.25 * i for i in range(19))
 ROW_LENGTH = 2.5  # length of a whitened row times k
 TARGET_CLIP = 8.0
 
@@ -49,8 +53,9 @@ class Rules:
         N.
     mean_only : bool
         Whether only the mean of the target can be found.
-    location, spread, whitening, moments, first, last : float
-        Shares of the queries; they add up to one. Without a first step its share is 0.
+    location, spread, whitening, moments, first, last, mean : float
+        Shares of the queries; they add up to one. Without a first step its share is 0, and without
+        a last look at the mean of the residuals that of the mean.
     clip : float
         k: deviations at which residuals are clipped.
     length : float
@@ -72,6 +77,7 @@ class Rules:
     moments: float
     first: float
     last: float
+    mean: float
     clip: float
     length: float
     target_clip: float
@@ -104,6 +110,7 @@ class Rules:
         k = max(LEAST_CLIP, min(wide, max(cheap, precision**CLIP_GROWTH)))
         if clip == "wide":
             k = max(k, WIDEST_CLIP)
+        mean = LAST_MEAN if fit_intercept and k < NARROW else 0.0
         return cls(
             reach=reach,
             mean_only=resolution < LEAST_RESOLUTION or reach < LEAST_REACH,
@@ -112,7 +119,8 @@ class Rules:
             whitening=rest * whitening,
             moments=rest * moments,
             first=rest * first,
-            last=rest * (1.0 - whitening - moments - first),
+            last=rest * (1.0 - whitening - moments - first - mean),
+            mean=rest * mean,
             clip=k,
             length=min(1.0, max(ROW_LENGTH / k, sqrt(p / n))),
             target_clip=TARGET_CLIP * max(1.0, k / ROW_LENGTH) ** 2,
@@ -126,7 +134,20 @@ class Rules:
     @property
     def after_location(self):
         """Share of all that comes after the location and the spread of the target."""
-        return self.whitening + self.moments + self.first + self.last
+        return self.whitening + self.moments + self.first + self.last + self.mean
+
+    @property
+    def mean_clip(self):
+        """Deviations at which the last look at the mean clips: least noise and bias together."""
+        noise = 2.0 / (self.reach * sqrt(self.mean))
+        return min(MEAN_CLIPS, key=lambda k: (noise * k) ** 2 + skewness_bias(k) ** 2)
+
+
+def skewness_bias(k):
+    """How far clipping at k deviations moves a mean, in deviations: twice as far as it does that
+    of exponential noise, since the deviation of clipped residuals comes out too small.
+    """
+    return 2.0 * exp(-k - 1.0)
 
 
 def _within(bounds, value):

@@ -10,11 +10,12 @@ from ._queries import (
     FirstMomentsQuery,
     LocationQuery,
     NewtonQuery,
+    ResidualMeanQuery,
     SpreadQuery,
     Whitened,
     WhiteningQuery,
 )
-from ._rules import LEAST_SPREAD, ROUNDS
+from ._rules import LEAST_SPREAD, ROUNDS, skewness_bias
 from ._shrinkage import shrunk_gram
 
 LAST_ROUND = 2.0  # records of the last round of the whitening over those of the first ones
@@ -73,7 +74,10 @@ def fit_rows(session, rows, target, rules, priors=()):
         newton.append(NewtonEquation.of(step, session.sum(step, share)))
         pool.add(newton[-1])
     if rows.constant is not None:
-        pool.recentre(np.linalg.solve(whitened.W.T, rows.constant), location_scale)
+        constant = np.linalg.solve(whitened.W.T, rows.constant)
+        pool.recentre(constant, location_scale)
+        if rules.mean:
+            _move_mean(session, whitened, target, means[0], pool, constant, rules)
     return NewtonFit(
         location,
         location_scale,
@@ -85,6 +89,26 @@ def fit_rows(session, rows, target, rules, priors=()):
         tuple(newton),
         same_rows=session.trust.curator,
     )
+
+
+def _move_mean(session, whitened, target, means, pool, constant, rules):
+    """Move the mean of the fit by the mean of its residuals, as far as that is told from noise.
+
+    What it was before has the noise of the Newton steps along the constant, or of the location, and
+    what clipping did to it.
+    """
+    location, location_scale = means
+    clip = rules.mean_clip * sqrt(pool.variance)
+    limit = min(1.0 + abs(location) + REACHES * pool.spread, clip)
+    theta = whitened.W.T @ pool.b
+    query = ResidualMeanQuery(whitened.rows, target, location, theta, limit)
+    answer = session.sum(query, rules.mean)
+    found = limit * float(answer.value[0]) / answer.n
+    noise = (limit * answer.noise.scale / answer.n) ** 2
+    noise += pool.variance * skewness_bias(rules.mean_clip) ** 2
+    before = 1.0 / (location_scale**-2.0 + 1.0 / (pool.noise * float(constant @ constant)))
+    before += pool.variance * skewness_bias(rules.clip) ** 2
+    pool.b = pool.b + constant * found * before / (before + noise)
 
 
 def _row_prior(rows):

@@ -218,3 +218,18 @@ def test_float32_rows_give_nearly_the_same(global_random_seed):
     first = _fitted(X, y, random_state=global_random_seed)
     other = _fitted(X.astype(np.float32), y, random_state=global_random_seed)
     np.testing.assert_allclose(other.coef_, first.coef_, rtol=1e-3, atol=1e-4)
+
+
+def test_few_records_of_a_skewed_count_keep_their_mean():
+    """Tight clips alone move the mean by a tenth of a deviation towards the median."""
+    shifts = []
+    for seed in range(24):
+        rng = np.random.RandomState(seed)
+        X = rng.uniform(size=(900, 11))
+        y = np.clip(rng.negative_binomial(0.5, 0.5, size=900) * (X[:, 0] > 0.3), 0.0, 10.0)
+        model = LinearRegression(
+            bounds_X=(0.0, 1.0), bounds_y=(0.0, 10.0), random_state=seed
+        ).fit(X, y)
+        shifts.append((model.predict(X).mean() - y.mean()) / y.std())
+    assert abs(np.mean(shifts)) < 0.1
+    assert np.std(shifts) < 0.12

@@ -7,18 +7,19 @@ from hypothesis import strategies as st
 from scipy import optimize
 
 from skpriv._equations._public_maps import RowMap, TargetMap
-from skpriv.records import ArrayRows
 from skpriv.linear_model._linear_regression._queries import (
     COUNT_WEIGHT,
     CUT,
     FirstMomentsQuery,
     LocationQuery,
     NewtonQuery,
+    ResidualMeanQuery,
     SpreadQuery,
     Whitened,
     WhiteningQuery,
 )
 from skpriv.privacy import ROUNDING
+from skpriv.records import ArrayRows
 
 # A new query is one line here: how to make it from public maps and a generator.
 QUERIES = {
@@ -36,7 +37,15 @@ QUERIES = {
         10.0 ** rng.uniform(-3.0, 0.4),
     ),
 }
+QUERIES["residual mean"] = lambda white, target, rng: ResidualMeanQuery(
+    white.rows,
+    target,
+    rng.uniform(-1.0, 1.0),
+    rng.normal(size=white.rows.size),
+    10.0 ** rng.uniform(-3.0, 0.4),
+)
 DECLARED = {
+    "residual mean": 2.0,
     "location": 2.0,
     "spread": 1.0,
     "whitening": np.sqrt(2.0),
@@ -107,6 +116,8 @@ def test_the_declared_sensitivity_is_attained(name, d, global_random_seed):
     query = QUERIES[name](Whitened(rows, np.eye(d)), target, rng)
     if name == "spread":
         query = SpreadQuery(target, 0.0)
+    if name == "residual mean":
+        query = ResidualMeanQuery(rows, target, 0.0, np.zeros(d), 0.5)
     if name == "newton":
         query = NewtonQuery(Whitened(rows, np.eye(d)), target, 0.0, np.zeros(d), 0.5)
     if name == "first moments":
