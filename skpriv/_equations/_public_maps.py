@@ -258,8 +258,10 @@ def column_bounds(given, names, n_features, parameter):
         width = high - low  # its half must not round to zero
         proper = np.isfinite(pairs).all(axis=1) & np.isfinite(width) & (width / 2.0 > 0.0)
     if not proper.all():
+        column = int(np.flatnonzero(~proper)[0])
+        name = repr(names[column]) if len(names) else f"column {column}"
         raise ValueError(
-            f"{parameter} of column {np.flatnonzero(~proper)[0]} are {tuple(pairs[~proper][0])}: "
-            "low and high must be finite, with low < high."
+            f"{parameter} of {name} are ({low[column]:g}, {high[column]:g}): low and high must "
+            "be finite, with low < high."
         )
     return low, high

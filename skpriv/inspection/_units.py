@@ -32,8 +32,9 @@ def law_in_units(model):
     last = model[-1] if isinstance(model, Pipeline) else model
     if not hasattr(last, "coefficient_law"):
         raise TypeError(
-            f"{type(last).__name__} has no coefficient_law: inference needs a linear regressor "
-            "whose released equations have a known law, such as LinearRegression or SSPRegressor."
+            f"{type(last).__module__.split('.')[0]}'s {type(last).__name__} has no coefficient_law: "
+            "inference needs a linear regressor whose released equations have a known law, such as "
+            "skpriv.linear_model.LinearRegression."
         )
     names, matrix = _input_names(model, last), None
     for step in steps:

@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._codec import Writable
 from .._compat import fit_context
+from .._equations._public_maps import column_bounds
 from ..records import as_rows, finite, is_lazy, named
 from ._coefficients import CoefficientMap
 
@@ -98,7 +99,9 @@ class BoundsScaler(Writable, OneToOneFeatureMixin, TransformerMixin, BaseEstimat
             self._check_columns(as_rows(X), reset=True)
         else:
             validate_data(self, X, dtype=np.float64)
-        self.low_, self.high_ = self._column_bounds()
+        self.low_, self.high_ = column_bounds(
+            self.bounds, list(self._names()), self.n_features_in_, "bounds"
+        )
         self.groups_ = self._column_groups()
         n_grouped = sum(len(group) for group in self.groups_)
         n_terms = self.n_features_in_ - n_grouped + len(self.groups_)
@@ -211,42 +214,6 @@ class BoundsScaler(Writable, OneToOneFeatureMixin, TransformerMixin, BaseEstimat
     def _names(self):
         """Column of each feature name; empty if X had none."""
         return {name: i for i, name in enumerate(getattr(self, "feature_names_in_", []))}
-
-    def _column_bounds(self):
-        if isinstance(self.bounds, Mapping):
-            names = self._names()
-            if not names:
-                raise ValueError(
-                    "bounds is a mapping of feature names, but X has no feature names: pass a "
-                    "DataFrame, or an array of shape (n_features, 2) as bounds."
-                )
-            absent = [name for name in names if name not in self.bounds]
-            if absent:
-                raise ValueError(f"bounds has no range for {absent}: add a (low, high) for each.")
-            given = [self.bounds[name] for name in names]
-        else:
-            given = self.bounds
-        try:
-            pairs = np.asarray(given, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError("bounds must be pairs (low, high) of numbers.") from error
-        if pairs.shape == (2,):
-            pairs = np.tile(pairs, (self.n_features_in_, 1))
-        if pairs.shape != (self.n_features_in_, 2):
-            raise ValueError(
-                f"bounds has shape {pairs.shape}, but X has {self.n_features_in_} features: pass "
-                "one (low, high) for all of them, or one for each."
-            )
-        low, high = pairs.T.copy()
-        with np.errstate(over="ignore", invalid="ignore"):
-            width = high - low  # its half must not round to zero
-            proper = np.isfinite(pairs).all(axis=1) & np.isfinite(width) & (width / 2.0 > 0.0)
-        if not proper.all():
-            raise ValueError(
-                f"bounds of column {np.flatnonzero(~proper)[0]} are {tuple(pairs[~proper][0])}: "
-                "low and high must be finite, with low < high."
-            )
-        return low, high
 
     def _column_groups(self):
         names = self._names()

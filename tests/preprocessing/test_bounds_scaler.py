@@ -125,6 +125,11 @@ def test_mapping_must_cover_the_columns():
         BoundsScaler({"a": (0, 1)}).fit(pd.DataFrame({"a": [0.0], "b": [1.0]}))
 
 
+def test_a_wrong_range_is_named_by_its_feature():
+    with pytest.raises(ValueError, match=r"bounds of 'b' are \(2, 1\): low and high must be finite"):
+        BoundsScaler({"a": (0, 1), "b": (2, 1)}).fit(pd.DataFrame({"a": [0.0], "b": [1.0]}))
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_rows_that_are_not_finite_are_rejected(bad):
     scaler = BoundsScaler().fit([[0.0, 0.0]])
