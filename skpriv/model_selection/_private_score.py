@@ -27,7 +27,7 @@ class PrivateScore:
     Attributes
     ----------
     r2 : float
-        One minus the ratio of the two released means of clipped squares.
+        One minus the ratio of the two released means of clipped squares, at most 1.
     low, high : float
         Ends of the interval for the R2 of the population, at ``confidence_level``.
     mean_squared_error : float
@@ -165,15 +165,17 @@ def _score(answer, limit, bounds, confidence_level, report):
     n, noise = answer.n, answer.noise.scale / answer.n
     u, v, uu, vv, uv = answer.value / n * np.array([1.0, 1.0, 2.0, 2.0, 2.0])
     radius = bounds[1] / 2.0 - bounds[0] / 2.0
-    error = max(u, 0.0) * (limit * radius) ** 2
+    error = float(max(u, 0.0) * (limit * radius) ** 2)
     quantile = NormalDist().inv_cdf(0.5 + confidence_level / 2.0)
     if not v > 3.0 * noise:
         return PrivateScore(np.nan, -np.inf, 1.0, error, confidence_level, False, report)
     slope = np.array([-1.0 / v, u / v**2])
     sampling = np.array([[uu - u * u, uv - u * v], [uv - u * v, vv - v * v]])
     variance = max(slope @ sampling @ slope, 0.0) / n + slope @ slope * noise**2
-    r2, half = 1.0 - u / v, quantile * sqrt(variance)
-    return PrivateScore(r2, r2 - half, min(1.0, r2 + half), error, confidence_level, True, report)
+    r2, half = float(1.0 - u / v), quantile * sqrt(variance)
+    low, high = (min(1.0, float(end)) for end in (r2 - half, r2 + half))
+    # Noise may put the sum of squared errors below zero, but no R2 is above one.
+    return PrivateScore(min(1.0, r2), low, high, error, confidence_level, True, report)
 
 
 def target_bounds(estimator, bounds_y):

@@ -54,6 +54,18 @@ def test_it_is_charged_once_and_refused_before_rows_are_read():
             private_score(Identity(), X, y, epsilon=0.1, delta=1e-6)
 
 
+def test_the_score_lies_in_its_interval_and_is_at_most_one():
+    """Of an exact prediction the noise alone is released, which is negative half of the time."""
+    X = np.random.default_rng(0).uniform(-0.5, 0.5, size=(3_000, 1))
+    ones = 0
+    for seed in range(30):
+        score = private_score(Identity(), X, X[:, 0], epsilon=1.0, delta=1e-6, random_state=seed)
+        assert score.low <= score.r2 <= score.high <= 1.0
+        assert all(type(number) is float for number in (score.r2, score.low, score.high))
+        ones += score.r2 == 1.0
+    assert 3 <= ones <= 27  # each side fails with probability 4e-6
+
+
 def test_report_adds_up():
     X, y = data(100, np.random.default_rng(0))
     report = private_score(

@@ -266,19 +266,28 @@ class BudgetAccountant:
             return
         converted, left = cost.converted(self.currency), self._left(before)
         asked = f"{name} asks for {self._as_budget(converted)}"
+        remedy = (
+            "Fit with a smaller epsilon or fewer times (each fold and candidate of a search is one "
+            "fit), or give BudgetAccountant a larger budget."
+        )
         if math.isinf(cost.amount("zcdp") + cost.approximate):
             asked = f"{name} asks for an infinite epsilon"
         elif not aside:
             left = self._left_aside(before)
             asked += ", of which only (epsilon, delta) is known: the part set_aside pays for that"
+            needed = f"({total.approximate:g}, {total.delta:g})"
+            remedy = f"Give BudgetAccountant set_aside={needed} or more, a part of its budget."
         elif self.budget.delta == 0.0 and math.isinf(converted.pure):
             asked = f"{name} asks for a delta above 0"
+            remedy = "Give BudgetAccountant a delta, for example delta=1e-6."
         elif math.isinf(converted.amount(self.currency)):
             asked = f"{name} has no cost in the accountant's currency={self.currency!r}, use 'zcdp'"
+        elif 0.0 < cost.pure and self.currency != "pure":
+            asked += f" in the currency {self.currency!r}, for a pure epsilon={cost.pure:g}"
+            remedy = "Where all is pure, currency='pure' adds up epsilons as they are. " + remedy
         raise BudgetExceeded(
             f"{asked}, but {left} remains of {self.budget}. Nothing was "
-            "released or charged. Fit with a smaller epsilon or fewer times (each fold and "
-            "candidate of a search is one fit), or give BudgetAccountant a larger budget."
+            f"released or charged. {remedy}"
         )
 
     def _announced(self) -> dict[str, Any]:

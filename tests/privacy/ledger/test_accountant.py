@@ -61,6 +61,28 @@ def test_refusal_of_what_no_budget_can_hold(cost, text):
         charge(cost, "x")
 
 
+@pytest.mark.parametrize(
+    ("cost", "remedy"),
+    [
+        (Cost.from_budget(Budget(0.5, 1e-6)), "set_aside=(1.5, 2e-06) or more"),
+        (Cost.from_epsilon(4.0), "for a pure epsilon=4,"),
+        (Cost.from_epsilon(4.0), "currency='pure' adds up epsilons"),
+    ],
+)
+def test_refusal_says_what_would_pay(cost, remedy):
+    with BudgetAccountant(2.0, 1e-5, set_aside=(1.0, 1e-6)) as accountant:
+        charge(Cost.from_budget(Budget(1.0, 1e-6)), "first")
+        with pytest.raises(BudgetExceeded) as caught:
+            charge(cost, "x")
+    assert remedy in str(caught.value)
+    assert names(accountant) == ["first"]
+
+
+def test_without_delta_the_remedy_is_a_delta():
+    with BudgetAccountant(1.0), pytest.raises(BudgetExceeded, match="for example delta=1e-6"):
+        charge(Cost.from_mu(0.1), "x")
+
+
 def test_an_infinite_budget_records_and_refuses_nothing():
     with BudgetAccountant(float("inf")) as accountant:
         charge(Cost.from_mu(float("inf")), "not private")
