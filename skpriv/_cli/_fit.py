@@ -38,6 +38,8 @@ def add_command(commands):
     add("--epsilon", type=positive, required=True, metavar="E", help="of this fit")
     add("--delta", type=probability, default=1e-6, metavar="D", help="default 1e-6")
     add("--model", choices=list(MODELS), default="linear", help="default linear")
+    add("--clip", choices=("auto", "wide"), default="auto",
+        help="auto (default) predicts best; wide is for coefficients with intervals")  # fmt: skip
     add("--ledger", metavar="FILE",
         help="where fits are charged; a new one has the total of its first fit; `budget` makes "
         "one with another")  # fmt: skip
@@ -80,7 +82,8 @@ def run(args):
     ignored = [name for name in model[0].feature_names_in_ if name not in schema]
     if ignored:
         print(f"Left out, for want of a schema: {_few(ignored)}.", file=sys.stderr)
-    table = coefficient_table(model, confidence_level=args.confidence_level)
+    table = str(coefficient_table(model, confidence_level=args.confidence_level))
+    table = table.replace("pass clip='wide'", "pass --clip wide")  # its name on a command line
     print(_head(args, model), table, _foot(args, accountant), sep="\n\n")
     _extras(args, model)
     return 0
@@ -138,6 +141,7 @@ def _regressor(args, schema, encoder):
         epsilon=args.epsilon,
         delta=args.delta,
         bounds_y=schema.bounds_y,
+        clip=args.clip,
         random_state=args.seed,
     )
 

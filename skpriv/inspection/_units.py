@@ -32,7 +32,7 @@ def law_in_units(model):
     last = model[-1] if isinstance(model, Pipeline) else model
     if not hasattr(last, "coefficient_law"):
         raise TypeError(
-            f"{type(last).__module__.split('.')[0]}'s {type(last).__name__} has no coefficient_law: "
+            f"{type(last).__name__} of {type(last).__module__} has no coefficient_law: "
             "inference needs a linear regressor whose released equations have a known law, such as "
             "skpriv.linear_model.LinearRegression."
         )
