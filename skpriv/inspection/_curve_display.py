@@ -1,5 +1,7 @@
 """Curves of additive models with their bands: one panel a feature."""
 
+from numbers import Integral
+
 import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
@@ -17,7 +19,7 @@ def curves(model, *, features=None, n_points=N_POINTS, confidence_level=0.95):
     ----------
     model : estimator
         A fitted `AdditiveRegressor`, or a Pipeline of `TableEncoder` and one.
-    features : list of str or int, default=None
+    features : str, int or list of them, default=None
         Features, or columns of the table; None is all that have a curve.
     n_points : int, default=101
         Points of each, evenly over its range; the knots come on top.
@@ -54,10 +56,11 @@ def curves(model, *, features=None, n_points=N_POINTS, confidence_level=0.95):
     encoder = next((step for step in steps if isinstance(step, TableEncoder)), None)
     if encoder is None:
         places = {column: column for column in range(len(last.knots_))}
-        chosen = _curved(last, places) if features is None else features
     else:
         places = {name: block.start for name, block in encoder.blocks_.items()}
-        chosen = _curved(last, places) if features is None else features
+    chosen = _curved(last, places) if features is None else features
+    if isinstance(chosen, (str, Integral)):
+        chosen = [chosen]
     found = []
     for name in chosen:
         if encoder is not None and name not in places:
@@ -150,7 +153,7 @@ class CurveDisplay:
         ----------
         estimator : estimator
             A fitted `AdditiveRegressor`, or a Pipeline of `TableEncoder` and one.
-        features : list of str or int, default=None
+        features : str, int or list of them, default=None
             Features, or columns of the table; None is all that have a curve.
         n_points : int, default=101
             Points of each curve.

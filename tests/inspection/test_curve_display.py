@@ -68,6 +68,16 @@ def test_a_panel_for_each_curve(model):
         display.plot(display.axes_[:1])
 
 
+def test_one_feature_may_be_named_alone(model):
+    (one,), (same,) = curves(model, features="age"), curves(model, features=["age"])
+    assert one["name"] == same["name"] == "age"
+    with pytest.raises(ValueError, match="'agee' is not a column"):
+        curves(model, features="agee")
+    X = np.random.RandomState(0).uniform(-1, 1, size=(500, 2))
+    plain = AdditiveRegressor(bounds_X=(-1, 1), bounds_y=(-1, 1), random_state=0).fit(X, X[:, 0])
+    assert [curve["name"] for curve in curves(plain, features=1)] == ["x1"]
+
+
 def test_the_card_has_the_curves(model):
     card = model_card(model)
     assert "## Curves" in card and "## Coefficients" not in card
