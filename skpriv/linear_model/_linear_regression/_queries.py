@@ -106,9 +106,10 @@ class Whitened:
 
     def __call__(self, X, buffers=None):
         """Return e, shape (n_rows, p), and w, shape (n_rows,)."""
-        phi = self.rows.rows(X, buffers)
+        ours = isinstance(self.rows, RowMap)  # else phi may be theirs
+        phi = self.rows.rows(X, buffers) if ours else self.rows.rows(X)
         if self._triangular:  # in place, at half the price
-            e = blas.dtrmm(1.0, self.W, phi.T, overwrite_b=1).T
+            e = blas.dtrmm(1.0, self.W, phi.T, overwrite_b=ours).T
         else:
             e = phi @ self.W.T
         norms = row_norms(e)
