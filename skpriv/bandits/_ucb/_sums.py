@@ -1,6 +1,8 @@
 """Private moment sums over an open-ended run, read at public times."""
 
 import uuid
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -42,7 +44,7 @@ class PhasedSums:
         self._past = Answer(np.zeros(query.shape), 0, GaussianNoise(0.0))
         self._last = self._past
         self._secure = random_state is None
-        self.report = None
+        self.report: Any = None  # until the first stream is open
         self.reserve(1)
 
     @property
@@ -80,6 +82,7 @@ class PhasedSums:
                 self._past = self._total(self._last)
                 self._streams.pop(0)
             add(self._streams[0], slice(start, stop))
+            self._count(stop - start)
             self.pending += stop - start
             start = stop
             if self.pending == length:
@@ -115,5 +118,9 @@ class PhasedSums:
                 self._options["name"], stream.model, self._options["budget"], self._secure
             )
             self.report.disjoint = True
-        records = self._planned - planned
-        self.report.add(ReportRow.of_noise(self.query, 1.0, records, stream.noise, stream.cost))
+        self.report.add(ReportRow.of_noise(self.query, 1.0, 0, stream.noise, stream.cost))
+
+    def _count(self, n):
+        """Add n users, a public number, to the report's row of the present stream."""
+        rows, place = self.report.rows, self._opened - len(self._streams)
+        rows[place] = replace(rows[place], records=rows[place].records + n)

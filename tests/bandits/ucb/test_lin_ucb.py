@@ -7,7 +7,7 @@ from scipy import stats
 from sklearn.base import clone
 
 from skpriv import BudgetAccountant, BudgetExceeded
-from skpriv.bandits import LinearEnvironment, LinUCB, simulate
+from skpriv.bandits import LinearEnvironment, LinUCB, load, simulate
 from skpriv.bandits._ucb import _lin_ucb
 from skpriv.bandits._ucb._times import EvenTimes, GrowingTimes
 from skpriv.bandits._ucb._region import certified
@@ -343,6 +343,28 @@ def test_reads_need_no_horizon(kind):
 def test_the_times_of_one_stream_outlast_any_run():
     assert GrowingTimes().end(0, 400) > 4e10
     assert EvenTimes(30, 7).end(0, EvenTimes(30, 7).reads(1)) == 420
+
+
+@pytest.mark.parametrize(
+    ("privacy", "before", "after"),
+    [
+        ("central", [500], [550]),
+        ("local", [500], [550]),
+        ("shuffle", [200, 200, 100], [200, 200, 150]),
+    ],
+)
+def test_the_report_counts_the_users_so_far_and_not_those_of_the_longest_run(
+    privacy, before, after, tmp_path
+):
+    contexts = np.random.default_rng(0).uniform(-0.5, 0.5, size=(550, 3, 2))
+    policy = LinUCB(epsilon=2.0, privacy=privacy, random_state=0, horizon=1_000)
+    for part in np.split(contexts[:500], [30, 100, 450]):
+        policy.update(part, policy.act(part), np.zeros(len(part)))
+    assert [row.records for row in policy.privacy_report_.rows] == before
+    policy.save(tmp_path / "policy.json")
+    policy = load(tmp_path / "policy.json")
+    policy.update(contexts[500:], policy.act(contexts[500:]), np.zeros(50))
+    assert [row.records for row in policy.privacy_report_.rows] == after
 
 
 def test_no_lock_in_at_a_million_rounds():
