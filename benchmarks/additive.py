@@ -162,9 +162,7 @@ def main():
     options = parser.parse_args()
     numbers = {}
     for name in options.tables:
-        numbers[name] = found = measure(
-            ADDITIVE_TABLES[name](), options.seeds, not options.no_peer
-        )
+        numbers[name] = found = measure(ADDITIVE_TABLES[name](), options.seeds, not options.no_peer)
         mean = {key: float(np.mean(value)) for key, value in found["r2"].items()}
         print(f"{name} n={found['n']} d={found['d']}", end=": ")
         print(f"least squares {mean['least-squares']:.4f}, additive {mean['additive none']:.4f}")

@@ -18,9 +18,7 @@ from skpriv.linear_model import SSPRegressor
 # Two workers here, in threads of this process so that the page builds anywhere; a real one has the
 # address of its scheduler in ``Client``.
 
-cluster = LocalCluster(
-    n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
-)
+cluster = LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0")
 client = Client(cluster)
 
 # %%

@@ -209,9 +209,13 @@ def _affine(X, offset, scale, out):
     whole = len(X) - len(X) % FOLD
     wide = (-1, FOLD * X.shape[1])
     for rows, to, times in (
-        (X[:whole].reshape(wide), out[:whole].reshape(wide), FOLD),
-        (X[whole:], out[whole:], 1),
-    ) if X.shape[1] else ():
+        (
+            (X[:whole].reshape(wide), out[:whole].reshape(wide), FOLD),
+            (X[whole:], out[whole:], 1),
+        )
+        if X.shape[1]
+        else ()
+    ):
         np.subtract(rows, np.tile(offset, times), out=to)
         to *= np.tile(scale, times)
 

@@ -96,8 +96,9 @@ class Rows(ABC):
         """Sum with its correction, to be added to those of other parts of the rows."""
         total = CompensatedSum(query.shape)
         subset, sparse = self.chosen(subset), getattr(query, "takes_sparse", False)
-        pieces = self.pieces if query.width != 0 else self.targets
-        pieces = pieces(self._most(query.width, sparse, subset), subset, sparse)
+        most = self._most(query.width, sparse, subset)
+        load: Callable = self.targets if query.width == 0 else self.pieces
+        pieces = load(most, subset, sparse)
 
         def chunk_sum(piece):
             X, y = piece()
@@ -147,6 +148,11 @@ class Rows(ABC):
     def order(self, permutation):
         """Public random order of the users; ``permutation(n)`` draws one."""
         return PublicOrder(permutation(self.n))
+
+    @property
+    def ordered(self) -> bool:
+        """Whether rows come in the same order each time, so that a part of them can be chosen."""
+        return True
 
     def needs_order(self):
         """Refuse rows that do not come in the same order each time, if there are such."""

@@ -162,9 +162,14 @@ class BatchRows(Rows):
         options = {"steps": steps, "stable": self._stable, "has_target": has_target}
         return BatchRows(blocks, self.n, n_features, names, **options)
 
+    @property
+    def ordered(self):
+        """Whether rows come in the same order each time."""
+        return self._stable
+
     def needs_order(self):
         """Refuse rows of which no part can be chosen."""
-        if not self._stable:
+        if not self.ordered:
             raise ValueError(UNSTABLE)
 
 

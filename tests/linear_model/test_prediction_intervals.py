@@ -24,7 +24,7 @@ from skpriv._equations._scaling import Scaling
 from skpriv.linear_model._spread import DistanceMoments
 from skpriv.linear_model._prediction_intervals import Score, ScoreQuantiles, ScoresWithin
 from skpriv.metrics import interval_coverage_score, interval_mean_width
-from skpriv.privacy import Answer, Cost, GaussianNoise
+from skpriv.privacy import Answer, Cost, GaussianNoise, Trust
 from skpriv.records import as_rows
 
 CLASSES = {
@@ -259,7 +259,7 @@ def test_scores_lie_in_the_range_whatever_the_rows_are():
 class Scripted:
     """A session whose answers go left or right by a script."""
 
-    model, n = "central", 100
+    model, n, trust = "central", 100, Trust.of("central", Budget(1.0, 1e-6))
 
     def __init__(self, script):
         self.script, self.asked = list(script), []
@@ -303,7 +303,7 @@ def test_private_quantiles_are_high_enough_on_average(n):
     scores = np.concatenate([np.full(near, 1e-3), far])
 
     class Counts:
-        model = "central"
+        model, trust = "central", Trust.of("central", Budget(1.0, 1e-6))
 
         def __init__(self, values):
             self.values = values

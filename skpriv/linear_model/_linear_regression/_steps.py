@@ -155,7 +155,7 @@ def learn_whitening(session, rows, rules):
     W = np.eye(p)
     for part in (1.0, 1.0, LAST_ROUND):
         subset = None
-        if session.model == "central" and part * rules.subset < 1.0:
+        if session.model == "central" and session.ordered and part * rules.subset < 1.0:
             # Evenly spread positions: public, whatever the records are.
             step = 1.0 / (part * rules.subset)
             subset = np.arange(0.0, session.n - 1.0, step).astype(np.intp)
@@ -168,5 +168,6 @@ def learn_whitening(session, rows, rules):
         W = (vectors * values**-0.5) @ vectors.T @ W
         # The sum is the number of directions that are above the noise.
         W *= rules.length / sqrt(max((np.maximum(values - ridge, 0.0) / values).sum(), 1.0))
-        W = np.linalg.qr(W, mode="r")  # rotated: cheaper to apply, and otherwise the same
+        # Rotated: cheaper to apply, and otherwise the same
+        W = np.asarray(np.linalg.qr(W, mode="r"))
     return W

@@ -169,6 +169,11 @@ class Session(ABC):
         return self._rows.n
 
     @property
+    def ordered(self):
+        """Whether parts of the rows can be chosen (public)."""
+        return self._rows.ordered
+
+    @property
     def used(self):
         """Largest share that a record may have used."""
         return self._shares.top()

@@ -118,6 +118,11 @@ class Part:
         self._unit = max(0.0, 1.0 - self._used)
 
     @property
+    def ordered(self):
+        """Whether parts of the rows can be chosen (public)."""
+        return self._whole.ordered
+
+    @property
     def used(self):
         """Share that has been used."""
         return self._used

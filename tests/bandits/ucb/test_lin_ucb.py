@@ -213,8 +213,9 @@ def test_huge_rows_are_clipped(kind):
     actions = policy.act(contexts)
     other.act(contexts)
     directions = contexts / np.linalg.norm(contexts, axis=-1, keepdims=True)
-    policy.update(directions * 1e6, actions, np.full(40, 1e9))
-    other.update(directions, actions, np.ones(40))
+    # Powers of two, so that both are clipped to the same row to the last digit.
+    policy.update(directions * 2.0**20, actions, np.full(40, 1e9))
+    other.update(directions * 2.0, actions, np.ones(40))
     np.testing.assert_allclose(policy._sums._last.value, other._sums._last.value, rtol=1e-9)
 
 

@@ -227,9 +227,9 @@ def test_few_records_of_a_skewed_count_keep_their_mean():
         rng = np.random.RandomState(seed)
         X = rng.uniform(size=(900, 11))
         y = np.clip(rng.negative_binomial(0.5, 0.5, size=900) * (X[:, 0] > 0.3), 0.0, 10.0)
-        model = LinearRegression(
-            bounds_X=(0.0, 1.0), bounds_y=(0.0, 10.0), random_state=seed
-        ).fit(X, y)
+        model = LinearRegression(bounds_X=(0.0, 1.0), bounds_y=(0.0, 10.0), random_state=seed).fit(
+            X, y
+        )
         shifts.append((model.predict(X).mean() - y.mean()) / y.std())
     assert abs(np.mean(shifts)) < 0.1
     assert np.std(shifts) < 0.12
