@@ -224,7 +224,7 @@ def test_huge_rows_are_clipped(kind):
     [
         {"privacy": "global"}, {"width": "wide"}, {"bonus_scale": -1.0}, {"horizon": 0},
         {"bounds_y": (1, 0)}, {"mechanism": "vector-sum", "privacy": "central"},
-        {"delta": 0.0, "privacy": "local"}, {"update_every": 0}, {"coef_norm": 0.0},
+        {"delta": 0.0, "privacy": "central"}, {"update_every": 0}, {"coef_norm": 0.0},
     ],
 )  # fmt: skip
 def test_wrong_parameters(parameters):
