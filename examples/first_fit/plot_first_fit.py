@@ -11,8 +11,8 @@ from skpriv.inspection import CoefficientDisplay, inference
 from skpriv.linear_model import LinearRegression
 
 # %%
-# Bounds are public: they come from what the columns mean, and not from the rows. ``clip="wide"`` is for
-# coefficients that will be published.
+# Bounds are public: they come from what the columns mean, and not from the rows. ``clip="wide"``
+# is for coefficients that will be published.
 
 wages = load_wages()
 model = LinearRegression(

@@ -2,9 +2,9 @@
 An interval for a new person
 ============================
 
-A confidence interval is for the mean of people with given features. An interval for one new person's
-wage is wider, and needs no linear model to hold: a part of the rows is set aside, and a private
-quantile of their errors is released.
+A confidence interval is for the mean of people with given features. An interval for one new
+person's wage is wider, and needs no linear model to hold: a part of the rows is set aside, and a
+private quantile of their errors is released.
 """
 
 from skpriv.datasets import load_wages

@@ -65,7 +65,9 @@ def test_the_accountant_sees_the_budget_once(Estimator, settings, privacy):
     if Estimator is IHTRegressor and privacy != "central":
         pytest.skip("selections need a curator")
     X, y = _data(5000)
-    with BudgetAccountant(2.0, 1e-6) as accountant:
+    currency = "zcdp" if Estimator is IHTRegressor else "gdp"
+    aside = (2.0, 1e-6) if privacy == "shuffle" else None  # (epsilon, delta) charges need a part
+    with BudgetAccountant(2.0, 1e-6, currency=currency, set_aside=aside) as accountant:
         Estimator(epsilon=2.0, privacy=privacy, random_state=0, **settings).fit(X, y)
     assert len(accountant.charges) == 1
     assert accountant.spent.epsilon == pytest.approx(2.0, rel=1e-9)
