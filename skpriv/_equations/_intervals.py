@@ -31,7 +31,7 @@ GRAM_PART = 0.05
 TARGET_PARTS = np.array([0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9])
 # Tikhonov path of v in units of the noise scale (public, the same for every data set).
 PATH = np.concatenate([[0.0], np.geomspace(0.2, 40.0, 18)])
-LARGEST_THETA = 1e4  # a bound above it is none: intervals are then the whole range
+NORMS = np.geomspace(0.125, 64.0, 28)  # of theta*; above them intervals are the whole range
 ROWS = 4096  # query points handled at a time
 
 
@@ -109,8 +109,7 @@ def _joint_bound(equations, failure):
 
     There t <= ||design^-1 target|| + bound(t) / s, s the smallest singular value of the released
     design. bound(t) / t decreases in t, because the terms of the bound are a part that does not
-    depend on theta* and one in proportion to t: what fails at a large t fails beyond it, and the
-    iteration from there ends above the largest solution.
+    depend on theta* and one in proportion to t: no t beyond one that fails can be a solution.
     """
     left, singular, _ = np.linalg.svd(equations.design)
     if not singular[-1] > singular[0] * len(singular) * np.finfo(float).eps:
@@ -120,12 +119,12 @@ def _joint_bound(equations, failure):
     def step(t):
         return centre + equations.law.norm_bound(t, failure) / float(singular[-1])
 
-    largest = LARGEST_THETA
-    if step(largest) >= largest:
-        return inf
-    for _ in range(200):
-        largest = step(largest)
-    return largest
+    # Beyond a norm at which the step is no larger there is no solution; the step from it is one
+    # more bound. The norms that are tried are public, so that their bounds are found again.
+    for norm in NORMS:
+        if (bounded := step(float(norm))) <= norm:
+            return bounded
+    return inf
 
 
 def released_bound(equations, failure):

@@ -1,6 +1,7 @@
 """The second moments of least squares by one codebook index a user."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import sqrt
 
 import numpy as np
@@ -20,6 +21,12 @@ from ._normal_equations import NormalEquations
 from ._scaling import Scaling
 
 TYPICAL_SQUARE = 0.25  # |theta*|^2 for which a channel is chosen, as for codes
+
+
+@lru_cache(maxsize=256)
+def _likely(size):
+    """One function for each size, so that what is computed by it is found again."""
+    return lambda epsilon: best_codebook(size, epsilon, "moments").probability
 
 
 @dataclass(frozen=True)
@@ -60,9 +67,10 @@ class LiftedMomentsQuery(Query):
         """Law of one report; only epsilon counts."""
         return CodebookNoise(best_codebook(self.scaling.size + 1, budget.epsilon, "moments"))
 
-    def likely(self, epsilon):
-        """Probability of a report's likely values: what shuffling amplifies by (public)."""
-        return best_codebook(self.scaling.size + 1, epsilon, "moments").probability
+    @property
+    def likely(self):
+        """Probability of a report's likely values, by epsilon: what shuffling amplifies by."""
+        return _likely(self.scaling.size + 1)
 
     def wire(self):
         """The query as a public task has it, for devices."""

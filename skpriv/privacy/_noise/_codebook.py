@@ -16,6 +16,7 @@ from math import ceil, pi
 import numpy as np
 
 WEIGHT_BITS = 40  # of the weight b = 2^40 of a far direction
+LARGEST_EPSILON = 64.0  # a larger one is not used: e^64 to one is certainty, for longer sums
 GUARD_BITS = 64  # more digits while the series of e^epsilon is summed
 
 
@@ -39,7 +40,7 @@ def index_weights(epsilon):
     """
     if not 0.0 <= epsilon < float("inf"):
         raise ValueError(f"epsilon={epsilon!r} must be finite and at least 0.")
-    numerator, denominator = float(epsilon).as_integer_ratio()
+    numerator, denominator = min(float(epsilon), LARGEST_EPSILON).as_integer_ratio()
     term = total = 1 << (WEIGHT_BITS + GUARD_BITS)
     step = 0
     while term:
