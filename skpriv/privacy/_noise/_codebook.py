@@ -140,7 +140,7 @@ def draw_index(vector, directions, nearest, epsilon):
 
 
 def lifted(rows, signs):
-    """Unit vectors sign (phi, sqrt(1 - |phi|^2)) of rows phi in the unit ball.
+    """Unit vectors sign (phi, sqrt(1 - phi'phi)) of rows phi in the unit ball.
 
     Their products with themselves hold phi phi', and their mean, if the sign has mean r, r phi: one
     report of them serves both moments.

@@ -16,7 +16,7 @@ from ._laws import Noise
 class CodebookNoise(Noise):
     """What the codebook channel adds to a sum of lifted moments, (sum r phi, sum phi phi').
 
-    Each user sends one index about u = s (phi, sqrt(1 - |phi|^2)), s = 1 or -1 with mean r. With f
+    Each user sends one index about u = s (phi, sqrt(1 - phi'phi)), s = 1 or -1 with mean r. With f
     the direction of the index, f / c1 is unbiased for r phi and (f f' - I / D) / c2 + I / D for
     phi phi'. The two errors are dependent, and their sums have no closed law: bounds are for sums
     of independent bounded terms, and :meth:`variance` has the exact second moments.
@@ -95,9 +95,9 @@ class CodebookNoise(Noise):
         return sqrt(self.reports * self.code.noise("square"))
 
     def norm_bound(self, theta_norm, failure):
-        """Bound on |sum of (b_i - A_i theta*)|, targets' noise included, for |theta*| <= this.
+        """Bound on the norm of sum of b_i - A_i theta*, targets' noise included, up to this norm.
 
-        b_i and A_i are a report's estimates of r phi and phi phi', and E[r | phi] = phi'theta*: the
+        b_i and A_i are a report's estimates of r phi and phi phi', and r has mean phi'theta*: the
         terms are independent, have mean zero given the rows, and bounded norm. Cauchy and Schwarz
         bound the mean of the norm of their sum, Klein and Rio (2005, Theorem 1.1) what exceeds it.
         """
@@ -111,8 +111,8 @@ class CodebookNoise(Noise):
         """`norm_bound` where rows are chosen by the reports of earlier users, as in a bandit.
 
         The terms are then martingale differences. Pinelis (1994, Theorem 3.3): with the sum of
-        conditional mean squares at most B^2 and norms at most b, P(|S| >= r) is at most
-        2 exp(-r^2 / (2 (B^2 + b r / 3))).
+        conditional mean squares at most B^2 and norms at most b, the norm of their sum reaches r
+        with probability at most 2 exp(-r^2 / (2 (B^2 + b r / 3))).
         """
         total, _, bound = _term_bounds(self.code, float(theta_norm))
         first = log(2.0 / failure) * bound / 3.0
