@@ -44,7 +44,7 @@ SETTINGS = {LinearRegression: PUBLIC, AdditiveRegressor: PUBLIC}
 # Parameters that fix the shape of what is fitted, where its default depends on the public n.
 SHAPES = {
     LayeredRegressor: {"n_levels": 1, "n_scales": 3},
-    LinearRegression: {"epsilon": 200.0},
+    LinearRegression: {"epsilon": 1000.0, "channel": "gaussian"},
     AdditiveRegressor: {"epsilon": 200.0, "knots": 3},
 }
 # Users send indices of codebooks by default.
