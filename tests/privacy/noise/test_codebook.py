@@ -11,7 +11,7 @@ from scipy import stats
 from skpriv.privacy import codebook, draw_index, draw_ranks, draw_sign, index_weights, lifted
 from skpriv.privacy._noise import _codebook
 
-EPSILONS = [0.0, 1e-9, 0.1, 0.5, 1.0, 2.0**-30, 4.0, 8.0, 20.0, 50.0, 700.0]
+EPSILONS = [0.0, 1e-9, 0.1, 0.5, 1.0, 2.0**-30, 4.0, 8.0, 20.0, 50.0, 64.0]
 LEVEL = 1e-5
 FIRST_DIRECTION = [0.542564054528835, 0.2520554045100899, 0.801306632813236]
 
@@ -132,3 +132,7 @@ def test_signs_have_their_mean(mean):
     signs = np.array([draw_sign(mean) for _ in range(4000)])
     assert set(signs) <= {-1.0, 1.0}
     assert stats.binomtest(int((signs > 0).sum()), 4000, (1.0 + mean) / 2.0).pvalue > LEVEL / 4
+
+
+def test_a_larger_epsilon_than_is_used_gives_the_weights_of_that():
+    assert index_weights(1e9) == index_weights(64.0)
