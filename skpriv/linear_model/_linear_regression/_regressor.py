@@ -6,11 +6,9 @@ from numbers import Real
 from typing import ClassVar
 
 import numpy as np
-from scipy import stats
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..._compat import Interval, StrOptions, fit_context
-from ..._equations._certified_newton import certified
 from ..._equations._coefficients import CoefficientLaw
 from ..._equations._intervals import ConfidenceInterval
 from ..._equations._newton import coefficients
@@ -19,6 +17,7 @@ from ..._equations._reported_fit import MappedRecords, ReportedFit
 from .._base import PrivateRegressor, rowwise
 from .._prediction_intervals import PredictionIntervals
 from ._exact import fit_exactly
+from ._interval import function_interval
 from ._queries import SpreadQuery
 from ._rules import Rules
 from ._steps import fit_rows
@@ -366,20 +365,8 @@ class LinearRegression(PredictionIntervals):
                 centre, half = fit.assumed(points, confidence_level, sure, bound)
                 found = np.ones(len(half), dtype=bool)
             return self._inside(centre, half, found, predicted)
-        low, high = (np.full(len(X), float(bound)) for bound in target.bounds_y)
-        if fit.newton:
-            points = fit.points(self._map.features(X))
-            if method == "certified":
-                centre, half = certified(fit, points, confidence_level)
-                found = np.isfinite(half)
-            else:
-                estimate = fit.estimate(points)
-                centre, found = estimate.value, estimate.resolved
-                half = stats.norm.ppf(0.5 + confidence_level / 2.0) * np.sqrt(
-                    sum(estimate.variances())
-                )
-            return self._inside(fit.location + centre, half, found, predicted)
-        return ConfidenceInterval(low, high)
+        phi = self._map.features(X)
+        return function_interval(fit, target, phi, predicted, confidence_level, method)
 
     def _inside(self, centre, half, found, predicted):
         """Interval in the units of y and inside bounds_y, which it is where nothing is found."""
