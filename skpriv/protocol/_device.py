@@ -104,17 +104,30 @@ def act(state, contexts):
     -------
     int
         The first of the actions with the largest upper confidence bound, whose bonus is one of
-        those of the policy, drawn on the device; any action before there is a bound.
+        those of the policy, drawn on the device; or, of a policy by inverse gaps, an action drawn
+        on the device. Any action before anything was learned.
     """
     whole = json.loads(state)
     phi = action_features(whole, contexts) / whole["task"]["query"]["data_norm"]
     region = whole["region"]
     if region is None:  # nothing has been learned: any action
         return secrets.randbelow(len(phi))
+    if "weight" in region:
+        return _by_inverse_gaps(phi @ np.array(region["centre"]), region["weight"])
     bonus = secrets.choice(region["bonuses"])
     squares = np.einsum("ij,ij->i", phi @ np.array(region["form"]), phi)
     index = phi @ np.array(region["centre"]) + bonus * np.sqrt(np.maximum(squares, 0.0))
     return int(np.argmax(index))
+
+
+def _by_inverse_gaps(means, weight):
+    """One action: 1 / (K + weight gap) for each but the best, which has the rest."""
+    best = int(np.argmax(means))
+    chances = 1.0 / (len(means) + weight * (means[best] - means))
+    chances[best] = 0.0
+    drawn = secrets.randbits(53) * 2.0**-53
+    below = int((np.cumsum(chances) <= drawn).sum())
+    return below if below < len(means) else best
 
 
 def action_features(state, contexts):

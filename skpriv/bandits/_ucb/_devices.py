@@ -22,9 +22,8 @@ class ServesDevices:
     """Mixin of policies with sums of codebook reports: public state out, reports in."""
 
     # of the policy
+    _acting: Any  # () -> what a device acts by, as JSON has it; None before the first read
     _begin: Any
-    _bonuses: Any
-    _region: Any
     _shared: bool
     _sums: Any
     _take_reports: Any
@@ -55,16 +54,9 @@ class ServesDevices:
             if n_features is None or (self._shared and n_actions is None):
                 raise ValueError("before the first round n_actions and n_features must be given.")
             self._begin(n_actions if self._shared else self.n_actions, n_features)
-        region = None  # before the first read: any action
-        if self._region is not None:
-            region = {
-                "centre": self._region.centre.tolist(),
-                "form": self._region.form.tolist(),
-                "bonuses": [float(bonus) for bonus in self._bonuses],
-            }
         state = {
             "task": self._device_task(),
-            "region": region,
+            "region": self._acting(),
             "shared": bool(self._shared),
             "n_actions": int(self.n_actions_),
             "n_rounds": int(self.n_rounds_),

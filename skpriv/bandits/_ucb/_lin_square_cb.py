@@ -6,8 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..._compat import Interval
+from ..._compat import Interval, StrOptions
 from .._draws import by_chance, flat, inverse_gap, uniform
+from ._devices import ServesDevices
 from ._region import asymptotic
 from ._running import RunningSumsPolicy
 
@@ -15,7 +16,7 @@ GAP_WEIGHT = 30.0
 TINY = 1e-30
 
 
-class LinSquareCB(RunningSumsPolicy):
+class LinSquareCB(ServesDevices, RunningSumsPolicy):
     """Linear contextual bandit that plays an action the less often, the worse it looks.
 
     All rounds are kept as noisy running sums, and weights are fitted to them with a shrinkage that
@@ -26,7 +27,7 @@ class LinSquareCB(RunningSumsPolicy):
     ----------
     epsilon : float in (0, inf], default=1.0
         Privacy parameter; ``inf`` is the same as ``privacy="none"``.
-    delta : float in (0, 1), default=1e-6
+    delta : float in [0, 1), default=1e-6
         Privacy parameter: choose it well below one over the number of rounds.
     privacy : {"central", "local", "shuffle", "none"}, default="central"
         Who adds the noise: a trusted curator, every user (in the shuffle model, batches of users
@@ -56,6 +57,9 @@ class LinSquareCB(RunningSumsPolicy):
         In the central model: square-root factorisation ("auto"), or binary tree (less memory, more
         noise). In the shuffle model: local noise amplified by shuffling ("auto"), or a sum of
         shares of which nothing but the noisy sum of a batch can be seen.
+    channel : {"auto", "gaussian", "codebook"}, default="auto"
+        What users send in the local model: moments with Gaussian noise, or an index of a public
+        codebook, which is pure (``delta=0``). "auto" takes the one of less noise.
     random_state : None, int or RandomState, default=None
         None draws secure noise for a real release, anything else reproducible noise for study.
 
@@ -84,7 +88,8 @@ class LinSquareCB(RunningSumsPolicy):
     others, their actions included, not from whoever sees the own action. Released: noisy running
     sums of (r phi, phi phi', r^2) at public times, which no user enters twice. In the local and
     shuffle models the user draws the action on the own device, and sends no more than one noisy
-    report. Public: the times of the reads, the number of rounds and all parameters.
+    report: with the codebook channel one index, whose price rests on one exact integer draw (delta
+    = 0). Public: the times of the reads, the number of rounds and all parameters.
 
     The weight follows Foster and Rakhlin (2020), who take the square root of K over the squared
     error of the oracle; their constant is about 1, and was worse in all settings that were tried.
@@ -106,6 +111,7 @@ class LinSquareCB(RunningSumsPolicy):
     _parameter_constraints: ClassVar[dict] = {
         **{k: v for k, v in RunningSumsPolicy._parameter_constraints.items() if k != "coef_norm"},
         "gap_weight": [Interval(Real, 0, None, closed="left")],
+        "channel": [StrOptions({"auto", "gaussian", "codebook"})],
     }
 
     def __init__(
@@ -123,6 +129,7 @@ class LinSquareCB(RunningSumsPolicy):
         n_actions=None,
         update_every="auto",
         mechanism="auto",
+        channel="auto",
         random_state=None,
     ):
         self.epsilon = epsilon
@@ -137,6 +144,7 @@ class LinSquareCB(RunningSumsPolicy):
         self.n_actions = n_actions
         self.update_every = update_every
         self.mechanism = mechanism
+        self.channel = channel
         self.random_state = random_state
 
     def _learn(self, equations):
@@ -159,6 +167,18 @@ class LinSquareCB(RunningSumsPolicy):
             return uniform(n, n_actions, available, rng)
         rows, shape = flat(contexts)
         means = (self._scaling.features(rows) @ self._theta).reshape(shape)
-        weight = self.gap_weight * sqrt(n_actions) / self._error
-        chances = inverse_gap(means, weight, available)
+        chances = inverse_gap(means, self._weight(n_actions), available)
         return by_chance(np.broadcast_to(chances, (n, n_actions)), rng)
+
+    def _weight(self, n_actions):
+        """What a gap weighs, by which an action looks worse than the best of so many."""
+        return self.gap_weight * sqrt(n_actions) / self._error
+
+    def _acting(self):
+        if not hasattr(self, "_theta"):
+            return None
+        return {"centre": self._theta.tolist(), "weight": float(self._weight(self.n_actions_))}
+
+    @property
+    def _uses_sums(self):
+        return self._private

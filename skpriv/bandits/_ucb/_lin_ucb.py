@@ -221,6 +221,15 @@ class LinUCB(ServesDevices, RunningSumsPolicy):
         means, widths = (part.reshape(shape) for part in self._region.bounds(phi))
         return optimistic(means, widths, self._bonuses, available, n, rng)
 
+    def _acting(self):
+        if self._region is None:
+            return None
+        return {
+            "centre": self._region.centre.tolist(),
+            "form": self._region.form.tolist(),
+            "bonuses": [float(bonus) for bonus in self._bonuses],
+        }
+
     @property
     def _bonuses(self):
         """Equally likely factors of the width."""

@@ -9,6 +9,7 @@ import numpy as np
 from ..._compat import Interval, StrOptions
 from ..._equations._lifted import best_channel, moments_query
 from ..._equations._scaling import Scaling
+from ...exceptions import PrivacyError
 from ...privacy import Budget, Trust
 from .._base import MAX_SEED, BasePolicy
 from ._online_reports import PairReports
@@ -85,6 +86,11 @@ class RunningSumsPolicy(BasePolicy):
     @property
     def _channel(self):
         """What users send: "gaussian" or "codebook", by public numbers."""
+        if self.channel == "codebook" and self.privacy != "local":
+            raise PrivacyError(
+                f"channel='codebook' is what users send without a curator or batches, and "
+                f"privacy={self.privacy!r} has one: pass privacy='local', or channel='auto'."
+            )
         if self.privacy != "local" or self.channel != "auto":
             return "gaussian" if self.channel == "auto" else self.channel
         budget = Budget(self.epsilon, self.delta)

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy import stats
 
-from skpriv.bandits import LinUCB
+from skpriv.bandits import LinSquareCB, LinUCB
 from skpriv.exceptions import PrivacyError
 from skpriv.protocol import act, report
 
@@ -41,6 +41,19 @@ def test_devices_act_as_the_policy_would():
     played(learner, 400)
     state, contexts = learner.public_state(), np.random.RandomState(5).normal(size=(200, 4, 3))
     assert_array_equal([act(state, c) for c in contexts], learner.act(contexts))
+
+
+def test_devices_draw_actions_by_inverse_gaps():
+    learner = LinSquareCB(epsilon=4.0, delta=0.0, privacy="local", update_every=50)
+    assert played(learner, 400) < played(policy(epsilon=4.0, width="certified"), 400)
+    state, contexts = learner.public_state(), np.random.RandomState(5).normal(size=(4, 3)) / 3.0
+    n = 20_000
+    drawn = np.bincount([act(state, contexts) for _ in range(n)], minlength=4)
+    means = contexts @ json.loads(state)["region"]["centre"]
+    gaps = means.max() - means
+    chances = 1.0 / (4.0 + learner.gap_weight * 2.0 / learner._error * gaps)
+    chances[means.argmax()] += 1.0 - chances.sum()
+    assert stats.chisquare(drawn, n * chances).pvalue > 1e-4
 
 
 @pytest.mark.parametrize("width", ["asymptotic", "certified"])
@@ -99,6 +112,14 @@ def test_what_is_refused_changes_nothing():
         assert learner.n_rounds_ == 1
     # late reports are welcome: the task does not change with the policy
     learner.update_from_reports([(9, report(state, contexts, 0.5, user=9, action=0))])
+
+
+@pytest.mark.parametrize("kind", [LinUCB, LinSquareCB])
+@pytest.mark.parametrize("privacy", ["central", "shuffle"])
+def test_codebooks_are_for_users_alone(kind, privacy):
+    learner = kind(privacy=privacy, channel="codebook")
+    with pytest.raises(PrivacyError, match="channel='codebook'"):
+        learner.act(np.zeros((1, 2, 2)))
 
 
 def test_only_codebooks_leave_devices():
