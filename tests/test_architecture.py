@@ -1,4 +1,4 @@
-"""The rules of the design that can be read off the source: levels, noise, private names, sizes.
+"""The rules of the design that can be read off the source: levels, circles, noise, names, sizes.
 
 Every test collects all offenders, so that one run shows what is to be done.
 """
@@ -35,6 +35,21 @@ FILES = {
     path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
     for path in sorted(PACKAGE.rglob("*.py"))
 }
+LINES = {"least": 40, "most": 250}  # of code, in a file
+ENTRIES = 14  # files and folders in a folder, at most
+SHORT = {
+    "__main__.py": "Python asks for the name",
+    "_compat.py": "what scikit-learn may rename, and nothing else",
+    "_progress.py": "a leaf that several rooms share",
+    "exceptions.py": "a public door",
+    "_cli/_main.py": "the door of the commands, which import everything else",
+    "_cli/_predict.py": "a command is a file",
+    "linear_model/_linear_regression/_interval.py": "shared with the additive model",
+    "linear_model/_reweighted/_links.py": "public classes, whose length is in their docstrings",
+    "metrics/_intervals.py": "the whole room",
+    "protocol/_rows.py": "its neighbour, the collector, is full",
+}
+CROWDED = {"": "the rooms, as the design lists them"}
 # A draw from one of these laws is noise, whatever generator it comes from.
 NOISE_LAWS = {
     "normal", "standard_normal", "multivariate_normal", "laplace", "gumbel", "exponential",
@@ -119,8 +134,10 @@ def sklearn_offenders(file, tree):
 
 def size_offenders(file, tree):
     lines = code_lines((PACKAGE / file).read_text(encoding="utf-8"), tree)
-    if lines > 250:
-        yield f"{file} has {lines} lines of code, more than 250"
+    if lines > LINES["most"]:
+        yield f"{file} has {lines} lines of code, more than {LINES['most']}"
+    elif (lines < LINES["least"]) != (file in SHORT) and not file.endswith("__init__.py"):
+        yield f"{file} has {lines} lines of code: join its neighbour, or mend SHORT"
 
 
 def code_lines(source, tree):
@@ -138,18 +155,29 @@ def code_lines(source, tree):
 
 
 def class_offenders(file, tree):
-    # Exceptions are one line each, what may be asked of rows is one concept (DESIGN), and a value
-    # object may stand beside the class that makes it.
+    # Exceptions are one line each, what may be asked of rows is one concept (DESIGN), a value
+    # object may stand beside the class that makes it, and kinds of one thing beside each other.
     if file in ("exceptions.py", "privacy/_query.py"):
         return
     exported = exported_names(room(file))
     public = [
-        node.name
+        node
         for node in tree.body
         if isinstance(node, ast.ClassDef) and node.name in exported and not is_value(node)
     ]
-    if len(public) > 1:
-        yield f"{file} has {len(public)} public classes: {', '.join(public)}"
+    bases = [{node.name, *map(dotted, node.bases)} & local_names(tree) for node in public]
+    if len(public) > 1 and not set.intersection(*bases):
+        names = ", ".join(node.name for node in public)
+        yield f"{file} has {len(public)} public classes that are not of one kind: {names}"
+
+
+def local_names(tree):
+    """Names that a file defines, or imports from its own folder."""
+    names = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and node.level == 1:
+            names |= {alias.name for alias in node.names}
+    return names
 
 
 def is_value(node):
@@ -178,8 +206,73 @@ def test_no_offenders(rule):
     assert not offenders, "\n" + "\n".join(offenders)
 
 
+def neighbours(files):
+    """The files that each file imports, late imports included; names are looked for in files."""
+
+    def home(name):
+        parts = name.split(".")[1:]
+        for size in range(len(parts), -1, -1):
+            stem = "/".join(parts[:size])
+            for found in (f"{stem}.py", f"{stem}/__init__.py".removeprefix("/")):
+                if found in files:
+                    return found
+        return None
+
+    return {
+        file: {
+            home(name)
+            for _, name in imports(file, tree)
+            if name.split(".")[0] == "skpriv" and name != "skpriv.__version__"
+        }
+        - {None, file}
+        for file, tree in files.items()
+    }
+
+
+def circles(graph):
+    """Files of which each reaches the others: what is left when leaves are taken off, both ways."""
+    left = set(graph)
+    while True:
+        inner = {file for file in left if graph[file] & left}
+        inner = {file for file in inner if any(file in graph[other] for other in inner)}
+        if inner == left:
+            return left
+        left = inner
+
+
+def test_no_circles():
+    assert not circles(neighbours(FILES))
+
+
+def test_circles_are_found():
+    source = {
+        "a/_x.py": "from ._y import y",
+        "a/_y.py": "def late():\n    from ..a import z",
+        "a/__init__.py": "from ._x import x",
+        "a/_leaf.py": "from . import x",
+        "_root.py": "import json",
+    }
+    graph = neighbours({file: ast.parse(text) for file, text in source.items()})
+    assert circles(graph) == {"a/_x.py", "a/_y.py", "a/__init__.py"}
+    graph["a/_y.py"] = {"_root.py"}
+    assert not circles(graph)
+
+
+def test_a_folder_is_seen_at_a_glance():
+    entries: dict[str, set] = {}
+    for file in FILES:
+        parts = file.split("/")
+        for depth, entry in enumerate(parts):
+            entries.setdefault("/".join(parts[:depth]), set()).add(entry)
+    crowded = {
+        folder for folder, found in entries.items() if len(found - {"__init__.py"}) > ENTRIES
+    }
+    assert crowded == set(CROWDED)
+
+
 def test_every_room_has_a_level():
     assert {room(file) for file in FILES} <= set(LEVELS)
+    assert set(SHORT) <= set(FILES)
 
 
 # The rules themselves must bite: a rule that never fires looks like a rule that is kept.
@@ -201,6 +294,7 @@ def test_every_room_has_a_level():
         (sklearn_offenders, "metrics/_a.py", "from sklearn.utils._tags import Tags"),
         (sklearn_offenders, "metrics/_a.py", "sklearn.base._fit_context"),
         (class_offenders, "privacy/_a.py", "class Session: pass\nclass Query: pass"),
+        (class_offenders, "privacy/_a.py", "class Session(ABC): pass\nclass Query(ABC): pass"),
     ],
 )
 def test_rules_find_offenders(rule, file, source):
@@ -218,6 +312,7 @@ def test_rules_find_offenders(rule, file, source):
         (generator_offenders, "linear_model/_a.py", "check_random_state(0).permutation(3)"),
         (generator_offenders, "linear_model/_a.py", "isinstance(rng, np.random.RandomState)"),
         (sklearn_offenders, "_compat.py", "from sklearn.base import _fit_context"),
+        (class_offenders, "privacy/_a.py", "class Stream: pass\nclass TreeStream(Stream): pass"),
     ],
 )
 def test_rules_allow_what_is_proper(rule, file, source):

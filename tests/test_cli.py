@@ -8,8 +8,8 @@ import pytest
 
 from skpriv._cli import main
 from skpriv._cli._arguments import Joined, positives
-from skpriv._cli._bounds import read_bounds
-from skpriv._cli._error import CommandError
+from skpriv._cli._tradeoff._bounds import read_bounds
+from skpriv._cli._arguments import CommandError
 
 pd = pytest.importorskip("pandas")
 FAST = ["--epsilons", "1,10", "--repeats", "1", "--cv", "2"]

@@ -4,10 +4,8 @@ import sys
 
 from ..audit import lower_bound, replay
 from ..privacy import Budget
-from ._arguments import at_least, positive, probability
+from ._arguments import CommandError, at_least, check_plot, panels, positive, probability, write
 from ._audit_settings import NEIGHBOURS, estimators, policies, records, rounds
-from ._error import CommandError
-from ._picture import check_plot, panels, write
 
 HEADERS = ("", "model", "claim", "replayed", "lower bound", "if Gaussian", "differences")
 WIDTHS = (22, 9, 8, 10, 13, 13, 11)

@@ -6,8 +6,7 @@ from math import isinf
 from pathlib import Path
 
 from ..privacy import BudgetAccountant
-from ._arguments import positive, probability
-from ._error import CommandError
+from ._arguments import CommandError, positive, probability
 
 _TABLE = "CREATE TABLE IF NOT EXISTS skpriv_total (epsilon REAL, delta REAL)"
 

@@ -13,11 +13,18 @@ from .._codec import save
 from ..exceptions import BudgetExceeded
 from ..inspection import CurveDisplay, coefficient_table, coefficients, curves, model_card
 from ..preprocessing import Schema, TableEncoder
-from ._arguments import at_least, positive, probability
+from ._arguments import (
+    PICTURES,
+    CommandError,
+    at_least,
+    check_plot,
+    panels,
+    positive,
+    probability,
+    write,
+)
 from ._budget import open_ledger, status
-from ._error import CommandError
 from ._frames import check_out, read_table
-from ._picture import PICTURES, check_plot, panels, write
 
 MODELS = {"linear": "LinearRegression", "additive": "AdditiveRegressor"}
 CARDS = (".md", ".html")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import narwhals.stable.v2 as nw
 
-from ._error import CommandError
+from ._arguments import CommandError
 
 FORMATS = (".csv", ".parquet")
 _LIBRARIES = ("pandas", "polars", "pyarrow")

@@ -6,7 +6,7 @@ from pathlib import Path
 from sklearn.pipeline import Pipeline
 
 from .._codec import load
-from ._error import CommandError
+from ._arguments import CommandError
 from ._frames import FORMATS, check_out, read_table, write_column
 
 

@@ -6,9 +6,16 @@ import textwrap
 import numpy as np
 
 from ..bandits import RegretDisplay, simulate
-from ._arguments import Joined, at_least, positives, probability
-from ._error import CommandError
-from ._picture import check_plot, panels, write
+from ._arguments import (
+    CommandError,
+    Joined,
+    at_least,
+    check_plot,
+    panels,
+    positives,
+    probability,
+    write,
+)
 from ._regret_settings import RANDOM, SETTINGS
 
 RECORDS = 500  # rounds of a line of the picture

@@ -23,7 +23,7 @@ from ._evaluation._private_value import PrivateValue, private_off_policy_value
 from ._ucb._online_lin_ucb import OnlineLinUCB
 from ._service._dsjson import read_dsjson, write_dsjson
 from ._service._loop import Loop
-from ._random import RandomPolicy
+from ._base import RandomPolicy
 from ._report import EpochsReport
 from ._state import load
 from ._epochs._schedule import EpochSchedule

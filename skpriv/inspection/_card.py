@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..preprocessing import BoundsScaler, Schema, TableEncoder
 from ._curve_display import curves
+from ._inference import inference
 
 _STYLE = (
     "<style>body{font-family:sans-serif;max-width:60em;margin:2em auto;line-height:1.4}"
@@ -67,16 +68,12 @@ def coefficients(model, confidence_level=0.95):
     >>> found["estimate"].round(6) + 0.0
     array([1., 0.])
     """
-    from .. import inspection
-
-    inference = getattr(inspection, "inference", None)
-    if inference is not None:
-        try:
-            found = inference(model, confidence_level=confidence_level)
-            names = ("names", "estimate", "std_error", "low", "high", "p_value", "reason")
-            return _with_estimates({name: getattr(found, name) for name in names}, model)
-        except (AttributeError, NotImplementedError, TypeError, ValueError):
-            pass  # a regressor without standard errors: its estimates then
+    try:
+        found = inference(model, confidence_level=confidence_level)
+        names = ("names", "estimate", "std_error", "low", "high", "p_value", "reason")
+        return _with_estimates({name: getattr(found, name) for name in names}, model)
+    except (AttributeError, NotImplementedError, TypeError, ValueError):
+        pass  # a regressor without standard errors: its estimates then
     return _estimates(model)
 
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 from typing import ClassVar
 
 from .._compat import StrOptions, fit_context
-from .._equations._instrument import Instrument
-from ._moment_regressor import MomentRegressor
 from .._equations._lifted import moments_query
+from .._equations._moments import Instrument
+from ._moment_regressor import MomentRegressor
 
 # code -> paper (Wang 2018, "Revisiting differentially private linear regression"):
 #   design -> X'X + noise,  target -> X'y + noise

@@ -1,7 +1,6 @@
 """From public knowledge about the columns to rows of the unit ball."""
 
-from ._bounds_scaler import BoundsScaler
-from ._coefficients import CoefficientMap
+from ._bounds_scaler import BoundsScaler, CoefficientMap
 from ._table._categories import Categorical, Ordinal
 from ._table._columns import Boolean, Date, Numeric
 from ._table._encoder import TableEncoder

@@ -3,12 +3,11 @@
 from ._arrays import ArrayRows, canonical
 from ._base import CHUNK_ROWS, Rows
 from ._batches import BatchRows
+from ._blocks import LazyValues
 from ._dask import DaskRows, positional
-from ._lazy import LazyValues
-from ._open import as_rows, read_in_batches
 from ._order import BlockOrder
 from ._subset import PublicOrder, Subset
-from ._tables import from_batches, from_parquet, from_table, is_lazy
+from ._tables import as_rows, from_batches, from_parquet, from_table, is_lazy, read_in_batches
 from ._values import INVALID_VALUES, finite, floats, named, numbers, public_shape, stand_in
 
 __all__ = [

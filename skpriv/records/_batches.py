@@ -6,8 +6,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ._base import CHUNK_ROWS, Rows
-from ._blocks import ahead, aligned, cut, dense, frame, length, pick, quietly, sparse
-from ._lazy import LazyValues
+from ._blocks import LazyValues, ahead, aligned, cut, dense, frame, length, pick, quietly, sparse
 from ._order import BlockOrder
 from ._values import finite
 

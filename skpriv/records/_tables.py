@@ -1,4 +1,7 @@
-"""Tables that are read in batches: Arrow, Parquet, lazy frames, memory maps, what you iterate."""
+"""Tables that are read in batches: Arrow, Parquet, lazy frames, memory maps, what you iterate.
+
+And from anything that is passed to `fit` as X and y to rows.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,10 +9,11 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 
+from ._arrays import ArrayRows
 from ._base import Rows
 from ._batches import BatchRows
-from ._dask import DaskRows, is_dask
 from ._blocks import frame, is_table, length, split
+from ._dask import DaskRows, is_dask
 from ._values import public_shape
 
 BATCH_ROWS = 2**16
@@ -282,3 +286,40 @@ def from_batches(factory, n=None, *, target=None, features=None):
     if is_table(X):
         names = list(map(str, X.schema.names if hasattr(X, "num_rows") else frame(X).columns))
     return BatchRows(blocks, n, public_shape(X)[1], names, has_target=first[1] is not None)
+
+
+def read_in_batches(X, y=None):
+    """Whether a fit to X and y reads them in batches."""
+    return type(X).__module__.startswith("pyarrow") or is_lazy(X) or is_dask(y)
+
+
+def as_rows(X, y=None):
+    """Rows of what was passed as X and y; rows that have their y in them stay what they are."""
+    if is_dask(X) or (is_dask(y) and not isinstance(X, Rows)):
+        return DaskRows.of(X, y)
+    if isinstance(X, Rows):
+        return X if y is None else X.with_target(_target(y))
+    if isinstance(X, np.memmap) or not read_in_batches(X):
+        if is_lazy(X) and y is None:
+            return BatchRows(lambda: [(X, None)], *X.shape, has_target=False)
+        return ArrayRows(X, y)
+    rows = from_table(X)
+    return rows if y is None else rows.with_target(_target(y))
+
+
+def _target(y):
+    """Function that iterates over blocks of targets; Dask's stay what they are."""
+    if is_dask(y):
+        return y
+    source = None if isinstance(y, np.ndarray | list | tuple) else Source.of(y)
+    if source is None:
+        y = np.asarray(y) if isinstance(y, list | tuple) else y
+        return lambda: iter([y])
+    if len(source.names) != 1:
+        raise ValueError(f"y must have one column, not {len(source.names)}.")
+
+    def blocks():
+        for batch in source.batches(source.names):
+            yield split(batch, [], source.names[0])[1]
+
+    return blocks

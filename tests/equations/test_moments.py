@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skpriv._equations._instrument import Instrument
+from skpriv._equations._moments import Instrument
 from skpriv._equations._moments import ResidualGramQuery
 from skpriv._equations._scaling import Scaling
 from skpriv._linalg import unvech

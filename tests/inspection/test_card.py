@@ -11,7 +11,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Bunch
 
-from skpriv import inspection
 from skpriv.inspection import coefficient_table, coefficients, model_card
 from skpriv.linear_model import LayeredRegressor, SSPRegressor
 from skpriv.preprocessing import Boolean, BoundsScaler, Categorical, Date, Numeric, TableEncoder
@@ -125,7 +124,7 @@ def test_standard_errors_that_are_not_resolved(monkeypatch):
             p_value=nan, reason="too few rows",
         )  # fmt: skip
 
-    monkeypatch.setattr(inspection, "inference", inference, raising=False)
+    monkeypatch.setattr("skpriv.inspection._card.inference", inference)
     X = np.random.RandomState(0).uniform(-0.5, 0.5, size=(500, 2))
     model = SSPRegressor(random_state=0).fit(X, X[:, 0])
     assert list(coefficients(model)["estimate"]) == [1.0, model.coef_[1], 3.0]

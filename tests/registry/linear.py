@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from skpriv._equations._instrument import Instrument
+from skpriv._equations._moments import Instrument
 from skpriv._equations._lifted import LiftedMomentsQuery
 from skpriv._equations._moments import MomentsQuery, ResidualGramQuery
 from skpriv._equations._scaling import Scaling

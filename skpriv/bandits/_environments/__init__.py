@@ -1,7 +1,6 @@
 """Environments in which policies can be simulated."""
 
-from ._generalized import GeneralizedLinearEnvironment
-from ._linear import LinearEnvironment
+from ._linear import GeneralizedLinearEnvironment, LinearEnvironment
 from ._logged import LoggedEnvironment
 from ._sparse import SparseLinearEnvironment
 from ._supervised import SupervisedEnvironment

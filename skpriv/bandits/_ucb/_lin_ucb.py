@@ -9,11 +9,10 @@ import numpy as np
 from ..._compat import Interval, StrOptions
 from ..._equations._scaling import Scaling
 from ...privacy import Budget, Cost, PrivacyReport, charge
-from .._state import Raw
 from .._draws import HALF_NORMAL, flat, largest, optimistic, uniform
+from .._state import Raw
 from ._devices import ServesDevices
-from ._exact import RidgeState
-from ._region import Region, asymptotic, certified
+from ._region import Region, RidgeState, asymptotic, certified
 from ._running import RunningSumsPolicy
 
 # code -> paper (Shariff and Sheffet 2018): equations.design, .target -> V~, u~;  region -> C_t

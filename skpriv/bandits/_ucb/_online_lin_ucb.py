@@ -9,11 +9,10 @@ from ..._compat import StrOptions
 from ..._linalg import psd_part
 from ...privacy import Budget
 from ._lin_ucb import LinUCB
-from ._region import Region, asymptotic, ball, certified, within
 from ._maler import LEARNERS
 from ._online_reports import PairReports, difference
-from ._running import FIRST_READS
-from ._times import EvenTimes
+from ._region import Region, asymptotic, ball, certified, within
+from ._running import FIRST_READS, EvenTimes
 
 # code -> paper ("Improved rate for locally differentially private linear bandits"):
 #   learner.point -> theta_t,  _gram -> V~_t,  _predicted -> u~_t,  equations -> b, S

@@ -2,7 +2,8 @@
 
 With b = sum phi r + N_b and S = sum phi phi' + N_A released, b - S theta* = sum phi zeta + N_b -
 N_A theta*. Every region is one ellipsoid, so that the index of an arm costs what it costs in
-LinUCB: phi'centre + sqrt(phi' form phi).
+LinUCB: phi'centre + sqrt(phi' form phi). Without noise the sums and their inverse are those of
+the textbook, updated by rank one.
 """
 
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from ..._linalg import psd_part
 # Weights of the likelihood's ellipsoid beside the ball; any is valid, the smallest result is used.
 # Not 0: the ball alone would leave the choice among arms of equal norm to rounding.
 WEIGHTS = (0.01, 0.03, 0.1, 0.25, 0.5, 0.75, 0.9, 0.98)
+REFRESH = 1024  # rounds between two inversions from scratch, which stop the drift of rounding
 
 
 @dataclass(frozen=True)
@@ -114,3 +116,47 @@ def asymptotic(equations, least_variance=0.0):
         covariance = 1.0 / (values**2 / errors + 1.0 / priors[np.argmax(evidence)])
         centre = covariance * values * target / errors
     return Region(vectors @ centre, (vectors * covariance) @ vectors.T)
+
+
+class RidgeState:
+    """Inverse of V = alpha I + sum phi phi', its log determinant, and theta = V^-1 sum phi r."""
+
+    def __init__(self, size, alpha):
+        self.alpha, self.gram = alpha, alpha * np.eye(size)
+        self.target = np.zeros(size)
+        self._refresh()
+
+    def add(self, phi, r):
+        """Add rows phi with targets r."""
+        if len(phi) == 1 and self._age < REFRESH:
+            self._add_one(phi[0], r[0])
+            return
+        self.gram += phi.T @ phi
+        self.target += r @ phi
+        self._refresh()
+
+    def _add_one(self, phi, r):
+        """Sherman and Morrison's update."""
+        self.gram += phi[:, None] * phi
+        self.target += r * phi
+        direction = self.inverse @ phi
+        growth = 1.0 + float(phi @ direction)
+        self.inverse -= direction[:, None] * (direction / growth)
+        self.log_det += log(growth)
+        self.theta = self.inverse @ self.target
+        self._age += 1
+
+    def _refresh(self):
+        self.inverse = np.linalg.inv(self.gram)
+        self.log_det = np.linalg.slogdet(self.gram)[1] - len(self.gram) * log(self.alpha)
+        self.theta = self.inverse @ self.target
+        self._age = 0
+
+    def radius(self, bound, failure):
+        """Radius of the confidence ellipsoid (Abbasi-Yadkori et al. 2011, Theorem 2)."""
+        return sqrt(2.0 * log(1.0 / failure) + self.log_det) + sqrt(self.alpha) * bound
+
+    def upper(self, phi, width):
+        """Index phi'theta + width ||phi||_{V^-1} of every row of phi, of shape (..., p)."""
+        squares = np.einsum("...j,...j->...", phi @ self.inverse, phi)
+        return phi @ self.theta + width * np.sqrt(squares)

@@ -18,9 +18,8 @@ from .._linear_regression._queries import SpreadQuery
 from .._linear_regression._rules import Rules
 from .._linear_regression._steps import fit_rows
 from .._prediction_intervals import PredictionIntervals
-from ._curves import Curve, average_hats, bands, effect_values
+from ._curves import Curve, average_hats, bands, effect_values, monotone_heights
 from ._map import ROUGH, AdditiveMap
-from ._monotone import monotone_heights
 from ._terms import check_knots, make_terms
 
 # Released bounds on the deviation of residuals, for the search of score quantiles.

@@ -8,18 +8,18 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..._compat import Interval, StrOptions, fit_context
+from ..._equations._intervals import ConfidenceInterval, split_failure
 from ...exceptions import PrivacyError
 from ...records import Subset
 from .._base import PrivateRegressor, rowwise
-from ._schedule import schedule
 from ._steps import (
     ClippedGradientQuery,
     Descent,
     ErrorTerms,
     held_out,
     root_mean_square_bound,
+    schedule,
 )
-from ..._equations._intervals import ConfidenceInterval, split_failure
 
 # code -> paper (Chen, Li, Rakhlin and Simchi-Levi 2025, Section 6):
 #   n_iter -> K,  step_size -> eta,  radius -> R,  time -> eta K, of descent without momentum

@@ -5,7 +5,7 @@ from math import sqrt
 import numpy as np
 
 from ..._equations._newton import FirstEquation, NewtonEquation, NewtonFit
-from ._pool import Pool
+from ._pool import Pool, shrunk_gram
 from ._queries import (
     FirstMomentsQuery,
     LocationQuery,
@@ -16,7 +16,6 @@ from ._queries import (
     WhiteningQuery,
 )
 from ._rules import LEAST_SPREAD, ROUNDS, skewness_bias
-from ._shrinkage import shrunk_gram
 
 LAST_ROUND = 2.0  # records of the last round of the whitening over those of the first ones
 EIGENVALUE_FLOOR = 0.1  # of the ridge of a whitening round

@@ -6,11 +6,11 @@ from math import sqrt
 
 import numpy as np
 
-from ..._linalg import psd_part, psd_power, unvech, vech, vech_size
-from ...privacy import ROUNDING, Query
-from ..._equations._instrument import Instrument
+from ..._equations._moments import Instrument
 from ..._equations._normal_equations import NormalEquations
 from ..._equations._scaling import Scaling
+from ..._linalg import psd_part, psd_power, unvech, vech, vech_size
+from ...privacy import ROUNDING, Query
 
 # Weights of (W, r^2) beside (xi, Xi): free, see ReweightedMomentsQuery.
 REWEIGHTED_SQUARE_WEIGHT = sqrt(1.25)

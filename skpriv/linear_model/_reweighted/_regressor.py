@@ -8,14 +8,13 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from ..._compat import Interval, StrOptions, fit_context
-from ..._equations._instrument import Instrument
 from ..._equations._intervals import ConfidenceInterval
-from ._links import LINKS, IdentityLink, Link
+from ..._equations._moments import Instrument, MomentsQuery
 from .._base import rowwise
 from .._moment_regressor import MomentRegressor
-from ..._equations._moments import MomentsQuery
-from ._sgd import UNBOUNDED, descend, minimise, step_shares
+from ._links import LINKS, IdentityLink, Link
 from ._normalisation import ReweightedMomentsQuery, learn_normalisation
+from ._sgd import UNBOUNDED, descend, minimise, step_shares
 
 # code -> paper (Chen, Li, Rakhlin and Simchi-Levi 2025):
 #   normalisation -> U,  mean -> H (Eq. 6),  ridge -> lambda,  target -> xi,  design -> Xi,

@@ -7,12 +7,12 @@ from math import inf, sqrt
 import numpy as np
 from scipy import optimize
 
+from ..._equations._moments import Instrument
+from ..._equations._scaling import Scaling
 from ..._linalg import psd_part, psd_power, unvech, vech, vech_size
 from ...privacy import ROUNDING, Procedure, Query
 from ._certificate import GradientCertificate
-from ..._equations._instrument import Instrument
 from ._links import IdentityLink, Link, LogitLink
-from ..._equations._scaling import Scaling
 
 # code -> paper (Chen, Li, Rakhlin and Simchi-Levi 2025):
 #   theta = U w,  mean of the link -> nu,  instrument e -> U phi / ||U phi||,  mean_phi -> H,

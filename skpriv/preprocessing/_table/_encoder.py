@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..._codec import Writable
 from ..._compat import fit_context
 from ...records import as_rows, is_lazy
-from .._coefficients import CoefficientMap
+from .._bounds_scaler import CoefficientMap
 from ._columns import Boolean, Numeric
 from ._schema import Schema, few
 

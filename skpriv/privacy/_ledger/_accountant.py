@@ -12,11 +12,11 @@ from ...exceptions import BudgetExceeded
 from .._accounting._budget import Budget
 from .._accounting._conversions import gdp_delta
 from .._accounting._cost import CURRENCIES, Cost
-from ._active import activated, capture, charge, parallel_part, pop, process, push
 from ._ledger import Charge, Ledger, Part, _Transaction
 from ._parts import Key, inside
+from ._stack import pop, process, push
 
-__all__ = ["BudgetAccountant", "activated", "capture", "charge", "parallel_part"]
+__all__ = ["BudgetAccountant"]
 
 # Shares such as ten times 0.1 add up to 1 + 2e-16, and below this part of an amount, what is left
 # of it is such rounding.

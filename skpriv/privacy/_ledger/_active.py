@@ -1,48 +1,33 @@
 """Which accountants are active: those of this process, and those of its ancestors.
 
-The stack of accountants belongs to the process and not to the thread, so that a fit in a thread
-of joblib cannot escape it; and it is announced to all descendants, so that no worker can. An
-uncertain charge is one too many, never one too few.
+All that is charged passes here. An uncertain charge is one too many, never one too few.
 """
 
-import atexit
-import os
-import threading
-import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any, cast
 
 from .._accounting._cost import Cost
 from .._tape import tell_charge
-from . import _parts
+from ._accountant import BudgetAccountant
 from ._ledger import Part
-from ._parts import current_parts, inside
+from ._parts import Key, current_parts, inside
 from ._prepaid import allowance
-from ._registry import announce, announced, start_lineage
+from ._registry import announced
+from ._stack import process, stacked
 
-if TYPE_CHECKING:
-    from ._accountant import BudgetAccountant
+__all__ = [
+    "Accounted",
+    "Handle",
+    "activated",
+    "adds_up_gaussians",
+    "capture",
+    "charge",
+    "parallel_part",
+]
 
-__all__ = ["Handle", "activated", "capture", "charge", "parallel_part", "process"]
-
-_lock = threading.RLock()
-_stack: list["BudgetAccountant"] = []
-_process = uuid.uuid4().hex
-
-
-def _after_fork() -> None:
-    # What the parent had active stays so here: its copy of the block has not ended.
-    global _lock, _process
-    _lock, _process = threading.RLock(), uuid.uuid4().hex
-    _parts.after_fork()
-    start_lineage()
-
-
-start_lineage()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+_HANDLE = "_skpriv_accountants"
 
 
 @dataclass(frozen=True)
@@ -54,7 +39,7 @@ class Handle:
     entries : tuple of (accountant, part) pairs, default=()
     """
 
-    entries: tuple[tuple["BudgetAccountant", Part], ...] = ()
+    entries: tuple[tuple[BudgetAccountant, Part], ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.entries)
@@ -66,53 +51,13 @@ class Handle:
 
     def abroad(self) -> "Handle":
         """Return the accountants of other processes: of this one's, the ``with`` blocks decide."""
-        return Handle(tuple(e for e in self.entries if e[0]._home != _process))
+        return Handle(tuple(e for e in self.entries if e[0]._home != process()))
 
 
-def process() -> str:
-    """Return a name of this process that no other has, before or after, forks included."""
-    return _process
-
-
-def push(accountant: "BudgetAccountant") -> None:
-    """Activate an accountant in this process; as often as it is `pop`-ped later."""
-    with _lock:
-        _stack.append(accountant)
-        try:
-            _announce()
-        except BaseException:
-            _stack.pop()
-            raise
-
-
-def pop(accountant: "BudgetAccountant") -> None:
-    """Undo one `push`."""
-    with _lock:
-        for index in range(len(_stack) - 1, -1, -1):
-            if _stack[index] is accountant:
-                del _stack[index]
-                _announce()
-                return
-
-
-def _announce() -> None:
-    announce([a._announced() for a in {a._key: a for a in _stack}.values()])
-
-
-@atexit.register
-def _end() -> None:
-    if _stack:
-        announce([])
-
-
-def active() -> list["BudgetAccountant"]:
+def active() -> list[BudgetAccountant]:
     """List the active accountants, each of them once, the ancestors' after this process's."""
-    with _lock:
-        accountants = {accountant._key: accountant for accountant in _stack}
-    entries = announced()
-    if entries:
-        from ._accountant import BudgetAccountant  # which needs this module
-    for entry in entries:
+    accountants: dict[Key, BudgetAccountant] = stacked()
+    for entry in announced():
         accountant = BudgetAccountant._revived(entry)
         accountants.setdefault(accountant._key, accountant)
     return list(accountants.values())
@@ -221,7 +166,7 @@ def capture(*, with_parts: bool = True) -> Handle:
     Examples
     --------
     >>> from skpriv.privacy import BudgetAccountant, Cost, charge
-    >>> from skpriv.privacy._ledger._accountant import activated, capture
+    >>> from skpriv.privacy import activated, capture
     >>> def job(handle):  # in another process or thread
     ...     with activated(handle):
     ...         charge(Cost.from_epsilon(0.5), "job")
@@ -253,3 +198,69 @@ def activated(handle: Handle | None) -> Iterator[None]:
             stack.enter_context(accountant)
         with inside(parts):
             yield
+
+
+class Accounted:
+    """Mixin of estimators: their fits in other processes reach the accountants of this one.
+
+    An estimator that is pickled while accountants are active takes along a handle of them, its
+    clones inherit it, and `_accounting` activates it. Put the mixin before ``BaseEstimator``, and
+    do everything that is charged inside ``with self._accounting():``.
+
+    Notes
+    -----
+    An estimator that is pickled outside of any accountant carries nothing. In the process that
+    made an accountant no handle of it is needed: there, the ``with`` blocks decide. In other
+    processes it is charged as long as its ledger can be reached; after that, and on other machines,
+    a fit raises `PrivacyError`, and so does that of a clone: a new estimator, made of its
+    parameters, is free.
+
+    The part of the data is not carried along, because a pickled estimator may be fitted to other
+    records: outside of a part, its fits are charged as if about all records.
+
+    An estimator that a descendant of this process makes from nothing finds the accountants that
+    are active here by itself, see `BudgetAccountant`. For a worker elsewhere, hand `capture()` to
+    it and use `activated` there.
+
+    Examples
+    --------
+    >>> from sklearn.base import BaseEstimator
+    >>> from skpriv.privacy import Accounted, BudgetAccountant, Cost, charge
+    >>> class Dummy(Accounted, BaseEstimator):
+    ...     def fit(self, X, y=None):
+    ...         with self._accounting():
+    ...             charge(Cost.from_epsilon(0.5), "Dummy")
+    ...         return self
+    >>> with BudgetAccountant(epsilon=1.0) as accountant:
+    ...     _ = Dummy().fit(None)
+    >>> accountant.spent
+    Budget(epsilon=0.5, delta=0.0)
+    """
+
+    @contextmanager
+    def _accounting(self) -> Iterator[None]:
+        """Charge the accountants under which this estimator was pickled, if not yet active."""
+        with activated(self.__dict__.get(_HANDLE)):
+            yield
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(cast(dict[str, Any], super().__getstate__()))
+        handle = state.pop(_HANDLE, Handle()).joined(capture(with_parts=False))
+        if handle:
+            state[_HANDLE] = handle
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = dict(state)
+        handle = state.pop(_HANDLE, Handle()).abroad()
+        parent = getattr(super(), "__setstate__", self.__dict__.update)
+        parent(state)
+        if handle:
+            self.__dict__[_HANDLE] = handle
+
+    def __sklearn_clone__(self) -> "Accounted":
+        clone = super().__sklearn_clone__()  # type: ignore[misc]
+        handle = self.__dict__.get(_HANDLE)
+        if handle:
+            clone.__dict__[_HANDLE] = handle
+        return clone

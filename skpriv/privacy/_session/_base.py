@@ -10,10 +10,10 @@ from ...exceptions import PrivacyError
 from ...records import Subset
 from .._accounting._cost import Cost
 from .._accounting._report import PrivacyReport, ReportRow
-from .._ledger._accountant import charge
+from .._ledger._active import charge
 from .._noise._laws import NoiseSource
 from .._query import Answer
-from .._stream._kinds import stream_of
+from .._stream import stream_of
 from .._tape import door
 from ._trust import Trust
 

@@ -1,8 +1,10 @@
-"""The stream of the local model: every user adds noise to the own report."""
+"""Streams to which every user adds noise: of reports, and of reports in shuffled batches."""
 
 import numpy as np
 
+from ...exceptions import PrivacyError
 from ...records import as_rows
+from .._accounting._amplification import amplified
 from .._noise._codebook_noise import CodebookNoise
 from ._base import Stream
 
@@ -73,3 +75,67 @@ class LocalStream(Stream):
         elif count:
             self._total = self._total + self._add_noise(increment, self.noise.summed(count))
         return self._total, self.noise.summed(self.n)
+
+
+class ShuffleStream(Stream):
+    """Running sums of noisy reports, which a shuffler sends on in batches without names.
+
+    As :class:`LocalStream`, but users of a batch hide each other, so that each report needs less
+    noise: as much as makes the shuffled batch meet the budget. All rounds of a batch must be those
+    of one policy, and every batch must be full. See :class:`skpriv.privacy.Stream` for the
+    parameters.
+
+    Notes
+    -----
+    **Privacy guarantee**: (epsilon, delta)-DP of what the shuffler sends on, in which a user is in
+    one batch; proved in docs/shuffle.md. Whom users trust: the shuffler, and the
+    others of the batch to report as told. Public: times and sizes of batches.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.privacy import Budget, Query, open_stream
+    >>> class ClippedTotal(Query):
+    ...     name, shape, sensitivity = "total", (1,), 1.0
+    ...     def sum(self, X, y):
+    ...         return np.array([np.clip(y, 0.0, 1.0).sum()])
+    >>> opened = [
+    ...     open_stream(privacy, ClippedTotal(), Budget(1.0, 1e-6), 20, batch=1000, random_state=0)
+    ...     for privacy in ("local", "shuffle")
+    ... ]
+    >>> print([round(stream.noise.scale, 1) for stream in opened])
+    [4.2, 0.7]
+    """
+
+    model = "shuffle"
+
+    def check(self, budget):
+        """Refuse what has no public batch."""
+        check_batch(self.batch)
+
+    def batch_noise(self, budget):
+        """Law of the noise of one report in a shuffled batch."""
+        size = int(np.prod(self.query.shape))
+        return self.query.local_noise(amplified(budget, self.batch, dimension=size))
+
+    def _prepare(self):
+        self._total = np.zeros(self.query.shape)
+
+    def _release(self, increment, count):
+        check_full(count, self.batch)
+        self._total = self._total + self._add_noise(increment, self.noise.summed(count))
+        return self._total, self.noise.summed(self.n)
+
+
+def check_batch(batch):
+    """Refuse a stream of which nobody knows who hides whom."""
+    if batch is None or batch < 1:
+        raise ValueError(f"batch={batch} must be the public number of users shuffled together.")
+
+
+def check_full(count, batch):
+    """Refuse to release a batch with fewer users than the noise was calibrated for."""
+    if count < batch:
+        raise PrivacyError(
+            f"{count} users do not fill a batch of {batch}: too few to hide each other."
+        )

@@ -10,7 +10,7 @@ from ...exceptions import PrivacyError
 from .._accounting._budget import Budget
 from .._noise._laws import GaussianNoise
 from ._base import Stream
-from ._shuffle import check_full, check_batch
+from ._local import check_batch, check_full
 
 # Distance of all shares of a batch from what can be drawn from their sum, at most.
 SECURITY = 2.0**-40

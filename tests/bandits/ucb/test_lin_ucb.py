@@ -9,7 +9,7 @@ from sklearn.base import clone
 from skpriv import BudgetAccountant, BudgetExceeded
 from skpriv.bandits import LinearEnvironment, LinUCB, load, simulate
 from skpriv.bandits._ucb import _lin_ucb
-from skpriv.bandits._ucb._times import EvenTimes, GrowingTimes
+from skpriv.bandits._ucb._running import EvenTimes, GrowingTimes
 from skpriv.bandits._ucb._region import certified
 from skpriv._equations._moments import MomentsQuery
 from skpriv._equations._scaling import Scaling

@@ -9,7 +9,7 @@ from scipy import stats
 from skpriv.exceptions import PrivacyError
 from skpriv.linear_model import ImproperSGDRegressor
 from skpriv.linear_model._improper_sgd import _regressor
-from skpriv.linear_model._improper_sgd._schedule import momentum_for, schedule
+from skpriv.linear_model._improper_sgd._steps import momentum_for, schedule
 from skpriv.linear_model._improper_sgd._steps import (
     ClippedGradientQuery,
     Descent,

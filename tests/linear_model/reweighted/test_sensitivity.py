@@ -5,7 +5,7 @@ import pytest
 from registry.linear import draw_matrix
 from scipy import optimize
 
-from skpriv._equations._instrument import Instrument
+from skpriv._equations._moments import Instrument
 from skpriv._equations._moments import ResidualGramQuery
 from skpriv._equations._scaling import Scaling
 from skpriv.linear_model._reweighted._normalisation import (

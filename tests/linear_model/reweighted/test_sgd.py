@@ -9,7 +9,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skpriv.linear_model import Link, ReweightedRegressor
-from skpriv._equations._instrument import Instrument
+from skpriv._equations._moments import Instrument
 from skpriv.linear_model._reweighted._links import LINKS
 from skpriv.linear_model._reweighted._normalisation import NormalisationQuery
 from skpriv.linear_model._reweighted._sgd import (

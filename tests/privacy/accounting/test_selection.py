@@ -7,7 +7,7 @@ from scipy.stats import norm
 from skpriv import Budget
 from skpriv.privacy import repeated_mu
 from skpriv.privacy._accounting._conversions import gdp_delta
-from skpriv.privacy._accounting._selection import repeated_epsilon
+from skpriv.privacy._accounting._cost import repeated_epsilon
 
 
 def best_of_geometric(law, mean):

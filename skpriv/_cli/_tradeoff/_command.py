@@ -5,16 +5,24 @@ from functools import partial
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 
-from ..linear_model import ReweightedRegressor, SSPRegressor
-from ..model_selection import PrivacyUtilityDisplay, privacy_utility_curve
-from ..preprocessing import BoundsScaler
-from ._arguments import Joined, at_least, positive, positives, probability, some_of
+from ...linear_model import ReweightedRegressor, SSPRegressor
+from ...model_selection import PrivacyUtilityDisplay, privacy_utility_curve
+from ...preprocessing import BoundsScaler
+from .._arguments import (
+    CommandError,
+    Joined,
+    at_least,
+    check_plot,
+    panels,
+    positive,
+    positives,
+    probability,
+    some_of,
+    write,
+)
 from ._bounds import FORMAT
 from ._data import LOADERS, load
-from ._error import CommandError
-from ._notes import head, notes
-from ._picture import check_plot, panels, write
-from ._table import table
+from ._text import head, notes, table
 
 ESTIMATORS = {"ssp": SSPRegressor, "reweighted": ReweightedRegressor}
 

@@ -1,9 +1,40 @@
-"""How often intervals hold the truth."""
+"""Coverage and width of intervals."""
 
 import numpy as np
-from sklearn.utils import check_consistent_length
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
-from ._validation import check_interval, check_vector, check_weight
+
+def check_vector(values, name):
+    """One-dimensional float array; infinite ends of intervals are allowed, NaN is not."""
+    values = column_or_1d(values, dtype=np.float64)
+    check_array(values, ensure_2d=False, ensure_all_finite=False, input_name=name)
+    if np.isnan(values).any():
+        raise ValueError(f"{name} contains NaN.")
+    return values
+
+
+def check_interval(low, high):
+    """The two ends as float arrays, in order and of one length."""
+    low, high = check_vector(low, "low"), check_vector(high, "high")
+    check_consistent_length(low, high)
+    if (low > high).any():
+        raise ValueError(
+            f"low must not exceed high, but it does in row {np.flatnonzero(low > high)[0]}."
+        )
+    if np.isposinf(low).any() or np.isneginf(high).any():
+        raise ValueError("low must be below +inf and high above -inf.")
+    return low, high
+
+
+def check_weight(sample_weight, *others):
+    """Non-negative finite weights with a positive sum, or None."""
+    if sample_weight is None:
+        return None
+    weight = check_vector(sample_weight, "sample_weight")
+    check_consistent_length(weight, *others)
+    if not np.isfinite(weight).all() or (weight < 0).any() or weight.sum() == 0:
+        raise ValueError("sample_weight must be finite and non-negative, and not all zero.")
+    return weight
 
 
 def interval_coverage_score(f_true, low, high, *, sample_weight=None):
@@ -71,3 +102,43 @@ def interval_coverage_score(f_true, low, high, *, sample_weight=None):
     check_consistent_length(f_true, low)
     weight = check_weight(sample_weight, low)
     return float(np.average((low <= f_true) & (f_true <= high), weights=weight))
+
+
+def interval_mean_width(low, high, *, sample_weight=None):
+    """Mean width of intervals, in the units of the target.
+
+    Parameters
+    ----------
+    low, high : array-like of shape (n_samples,)
+        Ends of the intervals, as ``confidence_interval`` or ``prediction_interval`` returns them.
+        They may be infinite.
+
+    sample_weight : array-like of shape (n_samples,), default=None
+        Non-negative weights; None weighs all samples alike.
+
+    Returns
+    -------
+    width : float
+        At least 0; infinite if an interval of positive weight is.
+
+    Raises
+    ------
+    ValueError
+        If a low end exceeds its high end, if the lengths differ, or on NaN.
+
+    See Also
+    --------
+    interval_coverage_score : How often the intervals hold the truth.
+
+    Examples
+    --------
+    >>> from skpriv.metrics import interval_mean_width
+    >>> interval_mean_width([0.0, 1.0], [1.0, 4.0])
+    2.0
+    """
+    low, high = check_interval(low, high)
+    weight = check_weight(sample_weight, low)
+    width = high - low
+    if weight is not None:  # inf * 0 is NaN
+        width, weight = width[weight > 0], weight[weight > 0]
+    return float(np.average(width, weights=weight))

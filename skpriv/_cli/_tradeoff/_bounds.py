@@ -5,7 +5,7 @@ import json
 from math import isfinite
 from pathlib import Path
 
-from ._error import CommandError
+from .._arguments import CommandError
 
 FORMAT = (
     'a CSV file with the lines "name,low,high", or a JSON file {"name": [low, high], ...}, '

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 from sklearn.utils import Bunch
 
-from ..datasets import load_mortgages, load_wages, load_warfarin
+from ...datasets import load_mortgages, load_wages, load_warfarin
+from .._arguments import CommandError
 from ._bounds import WHY, read_bounds
-from ._error import CommandError
 
 LOADERS = {"wages": load_wages, "mortgages": load_mortgages, "warfarin": load_warfarin}
 

@@ -1,0 +1,146 @@
+"""Streams of a trusted curator: matrix factorisation and binary tree; and the one without noise."""
+
+from math import sqrt
+
+import numpy as np
+
+from .._noise._laws import GaussianNoise
+from ._base import Stream
+
+
+class FactorStream(Stream):
+    """Running sums by a trusted curator, with the square root of the summation matrix.
+
+    The lower-triangular matrix of ones is R R, R Toeplitz with entries r_k = binom(2k, k) / 4^k.
+    Noise is added to R x, x the increments, and R is applied again: half the standard deviation of
+    the binary tree's or less, for a memory and a time a read that grow with the number of reads.
+
+    Notes
+    -----
+    **Privacy guarantee**: a record is in one increment, hence moves R x by at most D ||r||, D the
+    query's sensitivity and ||r||^2 = r_0^2 + ... + r_{n_reads - 1}^2. Noise of scale D ||r|| / mu
+    is mu-Gaussian-DP, exactly, and so are the reads, which are post-processing; records may be
+    chosen in view of earlier reads (Denisov et al. 2022, Theorem 2.1). Public: times and number of
+    reads, and of the records before each.
+
+    References
+    ----------
+    S. Denisov, B. McMahan, K. Rush, A. Smith and A. Thakurta (2022). Improved differential privacy
+    for SGD via optimal private linear operators on adaptive streams. NeurIPS.
+    H. Fichtenberger, M. Henzinger and J. Upadhyay (2023). Constant matters: fine-grained error
+    bound on differentially private continual observation. ICML.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.privacy import Budget, Query, open_stream
+    >>> class ClippedTotal(Query):
+    ...     name, shape, sensitivity = "total", (1,), 1.0
+    ...     def sum(self, X, y):
+    ...         return np.array([np.clip(y, 0.0, 1.0).sum()])
+    >>> stream = open_stream("central", ClippedTotal(), Budget(1.0, 1e-6), 200, random_state=0)
+    >>> scales = [stream.push(np.ones((5, 1)), np.ones(5)).read().noise.scale for _ in range(8)]
+    >>> np.round(scales, 1)
+    array([7. , 7.8, 8.3, 8.6, 8.8, 8.9, 9.1, 9.2])
+    """
+
+    model = "central"
+
+    def __init__(self, query, n_reads, batch=None):
+        super().__init__(query, n_reads, batch)
+        odd = 2.0 * np.arange(1, n_reads) - 1.0
+        self._root = np.concatenate([[1.0], np.cumprod(odd / (odd + 1.0))])  # r_k
+        self.sensitivity = sqrt(self._root @ self._root) * query.sensitivity
+
+    def _prepare(self):
+        size = int(np.prod(self.query.shape))
+        self._increments = np.zeros((self.n_reads, size))
+        self._noisy = np.zeros((self.n_reads, size))
+
+    def _release(self, increment, count):
+        k = self.reads
+        row = self._root[k - 1 :: -1]  # r_{k-1}, ..., r_0
+        self._increments[k - 1] = increment.ravel()
+        self._noisy[k - 1] = self._add_noise(row @ self._increments[:k], self.noise)
+        value = (row @ self._noisy[:k]).reshape(self.query.shape)
+        return value, GaussianNoise(self.noise.scale * sqrt(row @ row))
+
+
+class TreeStream(Stream):
+    """Running sums by a trusted curator, with a binary tree over the reads.
+
+    A node of level l is the noisy sum of 2^l consecutive increments, and a read adds the nodes of
+    the binary digits of its number: log2(n_reads) nodes are kept, whatever the number of reads.
+
+    Notes
+    -----
+    **Privacy guarantee**: an increment is in at most one node of each of the
+    L = floor(log2(n_reads)) + 1 levels. Replacing a record moves the vector of all nodes by at most
+    sqrt(L) times the query's sensitivity D, so that noise of scale D sqrt(L) / mu on every node is
+    mu-Gaussian-DP, exactly, records chosen in view of earlier reads included. Public: times and
+    number of reads, and of the records before each.
+
+    References
+    ----------
+    T.-H. H. Chan, E. Shi and D. Song (2011). Private and continual release of statistics. ACM
+    TISSEC 14(3).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.privacy import Budget, Query, open_stream
+    >>> class ClippedTotal(Query):
+    ...     name, shape, sensitivity = "total", (1,), 1.0
+    ...     def sum(self, X, y):
+    ...         return np.array([np.clip(y, 0.0, 1.0).sum()])
+    >>> options = {"mechanism": "tree", "random_state": 0}
+    >>> stream = open_stream("central", ClippedTotal(), Budget(1.0, 1e-6), 200, **options)
+    >>> scales = [stream.push(np.ones((5, 1)), np.ones(5)).read().noise.scale for _ in range(8)]
+    >>> np.round(scales, 1)  # sqrt(number of binary digits that are 1)
+    array([11.9, 11.9, 16.9, 11.9, 16.9, 16.9, 20.7, 11.9])
+    """
+
+    model = "central"
+
+    def __init__(self, query, n_reads, batch=None):
+        super().__init__(query, n_reads, batch)
+        self.levels = int(n_reads).bit_length()
+        self.sensitivity = sqrt(self.levels) * query.sensitivity
+
+    def _prepare(self):
+        self._sums = np.zeros((self.levels, *self.query.shape))  # exact open nodes
+        self._nodes = np.zeros((self.levels, *self.query.shape))  # noisy ones
+
+    def _release(self, increment, count):
+        level = (self.reads & -self.reads).bit_length() - 1  # the node that this read completes
+        total = self._sums[:level].sum(axis=0) + increment
+        self._sums[:level], self._nodes[:level] = 0.0, 0.0
+        self._sums[level] = total
+        self._nodes[level] = self._add_noise(total, self.noise)
+        return self._nodes.sum(axis=0), self.noise.summed(self.reads.bit_count())
+
+
+class ExactStream(Stream):
+    """Running sums without privacy; see :class:`skpriv.privacy.Stream` for the parameters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.privacy import Budget, Query, open_stream
+    >>> class ClippedTotal(Query):
+    ...     name, shape, sensitivity = "total", (1,), 1.0
+    ...     def sum(self, X, y):
+    ...         return np.array([np.clip(y, 0.0, 1.0).sum()])
+    >>> stream = open_stream("none", ClippedTotal(), Budget(float("inf")), n_reads=2)
+    >>> stream.push(np.zeros((2, 1)), np.array([0.25, 7.0])).read().value
+    array([1.25])
+    """
+
+    model = "none"
+
+    def _prepare(self):
+        self._total = np.zeros(self.query.shape)
+
+    def _release(self, increment, count):
+        self._total = self._total + increment
+        return self._total, self.noise
