@@ -21,11 +21,11 @@ from scipy import optimize, special, stats
 
 ConfidenceInterval = namedtuple("ConfidenceInterval", ["low", "high"])
 
-# Where nothing is assumed of theta*: the part of the failure probability of its bound, and of that
-# the noises of the target, of the privacy of the target and of that of the design.
-BOUND_PART = 0.1
-BOUND_PARTS = (0.5, 0.25, 0.25)
-# How the failure probability is divided: a part for the Gram matrix (concentrated), and the rest
+# Where nothing is assumed of theta*: weights of the failure probability of its bound and of all
+# else, and in the bound of the targets' noise and the privacy noise of target and design.
+BOUND_WEIGHTS = (0.1, 0.9)
+RELEASED_WEIGHTS = (0.5, 0.25, 0.25)
+# The Gram matrix (concentrated) has one part of the failure probability; the rest is divided
 # between the targets' noise and the privacy noise, by the best of these at a typical v.
 GRAM_PART = 0.05
 TARGET_PARTS = np.array([0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9])
@@ -71,12 +71,13 @@ def certified(equations, points, theta_bound, confidence_level):
     if equations.law is not None:
         return _certified_jointly(equations, points, theta_bound, failure)
     if theta_bound is None:
-        theta_bound = released_bound(equations, BOUND_PART * failure)
-        failure *= 1.0 - BOUND_PART
+        of_bound, failure = split_failure(failure, *BOUND_WEIGHTS)
+        theta_bound = released_bound(equations, of_bound)
         if not isfinite(theta_bound):
             return np.zeros(len(points)), np.full(len(points), np.inf)
     factor, joined, remainder = _division(equations, theta_bound, failure)
-    slack = _operator_quantile(equations.gram_scale, len(equations.target), GRAM_PART * failure)
+    of_gram, _ = split_failure(failure, GRAM_PART, 1.0 - GRAM_PART)
+    slack = _operator_quantile(equations.gram_scale, len(equations.target), of_gram)
 
     def half_width(V, squares, bias):
         quadratic = np.einsum("ij,ij->i", V @ equations.gram, V) + slack * squares
@@ -138,17 +139,18 @@ def released_bound(equations, failure):
     """
     p = len(equations.target)
     left, singular, _ = np.linalg.svd(equations.design)
-    stat, moment, matrix = (part * failure for part in BOUND_PARTS)
+    stat, moment, matrix = split_failure(failure, *RELEASED_WEIGHTS)
     rest = 0.5 if equations.symmetric else 1.0
     noise = equations.design_scale * _unit_norm_quantile(rest, p, matrix)
     smallest = float(singular[-1])
     if smallest <= max(noise, singular[0] * p * np.finfo(float).eps):
         return inf
-    length = log(2.0 / stat)
+    of_length, of_trace, of_largest = split_failure(stat, 2.0, 1.0, 1.0)
+    length = log(1.0 / of_length)
     trace = float(np.trace(equations.gram))
-    trace += equations.gram_scale * sqrt(p) * stats.norm.isf(stat / 4.0)
+    trace += equations.gram_scale * sqrt(p) * stats.norm.isf(of_trace)
     largest = float(np.linalg.eigvalsh(equations.gram)[-1])
-    largest += _operator_quantile(equations.gram_scale, p, stat / 4.0)
+    largest += _operator_quantile(equations.gram_scale, p, of_largest)
     trace = min(max(trace, largest, 0.0), float(equations.n))
     largest = min(largest, trace)
     size = sqrt(trace + 2.0 * sqrt(trace * largest * length) + 2.0 * largest * length)
@@ -170,8 +172,8 @@ def _division(equations, theta_bound, failure):
     rest = a / 2.0 if equations.symmetric else a  # variance of N_A theta off its direction
     candidates = []
     for part in TARGET_PARTS:
-        factor = sqrt(2.0 * log(2.0 / (part * failure)))
-        noise = (1.0 - GRAM_PART - part) * failure
+        targets, _, noise = split_failure(failure, part, GRAM_PART, 1.0 - GRAM_PART - part)
+        factor = sqrt(2.0 * log(2.0 / targets))
         joint = (factor, 0.0, _norm_quantile(b + a, b + rest, p, noise))
         split = (factor, equations.target_scale, _norm_quantile(a, rest, p, noise))
         candidates += [joint, split]
@@ -188,7 +190,7 @@ def asymptotic(equations, points, theta, theta_bound, confidence_level):
     quantile = stats.norm.ppf(0.5 + confidence_level / 2.0)
     if theta_bound is None:
         bounded = released_bound if equations.law is None else _joint_bound
-        theta_bound = bounded(equations, BOUND_PART * (1.0 - confidence_level))
+        theta_bound = bounded(equations, split_failure(1.0 - confidence_level, *BOUND_WEIGHTS)[0])
         if not isfinite(theta_bound):
             return np.zeros(len(points)), np.full(len(points), np.inf)
     divisor = 2.0 if equations.symmetric else 1.0

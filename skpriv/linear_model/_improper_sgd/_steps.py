@@ -9,6 +9,7 @@ from math import ceil, e, log, sqrt
 import numpy as np
 from scipy import optimize, stats
 
+from ..._equations._intervals import split_failure
 from ..._equations._scaling import Scaling
 from ...privacy import ROUNDING, Procedure, Query
 
@@ -294,8 +295,9 @@ def root_mean_square_bound(terms, scale, m, theta_bound, failure):
     a + theta_bound h in the two released terms; E Y^2 <= 4 V since |c - r| <= 2, and E Y - Y <= 5.
     So V <= a + theta_bound h + sqrt(8 l V / m) + 5 l / (3 m) by Bernstein's inequality.
     """
-    slack = scale * sqrt(1.0 + theta_bound**2) * stats.norm.isf(failure / 2.0)
-    length = log(2.0 / failure)
+    of_noise, of_mean = split_failure(failure, 1.0, 1.0)
+    slack = scale * sqrt(1.0 + theta_bound**2) * stats.norm.isf(of_noise)
+    length = log(1.0 / of_mean)
     middle = max(terms[0] + theta_bound * terms[1] + slack, 0.0) + 5.0 * length / (3.0 * m)
     linear = sqrt(8.0 * length / m)
     return min(2.0, (linear + sqrt(linear**2 + 4.0 * middle)) / 2.0)

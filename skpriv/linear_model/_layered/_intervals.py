@@ -16,12 +16,13 @@ from math import log, sqrt
 import numpy as np
 from scipy import linalg
 
-from ._laws import ReportLaw
+from ..._equations._intervals import split_failure
 from ..._equations._normal_equations import PRIOR_VARIANCES
+from ._laws import ReportLaw
 
-# Parts of a bin's failure probability: noise and targets given the gram, ||N_gram v||, operator
-# norm of N_gram, and the standard deviation of the cross noise.
-TARGET_PART, VECTOR_PART, OPERATOR_PART, CROSS_PART = 0.84, 0.10, 0.04, 0.02
+# Weights of a bin's failure probability: of the noise and targets given the gram, and of three
+# events about noise: ||N_gram v||, operator norm of N_gram, standard deviation of the cross noise.
+TARGETS_WEIGHT, NOISE_WEIGHTS = 0.84, (0.10, 0.04, 0.02)
 PATH = np.concatenate([[0.0], np.geomspace(0.3, 30.0, 9)])  # Tikhonov path in units of the noise
 ROWS = 4096
 STANDS_OUT = 0.3  # of the noise's median: smaller eigenvalues of a gram attenuate the estimate
@@ -33,12 +34,14 @@ class BinBound:
 
     def __init__(self, node, theta_bound, failure, gram_failure):
         d, law = node.size, node.law
-        self._operator = law.operator(d, OPERATOR_PART * gram_failure)
-        self._vector = theta_bound * law.vector(d, VECTOR_PART * gram_failure)
-        spread = law.cross(d, CROSS_PART * gram_failure) * sqrt(
+        of_targets = split_failure(failure, TARGETS_WEIGHT, *NOISE_WEIGHTS)[0]
+        _, *of_noise = split_failure(gram_failure, TARGETS_WEIGHT, *NOISE_WEIGHTS)
+        self._vector = theta_bound * law.vector(d, of_noise[0])
+        self._operator = law.operator(d, of_noise[1])
+        spread = law.cross(d, of_noise[2]) * sqrt(
             1.0 + (theta_bound**2 if node.resolved.size else 0.0)
         )
-        tail = log(1.0 / (TARGET_PART * failure))
+        tail = log(1.0 / of_targets)
         # sub-Gaussian vector (Hsu, Kakade and Zhang 2012); the scalar bound where d = 1
         self._quantile = sqrt(d + 2.0 * sqrt(d * tail) + 2.0 * tail)
         if d == 1:
@@ -67,12 +70,13 @@ class ReportBound:
 
     def __init__(self, node, theta_bound, failure):
         d, law, levels = node.size, node.law, len(node.law.parts)
-        tail = log(3.0 * levels / failure)
+        of_targets, of_operator, of_norm = split_failure(failure, 1.0, 1.0, 1.0)
+        tail = log(levels / of_targets)
         quantile = sqrt(d + 2.0 * sqrt(d * tail) + 2.0 * tail)
         self._quantile = node.factor * quantile * sqrt(levels)
-        self._operator = law.operator(d, failure / 3.0)
+        self._operator = law.operator(d, of_operator)
         outer = theta_bound if node.resolved.size else 0.0
-        self._norm = node.factor * law.equation(d, node.factor, theta_bound, outer, failure / 3.0)
+        self._norm = node.factor * law.equation(d, node.factor, theta_bound, outer, of_norm)
         self._node = node
 
     def __call__(self, W):

@@ -11,8 +11,8 @@ from math import log, sqrt
 
 from scipy import stats
 
+from ..._equations._intervals import _norm_quantile, _operator_quantile, split_failure
 from ...privacy import PrivUnitNoise
-from ..._equations._intervals import _norm_quantile, _operator_quantile
 
 CROSS_WEIGHT = 0.5  # squared weight of the further columns beside z, see LevelQuery
 
@@ -95,8 +95,9 @@ class WishartLaw:
         whose increments are at most those of 2 scale s sqrt(2) g'x for s = ||P|| (Sudakov and
         Fernique), and which is 2 scale s-Lipschitz in Z: the bound of GOE(2 scale s).
         """
-        largest = sqrt(self.dof) + sqrt(d) + sqrt(2.0 * log(10.0 / failure))
-        return _operator_quantile(2.0 * self.scale * largest, d, 0.9 * failure)
+        of_factor, of_form = split_failure(failure, 0.1, 0.9)
+        largest = sqrt(self.dof) + sqrt(d) + sqrt(2.0 * log(1.0 / of_factor))
+        return _operator_quantile(2.0 * self.scale * largest, d, of_form)
 
     def vector(self, d, failure):
         """Bound on ||N v|| for a fixed unit v.
@@ -105,9 +106,10 @@ class WishartLaw:
         is scale (V (2b - 1), sqrt(V) g), g ~ N(0, I_{d-1}); 2b - 1 is sub-Gaussian with proxy
         1/(m + 1) (Marchal and Arbel 2017). Tail of a quadratic form: Hsu, Kakade and Zhang (2012).
         """
-        largest = float(stats.chi2.isf(failure / 10.0, 2 * self.dof))
+        of_length, of_form = split_failure(failure, 0.1, 0.9)
+        largest = float(stats.chi2.isf(of_length, 2 * self.dof))
         first, rest = largest**2 / (self.dof + 1.0), largest
-        tail = log(1.0 / (0.9 * failure))
+        tail = log(1.0 / of_form)
         squares = sqrt(first**2 + (d - 1) * rest**2)
         proxy = first + (d - 1) * rest + 2.0 * squares * sqrt(tail) + 2.0 * max(first, rest) * tail
         return self.scale * sqrt(proxy)

@@ -10,15 +10,18 @@ from math import log, sqrt
 
 import numpy as np
 
+from ..._equations._intervals import split_failure
+from ..._equations._scaling import Scaling
 from ..._linalg import unvech, vech
 from ...privacy import ROUNDING, Query, SymmetricWishartNoise
 from ._laws import CROSS_WEIGHT, GaussianLaw, WishartLaw, law_of
 from ._queries import LevelQuery
 from ._tree import Bin, PartitionTree
-from ..._equations._scaling import Scaling
 
 FIT_LEVEL = 0.95  # of the half-widths that weigh the error batch and deactivate bins
-TARGET_PART, ERROR_PART, VECTOR_PART, OPERATOR_PART, CROSS_PART = 0.55, 0.29, 0.1, 0.04, 0.02
+# Weights of a bin's failure probability: of the targets, and of the errors of earlier levels, given
+# the gram; and of three events about noise, as in `_intervals`.
+TARGETS_WEIGHTS, NOISE_WEIGHTS = (0.55, 0.29), (0.1, 0.04, 0.02)
 
 
 @dataclass(eq=False)
@@ -228,14 +231,18 @@ class PaperIntervals:
 
     def _half_width(self, node, widths, failure, gram_failure):
         law, state, d = node.law, self.states[node.path], node.size
-        operator = law.operator(d, OPERATOR_PART * gram_failure)
-        vector = self.theta_bound * law.vector(d, VECTOR_PART * gram_failure)
-        spread = state.target_bound * law.cross(d, CROSS_PART * gram_failure)
+        of_targets, of_errors, *_ = split_failure(failure, *TARGETS_WEIGHTS, *NOISE_WEIGHTS)
+        *_, of_vector, of_operator, of_cross = split_failure(
+            gram_failure, *TARGETS_WEIGHTS, *NOISE_WEIGHTS
+        )
+        operator = law.operator(d, of_operator)
+        vector = self.theta_bound * law.vector(d, of_vector)
+        spread = state.target_bound * law.cross(d, of_cross)
         along = min(node.eigenvalues[0] + operator, node.records)
-        tail = sqrt(2.0 * log(2.0 / (TARGET_PART * failure)) * (along + spread**2))
+        tail = sqrt(2.0 * log(2.0 / of_targets) * (along + spread**2))
         earlier = 0.0
         if node.parent is not None:
-            earlier = self._earlier(node, widths, ERROR_PART * failure)
+            earlier = self._earlier(node, widths, of_errors)
         return (node.factor * (earlier + tail) + vector) / node.eigenvalues[0]
 
     def _earlier(self, node, widths, failure):
@@ -243,9 +250,10 @@ class PaperIntervals:
         state, cap = self.states[node.path], 2.0 * self.theta_bound
         # the batch was weighed with the half-widths of the fit: rescale to these ones
         ratio = max([1.0, *(widths[s.path] / s.half_widths[0] for s in node.parent.chain())])
-        total = max(state.error + state.error_law.vector(1, failure / 3.0), 0.0)
+        of_noise, *of_batches = split_failure(failure, 1.0, 1.0, 1.0)
+        total = max(state.error + state.error_law.vector(1, of_noise), 0.0)
         if not self.overlap:  # other records: uniform deviation over u, and of both batches
-            first, second, tail = node.records, state.error_records, log(3.0 / failure) / 2.0
+            first, second, tail = node.records, state.error_records, log(1.0 / of_batches[0]) / 2.0
             total *= first / second
             total += 2.0 * sqrt(first) + sqrt(first * tail) + first / second * sqrt(second * tail)
         return cap * ratio * min(total, node.records)

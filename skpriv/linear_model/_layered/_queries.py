@@ -6,11 +6,11 @@ from math import sqrt
 
 import numpy as np
 
+from ..._equations._scaling import Scaling
 from ..._linalg import unvech, vech, vech_size
 from ...privacy import ROUNDING, Query, SymmetricWishartNoise
 from ._laws import CROSS_WEIGHT, law_of
 from ._tree import PartitionTree
-from ..._equations._scaling import Scaling
 
 
 @dataclass(frozen=True, eq=False)

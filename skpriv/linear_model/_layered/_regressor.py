@@ -7,12 +7,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..._compat import Interval, StrOptions, fit_context
-from .._base import PrivateRegressor, rowwise
 from ..._equations._intervals import ConfidenceInterval
+from ..._equations._normal_equations import ridge_prior
+from .._base import PrivateRegressor, rowwise
 from ._growth import grow, noise_kind, tree_shape
 from ._intervals import certified, half_widths, pooled
 from ._paper import grow_paper
-from ..._equations._normal_equations import ridge_prior
 
 # code -> paper (Li, Simchi-Levi and Wang 2024):
 #   bin -> B, path -> (k_1, ..., k_h), factor -> gamma^k, n_scales -> M, gram -> Lambda,

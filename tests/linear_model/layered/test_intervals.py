@@ -32,10 +32,5 @@ def test_bins_share_the_failure_probability(monkeypatch, level):
     bins = Counter(node.level for node in tree.bins)
     for of_level, _, gram in shares:
         assert gram * bins[of_level] * tree.n_levels == pytest.approx(1.0 - level)
-    parts = (
-        _intervals.TARGET_PART
-        + _intervals.VECTOR_PART
-        + _intervals.OPERATOR_PART
-        + _intervals.CROSS_PART
-    )
+    parts = _intervals.TARGETS_WEIGHT + sum(_intervals.NOISE_WEIGHTS)
     assert parts == pytest.approx(1.0)

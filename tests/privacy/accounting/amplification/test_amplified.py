@@ -9,7 +9,6 @@ from skpriv import Budget
 from skpriv.privacy._accounting._amplification import (
     _best,
     _clones,
-    _pure,
     _sorter,
     amplified,
     amplified_epsilon,
@@ -82,7 +81,7 @@ def test_local_epsilons_are_proved_with_a_margin(epsilon, n):
         bounds = [_clones.shuffle_delta(epsilon, larger, n)]
         if top is not None:
             likely = top(larger)
-            bounds.append(_pure.two_level_delta(epsilon, larger, n, likely, 1e-6))
+            bounds.append(_best.two_level_delta(epsilon, larger, n, likely, 1e-6))
             distance = likely * (1.0 - math.exp(-larger))
             bounds.append(_clones.shuffle_delta(epsilon, larger, n, distance))
         assert min(bounds) <= 1e-6 * (1.0 + 1e-3)

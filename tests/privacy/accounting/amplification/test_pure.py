@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from skpriv import Budget
-from skpriv.privacy._accounting._amplification import _pure, amplified_epsilon
+from skpriv.privacy._accounting._amplification import _best, amplified_epsilon
 
 
 def response_top(local_epsilon, K=3):
@@ -44,7 +44,7 @@ def exact_delta(epsilon, local, n, where):
 def test_exact_deltas_of_three_values_are_below(epsilon, local, n):
     exact = [exact_delta(epsilon, local, n, where) for where in range(3)]
     top = response_top(local)
-    claimed = min(_pure.two_level_delta(epsilon, local, n, top, d) for d in (0.1, 1e-3, 1e-6))
+    claimed = min(_best.two_level_delta(epsilon, local, n, top, d) for d in (0.1, 1e-3, 1e-6))
     assert max(exact) <= claimed + 1e-13
     # The others at a third value hide least: the test must look there.
     assert max(exact) < 1e-9 or exact[2] == max(exact)
@@ -64,7 +64,7 @@ def test_atoms_are_the_profile_of_one_report():
     a[:m], b[m : 2 * m] = p, p
     top = m * p / (m * p + K - m)
     a, b = a / a.sum(), b / b.sum()
-    values, masses = _pure.atoms(p, boost, top)
+    values, masses = _best.atoms(p, boost, top)
     assert masses.sum() == pytest.approx(1.0) and (masses >= 0.0).all()
     assert values @ masses == pytest.approx(1.0 - boost)
     for t in np.linspace(-boost * p - 1.0, p, 101):
@@ -85,7 +85,7 @@ def test_weights_of_two_levels():
     u, top = b / x, m * p / (m * p + K - m)
     assert x @ u == pytest.approx(1.0) and u.max() == pytest.approx(p)
     exact = x @ u**2
-    assert exact <= _pure.weight_square(p, top) <= 1.25 * exact
+    assert exact <= _best.weight_square(p, top) <= 1.25 * exact
     assert b[u > 1.0].sum() == pytest.approx(top)  # of the first slot
 
 
@@ -111,12 +111,12 @@ def test_the_bound_is_the_theorem(epsilon, local, n):
             main = np.logaddexp(*logs) + lam - 1.0 - math.log(lam * t0)
             best = min(best, math.exp(min(0.0, main)) + math.exp(-short))
     assert best < 0.1
-    assert best / 1.25 <= _pure.two_level_delta(epsilon, local, n, top, delta) <= best * 1.25
+    assert best / 1.25 <= _best.two_level_delta(epsilon, local, n, top, delta) <= best * 1.25
 
 
 def test_ranges():
     with pytest.raises(ValueError, match="m <= K / 2"):
-        _pure.two_level_delta(0.5, 1.0, 100, 0.8, 1e-6)
-    assert _pure.two_level_delta(2.0, 1.0, 100, 0.5, 1e-6) == 0.0
-    assert _pure.two_level_delta(0.5, 1.0, 1, 0.5, 1e-6) == 1.0
-    assert _pure.two_level_delta(0.5, 5.0, 20, 0.5, 1e-6) == 1.0  # the theorem says nothing
+        _best.two_level_delta(0.5, 1.0, 100, 0.8, 1e-6)
+    assert _best.two_level_delta(2.0, 1.0, 100, 0.5, 1e-6) == 0.0
+    assert _best.two_level_delta(0.5, 1.0, 1, 0.5, 1e-6) == 1.0
+    assert _best.two_level_delta(0.5, 5.0, 20, 0.5, 1e-6) == 1.0  # the theorem says nothing
