@@ -3,6 +3,7 @@
 And the policy that learns nothing, which needs no more than that.
 """
 
+import threading
 from abc import ABC, abstractmethod
 from numbers import Integral
 from typing import Any, ClassVar
@@ -20,6 +21,22 @@ MAX_SEED = 2**31 - 1
 FOREVER = 2**62  # rounds
 
 
+class Lock:
+    """Lock of a policy, which its copies do not share."""
+
+    def __init__(self):
+        self._lock = threading.RLock()
+
+    def __enter__(self):
+        self._lock.acquire()
+
+    def __exit__(self, *caught):
+        self._lock.release()
+
+    def __reduce__(self):
+        return Lock, ()
+
+
 class BasePolicy(Accounted, BaseEstimator, ABC):
     """Base class of the bandit policies; not for direct use.
 
@@ -30,6 +47,8 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
     A subclass implements `_act` and `_update`, and may implement `_start`, which is called once,
     before the first of them, when ``n_actions_`` and ``n_features_in_`` are known. Arguments of
     the hooks have been checked; contexts are phi(x, a) of shape (n_rounds, n_actions, n_phi).
+
+    Threads may share a policy: `act` and `update` take turns.
 
     Attributes
     ----------
@@ -82,6 +101,12 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
             If contexts are not finite numbers: what the policy costs from its start on has been
             charged by then.
         """
+        with self._turn:
+            actions, propensities = self._acted(contexts, available)
+            self.propensities_ = propensities
+        return (actions, propensities) if return_propensities else actions
+
+    def _acted(self, contexts, available):
         contexts = self._checked_contexts(contexts)
         n_actions = contexts.shape[1] if self._shared else int(self.n_actions)
         available = _checked_available(available, len(contexts), n_actions)
@@ -90,11 +115,14 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         if self._looks:
             finite(contexts)
         self.n_actions_ = n_actions
-        actions, propensities = np.empty(0, dtype=np.intp), np.empty(0)
-        if len(contexts):
-            actions, propensities = self._act(self._phi(contexts), available, self._rng)
-        self.propensities_ = propensities
-        return (actions, propensities) if return_propensities else actions
+        if not len(contexts):
+            return np.empty(0, dtype=np.intp), np.empty(0)
+        return self._act(self._phi(contexts), available, self._rng)
+
+    @property
+    def _turn(self):
+        """Lock of this object; it is made once, whoever comes first."""
+        return self.__dict__.setdefault("_lock", Lock())
 
     def update(self, contexts=None, actions=None, rewards=None, *, rows=None):
         """Learn from the rewards of some rounds: as many at once as one likes.
@@ -127,6 +155,11 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
             raise ValueError(
                 f"{type(self).__name__}.update needs rounds that were acted on: call act."
             )
+        with self._turn:
+            self._updated(contexts, actions, rewards, rows)
+        return self
+
+    def _updated(self, contexts, actions, rewards, rows):
         if rewards is None or (contexts is None) == (rows is None):
             raise ValueError("update needs rewards, and either contexts or rows.")
         if rows is None and self._shared:
@@ -141,12 +174,11 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         rewards = np.where(known, _checked_rewards(rewards, len(rows)), np.nan)
         bounds = getattr(self, "bounds_y", None)
         if bounds is not None:
-            rewards = np.clip(rewards, *bounds)
+            rewards = np.minimum(np.maximum(rewards, bounds[0]), bounds[1])
         if len(rows):
             self._pay(len(rows))
             self._check_values(rows, rewards)
             self._update(rows if self._shared else self._blocks(rows, actions), rewards)
-        return self
 
     @property
     def rounds_until_update_(self):
@@ -168,7 +200,8 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         self
         """
         for name in [name for name in vars(self) if name not in self.get_params(deep=False)]:
-            if not name.startswith("_skpriv"):  # accountants of another process
+            # The turns of threads, and accountants of another process, stay.
+            if name != "_lock" and not name.startswith("_skpriv"):
                 delattr(self, name)
         return self
 
@@ -325,7 +358,8 @@ def _checked_actions(actions, n_rounds, n_actions):
 
 
 def _checked_rewards(rewards, n_rounds):
-    rewards = floats(rewards)
+    plain = type(rewards) is list and len(rewards) == 1 and type(rewards[0]) is float
+    rewards = floats(np.array(rewards) if plain else rewards)  # one round at a time is common
     if rewards.shape != (n_rounds,):
         raise ValueError(f"rewards of shape {rewards.shape} must have shape ({n_rounds},).")
     return rewards

@@ -2,10 +2,22 @@
 
 import numpy as np
 from scipy.stats import norm
+from sklearn import linear_model
+
+from ..linear_model import IHTRegressor, SSPRegressor
 
 # Equally likely, as the absolute value of a normal variable: its 16 mid-quantiles. Its standard
 # deviation of 0.75 is a compromise: less is better for independent contexts, more for fixed arms.
 HALF_NORMAL = 0.75 * norm.ppf(0.5 + (np.arange(16) + 0.5) / 32.0)
+# Whose predictions are this product: not asked, they spare the checks of contexts that are checked.
+LINEAR = {
+    IHTRegressor,
+    SSPRegressor,
+    linear_model.Lasso,
+    linear_model.LinearRegression,
+    linear_model.Ridge,
+}
+ENTRIES = 2**17  # of an array of indices, which stays in the cache
 
 
 def flat(contexts):
@@ -54,13 +66,21 @@ def largest(index, available, n_rounds):
     """
     if available is not None:
         index = np.where(available, index, -np.inf)
-    return np.array(np.broadcast_to(np.argmax(index, axis=1), n_rounds))
+    best = np.argmax(index, axis=1)
+    return best if len(best) == n_rounds else np.full(n_rounds, best[0])
 
 
 def greedy(oracle, contexts, available):
     """Available action of the largest prediction in each round; the first of those that tie."""
+    return largest(predicted(oracle, contexts), available, len(contexts))
+
+
+def predicted(oracle, contexts):
+    """Predictions of shape (n_rounds or 1, n_actions)."""
     rows, shape = flat(contexts)
-    return largest(oracle.predict(rows).reshape(shape), available, len(contexts))
+    if type(oracle) in LINEAR:
+        return (rows @ oracle.coef_ + oracle.intercept_).reshape(shape)
+    return oracle.predict(rows).reshape(shape)
 
 
 def optimistic(means, widths, bonuses, available, n_rounds, rng):
@@ -68,10 +88,19 @@ def optimistic(means, widths, bonuses, available, n_rounds, rng):
 
     Means and widths have shape (n_rounds or 1, n_actions); all bonuses are equally likely.
     """
-    columns = [largest(means + bonus * widths, available, n_rounds) for bonus in bonuses]
-    best = np.stack(columns, axis=1)
-    actions = best[np.arange(n_rounds), rng.randint(len(bonuses), size=n_rounds)]
-    return actions, (best == actions[:, None]).mean(axis=1)
+    if available is not None:
+        means = np.where(available, means, -np.inf)
+        widths = np.broadcast_to(widths, means.shape)
+    size = max(1, ENTRIES // (means.shape[1] * len(bonuses)))
+    best = np.concatenate(
+        [
+            (means[i : i + size, :, None] + widths[i : i + size, :, None] * bonuses).argmax(axis=1)
+            for i in range(0, len(means), size)
+        ]
+    )  # (n_rounds or 1, n_bonuses)
+    drawn = rng.randint(len(bonuses), size=n_rounds)
+    actions = best[np.arange(n_rounds), drawn] if len(best) == n_rounds else best[0, drawn]
+    return actions, (best == actions[:, None]).sum(axis=1) / len(bonuses)
 
 
 def inverse_gap(predictions, weight, available=None):

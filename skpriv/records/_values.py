@@ -21,6 +21,7 @@ INVALID_VALUES = (
     "stays private, and the charge stands: clean or fill in by a public rule before."
 )
 CHUNK_ENTRIES = 2**19
+SMALL = 4096  # numbers, of which looking at each takes no longer than the sum
 
 
 def public_shape(data):
@@ -83,8 +84,11 @@ def floats(data):
     """Float64 array of an array-like, NaN where there is no finite number; nothing is raised.
 
     For values that may not be looked at before a charge: `finite` tells it afterwards. Of ragged
-    lists the shape is that of most of their entries, and of text all is NaN.
+    lists the shape is that of most of their entries, and of text all is NaN. An array that is as
+    it should be is returned as it is: do not write into it.
     """
+    if type(data) is np.ndarray and data.dtype == np.float64 and _all_finite(data):
+        return data
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
@@ -108,6 +112,10 @@ def finite(*arrays):
     """Raise the fixed sentence unless all numbers are finite."""
     for array in arrays:
         values = array.data if sparse.issparse(array) else array
+        if values.size <= SMALL:
+            if not _all_finite(values):
+                raise InvalidValues(INVALID_VALUES)
+            continue
         rows = max(1, CHUNK_ENTRIES // max(1, int(np.prod(values.shape[1:]))))
         for start in range(0, len(values), rows):
             if not _all_finite(values[start : start + rows]):
@@ -115,6 +123,8 @@ def finite(*arrays):
 
 
 def _all_finite(chunk):
-    """Whether all are finite; nearly always the sum, which needs no memory, tells it."""
+    """Whether all are finite; of many, nearly always the sum tells it, which needs no memory."""
+    if chunk.size <= SMALL:
+        return bool(np.isfinite(chunk).all())
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(chunk.sum())) or bool(np.isfinite(chunk).all())

@@ -1,6 +1,7 @@
 """What every policy promises: shapes, errors that change nothing, scikit-learn's conventions."""
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -287,3 +288,21 @@ def test_changed_parameters_change_no_promise(private_policy, make_rounds):
     actions, _ = rounds.play(private_policy, start=25)
     np.testing.assert_array_equal(actions, rounds.play(twin)[0][25:])
     assert str(private_policy.guarantee) == promised
+
+
+def test_threads_take_turns(policy, make_rounds):
+    """Every round is taken once, and the epochs or reads are those of one thread."""
+    rounds = make_rounds()
+    alone = clone(policy)
+    rounds.play(alone, size=1)
+
+    def play(part):
+        for i in range(part, 200, 4):
+            action = policy.act(rounds.contexts[i : i + 1])
+            policy.update(rounds.contexts[i : i + 1], action, [0.5])
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(play, range(4)))
+    assert policy.n_rounds_ == 200
+    assert policy.rounds_until_update_ == alone.rounds_until_update_
+    assert getattr(policy, "epoch_", 0) == getattr(alone, "epoch_", 0)

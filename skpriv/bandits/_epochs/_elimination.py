@@ -5,7 +5,7 @@ from numbers import Integral, Real
 from typing import ClassVar
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from ..._compat import HasMethods, Interval, StrOptions
 from .._draws import flat, largest, uniform, uniform_among
@@ -134,10 +134,10 @@ class ActionElimination(EpochPolicy):
         self.n_actions = n_actions
         self.random_state = random_state
 
-    def _with_past(self, oracle):
+    def _with_past(self, oracle, n_fitted):
         if self._by_posterior(oracle):
-            return super()._with_past(oracle)
-        self._n_pooled = self._length  # the papers' form: every epoch has intervals of its own
+            return super()._with_past(oracle, n_fitted)
+        self._n_pooled = n_fitted  # the papers' form: every epoch has intervals of its own
         return oracle
 
     def _by_posterior(self, oracle):
@@ -175,7 +175,7 @@ class ActionElimination(EpochPolicy):
         apart = contexts - contexts[rounds, best][:, None]
         spread = np.sqrt(np.einsum("nkj,nkj->nk", apart @ covariance, apart))
         failure = (1.0 - self.confidence_level) * 6.0 / (pi * len(self._epochs)) ** 2
-        alive = means[rounds, best][:, None] - means <= norm.isf(failure / n_actions) * spread
+        alive = means[rounds, best][:, None] - means <= -ndtri(failure / n_actions) * spread
         return alive if available is None else alive & available
 
     def _alive(self, contexts, available=None):

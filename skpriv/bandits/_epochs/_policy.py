@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from ..._compat import HasMethods
 from ...exceptions import InvalidValues
-from ...privacy import Numbering, parallel_part
+from ...privacy import Numbering, noticed_charges, parallel_part
 from ...records import INVALID_VALUES
 from .._base import MAX_SEED, BasePolicy
 from .._report import Epoch, charged_report, report_of
@@ -51,7 +51,9 @@ class EpochPolicy(BasePolicy):
 
     `update` takes the rounds of whole epochs or none: if the fit of one fails, exactly the rounds
     before its present part are taken, the error says how many (``error.rounds_taken``), and the
-    others can be given again. Of several copies of a policy, one closes an epoch; the others
+    others can be given again. A fit that fails after something was charged, or whose answer cannot
+    be made use of, closes its epoch all the same: it is not made again, with other noise, and
+    nothing is learned from it. Of several copies of a policy, one closes an epoch; the others
     refuse, so that no user is in two fits.
     """
 
@@ -111,49 +113,46 @@ class EpochPolicy(BasePolicy):
         self._entropy = int(self._rng.randint(MAX_SEED))
         # What was promised stays: parameters that are set during a run count after a reset.
         self._frozen = clone(self._make_oracle())
+        self._looks_first = not self.guarantee.private
 
     def _update(self, rows, rewards):
         taken = 0
         while taken < len(rewards):
             stop = min(len(rewards), taken + self._length - self._filled)
-            before, kept = dict(vars(self)), len(self._rows)
+            kept = len(self._rows)
             try:
-                valid = self._take(rows[taken:stop], rewards[taken:stop])
+                failure = self._take(rows[taken:stop], rewards[taken:stop])
             except BaseException as error:
-                self.__dict__.clear()
-                self.__dict__.update(before)
                 del self._rows[kept:], self._rewards[kept:]
                 _tell(error, taken, len(rewards))
                 raise
             taken = stop
-            if not valid:
-                refused = InvalidValues(INVALID_VALUES)
-                _tell(refused, taken, len(rewards))
-                raise refused
+            if failure is not None:
+                _tell(failure, taken, len(rewards))
+                raise failure
 
     def _check_values(self, *arrays):
         """At once, if nothing is promised; else the fit looks at values, once it has charged."""
-        if not self.guarantee.private:
+        if self._looks_first:
             super()._check_values(*arrays)
 
     def _take(self, rows, rewards):
-        """Add rounds of the present epoch, and close it with the last; tell whether it is valid."""
+        """Add rounds of the present epoch, and close it with the last; return what failed then."""
         # Copies: a slice would keep the whole batch alive, and with it what it came from.
         self._rows.append(rows.copy())
         self._rewards.append(rewards.copy())
-        valid = True
         if self._filled + len(rewards) == self._length:
-            valid = self._close(self._rows, self._rewards, self.n_rounds_ + len(rewards))
-        else:
-            self._filled += len(rewards)
+            return self._close(self._rows, self._rewards, self.n_rounds_ + len(rewards))
+        self._filled += len(rewards)
         self.n_rounds_ += len(rewards)
-        return valid
+        return None
 
     def _close(self, rows, targets, stop):
         """Fit an oracle to an epoch: once, by one of the copies that there may be.
 
-        Rows that are refused after the charge are lost, as the epoch is: a second answer about the
-        others would have to be charged again. Nothing is learned then, and False is returned.
+        Once something was charged the epoch is over, whatever failed: a second answer about its
+        rounds would have to be charged again. What failed is returned, and raised where nothing
+        was charged, and nothing has changed.
         """
         epoch = len(self._epochs)
         X, y = np.concatenate(rows), np.concatenate(targets)
@@ -161,20 +160,24 @@ class EpochPolicy(BasePolicy):
         oracle = self._fresh_oracle(epoch, len(X))
         part = parallel_part(epoch, partition=self._partition) if self._forgets else nullcontext()
         with self._accounting(), self._numbering.claim(epoch), part:
-            valid = _fitted(oracle, X, y)
-        if valid:
-            oracle = self._with_past(oracle)
-            self._learn(oracle, self._n_pooled)
-        report = getattr(oracle, "privacy_report_", None) if valid else charged_report(oracle)
+            failure = _failure(oracle, X, y)
+        report = charged_report(oracle) if failure else getattr(oracle, "privacy_report_", None)
         self._epochs = [*self._epochs, Epoch((stop - self._length, stop), report)]
+        n_fitted, self.n_rounds_ = self._length, stop
         kept = ((), ()) if self._forgets else ([X], [y])
         self._rows, self._rewards = map(Raw, kept)
         self._length, self._filled = length, 0
-        return valid
+        self._looks_first = not self.guarantee.private
+        if failure is None:
+            try:
+                self._learn(self._with_past(oracle, n_fitted), self._n_pooled)
+            except BaseException as error:
+                failure = error
+        return failure
 
-    def _with_past(self, oracle):
+    def _with_past(self, oracle, n_fitted):
         """Oracle pooled with those of all epochs before, where their released sums can be added."""
-        past, rounds = self._pool, self._length
+        past, rounds = self._pool, n_fitted
         if past is not None and not getattr(self, "forget", True) and hasattr(oracle, "pooled"):
             try:
                 oracle, rounds = oracle.pooled(past), rounds + self._n_pooled
@@ -198,13 +201,18 @@ class EpochPolicy(BasePolicy):
         return oracle
 
 
-def _fitted(oracle, X, y):
-    """Fit, and tell whether the rows were numbers; an oracle says so after its charge."""
-    try:
-        oracle.fit(X, y)
-    except InvalidValues:
-        return False
-    return True
+def _failure(oracle, X, y):
+    """Fit; return what failed once something was charged, such as rows that are no numbers."""
+    with noticed_charges() as charges:
+        try:
+            oracle.fit(X, y)
+        except InvalidValues:
+            return InvalidValues(INVALID_VALUES)
+        except BaseException as error:
+            if not charges:
+                raise
+            return error
+    return None
 
 
 def coef_posterior(oracle):

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..._compat import Interval, StrOptions
-from .._draws import by_chance, flat, inverse_gap, uniform
+from .._draws import by_chance, inverse_gap, predicted, uniform
 from ._policy import EpochPolicy
 
 # code -> paper (Foster and Rakhlin 2020; Simchi-Levi and Xu 2022, FALCON):
@@ -133,7 +133,5 @@ class SquareCB(EpochPolicy):
         n, n_actions = contexts.shape[:2]
         if not hasattr(self, "oracle_"):
             return uniform(n, n_actions, available, rng)
-        rows, shape = flat(contexts)
-        predictions = self.oracle_.predict(rows).reshape(shape)
-        chances = inverse_gap(predictions, self._weight, available)
+        chances = inverse_gap(predicted(self.oracle_, contexts), self._weight, available)
         return by_chance(np.broadcast_to(chances, (n, n_actions)), rng)

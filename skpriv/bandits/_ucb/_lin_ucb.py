@@ -206,7 +206,12 @@ class LinUCB(ServesDevices, RunningSumsPolicy):
             charge(Cost(gaussian=inf), type(self).__name__)
         self._state, self._waiting = RidgeState(self._scaling.size, self.alpha), Raw()
         self._radius = self._exact_radius()
-        self.privacy_report_ = PrivacyReport(type(self).__name__, "none", Budget(inf), True)
+        self._report = PrivacyReport(type(self).__name__, "none", Budget(inf), True)
+
+    @property
+    def privacy_report_(self):
+        """Streams that were opened, one a phase, and their price: `PrivacyReport`."""
+        return self._report if hasattr(self, "_report") else super().privacy_report_
 
     def _act(self, contexts, available, rng):
         n, n_actions = contexts.shape[:2]

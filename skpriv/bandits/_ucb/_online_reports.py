@@ -84,6 +84,10 @@ class PairReports:
         """Public number of rounds between two reads."""
         return self.every
 
+    def covers(self, rounds):
+        """Whether so many further rounds need nothing: a user who comes later pays the same."""
+        return True
+
     def reserve(self, rounds):
         """Nothing to open: a user who comes later pays the same, once."""
 

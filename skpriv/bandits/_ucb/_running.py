@@ -150,7 +150,11 @@ class RunningSumsPolicy(BasePolicy):
         bounds = tuple(float(bound) - self.reward_offset for bound in self.bounds_y)
         self._scaling = Scaling(float(self.data_norm), bounds, False, n_phi)
         self._sums = self._open_sums()
-        self.privacy_report_ = self._sums.report
+
+    @property
+    def privacy_report_(self):
+        """Streams that were opened, one a phase, and their price: `PrivacyReport`."""
+        return self._sums.report
 
     def _noise_state(self):
         if self.random_state is None:
@@ -188,8 +192,9 @@ class RunningSumsPolicy(BasePolicy):
 
     def _pay(self, n_rounds):
         """Open the streams that the rounds need."""
-        with self._accounting():
-            self._sums.reserve(n_rounds + 1)
+        if not self._sums.covers(n_rounds + 1):
+            with self._accounting():
+                self._sums.reserve(n_rounds + 1)
 
     def _update(self, rows, rewards):
         """Push rounds to the stream; only its last public read decides what is played."""

@@ -15,6 +15,8 @@ from ...privacy import (
     parallel_part,
 )
 
+BLOCK = 256  # rows, fewer of which are kept until there are so many, or a read
+
 
 class PhasedSums:
     """Running sum of a query, read at public times, for as many rounds as come.
@@ -44,7 +46,11 @@ class PhasedSums:
         self._past = Answer(np.zeros(query.shape), 0, GaussianNoise(0.0))
         self._last = self._past
         self._secure = random_state is None
-        self.report: Any = None  # until the first stream is open
+        self._report: Any = None  # until the first stream is open
+        self._users: list = []  # of every stream
+        self._kept = 0  # rows that are not pushed yet
+        self._X: Any = None
+        self._y: Any = None
         self.reserve(1)
 
     @property
@@ -52,19 +58,31 @@ class PhasedSums:
         """Public number of rounds between the last read and the next one."""
         return self.times.length(self.rounds)
 
+    @property
+    def report(self):
+        """`PrivacyReport`, with a row for each stream and the users in it so far."""
+        rows = self._report.rows
+        for place, n in enumerate(self._users):
+            rows[place] = replace(rows[place], records=n)
+        return self._report
+
+    def covers(self, rounds):
+        """Whether the streams are open that so many further rounds need."""
+        return self.rounds + self.pending + rounds <= self._planned
+
     def reserve(self, rounds):
         """Open, hence charge, the streams that so many further rounds need."""
-        while self._planned < self.rounds + self.pending + rounds:
+        while not self.covers(rounds):
             self._open()
 
     def take(self, X, y):
         """Add records, and yield equations of all so far at every public time that is passed."""
-        return self._taken(len(X), lambda stream, part: stream.push(X[part], y[part]))
+        return self._taken(len(X), lambda part: self._keep(X[part], y[part]))
 
     def take_reports(self, reports):
         """Add reports that users have made, as `take` adds records."""
         return self._taken(
-            len(reports.directions), lambda stream, part: stream.take(reports.part(part))
+            len(reports.directions), lambda part: self._streams[0].take(reports.part(part))
         )
 
     @property
@@ -81,14 +99,35 @@ class PhasedSums:
             if self._streams[0].reads == self._streams[0].n_reads:
                 self._past = self._total(self._last)
                 self._streams.pop(0)
-            add(self._streams[0], slice(start, stop))
-            self._count(stop - start)
+            add(slice(start, stop))
+            self._users[-len(self._streams)] += stop - start
             self.pending += stop - start
             start = stop
             if self.pending == length:
                 self.rounds, self.pending = self.rounds + length, 0
+                self._push()
                 self._last = self._streams[0].read()
                 yield self.query.equations(self._total(self._last))
+
+    def _keep(self, X, y):
+        """Keep a few rows until there are a block of them: one sum is faster than many."""
+        if self._kept + len(X) > BLOCK:
+            self._push()
+        if len(X) > BLOCK:
+            self._streams[0].push(X, y)
+            return
+        if self._X is None:
+            self._X, self._y = np.empty((BLOCK, X.shape[1])), np.empty(BLOCK)
+        stop = self._kept + len(X)
+        self._X[self._kept : stop], self._y[self._kept : stop] = X, y
+        self._kept = stop
+
+    def _push(self):
+        """Give the rows that were kept to the present stream."""
+        if self._kept:
+            X, y = self._X[: self._kept], self._y[: self._kept]
+            self._kept, self._X, self._y = 0, None, None
+            self._streams[0].push(X, y)
 
     def _total(self, answer):
         if not self._past.n:
@@ -113,14 +152,10 @@ class PhasedSums:
         self._streams.append(stream)
         self._opened += 1
         self._planned = self.times.end(planned, reads)
-        if self.report is None:
-            self.report = PrivacyReport(
+        if self._report is None:
+            self._report = PrivacyReport(
                 self._options["name"], stream.model, self._options["budget"], self._secure
             )
-            self.report.disjoint = True
-        self.report.add(ReportRow.of_noise(self.query, 1.0, 0, stream.noise, stream.cost))
-
-    def _count(self, n):
-        """Add n users, a public number, to the report's row of the present stream."""
-        rows, place = self.report.rows, self._opened - len(self._streams)
-        rows[place] = replace(rows[place], records=rows[place].records + n)
+            self._report.disjoint = True
+        self._report.add(ReportRow.of_noise(self.query, 1.0, 0, stream.noise, stream.cost))
+        self._users.append(0)

@@ -24,10 +24,12 @@ __all__ = [
     "adds_up_gaussians",
     "capture",
     "charge",
+    "noticed_charges",
     "parallel_part",
 ]
 
 _HANDLE = "_skpriv_accountants"
+_noticing: dict[int, list[Cost]] = {}  # lists that fill with charges, by their ids
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,7 @@ def charge(cost: Cost, name: str) -> None:
     tell_charge(cost, name)
     if (step := allowance()) is not None:
         step.take(cost, name)
+        _notice(cost)
         return
     accountants, parts = active(), current_parts()
     # A ledger may be shared by several accountants: all check it, and it records one line, about
@@ -117,6 +120,34 @@ def charge(cost: Cost, name: str) -> None:
             accountant._check(cost, name, opened[path], places[path])
         for path, transaction in opened.items():
             transaction.record(name, cost, places[path])
+    _notice(cost)
+
+
+@contextmanager
+def noticed_charges() -> Iterator[list[Cost]]:
+    """Notice what is charged in this process, by whatever thread, whether accountants are active.
+
+    For what must not be done again once it was paid for.
+
+    Examples
+    --------
+    >>> from skpriv.privacy import Cost, charge, noticed_charges
+    >>> with noticed_charges() as costs:
+    ...     charge(Cost.from_epsilon(1.0), "mean")
+    >>> costs
+    [Cost(pure=1, pure_squared=0.5, pure_gaussian=1.51788)]
+    """
+    costs: list[Cost] = []
+    _noticing[id(costs)] = costs
+    try:
+        yield costs
+    finally:
+        del _noticing[id(costs)]
+
+
+def _notice(cost: Cost) -> None:
+    for costs in list(_noticing.values()):
+        costs.append(cost)
 
 
 @contextmanager

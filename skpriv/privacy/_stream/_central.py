@@ -3,9 +3,13 @@
 from math import sqrt
 
 import numpy as np
+from scipy.signal import oaconvolve
 
 from .._noise._laws import GaussianNoise
 from ._base import Stream
+
+FIRST_ROWS = 64  # for which there is room at first
+DIRECT = 64  # rows, up to which a product with a matrix is faster than a convolution
 
 
 class FactorStream(Stream):
@@ -13,7 +17,7 @@ class FactorStream(Stream):
 
     The lower-triangular matrix of ones is R R, R Toeplitz with entries r_k = binom(2k, k) / 4^k.
     Noise is added to R x, x the increments, and R is applied again: half the standard deviation of
-    the binary tree's or less, for a memory and a time a read that grow with the number of reads.
+    the binary tree's or less, for a memory that grows with the number of reads.
 
     Notes
     -----
@@ -54,16 +58,51 @@ class FactorStream(Stream):
 
     def _prepare(self):
         size = int(np.prod(self.query.shape))
-        self._increments = np.zeros((self.n_reads, size))
-        self._noisy = np.zeros((self.n_reads, size))
+        self._exact, self._noisy = (_Product(self._root, size) for _ in range(2))
 
     def _release(self, increment, count):
-        k = self.reads
-        row = self._root[k - 1 :: -1]  # r_{k-1}, ..., r_0
-        self._increments[k - 1] = increment.ravel()
-        self._noisy[k - 1] = self._add_noise(row @ self._increments[:k], self.noise)
-        value = (row @ self._noisy[:k]).reshape(self.query.shape)
+        noisy = self._add_noise(self._exact.take(increment.ravel()), self.noise)
+        value = self._noisy.take(noisy).reshape(self.query.shape)
+        row = self._root[: self.reads]
         return value, GaussianNoise(self.noise.scale * sqrt(row @ row))
+
+
+class _Product:
+    """Rows of R x, each as soon as its row of x is there.
+
+    Row j is the sum of r_{j-i} x_i over i <= j. All pairs i < j are in squares of indices [m, k)
+    times [k, 2k - m): each is added, ahead of time, when k rows are there. That takes k log(k)^2
+    time and linear memory for k rows in all.
+    """
+
+    def __init__(self, coefficients, size):
+        self._r, self._k = coefficients, 0
+        self._x = np.zeros((min(FIRST_ROWS, len(coefficients)), size))
+        self._ahead = np.zeros_like(self._x)
+
+    def take(self, row):
+        """Add a row of x, and return that of R x."""
+        self._x[self._k] = row
+        product = self._ahead[self._k] + self._r[0] * row
+        self._k = k = self._k + 1
+        side = k & -k  # of the square: k is an odd multiple of it
+        width = min(side, len(self._r) - k)
+        if k == len(self._x) and width:
+            more = np.zeros((min(len(self._r), 2 * k) - k, len(row)))
+            self._x = np.concatenate([self._x, more])
+            self._ahead = np.concatenate([self._ahead, more])
+        if width:
+            known, r = self._x[k - side : k], self._r[1 : side + width]
+            self._ahead[k : k + width] += _square(known, r, width)
+        return product
+
+
+def _square(rows, r, width):
+    """Sums of r_{j-i} x_i: j of the next ``width`` rows, i of these rows; r begins with r_1."""
+    side = len(rows)
+    if side <= DIRECT:
+        return r[side - 1 + np.arange(width)[:, None] - np.arange(side)] @ rows
+    return oaconvolve(rows, r[:, None], axes=0)[side - 1 : side - 1 + width]
 
 
 class TreeStream(Stream):

@@ -289,3 +289,44 @@ def test_of_the_copies_of_a_policy_one_closes_an_epoch(make_rounds, copied):
             other.update(*last)
         assert (other.epoch_, other.n_rounds_) == (0, 15)
     assert copied(copies[3]).update(*(part[:1] for part in last)).n_rounds_ == 21
+
+
+class FailsOnceCharged(SSPRegressor):
+    """Fails at its second fit, when the answer has been given."""
+
+    fits: ClassVar[list] = []
+
+    def fit(self, X, y):
+        self.fits.append(y)
+        super().fit(X, y)
+        if len(self.fits) == 2:
+            raise MemoryError("no room")
+        return self
+
+
+def test_what_fails_once_it_was_charged_is_not_done_again(make_rounds):
+    """A second fit of an epoch would be a second answer about its users."""
+    rounds, actions = make_rounds(), np.zeros(200, dtype=int)
+    rewards = np.arange(200) / 200.0
+    FailsOnceCharged.fits.clear()
+    policy = EpochGreedy(oracle=FailsOnceCharged(random_state=0), schedule=SCHEDULE, random_state=0)
+    policy.act(rounds.contexts[:1])
+    with BudgetAccountant(1.0, 1e-6) as accountant:
+        with pytest.raises(MemoryError, match="the first 50 were taken") as caught:
+            policy.update(rounds.contexts, actions, rewards)
+        assert (caught.value.rounds_taken, policy.n_rounds_, policy.epoch_) == (50, 50, 2)
+        policy.update(rounds.contexts[50:], actions[50:], rewards[50:])
+        assert accountant.spent.epsilon == pytest.approx(1.0)
+    np.testing.assert_array_equal(np.concatenate(FailsOnceCharged.fits), rewards)
+    assert len(policy.privacy_report_.epochs) == 5 and policy._n_pooled == 170
+
+
+def test_an_answer_of_which_no_use_can_be_made_is_not_asked_for_again(make_rounds, recorder):
+    rounds, (oracle, log) = make_rounds(), recorder
+    weights = iter([1.0, -1.0, 1.0, 1.0, 1.0])
+    policy = SquareCB(oracle=oracle, schedule=SCHEDULE, gap_weight=lambda n: next(weights))
+    actions = policy.act(rounds.contexts)
+    with pytest.raises(ValueError, match="gap_weight.*the first 50 were taken"):
+        policy.update(rounds.contexts, actions, rounds.noise)
+    policy.update(rounds.contexts[50:], actions[50:], rounds.noise[50:])
+    assert [len(y) for _, y in log] == [20, 30, 50, 50, 50]

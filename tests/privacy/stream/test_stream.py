@@ -6,6 +6,7 @@ from math import inf, sqrt
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.linalg import toeplitz
 
 from skpriv import Budget, BudgetAccountant, BudgetExceeded
 from skpriv.exceptions import PrivacyError
@@ -272,3 +273,20 @@ def test_what_cannot_be_had_costs_nothing():
             with pytest.raises(ValueError):
                 open_stream(**{**known, **options})
         assert not accountant.charges
+
+
+@pytest.mark.parametrize("n_reads", [1, 2, 63, 64, 65, 200, 700])
+def test_the_factor_multiplies_by_its_root(n_reads, global_random_seed):
+    """What noise is added to is R x, and what is read is R (R x + z), by squares of both sizes."""
+    increments = np.random.RandomState(global_random_seed).uniform(-1.0, 1.0, size=(n_reads, 3))
+    stream = opened("central", "factor", n_reads)
+    stream._source = source = Recorder()
+    values = []
+    for row in increments:
+        values.append(stream.push(row[None], np.zeros(1)).read().value)
+    root = toeplitz(stream._root, np.zeros(n_reads))
+    exact = np.array([value for value, _ in source.released])
+    np.testing.assert_allclose(exact, root @ increments, rtol=1e-9, atol=1e-9)
+    noise = np.linalg.solve(root, np.array(values)) - exact
+    assert n_reads < 60 or 0.8 < noise.std() / stream.noise.scale < 1.2
+    np.testing.assert_allclose(root @ root @ increments, np.cumsum(increments, axis=0), atol=1e-9)
