@@ -1,6 +1,12 @@
 """Differentially private regression with confidence intervals, and private contextual bandits."""
 
+from typing import TYPE_CHECKING, Any
+
 from .exceptions import BudgetExceeded, PrivacyError
+
+if TYPE_CHECKING:  # loaded by `__getattr__`
+    from ._codec import from_dict, load, save, to_dict
+    from .privacy import Budget, BudgetAccountant
 
 __version__ = "0.1.0"
 
@@ -17,7 +23,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     # loaded when they are asked for, so that `import skpriv.protocol` is light on a device
     if name in ("Budget", "BudgetAccountant"):
         from . import privacy
@@ -30,5 +36,5 @@ def __getattr__(name):
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})

@@ -5,6 +5,7 @@ hold numbers. What an estimator keeps after `fit` is public or a released answer
 noise is neither, and is never written: who knows it can take the noise off again.
 """
 
+from typing import Any
 import json
 import sys
 from dataclasses import fields, is_dataclass
@@ -24,7 +25,7 @@ _SECRET = ("random_state",)
 class Writable:
     """Mixin of estimators that can be written as plain values and JSON, once they are fitted."""
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         """Return the fitted estimator as plain values, for JSON.
 
         Returns
@@ -41,7 +42,7 @@ class Writable:
         return to_dict(self)
 
     @classmethod
-    def from_dict(cls, data):
+    def from_dict(cls, data: Any) -> Any:
         """Return the fitted estimator of these plain values.
 
         Parameters
@@ -64,12 +65,12 @@ class Writable:
             raise ValueError(f"This is a {type(model).__name__}, not a {cls.__name__}.")
         return model
 
-    def to_json(self):
+    def to_json(self) -> str:
         """Return the text of `to_dict` as JSON."""
         return to_json(self)
 
     @classmethod
-    def from_json(cls, text):
+    def from_json(cls, text: str) -> Any:
         """Return the fitted estimator of a text of `to_json`.
 
         Parameters
@@ -79,7 +80,7 @@ class Writable:
         return cls.from_dict(parsed(text))
 
 
-def save(model, path, *, overwrite=False):
+def save(model: Any, path: Any, *, overwrite: bool = False) -> None:
     """Write a fitted model to a JSON file.
 
     Parameters
@@ -104,7 +105,7 @@ def save(model, path, *, overwrite=False):
         file.write(text)
 
 
-def load(path):
+def load(path: Any) -> Any:
     """Return the fitted model of a file that `save` wrote.
 
     Parameters
@@ -134,7 +135,7 @@ def load(path):
     return from_dict(parsed(Path(path).read_text(encoding="utf-8")))
 
 
-def to_dict(model):
+def to_dict(model: Any) -> dict[str, Any]:
     """Return a fitted model as plain values, for JSON: released answers and public numbers.
 
     Parameters
@@ -173,7 +174,7 @@ def to_dict(model):
     return {**head, "model": _Encoder().encode(model)}
 
 
-def from_dict(data):
+def from_dict(data: Any) -> Any:
     """Return the fitted model of what `to_dict` returned.
 
     Parameters

@@ -46,7 +46,6 @@ SHORT = {
     "_cli/_predict.py": "a command is a file",
     "linear_model/_linear_regression/_interval.py": "shared with the additive model",
     "linear_model/_reweighted/_links.py": "public classes, whose length is in their docstrings",
-    "metrics/_intervals.py": "the whole room",
     "protocol/_rows.py": "its neighbour, the collector, is full",
 }
 CROWDED = {"": "the rooms, as the design lists them"}

@@ -87,8 +87,10 @@ def _exact(horizon):
 
 def _sparse(epsilon, delta, horizon):
     # Clipping well below the largest value costs little accuracy, and saves much noise.
-    bounds = {"data_max": 1.5, "bounds_y": (-2.5, 2.5)}
-    return {"FLIPHAT": FLIPHAT(epsilon=epsilon, delta=delta, n_nonzero_coefs=10, **bounds)}
+    policy = FLIPHAT(
+        epsilon=epsilon, delta=delta, n_nonzero_coefs=10, data_max=1.5, bounds_y=(-2.5, 2.5)
+    )
+    return {"FLIPHAT": policy}
 
 
 def _classes(n_actions):

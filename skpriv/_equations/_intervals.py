@@ -12,14 +12,12 @@ at a typical v (a public choice): "joint", ||v|| times a quantile of ||N_b - N_A
 ||N_A theta*|| is left. Any v is valid, and is chosen on a public path.
 """
 
-from collections import namedtuple
 from functools import lru_cache
 from math import inf, isfinite, log, sqrt
+from typing import NamedTuple
 
 import numpy as np
 from scipy import optimize, special, stats
-
-ConfidenceInterval = namedtuple("ConfidenceInterval", ["low", "high"])
 
 # Where nothing is assumed of theta*: weights of the failure probability of its bound and of all
 # else, and in the bound of the targets' noise and the privacy noise of target and design.
@@ -33,6 +31,13 @@ TARGET_PARTS = np.array([0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9])
 PATH = np.concatenate([[0.0], np.geomspace(0.2, 40.0, 18)])
 NORMS = np.geomspace(0.125, 64.0, 28)  # of theta*; above them intervals are the whole range
 ROWS = 4096  # query points handled at a time
+
+
+class ConfidenceInterval(NamedTuple):
+    """Ends of intervals, one for each row."""
+
+    low: np.ndarray
+    high: np.ndarray
 
 
 def split_failure(failure, *weights):

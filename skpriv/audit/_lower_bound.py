@@ -56,7 +56,7 @@ class EpsilonBound:
     mu: float
 
     @property
-    def gaussian_epsilon(self):
+    def gaussian_epsilon(self) -> float:
         """Lower bound on epsilon if the mechanism is Gaussian."""
         return Budget.from_mu(self.mu, self.delta).epsilon if self.mu else 0.0
 
@@ -69,18 +69,18 @@ class EpsilonBound:
 
 
 def lower_bound(
-    make,
-    D,
-    D_prime,
+    make: Any,
+    D: Any,
+    D_prime: Any,
     *,
-    n_runs,
-    delta,
-    confidence_level=0.95,
-    statistic=None,
-    n_jobs=None,
-    random_state=0,
-    verbose=0,
-):
+    n_runs: int,
+    delta: float,
+    confidence_level: float = 0.95,
+    statistic: Any = None,
+    n_jobs: int | None = None,
+    random_state: int = 0,
+    verbose: int = 0,
+) -> "EpsilonBound":
     """Bound epsilon from below: fit many times on two neighbours, and tell the fits apart.
 
     Works with any scikit-learn-like estimator, whoever wrote it. One half of the fits choose a

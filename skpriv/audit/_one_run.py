@@ -1,5 +1,6 @@
 """Auditing with one run: many canaries in one history of a bandit, and how many are guessed."""
 
+from typing import Any
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,7 +43,9 @@ class OneRunBound:
         )
 
 
-def one_run_bound(canaries, guesses, correct, delta, confidence_level=0.95):
+def one_run_bound(
+    canaries: Any, guesses: Any, correct: Any, delta: float, confidence_level: float = 0.95
+) -> "OneRunBound":
     """Lower bound on epsilon from the number of right guesses.
 
     If each of m independent fair coins chooses one of two records, an (epsilon, delta)-private
@@ -93,8 +96,15 @@ def _p_value(epsilon, canaries, guesses, correct, delta):
 
 
 def audit_one_run(
-    make, contexts, rewards, canaries, *, delta, confidence_level=0.95, random_state=0
-):
+    make: Any,
+    contexts: Any,
+    rewards: Any,
+    canaries: Any,
+    *,
+    delta: float,
+    confidence_level: float = 0.95,
+    random_state: int = 0,
+) -> "OneRunBound":
     """Audit one run of a bandit policy with many canaries.
 
     Some users are canaries: of each, one of two opposite rewards is drawn by a fair coin. The

@@ -1,5 +1,6 @@
 """Proposals of neighbours that a mechanism tells apart best."""
 
+from typing import Any
 from dataclasses import dataclass
 from itertools import combinations
 from math import sqrt
@@ -32,7 +33,16 @@ class Pair:
     score: float
 
 
-def worst_pairs(make, X, y, *, data_norm=1.0, row_norm="l2", bounds_y=(-1.0, 1.0), n_pairs=3):
+def worst_pairs(
+    make: Any,
+    X: Any,
+    y: Any,
+    *,
+    data_norm: float | str = 1.0,
+    row_norm: str = "l2",
+    bounds_y: Any = (-1.0, 1.0),
+    n_pairs: int = 3,
+) -> list:
     """Propose neighbours that are far apart: extreme records before a public background.
 
     Candidates are records on the edge of the public ball (or cube) with extreme targets, at the

@@ -1,5 +1,6 @@
 """Replay: the same answers on two neighbours, and what gives the difference away."""
 
+from typing import Any
 from dataclasses import dataclass, field
 from math import inf
 
@@ -58,7 +59,7 @@ class Replay:
     answers: list = field(default_factory=list)
 
     @property
-    def holds(self):
+    def holds(self) -> bool:
         """Whether the cost is within the claim and nothing else differs, if anything is claimed."""
         if self.claim.epsilon == inf:
             return True
@@ -74,7 +75,9 @@ class Replay:
         return "\n".join(lines + [f"  differs: {text}" for text in self.differences])
 
 
-def replay(make, D, D_prime, *, run=None, claim=None, groups=None):
+def replay(
+    make: Any, D: Any, D_prime: Any, *, run: Any = None, claim: Any = None, groups: Any = None
+) -> "Replay":
     """Run on D, then on a neighbour with every released answer forced to D's.
 
     All that is seen of a private fit must follow from its noisy answers. So if the answers are the

@@ -6,7 +6,7 @@ And the policy that learns nothing, which needs no more than that.
 import threading
 from abc import ABC, abstractmethod
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self, overload
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -70,7 +70,15 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
 
     _looks = True  # whether anything depends on contexts and rewards
 
-    def act(self, contexts, available=None, *, return_propensities=False):
+    @overload
+    def act(self, contexts: Any, available: Any = None) -> np.ndarray: ...
+
+    @overload
+    def act(self, contexts: Any, available: Any = None, *, return_propensities: bool) -> Any: ...
+
+    def act(
+        self, contexts: Any, available: Any = None, *, return_propensities: bool = False
+    ) -> Any:
         """Choose an action in each of some rounds; the policy does not change between them.
 
         Parameters
@@ -124,7 +132,9 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         """Lock of this object; it is made once, whoever comes first."""
         return self.__dict__.setdefault("_lock", Lock())
 
-    def update(self, contexts=None, actions=None, rewards=None, *, rows=None):
+    def update(
+        self, contexts: Any = None, actions: Any = None, rewards: Any = None, *, rows: Any = None
+    ) -> Self:
         """Learn from the rewards of some rounds: as many at once as one likes.
 
         Parameters
@@ -181,16 +191,16 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
             self._update(rows if self._shared else self._blocks(rows, actions), rewards)
 
     @property
-    def rounds_until_update_(self):
+    def rounds_until_update_(self) -> int:
         """Public number of further rounds in which the policy will not change; at least 1."""
         return 1
 
     @property
     @abstractmethod
-    def guarantee(self):
+    def guarantee(self) -> Guarantee:
         """What a user is promised, from what was charged: :class:`skpriv.privacy.Guarantee`."""
 
-    def reset(self):
+    def reset(self) -> Self:
         """Forget everything, as `sklearn.base.clone` does, but in place.
 
         Privacy that was spent stays spent: what comes after the reset is charged in addition.
@@ -205,7 +215,7 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
                 delattr(self, name)
         return self
 
-    def save(self, path, *, raw_path=None):
+    def save(self, path: Any, *, raw_path: Any = None) -> None:
         """Write the policy, as it is now, to a file from which :func:`skpriv.bandits.load` reads.
 
         Parameters
@@ -414,18 +424,24 @@ class RandomPolicy(BasePolicy):
 
     _looks = False
 
-    def __init__(self, *, shared=True, n_actions=None, random_state=None):
+    def __init__(
+        self,
+        *,
+        shared: bool = True,
+        n_actions: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
         self.shared = shared
         self.n_actions = n_actions
         self.random_state = random_state
 
     @property
-    def rounds_until_update_(self):
+    def rounds_until_update_(self) -> int:
         """Public number of further rounds in which the policy will not change: all."""
         return FOREVER
 
     @property
-    def guarantee(self):
+    def guarantee(self) -> Guarantee:
         """Perfect privacy: actions depend on no context and no reward."""
         return Guarantee.perfect("user")
 

@@ -4,7 +4,7 @@ import uuid
 from dataclasses import dataclass
 from math import inf, log, pi, sqrt
 from numbers import Integral, Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
@@ -140,18 +140,18 @@ class BanditCombiner(BasePolicy):
 
     def __init__(
         self,
-        policies,
+        policies: Any,
         *,
-        epsilon=1.0,
-        delta=1e-6,
-        regret_bounds=None,
-        targets=None,
-        horizon=10_000,
-        bounds_y=(-1.0, 1.0),
-        confidence_level=0.95,
-        update_every="auto",
-        random_state=None,
-    ):
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        regret_bounds: Any = None,
+        targets: Any = None,
+        horizon: int = 10_000,
+        bounds_y: Any = (-1.0, 1.0),
+        confidence_level: float = 0.95,
+        update_every: int | str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
         self.policies = policies
         self.epsilon = epsilon
         self.delta = delta
@@ -164,7 +164,7 @@ class BanditCombiner(BasePolicy):
         self.random_state = random_state
 
     @property
-    def rounds_until_update_(self):
+    def rounds_until_update_(self) -> int:
         """Public number of further rounds in which the policy will not change."""
         if not hasattr(self, "n_rounds_"):
             return 1
@@ -172,7 +172,7 @@ class BanditCombiner(BasePolicy):
         return min(left, self.policies_[self.choice_].rounds_until_update_)
 
     @property
-    def guarantee(self):
+    def guarantee(self) -> Guarantee:
         """What a user is promised: the report of the reward and the dearest policy, composed."""
         trust = Trust.of("local", Budget(self.epsilon, self.delta))
         own = trust.guarantee("user", currency="gdp")
@@ -182,7 +182,7 @@ class BanditCombiner(BasePolicy):
         return Guarantee.weakest([own + policy.guarantee for policy in users])
 
     @property
-    def privacy_report_(self):
+    def privacy_report_(self) -> Any:
         """Reports of the policies that have one."""
         found = (getattr(policy, "privacy_report_", None) for policy in self.policies_)
         return [report for report in found if report is not None]

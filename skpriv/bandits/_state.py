@@ -1,5 +1,6 @@
 """A policy in mid-run, in a file: one format, with a version."""
 
+from typing import Any
 import io
 import json
 import os
@@ -58,7 +59,7 @@ def _read(path):
     return header, body
 
 
-def load(path, *, raw_path=None):
+def load(path: Any, *, raw_path: Any = None) -> Any:
     """Load a policy that was saved in mid-run; it goes on where it was.
 
     What was paid for is not paid again, and of several copies one goes on: an answer that one copy

@@ -1,5 +1,6 @@
 """Hard instances of the papers: made so that what the theory promises, or rules out, is seen."""
 
+from typing import Any
 from math import sqrt
 
 import numpy as np
@@ -47,14 +48,14 @@ def unit_rows(n_samples, n_features, rng):
 
 
 def make_rare_direction(
-    n_samples=10_000,
+    n_samples: int = 10_000,
     *,
-    rare_probability=None,
-    n_features=2,
-    noise="none",
-    return_coef=False,
-    random_state=None,
-):
+    rare_probability: Any = None,
+    n_features: int = 2,
+    noise: Any = "none",
+    return_coef: bool = False,
+    random_state: int | np.random.RandomState | None = None,
+) -> tuple[np.ndarray, ...]:
     """Rows that are the first unit vector but for rare ones, which carry the signal.
 
     The instance of Li, Simchi-Levi and Wang's Theorem 1 (Eq. 3, EC.1.1), and case I of their Eq.
@@ -110,14 +111,14 @@ def make_rare_direction(
 
 
 def make_small_direction(
-    n_samples=10_000,
+    n_samples: int = 10_000,
     *,
-    length=None,
-    first=0.5,
-    noise="none",
-    return_coef=False,
-    random_state=None,
-):
+    length: Any = None,
+    first: float = 0.5,
+    noise: Any = "none",
+    return_coef: bool = False,
+    random_state: int | np.random.RandomState | None = None,
+) -> tuple[np.ndarray, ...]:
     """Rows (first, length) and (first, -length) with probability one half each.
 
     With the defaults the instance of Li, Simchi-Levi and Wang's Theorem 2 (EC.1.2, their constant
@@ -169,14 +170,14 @@ def make_small_direction(
 
 
 def make_ill_conditioned(
-    n_samples=10_000,
-    n_features=5,
+    n_samples: int = 10_000,
+    n_features: int = 5,
     *,
-    condition=1e4,
-    noise="uniform",
-    return_coef=False,
-    random_state=None,
-):
+    condition: float = 1e4,
+    noise: Any = "uniform",
+    return_coef: bool = False,
+    random_state: int | np.random.RandomState | None = None,
+) -> tuple[np.ndarray, ...]:
     """Rows in an ellipsoid: uniform on the sphere, then scaled axis by axis.
 
     The scales fall geometrically from 1 to condition^{-1/2}, so that the matrix of second moments
@@ -223,8 +224,13 @@ def make_ill_conditioned(
 
 
 def make_rank_one(
-    n_samples=10_000, n_features=1000, *, noise="none", return_coef=False, random_state=None
-):
+    n_samples: int = 10_000,
+    n_features: int = 1000,
+    *,
+    noise: Any = "none",
+    return_coef: bool = False,
+    random_state: int | np.random.RandomState | None = None,
+) -> tuple[np.ndarray, ...]:
     """Every row is the same unit vector, which is also the parameter, and every target has mean 1.
 
     The instance of Proposition 6.1 of Chen, Li, Rakhlin and Simchi-Levi (2025): the second moments
@@ -267,16 +273,16 @@ def make_rank_one(
 
 
 def make_sparse_autoregressive(
-    n_samples=10_000,
-    n_features=400,
+    n_samples: int = 10_000,
+    n_features: int = 400,
     *,
-    n_nonzero=5,
-    correlation=0.1,
-    data_max=3.0,
-    noise="uniform",
-    return_coef=False,
-    random_state=None,
-):
+    n_nonzero: int = 5,
+    correlation: float = 0.1,
+    data_max: Any = 3.0,
+    noise: Any = "uniform",
+    return_coef: bool = False,
+    random_state: int | np.random.RandomState | None = None,
+) -> tuple[np.ndarray, ...]:
     """Gaussian features with covariance correlation^|i - j| and a sparse parameter.
 
     The design of the experiments of FLIPHAT (Section 6): 400 features, 5 of them with a

@@ -1,5 +1,6 @@
 """Home ownership of men born around the cutoff of a mortgage subsidy (Fetter, 2013)."""
 
+from typing import Any
 from ._base import make_bunch, one_hot, packaged_file
 
 _DESCR = """Home ownership of 214,144 men in the United States, by birth cohort.
@@ -42,7 +43,7 @@ _BOUNDS = {
 }
 
 
-def load_mortgages(*, return_X_y=False, as_frame=True):
+def load_mortgages(*, return_X_y: bool = False, as_frame: bool = True) -> Any:
     """Load home ownership of 214,144 men by birth cohort (regression on a binary target).
 
     Needs the `data` extra: ``python -m pip install "skpriv[data]"``.

@@ -1,5 +1,6 @@
 """Hourly earnings of full-time workers, Current Population Survey of March 2005."""
 
+from typing import Any
 from ._base import make_bunch, one_hot, packaged_file
 
 _DESCR = """Hourly earnings of 61,395 full-time workers in the United States in 2004.
@@ -32,7 +33,7 @@ _BOUNDS = {
 }
 
 
-def load_wages(*, return_X_y=False, as_frame=True):
+def load_wages(*, return_X_y: bool = False, as_frame: bool = True) -> Any:
     """Load hourly earnings of 61,395 full-time workers (regression).
 
     Needs the `data` extra: ``python -m pip install "skpriv[data]"``.

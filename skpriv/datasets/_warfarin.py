@@ -1,5 +1,6 @@
 """Stable weekly dose of warfarin, International Warfarin Pharmacogenetics Consortium."""
 
+from typing import Any
 from ._base import make_bunch, one_hot, packaged_file
 
 _DESCR = """Weekly therapeutic dose of warfarin of 6,037 patients.
@@ -58,7 +59,7 @@ _BOUNDS = {
 }
 
 
-def load_warfarin(*, return_X_y=False, as_frame=True):
+def load_warfarin(*, return_X_y: bool = False, as_frame: bool = True) -> Any:
     """Load the weekly warfarin dose of 6,037 patients (regression).
 
     Needs the `data` extra: ``python -m pip install "skpriv[data]"``.

@@ -1,5 +1,6 @@
 """What the bounds of y would do to a fit, from public numbers, before anything is spent."""
 
+from typing import Any
 from dataclasses import dataclass
 from html import escape
 from math import sqrt
@@ -44,7 +45,7 @@ class BoundsTradeoff:
     error: np.ndarray
 
     @property
-    def best(self):
+    def best(self) -> tuple[float, float]:
         """The range with the least error, (low, high)."""
         return tuple(self.bounds[int(np.argmin(self.error))].tolist())
 
@@ -84,8 +85,16 @@ class BoundsTradeoff:
     prefer_skip_nested_validation=True,
 )
 def bounds_tradeoff(
-    bounds_y, target, *, n_samples, n_features, epsilon=1.0, delta=1e-6, r2=0.3, privacy="central"
-):
+    bounds_y: Any,
+    target: Any,
+    *,
+    n_samples: int,
+    n_features: int,
+    epsilon: float = 1.0,
+    delta: float = 1e-6,
+    r2: float = 0.3,
+    privacy: str = "central",
+) -> "BoundsTradeoff":
     """Noise against clipping for ranges of y, from a public guess of the law of y.
 
     Nothing is read and nothing is spent: it is to be called before a fit.

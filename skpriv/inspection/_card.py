@@ -1,5 +1,6 @@
 """What is published beside a model: its coefficients as a table, and its card."""
 
+from typing import Any
 import platform
 from html import escape
 from importlib.metadata import version
@@ -41,7 +42,7 @@ _NOT_COVERED = (
 )
 
 
-def coefficients(model, confidence_level=0.95):
+def coefficients(model: Any, confidence_level: float = 0.95) -> dict[str, Any]:
     """Names, estimates and, where there are any, intervals, in the units of the table.
 
     Parameters
@@ -98,7 +99,7 @@ def _estimates(model):
     return {"names": [*map(str, names), "intercept"], "estimate": np.append(coef, intercept)}
 
 
-def coefficient_table(model, *, confidence_level=0.95):
+def coefficient_table(model: Any, *, confidence_level: float = 0.95) -> str:
     """Coefficients of a fitted model as plain text, in the units of its table.
 
     Parameters
@@ -148,7 +149,13 @@ def _cells(found):
     ]
 
 
-def model_card(model, *, format="markdown", title=None, confidence_level=0.95):
+def model_card(
+    model: Any,
+    *,
+    format: str = "markdown",
+    title: str | None = None,
+    confidence_level: float = 0.95,
+) -> str:
     """Card of a fitted model: what it guarantees, what it assumes, what it says.
 
     Parameters

@@ -1,5 +1,6 @@
 """Picture of coefficients with their intervals."""
 
+from typing import Any, Self
 import numpy as np
 
 from ._inference import inference
@@ -43,7 +44,16 @@ class CoefficientDisplay:
     ['x0', 'x1']
     """
 
-    def __init__(self, *, names, estimate, low, high, privacy_share, confidence_level):
+    def __init__(
+        self,
+        *,
+        names: Any,
+        estimate: Any,
+        low: Any,
+        high: Any,
+        privacy_share: Any,
+        confidence_level: float,
+    ) -> None:
         self.names = names
         self.estimate = estimate
         self.low = low
@@ -53,8 +63,14 @@ class CoefficientDisplay:
 
     @classmethod
     def from_estimator(
-        cls, model, *, confidence_level=0.95, method="asymptotic", intercept=False, ax=None
-    ):
+        cls,
+        model: Any,
+        *,
+        confidence_level: float = 0.95,
+        method: str = "asymptotic",
+        intercept: Any = False,
+        ax: Any = None,
+    ) -> Self:
         """Compute the coefficients of a fitted model, and plot them.
 
         Parameters
@@ -76,7 +92,7 @@ class CoefficientDisplay:
         return cls.from_inference(found, intercept=intercept).plot(ax)
 
     @classmethod
-    def from_inference(cls, found, *, intercept=False):
+    def from_inference(cls, found: Any, *, intercept: Any = False) -> Self:
         """Take coefficients that have been computed; `plot` draws them.
 
         Parameters
@@ -98,7 +114,7 @@ class CoefficientDisplay:
             confidence_level=found.confidence_level,
         )
 
-    def plot(self, ax=None):
+    def plot(self, ax: Any = None) -> Self:
         """Draw the coefficients.
 
         Parameters

@@ -1,5 +1,6 @@
 """Curves of additive models with their bands: one panel a feature."""
 
+from typing import Any, Self
 from numbers import Integral
 
 import numpy as np
@@ -12,7 +13,9 @@ N_POINTS = 101
 COLUMNS = 3  # panels side by side
 
 
-def curves(model, *, features=None, n_points=N_POINTS, confidence_level=0.95):
+def curves(
+    model: Any, *, features: Any = None, n_points: int = N_POINTS, confidence_level: float = 0.95
+) -> list[dict[str, Any]]:
     """Curves of an additive model in the units of its table.
 
     Parameters
@@ -131,7 +134,9 @@ class CurveDisplay:
     2
     """
 
-    def __init__(self, *, curves, target_name="prediction", confidence_level=0.95):
+    def __init__(
+        self, *, curves: Any, target_name: str = "prediction", confidence_level: float = 0.95
+    ) -> None:
         self.curves = curves
         self.target_name = target_name
         self.confidence_level = confidence_level
@@ -139,14 +144,14 @@ class CurveDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator,
-        features=None,
+        estimator: Any,
+        features: Any = None,
         *,
-        n_points=N_POINTS,
-        confidence_level=0.95,
-        target_name="prediction",
-        axes=None,
-    ):
+        n_points: int = N_POINTS,
+        confidence_level: float = 0.95,
+        target_name: str = "prediction",
+        axes: Any = None,
+    ) -> Self:
         """Compute curves and bands, and plot them.
 
         Parameters
@@ -174,7 +179,7 @@ class CurveDisplay:
         display = cls(curves=found, target_name=target_name, confidence_level=confidence_level)
         return display.plot(axes)
 
-    def plot(self, axes=None):
+    def plot(self, axes: Any = None) -> Self:
         """Draw one panel a feature: effect, interval, simultaneous band and knots.
 
         Parameters

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 from numbers import Real
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -56,47 +56,47 @@ class Inference:
     guarantee: str
 
     @property
-    def estimate(self):
+    def estimate(self) -> np.ndarray:
         """Estimates, shape (n_coefficients,)."""
         return self.law.estimate
 
     @property
-    def covariance(self):
+    def covariance(self) -> np.ndarray:
         """Covariance of the estimates, shape (n_coefficients, n_coefficients)."""
         return self.law.sampling + self.law.privacy
 
     @property
-    def std_error(self):
+    def std_error(self) -> np.ndarray:
         """Standard errors, of sampling and privacy together."""
         return np.sqrt(np.maximum(np.diagonal(self.covariance), 0.0))
 
     @property
-    def low(self):
+    def low(self) -> np.ndarray:
         """Lower ends of the intervals."""
         return self.estimate - self._quantile * self.std_error
 
     @property
-    def high(self):
+    def high(self) -> np.ndarray:
         """Upper ends of the intervals."""
         return self.estimate + self._quantile * self.std_error
 
     @property
-    def statistic(self):
+    def statistic(self) -> np.ndarray:
         """Estimates over their standard errors."""
         return _ratio(self.estimate, self.std_error)
 
     @property
-    def p_value(self):
+    def p_value(self) -> np.ndarray:
         """Two-sided p-values of the hypothesis that a coefficient is 0, by the normal law."""
         return 2.0 * stats.norm.sf(np.abs(self.statistic))
 
     @property
-    def privacy_share(self):
+    def privacy_share(self) -> np.ndarray:
         """Part of the variance that privacy added, between 0 and 1."""
         return _ratio(np.diagonal(self.law.privacy), np.diagonal(self.covariance))
 
     @property
-    def reason(self):
+    def reason(self) -> str:
         """Why some coefficients are not resolved; empty if all are."""
         return self.law.reason
 
@@ -104,7 +104,7 @@ class Inference:
     def _quantile(self):
         return stats.norm.ppf(0.5 + self.confidence_level / 2.0)
 
-    def to_frame(self):
+    def to_frame(self) -> Any:
         """The table as a pandas DataFrame, with the names as its index.
 
         Returns
@@ -115,7 +115,7 @@ class Inference:
 
         return pd.DataFrame({name: getattr(self, name) for name in COLUMNS}, index=self.names)
 
-    def contrast(self, weights):
+    def contrast(self, weights: Any) -> "Inference":
         """Estimate and interval of weighted sums of coefficients.
 
         Parameters
@@ -136,7 +136,7 @@ class Inference:
         ]
         return Inference(names, self.law.mapped(matrix), self.confidence_level, self.guarantee)
 
-    def wald_test(self, names=None):
+    def wald_test(self, names: Any = None) -> "WaldTest":
         """Test that several coefficients are all zero.
 
         Parameters
@@ -229,7 +229,9 @@ class Inference:
     },
     prefer_skip_nested_validation=True,
 )
-def inference(model, *, confidence_level=0.95, method="asymptotic"):
+def inference(
+    model: Any, *, confidence_level: float = 0.95, method: str = "asymptotic"
+) -> "Inference":
     """Coefficients of a fitted private regressor with intervals and tests, in original units.
 
     Parameters

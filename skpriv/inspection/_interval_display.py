@@ -1,5 +1,6 @@
 """Picture of predictions with their intervals along a feature."""
 
+from typing import Any, Self
 import narwhals.stable.v2 as nw
 import numpy as np
 from sklearn.pipeline import Pipeline
@@ -68,14 +69,14 @@ class IntervalDisplay:
     def __init__(
         self,
         *,
-        values,
-        prediction,
-        low,
-        high,
-        feature_name="feature",
-        target_name="prediction",
-        label=None,
-    ):
+        values: Any,
+        prediction: Any,
+        low: Any,
+        high: Any,
+        feature_name: str = "feature",
+        target_name: str = "prediction",
+        label: str | None = None,
+    ) -> None:
         self.values = values
         self.prediction = prediction
         self.low = low
@@ -87,17 +88,17 @@ class IntervalDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator,
-        X,
-        feature,
+        estimator: Any,
+        X: Any,
+        feature: Any,
         *,
-        grid=None,
-        kind="confidence",
-        confidence_level=0.95,
-        method=None,
-        target_name="prediction",
-        ax=None,
-    ):
+        grid: Any = None,
+        kind: str = "confidence",
+        confidence_level: float = 0.95,
+        method: Any = None,
+        target_name: str = "prediction",
+        ax: Any = None,
+    ) -> Self:
         """Compute predictions and intervals, and plot them.
 
         Parameters
@@ -151,7 +152,7 @@ class IntervalDisplay:
         )
         return display.plot(ax)
 
-    def plot(self, ax=None):
+    def plot(self, ax: Any = None) -> Self:
         """Draw the predictions, and the intervals as a band, or as bars where values are texts.
 
         Parameters

@@ -3,16 +3,24 @@
 from dataclasses import replace
 from functools import partial, wraps
 from numbers import Real
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._codec import Writable
-from .._compat import Interval, StrOptions
+from .._compat import F, Interval, StrOptions
 from ..exceptions import PrivacyError
-from ..privacy import Accounted, BoundsQuery, Budget, Groups, Trust, open_session
+from ..privacy import (
+    Accounted,
+    BoundsQuery,
+    Budget,
+    Groups,
+    PrivacyReport,
+    Trust,
+    open_session,
+)
 from .._equations._lifted import best_channel
 from ..records import as_rows, is_lazy, named, read_in_batches, stand_in
 from .._equations._scaling import Scaling
@@ -25,7 +33,7 @@ TARGET_QUANTILE = 0.98
 ENTRY_QUANTILE = 0.5  # of the rows, by their largest entry
 
 
-def rowwise(method):
+def rowwise(method: F) -> F:
     """Let a method of X alone be lazy on lazy rows: each chunk is given to it when it is read."""
 
     @wraps(method)
@@ -43,7 +51,7 @@ def rowwise(method):
         one = function(np.zeros((1, rows.n_features)))  # the options are checked here, too
         return rows.evaluated(function, type(one) if isinstance(one, tuple) else None)
 
-    return call
+    return cast(F, call)
 
 
 def _called(model, name, args, options, X):
@@ -52,6 +60,8 @@ def _called(model, name, args, options, X):
 
 class PrivateRegressor(Accounted, Writable, RegressorMixin, BaseEstimator):
     """Base class of the private regressors; not for direct use."""
+
+    privacy_report_: PrivacyReport
 
     _parameter_constraints: ClassVar[dict] = {
         "epsilon": [Interval(Real, 0, None, closed="right")],

@@ -3,7 +3,7 @@
 from contextlib import nullcontext
 from copy import copy
 from numbers import Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -13,7 +13,7 @@ from .._linalg import one_blas_thread
 from ._base import PrivateRegressor, rowwise
 from ._prediction_intervals import PredictionIntervals
 from .._equations._intervals import ConfidenceInterval, asymptotic, certified
-from .._equations._coefficients import moment_law
+from .._equations._coefficients import CoefficientLaw, moment_law
 from .._equations._moments import ResidualGramQuery
 from .._equations._normal_equations import ridge_prior
 
@@ -24,6 +24,8 @@ RESIDUAL_CLIP = 5.0  # released deviations: beyond them are few residuals, and m
 
 class MomentRegressor(PredictionIntervals):
     """Base class of linear regressors from noisy normal equations; not for direct use."""
+
+    coef_: np.ndarray
 
     _parameter_constraints: ClassVar[dict] = {
         **PrivateRegressor._parameter_constraints,
@@ -54,7 +56,7 @@ class MomentRegressor(PredictionIntervals):
             shapes = [prior, *(prior @ shape for shape in self._shapes)]
             return equations.posterior(shapes, least_variance)
 
-    def pooled(self, other):
+    def pooled(self, other: Any) -> Any:
         """Regressor from the released sums of two fits with the same bounds.
 
         That is post-processing: it costs no privacy. Fits to disjoint records (as those of the
@@ -89,7 +91,7 @@ class MomentRegressor(PredictionIntervals):
         both._solve(both._equations, both._scaling, self._shapes)
         return both
 
-    def posterior(self):
+    def posterior(self) -> Any:
         """Mean and covariance of (coefficients, intercept), by released sums and the noise's law.
 
         The prior is normal, of a size chosen by its evidence, but not smaller than ``coef_norm``
@@ -127,7 +129,7 @@ class MomentRegressor(PredictionIntervals):
         return {"residual_gram": gram, "residual_scale": scale}
 
     @rowwise
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """Predict the regression function.
 
         Parameters
@@ -153,7 +155,7 @@ class MomentRegressor(PredictionIntervals):
 
     _estimand: ClassVar[str | None] = None
 
-    def coefficient_law(self):
+    def coefficient_law(self) -> CoefficientLaw:
         """Law of the coefficients for :func:`skpriv.inspection.inference`.
 
         The estimate solves the released equations without shrinkage, and so may differ from
@@ -169,7 +171,9 @@ class MomentRegressor(PredictionIntervals):
         return moment_law(self._equations, self._scaling, self._estimand)
 
     @rowwise
-    def confidence_interval(self, X, confidence_level=0.95, method="certified"):
+    def confidence_interval(
+        self, X: Any, confidence_level: float = 0.95, method: str = "certified"
+    ) -> ConfidenceInterval:
         """Confidence interval for the regression function at each row, not for a new y.
 
         Both methods assume that the clipped target has a linear mean in the clipped rows. With

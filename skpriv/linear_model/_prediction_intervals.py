@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import floor, sqrt
 from numbers import Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -364,7 +364,7 @@ class PredictionIntervals(PrivateRegressor):
         self._calibration = calibrate(held_out[0], score, levels, sides, deviation)
 
     @rowwise
-    def prediction_interval(self, X, confidence_level=0.95):
+    def prediction_interval(self, X: Any, confidence_level: float = 0.95) -> ConfidenceInterval:
         """Interval for a new y at each row, whatever the law of (x, y): split conformal.
 
         A new record of the same population as the rows has its target inside with probability at

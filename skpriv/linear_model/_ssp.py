@@ -1,7 +1,7 @@
 """Sufficient-statistics perturbation with noise-aware shrinkage."""
 
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 from .._compat import StrOptions, fit_context
 from .._equations._lifted import moments_query
@@ -121,22 +121,22 @@ class SSPRegressor(MomentRegressor):
     def __init__(
         self,
         *,
-        epsilon=1.0,
-        delta=1e-6,
-        privacy="central",
-        data_norm=1.0,
-        bounds_y=(-1.0, 1.0),
-        outer_norm=None,
-        outer_bounds_y=None,
-        coef_norm=None,
-        channel="auto",
-        alpha="auto",
-        fit_intercept=True,
-        calibration_size=None,
-        conformity_score="absolute",
-        prediction_levels=(0.9, 0.95),
-        random_state=None,
-    ):
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        privacy: str = "central",
+        data_norm: float | str = 1.0,
+        bounds_y: Any = (-1.0, 1.0),
+        outer_norm: Any = None,
+        outer_bounds_y: Any = None,
+        coef_norm: float | None = None,
+        channel: str = "auto",
+        alpha: Any = "auto",
+        fit_intercept: bool = True,
+        calibration_size: float | None = None,
+        conformity_score: str = "absolute",
+        prediction_levels: Any = (0.9, 0.95),
+        random_state: Any = None,
+    ) -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.privacy = privacy
@@ -154,7 +154,9 @@ class SSPRegressor(MomentRegressor):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None, *, groups=None, max_rows_per_group=None):
+    def fit(
+        self, X: Any, y: Any = None, *, groups: Any = None, max_rows_per_group: int | None = None
+    ) -> Self:
         """Fit the model; the whole budget is charged before the rows are used.
 
         Parameters

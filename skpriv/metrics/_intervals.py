@@ -1,5 +1,6 @@
 """Coverage and width of intervals."""
 
+from typing import Any
 import numpy as np
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
@@ -37,7 +38,9 @@ def check_weight(sample_weight, *others):
     return weight
 
 
-def interval_coverage_score(f_true, low, high, *, sample_weight=None):
+def interval_coverage_score(
+    f_true: Any, low: Any, high: Any, *, sample_weight: Any = None
+) -> float:
     """Fraction of the intervals that contain the truth, ends included.
 
     Parameters
@@ -104,7 +107,7 @@ def interval_coverage_score(f_true, low, high, *, sample_weight=None):
     return float(np.average((low <= f_true) & (f_true <= high), weights=weight))
 
 
-def interval_mean_width(low, high, *, sample_weight=None):
+def interval_mean_width(low: Any, high: Any, *, sample_weight: Any = None) -> float:
     """Mean width of intervals, in the units of the target.
 
     Parameters

@@ -1,5 +1,6 @@
 """Accuracy of a private estimator at every epsilon."""
 
+from typing import Any
 from numbers import Integral, Real
 
 import numpy as np
@@ -34,23 +35,23 @@ from ._evaluate import evaluate, evaluate_reference, make_fold
     prefer_skip_nested_validation=False,
 )
 def privacy_utility_curve(
-    estimator,
-    X,
-    y,
+    estimator: Any,
+    X: Any,
+    y: Any,
     *,
-    epsilons=(0.1, 0.3, 1.0, 3.0, 10.0),
-    groups=None,
-    cv=5,
-    n_repeats=3,
-    scoring=None,
-    reference=None,
-    confidence_level=0.95,
-    interval_method="certified",
-    max_interval_rows=2000,
-    n_jobs=None,
-    random_state=None,
-    verbose=0,
-):
+    epsilons: Any = (0.1, 0.3, 1.0, 3.0, 10.0),
+    groups: Any = None,
+    cv: Any = 5,
+    n_repeats: int = 3,
+    scoring: Any = None,
+    reference: Any = None,
+    confidence_level: float = 0.95,
+    interval_method: str = "certified",
+    max_interval_rows: int = 2000,
+    n_jobs: int | None = None,
+    random_state: int | np.random.RandomState | None = None,
+    verbose: int = 0,
+) -> Bunch:
     """Cross-validated score of a private estimator at every epsilon, and its intervals.
 
     Parameters

@@ -1,5 +1,6 @@
 """Picture of what privacy costs in accuracy."""
 
+from typing import Any, Self
 import numpy as np
 
 from ._curve import privacy_utility_curve
@@ -80,17 +81,17 @@ class PrivacyUtilityDisplay:
     def __init__(
         self,
         *,
-        epsilons,
-        test_scores,
-        interval_widths=None,
-        interval_coverages=None,
-        prediction_widths=None,
-        prediction_coverages=None,
-        reference_scores=None,
-        reference_widths=None,
-        estimator_name=None,
-        score_name="score",
-    ):
+        epsilons: Any,
+        test_scores: Any,
+        interval_widths: Any = None,
+        interval_coverages: Any = None,
+        prediction_widths: Any = None,
+        prediction_coverages: Any = None,
+        reference_scores: Any = None,
+        reference_widths: Any = None,
+        estimator_name: Any = None,
+        score_name: str = "score",
+    ) -> None:
         self.epsilons = epsilons
         self.test_scores = test_scores
         self.interval_widths = interval_widths
@@ -103,7 +104,16 @@ class PrivacyUtilityDisplay:
         self.score_name = score_name
 
     @classmethod
-    def from_estimator(cls, estimator, X, y, *, ax=None, quantity="score", **options):
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        ax: Any = None,
+        quantity: str = "score",
+        **options: Any,
+    ) -> Self:
         """Compute the curve and plot it.
 
         Parameters
@@ -131,7 +141,7 @@ class PrivacyUtilityDisplay:
         return cls.from_curve(curve).plot(ax, quantity=quantity)
 
     @classmethod
-    def from_curve(cls, curve):
+    def from_curve(cls, curve: Any) -> Self:
         """Take a curve that has been computed; `plot` draws it.
 
         Parameters
@@ -150,7 +160,14 @@ class PrivacyUtilityDisplay:
         )  # fmt: skip
         return cls(**{name: curve[name] for name in names})
 
-    def plot(self, ax=None, *, quantity="score", name=None, show_reference=True):
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        quantity: str = "score",
+        name: str | None = None,
+        show_reference: bool = True,
+    ) -> Self:
         """Draw medians, the band from the 10% to the 90% quantile, and the reference.
 
         Parameters

@@ -1,5 +1,6 @@
 """A score that may be published: R2 on held-out rows, from noisy sums of squared errors."""
 
+from typing import Any
 from dataclasses import dataclass
 from math import sqrt
 from numbers import Real
@@ -65,17 +66,17 @@ class PrivateScore:
     prefer_skip_nested_validation=True,
 )
 def private_score(
-    estimator,
-    X,
-    y,
+    estimator: Any,
+    X: Any,
+    y: Any,
     *,
-    epsilon,
-    delta,
-    bounds_y=None,
-    confidence_level=0.95,
-    privacy="central",
-    random_state=None,
-):
+    epsilon: float,
+    delta: float,
+    bounds_y: Any = None,
+    confidence_level: float = 0.95,
+    privacy: str = "central",
+    random_state: int | np.random.RandomState | None = None,
+) -> "PrivateScore":
     """R2 of a fitted estimator on held-out rows, as a private release with an interval.
 
     Parameters

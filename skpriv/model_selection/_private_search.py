@@ -2,7 +2,7 @@
 
 from math import sqrt
 from numbers import Integral, Real
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
@@ -127,17 +127,17 @@ class PrivateSearchCV(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
 
     def __init__(
         self,
-        estimator,
-        param_distributions,
+        estimator: Any,
+        param_distributions: Any,
         *,
-        epsilon,
-        delta,
-        n_iter=None,
-        selection_size=0.4,
-        bounds_y=None,
-        n_jobs=None,
-        random_state=None,
-    ):
+        epsilon: float,
+        delta: float,
+        n_iter: Any = None,
+        selection_size: float = 0.4,
+        bounds_y: Any = None,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
         self.estimator = estimator
         self.param_distributions = param_distributions
         self.epsilon = epsilon
@@ -149,7 +149,7 @@ class PrivateSearchCV(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y):
+    def fit(self, X: Any, y: Any) -> Self:
         """Search, and fit the winner.
 
         Parameters
@@ -190,7 +190,7 @@ class PrivateSearchCV(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
                 setattr(self, name, getattr(self.best_estimator_, name))
         return self
 
-    def predict(self, X):
+    def predict(self, X: Any) -> Any:
         """Prediction of the winner; see its method."""
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.predict(X)

@@ -1,5 +1,6 @@
 """Scaling into the unit ball by public ranges, and the way back for coefficients."""
 
+from typing import Any, Self
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
@@ -37,7 +38,7 @@ class CoefficientMap:
     names: list
     matrix: np.ndarray
 
-    def apply(self, coef, intercept=0.0):
+    def apply(self, coef: Any, intercept: Any = 0.0) -> tuple[np.ndarray, float]:
         """Coefficients and intercept in the units of the table.
 
         Parameters
@@ -58,7 +59,7 @@ class CoefficientMap:
         effects = self.matrix @ np.append(coef, intercept)
         return effects[:-1], float(effects[-1])
 
-    def covariance(self, covariance):
+    def covariance(self, covariance: Any) -> np.ndarray:
         """Covariance matrix of effects and intercept, from that of coefficients and intercept.
 
         Parameters
@@ -134,12 +135,12 @@ class BoundsScaler(Writable, OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         "exclusive": ["array-like", None],
     }
 
-    def __init__(self, bounds=(-1.0, 1.0), *, exclusive=None):
+    def __init__(self, bounds: Any = (-1.0, 1.0), *, exclusive: Any = None) -> None:
         self.bounds = bounds
         self.exclusive = exclusive
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None):
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Match the public bounds with the columns; nothing is learnt from the rows.
 
         Parameters
@@ -168,7 +169,7 @@ class BoundsScaler(Writable, OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         self.norm_ = float(np.sqrt(n_terms) * slack)
         return self
 
-    def transform(self, X):
+    def transform(self, X: Any) -> Any:
         """Clip and scale rows into the unit ball.
 
         Parameters
@@ -210,7 +211,7 @@ class BoundsScaler(Writable, OneToOneFeatureMixin, TransformerMixin, BaseEstimat
             X[:, group] /= np.maximum(norms, 1.0)
         return X / self.norm_
 
-    def inverse_transform(self, X):
+    def inverse_transform(self, X: Any) -> Any:
         """Map scaled rows back to the units of the features.
 
         Clipping cannot be undone: it is the inverse for rows within their ranges and with at most
@@ -231,7 +232,7 @@ class BoundsScaler(Writable, OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         offset, scale = self._affine()
         return X * self.norm_ * scale + offset
 
-    def coefficient_map(self):
+    def coefficient_map(self) -> "CoefficientMap":
         """The linear map from coefficients of scaled rows to coefficients in the features' units.
 
         Returns
@@ -247,7 +248,7 @@ class BoundsScaler(Writable, OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         matrix[-1, :-1] = -offset * slopes
         return CoefficientMap(list(self.get_feature_names_out()), matrix)
 
-    def inverse_coef(self, coef, intercept=0.0):
+    def inverse_coef(self, coef: Any, intercept: Any = 0.0) -> Any:
         """Coefficients of scaled rows as coefficients in the units of the features.
 
         Parameters

@@ -8,7 +8,65 @@ and the standard library are enough.
 """
 
 from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
+if TYPE_CHECKING:  # what type checkers see; a test holds it to what is loaded
+    from ._accounting._amplification import amplified, amplified_epsilon
+    from ._accounting._budget import Budget
+    from ._accounting._cost import Cost, repeated_mu
+    from ._accounting._guarantee import Guarantee
+    from ._accounting._report import PrivacyReport, ReportRow
+    from ._ledger._accountant import BudgetAccountant
+    from ._ledger._active import (
+        Accounted,
+        activated,
+        adds_up_gaussians,
+        capture,
+        charge,
+        noticed_charges,
+        parallel_part,
+    )
+    from ._ledger._numbering import Numbering, only_copy
+    from ._ledger._prepaid import prepaid
+    from ._noise._codebook import codebook, draw_index, draw_ranks, draw_sign, index_weights, lifted
+    from ._noise._codebook_law import Codebook, best_codebook
+    from ._noise._codebook_noise import CodebookBlocksNoise, CodebookNoise
+    from ._noise._codebook_reports import LiftedReports
+    from ._noise._laws import (
+        NO_SECURE_REPORTS,
+        NO_SECURE_SAMPLER,
+        GaussianNoise,
+        GumbelNoise,
+        NoiseSource,
+        SymmetricWishartNoise,
+        geometric,
+    )
+    from ._noise._privunit import PrivUnitNoise, hadamard_entries
+    from ._quantile import BoundsQuery
+    from ._query import ROUNDING, Answer, Procedure, Query
+    from ._session._base import Session
+    from ._session._open import MODELS, open_session, open_stream
+    from ._session._parts import Part, split
+    from ._session._trust import LOCAL_MODELS, Groups, Trust
+    from ._stream import STREAMS
+    from ._stream._base import Stream
+    from ._stream._central import ExactStream, FactorStream, TreeStream
+    from ._stream._local import LocalStream, ShuffleStream
+    from ._stream._vector_sum import VectorSumStream
+    from ._tape import listening
+    from ._wire import (
+        SEED_BYTES,
+        VERSION,
+        is_known,
+        read_report,
+        read_task,
+        report_bytes,
+        reported_directions,
+        task_hash,
+        user_seed,
+    )
+
+# Where each name lives: a name is loaded when it is first asked for.
 _HOMES = {
     "_accounting._amplification": ["amplified", "amplified_epsilon"],
     "_accounting._budget": ["Budget"],
@@ -148,7 +206,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     for home, names in _HOMES.items():
         if name in names:
             globals()[name] = found = getattr(import_module(f".{home}", __name__), name)
@@ -156,5 +214,5 @@ def __getattr__(name):
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})

@@ -54,18 +54,18 @@ class BoundsQuery(Query):
     name: str = "quantiles of bounds"
 
     @property
-    def takes_sparse(self):  # type: ignore[override]
+    def takes_sparse(self) -> bool:  # type: ignore[override]
         """Whether sparse rows stay sparse."""
         return self.row_norm == "linf"
 
     @property
-    def sensitivity(self):
+    def sensitivity(self) -> float:
         """Largest change when a record is replaced, rounded up."""
         blocks = (self.outer_norm is not None) + (self.outer_bounds_y is not None)
         return sqrt(2.0 * blocks) * ROUNDING
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int, ...]:
         """Number of counts."""
         return (
             NORM_BINS * (self.outer_norm is not None)
@@ -73,17 +73,17 @@ class BoundsQuery(Query):
         )
 
     @property
-    def norm_edges(self):
+    def norm_edges(self) -> Any:
         """Upper ends of the bins of norms; the last bin has all that is larger, too."""
         return self.outer_norm * 2.0 ** (-0.5 * np.arange(NORM_BINS - 1, -1, -1))
 
     @property
-    def target_edges(self):
+    def target_edges(self) -> Any:
         """Ends of the bins of targets; the first and last bin have all beyond them, too."""
         low, high = self.outer_bounds_y
         return np.linspace(low, high, TARGET_BINS + 1)
 
-    def sum(self, X, y):
+    def sum(self, X: Any, y: Any) -> np.ndarray:
         """Exact counts over a chunk of rows; what is not a number counts as large."""
         counts = []
         if self.outer_norm is not None:
@@ -102,7 +102,7 @@ class BoundsQuery(Query):
             return abs(X).max(axis=1)
         return abs(canonical(X)).max(axis=1).toarray().ravel()
 
-    def resolved(self, session, share):
+    def resolved(self, session: Any, share: float) -> bool:
         """Whether the answer for this share would tell a quantile from noise (public)."""
         if not session.records(share):
             return False
@@ -110,7 +110,7 @@ class BoundsQuery(Query):
         noise = DEVIATIONS * session.noise(self, share).scale * sqrt(bins)
         return noise <= RESOLUTION * session.records(share)
 
-    def bounds(self, answer, norm_quantile, target_quantile):
+    def bounds(self, answer: Any, norm_quantile: Any, target_quantile: Any) -> tuple:
         """Grid points next above the quantiles: a norm bound and a range, None if not asked for.
 
         Parameters

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -77,8 +77,12 @@ class Query(ABC):
     (1,)
     """
 
-    norm = "l2"
     takes_sparse: ClassVar[bool] = False
+
+    @property
+    def norm(self) -> str:
+        """Norm in which the sensitivity is measured."""
+        return "l2"
 
     @property
     def width(self) -> int | None:
@@ -101,7 +105,7 @@ class Query(ABC):
         """Largest change of the sum when one record is replaced, rounded up."""
 
     @abstractmethod
-    def sum(self, X, y):
+    def sum(self, X: Any, y: Any) -> np.ndarray:
         """Exact sum over a chunk of rows.
 
         Parameters
@@ -114,11 +118,11 @@ class Query(ABC):
         ndarray of shape ``self.shape``
         """
 
-    def local_noise(self, budget):
+    def local_noise(self, budget: Any) -> Any:
         """Law of the noise that one user adds to a report under this budget."""
         return GaussianNoise.calibrated(self.sensitivity, budget.mu)
 
-    def randomize(self, x, y, budget, rng=None):
+    def randomize(self, x: Any, y: Any, budget: Any, rng: Any = None) -> np.ndarray:
         """Report of one user: the code that a user's own device runs.
 
         Parameters
@@ -169,7 +173,7 @@ class Procedure(ABC):
         """Largest change of the output when one record is replaced, rounded up."""
 
     @abstractmethod
-    def run(self, rows):
+    def run(self, rows: Any) -> np.ndarray:
         """Output on all the records, for any input.
 
         Parameters

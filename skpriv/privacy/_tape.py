@@ -8,15 +8,18 @@ stream gives out, and ``charged(cost, name)`` for what is charged. The others re
 released: ``make()``, or what was released in another run.
 """
 
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
+from typing import Any, TypeVar, cast
 
+F = TypeVar("F", bound=Callable[..., Any])
 _LISTENER: ContextVar = ContextVar("listener", default=None)
 
 
 @contextmanager
-def listening(listener):
+def listening(listener: Any) -> Iterator[Any]:
     """Hand all draws and answers of this thread to a listener."""
     token = _LISTENER.set(listener)
     try:
@@ -32,7 +35,7 @@ def tell_charge(cost, name):
         listener.charged(cost, name)
 
 
-def draws(method):
+def draws(method: F) -> F:
     """Decorate a method ``(self, exact, *law)`` that draws noise around an exact value."""
 
     @wraps(method)
@@ -42,10 +45,10 @@ def draws(method):
             return method(self, exact, *law)
         return listener.draw(method.__name__, exact, law, lambda: method(self, exact, *law))
 
-    return heard
+    return cast(F, heard)
 
 
-def chooses(method):
+def chooses(method: F) -> F:
     """Decorate a method ``(self, *arguments)`` that makes a public random choice."""
 
     @wraps(method)
@@ -55,10 +58,10 @@ def chooses(method):
             return method(self, *arguments)
         return listener.choice(method.__name__, arguments, lambda: method(self, *arguments))
 
-    return heard
+    return cast(F, heard)
 
 
-def door(method):
+def door(method: F) -> F:
     """Decorate a method of a session or stream that gives out an answer."""
 
     @wraps(method)
@@ -72,4 +75,4 @@ def door(method):
         make = lambda: method(self, *arguments, **named)  # noqa: E731
         return listener.answer(method.__name__, self, asked, (*rest, named), pending, make)
 
-    return heard
+    return cast(F, heard)

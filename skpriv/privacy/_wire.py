@@ -3,6 +3,7 @@
 Needs the standard library and NumPy only.
 """
 
+from typing import Any
 import hashlib
 import json
 
@@ -18,14 +19,14 @@ INDEX_BYTES = 4
 SEED_BYTES = 16  # only where a device draws the seed
 
 
-def task_hash(fields):
+def task_hash(fields: Any) -> str:
     """Hash of all fields of a task but the hash itself."""
     whole = {name: value for name, value in fields.items() if name != "hash"}
     text = json.dumps(whole, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def read_task(task):
+def read_task(task: Any) -> dict[str, Any]:
     """Fields of a task, checked against its version and hash.
 
     Raises
@@ -43,7 +44,7 @@ def read_task(task):
     return fields
 
 
-def is_known(users, user):
+def is_known(users: Any, user: int) -> None:
     """Refuse what is not the number of a user."""
     if not isinstance(user, (int, np.integer)) or isinstance(user, bool):
         known = False
@@ -53,12 +54,12 @@ def is_known(users, user):
         raise ValueError(f"user={user!r} must be a number from 0 to {users['n'] - 1}.")
 
 
-def user_seed(fields, user):
+def user_seed(fields: Any, user: int) -> bytes:
     """Public seed of a user's codebook: the task and the user's number."""
     return bytes.fromhex(fields["hash"]) + int(user).to_bytes(8, "little")
 
 
-def read_report(fields, user, answer):
+def read_report(fields: Any, user: int, answer: Any) -> tuple:
     """(seed, size, index) of the bytes of a report to a task.
 
     Raises
@@ -85,14 +86,14 @@ def read_report(fields, user, answer):
     return answer[body:] or user_seed(fields, user), size, index
 
 
-def report_bytes(fields, size, index, seed=b""):
+def report_bytes(fields: Any, size: int, index: Any, seed: Any = b"") -> bytes:
     """Report of an index, with the seed that the device drew, if any."""
     name = bytes.fromhex(fields["hash"])[:TASK_BYTES]
     numbers = size.to_bytes(SIZE_BYTES, "little") + index.to_bytes(INDEX_BYTES, "little")
     return MAGIC + name + numbers + seed
 
 
-def reported_directions(fields, size, answers):
+def reported_directions(fields: Any, size: int, answers: Any) -> np.ndarray:
     """Directions of (seed, index) pairs of reports to a task.
 
     Returns

@@ -5,13 +5,17 @@ and the standard library alone; the server's side is loaded when it is first ask
 """
 
 from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from ._device import act, report
+
+if TYPE_CHECKING:  # loaded by `__getattr__`
+    from ._collector import Collector
 
 __all__ = ["Collector", "act", "report"]
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     if name == "Collector":
         return import_module("._collector", __name__).Collector
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,5 +1,6 @@
 """The server of a local fit with real devices."""
 
+from typing import Any
 import importlib
 import json
 from dataclasses import replace
@@ -94,7 +95,9 @@ class Collector:
     True
     """
 
-    def __init__(self, estimator, n_users, seed, *, n_features=None, path=None):
+    def __init__(
+        self, estimator: Any, n_users: int, seed: Any, *, n_features: Any = None, path: Any = None
+    ) -> None:
         if getattr(estimator, "privacy", None) not in LOCAL_MODELS:
             raise PrivacyError(NO_ROWS)
         if not isinstance(n_users, (int, np.integer)) or n_users < 1:
@@ -117,7 +120,7 @@ class Collector:
         store.write(settings)
 
     @classmethod
-    def load(cls, path):
+    def load(cls, path: Any) -> "Collector":
         """Collector of a file, where it stood: no acknowledged report is lost, none asked twice.
 
         Parameters
@@ -193,21 +196,21 @@ class Collector:
         return {**fields, "hash": task_hash(fields)}
 
     @property
-    def round(self):
+    def round(self) -> int:
         """Number of the open round."""
         return len(self._rounds) + 1
 
     @property
-    def task(self):
+    def task(self) -> str | None:
         """Public JSON text of the open round, None after the last one."""
         return None if self._fields is None else json.dumps(self._fields, allow_nan=False)
 
     @property
-    def n_answers(self):
+    def n_answers(self) -> int:
         """Public number of answers in the open round."""
         return self._answers
 
-    def add(self, user, answer):
+    def add(self, user: int, answer: Any) -> None:
         """Take the report of a user; the round closes with the last one.
 
         Parameters
@@ -238,7 +241,7 @@ class Collector:
             if self.n_answers == users["stop"] - users["start"]:
                 self.close_round()
 
-    def close_round(self):
+    def close_round(self) -> None:
         """Go on with the answers that are there, be they fewer than asked.
 
         Raises
@@ -253,7 +256,7 @@ class Collector:
             self._store.close_round(self.round)
             self._take_round()
 
-    def result(self):
+    def result(self) -> Any:
         """The fitted estimator.
 
         Raises
@@ -268,7 +271,7 @@ class Collector:
             )
         return self._fitted
 
-    def close(self):
+    def close(self) -> None:
         """Close the file; ``load`` opens it again."""
         self._store.close()
 

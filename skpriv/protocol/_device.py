@@ -3,6 +3,7 @@
 NumPy and the standard library are all that is imported here, directly or not.
 """
 
+from typing import Any
 import json
 import secrets
 from math import isfinite, sqrt
@@ -89,7 +90,7 @@ def _scaled_target(query, y):
     return min(1.0, max(-1.0, (min(high, max(low, y)) - centre) / radius))
 
 
-def act(state, contexts):
+def act(state: Any, contexts: Any) -> int:
     """Action that a bandit policy takes, computed on the user's own device.
 
     Parameters
@@ -141,7 +142,9 @@ def action_features(state, contexts):
     return blocks.reshape(state["n_actions"], -1)
 
 
-def report(task, x, y, *, user, action=None, largest_epsilon=None):
+def report(
+    task: Any, x: Any, y: Any, *, user: int, action: Any = None, largest_epsilon: Any = None
+) -> bytes | None:
     """Answer of one user's device to a task.
 
     Parameters

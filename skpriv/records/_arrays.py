@@ -1,5 +1,6 @@
 """Rows in memory: NumPy arrays, memory maps and SciPy sparse matrices."""
 
+from typing import Any
 from functools import partial
 
 import numpy as np
@@ -10,7 +11,7 @@ from ._base import Rows
 from ._values import finite, numbers, public_shape
 
 
-def canonical(X):
+def canonical(X: Any) -> Any:
     """CSR matrix of float64 with sorted indices, no duplicates and no stored zeros.
 
     Clipping stored entries means clipping entries only in this form: two duplicates of 500 are one
@@ -52,17 +53,17 @@ class ArrayRows(Rows):
     (5, 2, [15.0], [6.0])
     """
 
-    def __init__(self, X, y):
+    def __init__(self, X: Any, y: Any) -> None:
         self._X, self._y = X, y
         self.n, self.n_features = public_shape(X)
         self._ready = False
 
     @property
-    def stored_sparse(self):
+    def stored_sparse(self) -> Any:
         """Whether X is a sparse matrix."""
         return issparse(self._X)
 
-    def check(self):
+    def check(self) -> None:
         """Turn values into numbers, and refuse what is none, with one fixed sentence."""
         self._X = numbers(_table, self._X)
         self._y = numbers(_targets, self._y)
@@ -83,7 +84,7 @@ class ArrayRows(Rows):
         view = subset is None or isinstance(subset.positions, range)
         return width if whole and view else self.n_features
 
-    def pieces(self, most, subset=None, sparse=True):
+    def pieces(self, most: Any, subset: Any = None, sparse: bool = True) -> Any:
         """Yield functions that load one chunk each."""
         self._prepare()
         count = self.n if subset is None else len(subset)
@@ -94,7 +95,7 @@ class ArrayRows(Rows):
                 chosen = subset.positions[start : start + most]
             yield partial(self._chunk, chosen, sparse)
 
-    def targets(self, most, subset=None, sparse=True):
+    def targets(self, most: Any, subset: Any = None, sparse: bool = True) -> Any:
         """Yield functions that load one chunk of targets each, without a copy of X."""
         self._prepare()
         return ArrayRows(np.empty((self.n, 0)), self._y).pieces(most, subset, sparse)

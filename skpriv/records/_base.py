@@ -1,5 +1,6 @@
 """The protocol of private rows, and the only place where rows are cut into chunks and added up."""
 
+from typing import Any
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from itertools import chain, islice
@@ -59,7 +60,7 @@ class Rows(ABC):
         return False
 
     @abstractmethod
-    def pieces(self, most: int, subset=None, sparse=True) -> Iterable[Callable]:
+    def pieces(self, most: int, subset: Any = None, sparse: bool = True) -> Iterable[Callable]:
         """Functions without arguments, each of which loads a chunk (X, y) of at most ``most`` rows.
 
         Parameters
@@ -71,7 +72,7 @@ class Rows(ABC):
             Whether X may be a canonical CSR matrix; else it must be dense. Numbers are float64.
         """
 
-    def targets(self, most, subset=None, sparse=True):
+    def targets(self, most: Any, subset: Any = None, sparse: bool = True) -> Any:
         """Like ``pieces``, for queries that read no column of X: it may be left out."""
         return self.pieces(most, subset, sparse)
 
@@ -88,11 +89,11 @@ class Rows(ABC):
         """Whether chunks can be sparse."""
         return False
 
-    def sum(self, query, subset=None) -> np.ndarray:
+    def sum(self, query: Any, subset: Any = None) -> np.ndarray:
         """Exact sum of a query over all records or a public subset of them."""
         return self.total(query, subset).value
 
-    def total(self, query, subset=None) -> CompensatedSum:
+    def total(self, query: Any, subset: Any = None) -> CompensatedSum:
         """Sum with its correction, to be added to those of other parts of the rows."""
         total = CompensatedSum(query.shape)
         subset, sparse = self.chosen(subset), getattr(query, "takes_sparse", False)
@@ -115,7 +116,7 @@ class Rows(ABC):
                 total.add(term)
         return total
 
-    def each(self, function, subset=None, width=None):
+    def each(self, function: Any, subset: Any = None, width: Any = None) -> Any:
         """Yield ``function(X, y)`` of one chunk after the other, in order.
 
         For functions that draw: a report of each user, say. Sums are for ``sum``.
@@ -127,7 +128,7 @@ class Rows(ABC):
                 result = function(X, y)
             yield result
 
-    def reduce(self, function, merge, start):
+    def reduce(self, function: Any, merge: Any, start: int) -> Any:
         """``merge`` of ``function(X, y)`` of all chunks, beginning with ``start``.
 
         For what is no sum, such as a triangular factor. ``merge`` must be associative, since parts
@@ -139,13 +140,13 @@ class Rows(ABC):
                 total = merge(total, value)
         return total
 
-    def check(self):
+    def check(self) -> None:
         """Refuse, with one fixed sentence, rows with anything that is not a finite number.
 
         To be called after the charge: that rows are refused is an answer about them.
         """
 
-    def order(self, permutation):
+    def order(self, permutation: Any) -> Any:
         """Public random order of the users; ``permutation(n)`` draws one."""
         return PublicOrder(permutation(self.n))
 
@@ -154,18 +155,18 @@ class Rows(ABC):
         """Whether rows come in the same order each time, so that a part of them can be chosen."""
         return True
 
-    def needs_order(self):
+    def needs_order(self) -> Any:
         """Refuse rows that do not come in the same order each time, if there are such."""
 
-    def chosen(self, subset):
+    def chosen(self, subset: Any) -> Any:
         """Return the choice that a slice, a mask or positions stand for; None is all records."""
         return None if subset is None else Subset.of(subset, self.n)
 
-    def with_target(self, y):
+    def with_target(self, y: Any) -> Any:
         """The same rows with targets that are elsewhere."""
         raise ValueError("these rows have their targets in them: pass them alone, without y.")
 
-    def select(self, subset):
+    def select(self, subset: Any) -> Any:
         """The same rows, of which only a public subset is there."""
         return self if subset is None else Selection(self, self.chosen(subset))
 

@@ -1,5 +1,6 @@
 """Rows that come in batches, read again for each answer: files, lazy tables, memory maps."""
 
+from typing import Any
 from functools import partial
 
 import numpy as np
@@ -58,29 +59,39 @@ class BatchRows(Rows):
     passes: int
 
     def __init__(
-        self, blocks, n, n_features, names=None, *, steps=(), stable=True, has_target=True
-    ):
+        self,
+        blocks: Any,
+        n: int,
+        n_features: int,
+        names: Any = None,
+        *,
+        steps: Any = (),
+        stable: bool = True,
+        has_target: bool = True,
+    ) -> None:
         self._blocks, self._steps, self._stable = blocks, tuple(steps), stable
         self.n, self.n_features, self.names = int(n), int(n_features), names
         self.passes, self.has_target = 0, has_target
         self._refuses = False
 
-    def check(self):
+    def check(self) -> None:
         """From now on, refuse values that are not finite, when they are read."""
         self._refuses = True
 
-    def order(self, permutation):
+    def order(self, permutation: Any) -> Any:
         """Public random order of the users, of which a block at a time is in memory."""
         self.needs_order()
         return BlockOrder(self.n, permutation)
 
-    def chosen(self, subset):
+    def chosen(self, subset: Any) -> Any:
         """Return the choice that a slice, a mask or positions stand for."""
         if subset is not None:
             self.needs_order()
         return super().chosen(subset)
 
-    def mapped(self, function, n_features, names=None, *, numeric=True):
+    def mapped(
+        self, function: Any, n_features: int, names: Any = None, *, numeric: bool = True
+    ) -> Any:
         """The same rows, with a function of chunks of X before all that is asked of them.
 
         It is given float64 arrays, or if not ``numeric`` the tables as they are.
@@ -88,7 +99,7 @@ class BatchRows(Rows):
         steps = (*self._steps, partial(_step, function, numeric))
         return self._like(self._blocks, n_features, names, steps, self.has_target)
 
-    def with_target(self, blocks):
+    def with_target(self, blocks: Any) -> Any:
         """The same rows, with the targets that ``blocks()`` iterates over."""
 
         def pairs():
@@ -97,7 +108,7 @@ class BatchRows(Rows):
 
         return self._like(pairs, self.n_features, self.names, self._steps, True)
 
-    def evaluated(self, function, kind=None):
+    def evaluated(self, function: Any, kind: Any = None) -> Any:
         """Values of a function of X that are computed when they are read.
 
         ``kind`` makes one result of several, each of which is read on its own.
@@ -112,7 +123,7 @@ class BatchRows(Rows):
         found = [np.empty((0, self.n_features)), *self.each(lambda X, y: X)]
         return np.concatenate(found).astype(dtype or np.float64, copy=False)
 
-    def pieces(self, most, subset=None, sparse=True):
+    def pieces(self, most: Any, subset: Any = None, sparse: bool = True) -> Any:
         """Functions that make one chunk each, of batches that a thread reads ahead.
 
         An error of reading is raised by a piece, where it can be passed on.
@@ -162,11 +173,11 @@ class BatchRows(Rows):
         return BatchRows(blocks, self.n, n_features, names, **options)
 
     @property
-    def ordered(self):
+    def ordered(self) -> bool:
         """Whether rows come in the same order each time."""
         return self._stable
 
-    def needs_order(self):
+    def needs_order(self) -> Any:
         """Refuse rows of which no part can be chosen."""
         if not self.ordered:
             raise ValueError(UNSTABLE)

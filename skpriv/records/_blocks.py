@@ -190,7 +190,7 @@ class LazyValues:
     ndim = 1
     dtype = np.dtype(np.float64)
 
-    def __init__(self, rows, function):
+    def __init__(self, rows: Any, function: Any) -> None:
         self._rows, self._function = rows, function
         self.shape = (rows.n,)
 
@@ -200,7 +200,7 @@ class LazyValues:
     def __iter__(self):
         return iter(self._rows.each(lambda X, y: self._function(X)))
 
-    def compute(self):
+    def compute(self) -> np.ndarray:
         """All values, as an array."""
         found = np.empty(self.shape)
         start = 0

@@ -1,5 +1,6 @@
 """Rows on a cluster: queries travel to the workers, sums come back by a tree."""
 
+from typing import Any
 from functools import partial, reduce
 
 import numpy as np
@@ -22,7 +23,7 @@ def is_dask(data):
     return type(data).__module__.partition(".")[0] == "dask" and hasattr(data, "dask")
 
 
-def positional(data):
+def positional(data: Any) -> Any:
     """A Dask frame as an array of known chunks, of which rows can be taken by position.
 
     Anything else stays what it is. Names of columns are lost.
@@ -60,14 +61,23 @@ class DaskRows(Rows):
     passes: int
     at_hand = False
 
-    def __init__(self, parts, sizes, n_features, names=None, *, steps=(), has_target=True):
+    def __init__(
+        self,
+        parts: Any,
+        sizes: Any,
+        n_features: int,
+        names: Any = None,
+        *,
+        steps: Any = (),
+        has_target: bool = True,
+    ) -> None:
         self._parts, self._sizes, self._steps = list(parts), list(map(int, sizes)), tuple(steps)
         self.n, self.n_features, self.names = sum(self._sizes), int(n_features), names
         self.passes, self.has_target = 0, has_target
         self._refuses = False
 
     @classmethod
-    def of(cls, X, y=None, *, target=None, features=None):
+    def of(cls, X: Any, y: Any = None, *, target: Any = None, features: Any = None) -> Any:
         """Rows of a Dask array or frame; unknown lengths are counted first, they are public."""
         if not is_dask(X):
             raise ValueError("y is of Dask, and X is not: pass both of the same kind.")
@@ -94,22 +104,25 @@ class DaskRows(Rows):
         rows = cls(parts, sizes, width, names, has_target=target is not None)
         return rows if y is None else rows.with_target(y)
 
-    def check(self):
+    def check(self) -> None:
         """From now on, refuse values that are not finite, when they are read."""
         self._refuses = True
 
-    def order(self, permutation):
+    def order(self, permutation: Any) -> Any:
         """Public random order of the users, which workers find from its seed."""
         return BlockOrder(self.n, permutation)
 
-    def mapped(self, function, n_features, names=None, *, numeric=True):
+    def mapped(
+        self, function: Any, n_features: int, names: Any = None, *, numeric: bool = True
+    ) -> Any:
         """The same rows, with a function of chunks of X before all that is asked of them."""
         step = BatchRows(None, 0, 0).mapped(function, 0, numeric=numeric)._steps
         steps = (*self._steps, *step)
-        options = {"steps": steps, "has_target": self.has_target}
-        return DaskRows(self._parts, self._sizes, n_features, names, **options)
+        return DaskRows(
+            self._parts, self._sizes, n_features, names, steps=steps, has_target=self.has_target
+        )
 
-    def with_target(self, y):
+    def with_target(self, y: Any) -> Any:
         """The same rows with targets: of Dask, in as many rows a part, or in memory."""
         from dask import compute, delayed
 
@@ -137,7 +150,7 @@ class DaskRows(Rows):
         parts = [delayed(_with, pure=False)(*pair) for pair in zip(self._parts, found)]
         return DaskRows(parts, self._sizes, self.n_features, self.names, steps=self._steps)
 
-    def evaluated(self, function, kind=None):
+    def evaluated(self, function: Any, kind: Any = None) -> Any:
         """Dask array of the values of a function of X; of several results, if ``kind`` says so."""
         import dask.array as da
         from dask import delayed
@@ -153,13 +166,13 @@ class DaskRows(Rows):
 
         return array(None) if kind is None else kind(*map(array, range(len(kind._fields))))
 
-    def total(self, query, subset=None):
+    def total(self, query: Any, subset: Any = None) -> Any:
         """Sum with its correction, computed where the rows are."""
         subset = self.chosen(subset)
         local = [_local(subset, *place) for place in self._ranges()]
         return self._tree(_total, query, local, _merged, CompensatedSum(query.shape))
 
-    def reduce(self, function, merge, start):
+    def reduce(self, function: Any, merge: Any, start: int) -> Any:
         """Merge what a function makes of chunks, on the workers and then by a tree."""
         job = (function, merge, start)
         return self._tree(_reduced, job, [None] * len(self._parts), partial(reduce, merge), start)
@@ -183,7 +196,7 @@ class DaskRows(Rows):
             raise InvalidValues(INVALID_VALUES)
         return result
 
-    def pieces(self, most, subset=None, sparse=True):
+    def pieces(self, most: Any, subset: Any = None, sparse: bool = True) -> Any:
         """Rows do not leave their worker: there are no chunks of them here."""
         raise ValueError(
             "this needs the rows themselves, and rows of Dask do not leave their worker: choose "

@@ -1,5 +1,6 @@
 """A public order of the users that is never written down: for more rows than fit into memory."""
 
+from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
@@ -35,14 +36,14 @@ class BlockOrder:
     (6, 4, True)
     """
 
-    def __init__(self, n, permutation, block_rows=BLOCK_ROWS):
+    def __init__(self, n: int, permutation: Any, block_rows: int = BLOCK_ROWS) -> None:
         self._seed = np.asarray(permutation(SEED_SIZE)).tolist()
         self._n, self._block_rows = n, block_rows
         starts = np.arange(0, n, block_rows)
         sizes = np.minimum(starts + block_rows, n) - starts
         self._counts = {0: np.zeros_like(sizes), n: sizes}
 
-    def users(self, start, stop, subset=None):
+    def users(self, start: int, stop: int, subset: Any = None) -> Any:
         """Users from position start up to stop of the order, of the subset only."""
         before, after = self._count(start), self._count(stop)
         return BlockUsers(self._seed, self._n, self._block_rows, before, after, subset)

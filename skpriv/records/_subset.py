@@ -26,7 +26,7 @@ class Subset:
     positions: Any
 
     @classmethod
-    def of(cls, chosen, n):
+    def of(cls, chosen: Any, n: int) -> Any:
         """Choice among n records from a slice, a mask or positions; a choice is returned as it is.
 
         Raises
@@ -56,7 +56,7 @@ class Subset:
     def __len__(self):
         return len(self.positions)
 
-    def same(self, other):
+    def same(self, other: Any) -> bool:
         """Whether both choose the same records."""
         mine, others = self.positions, other.positions
         if mine is others:
@@ -65,7 +65,7 @@ class Subset:
             return mine == others
         return len(mine) == len(others) and bool(np.array_equal(mine, others))
 
-    def overlaps(self, other):
+    def overlaps(self, other: Any) -> bool:
         """Whether some record is in both."""
         mine, others = self.positions, other.positions
         if not len(mine) or not len(others) or mine[-1] < others[0] or others[-1] < mine[0]:
@@ -76,7 +76,7 @@ class Subset:
             return True  # intervals, and neither ends before the other begins
         return bool(np.intersect1d(mine, others, assume_unique=True).size)
 
-    def between(self, start, stop):
+    def between(self, start: int, stop: int) -> Any:
         """Positions from start up to stop, counted from start, as a range or ascending."""
         mine = self.positions
         if isinstance(mine, range):
@@ -86,11 +86,11 @@ class Subset:
         first, last = np.searchsorted(mine, [start, stop])
         return mine[first:last] - start
 
-    def beyond(self, start):
+    def beyond(self, start: int) -> Any:
         """Whether no position is from start on."""
         return not len(self) or self.positions[-1] < start
 
-    def mask(self, n):
+    def mask(self, n: int) -> np.ndarray:
         """Whether each of n records is chosen."""
         chosen = np.zeros(n, dtype=bool)
         chosen[np.asarray(self.positions, dtype=np.intp)] = True
@@ -112,10 +112,10 @@ class PublicOrder:
     permutation : ndarray of shape (n,)
     """
 
-    def __init__(self, permutation):
+    def __init__(self, permutation: Any) -> None:
         self._permutation = permutation
 
-    def users(self, start, stop, subset=None):
+    def users(self, start: int, stop: int, subset: Any = None) -> Any:
         """Users from position start up to stop of the order, of the subset only."""
         found = self._permutation[start:stop]
         if subset is not None:

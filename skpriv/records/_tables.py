@@ -123,7 +123,7 @@ def _lazy_batches(table):
     return iter([nw.from_native(table).collect(backend="pyarrow").to_native()])
 
 
-def is_lazy(X):
+def is_lazy(X: Any) -> bool:
     """Whether X is rows, or something that is read in batches and should not be in memory."""
     if isinstance(X, Rows):
         return True
@@ -139,7 +139,7 @@ def is_lazy(X):
     return isinstance(nw.from_native(X, pass_through=True), nw.LazyFrame)
 
 
-def from_table(table, target=None, features=None):
+def from_table(table: Any, target: Any = None, features: Any = None) -> BatchRows:
     """Rows of a table that is read in batches.
 
     Parameters
@@ -201,7 +201,7 @@ def from_table(table, target=None, features=None):
     )
 
 
-def from_parquet(path, target=None, features=None):
+def from_parquet(path: Any, target: Any = None, features: Any = None) -> BatchRows:
     """Rows of a Parquet file, or of a folder of them, read again for each answer.
 
     Parameters
@@ -233,7 +233,9 @@ def from_parquet(path, target=None, features=None):
     return from_table(ParquetFiles(dataset), target, features)
 
 
-def from_batches(factory, n=None, *, target=None, features=None):
+def from_batches(
+    factory: Any, n: int | None = None, *, target: Any = None, features: Any = None
+) -> BatchRows:
     """Rows that a function of yours iterates over, once for each answer.
 
     Parameters
@@ -288,12 +290,12 @@ def from_batches(factory, n=None, *, target=None, features=None):
     return BatchRows(blocks, n, public_shape(X)[1], names, has_target=first[1] is not None)
 
 
-def read_in_batches(X, y=None):
+def read_in_batches(X: Any, y: Any = None) -> bool:
     """Whether a fit to X and y reads them in batches."""
     return type(X).__module__.startswith("pyarrow") or is_lazy(X) or is_dask(y)
 
 
-def as_rows(X, y=None):
+def as_rows(X: Any, y: Any = None) -> Any:
     """Rows of what was passed as X and y; rows that have their y in them stay what they are."""
     if is_dask(X) or (is_dask(y) and not isinstance(X, Rows)):
         return DaskRows.of(X, y)

@@ -5,6 +5,7 @@ scikit-learn's words, and costs nothing. Values are private: they are looked at 
 and what is wrong with them is said without a value, a position or a count, always the same.
 """
 
+from typing import Any
 import warnings
 from collections import Counter
 from importlib.util import find_spec
@@ -24,7 +25,7 @@ CHUNK_ENTRIES = 2**19
 SMALL = 4096  # numbers, of which looking at each takes no longer than the sum
 
 
-def public_shape(data):
+def public_shape(data: Any) -> tuple:
     """Shape of an array, frame, sparse matrix or nested list, from sizes alone.
 
     Ragged lists have the length that most of their rows have: one record does not decide it.
@@ -46,7 +47,7 @@ def _size(row):
     return (len(row),) if isinstance(row, list | tuple) else ()
 
 
-def stand_in(data):
+def stand_in(data: Any) -> Any:
     """An array or sparse matrix with the public shape and kind of the data, and zeros in it.
 
     What scikit-learn finds wrong with it is wrong with public properties.
@@ -58,7 +59,7 @@ def stand_in(data):
     return np.broadcast_to(zero, public_shape(data))
 
 
-def named(names):
+def named(names: Any) -> Any:
     """A frame of one row of zeros with these columns, for checks of names alone; None if none."""
     if names is None:
         return None
@@ -69,7 +70,7 @@ def named(names):
     return None
 
 
-def numbers(convert, data):
+def numbers(convert: Any, data: Any) -> Any:
     """``convert(data)``, or the fixed sentence about values; warnings about values are dropped."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
@@ -80,7 +81,7 @@ def numbers(convert, data):
     raise InvalidValues(INVALID_VALUES) from None
 
 
-def floats(data):
+def floats(data: Any) -> np.ndarray:
     """Float64 array of an array-like, NaN where there is no finite number; nothing is raised.
 
     For values that may not be looked at before a charge: `finite` tells it afterwards. Of ragged
@@ -108,7 +109,7 @@ def _nested_shape(data):
     return (len(data), *(shapes[0][0] if shapes else ()))
 
 
-def finite(*arrays):
+def finite(*arrays: Any) -> Any:
     """Raise the fixed sentence unless all numbers are finite."""
     for array in arrays:
         values = array.data if sparse.issparse(array) else array

@@ -1,5 +1,6 @@
 """Policies as learners of coba."""
 
+from typing import Any
 from collections.abc import Mapping, Sequence
 from math import isfinite
 from numbers import Real
@@ -57,19 +58,19 @@ class CobaLearner:
     1
     """
 
-    def __init__(self, policy, *, n_hashed=32, features=None):
+    def __init__(self, policy: Any, *, n_hashed: int = 32, features: Any = None) -> None:
         self.policy = policy
         self.n_hashed = n_hashed
         self.features = features
 
     @property
-    def params(self):
+    def params(self) -> dict[str, Any]:
         """Parameters of the policy, for coba's tables: numbers as they are, the rest as text."""
         given = self.policy.get_params(deep=False)
         shown = {key: value if _is_plain(value) else str(value) for key, value in given.items()}
         return {"family": type(self.policy).__name__, **shown}
 
-    def predict(self, context, actions):
+    def predict(self, context: Any, actions: Any) -> tuple[Any, float, dict]:
         """Choose one of the actions.
 
         Parameters
@@ -94,7 +95,15 @@ class CobaLearner:
         known = {"contexts": contexts, "actions": actions}
         return actions[index], float(self.policy_.propensities_[0]), known
 
-    def learn(self, context, action, reward, probability, contexts=None, actions=None):
+    def learn(
+        self,
+        context: Any,
+        action: Any,
+        reward: Any,
+        probability: Any,
+        contexts: Any = None,
+        actions: Any = None,
+    ) -> None:
         """Learn from the reward of a round.
 
         Parameters

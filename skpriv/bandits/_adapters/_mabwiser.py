@@ -1,5 +1,6 @@
 """Policies with the methods of MABWiser."""
 
+from typing import Any, Self
 import numpy as np
 from sklearn.base import clone
 
@@ -43,11 +44,11 @@ class MABWiserAdapter:
     ['left', 'right']
     """
 
-    def __init__(self, policy, arms):
+    def __init__(self, policy: Any, arms: Any) -> None:
         self.policy = policy
         self.arms = arms
 
-    def fit(self, decisions, rewards, contexts):
+    def fit(self, decisions: Any, rewards: Any, contexts: Any) -> Self:
         """Forget what was learned, and learn from some rounds.
 
         Parameters
@@ -63,7 +64,7 @@ class MABWiserAdapter:
         """
         return self._learn(self._fresh(), decisions, rewards, contexts)
 
-    def partial_fit(self, decisions, rewards, contexts):
+    def partial_fit(self, decisions: Any, rewards: Any, contexts: Any) -> Self:
         """Learn from further rounds; as `fit`, if there were none.
 
         Parameters
@@ -77,7 +78,7 @@ class MABWiserAdapter:
         policy = self.policy_ if hasattr(self, "policy_") else self._fresh()
         return self._learn(policy, decisions, rewards, contexts)
 
-    def predict(self, contexts):
+    def predict(self, contexts: Any) -> Any:
         """Choose arms.
 
         Parameters

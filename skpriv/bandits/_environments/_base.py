@@ -1,5 +1,6 @@
 """What environments share: coefficients that are drawn once a run."""
 
+from typing import Any, Self
 from abc import ABC, abstractmethod
 from copy import copy
 
@@ -23,10 +24,10 @@ class Environment(ABC):
 
     @property
     @abstractmethod
-    def bounds_rewards(self):
+    def bounds_rewards(self) -> tuple[float, float]:
         """Public range of the rewards, or of almost all of them."""
 
-    def start(self, rng):
+    def start(self, rng: Any) -> Self:
         """Return the environment of one run.
 
         Parameters
@@ -54,7 +55,7 @@ class Environment(ABC):
         """Draw what is random about the environment."""
 
     @abstractmethod
-    def sample(self, n_rounds, rng):
+    def sample(self, n_rounds: int, rng: Any) -> tuple[np.ndarray, np.ndarray]:
         """Draw rounds.
 
         Parameters
@@ -70,7 +71,7 @@ class Environment(ABC):
         """
 
     @abstractmethod
-    def rewards(self, means, actions, rng):
+    def rewards(self, means: Any, actions: Any, rng: Any) -> np.ndarray:
         """Draw rewards: one number from `rng` a round, whatever the action.
 
         Parameters

@@ -1,5 +1,6 @@
 """Linear mean rewards."""
 
+from typing import Any
 import numpy as np
 from scipy.special import expit
 
@@ -43,8 +44,14 @@ class LinearEnvironment(Environment):
     """
 
     def __init__(
-        self, *, n_actions=10, n_features=5, contexts="gaussian", coef=None, noise="bernoulli"
-    ):
+        self,
+        *,
+        n_actions: int = 10,
+        n_features: int = 5,
+        contexts: Any = "gaussian",
+        coef: Any = None,
+        noise: Any = "bernoulli",
+    ) -> None:
         self.n_actions = n_actions
         self.n_features = n_features
         self.contexts = contexts
@@ -52,7 +59,7 @@ class LinearEnvironment(Environment):
         self.noise = noise
 
     @property
-    def bounds_rewards(self):
+    def bounds_rewards(self) -> tuple[float, float]:
         """Public range of the rewards, or of almost all of them."""
         if self.noise == "bernoulli":
             return (-1.0, 1.0)
@@ -60,7 +67,7 @@ class LinearEnvironment(Environment):
         return (-reach - 3.0 * self.noise, reach + 3.0 * self.noise)
 
     @property
-    def coef_(self):
+    def coef_(self) -> np.ndarray:
         """Coefficients of the run."""
         return self._state[0]
 
@@ -71,7 +78,7 @@ class LinearEnvironment(Environment):
             arms = directions((self.n_actions, self.n_features), rng)
         return coef, arms
 
-    def sample(self, n_rounds, rng):
+    def sample(self, n_rounds: int, rng: Any) -> tuple[np.ndarray, np.ndarray]:
         """Draw rounds: contexts (n_rounds, n_actions, n_features) and means."""
         coef, arms = self._state
         shape = (n_rounds, self.n_actions, self.n_features)
@@ -83,7 +90,7 @@ class LinearEnvironment(Environment):
     def _mean(self, values):
         return np.clip(values, -1.0, 1.0) if self.noise == "bernoulli" else values
 
-    def rewards(self, means, actions, rng):
+    def rewards(self, means: Any, actions: Any, rng: Any) -> np.ndarray:
         """Draw rewards: one number from `rng` a round, whatever the action."""
         means = chosen(means, actions)
         if self.noise == "bernoulli":
@@ -130,19 +137,19 @@ class GeneralizedLinearEnvironment(LinearEnvironment):
     def __init__(
         self,
         *,
-        n_actions=10,
-        n_features=5,
-        contexts="gaussian",
-        coef=None,
-        scale=2.0,
-        link="logit",
-    ):
+        n_actions: int = 10,
+        n_features: int = 5,
+        contexts: Any = "gaussian",
+        coef: Any = None,
+        scale: float = 2.0,
+        link: str = "logit",
+    ) -> None:
         super().__init__(n_actions=n_actions, n_features=n_features, contexts=contexts, coef=coef)
         self.scale = scale
         self.link = link
 
     @property
-    def bounds_rewards(self):
+    def bounds_rewards(self) -> tuple[float, float]:
         """Public range of the rewards."""
         return (0.0, 1.0) if self.link == "logit" else (-1.0, 1.0)
 
@@ -151,7 +158,7 @@ class GeneralizedLinearEnvironment(LinearEnvironment):
             raise ValueError(f"link={self.link!r} must be one of {sorted(LINKS)}.")
         return LINKS[self.link](self.scale * values)
 
-    def rewards(self, means, actions, rng):
+    def rewards(self, means: Any, actions: Any, rng: Any) -> np.ndarray:
         """Draw rewards: one number from `rng` a round, whatever the action."""
         low, _ = self.bounds_rewards
         chances = means[np.arange(len(actions)), actions]

@@ -1,10 +1,11 @@
 """Real rounds, in which somebody acted at random."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import KFold
+from sklearn.utils import check_random_state
 
 from .._evaluation._off_policy import OffPolicyValue, off_policy_value
 
@@ -62,13 +63,15 @@ class LoggedEnvironment:
     True
     """
 
-    def __init__(self, contexts, actions, rewards, propensities):
+    def __init__(self, contexts: Any, actions: Any, rewards: Any, propensities: Any) -> None:
         self.contexts = contexts
         self.actions = actions
         self.rewards = rewards
         self.propensities = propensities
 
-    def value(self, target, *, method="snips", reward_model=None):
+    def value(
+        self, target: Any, *, method: str = "snips", reward_model: Any = None
+    ) -> OffPolicyValue:
         """Estimate the mean reward of a policy that does not learn.
 
         Parameters
@@ -102,7 +105,9 @@ class LoggedEnvironment:
             predictions=predictions,
         )
 
-    def replay(self, policy, *, random_state=None):
+    def replay(
+        self, policy: Any, *, random_state: int | np.random.RandomState | None = None
+    ) -> "Replay":
         """Let a policy act on the rounds one after the other, and learn where it agrees.
 
         A round is accepted if the policy takes the action of the data, with probability (least
@@ -127,7 +132,7 @@ class LoggedEnvironment:
         """
         contexts, actions = np.asarray(self.contexts), np.asarray(self.actions)
         rewards, propensities = np.asarray(self.rewards, float), np.asarray(self.propensities)
-        draws = np.random.RandomState(random_state).random_sample(len(actions))
+        draws = check_random_state(random_state).random_sample(len(actions))
         willing = draws * propensities < propensities.min()
         accepted, start = [], 0
         while start < len(actions):

@@ -1,5 +1,6 @@
 """Sparse linear rewards of autoregressive Gaussian contexts."""
 
+from typing import Any
 from math import sqrt
 
 import numpy as np
@@ -52,13 +53,13 @@ class SparseLinearEnvironment(Environment):
     def __init__(
         self,
         *,
-        n_actions=3,
-        n_features=400,
-        n_informative=5,
-        correlation=0.1,
-        noise=0.1,
-        coef=None,
-    ):
+        n_actions: int = 3,
+        n_features: int = 400,
+        n_informative: int = 5,
+        correlation: float = 0.1,
+        noise: Any = 0.1,
+        coef: Any = None,
+    ) -> None:
         self.n_actions = n_actions
         self.n_features = n_features
         self.n_informative = n_informative
@@ -67,14 +68,14 @@ class SparseLinearEnvironment(Environment):
         self.coef = coef
 
     @property
-    def bounds_rewards(self):
+    def bounds_rewards(self) -> tuple[float, float]:
         """Public range of almost all rewards: three times their largest standard deviation."""
         size = sqrt(self.n_informative) if self.coef is None else np.linalg.norm(self.coef)
         reach = 3.0 * sqrt((1.0 + 2.0 * abs(self.correlation)) * size**2 + self.noise**2)
         return (-reach, reach)
 
     @property
-    def coef_(self):
+    def coef_(self) -> np.ndarray:
         """Coefficients of the run."""
         return self._state
 
@@ -87,7 +88,7 @@ class SparseLinearEnvironment(Environment):
         coef[:size] = (0.5 + 0.5 * rng.random(size)) * np.where(rng.random(size) < 0.5, -1.0, 1.0)
         return coef
 
-    def sample(self, n_rounds, rng):
+    def sample(self, n_rounds: int, rng: Any) -> tuple[np.ndarray, np.ndarray]:
         """Draw rounds: contexts (n_rounds, n_actions, n_features) and means."""
         contexts = rng.standard_normal((n_rounds, self.n_actions, self.n_features))
         rho, coef = self.correlation, self.coef_
@@ -99,6 +100,6 @@ class SparseLinearEnvironment(Environment):
         (support,) = np.nonzero(coef)
         return contexts, contexts[:, :, support] @ coef[support]
 
-    def rewards(self, means, actions, rng):
+    def rewards(self, means: Any, actions: Any, rng: Any) -> np.ndarray:
         """Draw rewards: one number from `rng` a round, whatever the action."""
         return chosen(means, actions) + self.noise * rng.standard_normal(len(actions))

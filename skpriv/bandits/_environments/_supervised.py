@@ -1,5 +1,6 @@
 """A bandit from data for classification."""
 
+from typing import Any
 import numpy as np
 from sklearn.utils import check_X_y
 
@@ -38,28 +39,28 @@ class SupervisedEnvironment(Environment):
     ((2, 3, 12), array([1., 1.]))
     """
 
-    def __init__(self, X, y, *, blocks=True):
+    def __init__(self, X: Any, y: Any, *, blocks: Any = True) -> None:
         self.X = X
         self.y = y
         self.blocks = blocks
 
     @property
-    def bounds_rewards(self):
+    def bounds_rewards(self) -> tuple[float, float]:
         """Public range of the rewards."""
         return (0.0, 1.0)
 
     @property
-    def classes_(self):
+    def classes_(self) -> np.ndarray:
         """Labels of the actions."""
         return self._state["classes"]
 
     @property
-    def n_actions(self):
+    def n_actions(self) -> int:
         """Number of classes."""
         return len(self.classes_)
 
     @property
-    def n_features(self):
+    def n_features(self) -> int:
         """Number of features of the contexts."""
         return self._state["X"].shape[1] * (self.n_actions if self.blocks else 1)
 
@@ -68,7 +69,7 @@ class SupervisedEnvironment(Environment):
         classes, labels = np.unique(y, return_inverse=True)
         return {"X": X, "labels": labels, "classes": classes, "order": np.array([], dtype=np.intp)}
 
-    def sample(self, n_rounds, rng):
+    def sample(self, n_rounds: int, rng: Any) -> tuple[np.ndarray, np.ndarray]:
         """Draw rounds: contexts and means, which are 1 for the right action and 0 for others."""
         state = self._state
         order = state["order"]
@@ -84,6 +85,6 @@ class SupervisedEnvironment(Environment):
         blocks[:, np.arange(k), np.arange(k)] = rows[:, None]
         return blocks.reshape(n_rounds, k, -1), means
 
-    def rewards(self, means, actions, rng):
+    def rewards(self, means: Any, actions: Any, rng: Any) -> np.ndarray:
         """Return the rewards, which are certain."""
         return chosen(means, actions)

@@ -2,7 +2,7 @@
 
 from math import pi
 from numbers import Integral, Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import ndtri
@@ -111,18 +111,18 @@ class ActionElimination(EpochPolicy):
 
     def __init__(
         self,
-        oracle,
+        oracle: Any,
         *,
-        schedule="doubling",
-        exploration="uniform",
-        confidence_level=0.95,
-        interval="auto",
-        memory=None,
-        forget=False,
-        shared=True,
-        n_actions=None,
-        random_state=None,
-    ):
+        schedule: str = "doubling",
+        exploration: str = "uniform",
+        confidence_level: float = 0.95,
+        interval: Any = "auto",
+        memory: Any = None,
+        forget: bool = False,
+        shared: bool = True,
+        n_actions: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
         self.oracle = oracle
         self.schedule = schedule
         self.exploration = exploration

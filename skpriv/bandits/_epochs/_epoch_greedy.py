@@ -1,7 +1,7 @@
 """Nearly greedy between epochs."""
 
 from numbers import Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -85,15 +85,15 @@ class EpochGreedy(EpochPolicy):
 
     def __init__(
         self,
-        oracle,
+        oracle: Any,
         *,
-        schedule="doubling",
-        exploration=1.0,
-        forget=False,
-        shared=True,
-        n_actions=None,
-        random_state=None,
-    ):
+        schedule: str = "doubling",
+        exploration: float = 1.0,
+        forget: bool = False,
+        shared: bool = True,
+        n_actions: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
         self.oracle = oracle
         self.schedule = schedule
         self.exploration = exploration

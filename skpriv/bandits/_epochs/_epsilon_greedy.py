@@ -1,7 +1,7 @@
 """The everyday baseline: greedy most of the time, random now and then."""
 
 from numbers import Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -73,14 +73,14 @@ class EpsilonGreedy(EpochPolicy):
 
     def __init__(
         self,
-        regressor,
+        regressor: Any,
         *,
-        exploration=0.05,
-        schedule=REFITS,
-        shared=True,
-        n_actions=None,
-        random_state=None,
-    ):
+        exploration: float = 0.05,
+        schedule: Any = REFITS,
+        shared: bool = True,
+        n_actions: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
         self.regressor = regressor
         self.exploration = exploration
         self.schedule = schedule

@@ -2,7 +2,7 @@
 
 from math import inf, log
 from numbers import Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ..._compat import Interval
 from ...linear_model import IHTRegressor
@@ -114,16 +114,16 @@ class FLIPHAT(EpochGreedy):
     def __init__(
         self,
         *,
-        epsilon=1.0,
-        delta=1e-6,
-        n_nonzero_coefs=10,
-        data_max=1.0,
-        bounds_y=(-1.0, 1.0),
-        schedule="auto",
-        shared=True,
-        n_actions=None,
-        random_state=None,
-    ):
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        n_nonzero_coefs: int = 10,
+        data_max: Any = 1.0,
+        bounds_y: Any = (-1.0, 1.0),
+        schedule: Any = "auto",
+        shared: bool = True,
+        n_actions: int | None = None,
+        random_state: Any = None,
+    ) -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.n_nonzero_coefs = n_nonzero_coefs
@@ -135,7 +135,7 @@ class FLIPHAT(EpochGreedy):
         self.random_state = random_state
 
     @property
-    def rounds_until_update_(self):
+    def rounds_until_update_(self) -> int:
         """Public number of rounds until the present epoch closes; 1 before there is one."""
         return 1 if not hasattr(self, "n_rounds_") else super().rounds_until_update_
 

@@ -2,7 +2,7 @@
 
 from math import log, sqrt
 from numbers import Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
@@ -75,8 +75,14 @@ class LassoBandit(EpochPolicy):
     _forgets = False
 
     def __init__(
-        self, *, alpha=1.0, schedule=REFITS, shared=True, n_actions=None, random_state=None
-    ):
+        self,
+        *,
+        alpha: Any = 1.0,
+        schedule: Any = REFITS,
+        shared: bool = True,
+        n_actions: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
         self.alpha = alpha
         self.schedule = schedule
         self.shared = shared

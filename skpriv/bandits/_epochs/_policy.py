@@ -3,14 +3,14 @@
 import uuid
 from contextlib import nullcontext
 from numbers import Integral
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
 
 from ..._compat import HasMethods
 from ...exceptions import InvalidValues
-from ...privacy import Numbering, noticed_charges, parallel_part
+from ...privacy import Guarantee, Numbering, noticed_charges, parallel_part
 from ...records import INVALID_VALUES
 from .._base import MAX_SEED, BasePolicy
 from .._report import Epoch, charged_report, report_of
@@ -66,19 +66,19 @@ class EpochPolicy(BasePolicy):
     _forgets = True  # whether an epoch's rows are dropped once they have been fitted
 
     @property
-    def rounds_until_update_(self):
+    def rounds_until_update_(self) -> int:
         """Public number of rounds until the present epoch closes."""
         if not hasattr(self, "n_rounds_"):
             return epoch_length(self.schedule, 0)
         return self._length - self._filled
 
     @property
-    def epoch_(self):
+    def epoch_(self) -> int:
         """Index of the present epoch."""
         return len(self._epochs)
 
     @property
-    def privacy_report_(self):
+    def privacy_report_(self) -> Any:
         """What the closed epochs cost: `EpochsReport`."""
         # Fits that share rounds do not compose in parallel: no guarantee is claimed for them.
         frozen = getattr(self, "_frozen", None)
@@ -86,7 +86,7 @@ class EpochPolicy(BasePolicy):
         return report_of(type(self).__name__, oracle, getattr(self, "_epochs", []))
 
     @property
-    def guarantee(self):
+    def guarantee(self) -> Guarantee:
         """What a user is promised, from what was charged: :class:`skpriv.privacy.Guarantee`."""
         return self.privacy_report_.guarantee
 

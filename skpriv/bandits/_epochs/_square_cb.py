@@ -1,7 +1,7 @@
 """Inverse-gap weighting over the predictions of an oracle."""
 
 from numbers import Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -95,16 +95,16 @@ class SquareCB(EpochPolicy):
 
     def __init__(
         self,
-        oracle,
+        oracle: Any,
         *,
-        schedule="doubling",
-        gap_weight="auto",
-        reward_scale="auto",
-        forget=False,
-        shared=True,
-        n_actions=None,
-        random_state=None,
-    ):
+        schedule: str = "doubling",
+        gap_weight: Any = "auto",
+        reward_scale: Any = "auto",
+        forget: bool = False,
+        shared: bool = True,
+        n_actions: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
         self.oracle = oracle
         self.schedule = schedule
         self.gap_weight = gap_weight

@@ -1,5 +1,6 @@
 """Picture of the regret."""
 
+from typing import Any, Self
 import numpy as np
 
 # Whether rounds are thinned evenly on a logarithmic scale.
@@ -41,13 +42,13 @@ class RegretDisplay:
     'cumulated regret'
     """
 
-    def __init__(self, *, regret, rounds, names):
+    def __init__(self, *, regret: Any, rounds: Any, names: Any) -> None:
         self.regret = regret
         self.rounds = rounds
         self.names = names
 
     @classmethod
-    def from_result(cls, result):
+    def from_result(cls, result: Any) -> Self:
         """Take the result of :func:`simulate`.
 
         Parameters
@@ -61,7 +62,9 @@ class RegretDisplay:
         """
         return cls(regret=result.regret_, rounds=result.rounds, names=result.names)
 
-    def plot(self, ax=None, *, scale="log", reference=None, legend=True):
+    def plot(
+        self, ax: Any = None, *, scale: str = "log", reference: Any = None, legend: bool = True
+    ) -> Self:
         """Draw the mean regret of each policy, with its uncertainty.
 
         Parameters

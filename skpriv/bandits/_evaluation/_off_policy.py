@@ -1,6 +1,6 @@
 """Value of a policy from the data of another one."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,15 @@ class OffPolicyValue(NamedTuple):
     standard_error: float
 
 
-def off_policy_value(target, actions, rewards, propensities, *, method="snips", predictions=None):
+def off_policy_value(
+    target: Any,
+    actions: Any,
+    rewards: Any,
+    propensities: Any,
+    *,
+    method: str = "snips",
+    predictions: Any = None,
+) -> "OffPolicyValue":
     """Estimate the mean reward of a policy from rounds in which another one acted at random.
 
     Parameters

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from math import sqrt
 from numbers import Real
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import norm
@@ -81,20 +81,20 @@ class ValueQuery(Query):
     prefer_skip_nested_validation=True,
 )
 def private_off_policy_value(
-    target,
-    actions,
-    rewards,
-    propensities,
+    target: Any,
+    actions: Any,
+    rewards: Any,
+    propensities: Any,
     *,
-    epsilon=1.0,
-    delta=1e-6,
-    bounds_y=(0.0, 1.0),
-    max_weight=10.0,
-    method="ips",
-    predictions=None,
-    confidence_level=0.95,
-    random_state=None,
-):
+    epsilon: float = 1.0,
+    delta: float = 1e-6,
+    bounds_y: Any = (0.0, 1.0),
+    max_weight: float = 10.0,
+    method: str = "ips",
+    predictions: Any = None,
+    confidence_level: float = 0.95,
+    random_state: int | np.random.RandomState | None = None,
+) -> "PrivateValue":
     """Estimate the mean reward of a policy from logs, and protect the users in the logs.
 
     Parameters

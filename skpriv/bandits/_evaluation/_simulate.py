@@ -1,5 +1,6 @@
 """Running policies in an environment, many times."""
 
+from typing import Any
 import time
 from collections.abc import Mapping
 from numbers import Integral
@@ -49,15 +50,15 @@ class SimulationResult(Bunch):
     prefer_skip_nested_validation=True,
 )
 def simulate(
-    policies,
-    env,
-    horizon=10_000,
-    n_runs=1,
-    n_jobs=None,
-    random_state=None,
-    verbose=0,
-    n_records=None,
-):
+    policies: Any,
+    env: Any,
+    horizon: int = 10_000,
+    n_runs: int = 1,
+    n_jobs: int | None = None,
+    random_state: int | np.random.RandomState | None = None,
+    verbose: int = 0,
+    n_records: Any = None,
+) -> Bunch:
     """Run policies in an environment, all of them on the same rounds.
 
     Parameters

@@ -1,12 +1,22 @@
 """Logged rounds in the line format of Vowpal Wabbit (dsjson)."""
 
+from typing import Any
 import json
 
 import numpy as np
 from sklearn.utils import Bunch
 
 
-def write_dsjson(file, contexts, actions, rewards, propensities, *, event_ids=None, features=None):
+def write_dsjson(
+    file: Any,
+    contexts: Any,
+    actions: Any,
+    rewards: Any,
+    propensities: Any,
+    *,
+    event_ids: Any = None,
+    features: Any = None,
+) -> None:
     """Write rounds as lines of dsjson; the label is a cost, minus the reward.
 
     Parameters
@@ -52,7 +62,7 @@ def write_dsjson(file, contexts, actions, rewards, propensities, *, event_ids=No
         file.write(json.dumps(line) + "\n")
 
 
-def read_dsjson(lines, *, features=None):
+def read_dsjson(lines: Any, *, features: Any = None) -> Bunch:
     """Read rounds from lines of dsjson.
 
     Numbers in the namespaces of an action are its features; those beside ``_multi`` are shared,

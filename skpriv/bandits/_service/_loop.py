@@ -1,5 +1,6 @@
 """The memory of a service that plays a policy."""
 
+from typing import Any
 import io
 import pickle
 import threading
@@ -86,8 +87,15 @@ class Loop:
         prefer_skip_nested_validation=True,
     )
     def __init__(
-        self, policy, path, *, cutoff=3600.0, default_reward=0.0, learn_every=1, clock=None
-    ):
+        self,
+        policy: Any,
+        path: Any,
+        *,
+        cutoff: float = 3600.0,
+        default_reward: float = 0.0,
+        learn_every: int = 1,
+        clock: Any = None,
+    ) -> None:
         self.cutoff, self.default_reward = float(cutoff), float(default_reward)
         self.learn_every, self._clock = int(learn_every), clock or time.time
         self._store, self._lock = Store(path), threading.RLock()
@@ -97,7 +105,7 @@ class Loop:
             self._version = held.version()
             self.policy = _same(_loaded(held.state()), policy)
 
-    def rank(self, event_id, contexts, available=None):
+    def rank(self, event_id: Any, contexts: Any, available: Any = None) -> tuple[int, float]:
         """Choose the action of a new event.
 
         Parameters
@@ -130,7 +138,7 @@ class Loop:
                 held.add(str(event_id), self._clock(), action, propensity, _packed(contexts))
         return action, propensity
 
-    def reward(self, event_id, reward):
+    def reward(self, event_id: Any, reward: Any) -> str:
         """Bring the reward of an event.
 
         Parameters
@@ -161,7 +169,7 @@ class Loop:
             self.learn()
         return "taken"
 
-    def learn(self, *, force=False):
+    def learn(self, *, force: bool = False) -> int:
         """Let the policy learn all events up to the first that still waits for its reward.
 
         Parameters
@@ -193,13 +201,13 @@ class Loop:
                 total += len(rows)
 
     @property
-    def n_events(self):
+    def n_events(self) -> int:
         """Number of events that were ranked."""
         with self._store.reading() as held:
             return held.counts()[0]
 
     @property
-    def n_learned(self):
+    def n_learned(self) -> int:
         """Number of events that the policy has learned."""
         with self._store.reading() as held:
             return held.counts()[1]

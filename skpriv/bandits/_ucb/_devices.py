@@ -2,7 +2,7 @@
 
 import json
 import secrets
-from typing import Any
+from typing import Any, Self
 
 from ...exceptions import PrivacyError
 from ...privacy import (
@@ -35,7 +35,7 @@ class ServesDevices:
     n_rounds_: int
     reward_offset: float
 
-    def public_state(self, *, n_actions=None, n_features=None):
+    def public_state(self, *, n_actions: int | None = None, n_features: Any = None) -> str:
         """What a device needs to act and to report; nothing in it is more than was released.
 
         Parameters
@@ -63,7 +63,7 @@ class ServesDevices:
         }
         return json.dumps(state, allow_nan=False)
 
-    def update_from_reports(self, reports):
+    def update_from_reports(self, reports: Any) -> Self:
         """Learn from reports of devices; refuse all of them if one is not as it should be.
 
         Parameters

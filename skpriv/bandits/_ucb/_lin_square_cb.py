@@ -2,7 +2,7 @@
 
 from math import sqrt
 from numbers import Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -117,21 +117,21 @@ class LinSquareCB(ServesDevices, RunningSumsPolicy):
     def __init__(
         self,
         *,
-        epsilon=1.0,
-        delta=1e-6,
-        privacy="central",
-        gap_weight=GAP_WEIGHT,
-        horizon=10_000,
-        data_norm=1.0,
-        bounds_y=(-1.0, 1.0),
-        reward_offset=0.0,
-        shared=True,
-        n_actions=None,
-        update_every="auto",
-        mechanism="auto",
-        channel="auto",
-        random_state=None,
-    ):
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        privacy: str = "central",
+        gap_weight: float = GAP_WEIGHT,
+        horizon: int = 10_000,
+        data_norm: float | str = 1.0,
+        bounds_y: Any = (-1.0, 1.0),
+        reward_offset: float = 0.0,
+        shared: bool = True,
+        n_actions: int | None = None,
+        update_every: int | str = "auto",
+        mechanism: str | None = "auto",
+        channel: str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.privacy = privacy

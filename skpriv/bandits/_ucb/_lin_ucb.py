@@ -2,7 +2,7 @@
 
 from math import inf
 from numbers import Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -140,25 +140,25 @@ class LinUCB(ServesDevices, RunningSumsPolicy):
     def __init__(
         self,
         *,
-        epsilon=1.0,
-        delta=1e-6,
-        privacy="central",
-        horizon=10_000,
-        data_norm=1.0,
-        bounds_y=(-1.0, 1.0),
-        reward_offset=0.0,
-        coef_norm=1.0,
-        shared=True,
-        n_actions=None,
-        alpha=1.0,
-        width="asymptotic",
-        confidence_level=0.95,
-        bonus_scale="auto",
-        update_every="auto",
-        mechanism="auto",
-        channel="auto",
-        random_state=None,
-    ):
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        privacy: str = "central",
+        horizon: int = 10_000,
+        data_norm: float | str = 1.0,
+        bounds_y: Any = (-1.0, 1.0),
+        reward_offset: float = 0.0,
+        coef_norm: float = 1.0,
+        shared: bool = True,
+        n_actions: int | None = None,
+        alpha: Any = 1.0,
+        width: str = "asymptotic",
+        confidence_level: float = 0.95,
+        bonus_scale: float | str = "auto",
+        update_every: int | str = "auto",
+        mechanism: str | None = "auto",
+        channel: str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.privacy = privacy
@@ -179,7 +179,7 @@ class LinUCB(ServesDevices, RunningSumsPolicy):
         self.random_state = random_state
 
     @property
-    def rounds_until_update_(self):
+    def rounds_until_update_(self) -> int:
         """Public number of further rounds in which the policy will not change."""
         if self._uses_sums:
             return super().rounds_until_update_
@@ -209,7 +209,7 @@ class LinUCB(ServesDevices, RunningSumsPolicy):
         self._report = PrivacyReport(type(self).__name__, "none", Budget(inf), True)
 
     @property
-    def privacy_report_(self):
+    def privacy_report_(self) -> Any:
         """Streams that were opened, one a phase, and their price: `PrivacyReport`."""
         return self._report if hasattr(self, "_report") else super().privacy_report_
 

@@ -1,7 +1,7 @@
 """Locally private LinUCB around the predictions of an online learner."""
 
 from math import log, sqrt
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -123,25 +123,25 @@ class OnlineLinUCB(LinUCB):
     def __init__(
         self,
         *,
-        epsilon=1.0,
-        delta=1e-6,
-        learner="maler",
-        mode="sums",
-        anytime=False,
-        horizon=10_000,
-        data_norm=1.0,
-        bounds_y=(-1.0, 1.0),
-        reward_offset=0.0,
-        coef_norm=1.0,
-        shared=True,
-        n_actions=None,
-        alpha=1.0,
-        width="asymptotic",
-        confidence_level=0.95,
-        bonus_scale=1.0,
-        update_every="auto",
-        random_state=None,
-    ):
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        learner: str = "maler",
+        mode: str = "sums",
+        anytime: bool = False,
+        horizon: int = 10_000,
+        data_norm: float | str = 1.0,
+        bounds_y: Any = (-1.0, 1.0),
+        reward_offset: float = 0.0,
+        coef_norm: float = 1.0,
+        shared: bool = True,
+        n_actions: int | None = None,
+        alpha: Any = 1.0,
+        width: str = "asymptotic",
+        confidence_level: float = 0.95,
+        bonus_scale: float | str = 1.0,
+        update_every: int | str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.learner = learner
@@ -190,8 +190,9 @@ class OnlineLinUCB(LinUCB):
 
     @property
     def _times(self):
-        every = max(1, self.horizon // READS) if self.update_every == "auto" else self.update_every
-        return EvenTimes(int(every), max(FIRST_READS, -(-self.horizon // every)))
+        auto = self.update_every == "auto"
+        every = max(1, self.horizon // READS) if auto else int(self.update_every)
+        return EvenTimes(every, max(FIRST_READS, -(-self.horizon // every)))
 
     def _read(self, equations):
         """One step of the learner."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from math import inf
 from numbers import Integral, Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from ..._compat import Interval, StrOptions
 from ..._equations._lifted import best_channel, moments_query
 from ..._equations._scaling import Scaling
 from ...exceptions import PrivacyError
-from ...privacy import Budget, Trust
+from ...privacy import Budget, Guarantee, Trust
 from .._base import MAX_SEED, BasePolicy
 from ._online_reports import PairReports
 from ._sums import PhasedSums
@@ -118,14 +118,14 @@ class RunningSumsPolicy(BasePolicy):
     _raw_kinds = (PhasedSums, PairReports)
 
     @property
-    def rounds_until_update_(self):
+    def rounds_until_update_(self) -> int:
         """Public number of further rounds in which the policy will not change."""
         if not hasattr(self, "n_rounds_"):
             return self._times.length(0)
         return self._sums.length - self._sums.pending
 
     @property
-    def guarantee(self):
+    def guarantee(self) -> Guarantee:
         """What a user is promised, from what was charged: :class:`skpriv.privacy.Guarantee`."""
         if hasattr(self, "privacy_report_"):
             return self.privacy_report_.guarantee.protecting("user")
@@ -152,7 +152,7 @@ class RunningSumsPolicy(BasePolicy):
         self._sums = self._open_sums()
 
     @property
-    def privacy_report_(self):
+    def privacy_report_(self) -> Any:
         """Streams that were opened, one a phase, and their price: `PrivacyReport`."""
         return self._sums.report
 

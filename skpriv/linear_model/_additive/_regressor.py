@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from functools import partial
 from math import sqrt
 from numbers import Integral, Real
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..._compat import Interval, StrOptions, fit_context
+from ..._equations._intervals import ConfidenceInterval
 from ..._equations._public_maps import TargetMap, column_bounds
 from .._base import rowwise
 from .._linear_regression._exact import fit_exactly
@@ -135,22 +136,22 @@ class AdditiveRegressor(PredictionIntervals):
     def __init__(
         self,
         *,
-        epsilon=1.0,
-        delta=1e-6,
-        privacy="central",
-        bounds_X=None,
-        bounds_y=None,
-        knots="auto",
-        linear_features=None,
-        pairs=None,
-        monotonic_cst=None,
-        coef_norm=None,
-        calibration_size=None,
-        conformity_score="absolute",
-        prediction_levels=(0.9, 0.95),
-        clip="auto",
-        random_state=None,
-    ):
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        privacy: str = "central",
+        bounds_X: Any = None,
+        bounds_y: Any = None,
+        knots: Any = "auto",
+        linear_features: Any = None,
+        pairs: Any = None,
+        monotonic_cst: Any = None,
+        coef_norm: float | None = None,
+        calibration_size: float | None = None,
+        conformity_score: str = "absolute",
+        prediction_levels: Any = (0.9, 0.95),
+        clip: Any = "auto",
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.privacy = privacy
@@ -168,7 +169,9 @@ class AdditiveRegressor(PredictionIntervals):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None, *, groups=None, max_rows_per_group=None):
+    def fit(
+        self, X: Any, y: Any = None, *, groups: Any = None, max_rows_per_group: int | None = None
+    ) -> Self:
         """Fit the model; the whole budget is charged before the rows are used.
 
         Parameters
@@ -294,7 +297,7 @@ class AdditiveRegressor(PredictionIntervals):
         self.intercept_ = target.centre + target.radius * level
 
     @rowwise
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """Predict the regression function, inside ``bounds_y``.
 
         Parameters
@@ -313,7 +316,9 @@ class AdditiveRegressor(PredictionIntervals):
         return np.clip(self._map.values(X) @ heights + self.intercept_, *self._target.bounds_y)
 
     @rowwise
-    def confidence_interval(self, X, confidence_level=0.95, method="asymptotic"):
+    def confidence_interval(
+        self, X: Any, confidence_level: float = 0.95, method: str = "asymptotic"
+    ) -> ConfidenceInterval:
         """Confidence interval for the regression function at each row, not for a new y.
 
         Parameters
@@ -335,7 +340,7 @@ class AdditiveRegressor(PredictionIntervals):
             self._released, self._target, phi, predicted, confidence_level, method
         )
 
-    def curve(self, feature, grid=None, *, confidence_level=0.95):
+    def curve(self, feature: Any, grid: Any = None, *, confidence_level: float = 0.95) -> Curve:
         """The effect of one feature on the prediction, with bands.
 
         Parameters

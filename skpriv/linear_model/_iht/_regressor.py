@@ -1,7 +1,9 @@
 """Private iterative hard thresholding."""
 
 from numbers import Integral, Real
-from typing import ClassVar
+from typing import Any, ClassVar, Self
+
+import numpy as np
 
 from ..._compat import Interval, StrOptions, fit_context
 from ...exceptions import PrivacyError
@@ -9,8 +11,8 @@ from .._base import PrivateRegressor
 from .._prediction_intervals import PredictionIntervals
 from ._queries import GradientNorm
 from ._rows import SupportRows
-from ._steps import Plan, choose, refit
 from ._sparse_regressor import SparseRegressor
+from ._steps import Plan, choose, refit
 
 # code -> paper (Chakraborty, Roy and Basu 2024, Algorithm 1, N-IHT):
 #   n_nonzero_coefs -> s,  max_iter -> M,  step_size -> eta,  data_max -> x_max,
@@ -144,6 +146,8 @@ class IHTRegressor(SparseRegressor):
     array([ 0.6, -0.3])
     """
 
+    coef_: np.ndarray
+
     _parameter_constraints: ClassVar[dict] = {
         **{k: v for k, v in PrivateRegressor._parameter_constraints.items() if "norm" not in k},
         "coef_norm": [Interval(Real, 0, None, closed="neither")],
@@ -167,29 +171,29 @@ class IHTRegressor(SparseRegressor):
     def __init__(
         self,
         *,
-        epsilon=1.0,
-        delta=1e-6,
-        privacy="central",
-        data_max=1.0,
-        n_nonzero_coefs=None,
-        bounds_y=(-1.0, 1.0),
-        outer_max=None,
-        outer_bounds_y=None,
-        coef_norm=1.0,
-        fit_intercept=True,
-        max_iter=1,
-        step_size=1.0,
-        residual_clip=2.0,
-        selection_share=0.4,
-        refit=True,
-        certificate_share=0.01,
-        sparsity=None,
-        sparse_eigenvalue=0.1,
-        calibration_size=None,
-        conformity_score="absolute",
-        prediction_levels=(0.9, 0.95),
-        random_state=None,
-    ):
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        privacy: str = "central",
+        data_max: Any = 1.0,
+        n_nonzero_coefs: Any = None,
+        bounds_y: Any = (-1.0, 1.0),
+        outer_max: Any = None,
+        outer_bounds_y: Any = None,
+        coef_norm: float = 1.0,
+        fit_intercept: bool = True,
+        max_iter: int = 1,
+        step_size: float = 1.0,
+        residual_clip: float = 2.0,
+        selection_share: float = 0.4,
+        refit: bool = True,
+        certificate_share: float = 0.01,
+        sparsity: Any = None,
+        sparse_eigenvalue: float = 0.1,
+        calibration_size: float | None = None,
+        conformity_score: str = "absolute",
+        prediction_levels: Any = (0.9, 0.95),
+        random_state: Any = None,
+    ) -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.privacy = privacy
@@ -214,7 +218,7 @@ class IHTRegressor(SparseRegressor):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None):
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the model; the whole budget is charged before the rows are used.
 
         Parameters

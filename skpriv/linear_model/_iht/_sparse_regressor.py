@@ -1,5 +1,6 @@
 """What regressors on a privately selected support share: prediction and intervals."""
 
+from typing import Any
 from math import sqrt
 
 import numpy as np
@@ -16,7 +17,7 @@ class SparseRegressor(PredictionIntervals):
     """Base class of regressors with a selected support; not for direct use."""
 
     @rowwise
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """Predict the regression function, inside ``bounds_y``.
 
         Parameters
@@ -42,7 +43,9 @@ class SparseRegressor(PredictionIntervals):
         return 0.5 * size, size
 
     @rowwise
-    def confidence_interval(self, X, confidence_level=0.95, method="certified"):
+    def confidence_interval(
+        self, X: Any, confidence_level: float = 0.95, method: str = "certified"
+    ) -> ConfidenceInterval:
         """Confidence interval for the regression function at each row, not for a new y.
 
         Both methods assume that the clipped target has a linear mean in the clipped rows, and that

@@ -2,7 +2,7 @@
 
 from math import sqrt
 from numbers import Integral, Real
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -126,6 +126,8 @@ class ImproperSGDRegressor(PrivateRegressor):
     True
     """
 
+    coef_: np.ndarray
+
     _parameter_constraints: ClassVar[dict] = {
         **PrivateRegressor._parameter_constraints,
         "perturbation": [StrOptions({"gradient", "output"})],
@@ -137,21 +139,21 @@ class ImproperSGDRegressor(PrivateRegressor):
     def __init__(
         self,
         *,
-        epsilon=1.0,
-        delta=1e-6,
-        privacy="central",
-        perturbation="gradient",
-        n_iter="auto",
-        step_size="auto",
-        calibration=0.2,
-        data_norm=1.0,
-        bounds_y=(-1.0, 1.0),
-        outer_norm=None,
-        outer_bounds_y=None,
-        coef_norm=1.0,
-        fit_intercept=True,
-        random_state=None,
-    ):
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        privacy: str = "central",
+        perturbation: str = "gradient",
+        n_iter: Any = "auto",
+        step_size: Any = "auto",
+        calibration: float = 0.2,
+        data_norm: float | str = 1.0,
+        bounds_y: Any = (-1.0, 1.0),
+        outer_norm: Any = None,
+        outer_bounds_y: Any = None,
+        coef_norm: float = 1.0,
+        fit_intercept: bool = True,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.privacy = privacy
@@ -168,7 +170,7 @@ class ImproperSGDRegressor(PrivateRegressor):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None):
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the model; the whole budget is charged before the rows are used.
 
         Parameters
@@ -223,7 +225,7 @@ class ImproperSGDRegressor(PrivateRegressor):
         return self
 
     @rowwise
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """Predict the regression function, clipped to ``bounds_y``.
 
         Parameters
@@ -239,7 +241,9 @@ class ImproperSGDRegressor(PrivateRegressor):
         return np.clip(X @ self.coef_ + self.intercept_, *self._scaling.bounds_y)
 
     @rowwise
-    def confidence_interval(self, X, confidence_level=0.95, method="certified"):
+    def confidence_interval(
+        self, X: Any, confidence_level: float = 0.95, method: str = "certified"
+    ) -> ConfidenceInterval:
         """Confidence interval for the regression function, of the same half-width at every row.
 
         It covers *on average*: for a new row from the population of the records, with probability

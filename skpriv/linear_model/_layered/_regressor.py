@@ -1,7 +1,7 @@
 """Layered private linear regression."""
 
 from numbers import Integral, Real
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -171,22 +171,22 @@ class LayeredRegressor(PrivateRegressor):
     def __init__(
         self,
         *,
-        epsilon=1.0,
-        delta=1e-6,
-        privacy="central",
-        variant="one-batch",
-        channel="auto",
-        gamma=2.0,
-        n_levels="auto",
-        n_scales="auto",
-        data_norm=1.0,
-        bounds_y=(-1.0, 1.0),
-        outer_norm=None,
-        outer_bounds_y=None,
-        coef_norm=1.0,
-        fit_intercept=True,
-        random_state=None,
-    ):
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        privacy: str = "central",
+        variant: str = "one-batch",
+        channel: str = "auto",
+        gamma: float = 2.0,
+        n_levels: Any = "auto",
+        n_scales: Any = "auto",
+        data_norm: float | str = 1.0,
+        bounds_y: Any = (-1.0, 1.0),
+        outer_norm: Any = None,
+        outer_bounds_y: Any = None,
+        coef_norm: float = 1.0,
+        fit_intercept: bool = True,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.privacy = privacy
@@ -204,7 +204,7 @@ class LayeredRegressor(PrivateRegressor):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None):
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the model; the whole budget is charged before the rows are used.
 
         Parameters
@@ -246,7 +246,7 @@ class LayeredRegressor(PrivateRegressor):
         return self
 
     @rowwise
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """Predict the regression function.
 
         Parameters
@@ -264,7 +264,9 @@ class LayeredRegressor(PrivateRegressor):
         return X @ self.coef_ + self.intercept_
 
     @rowwise
-    def confidence_interval(self, X, confidence_level=0.95, method="certified"):
+    def confidence_interval(
+        self, X: Any, confidence_level: float = 0.95, method: str = "certified"
+    ) -> ConfidenceInterval:
         """Confidence interval for the regression function, for all rows at once.
 
         It assumes that the clipped target has a linear mean in the clipped rows, and that

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from math import sqrt
 from numbers import Real
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -123,6 +123,8 @@ class LinearRegression(PredictionIntervals):
     True
     """
 
+    coef_: np.ndarray
+
     _parameter_constraints: ClassVar[dict] = {
         **PrivateRegressor._parameter_constraints,
         "bounds_X": ["array-like", Mapping, None],
@@ -141,21 +143,21 @@ class LinearRegression(PredictionIntervals):
     def __init__(
         self,
         *,
-        epsilon=1.0,
-        delta=1e-6,
-        privacy="central",
-        bounds_X=None,
-        bounds_y=None,
-        data_norm=None,
-        fit_intercept=True,
-        coef_norm=None,
-        calibration_size=None,
-        conformity_score="absolute",
-        prediction_levels=(0.9, 0.95),
-        clip="auto",
-        channel="auto",
-        random_state=None,
-    ):
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        privacy: str = "central",
+        bounds_X: Any = None,
+        bounds_y: Any = None,
+        data_norm: Any = None,
+        fit_intercept: bool = True,
+        coef_norm: float | None = None,
+        calibration_size: float | None = None,
+        conformity_score: str = "absolute",
+        prediction_levels: Any = (0.9, 0.95),
+        clip: Any = "auto",
+        channel: str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.privacy = privacy
@@ -172,7 +174,9 @@ class LinearRegression(PredictionIntervals):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None, *, groups=None, max_rows_per_group=None):
+    def fit(
+        self, X: Any, y: Any = None, *, groups: Any = None, max_rows_per_group: int | None = None
+    ) -> Self:
         """Fit the model; the whole budget is charged before the rows are used.
 
         Parameters
@@ -267,7 +271,7 @@ class LinearRegression(PredictionIntervals):
         return RowMap(low, high, None, intercept, n_features)
 
     @rowwise
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """Predict the regression function, inside ``bounds_y``.
 
         Parameters
@@ -293,7 +297,7 @@ class LinearRegression(PredictionIntervals):
         size = self._target.radius * sqrt(max(self._released.variance, 0.0))
         return 0.7 * size, 1.4 * size
 
-    def coefficient_law(self):
+    def coefficient_law(self) -> CoefficientLaw:
         """Law of the coefficients for :func:`skpriv.inspection.inference`.
 
         Returns
@@ -333,7 +337,9 @@ class LinearRegression(PredictionIntervals):
         )
 
     @rowwise
-    def confidence_interval(self, X, confidence_level=0.95, method="asymptotic"):
+    def confidence_interval(
+        self, X: Any, confidence_level: float = 0.95, method: str = "asymptotic"
+    ) -> ConfidenceInterval:
         """Confidence interval for the regression function at each row, not for a new y.
 
         Parameters

@@ -1,5 +1,6 @@
 """Links: how the mean of the target depends on a linear function."""
 
+from typing import Any
 from abc import ABC, abstractmethod
 
 import numpy as np
@@ -27,7 +28,7 @@ class Link(ABC):
     """
 
     @abstractmethod
-    def mean(self, linear):
+    def mean(self, linear: Any) -> np.ndarray:
         """Mean of the target, in [-1, 1], at values of the linear function.
 
         Parameters
@@ -40,7 +41,7 @@ class Link(ABC):
         """
 
     @abstractmethod
-    def slope_bounds(self, bound):
+    def slope_bounds(self, bound: Any) -> tuple[float, float]:
         """Smallest and largest derivative of ``mean`` on [-bound, bound], both positive.
 
         Parameters

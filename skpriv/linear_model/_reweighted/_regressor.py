@@ -2,12 +2,13 @@
 
 from dataclasses import replace
 from numbers import Integral
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import validate_data
 
 from ..._compat import Interval, StrOptions, fit_context
+from ..._equations._coefficients import CoefficientLaw
 from ..._equations._intervals import ConfidenceInterval
 from ..._equations._moments import Instrument, MomentsQuery
 from .._base import rowwise
@@ -147,24 +148,24 @@ class ReweightedRegressor(MomentRegressor):
     def __init__(
         self,
         *,
-        epsilon=1.0,
-        delta=1e-6,
-        privacy="central",
-        link="identity",
-        solver="moments",
-        n_spectral_iter=3,
-        data_norm=1.0,
-        bounds_y=(-1.0, 1.0),
-        outer_norm=None,
-        outer_bounds_y=None,
-        coef_norm=None,
-        alpha="auto",
-        fit_intercept=True,
-        calibration_size=None,
-        conformity_score="absolute",
-        prediction_levels=(0.9, 0.95),
-        random_state=None,
-    ):
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        privacy: str = "central",
+        link: str = "identity",
+        solver: str = "moments",
+        n_spectral_iter: int = 3,
+        data_norm: float | str = 1.0,
+        bounds_y: Any = (-1.0, 1.0),
+        outer_norm: Any = None,
+        outer_bounds_y: Any = None,
+        coef_norm: float | None = None,
+        alpha: Any = "auto",
+        fit_intercept: bool = True,
+        calibration_size: float | None = None,
+        conformity_score: str = "absolute",
+        prediction_levels: Any = (0.9, 0.95),
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.privacy = privacy
@@ -184,7 +185,9 @@ class ReweightedRegressor(MomentRegressor):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None, *, groups=None, max_rows_per_group=None):
+    def fit(
+        self, X: Any, y: Any = None, *, groups: Any = None, max_rows_per_group: int | None = None
+    ) -> Self:
         """Fit the model; the whole budget is charged before the rows are used.
 
         Parameters
@@ -232,7 +235,8 @@ class ReweightedRegressor(MomentRegressor):
         instrument = Instrument()  # weights serve privacy only: without noise there are none
         if not session.trust.exact:
             instrument = learn_normalisation(session, scaling, share, iterations)
-        self._certificate, deviation = None, None
+        self._certificate: Any = None
+        deviation = None
         self._scaling, self._link, self._instrument = scaling, link, instrument
         if self.solver == "moments":
             deviation = self._deviation(self._solve_moments(session, instrument, 1.0 - share))
@@ -271,7 +275,7 @@ class ReweightedRegressor(MomentRegressor):
             self.coef_ = self.coef_ / scaling.radius
             self.intercept_ = (self.intercept_ - scaling.centre) / scaling.radius
 
-    def coefficient_law(self):
+    def coefficient_law(self) -> CoefficientLaw:
         """Law of the coefficients for :func:`skpriv.inspection.inference`; see SSPRegressor.
 
         They are those of least squares with the weights of the learned normalisation, another line
@@ -296,7 +300,9 @@ class ReweightedRegressor(MomentRegressor):
         return self._scaling.unscale(np.asarray(self._link.mean(linear)))
 
     @rowwise
-    def confidence_interval(self, X, confidence_level=0.95, method="certified"):
+    def confidence_interval(
+        self, X: Any, confidence_level: float = 0.95, method: str = "certified"
+    ) -> ConfidenceInterval:
         """Confidence interval for the regression function at each row, not for a new y.
 
         With ``solver="moments"`` as in :class:`SSPRegressor`. With "sgd" the certified interval
@@ -317,7 +323,7 @@ class ReweightedRegressor(MomentRegressor):
             Named tuple (low, high) of ndarrays of shape (n_samples,), in the units of y and inside
             ``bounds_y``.
         """
-        if not hasattr(self, "_certificate") or self._certificate is None:
+        if getattr(self, "_certificate", None) is None:
             return super().confidence_interval(X, confidence_level, method)
         if not 0.0 < confidence_level < 1.0:
             raise ValueError(f"confidence_level={confidence_level!r} must lie in (0, 1).")

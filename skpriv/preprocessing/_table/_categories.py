@@ -58,17 +58,17 @@ class Categorical(ColumnType):
         _check_constant(self, self.categories)
 
     @property
-    def is_open(self):
+    def is_open(self) -> bool:
         return self.categories is None
 
     @property
-    def levels(self):
+    def levels(self) -> list:
         """All categories of the block, "other" and "missing" where they are asked for."""
         names = [str(category) for category in self.categories]
         extra = [OTHER] * self.other + [MISSING] * (self.missing == INDICATOR)
         return names + [name for name in extra if name not in names]
 
-    def encode(self, series):
+    def encode(self, series: Any) -> np.ndarray:
         levels, codes = self.levels, _codes(self.categories)
         nothing = len(levels)  # the zero row
         known = {name: code for code, name in enumerate(levels)}
@@ -82,14 +82,14 @@ class Categorical(ColumnType):
         found = codes_of(series, codes, unknown, absent)
         return np.vstack([self._corners, np.zeros(len(levels) - 1)])[found]
 
-    def decode(self, block):
+    def decode(self, block: Any) -> Any:
         names = np.array(self.levels, dtype=object)
         values = names[np.argmax(block @ self._corners.T, axis=1)]
         absent = np.linalg.norm(block, axis=1) < 0.5
         absent |= (values == MISSING) & (self.missing == INDICATOR)
         return [None if no else value for value, no in zip(values, absent, strict=True)]
 
-    def block(self, name):
+    def block(self, name: str) -> Any:
         names = [f"{name}={level}" for level in self.levels[1:]]
         corners = self._corners
         ranges = np.column_stack([corners.min(axis=0), corners.max(axis=0)])
@@ -131,7 +131,7 @@ class Ordinal(_Line):
         _check_constant(self, self.categories)
 
     @property
-    def is_open(self):
+    def is_open(self) -> bool:
         return self.categories is None
 
     def _z(self, series):

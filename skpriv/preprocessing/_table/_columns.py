@@ -45,19 +45,19 @@ class ColumnType:
     kind: ClassVar[str]
 
     @property
-    def is_open(self):
+    def is_open(self) -> bool:
         """Whether a person has still to fill in the range or the list."""
         raise NotImplementedError
 
-    def encode(self, series):
+    def encode(self, series: Any) -> np.ndarray:
         """Block of a column: array of shape (n_rows, width), rows of norm at most 1."""
         raise NotImplementedError
 
-    def decode(self, block):
+    def decode(self, block: Any) -> Any:
         """Values of the rows of a block, None where missing: undoes `encode`."""
         raise NotImplementedError
 
-    def block(self, name):
+    def block(self, name: str) -> Any:
         """Names and way back of the block of a column of this name."""
         raise NotImplementedError
 
@@ -87,18 +87,18 @@ class _Line(ColumnType):
         """Name of the effect, and the scale and offset of value = (z + offset) * scale."""
         raise NotImplementedError
 
-    def encode(self, series):
+    def encode(self, series: Any) -> np.ndarray:
         z = self._z(series)
         absent = np.isnan(z)
         z = np.clip(np.where(absent, 0.0 if self._has_indicator else self._constant(), z), -1, 1)
         return np.column_stack([z, absent]) if self._has_indicator else z[:, None]
 
-    def decode(self, block):
+    def decode(self, block: Any) -> Any:
         absent = block[:, 1] > 0.5 if self._has_indicator else np.zeros(len(block), dtype=bool)
         z = np.clip(block[:, 0], -1.0, 1.0)
         return [None if no else self._from_z(float(at)) for at, no in zip(z, absent, strict=True)]
 
-    def block(self, name):
+    def block(self, name: str) -> Any:
         effect, scale, offset = self._effect(name)
         names, effects = [self._column_name(name)], [effect]
         # f = beta z = (beta / scale) value - beta offset; a missing cell has z = 0.
@@ -153,7 +153,7 @@ class Numeric(_Line):
             raise ValueError("unit must be a text.")
 
     @property
-    def is_open(self):
+    def is_open(self) -> bool:
         return self.low is None
 
     def _z(self, series):
@@ -211,7 +211,7 @@ class Date(_Line):
             _set(self, "missing", _inside(self, _iso("missing", self.missing), days))
 
     @property
-    def is_open(self):
+    def is_open(self) -> bool:
         return self.low is None
 
     def _z(self, series):

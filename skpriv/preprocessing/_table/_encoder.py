@@ -1,5 +1,6 @@
 """From a table of mixed columns to rows of the unit ball, by a public schema."""
 
+from typing import Any, Self
 from collections.abc import Mapping
 from difflib import get_close_matches
 
@@ -90,11 +91,11 @@ class TableEncoder(Writable, TransformerMixin, BaseEstimator):
 
     _parameter_constraints: dict = {"schema": [Mapping]}
 
-    def __init__(self, schema):
+    def __init__(self, schema: Any) -> None:
         self.schema = schema
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None):
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Match the schema with the columns; nothing is learnt from the rows.
 
         Parameters
@@ -125,7 +126,7 @@ class TableEncoder(Writable, TransformerMixin, BaseEstimator):
         self.bounds_out_ = np.vstack([block.ranges for block in self._blocks()]) / self.norm_
         return self
 
-    def transform(self, X):
+    def transform(self, X: Any) -> Any:
         """Encode rows.
 
         Parameters
@@ -164,7 +165,7 @@ class TableEncoder(Writable, TransformerMixin, BaseEstimator):
         blocks = [schema[name].encode(frame[name]) for name in self.columns_]
         return np.hstack(blocks) / self.norm_
 
-    def inverse_transform(self, X):
+    def inverse_transform(self, X: Any) -> Any:
         """Values of encoded rows: exact for those that `fit` knew and that were in their ranges.
 
         Parameters
@@ -181,7 +182,7 @@ class TableEncoder(Writable, TransformerMixin, BaseEstimator):
         X = np.asarray(X, dtype=np.float64)
         return {name: self.inverse_column(name, X[:, at]) for name, at in self.blocks_.items()}
 
-    def inverse_column(self, name, X):
+    def inverse_column(self, name: str, X: Any) -> list:
         """Values of one column from its columns in the output, for the axis of a curve.
 
         Parameters
@@ -204,7 +205,7 @@ class TableEncoder(Writable, TransformerMixin, BaseEstimator):
         block = np.asarray(X, dtype=np.float64).reshape(-1, at.stop - at.start)
         return _schema(self.schema)[name].decode(block * self.norm_)
 
-    def get_feature_names_out(self, input_features=None):
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the encoded columns: "age", "age=missing", "sex=M".
 
         Parameters
@@ -221,7 +222,7 @@ class TableEncoder(Writable, TransformerMixin, BaseEstimator):
             raise ValueError("input_features is not equal to feature_names_in_")
         return np.array([name for block in self._blocks() for name in block.names], dtype=object)
 
-    def coefficient_map(self):
+    def coefficient_map(self) -> CoefficientMap:
         """The linear map from coefficients of encoded rows to effects in the units of the table.
 
         A number's effect is per unit, a date's per year since the low end of its range, a level's
@@ -239,7 +240,7 @@ class TableEncoder(Writable, TransformerMixin, BaseEstimator):
             matrix[at, at], matrix[-1, at] = block.matrix / self.norm_, block.offset / self.norm_
         return CoefficientMap([name for block in blocks for name in block.effects], matrix)
 
-    def inverse_coef(self, coef, intercept=0.0):
+    def inverse_coef(self, coef: Any, intercept: Any = 0.0) -> Any:
         """Coefficients of encoded rows as effects in the units of the table.
 
         Parameters

@@ -1,5 +1,6 @@
 """What is public about a table: the type of each column, with its range or its list."""
 
+from typing import Any
 import json
 import tomllib
 from collections.abc import Mapping
@@ -69,7 +70,7 @@ class Schema(Mapping):
     True
     """
 
-    def __init__(self, columns, *, target=None):
+    def __init__(self, columns: Any, *, target: Any = None) -> None:
         if not isinstance(columns, Mapping):
             raise TypeError("columns must be a mapping of column names to types.")
         for name, column in columns.items():
@@ -83,12 +84,12 @@ class Schema(Mapping):
         self._columns, self._target = dict(columns), target
 
     @property
-    def columns(self):
+    def columns(self) -> Any:
         """The column types by name, read-only."""
         return MappingProxyType(self._columns)
 
     @property
-    def target(self):
+    def target(self) -> str | None:
         """Name of the column that is predicted, or None."""
         return self._target
 
@@ -116,11 +117,11 @@ class Schema(Mapping):
     def __str__(self):
         return self.to_toml()
 
-    def with_target(self, target):
+    def with_target(self, target: Any) -> "Schema":
         """The same columns, one of which is the target."""
         return Schema(self, target=target)
 
-    def check_filled(self, names=None):
+    def check_filled(self, names: Any = None) -> None:
         """Raise `ValueError` if a range or a list is still open.
 
         Parameters
@@ -136,7 +137,7 @@ class Schema(Mapping):
                 )
 
     @property
-    def bounds_y(self):
+    def bounds_y(self) -> tuple[float, float]:
         """Public range (low, high) of the target, for ``bounds_y`` of a regressor."""
         if self.target is None:
             raise ValueError("The schema has no target: say which with schema.with_target(name).")
@@ -150,7 +151,7 @@ class Schema(Mapping):
         self.check_filled([self.target])
         return column.low, column.high
 
-    def read_target(self, frame):
+    def read_target(self, frame: Any) -> np.ndarray:
         """Values of the target in a frame; a cell that cannot be read is the public constant.
 
         Parameters
@@ -172,7 +173,7 @@ class Schema(Mapping):
         return np.clip(low + (z + 1.0) * (high / 2.0 - low / 2.0), low, high)
 
     @classmethod
-    def template(cls, frame, *, target=None):
+    def template(cls, frame: Any, *, target: Any = None) -> "Schema":
         """Schema of a frame with names and types only; ranges and lists are left open.
 
         Parameters
@@ -202,7 +203,7 @@ class Schema(Mapping):
         return cls({str(name): _open_type(dtype) for name, dtype in dtypes.items()}, target=target)
 
     @classmethod
-    def read(cls, path):
+    def read(cls, path: Any) -> "Schema":
         """Read a TOML file, or a JSON file if its name ends with .json.
 
         Parameters
@@ -222,7 +223,7 @@ class Schema(Mapping):
         return cls.from_json(text) if Path(path).suffix == ".json" else cls.from_toml(text)
 
     @classmethod
-    def from_toml(cls, text):
+    def from_toml(cls, text: str) -> "Schema":
         """Schema of a TOML text: a table for each column."""
         try:
             tables = tomllib.loads(text)
@@ -231,7 +232,7 @@ class Schema(Mapping):
         return cls._from_tables(tables)
 
     @classmethod
-    def from_json(cls, text):
+    def from_json(cls, text: str) -> "Schema":
         """Schema of a JSON text: an object for each column, with the keys of the TOML format."""
         try:
             tables = json.loads(text)
@@ -260,7 +261,7 @@ class Schema(Mapping):
             raise ValueError(f"The schema has {len(targets)} targets, {few(targets)}: keep one.")
         return cls(columns, target=targets[0] if targets else None)
 
-    def write(self, path):
+    def write(self, path: Any) -> None:
         """Write a TOML file, or a JSON file if its name ends with .json.
 
         What is still open stands in the TOML file as a comment, to be filled in.
@@ -272,7 +273,7 @@ class Schema(Mapping):
         text = self.to_json() if Path(path).suffix == ".json" else _HEAD + "\n" + self.to_toml()
         Path(path).write_text(text, encoding="utf-8")
 
-    def to_toml(self):
+    def to_toml(self) -> str:
         """The schema as a TOML text."""
         tables = []
         for name, table in self._tables().items():
@@ -282,7 +283,7 @@ class Schema(Mapping):
             tables.append("\n".join(lines) + "\n")
         return "\n".join(tables)
 
-    def to_json(self):
+    def to_json(self) -> str:
         """The schema as a JSON text."""
         return json.dumps(self._tables(), indent=2, ensure_ascii=False) + "\n"
 

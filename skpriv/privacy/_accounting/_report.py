@@ -1,5 +1,6 @@
 """What a fit asked about its records, and at what price."""
 
+from typing import Any
 import sys
 from dataclasses import dataclass, field
 from html import escape
@@ -63,18 +64,18 @@ class ReportRow:
     paid: Cost | None = None  # what a record in it has paid by then, if a session counted
 
     @classmethod
-    def of(cls, query, share, answer, cost):
+    def of(cls, query: Any, share: float, answer: Any, cost: Cost) -> "ReportRow":
         """Row of a query that was answered."""
         return cls.of_noise(query, share, answer.n, answer.noise, cost)
 
     @classmethod
-    def of_noise(cls, query, share, n, noise, cost):
+    def of_noise(cls, query: Any, share: float, n: int, noise: Any, cost: Cost) -> "ReportRow":
         """Row of a query answered with this noise over n records."""
         return cls(
             query.name, query.norm, query.sensitivity, share, n, str(noise), noise.scale, cost
         )
 
-    def cells(self):
+    def cells(self) -> tuple[str, ...]:
         """The row as texts, in the order of ``HEADERS``."""
         numbers = (self.sensitivity, self.share)
         return (
@@ -128,12 +129,12 @@ class PrivacyReport:
     passes: int | None = None
     rows_per_unit: int | None = None
 
-    def add(self, row):
+    def add(self, row: Any) -> None:
         """Append an answered query."""
         self.rows.append(row)
 
     @property
-    def total(self):
+    def total(self) -> Cost:
         """Cost to one record: queries on the same records add up, those of disjoint ones do not."""
         if not self.rows and self.charged is not None:
             return self.charged
@@ -146,7 +147,7 @@ class PrivacyReport:
         return sum(costs, Cost())
 
     @property
-    def guarantee(self):
+    def guarantee(self) -> Guarantee:
         """What one record was promised, for what was charged: a `Guarantee`."""
         if self.privacy == "none":
             return Guarantee.absent()
@@ -154,12 +155,12 @@ class PrivacyReport:
         return Guarantee(self.privacy, (charged,), self.budget.delta, self.unit)
 
     @property
-    def unit(self):
+    def unit(self) -> str:
         """What is protected: a "record", or a "group" of rows."""
         return "record" if self.rows_per_unit is None else "group"
 
     @property
-    def randomness(self):
+    def randomness(self) -> str:
         """Where the noise came from."""
         if self.secure:
             if self.rows and all(row.noise == "codebook" for row in self.rows):
@@ -172,7 +173,7 @@ class PrivacyReport:
         total = self.total
         return "epsilon" if total.pure or total.approximate else "mu"
 
-    def to_frame(self):
+    def to_frame(self) -> Any:
         """Return the queries as a pandas data frame, one a row, with numbers as numbers.
 
         Returns

@@ -8,6 +8,7 @@ delta is 0, whatever floating-point arithmetic made of v, of the directions and 
 (proofs: docs/codebook.md).
 """
 
+from typing import Any
 import hashlib
 import secrets
 from functools import lru_cache
@@ -21,7 +22,7 @@ GUARD_BITS = 64  # more digits while the series of e^epsilon is summed
 
 
 @lru_cache(maxsize=256)
-def index_weights(epsilon):
+def index_weights(epsilon: float) -> tuple[int, int]:
     """Integer weights (a, b) of near and far directions: a / b <= e^epsilon, exactly.
 
     The partial sums of the series of e^epsilon lie below it for epsilon >= 0, and every division
@@ -50,7 +51,7 @@ def index_weights(epsilon):
     return total >> GUARD_BITS, 1 << WEIGHT_BITS
 
 
-def draw_ranks(n, count, nearest, epsilon):
+def draw_ranks(n: int, count: Any, nearest: Any, epsilon: float) -> np.ndarray:
     """Ranks of n reports in the order of nearness, 0 the nearest: exact and cryptographic.
 
     Parameters
@@ -76,7 +77,7 @@ def draw_ranks(n, count, nearest, epsilon):
     return np.fromiter((rank() for _ in range(n)), dtype=np.intp, count=n)
 
 
-def codebook(seed, count, size, indices=None):
+def codebook(seed: Any, count: Any, size: int, indices: Any = None) -> np.ndarray:
     """Public unit directions of one report, a function of its public seed alone.
 
     Normal variables by Box and Muller from the bits of SHAKE-256, so that every platform and
@@ -116,7 +117,7 @@ def _bits(seed, index, size):
     return hashlib.shake_256(b"skpriv codebook 1" + index.to_bytes(4, "little") + seed).digest(size)
 
 
-def draw_index(vector, directions, nearest, epsilon):
+def draw_index(vector: Any, directions: Any, nearest: Any, epsilon: float) -> int:
     """Report of one secret unit vector: the index of a public direction.
 
     The order of the directions is a permutation for any input, NaN included, and the rank is drawn
@@ -139,7 +140,7 @@ def draw_index(vector, directions, nearest, epsilon):
     return int(order[draw_ranks(1, len(directions), nearest, epsilon)[0]])
 
 
-def lifted(rows, signs):
+def lifted(rows: Any, signs: Any) -> np.ndarray:
     """Unit vectors sign (phi, sqrt(1 - phi'phi)) of rows phi in the unit ball.
 
     Their products with themselves hold phi phi', and their mean, if the sign has mean r, r phi: one
@@ -150,7 +151,7 @@ def lifted(rows, signs):
     return whole / np.sqrt(np.einsum("ij,ij->i", whole, whole))[:, None]
 
 
-def draw_sign(mean):
+def draw_sign(mean: float) -> float:
     """1 or -1 with this mean, by 53 bits of the operating system.
 
     The coin is part of how the secret vector is made, not of its protection: the report's

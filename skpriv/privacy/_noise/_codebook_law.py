@@ -1,5 +1,6 @@
 """The law of one report of the codebook channel: its moments, and the best code for a use."""
 
+from typing import Any
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf, log, sqrt
@@ -53,21 +54,21 @@ class Codebook:
             )
 
     @property
-    def probability(self):
+    def probability(self) -> float:
         """Probability P of the m nearest together."""
         near, far = _codebook.index_weights(self.epsilon)
         inside = self.nearest * near
         return inside / (inside + (self.count - self.nearest) * far)
 
     @property
-    def gain(self):
+    def gain(self) -> float:
         """(P - q) / (1 - q), q = m / K: the part of the m nearest beyond a uniform direction."""
         near, far = _codebook.index_weights(self.epsilon)
         inside, outside = self.nearest * near, (self.count - self.nearest) * far
         return self.nearest * (near - far) / (inside + outside)
 
     @property
-    def log_ratio(self):
+    def log_ratio(self) -> float:
         """Largest log ratio of the probabilities of one report: log(a / b), at most epsilon.
 
         Of the weights that are drawn by, and of the law of a simulated report: the larger one.
@@ -77,13 +78,13 @@ class Codebook:
         odds = self.probability / (1.0 - self.probability) * others / self.nearest
         return max(log(near) - log(far), log(odds))
 
-    def density(self, t):
+    def density(self, t: float) -> np.ndarray:
         """Density of a reported direction f at t = <f, v>, over that of a uniform direction."""
         beta, K, m = (self.size - 1) / 2.0, self.count, self.nearest
         among = special.betainc(K - m, m, special.betainc(beta, beta, (1.0 + t) / 2.0))
         return 1.0 - self.gain + self.gain * K / m * among
 
-    def moment(self, order):
+    def moment(self, order: Any) -> float:
         """E t^order, for orders 1 to 4: uniform directions have 0, 1 / D, 0, 3 / (D (D + 2))."""
         D = self.size
         uniform = (0.0, 1.0 / D, 0.0, 3.0 / (D * (D + 2.0)))[order - 1]
@@ -91,29 +92,29 @@ class Codebook:
         return (1.0 - self.gain) * uniform + self.gain * near
 
     @property
-    def mean(self):
+    def mean(self) -> float:
         """c1 = E t."""
         return _near_moments(self.size, self.count, self.nearest)[0] * self.gain
 
     @property
-    def contrast(self):
+    def contrast(self) -> float:
         """c2 = (D E t^2 - 1) / (D - 1): E f f' = c2 v v' + (1 - c2) I / D."""
         D = self.size
         square = _near_moments(D, self.count, self.nearest)[1]
         return self.gain * (square - 1.0 / D) * D / (D - 1.0)
 
     @property
-    def along(self):
+    def along(self) -> float:
         """E <f, v>^2 = E t^2 of a reported direction f."""
         return self.moment(2)
 
     @property
-    def across(self):
+    def across(self) -> float:
         """E <f, w>^2 for each unit w orthogonal to v."""
         return (1.0 - self.moment(2)) / (self.size - 1.0)
 
     @property
-    def proxy_along(self):
+    def proxy_along(self) -> float:
         """Sub-Gaussian variance proxy of t / c1 - 1, on a grid of exponents."""
         t, uniform, near = _near(self.size, self.count, self.nearest)
         law = (1.0 - self.gain) * uniform + self.gain * near
@@ -125,11 +126,11 @@ class Codebook:
         return float((2.0 * logs / exponents[:, 0] ** 2).max()) * (1.0 + 1e-3)
 
     @property
-    def proxy_across(self):
+    def proxy_across(self) -> float:
         """Sub-Gaussian variance proxy across v: w has smaller moments than N(0, I / (D - 1))."""
         return 1.0 / ((self.size - 1.0) * self.mean**2)
 
-    def noise(self, use="moments"):
+    def noise(self, use: str = "moments") -> float:
         """Public figure of merit of a code: the mean variance of a coordinate, for one user.
 
         "vector" is for direction / c1; "moments" for N_b - N_A theta* of lifted reports, theta* of
@@ -151,7 +152,7 @@ class Codebook:
 
 
 @lru_cache(maxsize=256)
-def best_codebook(size, epsilon, use="moments"):
+def best_codebook(size: int, epsilon: float, use: str = "moments") -> "Codebook":
     """Code of the smallest noise for a use, from public numbers alone.
 
     K = 64 directions up to epsilon 2, 256 up to 4, 1024 above are within 4% of the best possible

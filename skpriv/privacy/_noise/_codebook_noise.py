@@ -1,5 +1,6 @@
 """What the codebook channel adds to sums of lifted moments, and bounds on it."""
 
+from typing import Any
 from dataclasses import dataclass
 from functools import lru_cache
 from math import log, sqrt
@@ -32,19 +33,19 @@ class CodebookNoise(Noise):
     code: Codebook
     reports: int = 1
 
-    def cost(self, sensitivity):
+    def cost(self, sensitivity: float) -> Cost:
         """Price of one report: epsilon, whatever the vectors."""
         return Cost.from_epsilon(self.code.epsilon)
 
-    def summed(self, reports):
+    def summed(self, reports: Any) -> Any:
         """Law of the sum over this many times the users."""
         return CodebookNoise(self.code, self.reports * reports)
 
-    def plus(self, other):
+    def plus(self, other: Any) -> Any:
         """Law of the sum of independent sums over other users, by the same code."""
         return CodebookNoise(self.code, self.reports + other.reports)
 
-    def collected(self, query, rows, users, source):
+    def collected(self, query: Any, rows: Any, users: Any, source: Any) -> Any:
         """Reports of these users, one index a user: no single draw can replace them.
 
         Parameters
@@ -69,7 +70,7 @@ class CodebookNoise(Noise):
 
         return LiftedReports(np.concatenate(list(rows.each(report, users))), self.code)
 
-    def reported(self, phi, r, source):
+    def reported(self, phi: Any, r: Any, source: Any) -> Any:
         """Reports of users with these rows and targets, one index each.
 
         Parameters
@@ -86,16 +87,16 @@ class CodebookNoise(Noise):
         return LiftedReports(source.lifted_reports(records, self.code), self.code)
 
     @property
-    def scale(self):  # type: ignore[override]
+    def scale(self) -> float:  # type: ignore[override]
         """Root mean square of an orthonormal coordinate of the noise of sum r phi."""
         return sqrt(self.reports * self.code.noise("vector"))
 
     @property
-    def square_scale(self):
+    def square_scale(self) -> float:
         """Root mean square of an orthonormal coordinate of the noise of sum phi phi'."""
         return sqrt(self.reports * self.code.noise("square"))
 
-    def norm_bound(self, theta_norm, failure):
+    def norm_bound(self, theta_norm: Any, failure: Any) -> float:
         """Bound on the norm of sum of b_i - A_i theta*, targets' noise included, up to this norm.
 
         b_i and A_i are a report's estimates of r phi and phi phi', and r has mean phi'theta*: the
@@ -108,7 +109,7 @@ class CodebookNoise(Noise):
         first = 3.0 * bound * tail
         return mean + 0.5 * (first + sqrt(first**2 + 8.0 * tail * variance))
 
-    def martingale_bound(self, theta_norm, failure):
+    def martingale_bound(self, theta_norm: Any, failure: Any) -> float:
         """`norm_bound` where rows are chosen by the reports of earlier users, as in a bandit.
 
         The terms are then martingale differences. Pinelis (1994, Theorem 3.3): with the sum of
@@ -119,7 +120,7 @@ class CodebookNoise(Noise):
         first = log(2.0 / failure) * bound / 3.0
         return first + sqrt(first**2 + 2.0 * log(2.0 / failure) * self.reports * total)
 
-    def operator_bound(self, failure):
+    def operator_bound(self, failure: Any) -> float:
         """Bound on the operator norm of the noise of sum phi phi', by matrix Bernstein.
 
         A term (f f' - E f f') / c2 has norm at most 1 / c2, since f is a unit vector, and mean
@@ -195,11 +196,11 @@ class CodebookBlocksNoise(PrivUnitNoise):
     """
 
     @property
-    def cap(self):
+    def cap(self) -> Any:
         """Law of one report."""
         return best_codebook(self.size, self.epsilon, "vector")
 
-    def directions(self, vectors, source):
+    def directions(self, vectors: Any, source: Any) -> Any:
         """One report about each row, the direction of an index."""
         return source.codebook_reports(vectors, self.cap)
 

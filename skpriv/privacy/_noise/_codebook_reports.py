@@ -1,5 +1,6 @@
 """Reports of many users by the codebook channel, and what their sums estimate."""
 
+from typing import Any
 import secrets
 from dataclasses import dataclass
 
@@ -121,27 +122,27 @@ class LiftedReports:
     directions: np.ndarray
     code: Codebook
 
-    def part(self, chosen):
+    def part(self, chosen: Any) -> Any:
         """Some of the reports, by a slice."""
         return LiftedReports(self.directions[chosen], self.code)
 
     @property
-    def target(self):
+    def target(self) -> Any:
         """Estimate of sum r phi."""
         return self.directions[:, :-1].sum(axis=0) / self.code.mean
 
     @property
-    def square(self):
+    def square(self) -> Any:
         """Estimate of sum phi phi'."""
         n, D, c2 = len(self.directions), self.code.size, self.code.contrast
         products = self.directions[:, :-1].T @ self.directions[:, :-1]
         return products / c2 + n / D * (1.0 - 1.0 / c2) * np.eye(D - 1)
 
-    def moments(self):
+    def moments(self) -> Any:
         """(sum r phi, vech sum phi phi', n): the last is the sum of squares of the signs."""
         return np.concatenate([self.target, vech(self.square), [float(len(self.directions))]])
 
-    def error_gram(self, theta):
+    def error_gram(self, theta: Any) -> Any:
         """Sum of g g', g = b_i - A_i theta: the sandwich of the equations, privacy included."""
         D, c1, c2 = self.code.size, self.code.mean, self.code.contrast
         rows = self.directions[:, :-1]

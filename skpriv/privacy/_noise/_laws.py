@@ -5,6 +5,7 @@ cryptographic randomness and exact sampling on a fine grid, safe against floatin
 With an int or a ``RandomState`` they are NumPy's: the same law, fast and reproducible, for study.
 """
 
+from typing import Any
 import secrets
 from dataclasses import dataclass
 from fractions import Fraction
@@ -45,19 +46,23 @@ class Noise:
 
     scale: float
 
-    def cost(self, sensitivity):
+    def cost(self, sensitivity: float) -> Cost:
         """Price of one draw, beside what has this sensitivity."""
         raise NotImplementedError
 
-    def summed(self, reports):
+    def summed(self, reports: Any) -> Any:
         """Law of the sum of this many independent copies."""
         raise NotImplementedError
 
-    def added(self, value, rng):
+    def plus(self, other: Any) -> Any:
+        """Law of the sum of two independent draws, of this law and another one of its kind."""
+        raise NotImplementedError
+
+    def added(self, value: Any, rng: Any) -> Any:
         """Value plus one draw; ``rng`` None is secure."""
         raise NotImplementedError
 
-    def collected(self, query, rows, users, source):
+    def collected(self, query: Any, rows: Any, users: Any, source: Any) -> Any:
         """Sum of the noisy reports of these users, as a server would collect it.
 
         For additive noise one draw of the summed law stands for all users, exactly. A channel whose
@@ -86,25 +91,25 @@ class GaussianNoise(Noise):
     scale: float
 
     @classmethod
-    def calibrated(cls, sensitivity, mu):
+    def calibrated(cls, sensitivity: float, mu: float) -> Any:
         """Noise that makes a release of this l2 sensitivity mu-Gaussian-DP: scale = D / mu."""
         if not mu > 0.0:
             raise PrivacyError("Gaussian noise needs mu above 0, hence a delta above 0.")
         return cls(sensitivity / mu)
 
-    def cost(self, sensitivity):
+    def cost(self, sensitivity: float) -> Cost:
         """Price of one release with this l2 sensitivity: mu = D / scale, exactly."""
         return Cost.from_mu(sensitivity / self.scale if self.scale else np.inf)
 
-    def summed(self, reports):
+    def summed(self, reports: Any) -> Any:
         """Law of the sum of this many independent copies."""
         return GaussianNoise(self.scale * sqrt(reports))
 
-    def plus(self, other):
+    def plus(self, other: Any) -> Any:
         """Law of the sum of two independent draws."""
         return GaussianNoise(sqrt(self.scale**2 + other.scale**2))
 
-    def added(self, value, rng):
+    def added(self, value: Any, rng: Any) -> Any:
         """Value plus one draw, coordinate by coordinate."""
         if rng is not None:
             return value + rng.normal(scale=self.scale, size=value.shape)
@@ -128,7 +133,7 @@ class GumbelNoise:
     scale: float
 
     @classmethod
-    def calibrated(cls, sensitivity, k, rho):
+    def calibrated(cls, sensitivity: float, k: int, rho: Any) -> Any:
         """Noise for which a top-k of scores of this l_inf sensitivity costs rho (zCDP).
 
         Each of the k draws is an exponential mechanism with e0 = 2 D / scale, which is e0-bounded
@@ -138,11 +143,11 @@ class GumbelNoise:
             raise PrivacyError("a selection is priced in rho: it needs currency='zcdp' and delta.")
         return cls(sensitivity * sqrt(k / (2.0 * rho)))
 
-    def cost(self, sensitivity, k):
+    def cost(self, sensitivity: float, k: int) -> Cost:
         """Price of naming the k largest: k selections of bounded range 2 D / scale."""
         return Cost.from_range(2.0 * sensitivity / self.scale if self.scale else np.inf, k)
 
-    def top(self, scores, k, rng):
+    def top(self, scores: Any, k: int, rng: Any) -> np.ndarray:
         """Indices of the k largest noisy scores, the largest first; ``rng`` None is secure."""
         if self.scale and rng is None:
             return np.array(opendp_top(self.scale, k)(scores.tolist()), dtype=np.intp)
@@ -180,30 +185,30 @@ class SymmetricWishartNoise(Noise):
     reports: int = 1
 
     @classmethod
-    def calibrated(cls, sensitivity, epsilon, size):
+    def calibrated(cls, sensitivity: float, epsilon: float, size: int) -> Any:
         """Noise that makes a release of this nuclear-norm sensitivity epsilon-DP."""
         return cls(sensitivity / (2.0 * epsilon), size)
 
     @property
-    def dof(self):
+    def dof(self) -> int:
         """Degrees of freedom m of each of the two Wishart matrices."""
         return self.reports * (self.size + 1)
 
-    def cost(self, sensitivity):
+    def cost(self, sensitivity: float) -> Cost:
         """Price of one report with this nuclear-norm sensitivity: epsilon = D / (2 scale)."""
         return Cost.from_epsilon(sensitivity / (2.0 * self.scale) if self.scale else np.inf)
 
-    def summed(self, reports):
+    def summed(self, reports: Any) -> Any:
         """Law of the sum of this many independent copies: Wishart matrices add their freedoms."""
         return SymmetricWishartNoise(self.scale, self.size, self.reports * reports)
 
-    def added(self, value, rng):
+    def added(self, value: Any, rng: Any) -> Any:
         """Value plus one draw."""
         if rng is None:
             raise PrivacyError(NO_SECURE_SAMPLER)
         return value + self.draw(value.shape, rng)
 
-    def draw(self, shape, rng):
+    def draw(self, shape: Any, rng: Any) -> Any:
         """Matrices in vech coordinates, by Bartlett's decomposition."""
         blocks = int(np.prod(shape)) // vech_size(self.size)
         first, second = (self._wishart(blocks, rng) for _ in range(2))
@@ -230,59 +235,59 @@ class NoiseSource:
         None for a real release (OpenDP), anything else for study and tests (NumPy).
     """
 
-    def __init__(self, random_state=None):
+    def __init__(self, random_state: int | np.random.RandomState | None = None) -> None:
         self._rng = None if random_state is None else check_random_state(random_state)
 
     @property
-    def rng(self):
+    def rng(self) -> Any:
         """What laws draw from: a RandomState, or None for the operating system."""
         return self._rng
 
     @property
-    def secure(self):
+    def secure(self) -> bool:
         """Whether the draws are fit for a real release."""
         return self._rng is None
 
     @draws
-    def add(self, value, noise):
+    def add(self, value: Any, noise: Any) -> np.ndarray:
         """Value plus a draw of the noise."""
         value = np.asarray(value, dtype=float)
         return noise.added(value, self._rng) if noise.scale else value
 
     @draws
-    def top(self, scores, k, noise):
+    def top(self, scores: Any, k: int, noise: Any) -> np.ndarray:
         """Indices of the k largest noisy scores, the largest first."""
         return noise.top(scores, k, self._rng)
 
     @draws
-    def unit_reports(self, vectors, cap):
+    def unit_reports(self, vectors: Any, cap: Any) -> Any:
         """Reports about the rows, unit vectors, by a law on the sphere."""
         return cap.reports(vectors, self._rng)
 
     @draws
-    def lifted_reports(self, records, code):
+    def lifted_reports(self, records: Any, code: Any) -> Any:
         """Directions that users report about records (phi, r), one a row, by a codebook."""
         return lifted_directions(records[:, :-1], records[:, -1], code, self._rng)
 
     @draws
-    def codebook_reports(self, vectors, code):
+    def codebook_reports(self, vectors: Any, code: Any) -> Any:
         """Directions that users report about the rows, unit vectors, by a codebook."""
         if self._rng is None:
             return secure_directions(vectors, code)
         return simulated_directions(vectors, code, self._rng)
 
     @chooses
-    def rows(self, n, size):
+    def rows(self, n: int, size: int) -> Any:
         """Public random rows of a matrix, one a user; nothing secret depends on them."""
         return check_random_state(self._rng).randint(size, size=n)
 
     @chooses
-    def permutation(self, n):
+    def permutation(self, n: int) -> Any:
         """Public random order of n users. It is not privacy noise: nothing secret depends on it."""
         return check_random_state(self._rng).permutation(n)
 
 
-def geometric(chance, random_state=None):
+def geometric(chance: Any, random_state: int | np.random.RandomState | None = None) -> int:
     """Number of tries to the first success, of this chance; exact for None, which is secure.
 
     A rational number is taken for the chance, and integers below its denominator are drawn.

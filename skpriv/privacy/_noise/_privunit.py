@@ -1,5 +1,6 @@
 """PrivUnit, pure local privacy for unit vectors, and Hadamard rows that spread blocks on users."""
 
+from typing import Any
 from dataclasses import dataclass
 from functools import lru_cache
 from math import expm1, lgamma, pi, sqrt
@@ -124,32 +125,32 @@ class PrivUnitNoise(Noise):
     reports: int = 1
 
     @property
-    def cap(self):
+    def cap(self) -> Any:
         """Law of one report."""
         return best_cap(self.size, self.epsilon)
 
     @property
-    def rows(self):
+    def rows(self) -> Any:
         """Rows of the Hadamard matrix: a power of 2, at least the number of blocks."""
         return 1 << max(self.blocks - 1, 0).bit_length()
 
     @property
-    def scale(self):  # type: ignore[override]
+    def scale(self) -> float:  # type: ignore[override]
         """Standard deviation of a coordinate of the sum, on average over coordinates."""
         return self.radius / self.cap.mean * sqrt(self.reports / self.size)
 
     @property
-    def bound(self):
+    def bound(self) -> float:
         """Bound on the norm of one report's error in a block."""
         return self.radius * (1.0 / self.cap.mean + 1.0)
 
     @property
-    def across(self):
+    def across(self) -> float:
         """Variance of one report's error in directions orthogonal to its vector."""
         return (self.radius / self.cap.mean) ** 2 * self.cap.across
 
     @property
-    def along(self):
+    def along(self) -> float:
         """Second moment of one report's error along its vector, in any block.
 
         In blocks of others the report has its whole second moment there, in its own the variance.
@@ -157,16 +158,16 @@ class PrivUnitNoise(Noise):
         own = self.cap.along / self.cap.mean**2 - 1.0
         return self.radius**2 * (own + (self.blocks > 1))
 
-    def cost(self, sensitivity):
+    def cost(self, sensitivity: float) -> Cost:
         """Price of one report: epsilon, whatever the vectors."""
         return Cost.from_epsilon(self.epsilon)
 
-    def summed(self, reports):
+    def summed(self, reports: Any) -> Any:
         """Law of the sum over this many users."""
         reports *= self.reports
         return type(self)(self.epsilon, self.size, self.radius, self.blocks, reports)
 
-    def collected(self, query, rows, users, source):
+    def collected(self, query: Any, rows: Any, users: Any, source: Any) -> Any:
         """Sums of blocks from one report a user, which no single draw can replace."""
         buckets = np.zeros((self.rows, self.size))
 
@@ -178,11 +179,11 @@ class PrivUnitNoise(Noise):
                 column += np.bincount(sent, values, minlength=self.rows)
         return self.estimate(buckets)
 
-    def directions(self, vectors, source):
+    def directions(self, vectors: Any, source: Any) -> Any:
         """One report about each row, a unit vector."""
         return source.unit_reports(vectors, self.cap)
 
-    def estimate(self, buckets):
+    def estimate(self, buckets: Any) -> np.ndarray:
         """Unbiased sums of the blocks, from the sums of the reports that drew each row."""
         totals = walsh_hadamard(buckets)[: self.blocks]
         return self.radius / self.cap.mean * totals
@@ -191,7 +192,7 @@ class PrivUnitNoise(Noise):
         return "PrivUnit"
 
 
-def hadamard_entries(rows, columns):
+def hadamard_entries(rows: Any, columns: Any) -> np.ndarray:
     """Entries 1 or -1 of Sylvester's matrix: the parity of the bits that both indices share."""
     bits = np.bitwise_and(rows, columns)
     for shift in (32, 16, 8, 4, 2, 1):

@@ -4,7 +4,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import wraps
 from threading import RLock
-from typing import Any
+from typing import Any, cast
+
+import numpy as np
 
 from ...exceptions import PrivacyError
 from ...records import Subset
@@ -14,7 +16,8 @@ from .._ledger._active import charge
 from .._noise._laws import NoiseSource
 from .._query import Answer
 from .._stream import stream_of
-from .._tape import door
+from .._stream._base import Stream
+from .._tape import F, door
 from ._trust import Trust
 
 SHARE_SLACK = 1e-9  # rounding of shares such as 0.1 + 0.2 + 0.7
@@ -81,7 +84,7 @@ class Shares:
                 yield entry
 
 
-def _alone(method):
+def _alone(method: F) -> F:
     """Decorate a method that asks: two threads would find the same share free, and both take it."""
 
     @wraps(method)
@@ -89,7 +92,7 @@ def _alone(method):
         with self._lock:
             return method(self, *arguments, **named)
 
-    return locked
+    return cast(F, locked)
 
 
 class Session(ABC):
@@ -125,15 +128,15 @@ class Session(ABC):
 
     def __init__(
         self,
-        rows,
-        budget,
-        random_state=None,
-        name="session",
+        rows: Any,
+        budget: Any,
+        random_state: Any = None,
+        name: str = "session",
         *,
-        currency="gdp",
-        smallest_share=1.0,
-        groups=None,
-    ):
+        currency: str = "gdp",
+        smallest_share: float = 1.0,
+        groups: Any = None,
+    ) -> None:
         self._currency = currency
         self._rows_per_unit = self._unit_size(groups, rows.n)
         self._check(budget, rows.n, smallest_share)
@@ -159,28 +162,28 @@ class Session(ABC):
         )
 
     @property
-    def trust(self):
+    def trust(self) -> Trust:
         """Who is trusted, and with what budget."""
         return Trust(self.model, self._budget)
 
     @property
-    def n(self):
+    def n(self) -> int:
         """Public number of records."""
         return self._rows.n
 
     @property
-    def ordered(self):
+    def ordered(self) -> bool:
         """Whether parts of the rows can be chosen (public)."""
         return self._rows.ordered
 
     @property
-    def used(self):
+    def used(self) -> float:
         """Largest share that a record may have used."""
         return self._shares.top()
 
     @door
     @_alone
-    def sum(self, query, share, subset=None):
+    def sum(self, query: Any, share: float, subset: Any = None) -> Answer:
         """Noisy sum of a query over the records, for a share of the resource.
 
         Parameters
@@ -212,7 +215,7 @@ class Session(ABC):
 
     @door
     @_alone
-    def top(self, query, k, share, subset=None):
+    def top(self, query: Any, k: int, share: float, subset: Any = None) -> np.ndarray:
         """Indices of the k largest coordinates, in absolute value, of a bounded sum.
 
         Parameters
@@ -246,7 +249,7 @@ class Session(ABC):
 
     @door
     @_alone
-    def release(self, procedure, share, subset=None):
+    def release(self, procedure: Any, share: float, subset: Any = None) -> Answer:
         """Noisy output of a procedure that needs many exact sums (output perturbation).
 
         Parameters
@@ -275,7 +278,9 @@ class Session(ABC):
         self._report(procedure, slot, answer.n, law, paid)
         return answer
 
-    def stream(self, query, horizon, *, mechanism=None, batch=None):
+    def stream(
+        self, query: Any, horizon: int, *, mechanism: str | None = None, batch: int | None = None
+    ) -> Stream:
         """Running sum of a query over records that arrive later, for the whole session.
 
         Parameters
@@ -296,7 +301,7 @@ class Session(ABC):
         stream = stream_of(self.model, query, self._budget, horizon, mechanism, batch)
         return self.begin(stream)
 
-    def begin(self, stream):
+    def begin(self, stream: Any) -> Any:
         """Calibrate and book a stream: nothing else can be asked of its records."""
         if self._rows_per_unit is not None:
             raise PrivacyError("a stream protects records alone, and not groups of them.")
@@ -307,7 +312,7 @@ class Session(ABC):
         self._report(stream, slot, stream.n_reads * (stream.batch or 0), law, paid)
         return stream.begin(law, paid[0], self.report, self._source)
 
-    def noise(self, query, share, subset=None):
+    def noise(self, query: Any, share: float, subset: Any = None) -> Any:
         """Law of the noise that the answer to a query would have for this share (public).
 
         Returns
@@ -316,11 +321,11 @@ class Session(ABC):
         """
         return self._noise(query, self._next(share, subset))
 
-    def records(self, share, subset=None):
+    def records(self, share: float, subset: Any = None) -> int:
         """Public number of records that the answer to a query for this share would sum over."""
         return self._count(self._next(share, subset))
 
-    def rebase(self):
+    def rebase(self) -> None:
         """From now on a share of 1 means all that is left of the session.
 
         For a step before the proper algorithm, such as choosing bounds, whose shares then need not

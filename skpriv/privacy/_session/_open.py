@@ -1,8 +1,10 @@
 """From the name of a privacy model to its session or stream."""
 
+from typing import Any
 from ...exceptions import PrivacyError
 from ...records import Rows, as_rows
 from .._stream import stream_of
+from .._stream._base import Stream
 from ._base import Session
 from ._central import CentralSession, ExactSession
 from ._local import LocalSession, ShuffleSession
@@ -17,17 +19,17 @@ MODELS: dict[str, type[Session]] = {
 
 
 def open_session(
-    privacy,
-    X,
-    y,
-    budget,
-    random_state=None,
-    name="session",
+    privacy: str,
+    X: Any,
+    y: Any,
+    budget: Any,
+    random_state: Any = None,
+    name: str = "session",
     *,
-    currency="gdp",
-    smallest_share=1.0,
-    groups=None,
-):
+    currency: str = "gdp",
+    smallest_share: float = 1.0,
+    groups: Any = None,
+) -> Session:
     """Open a session on private rows; the whole budget is charged here, before any row is read.
 
     Parameters
@@ -86,16 +88,16 @@ class ToCome(Rows):
 
 
 def open_stream(
-    privacy,
-    query,
-    budget,
-    n_reads,
-    random_state=None,
-    name="stream",
+    privacy: str,
+    query: Any,
+    budget: Any,
+    n_reads: int,
+    random_state: Any = None,
+    name: str = "stream",
     *,
-    mechanism=None,
-    batch=None,
-):
+    mechanism: str | None = None,
+    batch: int | None = None,
+) -> Stream:
     """Open a running sum; its whole cost is charged here, before any record is seen.
 
     Parameters

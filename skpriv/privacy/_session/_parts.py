@@ -1,16 +1,20 @@
 """Parts of a session: disjoint public random sets of records, each with the whole budget."""
 
+from typing import Any
 from math import floor
 
 import numpy as np
 
 from ...exceptions import PrivacyError
 from ...records import Subset
+from .._accounting._report import PrivacyReport
+from .._query import Answer
+from ._trust import Trust
 
 PART_SLACK = 1e-9  # rounding of shares such as 0.1 + 0.2 + 0.7
 
 
-def split(session, *sizes):
+def split(session: Any, *sizes: Any) -> "list[Part]":
     """Divide a session's records among parts, each of which has the whole budget.
 
     The parts are filled in a public random order, which is drawn without looking at the records.
@@ -60,32 +64,32 @@ class Part:
         Positions of its records, in a public random order.
     """
 
-    def __init__(self, whole, order):
+    def __init__(self, whole: Any, order: Any) -> None:
         self._whole, self._order = whole, order
         self._all = Subset.of(order, whole.n)
         self._used, self._unit = 0.0, 1.0
 
     @property
-    def model(self):
+    def model(self) -> str:
         """The privacy model."""
         return self._whole.model
 
     @property
-    def trust(self):
+    def trust(self) -> Trust:
         """Who is trusted, and with what budget."""
         return self._whole.trust
 
     @property
-    def report(self):
+    def report(self) -> PrivacyReport:
         """The report of the whole session."""
         return self._whole.report
 
     @property
-    def n(self):
+    def n(self) -> int:
         """Public number of records."""
         return len(self._order)
 
-    def sum(self, query, share, subset=None):
+    def sum(self, query: Any, share: float, subset: Any = None) -> Answer:
         """Noisy sum of a query over the records, or a public subset of them; see Session.
 
         Shares of subsets add up here, even if the subsets are disjoint.
@@ -93,37 +97,37 @@ class Part:
         share, records = self._asked(query, share, spend=True, subset=subset)
         return self._whole.sum(query, share, records)
 
-    def top(self, query, k, share):
+    def top(self, query: Any, k: int, share: float) -> np.ndarray:
         """Indices of the k largest coordinates of a bounded sum; see Session."""
         share, records = self._asked(query, share, spend=True)
         return self._whole.top(query, k, share, records)
 
-    def release(self, procedure, share):
+    def release(self, procedure: Any, share: float) -> Answer:
         """Noisy output of a procedure on the records; see Session."""
         share, records = self._asked(procedure, share, spend=True)
         return self._whole.release(procedure, share, records)
 
-    def noise(self, query, share, subset=None):
+    def noise(self, query: Any, share: float, subset: Any = None) -> Any:
         """Law of the noise that the answer to a query would have for this share (public)."""
         share, records = self._asked(query, share, spend=False, subset=subset)
         return self._whole.noise(query, share, records)
 
-    def records(self, share, subset=None):
+    def records(self, share: float, subset: Any = None) -> int:
         """Public number of records that the answer to a query for this share would sum over."""
         share, records = self._asked(None, share, spend=False, subset=subset)
         return self._whole.records(share, records) if len(records) else 0
 
-    def rebase(self):
+    def rebase(self) -> None:
         """From now on a share of 1 means all that is left of the part."""
         self._unit = max(0.0, 1.0 - self._used)
 
     @property
-    def ordered(self):
+    def ordered(self) -> bool:
         """Whether parts of the rows can be chosen (public)."""
         return self._whole.ordered
 
     @property
-    def used(self):
+    def used(self) -> float:
         """Share that has been used."""
         return self._used
 

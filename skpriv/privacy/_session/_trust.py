@@ -1,5 +1,6 @@
 """Who is trusted with what, and who is protected: decided once, before a session is opened."""
 
+from typing import Any
 from dataclasses import dataclass
 from math import inf
 from numbers import Integral
@@ -47,7 +48,7 @@ class Trust:
         return cls("none", Budget(inf)) if absent else cls(privacy, budget)
 
     @staticmethod
-    def absent(privacy, epsilon) -> bool:
+    def absent(privacy: str, epsilon: float) -> bool:
         """Whether these parameters, valid or not, ask for no privacy."""
         return privacy == "none" or epsilon == inf
 
@@ -111,7 +112,7 @@ class Groups:
     [0, 1, 3]
     """
 
-    def __init__(self, labels, largest):
+    def __init__(self, labels: Any, largest: Any) -> None:
         labels = np.asarray(labels)
         if labels.ndim != 1:
             raise ValueError("groups must be one label a row: an array of shape (n_samples,).")
@@ -130,7 +131,7 @@ class Groups:
     def __len__(self):
         return len(self._codes)
 
-    def kept(self, order):
+    def kept(self, order: Any) -> np.ndarray:
         """Positions of the rows that are used, ascending: the first of each group in an order.
 
         Parameters

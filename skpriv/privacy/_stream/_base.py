@@ -1,5 +1,6 @@
 """Running sums that are read many times: what per-round policies ask about their records."""
 
+from typing import Any, Self
 from abc import ABC, abstractmethod
 from threading import RLock
 
@@ -8,6 +9,7 @@ from ...exceptions import PrivacyError
 from ...records import as_rows
 from .._ledger._numbering import Numbering
 from .._accounting._cost import Cost
+from .._accounting._guarantee import Guarantee
 from .._noise._laws import GaussianNoise
 from .._query import Answer
 from .._tape import door
@@ -55,7 +57,7 @@ class Stream(ABC):
     noise: GaussianNoise
     cost: Cost
 
-    def __init__(self, query, n_reads, batch=None):
+    def __init__(self, query: Any, n_reads: int, batch: int | None = None) -> None:
         if n_reads < 1:
             raise ValueError(f"n_reads={n_reads} must be at least 1.")
         self.query, self.n_reads, self.batch = query, n_reads, batch
@@ -63,10 +65,10 @@ class Stream(ABC):
         self.n = self.reads = self._pending = 0
         self._increment = CompensatedSum(query.shape)
 
-    def check(self, budget):
+    def check(self, budget: Any) -> None:
         """Refuse what cannot be had for this budget: public, and before anything is charged."""
 
-    def begin(self, noise, cost, report, source):
+    def begin(self, noise: Any, cost: Cost, report: Any, source: Any) -> Any:
         """Take what the session has calibrated, charged and reported."""
         self.noise, self.cost, self.report, self._source = noise, cost, report, source
         self._numbering = Numbering()
@@ -74,11 +76,11 @@ class Stream(ABC):
         return self
 
     @property
-    def guarantee(self):
+    def guarantee(self) -> Guarantee:
         """What a record was promised for what was charged."""
         return self.report.guarantee
 
-    def push(self, X, y):
+    def push(self, X: Any, y: Any) -> Self:
         """Add records to the sum; they are seen in the next read.
 
         Parameters
@@ -96,7 +98,7 @@ class Stream(ABC):
         return self
 
     @door
-    def read(self):
+    def read(self) -> Answer:
         """Noisy sum of all records so far, with the exact law of its noise.
 
         Returns

@@ -1,5 +1,6 @@
 """Streams of a trusted curator: matrix factorisation and binary tree; and the one without noise."""
 
+from typing import Any
 from math import sqrt
 
 import numpy as np
@@ -50,7 +51,7 @@ class FactorStream(Stream):
 
     model = "central"
 
-    def __init__(self, query, n_reads, batch=None):
+    def __init__(self, query: Any, n_reads: int, batch: int | None = None) -> None:
         super().__init__(query, n_reads, batch)
         odd = 2.0 * np.arange(1, n_reads) - 1.0
         self._root = np.concatenate([[1.0], np.cumprod(odd / (odd + 1.0))])  # r_k
@@ -141,7 +142,7 @@ class TreeStream(Stream):
 
     model = "central"
 
-    def __init__(self, query, n_reads, batch=None):
+    def __init__(self, query: Any, n_reads: int, batch: int | None = None) -> None:
         super().__init__(query, n_reads, batch)
         self.levels = int(n_reads).bit_length()
         self.sensitivity = sqrt(self.levels) * query.sensitivity

@@ -1,5 +1,6 @@
 """Streams to which every user adds noise: of reports, and of reports in shuffled batches."""
 
+from typing import Any, Self
 import numpy as np
 
 from ...exceptions import PrivacyError
@@ -33,7 +34,7 @@ class LocalStream(Stream):
 
     model = "local"
 
-    def push(self, X, y):
+    def push(self, X: Any, y: Any) -> Self:
         """Add records to the sum; they are seen in the next read.
 
         Where users send an index of a codebook, no one draw can stand for them: their clipped
@@ -46,7 +47,7 @@ class LocalStream(Stream):
         self._pending += rows.n
         return self
 
-    def take(self, reports):
+    def take(self, reports: Any) -> Self:
         """Add reports that users have made.
 
         Parameters
@@ -109,11 +110,11 @@ class ShuffleStream(Stream):
 
     model = "shuffle"
 
-    def check(self, budget):
+    def check(self, budget: Any) -> None:
         """Refuse what has no public batch."""
         check_batch(self.batch)
 
-    def batch_noise(self, budget):
+    def batch_noise(self, budget: Any) -> Any:
         """Law of the noise of one report in a shuffled batch."""
         size = int(np.prod(self.query.shape))
         return self.query.local_noise(amplified(budget, self.batch, dimension=size))

@@ -1,5 +1,6 @@
 """The stream of the shuffle model, by summation: batches of which only the sum can be seen."""
 
+from typing import Any
 from functools import lru_cache
 from math import exp, log, pi, sqrt
 
@@ -174,14 +175,14 @@ class VectorSumStream(Stream):
 
     model = "shuffle"
 
-    def check(self, budget):
+    def check(self, budget: Budget) -> None:
         """Refuse batches that are too small or too large, and set the number of shares."""
         check_batch(self.batch)
         size = int(np.prod(self.query.shape))
         self.shares = shares_needed(self.batch, size, sharing_security(budget))
         summed_gaussians_ratio(budget, self.batch, size)
 
-    def batch_noise(self, budget):
+    def batch_noise(self, budget: Budget) -> Any:
         """Law of the noise of a batch."""
         size, security = int(np.prod(self.query.shape)), sharing_security(budget)
         ratio = summed_gaussians_ratio(budget, self.batch, size)

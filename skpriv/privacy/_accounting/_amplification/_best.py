@@ -7,6 +7,7 @@ one report is H(t) = P (1 - t / p) for 1 <= t <= p, the weights are at most p wi
 has four atoms.
 """
 
+from typing import Any
 import math
 from functools import lru_cache
 
@@ -87,7 +88,7 @@ def two_level_delta(epsilon, local_epsilon, n, top, delta):
 
 
 @lru_cache(maxsize=1024)
-def amplified(budget, n, *, dimension=None, ball=False):
+def amplified(budget: Budget, n: int, *, dimension: Any = None, ball: bool = False) -> Budget:
     """Budget that each of n users may spend on one Gaussian report, so that all meet ``budget``.
 
     Parameters
@@ -139,7 +140,7 @@ def amplified(budget, n, *, dimension=None, ball=False):
 
 
 @lru_cache(maxsize=1024)
-def amplified_epsilon(budget, n, top=None):
+def amplified_epsilon(budget: Budget, n: int, top: Any = None) -> float:
     """Largest local epsilon that is proved for each of n pure reports to meet ``budget``.
 
     Parameters

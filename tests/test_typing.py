@@ -1,0 +1,138 @@
+"""What a type checker says of the public doors: no Any where a user asks for a result."""
+
+import ast
+import functools
+import inspect
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import skpriv
+from skpriv import privacy
+
+ROOMS = [
+    "audit", "bandits", "datasets", "inspection", "linear_model", "metrics", "model_selection",
+    "preprocessing", "privacy", "protocol", "records",
+]  # fmt: skip
+REVEALED = {
+    "LinearRegression().fit(X, y)": "LinearRegression",
+    "LinearRegression().fit(X, y).predict(X)": "ndarray",
+    "LinearRegression().confidence_interval(X).low": "ndarray",
+    "LinearRegression().prediction_interval(X)": "ConfidenceInterval",
+    "LinearRegression().fit(X, y).coef_": "ndarray",
+    "LinearRegression().fit(X, y).privacy_report_.guarantee": "Guarantee",
+    "AdditiveRegressor().fit(X, y).predict(X)": "ndarray",
+    "AdditiveRegressor().curve(0)": "Curve",
+    "ReweightedRegressor().fit(X, y).predict(X)": "ndarray",
+    "LayeredRegressor().fit(X, y).predict(X)": "ndarray",
+    "ImproperSGDRegressor().fit(X, y).predict(X)": "ndarray",
+    "IHTRegressor().fit(X, y).predict(X)": "ndarray",
+    "SSPRegressor().fit(X, y).predict(X)": "ndarray",
+    "inference(SSPRegressor()).p_value": "ndarray",
+    "LinUCB().act(X)": "ndarray",
+    "LinUCB().update(X, y, y)": "LinUCB",
+    "SquareCB(SSPRegressor()).guarantee": "Guarantee",
+    "FLIPHAT().guarantee.epsilon": "float",
+    "off_policy_value(y, y, y, y).value": "float",
+    "private_score(SSPRegressor(), X, y, epsilon=1.0, delta=1e-6)": "PrivateScore",
+    "PrivateSearchCV(SSPRegressor(), {}, epsilon=1.0, delta=1e-6).fit(X, y)": "PrivateSearchCV",
+    "lower_bound(None, (X, y), (X, y), n_runs=1, delta=0.0).epsilon": "float",
+    "report('', X, 0.0, user=1)": "bytes | None",
+    "Collector(SSPRegressor(), 100, 0).task": "str | None",
+    "interval_coverage_score(y, y, y)": "float",
+    "skpriv.Budget(1.0)": "Budget",
+    "skpriv.BudgetAccountant(1.0).spent.epsilon": "float",
+    "open_session('central', X, y, skpriv.Budget(1.0)).sum(query, 1.0).value": "ndarray",
+    "open_stream('central', query, skpriv.Budget(1.0), 9).read().n": "int",
+    "Cost.from_epsilon(1.0)": "Cost",
+}
+SNIPPET = """
+import numpy as np
+
+import skpriv
+from skpriv.audit import lower_bound
+from skpriv.bandits import FLIPHAT, LinUCB, SquareCB, off_policy_value
+from skpriv.inspection import inference
+from skpriv.linear_model import (
+    AdditiveRegressor, IHTRegressor, ImproperSGDRegressor, LayeredRegressor, LinearRegression,
+    ReweightedRegressor, SSPRegressor,
+)
+from skpriv.metrics import interval_coverage_score
+from skpriv.model_selection import PrivateSearchCV, private_score
+from skpriv.privacy import Cost, Query, open_session, open_stream
+from skpriv.protocol import Collector, report
+
+X, y = np.zeros((3, 2)), np.zeros(3)
+
+
+def ask(query: Query) -> None:
+"""
+
+
+def test_what_is_loaded_late_is_what_type_checkers_see():
+    tree = ast.parse(Path(privacy.__file__).read_text(encoding="utf-8"))
+    (block,) = [node for node in tree.body if isinstance(node, ast.If)]
+    seen = {node.module: sorted(alias.name for alias in node.names) for node in block.body}
+    assert seen == {home: sorted(names) for home, names in privacy._HOMES.items()}
+    names = [name for names in privacy._HOMES.values() for name in names]
+    assert sorted(names) == sorted(privacy.__all__)
+    for name in [*privacy.__all__, *skpriv.__all__]:
+        assert hasattr(privacy if name in names else skpriv, name)
+
+
+def functions(room):
+    """Public functions of a room, and public methods of its classes, own and inherited."""
+    module = import_module(f"skpriv.{room}") if room else skpriv
+    for name in module.__all__:
+        thing = getattr(module, name)
+        if inspect.isclass(thing):
+            for base in thing.__mro__:
+                if base.__module__.startswith("skpriv"):
+                    for key, value in vars(base).items():
+                        if not key.startswith("_") or key == "__init__":
+                            yield f"{base.__module__}.{base.__name__}.{key}", plain(value)
+        elif callable(thing):
+            yield f"{module.__name__}.{name}", plain(thing)
+
+
+def plain(value):
+    """Function behind a property, a class method or a decorator; None if there is none."""
+    for attribute in ("fget", "func", "__func__"):
+        value = getattr(value, attribute, None) or value
+    value = inspect.unwrap(value) if callable(value) else None
+    # What dataclasses and named tuples write, they annotate from the class.
+    written = inspect.isfunction(value) and value.__code__.co_filename.endswith(".py")
+    return value if written and value.__module__.startswith("skpriv") else None
+
+
+@pytest.mark.parametrize("room", ["", *ROOMS])
+def test_public_functions_are_annotated(room):
+    bare = set()
+    for name, function in functions(room):
+        if function is None or isinstance(function, functools.partial):
+            continue
+        signature = inspect.signature(function)
+        parameters = list(signature.parameters.values())
+        if parameters and parameters[0].name in ("self", "cls"):
+            parameters = parameters[1:]
+        missing = [item.name for item in parameters if item.annotation is item.empty]
+        if missing or signature.return_annotation is signature.empty:
+            bare.add(f"{name}: {', '.join(missing) or 'what it returns'}")
+    assert not bare, "\n" + "\n".join(sorted(bare))
+
+
+def test_reveal_type(tmp_path):
+    api = pytest.importorskip("mypy.api")
+    path = tmp_path / "snippet.py"
+    lines = "".join(f"    reveal_type({expression})\n" for expression in REVEALED)
+    path.write_text(SNIPPET + lines, encoding="utf-8")
+    root = Path(__file__).parents[1]
+    settings = ["--config-file", str(root / "setup.cfg"), "--no-pretty", "--hide-error-context"]
+    text, errors, _ = api.run([*settings, "--cache-dir", str(root / ".mypy_cache"), str(path)])
+    assert not errors
+    found = [line.split('"')[1] for line in text.splitlines() if "Revealed type is" in line]
+    assert len(found) == len(REVEALED), text
+    short = [kind.replace("numpy.", "").replace("builtins.", "") for kind in found]
+    for expression, kind, expected in zip(REVEALED, short, REVEALED.values(), strict=True):
+        assert expected in kind and not kind.startswith("Any"), f"{expression} is {kind}"
