@@ -145,7 +145,7 @@ def private_score(
     return _score(answer, limit, bounds, confidence_level, session.report)
 
 
-def learn_scale(session, bounds, location, spread):
+def learn_scale(session, bounds, location, spread, deviations=DEVIATIONS):
     """Released mean of the target in [-1, 1], and the limit of deviations and errors from it.
 
     Where the noise of the spread, a public number, is too large, the limit is the whole range.
@@ -158,7 +158,7 @@ def learn_scale(session, bounds, location, spread):
     if noise > RESOLVED:
         return centre, largest
     released = float(deviation.value[0] / deviation.n) + 2.0 * noise
-    return centre, largest * min(1.0, max(DEVIATIONS * released, 10.0 * noise, 1e-6))
+    return centre, largest * min(1.0, max(deviations * released, 10.0 * noise, 1e-6))
 
 
 def _score(answer, limit, bounds, confidence_level, report):

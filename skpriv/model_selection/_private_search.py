@@ -1,35 +1,34 @@
 """A search over parameters whose result, the fitted winner included, costs one (epsilon, delta)."""
 
-from math import sqrt
+from math import pi, sqrt
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
 from sklearn.model_selection import ParameterGrid, ParameterSampler
+from sklearn.pipeline import Pipeline
 from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from .._compat import HasMethods, Interval, fit_context, safe_indexing
-from ..privacy import (
-    Budget,
-    Cost,
-    PrivacyReport,
-    ReportRow,
-    charge,
-    geometric,
-    open_session,
-    prepaid,
-    repeated_mu,
-)
+from .._progress import progress
+from ..linear_model import IHTRegressor
+from ..privacy import Budget, Cost, PrivacyReport, ReportRow, charge, open_session, prepaid
 from ._curve import _private_prefix as private_prefix
 from ._private_score import learn_scale, numeric_target, target_bounds
-from ._score_queries import SquaredErrors, row_numbers
+from ._score_queries import Gains, SquaredErrors, row_numbers
 
-SCALE = 0.03  # of the refit rows' mu^2, for the scale of the squared errors
-SCORED = 0.3  # of the selection rows; the other ones fit the candidates
+# Of the whole: for the scale of the squared errors, and for the winner's fit.
+SCALE, REFIT = 0.03, 0.5
+SCORED = 0.2  # of the rows; the other ones fit the candidates
+JUDGED = 0.1  # of what the scored rows pay, for the released score of the winner
+# Squares are clipped at so many mean absolute deviations of the target: 2.4 standard ones of a
+# normal target. Candidates are only compared, and noise falls with the square of the limit.
+DEVIATIONS = 3.0
+DRAWN = 30  # candidates, where there is a distribution
 MAX_SEED = np.iinfo(np.int32).max
 
 
@@ -40,9 +39,9 @@ def _winner_has(name):
 class PrivateSearchCV(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
     """Search for the parameters of a private estimator; one budget pays for all of it.
 
-    Candidates are drawn at random and judged by a private score on rows of their own; how many are
-    tried is random too, which is what makes the best of many cost little more than one. The winner
-    is then fitted to rows that no candidate has seen, with the whole budget.
+    Every candidate is fitted with a part of the budget, on 80% of the rows. The other rows choose
+    the winner by a noisy maximum of their clipped scores, whose price does not depend on the
+    number of candidates. The winner is fitted again, to all rows, with what was kept for it.
 
     Parameters
     ----------
@@ -55,27 +54,31 @@ class PrivateSearchCV(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
     epsilon : float > 0, or infinity
     delta : float in (0, 1)
         What one record may lose in the whole search, refit and ``best_estimator_`` included.
-    n_iter : float, default=None
-        Expected number of candidates tried (public), at least 1. The cost grows with its logarithm
-        only; of K listed candidates, each is missed with probability K / (n_iter + K). None: 20 K,
-        or 200 where a distribution is among the parameters.
-    selection_size : float in (0, 1), default=0.4
-        Part of the rows on which candidates are fitted and judged.
+    n_iter : int, default=None
+        How many candidates are drawn. None: all that are listed, or 30 where a distribution is
+        among the parameters. Each candidate has the K-th part of what all fits may spend, so that
+        few good ones find more than many.
     bounds_y : (low, high), default=None
         Public range of y; None takes that of the estimator.
     n_jobs : int, default=None
         Candidates that are fitted at the same time, by joblib.
+    verbose : int, default=0
+        Above 0, a line on stderr tells how many candidates are done.
     random_state : None, int or RandomState, default=None
         None draws secure noise for a real release, anything else reproducible noise for study.
 
     Attributes
     ----------
     best_estimator_ : estimator
-        Fitted with the best parameters and the whole budget.
+        Fitted to all rows with the best parameters.
     best_params_ : dict
     best_score_ : float
         Released score of the winner among the candidates: minus the mean of its clipped squared
-        errors, in units of the clipping limit. The best of many noisy scores, hence too good.
+        errors on held-out rows, in units of the clipping limit. It is the score of a fit with much
+        less budget than ``best_estimator_``, and of the best of several, hence no estimate of R2:
+        see :func:`private_score`.
+    candidates_ : list of dict
+        Parameters of all candidates (public).
     epsilon_per_run_ : float
         Epsilon of each candidate's fit (public).
     privacy_report_ : PrivacyReport
@@ -85,17 +88,21 @@ class PrivateSearchCV(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
     Notes
     -----
     **Privacy guarantee**: (epsilon, delta)-DP of ``best_estimator_``, ``best_params_`` and
-    ``best_score_`` together, when one record is replaced. Rows are split publicly at random. Those
-    of the selection enter the best of J runs, J geometric with mean `n_iter`: that costs (epsilon,
-    delta) if every run is (mu^2/2)-zCDP for the mu of :func:`repeated_mu`, whose notes have the
-    proof (Papernot and Steinke 2022, Theorem 2; Liu and Talwar 2019). For 30 candidates and epsilon
-    2 a run has mu .158 (600 runs), where splitting the budget over 30 runs leaves .082. A run uses
-    disjoint rows to fit and to score. The other rows pay for the scale of the scores and for the
-    refit. No record is in both parts. J, what other runs found, and the time that the search takes
-    are not covered; neither is shown.
+    ``best_score_`` together, when one record is replaced; what other candidates found is not shown.
+    With mu that of (epsilon, delta): the scale of the scores pays 3% of mu^2, the last fit 50%, and
+    what is left is paid by the rows that fit the K candidates, a K-th for each, and again by the
+    rows that score them, which are others. There a noisy maximum (Gumbel noise on sums of
+    sensitivity 1 in the maximum norm) of rho-zCDP costs mu^2 = pi rho at most, by its bounded range
+    (see :meth:`skpriv.privacy.Cost.amount`), and the winner's score the rest. The costs of all
+    steps add up as Gaussian DP. For `IHTRegressor`, whose cost is known in zCDP only, all is added
+    up in zCDP.
 
-    One charge of (epsilon, delta) is made before any row is read. Each run is held to its own cost
-    by an accountant of its own, so that an estimator that would spend more is refused.
+    One charge is made before any row is read. Each step is held to its own cost by an allowance,
+    so that an estimator that would spend more is refused.
+
+    Why the candidates share the budget, and are not the best of a random number of runs (Papernot
+    and Steinke 2022, Liu and Talwar 2019): for 30 candidates the runs would have as much noise, and
+    one search in twenty would miss what it looks for. docs/private_search.md has the numbers.
 
     Examples
     --------
@@ -118,10 +125,10 @@ class PrivateSearchCV(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         "param_distributions": [dict, list],
         "epsilon": [Interval(Real, 0, None, closed="right")],
         "delta": [Interval(Real, 0, 1, closed="neither")],
-        "n_iter": [Interval(Real, 1, None, closed="left"), None],
-        "selection_size": [Interval(Real, 0, 1, closed="neither")],
+        "n_iter": [Interval(Integral, 1, None, closed="left"), None],
         "bounds_y": ["array-like", None],
         "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
         "random_state": ["random_state"],
     }
 
@@ -132,10 +139,10 @@ class PrivateSearchCV(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         *,
         epsilon: float,
         delta: float,
-        n_iter: Any = None,
-        selection_size: float = 0.4,
+        n_iter: int | None = None,
         bounds_y: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.estimator = estimator
@@ -143,9 +150,9 @@ class PrivateSearchCV(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         self.epsilon = epsilon
         self.delta = delta
         self.n_iter = n_iter
-        self.selection_size = selection_size
         self.bounds_y = bounds_y
         self.n_jobs = n_jobs
+        self.verbose = verbose
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=False)
@@ -160,31 +167,39 @@ class PrivateSearchCV(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         Returns
         -------
         self
+
+        Raises
+        ------
+        BudgetExceeded
+            If an active accountant cannot pay; nothing has been read then.
         """
         check_consistent_length(X, y)
-        budget, rows = Budget(self.epsilon, self.delta), len(y)
         prefix = self._check_parameters()
         bounds, target = target_bounds(self.estimator, self.bounds_y), numeric_target(y)
-        runs = self._mean_runs()
-        mu = repeated_mu(budget, runs)
-        charge(Cost.from_budget(budget), type(self).__name__)
-        rng = check_random_state(self.random_state)
-        fitted, scored, kept = self._split(rows, rng)
-        plan = _Plan(clone(self.estimator), prefix, mu, self.delta, bounds)
-        refit_rows = safe_indexing(X, kept), target[kept]
-        limit = _scale(refit_rows[1], bounds, budget, self._seed(rng))
-        candidates = self._candidates(geometric(1.0 / runs, self._noise_state(rng)), rng)
-        parts = (safe_indexing(X, fitted), target[fitted], safe_indexing(X, scored), target[scored])
-        results = Parallel(n_jobs=self.n_jobs)(
-            delayed(_run)(plan, params, parts, limit, self._seed(rng), self._seed(rng))
-            for params in candidates
+        n, rng = len(target), check_random_state(self.random_state)
+        if n < 10:
+            raise ValueError(f"n_samples={n} is too few for a search: it needs 10 rows at least.")
+        self.candidates_ = self._candidates(rng)
+        plan = _Plan(clone(self.estimator), prefix, Budget(self.epsilon, self.delta))
+        charge(plan.cost(1.0), type(self).__name__)
+        limit = plan.scale(target, bounds, self._seed(rng))
+        order = rng.permutation(n)
+        scored, fitted = order[: max(1, round(SCORED * n))], order[max(1, round(SCORED * n)) :]
+        part = (1.0 - SCALE - REFIT) / len(self.candidates_)
+        rows = safe_indexing(X, fitted), target[fitted]
+        tasks = (
+            delayed(plan.fit)(params, *rows, part, self._seed(rng)) for params in self.candidates_
         )
-        best = int(np.argmax(results))
-        self.best_score_, self.best_params_ = float(results[best]), candidates[best]
-        self.epsilon_per_run_ = plan.epsilon(mu)
-        spend = budget.mu * sqrt(1.0 - SCALE)
-        self.best_estimator_ = plan.fit(self.best_params_, refit_rows, spend, self._seed(rng))
-        self.privacy_report_ = self._report(budget, rows)
+        results = Parallel(n_jobs=self.n_jobs, return_as="generator")(tasks)
+        shown = {"unit": "candidates", "enabled": self.verbose > 0}
+        models = list(progress(results, len(self.candidates_), type(self).__name__, **shown))
+        held_out = safe_indexing(X, scored), target[scored]
+        best = plan.best(models, *held_out, bounds, limit, self._seed(rng))
+        score = plan.score(models[best], *held_out, bounds, limit, self._seed(rng))
+        self.best_score_, self.best_params_ = score, self.candidates_[best]
+        self.epsilon_per_run_ = plan.epsilon(part)
+        self.best_estimator_ = plan.fit(self.best_params_, X, target, REFIT, self._seed(rng))
+        self.privacy_report_ = self._report(plan, n)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.best_estimator_, name):
                 setattr(self, name, getattr(self.best_estimator_, name))
@@ -212,86 +227,90 @@ class PrivateSearchCV(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
                     )
         return prefix
 
-    def _mean_runs(self):
-        if self.n_iter is not None:
-            return float(self.n_iter)
-        try:
-            return 20.0 * len(ParameterGrid(self.param_distributions))
-        except TypeError:  # a distribution is among them
-            return 200.0
-
-    def _candidates(self, count, rng):
-        """Independent public draws of parameters, with replacement, as the analysis asks."""
+    def _candidates(self, rng):
+        """Public draws of parameters, each at most once where all are listed."""
         grids = self.param_distributions
         try:
             listed = list(ParameterGrid(grids))
-            return [listed[index] for index in rng.randint(len(listed), size=count)]
-        except TypeError:
-            return list(ParameterSampler(grids, count, random_state=rng))
-
-    def _split(self, n, rng):
-        order = rng.permutation(n)
-        selection = max(2, int(round(self.selection_size * n)))
-        scored = max(1, int(round(SCORED * selection)))
-        if selection >= n:
-            raise ValueError(f"n_samples={n} is too few for selection_size={self.selection_size}.")
-        return order[scored:selection], order[:scored], order[selection:]
-
-    def _noise_state(self, rng):
-        return None if self.random_state is None else rng
+        except TypeError:  # a distribution is among them
+            return list(ParameterSampler(grids, self.n_iter or DRAWN, random_state=rng))
+        if self.n_iter is None or self.n_iter >= len(listed):
+            return listed
+        return [listed[i] for i in np.sort(rng.permutation(len(listed))[: self.n_iter])]
 
     def _seed(self, rng):
         return None if self.random_state is None else int(rng.randint(MAX_SEED))
 
-    def _report(self, budget, n):
+    def _report(self, plan, n):
         secure = self.random_state is None
-        report = PrivacyReport(type(self).__name__, "central", budget, secure)
-        cost = Cost.from_budget(budget)
-        report.add(ReportRow("best of random runs, refit", "-", 0.0, 1.0, n, "several", 0.0, cost))
+        report = PrivacyReport(type(self).__name__, "central", plan.budget, secure)
+        what = f"best of {len(self.candidates_)} candidates, refit"
+        report.add(ReportRow(what, "-", 0.0, 1.0, n, "several", 0.0, plan.cost(1.0)))
         return report
 
 
 class _Plan:
-    """How one candidate is fitted: with which epsilon, and held to which cost."""
+    """The steps of a search: each takes a part of the whole, and is held to it."""
 
-    def __init__(self, estimator, prefix, mu, delta, bounds):
-        self.estimator, self.prefix, self.mu = estimator, prefix, mu
-        self.delta, self.bounds = delta, bounds
+    def __init__(self, estimator, prefix, budget):
+        self.estimator, self.prefix, self.budget = estimator, prefix, budget
+        last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+        # Its selections are priced in zCDP
+        self.currency = "zcdp" if isinstance(last, IHTRegressor) else "gdp"
+        self.mu = sqrt(2.0 * budget.rho) if self.currency == "zcdp" else budget.mu
         self.pure = estimator.get_params()[f"{prefix}delta"] == 0.0
 
-    def epsilon(self, mu):
-        """Epsilon of a fit that is (mu^2/2)-zCDP, Gaussian or pure."""
-        return mu if self.pure else Budget.from_mu(mu, self.delta).epsilon
+    def cost(self, part):
+        """Cost of a part of the whole."""
+        mu = self.mu * sqrt(part)
+        return Cost.from_rho(mu**2 / 2.0) if self.currency == "zcdp" else Cost.from_mu(mu)
 
-    def fit(self, params, rows, mu, seed):
-        """Fitted estimator, under an accountant that admits (mu^2/2)-zCDP and no more."""
+    def gaussian(self, part):
+        """Budget of Gaussian noise for a part."""
+        return Budget.from_mu(self.mu * sqrt(part), self.budget.delta)
+
+    def epsilon(self, part):
+        """Epsilon of a fit for a part."""
+        mu = self.mu * sqrt(part)
+        if self.currency == "zcdp":
+            return Budget.from_rho(mu**2 / 2.0, self.budget.delta).epsilon
+        # epsilon is sqrt(pi / 2) epsilon-Gaussian-DP at most: see `pure_mu`
+        return mu / sqrt(pi / 2.0) if self.pure else self.gaussian(part).epsilon
+
+    def fit(self, params, X, y, part, seed):
+        """Fitted estimator, under an allowance of a part of the whole and no more."""
         settings = {
-            f"{self.prefix}epsilon": self.epsilon(mu),
-            f"{self.prefix}delta": 0.0 if self.pure else self.delta,
+            f"{self.prefix}epsilon": self.epsilon(part),
+            f"{self.prefix}delta": 0.0 if self.pure else self.budget.delta,
             f"{self.prefix}random_state": seed,
         }
         estimator = clone(self.estimator).set_params(**params).set_params(**settings)
-        with prepaid(Cost.from_rho(mu**2 / 2.0)):
-            return estimator.fit(*rows)
+        with prepaid(self.cost(part), self.currency):
+            return estimator.fit(X, y)
 
+    def scale(self, y, bounds, seed):
+        """Limit of the errors in the scores, from the targets of all rows."""
+        half, rows = 0.5, row_numbers(len(y))
+        with prepaid(self.cost(SCALE), self.currency):
+            session = open_session("central", rows, y, self.gaussian(SCALE), seed, "scale")
+            return learn_scale(session, bounds, half, half, DEVIATIONS)[1]
 
-def _scale(y, bounds, budget, seed):
-    """Limit of the errors in the scores, from the refit rows' targets alone."""
-    half = 0.5
-    part = Budget.from_mu(budget.mu * sqrt(SCALE), budget.delta)
-    with prepaid(Cost.from_rho(SCALE * budget.mu**2 / 2.0)):
-        session = open_session("central", row_numbers(len(y)), y, part, seed, "scale of the scores")
-        return learn_scale(session, bounds, half, half)[1]
+    def best(self, models, X, y, bounds, limit, seed):
+        """Number of the candidate with the largest score and Gumbel noise."""
+        mu2 = self.mu**2 * (1.0 - SCALE - REFIT) * (1.0 - JUDGED)
+        rho = mu2 / 2.0 if self.currency == "zcdp" else mu2 / pi
+        part = Budget.from_rho(rho, self.budget.delta)
+        with prepaid(Cost.from_rho(rho)):
+            session = open_session(
+                "central", row_numbers(len(y)), y, part, seed, "choice", currency="zcdp"
+            )
+            return int(session.top(Gains(tuple(models), X, bounds, limit), 1, 1.0)[0])
 
-
-def _run(plan, params, parts, limit, fit_seed, score_seed):
-    """Released score of one candidate: minus its mean clipped squared error."""
-    X, y, X_scored, y_scored = parts
-    estimator = plan.fit(params, (X, y), plan.mu, fit_seed)
-    query = SquaredErrors(estimator, X_scored, plan.bounds, limit)
-    part = Budget.from_mu(plan.mu, plan.delta)
-    with prepaid(Cost.from_rho(plan.mu**2 / 2.0)):
-        rows = row_numbers(len(y_scored))
-        session = open_session("central", rows, y_scored, part, score_seed, "score of a candidate")
-        answer = session.sum(query, 1.0)
-    return -answer.value[0] / answer.n
+    def score(self, model, X, y, bounds, limit, seed):
+        """Released score of one candidate: minus its mean clipped squared error."""
+        part = (1.0 - SCALE - REFIT) * JUDGED
+        with prepaid(self.cost(part), self.currency):
+            rows = row_numbers(len(y))
+            session = open_session("central", rows, y, self.gaussian(part), seed, "score")
+            answer = session.sum(SquaredErrors(model, X, bounds, limit), 1.0)
+        return -float(answer.value[0]) / answer.n

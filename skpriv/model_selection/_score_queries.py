@@ -83,8 +83,7 @@ class SquaredErrors(Query):
 
     def _errors(self, X, target):
         rows = safe_indexing(self.table, X[:, 0].astype(np.intp))
-        errors = target - unit_target(_predictions(self.estimator, rows), self.bounds)
-        return np.minimum(errors**2 / self.limit**2, 1.0)
+        return _clipped_errors(self.estimator, rows, target, self.bounds, self.limit)
 
 
 @dataclass(frozen=True)
@@ -107,6 +106,44 @@ class ErrorMoments(SquaredErrors):
         u = self._errors(X, target)
         v = np.minimum((target - self.centre) ** 2 / self.limit**2, 1.0)
         return np.array([u.sum(), v.sum(), (u @ u) / 2.0, (v @ v) / 2.0, (u @ v) / 2.0])
+
+
+@dataclass(frozen=True)
+class Gains(Query):
+    """Sums of 1 - u for each of K predictions, u in [0, 1] the squared error of `SquaredErrors`.
+
+    Each coordinate of a record lies in [0, 1], so that replacing it moves each sum by at most 1. In
+    the maximum norm, for a noisy maximum: how many predictions there are costs nothing.
+    """
+
+    estimators: tuple = field(repr=False)
+    table: Any = field(repr=False)
+    bounds: tuple
+    limit: float
+    name: str = "gains of the candidates"
+    norm: str = "linf"
+    sensitivity: float = 1.0 * ROUNDING
+
+    @property
+    def shape(self):
+        """Number of predictions."""
+        return (len(self.estimators),)
+
+    def sum(self, X, y):
+        """Sums over a chunk of row numbers."""
+        rows = safe_indexing(self.table, X[:, 0].astype(np.intp))
+        target = unit_target(y, self.bounds)
+        errors = (
+            _clipped_errors(estimator, rows, target, self.bounds, self.limit).sum()
+            for estimator in self.estimators
+        )
+        return len(target) - np.array(list(errors))
+
+
+def _clipped_errors(estimator, rows, target, bounds, limit):
+    """min(e^2, c^2) / c^2 for the errors e of clipped predictions."""
+    errors = target - unit_target(_predictions(estimator, rows), bounds)
+    return np.minimum(errors**2 / limit**2, 1.0)
 
 
 def _predictions(estimator, rows):

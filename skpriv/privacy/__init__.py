@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # what type checkers see; a test holds it to what is loaded
     from ._accounting._amplification import amplified, amplified_epsilon
     from ._accounting._budget import Budget
-    from ._accounting._cost import Cost, repeated_mu
+    from ._accounting._cost import Cost
     from ._accounting._guarantee import Guarantee
     from ._accounting._report import PrivacyReport, ReportRow
     from ._ledger._accountant import BudgetAccountant
@@ -39,7 +39,6 @@ if TYPE_CHECKING:  # what type checkers see; a test holds it to what is loaded
         GumbelNoise,
         NoiseSource,
         SymmetricWishartNoise,
-        geometric,
     )
     from ._noise._privunit import PrivUnitNoise, hadamard_entries
     from ._quantile import BoundsQuery
@@ -70,7 +69,7 @@ if TYPE_CHECKING:  # what type checkers see; a test holds it to what is loaded
 _HOMES = {
     "_accounting._amplification": ["amplified", "amplified_epsilon"],
     "_accounting._budget": ["Budget"],
-    "_accounting._cost": ["Cost", "repeated_mu"],
+    "_accounting._cost": ["Cost"],
     "_accounting._guarantee": ["Guarantee"],
     "_accounting._report": ["PrivacyReport", "ReportRow"],
     "_ledger._accountant": ["BudgetAccountant"],
@@ -103,7 +102,6 @@ _HOMES = {
         "GumbelNoise",
         "NoiseSource",
         "SymmetricWishartNoise",
-        "geometric",
     ],
     "_noise._privunit": ["PrivUnitNoise", "hadamard_entries"],
     "_wire": [
@@ -183,7 +181,6 @@ __all__ = [
     "draw_index",
     "draw_ranks",
     "draw_sign",
-    "geometric",
     "hadamard_entries",
     "index_weights",
     "is_known",
@@ -198,7 +195,6 @@ __all__ = [
     "prepaid",
     "read_report",
     "read_task",
-    "repeated_mu",
     "report_bytes",
     "reported_directions",
     "task_hash",

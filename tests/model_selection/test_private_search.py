@@ -1,15 +1,19 @@
 """Private searches: one charge, runs held to their cost, and a winner worth having."""
 
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
+from scipy.stats import uniform
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 from skpriv import BudgetAccountant
 from skpriv.exceptions import BudgetExceeded
-from skpriv.linear_model import SSPRegressor
+from skpriv.linear_model import IHTRegressor, LayeredRegressor, SSPRegressor
 from skpriv.model_selection import PrivateSearchCV
 from skpriv.preprocessing import BoundsScaler
+from skpriv.privacy import Budget, Cost, prepaid
 
 GRID = {"data_norm": [0.05, 1.0, 20.0]}
 
@@ -27,10 +31,79 @@ def search(**options):
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_one_charge_of_the_stated_total(n_jobs):
     X, y = data(2_000, np.random.default_rng(0))
-    with BudgetAccountant(2.0, 1e-6, set_aside=(2.0, 1e-6)) as accountant:
-        search(n_jobs=n_jobs, n_iter=5).fit(X, y)
+    with BudgetAccountant(2.0, 1e-6) as accountant:
+        found = search(n_jobs=n_jobs).fit(X, y)
+        with pytest.raises(BudgetExceeded):  # nothing is left
+            search(n_jobs=n_jobs).fit(X, y)
     assert len(accountant.charges) == 1
     assert accountant.spent.epsilon == pytest.approx(2.0)
+    assert found.privacy_report_.guarantee.epsilon == pytest.approx(2.0)
+
+
+def test_the_steps_add_up_to_the_total(monkeypatch):
+    """A record fits, or scores; it is in the scale and in the last fit in any case."""
+    paid = []
+
+    @contextmanager
+    def seen(cost, currency="zcdp"):
+        paid.append(cost)
+        with prepaid(cost, currency):
+            yield
+
+    monkeypatch.setattr("skpriv.model_selection._private_search.prepaid", seen)
+    X, y = data(2_000, np.random.default_rng(0))
+    found = search().fit(X, y)
+    scale, *fits, choice, score, last = paid
+    assert len(fits) == len(found.candidates_) == 3
+    mu2 = Budget(2.0, 1e-6).mu ** 2
+    both = (scale + last).amount("gdp")
+    assert both + sum(fits, Cost()).amount("gdp") == pytest.approx(mu2)
+    # the selection is priced in rho, and has a bounded range: see Cost.amount
+    assert both + np.pi * choice.amount("zcdp") + score.amount("gdp") == pytest.approx(mu2)
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_iht_is_searched_in_its_own_currency(n_jobs):
+    X, y = data(5_000, np.random.default_rng(0))
+    model = IHTRegressor(n_nonzero_coefs=2, bounds_y=(-1, 1))
+    found = PrivateSearchCV(
+        model, {"n_nonzero_coefs": [1, 2]}, epsilon=2.0, delta=1e-6, n_jobs=n_jobs, random_state=0
+    )
+    with BudgetAccountant(2.0, 1e-6, currency="zcdp") as accountant:
+        found.fit(X, y)
+    assert accountant.spent.epsilon == pytest.approx(2.0)
+
+
+def test_pure_candidates():
+    X, y = data(5_000, np.random.default_rng(0))
+    layered = LayeredRegressor(delta=0.0, bounds_y=(-1, 1))
+    found = PrivateSearchCV(layered, {"n_levels": [1, 2]}, epsilon=2.0, delta=1e-6, random_state=0)
+    with BudgetAccountant(2.0, 1e-6) as accountant:
+        found.fit(X, y)
+    assert accountant.spent.epsilon == pytest.approx(2.0)
+
+
+def test_without_privacy_it_finds_the_best():
+    X, y = data(2_000, np.random.default_rng(0))
+    found = search(epsilon=float("inf")).fit(X, y)
+    assert found.best_params_ == {"data_norm": 1.0}
+    assert found.score(X, y) > 0.85
+
+
+def test_candidates_are_public():
+    X, y = data(500, np.random.default_rng(0))
+    assert search().fit(X, y).candidates_ == [{"data_norm": norm} for norm in GRID["data_norm"]]
+    assert len(search(n_iter=2).fit(X, y).candidates_) == 2
+    drawn = search().set_params(param_distributions={"data_norm": uniform(0.5, 1.0)})
+    assert len(drawn.fit(X, y).candidates_) == 30
+
+
+def test_progress_goes_to_stderr_only_if_asked_for(capsys):
+    X, y = data(500, np.random.default_rng(0))
+    search().fit(X, y)
+    assert capsys.readouterr().err == ""
+    search(verbose=1).fit(X, y)
+    assert "3 of 3 candidates" in capsys.readouterr().err
 
 
 def test_refused_before_rows_are_read():
@@ -96,11 +169,11 @@ def test_pipeline(global_random_seed):
     assert found.score(X, y) > 0.5
 
 
-def test_nothing_tells_how_many_runs_there_were():
+def test_nothing_of_the_other_candidates_is_shown():
     X, y = data(2_000, np.random.default_rng(0))
-    found = search(n_iter=3).fit(X, y)
+    found = search().fit(X, y)
     fitted = {name for name in vars(found) if name.endswith("_") and not name.startswith("_")}
     assert fitted == {
-        "best_estimator_", "best_params_", "best_score_", "epsilon_per_run_", "privacy_report_",
-        "n_features_in_",
+        "best_estimator_", "best_params_", "best_score_", "candidates_", "epsilon_per_run_",
+        "privacy_report_", "n_features_in_",
     }  # fmt: skip

@@ -7,6 +7,7 @@ import numpy as np
 from skpriv.bandits._evaluation._private_value import ValueQuery
 from skpriv.model_selection._score_queries import (
     ErrorMoments,
+    Gains,
     LocationQuery,
     SpreadQuery,
     SquaredErrors,
@@ -44,6 +45,11 @@ def _errors(rng):
     return SquaredErrors(estimator, None, _bounds(rng), rng.choice([2.0, 0.1, 1e-3]))
 
 
+def _gains(rng):
+    estimators = tuple(Predictor(factor) for factor in (0.0, 1.0, 1e300)[: rng.randint(1, 4)])
+    return Gains(estimators, None, _bounds(rng), rng.choice([2.0, 0.1, 1e-3]))
+
+
 def _moments(rng):
     estimator = Predictor(rng.choice([0.0, 1.0, 1e300]))
     return ErrorMoments(estimator, None, _bounds(rng), 0.5, centre=rng.uniform(-1.0, 1.0))
@@ -71,6 +77,11 @@ CASES = {
     ),
     SquaredErrors: Case(
         _errors, (lambda: (SquaredErrors(Predictor(), None, BOUNDS, 2.0), FAR, NEAR),), ask=_ask
+    ),
+    Gains: Case(
+        _gains,
+        (lambda: (Gains((Predictor(), Predictor(0.5)), None, BOUNDS, 2.0), FAR, NEAR),),
+        ask=_ask,
     ),
     ErrorMoments: Case(
         _moments, (lambda: (ErrorMoments(Predictor(), None, BOUNDS, 0.5), FAR, NEAR),), ask=_ask

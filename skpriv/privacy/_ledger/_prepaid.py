@@ -17,36 +17,36 @@ _ROUNDING = 1e-9  # of sums that spend an allowance exactly
 
 
 class _Allowance:
-    """What is left to the step, in rho.
+    """What is left to the step, in one currency.
 
     Only what is called from the ``with`` statement has it: no thread that the step starts, and
     nobody else while a generator that entered it is suspended.
     """
 
-    def __init__(self, cost: Cost, frame: FrameType | None) -> None:
-        self.total, self.frame = in_rho(cost), frame
-        self.left = self.total
+    def __init__(self, cost: Cost, currency: str, frame: FrameType | None) -> None:
+        self.currency, self.frame = currency, frame
+        self.total = self.left = amount_in(cost, currency)
 
     def take(self, cost: Cost, name: str) -> None:
-        rho = in_rho(cost)
-        if not rho <= self.left + _ROUNDING * self.total:
+        amount = amount_in(cost, self.currency)
+        if not amount <= self.left + _ROUNDING * self.total:
             raise BudgetExceeded(
                 f"{name} asks for more than its part of a mechanism that was charged as a whole: "
                 "use an estimator whose cost is Gaussian, concentrated or pure and follows its "
                 "epsilon and delta."
             )
-        if rho < inf:
-            self.left -= rho
+        if amount < inf:
+            self.left -= amount
 
 
 _current: ContextVar[_Allowance | None] = ContextVar("_current", default=None)
 
 
-def in_rho(cost: Cost) -> float:
-    """Cost in zero-concentrated privacy; infinite where only (epsilon, delta) is known."""
+def amount_in(cost: Cost, currency: str) -> float:
+    """Cost in a currency; infinite where only (epsilon, delta) is known."""
     if cost.approximate or cost.delta:
         return inf
-    return cost.amount("zcdp")
+    return cost.amount(currency)
 
 
 def allowance() -> _Allowance | None:
@@ -56,17 +56,19 @@ def allowance() -> _Allowance | None:
 
 
 @contextmanager
-def prepaid(cost: Cost) -> Iterator[None]:
+def prepaid(cost: Cost, currency: str = "zcdp") -> Iterator[None]:
     """Let the releases of a step through whose cost an enclosing mechanism has charged.
 
-    For mechanisms whose total is not the sum of their steps, such as the best of a random number
-    of runs: the total is charged once, to the accountants, and each step runs in here. A step that
-    asks for more than `cost` is refused.
+    For mechanisms whose total is not the sum of their steps, or whose steps are known by and by,
+    such as a search: the total is charged once, to the accountants, and each step runs in here. A
+    step that asks for more than `cost` is refused.
 
     Parameters
     ----------
     cost : Cost
-        What the step may cost at most, compared in zero-concentrated privacy.
+        What the step may cost at most.
+    currency : {"zcdp", "gdp", "pure"}, default="zcdp"
+        In which costs are compared; that of the enclosing mechanism's proof.
 
     Raises
     ------
@@ -77,13 +79,13 @@ def prepaid(cost: Cost) -> Iterator[None]:
     --------
     >>> from skpriv.privacy import BudgetAccountant, Cost, charge, prepaid
     >>> with BudgetAccountant(epsilon=1.0) as accountant:
-    ...     charge(Cost.from_epsilon(1.0), "the best of some runs")
+    ...     charge(Cost.from_epsilon(1.0), "a search")
     ...     with prepaid(Cost.from_epsilon(0.5)):
-    ...         charge(Cost.from_epsilon(0.5), "one run")
+    ...         charge(Cost.from_epsilon(0.5), "one step")
     >>> len(accountant.charges)
     1
     """
-    token = _current.set(_Allowance(cost, entering(sys._getframe(1))))
+    token = _current.set(_Allowance(cost, currency, entering(sys._getframe(1))))
     try:
         yield
     finally:

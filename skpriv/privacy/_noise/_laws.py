@@ -5,12 +5,10 @@ cryptographic randomness and exact sampling on a fine grid, safe against floatin
 With an int or a ``RandomState`` they are NumPy's: the same law, fast and reproducible, for study.
 """
 
-from typing import Any
-import secrets
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache
 from math import floor, log2, sqrt
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -285,19 +283,6 @@ class NoiseSource:
     def permutation(self, n: int) -> Any:
         """Public random order of n users. It is not privacy noise: nothing secret depends on it."""
         return check_random_state(self._rng).permutation(n)
-
-
-def geometric(chance: Any, random_state: int | np.random.RandomState | None = None) -> int:
-    """Number of tries to the first success, of this chance; exact for None, which is secure.
-
-    A rational number is taken for the chance, and integers below its denominator are drawn.
-    """
-    if random_state is not None:
-        return int(check_random_state(random_state).geometric(chance))
-    ratio, tries = Fraction(chance).limit_denominator(2**40), 1
-    while secrets.randbelow(ratio.denominator) >= ratio.numerator:
-        tries += 1
-    return tries
 
 
 @lru_cache(maxsize=64)
