@@ -101,8 +101,9 @@ def measure(table, name, seeds, n_jobs):
     best = int(np.argmax(means))
     print(
         f"{name}, n={len(A)}, {len(candidates)} candidates: search {np.mean(found):.4f} "
-        f"(smallest {min(found):.4f}), "
-        f"best alone {means[best]:.4f} with {candidates[best]}, median alone {np.median(means):.4f}, {seconds:.0f} s a search, spent {spent[0]}",
+        f"(smallest {min(found):.4f}), best alone {means[best]:.4f}, "
+        f"median alone {np.median(means):.4f}, {seconds:.0f} s a search, spent {spent[0]}; "
+        f"the best is {candidates[best]}",
         flush=True,
     )
     return {

@@ -162,7 +162,7 @@ class ResidualGramQuery(Query):
             return vech(scaling.outer(Z, factor, self._cut(zeta)))
         phi = scaling.rows(X)
         zeta = r - np.clip(phi @ theta, -1.0, 1.0)
-        weighted = self.instrument.rows(phi)
+        weighted = scaling.weigh(self.instrument.rows(phi), X)
         weighted *= self._cut(zeta)[:, None]
         return vech(weighted.T @ weighted)
 

@@ -1,6 +1,7 @@
 """A linear fit from lifted codebook reports, with intervals that assume no norm of theta*."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy import linalg, stats
@@ -9,7 +10,7 @@ from ._intervals import asymptotic
 from ._intervals import certified as with_norm
 from ._lifted import LiftedMomentsQuery
 from ._normal_equations import NormalEquations, ridge_prior
-from ._public_maps import RowMap, TargetMap
+from ._public_maps import TargetMap
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,11 +19,11 @@ class MappedRecords:
 
     Parameters
     ----------
-    row_map : RowMap
+    row_map : RowMap, or what stands in its place
     target_map : TargetMap
     """
 
-    row_map: RowMap
+    row_map: Any
     target_map: TargetMap
 
     @property

@@ -110,6 +110,10 @@ class Scaling:
         """Return phi without clipping, for predictions."""
         return self._phi(X, self.shrink / self.data_norm)
 
+    def weigh(self, instruments, X):
+        """Instruments of rows, which have no weights here."""
+        return instruments
+
     def _phi(self, X, factor):
         phi = np.empty((len(X), self.size))
         np.multiply(X, factor, out=phi[:, : self.n_features])

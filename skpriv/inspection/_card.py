@@ -259,6 +259,8 @@ def _bounds(last, schema):
     """What is public about the columns and the target."""
     bounds = getattr(last, "bounds_y_", last.bounds_y)
     yield f"The target is clipped to [{bounds[0]:g}, {bounds[1]:g}]."
+    if (largest := last.privacy_report_.max_weight) is not None:
+        yield f"Weights of rows are clipped to [0, {largest:g}]."
     if schema is not None:
         yield "Columns outside of their ranges are clipped; what is not in a list is other."
         yield [("column", "type", "range or list", "missing")] + [

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import partial, wraps
+from math import inf
 from numbers import Real
 from typing import ClassVar, cast
 
@@ -22,13 +23,23 @@ from ..privacy import (
     open_session,
 )
 from .._equations._lifted import best_channel
-from ..records import as_rows, is_lazy, named, read_in_batches, stand_in
+from ..records import (
+    ArrayRows,
+    WeightedRows,
+    as_rows,
+    is_lazy,
+    named,
+    public_shape,
+    read_in_batches,
+    stand_in,
+)
 from .._equations._scaling import Scaling
 
 # Of the budget (of the users, where they answer once), for bounds that are "auto"; and the part of
 # the rows and targets that these bounds leave as they are (measured by benchmarks/auto_bounds.py).
 BOUNDS_SHARE = {"budget": 0.05, "users": 0.2}
 NORM_QUANTILE = 0.95
+WEIGHTS = {"sample_weight": None, "max_weight": None}  # for routing; see PrivateRegressor
 TARGET_QUANTILE = 0.98
 ENTRY_QUANTILE = 0.5  # of the rows, by their largest entry
 
@@ -75,6 +86,9 @@ class PrivateRegressor(Accounted, Writable, RegressorMixin, BaseEstimator):
         "fit_intercept": ["boolean"],
         "random_state": ["random_state"],
     }
+    # Where `fit` takes weights, they are keywords that its signature does not name: two of
+    # scikit-learn's checks of a `sample_weight` found there contradict privacy (an error for
+    # weights of zero would tell of them, and noise does not repeat itself for repeated rows).
     # The parameter that bounds rows, its outer bound, and what of a row it bounds.
     _row_bound: ClassVar[tuple] = ("data_norm", "outer_norm", "l2")
 
@@ -179,6 +193,46 @@ class PrivateRegressor(Accounted, Writable, RegressorMixin, BaseEstimator):
             )
         return Groups(groups, max_rows_per_group)
 
+    def _weighted(self, records, weights, scaled):
+        """Rows with their weights, if there are any; nothing is charged, and no value looked at.
+
+        Parameters
+        ----------
+        records : Rows
+        weights : dict
+            ``sample_weight`` and its public bound ``max_weight``, as they were passed to ``fit``.
+        scaled : callable
+            Public map from targets to [-1, 1].
+        """
+        unknown = set(weights) - {"sample_weight", "max_weight"}
+        if unknown:
+            raise TypeError(f"fit() got an unexpected keyword argument {min(unknown)!r}")
+        given, largest = weights.get("sample_weight"), weights.get("max_weight")
+        if given is None:
+            if largest is not None:
+                raise ValueError("max_weight needs sample_weight: a weight of each row.")
+            return records
+        number = isinstance(largest, Real) and not isinstance(largest, bool)
+        if not number or not 0.0 < float(largest) < inf:
+            raise ValueError(
+                f"sample_weight needs max_weight, a finite number above 0, not {largest!r}: the "
+                "public bound to which weights are clipped. The largest weight of the rows is not "
+                "private; noise is in proportion to max_weight over the usual weight."
+            )
+        if getattr(self, "calibration_size", None) is not None or self._any_auto:
+            raise ValueError(
+                "sample_weight cannot be used with calibration_size, nor with bounds that are "
+                "'auto': counts and quantiles are of rows, and not of weights."
+            )
+        if not isinstance(records, ArrayRows):
+            raise ValueError("sample_weight is for rows in memory, not for those read in batches.")
+        if public_shape(given) != (records.n,):
+            raise ValueError(
+                f"sample_weight has shape {public_shape(given)}, but there are {records.n} rows: "
+                "it must be one weight a row."
+            )
+        return WeightedRows(records, given, float(largest), scaled)
+
     def _session(self, rows, *, currency="gdp", smallest_share=1.0, groups=None):
         """Open the session: the whole budget is charged, and then values are looked at."""
         if currency == "pure" and self._any_auto:
@@ -208,6 +262,8 @@ class PrivateRegressor(Accounted, Writable, RegressorMixin, BaseEstimator):
                 smallest_share=self._whole_share(smallest_share),
                 groups=groups,
             )
+        if isinstance(rows, WeightedRows):
+            session.report.max_weight = rows.largest
         rows.check()
         return session
 

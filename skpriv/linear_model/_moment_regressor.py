@@ -16,6 +16,7 @@ from .._equations._intervals import ConfidenceInterval, asymptotic, certified
 from .._equations._coefficients import CoefficientLaw, moment_law
 from .._equations._moments import ResidualGramQuery
 from .._equations._normal_equations import ridge_prior
+from .._equations._weights import WeightedScaling
 
 SMALL = 300  # features, below which more BLAS threads cost more than they help
 RESIDUAL_SHARE = 0.05  # of the budget, for the released residual variance
@@ -114,13 +115,18 @@ class MomentRegressor(PredictionIntervals):
         mean = np.append(coef, intercept) if scaling.fit_intercept else coef
         return mean, covariance * np.outer(factor, factor)
 
-    def _residual_gram(self, session, equations, theta, instrument, answer=None):
+    def _asked(self, rows, scaling, weights):
+        """Rows of the session and the scaling of its queries, which weights are a part of."""
+        weighted = self._weighted(rows, weights, scaling.target)
+        return weighted, scaling if weighted is rows else WeightedScaling(scaling)
+
+    def _residual_gram(self, session, equations, theta, instrument, answer=None, asked=None):
         """Residual Gram matrix for the asymptotic interval: released, or of reports at hand."""
         if answer is not None and answer.reports is not None:
             return {"residual_gram": answer.reports.error_gram(theta)}
         if not self._residual_share:
             return {}
-        scaling, limit = self._scaling, 2.0
+        scaling, limit = asked or self._scaling, 2.0
         if not equations.exact:
             limit = min(limit, RESIDUAL_CLIP * equations.residual_deviation(theta)[1])
         query = ResidualGramQuery(scaling, tuple(theta), instrument, limit)

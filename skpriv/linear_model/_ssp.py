@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Self
 from .._compat import StrOptions, fit_context
 from .._equations._lifted import moments_query
 from .._equations._moments import Instrument
+from ._base import WEIGHTS
 from ._moment_regressor import MomentRegressor
 
 # code -> paper (Wang 2018, "Revisiting differentially private linear regression"):
@@ -118,6 +119,8 @@ class SSPRegressor(MomentRegressor):
         "channel": [StrOptions({"auto", "gaussian", "codebook"})],
     }
 
+    __metadata_request__fit: ClassVar[dict] = WEIGHTS
+
     def __init__(
         self,
         *,
@@ -155,7 +158,13 @@ class SSPRegressor(MomentRegressor):
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(
-        self, X: Any, y: Any = None, *, groups: Any = None, max_rows_per_group: int | None = None
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        groups: Any = None,
+        max_rows_per_group: int | None = None,
+        **weights: Any,
     ) -> Self:
         """Fit the model; the whole budget is charged before the rows are used.
 
@@ -171,6 +180,11 @@ class SSPRegressor(MomentRegressor):
         max_rows_per_group : int, default=None
             With `groups`: how many rows of each are used at most, chosen by public randomness. The
             noise grows in proportion to it.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight of each row, private as the row is; clipped to [0, `max_weight`]. Noise is that
+            of rows of the largest weight. Rows must be in memory.
+        max_weight : float, default=None
+            With `sample_weight`: the public bound on it, never the largest weight of the rows.
 
         Returns
         -------
@@ -183,19 +197,21 @@ class SSPRegressor(MomentRegressor):
         """
         groups = self._groups(groups, max_rows_per_group)
         rows, scaling = self._rows(X, y)
+        rows, asked = self._asked(rows, scaling, weights)
         channel = self._channel(scaling, rows.n)
         currency = "pure" if channel == "codebook" else "gdp"
         session = self._session(rows, currency=currency, groups=groups)
         del X, y, rows  # only the session has the data now
         session, held_out = self._hold_out(session)
-        scaling = self._bounded(session, scaling)
+        if asked is scaling:
+            scaling = asked = self._bounded(session, scaling)
 
-        query = moments_query(scaling, channel)
+        query = moments_query(asked, channel)
         answer = session.sum(query, 1.0 - self._residual_share)
         equations = query.equations(answer)
         theta = self._solve(equations, scaling)
         self._scaling = scaling
-        residual = self._residual_gram(session, equations, theta, Instrument(), answer)
+        residual = self._residual_gram(session, equations, theta, Instrument(), answer, asked)
         self._equations = replace(equations, **residual)
         self._calibrate(held_out, self._deviation(theta))
         self.privacy_report_ = session.report

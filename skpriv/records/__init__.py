@@ -8,6 +8,7 @@ from ._dask import DaskRows, positional
 from ._order import BlockOrder
 from ._subset import PublicOrder, Subset
 from ._tables import as_rows, from_batches, from_parquet, from_table, is_lazy, read_in_batches
+from ._weighted import WeightedRows
 from ._values import INVALID_VALUES, finite, floats, named, numbers, public_shape, stand_in
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "PublicOrder",
     "Rows",
     "Subset",
+    "WeightedRows",
     "as_rows",
     "canonical",
     "finite",

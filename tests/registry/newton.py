@@ -3,6 +3,7 @@
 import numpy as np
 
 from skpriv._equations._public_maps import RowMap, TargetMap
+from skpriv._equations._weights import WeightedMap, WeightedMeanQuery
 from skpriv.linear_model._linear_regression._exact import LeastSquares
 from skpriv.linear_model._linear_regression._queries import (
     FirstMomentsQuery,
@@ -54,6 +55,13 @@ def _residual_mean(rng):
     return ResidualMeanQuery(whitened.rows, target, rng.uniform(-1.0, 1.0), theta, limit)
 
 
+def _weighted_mean(rng):
+    return WeightedMeanQuery(WeightedMap(RowMap(None, None, 1.0, True, D - 1)))
+
+
+LINE = WeightedMeanQuery(WeightedMap(RowMap(None, None, 1.0, True, 1)))  # rows (x, s)
+
+
 def _opposite(query):
     return lambda: (query, one(E1, 1.0), one(-E1, 1.0))
 
@@ -63,6 +71,9 @@ def _targets(query, first, second):
 
 
 CASES = {
+    WeightedMeanQuery: Case(
+        _weighted_mean, (lambda: (LINE, one([0.0, 1.0], 1.0), one([0.0, 1.0], -1.0)),)
+    ),
     LocationQuery: Case(
         lambda rng: LocationQuery(_maps(rng)[1]), (_targets(LocationQuery(TARGET), 1.0, -1.0),)
     ),

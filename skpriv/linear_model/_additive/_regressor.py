@@ -12,7 +12,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..._compat import Interval, StrOptions, fit_context
 from ..._equations._intervals import ConfidenceInterval
 from ..._equations._public_maps import TargetMap, column_bounds
-from .._base import rowwise
+from ..._equations._weights import UNIT_TARGET, WeightedMap
+from ...records import WeightedRows
+from .._base import WEIGHTS, rowwise
 from .._linear_regression._exact import fit_exactly
 from .._linear_regression._interval import function_interval
 from .._linear_regression._queries import SpreadQuery
@@ -133,6 +135,8 @@ class AdditiveRegressor(PredictionIntervals):
         _parameter_constraints.pop(_name)
     del _name
 
+    __metadata_request__fit: ClassVar[dict] = WEIGHTS
+
     def __init__(
         self,
         *,
@@ -170,7 +174,13 @@ class AdditiveRegressor(PredictionIntervals):
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(
-        self, X: Any, y: Any = None, *, groups: Any = None, max_rows_per_group: int | None = None
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        groups: Any = None,
+        max_rows_per_group: int | None = None,
+        **weights: Any,
     ) -> Self:
         """Fit the model; the whole budget is charged before the rows are used.
 
@@ -186,6 +196,11 @@ class AdditiveRegressor(PredictionIntervals):
         max_rows_per_group : int, default=None
             With `groups`: how many rows of each are used at most, chosen by public randomness. The
             noise grows in proportion to it.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight of each row, private as the row is; clipped to [0, `max_weight`]. Noise is that
+            of rows of the largest weight. Rows must be in memory.
+        max_weight : float, default=None
+            With `sample_weight`: the public bound on it, never the largest weight of the rows.
 
         Returns
         -------
@@ -199,18 +214,21 @@ class AdditiveRegressor(PredictionIntervals):
         groups = self._groups(groups, max_rows_per_group)
         records = self._records(X, y)
         terms, target = self._plan(records.n_features)
+        records = self._weighted(records, weights, target.scaled)
+        weighted = isinstance(records, WeightedRows)
         session = self._session(records, groups=groups)
         del X, y, records  # only the session has the data now
         fitted, held_out = self._hold_out(session)
         reach = self._reach(fitted, target)
         rows = AdditiveMap(terms(fitted.n, reach), self.n_features_in_)
         self._target, self._map, self.bounds_y_ = target, rows, target.bounds_y
+        asked, scaled = (WeightedMap(rows), UNIT_TARGET) if weighted else (rows, target)
         if session.model == "none":
             penalty = ROUGH * sqrt(fitted.n) * rows.roughness()
-            self._released = fit_exactly(fitted, rows, target, penalty)[-1]
+            self._released = fit_exactly(fitted, asked, scaled, penalty)[-1]
         else:
-            rules = Rules.of(fitted.n, rows.size, reach, self.clip)
-            self._released = fit_rows(fitted, rows, target, rules, rows.priors())
+            rules = Rules.of(fitted.n, rows.size, reach, self.clip, not weighted)
+            self._released = fit_rows(fitted, asked, scaled, rules, rows.priors())
         self._read_heights()
         deviation = target.radius * sqrt(self._released.variance)
         self._calibrate(held_out, tuple(factor * deviation for factor in DEVIATIONS))

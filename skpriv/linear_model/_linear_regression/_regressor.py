@@ -14,7 +14,9 @@ from ..._equations._intervals import ConfidenceInterval
 from ..._equations._newton import coefficients
 from ..._equations._public_maps import RowMap, TargetMap, column_bounds
 from ..._equations._reported_fit import MappedRecords, ReportedFit
-from .._base import PrivateRegressor, rowwise
+from ..._equations._weights import UNIT_TARGET, WeightedMap
+from ...records import WeightedRows
+from .._base import WEIGHTS, PrivateRegressor, rowwise
 from .._prediction_intervals import PredictionIntervals
 from ._exact import fit_exactly
 from ._interval import function_interval
@@ -140,6 +142,8 @@ class LinearRegression(PredictionIntervals):
         _parameter_constraints.pop(_name)
     del _name
 
+    __metadata_request__fit: ClassVar[dict] = WEIGHTS
+
     def __init__(
         self,
         *,
@@ -175,7 +179,13 @@ class LinearRegression(PredictionIntervals):
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(
-        self, X: Any, y: Any = None, *, groups: Any = None, max_rows_per_group: int | None = None
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        groups: Any = None,
+        max_rows_per_group: int | None = None,
+        **weights: Any,
     ) -> Self:
         """Fit the model; the whole budget is charged before the rows are used.
 
@@ -191,6 +201,11 @@ class LinearRegression(PredictionIntervals):
         max_rows_per_group : int, default=None
             With `groups`: how many rows of each are used at most, chosen by public randomness. The
             noise grows in proportion to it.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight of each row, private as the row is; clipped to [0, `max_weight`]. Noise is that
+            of rows of the largest weight. Rows must be in memory.
+        max_weight : float, default=None
+            With `sample_weight`: the public bound on it, never the largest weight of the rows.
 
         Returns
         -------
@@ -203,32 +218,36 @@ class LinearRegression(PredictionIntervals):
         """
         groups = self._groups(groups, max_rows_per_group)
         records, rows, target = self._public_maps(X, y)
+        records = self._weighted(records, weights, target.scaled)
+        weighted = isinstance(records, WeightedRows)
         channel = self._channel(MappedRecords(rows, target), records.n)
         currency = "pure" if channel == "codebook" else "gdp"
         session = self._session(records, currency=currency, groups=groups)
         del X, y, records  # only the session has the data now
         session, held_out = self._hold_out(session)
-        self._fit_session(session, rows, target, channel)
+        self._fit_session(session, rows, target, channel, weighted)
         self._calibrate(held_out, self._deviation())
         self.privacy_report_ = session.report
         return self
 
-    def _fit_session(self, session, rows, target, channel="gaussian"):
+    def _fit_session(self, session, rows, target, channel="gaussian", weighted=False):
         """Fit the rows of a session: all that is learnt from them."""
+        asked, scaled = (WeightedMap(rows), UNIT_TARGET) if weighted else (rows, target)
         self._map, self._target, self._n_fitted = rows, target, session.n
         self.bounds_y_ = target.bounds_y
         self._clip = np.inf
-        if session.trust.exact:
-            self.coef_, self.intercept_, self._released = fit_exactly(session, rows, target)
-            return
         location = 0.0
-        if channel == "codebook":
-            maps = MappedRecords(rows, target)
+        if session.trust.exact:
+            self.coef_, self.intercept_, self._released = fit_exactly(session, asked, scaled)
+            if not weighted:
+                return
+        elif channel == "codebook":
+            maps = MappedRecords(asked, scaled)
             self._released = ReportedFit.of(session, maps, bool(self.fit_intercept))
         else:
-            rules = self._rules(session, rows, target)
+            rules = self._rules(session, asked, scaled)
             self._clip = rules.clip
-            self._released = fit_rows(session, rows, target, rules)
+            self._released = fit_rows(session, asked, scaled, rules)
             location = self._released.location
         weights = rows.coefficient_map() @ self._released.theta
         self.coef_ = target.radius * weights[:-1]
@@ -238,7 +257,7 @@ class LinearRegression(PredictionIntervals):
         """Public rules: nothing of the session but its number of records and its noise."""
         unit = SpreadQuery(target, 0.0)
         reach = session.records(1.0) / session.noise(unit, 1.0).scale
-        return Rules.of(session.n, rows.size, reach, self.clip, bool(self.fit_intercept))
+        return Rules.of(session.n, rows.size, reach, self.clip, bool(rows.fit_intercept))
 
     def _public_maps(self, X, y):
         """Rows, and the public maps of rows and targets; nothing is charged yet."""

@@ -5,6 +5,7 @@ from math import sqrt
 import numpy as np
 
 from ..._equations._newton import FirstEquation, NewtonEquation, NewtonFit
+from ..._equations._weights import WeightedMeanQuery
 from ._pool import Pool, shrunk_gram
 from ._queries import (
     FirstMomentsQuery,
@@ -72,7 +73,7 @@ def fit_rows(session, rows, target, rules, priors=()):
         step = NewtonQuery(whitened, target, location, pool.b, clip)
         newton.append(NewtonEquation.of(step, session.sum(step, share)))
         pool.add(newton[-1])
-    if rows.constant is not None:
+    if rules.location and rows.constant is not None:
         constant = np.linalg.solve(whitened.W.T, rows.constant)
         pool.recentre(constant, location_scale)
         if rules.mean:
@@ -121,7 +122,10 @@ def _row_prior(rows):
 
 def _mean_only(session, rows, target, means, share):
     """The private mean with all that is left, pooled with what is known of it."""
-    if rows.constant is not None:
+    if getattr(rows, "weighted", False) and rows.constant is not None:
+        query = WeightedMeanQuery(rows)
+        means = [query.read(session.sum(query, share))]
+    elif rows.constant is not None:
         means = [*means, _mean(session, target, share)]
     location, scale = 0.0, 0.0
     if means:

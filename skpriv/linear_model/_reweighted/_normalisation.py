@@ -56,6 +56,10 @@ class ReweightedMomentsQuery(Query):
     largest at |r| = 1. Without a bound on U, q = 1 is approached as p -> -1: sensitivity 2 sqrt(2).
     For a given U of condition number kappa, angles obey tan(beta/2) >= tan(alpha/2) / kappa (Bauer
     and Householder 1960), and the maximum is smaller: 2.5 for U = I. (Algorithm 12 allows for 6.)
+
+    Of weighted records (s phi, s r) with instruments s e all of it is s^2 <= 1 times what it is of
+    (phi, r). The change is convex in s^2 of each, hence largest at 0 or 1: the same, or the norm
+    of one record's part, which is at most sqrt(1 + 1 + 1 + 5/4) < 2.5.
     """
 
     scaling: Scaling
@@ -76,7 +80,7 @@ class ReweightedMomentsQuery(Query):
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
         phi, r = self.scaling.rows(X), self.scaling.target(y)
-        e = self.instrument.rows(phi)
+        e = self.scaling.weigh(self.instrument.rows(phi), X)
         return np.concatenate(
             [e.T @ r, (e.T @ phi).ravel(), vech(e.T @ e), [REWEIGHTED_SQUARE_WEIGHT * (r @ r)]]
         )

@@ -12,6 +12,7 @@ from ..._equations._coefficients import CoefficientLaw
 from ..._equations._intervals import ConfidenceInterval
 from ..._equations._moments import Instrument, MomentsQuery
 from .._base import rowwise
+from .._base import WEIGHTS
 from .._moment_regressor import MomentRegressor
 from ._links import LINKS, IdentityLink, Link
 from ._normalisation import ReweightedMomentsQuery, learn_normalisation
@@ -145,6 +146,8 @@ class ReweightedRegressor(MomentRegressor):
         "n_spectral_iter": [Interval(Integral, 1, None, closed="left")],
     }
 
+    __metadata_request__fit: ClassVar[dict] = WEIGHTS
+
     def __init__(
         self,
         *,
@@ -186,7 +189,13 @@ class ReweightedRegressor(MomentRegressor):
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(
-        self, X: Any, y: Any = None, *, groups: Any = None, max_rows_per_group: int | None = None
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        groups: Any = None,
+        max_rows_per_group: int | None = None,
+        **weights: Any,
     ) -> Self:
         """Fit the model; the whole budget is charged before the rows are used.
 
@@ -202,6 +211,11 @@ class ReweightedRegressor(MomentRegressor):
         max_rows_per_group : int, default=None
             With `groups`: how many rows of each are used at most, chosen by public randomness. The
             noise grows in proportion to it.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight of each row, private as the row is; clipped to [0, `max_weight`]. Noise is that
+            of rows of the largest weight. Rows must be in memory.
+        max_weight : float, default=None
+            With `sample_weight`: the public bound on it, never the largest weight of the rows.
 
         Returns
         -------
@@ -220,6 +234,9 @@ class ReweightedRegressor(MomentRegressor):
                 "solver='sgd'."
             )
         rows, scaling = self._rows(X, y)
+        rows, asked = self._asked(rows, scaling, weights)
+        if asked is not scaling and self.solver != "moments":
+            raise ValueError("sample_weight needs solver='moments': 'sgd' takes no weights.")
         share = NORMALISATION_SHARE.get(self._trust.model, 0.0)
         iterations = self.n_spectral_iter
         if not self._trust.curator:  # few users, each of whom answers once
@@ -230,32 +247,34 @@ class ReweightedRegressor(MomentRegressor):
         session = self._session(rows, smallest_share=smallest, groups=groups)
         del X, y, rows  # only the session has the data now
         session, held_out = self._hold_out(session)
-        scaling = self._bounded(session, scaling)
+        if asked is scaling:
+            scaling = asked = self._bounded(session, scaling)
 
         instrument = Instrument()  # weights serve privacy only: without noise there are none
         if not session.trust.exact:
-            instrument = learn_normalisation(session, scaling, share, iterations)
+            instrument = learn_normalisation(session, asked, share, iterations)
         self._certificate: Any = None
         deviation = None
         self._scaling, self._link, self._instrument = scaling, link, instrument
         if self.solver == "moments":
-            deviation = self._deviation(self._solve_moments(session, instrument, 1.0 - share))
+            deviation = self._deviation(
+                self._solve_moments(session, asked, instrument, 1.0 - share)
+            )
         else:
             self._descend(session, scaling, instrument, 1.0 - share, link)
         self._calibrate(held_out, deviation)
         self.privacy_report_ = session.report
         return self
 
-    def _solve_moments(self, session, instrument, share):
+    def _solve_moments(self, session, asked, instrument, share):
         """Algorithm 12; least squares without a normalisation."""
-        scaling = self._scaling
-        query: MomentsQuery | ReweightedMomentsQuery = MomentsQuery(scaling)
+        query: MomentsQuery | ReweightedMomentsQuery = MomentsQuery(asked)
         if instrument.matrix is not None:
-            query = ReweightedMomentsQuery(scaling, instrument)
+            query = ReweightedMomentsQuery(asked, instrument)
         equations = query.equations(session.sum(query, share - self._residual_share))
         shapes = [] if instrument.matrix is None else [instrument.matrix]
-        theta = self._solve(equations, scaling, shapes)
-        residual = self._residual_gram(session, equations, theta, instrument)
+        theta = self._solve(equations, self._scaling, shapes)
+        residual = self._residual_gram(session, equations, theta, instrument, asked=asked)
         self._equations = replace(equations, **residual)
         return theta
 

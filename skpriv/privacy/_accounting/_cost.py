@@ -1,4 +1,4 @@
-"""What releases have cost, in units that add up; and what the best of many runs costs."""
+"""What releases have cost, in units that add up."""
 
 import math
 from collections.abc import Iterable

@@ -116,6 +116,8 @@ class PrivacyReport:
     rows_per_unit : int or None
         Rows of one group that were used at most, where groups of rows are protected; None where
         each row is protected alone.
+    max_weight : float or None
+        Public bound to which the weights of rows were clipped; None where there are none.
     """
 
     name: str
@@ -128,6 +130,7 @@ class PrivacyReport:
     charged: Cost | None = None
     passes: int | None = None
     rows_per_unit: int | None = None
+    max_weight: float | None = None
 
     def add(self, row: Any) -> None:
         """Append an answered query."""
@@ -169,6 +172,12 @@ class PrivacyReport:
         return "reproducible noise (NumPy, random_state set): for study, not for release"
 
     @property
+    def _weights(self):
+        if self.max_weight is None:
+            return ""
+        return f"weights of rows are clipped to [0, {self.max_weight:g}], which is public"
+
+    @property
     def _currency(self):
         total = self.total
         return "epsilon" if total.pure or total.approximate else "mu"
@@ -198,6 +207,7 @@ class PrivacyReport:
         head = f"{self.name}: {self.guarantee}"
         if self.rows_per_unit is not None:
             head += f"\nat most {self.rows_per_unit} rows of each group are used, chosen at random"
+        head += self._weights and f"\n{self._weights}"
         foot = f"total {self._currency} = {price(self.total)}; {self.randomness}"
         read = [] if self.passes is None else [f"the rows were read {self.passes} times"]
         return "\n".join([head, *lines, foot, *read, *([PIPELINE] if self.pipeline else [])])
@@ -211,6 +221,7 @@ class PrivacyReport:
         body = "".join(line(row.cells(), "td") for row in self.rows)
         return (
             f"<p><b>{escape(self.name)}</b>: {escape(str(self.guarantee))}</p>"
+            f"{self._weights and f'<p>{self._weights}</p>'}"
             f"<table><thead>{line((*HEADERS[:-1], self._currency), 'th')}</thead>"
             f"<tbody>{body}</tbody></table>"
             f"<p>{escape(self.randomness)}</p>" + f"<p>{PIPELINE}</p>" * self.pipeline

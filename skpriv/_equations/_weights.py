@@ -1,0 +1,114 @@
+"""Weighted records, which are records of the same unit ball.
+
+Least squares with weights v = weight / max_weight in [0, 1] is least squares of the records
+(s phi, s r), s = sqrt(v). They have |s phi| <= 1 and |s r| <= 1, as all records have, whatever the
+weight is: every query of them keeps its sensitivity, and a change of the weight is a change of the
+record like any other. A released residual Gram of them is that of weighted least squares,
+sum v^2 zeta^2 phi phi'. The constant of phi is s times what it was and therefore no longer public.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..privacy import ROUNDING, Query
+from ._public_maps import TargetMap
+
+UNIT_TARGET = TargetMap((-1.0, 1.0), False)  # of s r
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedMap:
+    """The map of rows (x, s) to s phi(x), where phi is another public map's.
+
+    It stands in place of a `RowMap` without an intercept, whose constant is one of the coordinates.
+
+    Parameters
+    ----------
+    plain : RowMap, or what stands in its place
+    """
+
+    plain: Any
+    fit_intercept = False
+    weighted = True
+
+    @property
+    def size(self):
+        """Length p of phi."""
+        return self.plain.size
+
+    n_features = size  # of what `clipped` returns
+
+    @property
+    def constant(self):
+        """The vector c with (s phi)'c = s, None without an intercept."""
+        return self.plain.constant
+
+    def roots(self, X):
+        """Last column s of rows, in [0, 1]; what is not a number counts as 0."""
+        return np.nan_to_num(np.clip(X[:, -1], 0.0, 1.0), nan=0.0)
+
+    def rows(self, X):
+        """Return s phi of a chunk, of norm at most 1 up to rounding; total."""
+        return self.plain.rows(X[:, :-1]) * self.roots(X)[:, None]
+
+    def clipped(self, X):
+        """The same: what is linear in them is fitted without an intercept of its own."""
+        return self.rows(X)
+
+    def theta(self, coef, intercept):
+        """Return the parameter of phi: the coefficients themselves."""
+        return np.asarray(coef)
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedScaling(WeightedMap):
+    """The same for a `Scaling`, targets included."""
+
+    shrink = 1.0
+
+    def clipped(self, X):
+        """Rows s phi, and the factor 1."""
+        return self.rows(X), 1.0
+
+    def outer(self, Z, factor, weights=None):
+        """Sum of w^2 s^2 phi phi' over a chunk from ``clipped`` and weights w of at most 1."""
+        Z = Z if weights is None else Z * weights[:, None]
+        return Z.T @ Z
+
+    def target(self, y):
+        """Targets s r of a chunk, which are clipped once more; NaN becomes 0."""
+        return UNIT_TARGET.scaled(y)
+
+    def weigh(self, instruments, X):
+        """Instruments s e."""
+        return instruments * self.roots(X)[:, None]
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedMeanQuery(Query):
+    """Joint sum of (v r, v) over records (s phi, s r), v = s^2 in [0, 1], |r| <= 1.
+
+    |(v r, v) - (v' r', v')| is convex in v and in v', so that it is largest where both are 0 or 1:
+    |r - r'| <= 2 for v = v' = 1, |(r, 1)| <= sqrt(2) for v = 1 and v' = 0. Sensitivity 2, that of
+    the mean without weights.
+    """
+
+    rows: WeightedMap
+    name: str = "weighted mean of the target"
+    shape: tuple = (2,)
+    sensitivity: float = 2.0 * ROUNDING
+
+    def sum(self, X, y):
+        """Exact sums over a chunk of rows."""
+        roots = self.rows.roots(X)
+        targets = np.minimum(np.abs(UNIT_TARGET.scaled(y)), roots) * np.sign(UNIT_TARGET.scaled(y))
+        return np.array([roots @ targets, roots @ roots])
+
+    def read(self, answer):
+        """Noisy weighted mean of r, and about the standard deviation of its noise."""
+        noise = answer.noise.scale / answer.n
+        moment, weight = answer.value / answer.n
+        weight = max(float(weight), 2.0 * noise, 1e-6)
+        return float(np.clip(moment / weight, -1.0, 1.0)), noise / weight

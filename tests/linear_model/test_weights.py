@@ -1,0 +1,345 @@
+"""Weights: exactness, what they mean under noise, sensitivity, replay, routing, refusals."""
+
+import numpy as np
+import pytest
+from sklearn import config_context
+from sklearn.linear_model import LinearRegression as LeastSquares
+from sklearn.model_selection import cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils import estimator_checks
+
+from skpriv import BudgetAccountant
+from skpriv._equations._moments import Instrument, MomentsQuery, ResidualGramQuery
+from skpriv._equations._public_maps import RowMap
+from skpriv._equations._scaling import Scaling
+from skpriv._equations._weights import UNIT_TARGET, WeightedMap, WeightedScaling
+from skpriv.audit import lower_bound, replay
+from skpriv.exceptions import InvalidValues
+from skpriv.inspection import model_card
+from skpriv.linear_model import (
+    AdditiveRegressor,
+    LinearRegression,
+    ReweightedRegressor,
+    SSPRegressor,
+)
+from skpriv.linear_model._linear_regression._queries import (
+    FirstMomentsQuery,
+    NewtonQuery,
+    Whitened,
+    WhiteningQuery,
+)
+from skpriv.linear_model._reweighted._normalisation import (
+    NormalisationQuery,
+    ReweightedMomentsQuery,
+)
+
+BOUNDS = {"bounds_X": (-1.0, 1.0), "bounds_y": (-2.0, 2.0)}
+BALL = {"data_norm": 2.0, "bounds_y": (-2.0, 2.0)}
+MAKERS = {
+    LinearRegression: BOUNDS,
+    AdditiveRegressor: {**BOUNDS, "knots": 3},
+    SSPRegressor: BALL,
+    ReweightedRegressor: BALL,
+}
+LINES = [kind for kind in MAKERS if kind is not AdditiveRegressor]
+every_class = pytest.mark.parametrize("Estimator", MAKERS, ids=lambda kind: kind.__name__)
+every_line = pytest.mark.parametrize("Estimator", LINES, ids=lambda kind: kind.__name__)
+LARGEST = 8.0
+
+
+def draw(n, seed=0):
+    """A curved truth, where weights decide which line is the best one."""
+    rng = np.random.RandomState(seed)
+    X = rng.uniform(-1.0, 1.0, size=(n, 3))
+    y = X @ [0.5, -0.3, 0.1] + 0.2 + 0.4 * X[:, 0] ** 2 + rng.normal(scale=0.1, size=n)
+    return X, y, np.minimum(rng.gamma(2.0, 1.0, size=n) + 4.0 * (X[:, 0] > 0.0), LARGEST)
+
+
+def make(Estimator, **settings):
+    return Estimator(**{**MAKERS[Estimator], "random_state": 0, **settings})
+
+
+@every_line
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_without_privacy_it_is_weighted_least_squares(Estimator, fit_intercept):
+    X, y, w = draw(500)
+    model = make(Estimator, privacy="none", fit_intercept=fit_intercept)
+    model.fit(X, y, sample_weight=w, max_weight=LARGEST)
+    known = LeastSquares(fit_intercept=fit_intercept).fit(X, y, sample_weight=w)
+    np.testing.assert_allclose(model.coef_, known.coef_, atol=1e-10)
+    np.testing.assert_allclose(model.intercept_, known.intercept_, atol=1e-10)
+
+
+@every_class
+def test_weights_that_are_whole_numbers_repeat_rows(Estimator):
+    X, y, _ = draw(300)
+    w = np.random.RandomState(1).randint(0, 4, size=len(y))
+    exact = make(Estimator, privacy="none")
+    one = exact.fit(X, y, sample_weight=w, max_weight=3).predict(X)
+    other = exact.fit(X.repeat(w, axis=0), y.repeat(w)).predict(X)
+    np.testing.assert_allclose(one, other, atol=1e-6 if Estimator is AdditiveRegressor else 1e-10)
+
+
+@every_class
+def test_only_the_ratio_to_the_bound_counts(Estimator):
+    X, y, w = draw(2_000)
+    first = make(Estimator).fit(X, y, sample_weight=w, max_weight=LARGEST).predict(X)
+    scaled = make(Estimator).fit(X, y, sample_weight=1024.0 * w, max_weight=1024.0 * LARGEST)
+    np.testing.assert_array_equal(first, scaled.predict(X))
+
+
+@every_class
+def test_equal_weights_are_no_weights(Estimator):
+    X, y, _ = draw(2_000)
+    exact = make(Estimator, privacy="none")
+    plain = exact.fit(X, y).predict(X)
+    for weight in (LARGEST, LARGEST / 7.0):
+        equal = exact.fit(X, y, sample_weight=np.full(len(y), weight), max_weight=LARGEST)
+        np.testing.assert_allclose(equal.predict(X), plain, atol=1e-6)
+    X, y, _ = draw(20_000)
+    noisy = make(Estimator).fit(X, y, sample_weight=np.ones(len(y)), max_weight=1.0).predict(X)
+    error = np.abs(noisy - exact.fit(X, y).predict(X)).mean()
+    assert error < 2.0 * np.abs(make(Estimator).fit(X, y).predict(X) - exact.predict(X)).mean()
+
+
+@every_class
+def test_noise_finds_the_weighted_fit(Estimator):
+    X, y, w = draw(40_000)
+    noisy = make(Estimator, epsilon=4.0).fit(X, y, sample_weight=w, max_weight=LARGEST)
+    exact = make(Estimator, privacy="none")
+    weighted = exact.fit(X, y, sample_weight=w, max_weight=LARGEST).predict(X)
+    plain = exact.fit(X, y).predict(X)
+    if Estimator is not AdditiveRegressor:  # curves are the truth, whatever the weights
+        assert np.abs(noisy.predict(X) - plain).mean() > 0.02
+    # Where the mean is not linear, the re-weighted line is another one.
+    limit = 0.025 if Estimator is ReweightedRegressor else 0.01
+    assert np.abs(noisy.predict(X) - weighted).mean() < limit
+
+
+@pytest.mark.parametrize("Estimator", [LinearRegression, SSPRegressor], ids=lambda c: c.__name__)
+def test_intervals_cover_the_weighted_line(Estimator):
+    """Nominal 90%, 40 draws of a line: at least 31 by a binomial test at level .01."""
+    inside = 0
+    for seed in range(40):
+        rng = np.random.RandomState(seed)
+        X = rng.uniform(-1.0, 1.0, size=(4_000, 2))
+        w = rng.choice([0.5, 2.0], size=len(X))
+        y = X @ [0.5, -0.3] + 0.2 + rng.normal(size=len(X)) * 0.2 / np.sqrt(w)
+        model = make(Estimator, epsilon=4.0, random_state=seed)
+        model.fit(X, y, sample_weight=w, max_weight=2.0)
+        low, high = model.confidence_interval([[0.5, 0.5]], 0.9, method="asymptotic")
+        inside += low[0] <= 0.3 <= high[0]
+    assert inside >= 31
+
+
+def test_the_mean_of_few_rows_is_weighted():
+    rng = np.random.RandomState(0)
+    X, w = rng.uniform(-1.0, 1.0, size=(400, 6)), rng.choice([0.1, 1.0], size=400)
+    y = np.where(w == 1.0, 1.5, -1.5)
+    found = make(LinearRegression, epsilon=0.6).fit(X, y, sample_weight=w, max_weight=1.0)
+    assert not np.any(found.coef_)
+    assert abs(found.intercept_ - np.average(y, weights=w)) < 0.6  # the plain mean is near 0
+
+
+def queries(rng):
+    """Each query that is asked of weighted records, with public parameters at random."""
+    scaling = WeightedScaling(Scaling(1.0, (-1.0, 1.0), bool(rng.randint(2)), 2))
+    rows = WeightedMap(RowMap(None, None, 1.0, bool(rng.randint(2)), 2))
+    matrix = np.diag(10.0 ** rng.uniform(0.0, 3.0, size=scaling.size))
+    whitened = Whitened(rows, rng.normal(size=(rows.size, rows.size)))
+    point, instrument = rng.normal(size=rows.size), Instrument(matrix)
+    theta = tuple(rng.normal(size=scaling.size))
+    yield MomentsQuery(scaling)
+    yield ResidualGramQuery(scaling, theta, Instrument(), 0.5)
+    yield ResidualGramQuery(scaling, theta, instrument, 0.5)
+    yield NormalisationQuery(scaling, instrument)
+    yield ReweightedMomentsQuery(scaling, instrument)
+    yield WhiteningQuery(whitened)
+    yield FirstMomentsQuery(whitened, UNIT_TARGET, 0.0, 0.5)
+    yield NewtonQuery(whitened, UNIT_TARGET, 0.0, point, 0.5)
+
+
+def test_no_record_moves_a_query_further_with_its_weight():
+    rng, reached = np.random.RandomState(0), {}
+    for _ in range(400):
+        asked = list(queries(rng))
+        rows = rng.normal(size=(2, 3)) * 10.0 ** rng.uniform(-1.0, 1.0, size=(2, 1))
+        rows[:, 2] = rng.choice([0.0, 1.0, 0.5, 2.0, np.nan], size=2)  # roots of weights
+        targets = rng.choice([1.0, -1.0, 0.3, 1e300, np.nan], size=2)
+        if rng.randint(2):
+            rows[1, :2] = -rows[0, :2]
+        for query in asked:
+            first, second = (query.sum(rows[i : i + 1], targets[i : i + 1]) for i in (0, 1))
+            moved = np.linalg.norm(first - second) / query.sensitivity
+            assert moved <= 1.0, query.name
+            reached[query.name] = max(moved, reached.get(query.name, 0.0))
+    assert min(reached.values()) > 0.6  # it was an attack
+
+
+@every_class
+@pytest.mark.parametrize("kind", ["weight", "all"])
+def test_replacing_a_record_and_its_weight_stays_within_the_claim(Estimator, kind):
+    X, y, w = draw(400)
+    X[0], y[0], w[0] = (1.0, 1.0, 1.0), 2.0, LARGEST
+    other, answer, weights = X.copy(), y.copy(), w.copy()
+    weights[0] = 0.0
+    if kind == "all":
+        other[0], answer[0], weights[0] = (-1.0, 1.0, -1.0), -2.0, 100.0
+    found = replay(
+        lambda: make(Estimator, epsilon=20.0), (X, y, w), (other, answer, weights),
+        run=lambda model, data: (
+            model.fit(*data[:2], sample_weight=data[2], max_weight=LARGEST) and None
+        ),
+    )  # fmt: skip
+    assert found.holds, str(found)
+    assert found.epsilon > 0.05
+
+
+class Weighted(SSPRegressor):
+    """The last column is the weight, for audits that fit (X, y)."""
+
+    def fit(self, X, y):
+        """Fit with weights."""
+        return super().fit(X[:, :1], y, sample_weight=X[:, 1], max_weight=LARGEST)
+
+    def predict(self, X):
+        """Predict without them."""
+        return super().predict(X[:, :1])
+
+
+def test_a_lower_bound_stays_within_the_claim():
+    X = np.column_stack([np.zeros(30), np.ones(30)])
+    y, other = np.zeros(30), X.copy()
+    X[0], other[0] = (1.0, LARGEST), (0.0, 0.0)
+    bound = lower_bound(
+        lambda seed: Weighted(epsilon=1.0, delta=0.1, fit_intercept=False, random_state=seed),
+        (X, y), (other, y), n_runs=300, delta=0.1,
+    )  # fmt: skip
+    assert bound.epsilon <= 1.0
+
+
+@every_class
+def test_the_report_and_the_card_name_the_bound(Estimator):
+    X, y, w = draw(400)
+    with BudgetAccountant(1.0, 1e-6) as accountant:
+        model = make(Estimator).fit(X, y, sample_weight=w, max_weight=LARGEST)
+    assert accountant.spent.epsilon == pytest.approx(1.0, rel=1e-9)
+    assert "clipped to [0, 8]" in str(model.privacy_report_)
+    assert "clipped to [0, 8]" in model.privacy_report_._repr_html_()
+    assert "clipped to [0, 8]" in model_card(model)
+    assert type(model).from_json(model.to_json()).privacy_report_.max_weight == 8.0
+
+
+@every_class
+@pytest.mark.parametrize("privacy", ["central", "local", "shuffle", "none"])
+def test_every_model_takes_weights_and_keeps_none(Estimator, privacy):
+    X, y, w = draw(600)
+    model = make(Estimator, privacy=privacy).fit(X, y, sample_weight=w, max_weight=LARGEST)
+    assert np.isfinite(model.predict(X)).all()
+    low, high = model.confidence_interval(X[:3])
+    assert (low <= high).all()
+    assert all(np.size(value) < 200 for value in vars(model).values())
+
+
+def test_groups_and_weights():
+    X, y, w = draw(400)
+    groups = np.repeat(np.arange(100), 4)
+    model = make(SSPRegressor).fit(
+        X, y, groups=groups, max_rows_per_group=2, sample_weight=w, max_weight=LARGEST
+    )
+    assert model.privacy_report_.unit == "group" and model.privacy_report_.max_weight == LARGEST
+
+
+X, Y, W = draw(200)
+BAD = [
+    ({"sample_weight": W}, {}, ValueError, "sample_weight needs max_weight"),
+    ({"max_weight": 1.0}, {}, ValueError, "max_weight needs sample_weight"),
+    ({"sample_weight": W, "max_weight": 0.0}, {}, ValueError, "above 0"),
+    ({"sample_weight": W, "max_weight": np.inf}, {}, ValueError, "finite"),
+    ({"sample_weight": W, "max_weight": True}, {}, ValueError, "finite"),
+    ({"sample_weight": W[1:], "max_weight": 1.0}, {}, ValueError, "there are 200 rows"),
+    ({"sample_weight": np.ones((200, 2)), "max_weight": 1.0}, {}, ValueError, "one weight a row"),
+    ({"sample_weight": W, "max_weight": 1.0}, {"calibration_size": 0.1}, ValueError, "calibration"),
+    ({"weight": W}, {}, TypeError, "'weight'"),
+]
+
+
+@every_class
+@pytest.mark.parametrize(("arguments", "settings", "error", "message"), BAD)
+def test_what_is_wrong_in_public_is_refused_uncharged(
+    Estimator, arguments, settings, error, message
+):
+    with BudgetAccountant(10.0, 1e-3) as accountant, pytest.raises(error, match=message):
+        make(Estimator, **settings).fit(X, Y, **arguments)
+    assert accountant.charges == []
+
+
+def test_auto_bounds_and_sgd_take_no_weights():
+    auto = SSPRegressor(data_norm="auto", outer_norm=10.0)
+    sgd = ReweightedRegressor(solver="sgd")
+    for model in (auto, sgd):
+        with pytest.raises(ValueError, match="sample_weight"):
+            model.fit(X, Y, sample_weight=W, max_weight=LARGEST)
+
+
+@every_class
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_is_no_weight_is_told_in_one_sentence_after_the_charge(Estimator, value):
+    weights = np.where(np.arange(200) == 7, value, W)
+    with BudgetAccountant(1.0, 1e-6) as accountant, pytest.raises(InvalidValues):
+        make(Estimator).fit(X, Y, sample_weight=weights, max_weight=LARGEST)
+    assert len(accountant.charges) == 1
+
+
+@every_class
+def test_nothing_is_said_about_negative_or_large_weights_nor_of_zeros(Estimator):
+    for weights in (np.where(W > 2.0, -W, 100.0 * W), np.zeros(200)):
+        kept = np.clip(weights, 0.0, LARGEST)
+        found = [
+            make(Estimator).fit(X, Y, sample_weight=w, max_weight=LARGEST).predict(X)
+            for w in (weights, kept, kept.tolist())
+        ]
+        np.testing.assert_array_equal(found[0], found[1])
+        np.testing.assert_array_equal(found[0], found[2])
+
+
+@every_class
+def test_weights_are_routed(Estimator):
+    with config_context(enable_metadata_routing=True):
+        model = make(Estimator).set_fit_request(sample_weight=True, max_weight=True)
+        model.set_score_request(sample_weight=True)
+        pipeline = make_pipeline(FunctionTransformer(), model)
+        pipeline.fit(X, Y, sample_weight=W, max_weight=LARGEST)
+        assert pipeline[-1].privacy_report_.max_weight == LARGEST
+        found = cross_validate(
+            pipeline, X, Y, return_estimator=True, error_score="raise",
+            params={"sample_weight": W, "max_weight": LARGEST},
+        )  # fmt: skip
+    assert all(fit[-1].privacy_report_.max_weight == LARGEST for fit in found["estimator"])
+
+
+CHECKS = [
+    "check_sample_weights_pandas_series",
+    "check_sample_weights_not_an_array",
+    "check_sample_weights_list",
+    "check_sample_weights_shape",
+    "check_sample_weights_not_overwritten",
+]
+
+
+class Bounded:
+    """An estimator whose weights have the bound that scikit-learn's checks do not pass."""
+
+    def fit(self, X, y=None, sample_weight=None):
+        """Fit with weights of at most 10."""
+        bound = None if sample_weight is None else 10.0
+        return super().fit(X, y, sample_weight=sample_weight, max_weight=bound)
+
+
+@every_class
+@pytest.mark.parametrize("name", CHECKS)
+def test_scikit_learn_checks_of_weights(Estimator, name):
+    """All but two: an error for weights of zero would tell of them, and noise is not repeated."""
+    bounded = type("Bounded", (Bounded, Estimator), {"__init__": Estimator.__init__})
+    getattr(estimator_checks, name)(Estimator.__name__, bounded(**MAKERS[Estimator]))
