@@ -1,6 +1,6 @@
 """Where private rows live: one protocol, which sessions sum over and nobody looks behind."""
 
-from ._arrays import ArrayRows, canonical
+from ._arrays import ArrayRows, WeightedRows, canonical
 from ._base import CHUNK_ROWS, Rows
 from ._batches import BatchRows
 from ._blocks import LazyValues
@@ -8,7 +8,6 @@ from ._dask import DaskRows, positional
 from ._order import BlockOrder
 from ._subset import PublicOrder, Subset
 from ._tables import as_rows, from_batches, from_parquet, from_table, is_lazy, read_in_batches
-from ._weighted import WeightedRows
 from ._values import INVALID_VALUES, finite, floats, named, numbers, public_shape, stand_in
 
 __all__ = [
