@@ -48,7 +48,13 @@ SHAPES = {
     AdditiveRegressor: {"epsilon": 200.0, "knots": 3},
 }
 # Users send indices of codebooks by default.
-PURE = {LayeredRegressor, LinearRegression, SSPRegressor}
+PURE = {
+    ImproperSGDRegressor,
+    LayeredRegressor,
+    LinearRegression,
+    ReweightedRegressor,
+    SSPRegressor,
+}
 ZCDP = {IHTRegressor}  # their sessions divide rho, because they select coordinates
 PAIRS = [(Estimator, privacy) for Estimator, models in ESTIMATORS.items() for privacy in models]
 NOISY = [pair for pair in PAIRS if pair[1] != "none"]

@@ -98,10 +98,10 @@ def _certified_jointly(equations, points, theta_bound, failure):
     For dependent noises no v is independent of either. The bound is uniform over v, so that the
     interval holds for all x at once.
     """
-    if theta_bound is None:
-        theta_bound = _joint_bound(equations, failure)
-        if not isfinite(theta_bound):
-            return np.zeros(len(points)), np.full(len(points), np.inf)
+    # On the event of the norm's bound the reports bound ||theta*|| too, at no further cost.
+    theta_bound = min(_joint_bound(equations, failure), inf if theta_bound is None else theta_bound)
+    if not isfinite(theta_bound):
+        return np.zeros(len(points)), np.full(len(points), np.inf)
     bound = equations.law.norm_bound(theta_bound, failure)
 
     def half_width(V, squares, bias):

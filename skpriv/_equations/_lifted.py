@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from functools import lru_cache
 from math import sqrt
+from typing import ClassVar
 
 import numpy as np
 
@@ -24,9 +25,9 @@ TYPICAL_SQUARE = 0.25  # |theta*|^2 for which a channel is chosen, as for codes
 
 
 @lru_cache(maxsize=256)
-def _likely(size):
-    """One function for each size, so that what is computed by it is found again."""
-    return lambda epsilon: best_codebook(size, epsilon, "moments").probability
+def _likely(size, use):
+    """One function for each size and use, so that what is computed by it is found again."""
+    return lambda epsilon: best_codebook(size, epsilon, use).probability
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class LiftedMomentsQuery(Query):
     scaling: Scaling  # or MappedRecords
     name: str = "lifted moments"
     sensitivity: float = 3.0 / sqrt(2.0) * ROUNDING
+    use: ClassVar[str] = "moments"  # what the code is best for
 
     @property
     def shape(self):
@@ -63,18 +65,22 @@ class LiftedMomentsQuery(Query):
         phi, r = self.records(X, y)
         return np.concatenate([phi.T @ r, vech(phi.T @ phi), [float(len(r))]])
 
+    def summed(self, reports):
+        """Estimate of the sum from users' reports."""
+        return reports.moments()
+
     def local_noise(self, budget):
         """Law of one report; only epsilon counts."""
-        return CodebookNoise(best_codebook(self.scaling.size + 1, budget.epsilon, "moments"))
+        return CodebookNoise(best_codebook(self.scaling.size + 1, budget.epsilon, self.use))
 
     @property
     def likely(self):
         """Probability of a report's likely values, by epsilon: what shuffling amplifies by."""
-        return _likely(self.scaling.size + 1)
+        return _likely(self.scaling.size + 1, self.use)
 
     def wire(self):
         """The query as a public task has it, for devices."""
-        return {"name": self.name, **self.scaling.wire()}
+        return {"name": LiftedMomentsQuery.name, **self.scaling.wire()}
 
     def equations(self, answer):
         """Normal equations of an answer.
@@ -106,8 +112,10 @@ def moments_query(scaling, channel):
     return LiftedMomentsQuery(scaling) if channel == "codebook" else MomentsQuery(scaling)
 
 
-def best_channel(privacy, scaling, budget, n):
+def best_channel(privacy, scaling, budget, n, use="moments"):
     """Channel of the smaller noise of N_b - N_A theta* for rows of this length: public numbers.
+
+    For the use "vector", of the sum of r phi alone.
 
     An accountant that adds up mu^2 or rho pays more for a pure report of epsilon than for Gaussian
     noise of (epsilon, delta): under one it is "gaussian", unless delta is 0.
@@ -120,6 +128,7 @@ def best_channel(privacy, scaling, budget, n):
         The guarantee that is asked for.
     n : int
         Number of users.
+    use : {"moments", "vector"}
 
     Returns
     -------
@@ -131,10 +140,12 @@ def best_channel(privacy, scaling, budget, n):
         return "gaussian"
     pure, additive = budget.epsilon, budget.mu
     if privacy == "shuffle":
-        pure = amplified_epsilon(budget, n, LiftedMomentsQuery(scaling).likely)
+        pure = amplified_epsilon(budget, n, _likely(scaling.size + 1, use))
         additive = amplified(budget, n).mu
-    code = best_codebook(scaling.size + 1, pure, "moments")
+    code = best_codebook(scaling.size + 1, pure, use)
     # the coin that rounds a target to a sign adds at most 1 / D to the variance of a coordinate
-    lifted = code.noise("moments") + 1.0 / code.size
-    gaussian = (3.0 / sqrt(2.0) / additive) ** 2 * (1.0 + TYPICAL_SQUARE / 2.0)
+    lifted = code.noise(use) + 1.0 / code.size
+    gaussian = (2.0 / additive) ** 2
+    if use == "moments":
+        gaussian = (3.0 / sqrt(2.0) / additive) ** 2 * (1.0 + TYPICAL_SQUARE / 2.0)
     return "codebook" if lifted <= gaussian else "gaussian"

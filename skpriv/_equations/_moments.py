@@ -24,9 +24,12 @@ class Instrument:
     ----------
     matrix : ndarray of shape (p, p) or None
         The symmetric positive definite U.
+    length : float
+        About the mean of ||U phi||, where that was released.
     """
 
     matrix: np.ndarray | None = None
+    length: float = 1.0
 
     def halves(self, phi):
         """Rows h = U^{1/2} phi / sqrt(||U phi||) of a chunk, of norm at most 1 whatever rounding.

@@ -122,9 +122,9 @@ class NormalEquations:
         return sqrt(low / self.n), sqrt(high / self.n)
 
     def solve_ridge(self, penalty):
-        """Solution with a public diagonal penalty; of least norm if it is singular."""
+        """Solution with a public penalty, a diagonal or a matrix; of least norm if singular."""
         design = psd_part(self.design) if self.symmetric and not self.exact else self.design
-        design = design + np.diag(penalty)
+        design = design + (np.diag(penalty) if penalty.ndim == 1 else penalty)
         if not self.exact:
             return linalg.lstsq(design, self.target)[0]
         values = np.diagonal(design)

@@ -267,7 +267,7 @@ class PrivateRegressor(Accounted, Writable, RegressorMixin, BaseEstimator):
         rows.check()
         return session
 
-    def _channel(self, scaling, n):
+    def _channel(self, scaling, n, use="moments"):
         """What users send: "gaussian" or "codebook", by public numbers; "gaussian" elsewhere."""
         trust = self._trust
         if self.channel == "codebook" and trust.model == "central":
@@ -287,7 +287,7 @@ class PrivateRegressor(Accounted, Writable, RegressorMixin, BaseEstimator):
         if self.channel != "auto":
             return self.channel
         with self._accounting():
-            return best_channel(trust.model, scaling, trust.budget, n)
+            return best_channel(trust.model, scaling, trust.budget, n, use)
 
     def _whole_share(self, smallest):
         """Smallest share of the whole session, if a part of it may go to the bounds first."""

@@ -40,22 +40,33 @@ class MomentRegressor(PredictionIntervals):
         """Users are too dear in the local model: there the bound |r| <= 1 serves instead."""
         return RESIDUAL_SHARE if self._trust.curator else 0.0
 
-    def _solve(self, equations, scaling, shapes=()):
-        """Post-processing of released answers: theta, coef_ and intercept_."""
-        self._shapes = tuple(shapes)
+    def _solve(self, equations, scaling, shapes=(), basis=None):
+        """Post-processing of released answers: theta, coef_ and intercept_.
+
+        The equations are for w in theta = basis w, or for theta itself.
+        """
+        self._shapes, self._basis = tuple(shapes), basis
         if self.alpha != "auto" or equations.exact:
-            alpha = 0.0 if self.alpha == "auto" else self.alpha
-            theta = equations.solve_ridge(scaling.penalty(alpha))
+            penalty = scaling.penalty(0.0 if self.alpha == "auto" else self.alpha)
+            if basis is not None:
+                penalty = basis.T @ (penalty[:, None] * basis)
+            theta = self._of_basis(equations.solve_ridge(penalty))
         else:
             theta = self._posterior(equations, scaling)[0]
         self.coef_, self.intercept_ = scaling.coefficients(theta)
         return theta
 
+    def _of_basis(self, solution):
+        return solution if self._basis is None else self._basis @ solution
+
     def _posterior(self, equations, scaling, least_variance=0.0):
         prior = ridge_prior(scaling.size, scaling.fit_intercept)
+        shapes = [prior, *(prior @ shape for shape in self._shapes)]
+        if self._basis is not None:
+            shapes = [np.linalg.solve(self._basis, shape) for shape in shapes]
         with one_blas_thread() if scaling.size < SMALL else nullcontext():
-            shapes = [prior, *(prior @ shape for shape in self._shapes)]
-            return equations.posterior(shapes, least_variance)
+            mean, covariance = equations.posterior(shapes, least_variance)
+        return self._of_basis(mean), self._of_basis(self._of_basis(covariance).T)
 
     def pooled(self, other: Any) -> Any:
         """Regressor from the released sums of two fits with the same bounds.
@@ -82,10 +93,12 @@ class MomentRegressor(PredictionIntervals):
             If the two do not have sums of the same scaled records.
         """
         mine, its = getattr(self, "_equations", None), getattr(other, "_equations", None)
-        if mine is None or its is None or self._scaling != other._scaling:
+        whitened = any(getattr(fit, "_basis", None) is not None for fit in (self, other))
+        if mine is None or its is None or whitened or self._scaling != other._scaling:
             raise ValueError(
-                "only fits that release sums, with the same bounds, can be pooled: not "
-                "solver='sgd', nor bounds that were found in the data ('auto')."
+                "only fits that release sums of the same records, with the same bounds, can be "
+                "pooled: not solver='sgd', nor bounds that were found in the data ('auto'), nor "
+                "re-weighted codebook reports."
             )
         both = copy(self)
         both._equations = mine.pooled(its)
@@ -160,6 +173,7 @@ class MomentRegressor(PredictionIntervals):
         return tuple(self._scaling.radius * limit for limit in limits)
 
     _estimand: ClassVar[str | None] = None
+    _basis: np.ndarray | None = None  # of the parameter of the equations, if it is not theta
 
     def coefficient_law(self) -> CoefficientLaw:
         """Law of the coefficients for :func:`skpriv.inspection.inference`.
@@ -219,16 +233,17 @@ class MomentRegressor(PredictionIntervals):
         X = validate_data(self, X, dtype=np.float64, reset=False)
         scaling, equations = self._scaling, self._equations
         points, bound = scaling.features(X), None
+        limit = np.ones(len(points))  # |phi'theta*| is at most both bounds, whatever the noise
         if self.coef_norm is not None:
             bound = scaling.theta_bound(self.coef_norm)
+            limit = np.minimum(1.0, bound * np.linalg.norm(points, axis=1))
+        theta = scaling.scaled(self.coef_, self.intercept_)
+        if self._basis is not None:
+            points, theta = points @ self._basis, np.linalg.solve(self._basis, theta)
+            bound = bound and bound * float(np.linalg.norm(np.linalg.inv(self._basis), 2))
         if method == "certified":
             centre, half = certified(equations, points, bound, confidence_level)
         else:
-            theta = scaling.scaled(self.coef_, self.intercept_)
             centre, half = asymptotic(equations, points, theta, bound, confidence_level)
-        # |phi'theta*| is at most both bounds, whatever the noise
-        limit = np.ones(len(points))
-        if bound is not None:
-            limit = np.minimum(1.0, bound * np.linalg.norm(points, axis=1))
         low, high = np.clip([centre - half, centre + half], -limit, limit)
         return ConfidenceInterval(scaling.unscale(low), scaling.unscale(high))

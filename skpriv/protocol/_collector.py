@@ -171,6 +171,8 @@ class Collector:
     def _task_fields(self, needed):
         settings, code, query = self._settings, needed.law.code, needed.query.wire()
         if self._open_width:
+            if "weights" in query:
+                raise ValueError("n_features must be given: the first query has a matrix of them.")
             code, query["n_features"] = best_codebook(OPEN_SIZE, code.epsilon), None
         self._code = code
         shuffled = self._estimator.privacy == "shuffle"

@@ -23,6 +23,8 @@ from ..privacy import (
     user_seed,
 )
 
+SHORTEST = 1e-150  # of a row: the direction of a shorter one is not representable
+
 
 def is_asked(users, user):
     """Whether a user is among those who answer: positions start to stop of a public order.
@@ -41,7 +43,7 @@ def public_order(n, seed):
 
 
 def scaled_record(query, x, y):
-    """(phi, r) of a record by the public scaling of a query: |phi| <= 1 and |r| <= 1.
+    """(phi, r) of a record by the public maps of a query: |phi| <= 1 and |r| <= 1.
 
     Any record has an answer: what is not a finite number becomes a zero row or a zero target.
     """
@@ -53,7 +55,24 @@ def scaled_record(query, x, y):
     phi = long * unit
     if query["fit_intercept"]:
         phi = np.append(phi, short)
-    return phi, _scaled_target(query, float(y) - query.get("offset", 0.0))
+    r = _scaled_target(query, float(y) - query.get("offset", 0.0))
+    return weighted(query["weights"], phi, r) if "weights" in query else (phi, r)
+
+
+def weighted(weights, phi, r):
+    """(h, k) of a record (phi, r): what re-weighted regression and descents ask about."""
+    with np.errstate(all="ignore"):
+        if weights["kind"] == "residual":
+            residual = np.clip(np.array(weights["theta"]) @ phi, -1.0, 1.0) - r
+            return phi, float(np.clip(residual / weights["limit"], -1.0, 1.0))
+        whitened = np.array(weights["matrix"]) @ phi
+        length = float(np.sqrt(whitened @ whitened))
+        if weights["kind"] == "whole":
+            return whitened / max(length, 1.0), r / max(length, 1.0)
+        if not length > SHORTEST:
+            return np.zeros(len(phi)), 0.0
+        half = np.array(weights["root"]) @ phi / sqrt(length)
+        return half / max(float(np.sqrt(half @ half)), 1.0), 0.0
 
 
 def _in_ball(query, x):

@@ -10,12 +10,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..._compat import Interval, StrOptions, fit_context
 from ..._equations._intervals import ConfidenceInterval, split_failure
 from ...exceptions import PrivacyError
+from ...privacy import best_codebook
 from ...records import Subset
 from .._base import PrivateRegressor, rowwise
 from ._steps import (
+    GRADIENT_CHANGE,
     ClippedGradientQuery,
     Descent,
     ErrorTerms,
+    ReportedGradientQuery,
     held_out,
     root_mean_square_bound,
     schedule,
@@ -41,8 +44,9 @@ class ImproperSGDRegressor(PrivateRegressor):
     ----------
     epsilon : float in (0, inf], default=1.0
         Privacy parameter; ``inf`` is the same as ``privacy="none"``.
-    delta : float in (0, 1), default=1e-6
-        Privacy parameter: choose it well below one over the number of records.
+    delta : float in [0, 1), default=1e-6
+        Privacy parameter: choose it well below one over the number of records. 0 needs the
+        codebook channel.
     privacy : {"central", "local", "shuffle", "none"}, default="central"
         Who adds the noise: a trusted curator, every user, every user with a trusted shuffler that
         makes the reports anonymous, or nobody.
@@ -68,6 +72,11 @@ class ImproperSGDRegressor(PrivateRegressor):
     coef_norm : float, default=1.0
         Assumed bound on the l2 norm of (coefficients, intercept) in scaled units, rows in the unit
         ball and target in [-1, 1]: the radius of the projection, and what the interval uses.
+    channel : {"auto", "gaussian", "codebook"}, default="auto"
+        What users send in the local and shuffle models: a gradient with Gaussian noise, or one
+        index of a public codebook, which is pure (``delta=0``) and safe to release. "auto" takes
+        the one of less noise, from public numbers; with "auto" bounds it is "gaussian", and, unless
+        delta is 0, in the local model under an accountant that adds up Gaussian noise.
     fit_intercept : bool, default=True
         Whether to fit an intercept.
     random_state : None, int or RandomState, default=None
@@ -99,8 +108,9 @@ class ImproperSGDRegressor(PrivateRegressor):
     **Privacy guarantee**: (epsilon, delta)-differential privacy under replacement of one record,
     local in the local model. Released: one Gaussian answer a step (or one for the last iterate) and
     one for the held-out error; adaptive composition of Gaussians is exact (Dong, Roth and Su 2022).
-    Public: the number of records and all parameters. Number and size of the steps are computed from
-    these alone.
+    With the codebook channel each user sends one index, whose price rests on one exact integer draw
+    (delta = 0, docs/codebook.md). Public: the number of records and all parameters. Number and size
+    of the steps are computed from these alone.
 
     The paper perturbs the output in the central model. Noisy gradients with clipped predictions are
     the default because later steps contract the noise of earlier ones where the data have a signal.
@@ -134,6 +144,7 @@ class ImproperSGDRegressor(PrivateRegressor):
         "n_iter": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "step_size": [Interval(Real, 0, 2, closed="right"), StrOptions({"auto"})],
         "calibration": [Interval(Real, 0, 0.5, closed="both")],
+        "channel": [StrOptions({"auto", "gaussian", "codebook"})],
     }
 
     def __init__(
@@ -151,6 +162,7 @@ class ImproperSGDRegressor(PrivateRegressor):
         outer_norm: Any = None,
         outer_bounds_y: Any = None,
         coef_norm: float = 1.0,
+        channel: str = "auto",
         fit_intercept: bool = True,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -166,6 +178,7 @@ class ImproperSGDRegressor(PrivateRegressor):
         self.outer_norm = outer_norm
         self.outer_bounds_y = outer_bounds_y
         self.coef_norm = coef_norm
+        self.channel = channel
         self.fit_intercept = fit_intercept
         self.random_state = random_state
 
@@ -190,18 +203,13 @@ class ImproperSGDRegressor(PrivateRegressor):
         """
         rows, scaling = self._rows(X, y)
         curator = self._trust.curator
-        if not curator and self.perturbation == "output":
-            raise PrivacyError(
-                f"perturbation='output' needs a curator, and privacy={self.privacy!r} has none: "
-                "use perturbation='gradient'."
-            )
-        if rows.passes is not None and self.perturbation == "output":
-            raise PrivacyError(
-                "perturbation='output' reads all rows in every step, for one answer at the end, "
-                "which rows that are not in memory are too slow for: use perturbation='gradient'."
-            )
-        steps, step, momentum = self._schedule(rows.n, curator, scaling)
-        session = self._session(rows, smallest_share=1.0 if curator else 1.0 / steps)
+        self._check_perturbation(rows)
+        channel = self._channel(scaling, rows.n, "vector")
+        steps, step, momentum = self._schedule(rows.n, curator, scaling, channel)
+        currency, smallest = "pure" if channel == "codebook" else "gdp", 1.0 / steps
+        session = self._session(
+            rows, currency=currency, smallest_share=1.0 if curator else smallest
+        )
         del X, y, rows  # only the session has the data now
         scaling = self._bounded(session, scaling)
 
@@ -213,7 +221,8 @@ class ImproperSGDRegressor(PrivateRegressor):
         if self.perturbation == "output":
             theta = self._perturbed_output(session, scaling, kept, steps, step)
         else:
-            theta = self._noisy_descent(session, scaling, kept, steps, step, momentum)
+            kind = ReportedGradientQuery if channel == "codebook" else ClippedGradientQuery
+            theta = self._noisy_descent(session, scaling, kind, kept, steps, step, momentum)
         self._error = None
         if rest is not None:
             answer = session.release(ErrorTerms(scaling, len(rest), theta), 1.0, rest)
@@ -286,10 +295,26 @@ class ImproperSGDRegressor(PrivateRegressor):
         half = self._scaling.radius * rms / sqrt(of_error)  # Chebyshev's inequality
         return ConfidenceInterval(*np.clip([centre - half, centre + half], *self._scaling.bounds_y))
 
-    def _schedule(self, n, curator, scaling):
+    def _check_perturbation(self, rows):
+        """Refuse exact descent where nobody, or no memory, can run it."""
+        if not self._trust.curator and self.perturbation == "output":
+            raise PrivacyError(
+                f"perturbation='output' needs a curator, and privacy={self.privacy!r} has none: "
+                "use perturbation='gradient'."
+            )
+        if rows.passes is not None and self.perturbation == "output":
+            raise PrivacyError(
+                "perturbation='output' reads all rows in every step, for one answer at the end, "
+                "which rows that are not in memory are too slow for: use perturbation='gradient'."
+            )
+
+    def _schedule(self, n, curator, scaling, channel):
         """Public number and size of the steps, and the momentum."""
-        bound = scaling.theta_bound(self.coef_norm)
-        plan = schedule(n, self._trust.budget.mu, bound, curator, self.perturbation, self.n_iter)
+        bound, mu = scaling.theta_bound(self.coef_norm), self._trust.budget.mu
+        if channel == "codebook":  # Gaussian noise of this mu would be as large
+            code = best_codebook(scaling.size + 1, self._trust.budget.epsilon, "vector")
+            mu = GRADIENT_CHANGE["gradient"] / (2.0 * sqrt(code.noise("vector")))
+        plan = schedule(n, mu, bound, curator, self.perturbation, self.n_iter)
         return plan if self.step_size == "auto" else (plan[0], float(self.step_size), 0.0)
 
     def _perturbed_output(self, session, scaling, kept, steps, step):
@@ -298,11 +323,12 @@ class ImproperSGDRegressor(PrivateRegressor):
         radius = scaling.theta_bound(self.coef_norm)
         return session.release(Descent(scaling, records, steps, step, radius), 1.0, kept).value
 
-    def _noisy_descent(self, session, scaling, kept, steps, step, momentum):
+    def _noisy_descent(self, session, scaling, kind, kept, steps, step, momentum):
         """Algorithm 6: no projection, since noise alone would leave any ball."""
         theta, velocity = np.zeros(scaling.size), np.zeros(scaling.size)
         for _ in range(steps):
-            answer = session.sum(ClippedGradientQuery(scaling, theta), 1.0 / steps, kept)
-            velocity = momentum * velocity + answer.value / answer.n
+            query = kind(scaling, theta=theta)
+            answer = session.sum(query, 1.0 / steps, kept)
+            velocity = momentum * velocity + query.limit * answer.value / answer.n
             theta = theta - step * velocity
         return theta

@@ -3,13 +3,15 @@
 It asks for clipped gradients or whole descents, and for their error.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil, e, log, sqrt
+from typing import ClassVar
 
 import numpy as np
 from scipy import optimize, stats
 
 from ..._equations._intervals import split_failure
+from ..._equations._lifted import LiftedMomentsQuery
 from ..._equations._scaling import Scaling
 from ...privacy import ROUNDING, Procedure, Query
 
@@ -101,6 +103,7 @@ class ClippedGradientQuery(Query):
     scaling: Scaling
     theta: np.ndarray
     name: str = "clipped gradient"
+    limit: ClassVar[float] = 1.0  # what the sum was divided by
 
     @property
     def shape(self):
@@ -116,6 +119,50 @@ class ClippedGradientQuery(Query):
         """Exact sum over a chunk of rows."""
         phi = self.scaling.rows(X)
         return (np.clip(phi @ self.theta, -1.0, 1.0) - self.scaling.target(y)) @ phi
+
+
+@dataclass(frozen=True, eq=False)
+class ReportedGradientQuery(LiftedMomentsQuery):
+    """The same sum from lifted reports about phi, whose sign has the residual's mean.
+
+    The residual clip(<phi, theta>, -1, 1) - r is at most b = 1 + min(1, ||theta||) in size, so that
+    its part of b is the mean of a sign. A report costs epsilon, whatever the record and theta are;
+    as a sum of vectors the sensitivity is that of LiftedMomentsQuery.
+    """
+
+    theta: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    name: str = "clipped gradient"
+    use: ClassVar[str] = "vector"
+
+    @property
+    def limit(self):
+        """Bound b on the residuals."""
+        return 1.0 + min(1.0, float(np.linalg.norm(self.theta)))
+
+    @property
+    def shape(self):
+        """Number of coordinates."""
+        return (self.scaling.size,)
+
+    def records(self, X, y):
+        """Rows phi, and residuals over their bound."""
+        phi = self.scaling.rows(X)
+        residual = np.clip(phi @ self.theta, -1.0, 1.0) - self.scaling.target(y)
+        return phi, np.clip(residual / self.limit, -1.0, 1.0)
+
+    def sum(self, X, y):
+        """Exact sum over a chunk of rows, over the bound b."""
+        phi, part = self.records(X, y)
+        return part @ phi
+
+    def summed(self, reports):
+        """Estimate of the sum over the bound b from users' reports."""
+        return reports.target
+
+    def wire(self):
+        """The query as a public task has it."""
+        weights = {"kind": "residual", "theta": self.theta.tolist(), "limit": self.limit}
+        return {**super().wire(), "weights": weights}
 
 
 @dataclass(frozen=True, eq=False)

@@ -42,9 +42,10 @@ class NormalisationQuery(Query):
         halves = self.instrument.halves(self.scaling.rows(X))
         return vech(halves.T @ halves)
 
-    def matrix(self, answer):
-        """Noisy mean of Phi_U."""
-        return unvech(answer.value, self.scaling.size) / answer.n
+    def read(self, answer):
+        """Noisy mean of Phi_U, and the standard deviation of its orthonormal coordinates."""
+        mean = unvech(answer.value, self.scaling.size) / answer.n
+        return mean, answer.noise.scale / answer.n
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,22 +103,30 @@ class ReweightedMomentsQuery(Query):
         )
 
 
-def learn_normalisation(session, scaling, share, iterations):
-    """Algorithm 1: U <- sym(Sigma^{-1/2} U), with all records in every iteration."""
+def learn_normalisation(session, scaling, share, iterations, kind=NormalisationQuery):
+    """Algorithm 1: U <- sym(Sigma^{-1/2} U), with all records in every iteration.
+
+    ``kind`` makes the query of an iteration from the scaling and the instrument so far.
+    """
     U = np.eye(scaling.size)
     for _ in range(iterations):
         instrument = Instrument(U)
-        query = NormalisationQuery(scaling, instrument)
-        answer = session.sum(query, share / iterations)
+        query = kind(scaling, instrument=instrument)
+        noisy, scale = query.read(session.sum(query, share / iterations))
         # lambda: the operator norm that the noise alone would have
-        ridge = np.sqrt(2.0 * scaling.size) * answer.noise.scale / answer.n
-        mean = query.matrix(answer) + ridge * np.eye(scaling.size)
+        ridge = np.sqrt(2.0 * scaling.size) * scale
+        mean = noisy + ridge * np.eye(scaling.size)
         root = instrument.root
         sigma = root @ psd_part(mean, EIGENVALUE_FLOOR * ridge) @ root  # Eq. (6)
         U = psd_power(U @ np.linalg.inv(sigma) @ U, 0.5)
         # The instrument does not depend on the size of U, but its precision on the condition.
-        U = psd_part(U / np.linalg.norm(U, 2), 1.0 / LARGEST_CONDITION)
-    return Instrument(U)
+        norm = np.linalg.norm(U, 2)
+        U = psd_part(U / norm, 1.0 / LARGEST_CONDITION)
+        # E ||V phi|| for the new V and the last U, by Cauchy and Schwarz at most the root of
+        # E ||U phi|| = tr(U^{1/2} Phi_U U^{1/2}) and E ||V phi||^2 / ||U phi|| = p / norm^2
+        before = max(float(np.trace(root @ noisy @ root)), EIGENVALUE_FLOOR * ridge)
+        length = min(1.0, sqrt(before * scaling.size) / float(norm))
+    return Instrument(U, length)
 
 
 @lru_cache(maxsize=256)

@@ -10,12 +10,14 @@ from sklearn.utils.validation import validate_data
 from ..._compat import Interval, StrOptions, fit_context
 from ..._equations._coefficients import CoefficientLaw
 from ..._equations._intervals import ConfidenceInterval
+from ..._equations._lifted import LiftedMomentsQuery
 from ..._equations._moments import Instrument, MomentsQuery
 from .._base import rowwise
 from .._base import WEIGHTS
 from .._moment_regressor import MomentRegressor
 from ._links import LINKS, IdentityLink, Link
-from ._normalisation import ReweightedMomentsQuery, learn_normalisation
+from ._normalisation import NormalisationQuery, ReweightedMomentsQuery, learn_normalisation
+from ._reports import ReportedNormalisationQuery, ReweightedReportsQuery, affordable
 from ._sgd import UNBOUNDED, descend, minimise, step_shares
 
 # code -> paper (Chen, Li, Rakhlin and Simchi-Levi 2025):
@@ -37,8 +39,9 @@ class ReweightedRegressor(MomentRegressor):
     ----------
     epsilon : float in (0, inf], default=1.0
         Privacy parameter; ``inf`` is the same as ``privacy="none"``.
-    delta : float in (0, 1), default=1e-6
-        Privacy parameter: choose it well below one over the number of records.
+    delta : float in [0, 1), default=1e-6
+        Privacy parameter: choose it well below one over the number of records. 0 needs the
+        codebook channel.
     privacy : {"central", "local", "shuffle", "none"}, default="central"
         Who adds the noise: a trusted curator, every user, every user with a trusted shuffler that
         makes the reports anonymous (less noise for the same guarantee), or nobody.
@@ -50,7 +53,8 @@ class ReweightedRegressor(MomentRegressor):
         only. "sgd" is noisy preconditioned gradient descent (Algorithms 7 and 10), for any.
     n_spectral_iter : int >= 1, default=3
         Iterations of the normalisation (Algorithm 1); each takes an equal part of its share. In the
-        local model there are fewer if there are not enough users for so many.
+        local model there are fewer if there are not enough users for so many; with the codebook
+        channel perhaps none, where public numbers say that noise would hide what they look for.
     data_norm : float or "auto", default=1.0
         Public: every row of X is clipped to this l2 norm. "auto" spends a part of the budget (5%;
         in the local and shuffle models 20% of the users) on a private quantile, and clips there.
@@ -67,6 +71,11 @@ class ReweightedRegressor(MomentRegressor):
         ball and target in [-1, 1]. None assumes nothing. Intervals use it, and "sgd" stays within
         it if it is a number (its intervals are ``bounds_y`` otherwise); for other links than the
         identity the coefficients are those of the link function, and no unit of y is in them.
+    channel : {"auto", "gaussian", "codebook"}, default="auto"
+        What users send in the local and shuffle models: vectors with Gaussian noise, or one index
+        of a public codebook each, which is pure (``delta=0``) and safe to release. "auto" takes the
+        one of less noise, from public numbers; with solver="sgd" or "auto" bounds it is "gaussian",
+        and, unless delta is 0, in the local model under an accountant that adds up Gaussian noise.
     alpha : float or "auto", default="auto"
         Ridge penalty in the units of :class:`sklearn.linear_model.Ridge`, or a noise-aware
         shrinkage (none under ``privacy="none"``: ordinary least squares). Not used by "sgd".
@@ -109,8 +118,9 @@ class ReweightedRegressor(MomentRegressor):
     **Privacy guarantee**: (epsilon, delta)-differential privacy under replacement of one record,
     local in the local model. Released: ``n_spectral_iter`` Gaussian answers for U, one for the
     moments and, in the central model, one for the residual variance; or one a step of "sgd".
-    Adaptive composition of Gaussians is exact (Dong, Roth and Su 2022). Public: the number of
-    records and all parameters.
+    Adaptive composition of Gaussians is exact (Dong, Roth and Su 2022). With the codebook channel
+    each user sends one index, about U or about the moments, whose price rests on one exact integer
+    draw (delta = 0, docs/codebook.md). Public: the number of records and all parameters.
 
     Departures from the paper: all records serve every central step (the paper splits them), the
     sensitivities are tight for replacement, and the solution shrinks by the known noise law. Under
@@ -144,6 +154,7 @@ class ReweightedRegressor(MomentRegressor):
         "link": [StrOptions(set(LINKS)), Link],
         "solver": [StrOptions({"moments", "sgd"})],
         "n_spectral_iter": [Interval(Integral, 1, None, closed="left")],
+        "channel": [StrOptions({"auto", "gaussian", "codebook"})],
     }
 
     __metadata_request__fit: ClassVar[dict] = WEIGHTS
@@ -162,6 +173,7 @@ class ReweightedRegressor(MomentRegressor):
         outer_norm: Any = None,
         outer_bounds_y: Any = None,
         coef_norm: float | None = None,
+        channel: str = "auto",
         alpha: Any = "auto",
         fit_intercept: bool = True,
         calibration_size: float | None = None,
@@ -180,6 +192,7 @@ class ReweightedRegressor(MomentRegressor):
         self.outer_norm = outer_norm
         self.outer_bounds_y = outer_bounds_y
         self.coef_norm = coef_norm
+        self.channel = channel
         self.alpha = alpha
         self.fit_intercept = fit_intercept
         self.calibration_size = calibration_size
@@ -237,6 +250,7 @@ class ReweightedRegressor(MomentRegressor):
         rows, asked = self._asked(rows, scaling, weights)
         if asked is not scaling and self.solver != "moments":
             raise ValueError("sample_weight needs solver='moments': 'sgd' takes no weights.")
+        channel = self._sent(scaling, rows.n)
         share = NORMALISATION_SHARE.get(self._trust.model, 0.0)
         iterations = self.n_spectral_iter
         if not self._trust.curator:  # few users, each of whom answers once
@@ -244,19 +258,27 @@ class ReweightedRegressor(MomentRegressor):
         smallest = share / iterations or 1.0
         if self.solver == "sgd":
             smallest = min(smallest, (1.0 - share) * step_shares(self._trust.model).min())
-        session = self._session(rows, smallest_share=smallest, groups=groups)
+        currency = "pure" if channel == "codebook" else "gdp"
+        session = self._session(rows, currency=currency, smallest_share=smallest, groups=groups)
         del X, y, rows  # only the session has the data now
         session, held_out = self._hold_out(session)
         if asked is scaling:
             scaling = asked = self._bounded(session, scaling)
 
+        kind: type = NormalisationQuery
+        if channel == "codebook":
+            kind = ReportedNormalisationQuery
+            iterations = affordable(session, asked, share, iterations)
+            share = share if iterations else 0.0
         instrument = Instrument()  # weights serve privacy only: without noise there are none
-        if not session.trust.exact:
-            instrument = learn_normalisation(session, asked, share, iterations)
+        if iterations and not session.trust.exact:
+            instrument = learn_normalisation(session, asked, share, iterations, kind)
         self._certificate: Any = None
         deviation = None
         self._scaling, self._link, self._instrument = scaling, link, instrument
-        if self.solver == "moments":
+        if channel == "codebook":
+            self._solve_reports(session, asked, instrument, 1.0 - share)
+        elif self.solver == "moments":
             deviation = self._deviation(
                 self._solve_moments(session, asked, instrument, 1.0 - share)
             )
@@ -265,6 +287,29 @@ class ReweightedRegressor(MomentRegressor):
         self._calibrate(held_out, deviation)
         self.privacy_report_ = session.report
         return self
+
+    def _sent(self, scaling, n):
+        """What users send: "gaussian" or "codebook", by public numbers."""
+        if self.solver == "sgd":
+            if self.channel == "codebook":
+                raise ValueError(
+                    "solver='sgd' certifies gradients with Gaussian noise: pass channel='gaussian' "
+                    "or 'auto', or solver='moments'."
+                )
+            return "gaussian"
+        return self._channel(scaling, n)
+
+    def _solve_reports(self, session, asked, instrument, share):
+        """Algorithm 12 by one index a user: weighted least squares in whitened coordinates."""
+        query, shapes, basis = LiftedMomentsQuery(asked), [], np.eye(self._scaling.size)
+        if instrument.matrix is not None:
+            basis, shapes = instrument.matrix / instrument.length, [instrument.matrix]
+            query = ReweightedReportsQuery(asked, instrument=Instrument(basis))
+        answer = session.sum(query, share)
+        equations = query.equations(answer)
+        theta = self._solve(equations, self._scaling, shapes, basis if shapes else None)
+        gram = answer.reports.error_gram(np.linalg.solve(basis, theta))
+        self._equations = replace(equations, residual_gram=gram)
 
     def _solve_moments(self, session, asked, instrument, share):
         """Algorithm 12; least squares without a normalisation."""

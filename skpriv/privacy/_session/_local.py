@@ -42,7 +42,8 @@ class LocalSession(Session):
         value = law.collected(query, self._rows, users, self._source)
         if isinstance(value, LiftedReports):  # as many as came, of those who were asked
             n = len(value.directions)
-            return Answer(value.moments(), n, replace(law, code=value.code).summed(n), value)
+            law = replace(law, code=value.code).summed(n)
+            return Answer(query.summed(value), n, law, value)
         return Answer(value, len(users), law.summed(len(users)))
 
     def _users(self, slot):

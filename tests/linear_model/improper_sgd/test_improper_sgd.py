@@ -211,7 +211,10 @@ def test_the_schedule_is_public_and_grows():
 )
 def test_the_report_adds_up(privacy, perturbation):
     X, y = _data()
-    est = ImproperSGDRegressor(privacy=privacy, perturbation=perturbation, random_state=0).fit(X, y)
+    channel = "gaussian" if privacy == "local" else "auto"
+    est = ImproperSGDRegressor(
+        privacy=privacy, perturbation=perturbation, channel=channel, random_state=0
+    ).fit(X, y)
     report = est.privacy_report_
     assert report.total.gaussian == pytest.approx(Budget(1.0, 1e-6).mu ** 2, rel=1e-9)
     parts = {}  # disjoint ones, each of which may spend all

@@ -1,0 +1,177 @@
+"""Re-weighted regression from codebook reports: what is asked, and what it is worth."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from skpriv import BudgetAccountant
+from skpriv._equations._moments import Instrument
+from skpriv._equations._scaling import Scaling
+from skpriv.exceptions import PrivacyError
+from skpriv.linear_model import ReweightedRegressor, SSPRegressor
+from skpriv.linear_model._reweighted._normalisation import NormalisationQuery
+from skpriv.linear_model._reweighted._reports import (
+    ReportedNormalisationQuery,
+    ReweightedReportsQuery,
+    affordable,
+)
+from skpriv.privacy import Budget, open_session
+from skpriv.protocol._device import scaled_record
+from skpriv.records import as_rows
+
+U = np.array([[1.0, 0.2, 0.0], [0.2, 2.0, 0.3], [0.0, 0.3, 9.0]])
+ODD = np.array(
+    [[np.nan, 0.0, 0.0], [np.inf, 1.0, 0.0], [1e308, -1e308, 1e308], [1e-308, 0.0, 0.0], [0, 0, 0]]
+)
+
+
+def records(n, seed, scales=(1.0, 0.3, 0.1)):
+    rng = np.random.RandomState(seed)
+    X = rng.normal(size=(n, 3)) * scales
+    X /= np.linalg.norm(X, axis=1)[:, None]
+    theta = np.array([0.5, -0.5, 0.5])
+    return X, np.where(rng.uniform(size=n) < (1.0 + X @ theta) / 2.0, 1.0, -1.0), theta
+
+
+def model(**params):
+    options = {"epsilon": 4.0, "delta": 0.0, "privacy": "local", "fit_intercept": False}
+    return ReweightedRegressor(**{**options, **params})
+
+
+def queries(scaling):
+    instrument = Instrument(U[: scaling.size, : scaling.size])
+    return [kind(scaling, instrument=instrument) for kind in (
+        ReportedNormalisationQuery, ReweightedReportsQuery
+    )]  # fmt: skip
+
+
+def test_the_equations_are_those_of_the_same_line():
+    X, _, theta = records(500, 0)
+    query = queries(Scaling(1.0, (-1.0, 1.0), False, 3))[1]
+    h, k = query.records(X, X @ theta)
+    assert_allclose(k, h @ np.linalg.solve(U, theta), atol=1e-12)
+    assert (np.linalg.norm(X @ U, axis=1) > 1.0).any()  # some were shortened
+
+
+def test_halves_are_those_of_the_curators_query():
+    X, y, _ = records(500, 1)
+    scaling = Scaling(1.0, (-1.0, 1.0), False, 3)
+    ours = queries(scaling)[0].sum(X, y)
+    assert_allclose(ours[3:-1], NormalisationQuery(scaling, Instrument(U)).sum(X, y), rtol=1e-12)
+    assert not ours[:3].any()
+
+
+@pytest.mark.parametrize("norm", [1.0, 1e-300, 1e300])
+def test_any_record_has_a_row_in_the_ball(norm):
+    y = np.array([np.nan, np.inf, -1e308, 1e308, 0.0])
+    for query in queries(Scaling(norm, (-1.0, 1.0), False, 3)):
+        h, k = query.records(ODD, y)
+        assert np.isfinite(h).all() and np.isfinite(k).all()
+        assert (np.linalg.norm(h, axis=1) <= 1.0 + 1e-12).all() and (abs(k) <= 1.0).all()
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_devices_make_the_same_record(intercept):
+    X, y, _ = records(50, 2)
+    X = X[:, : 3 - intercept] * 3.0
+    for query in queries(Scaling(2.0, (-1.0, 3.0), intercept, X.shape[1])):
+        h, k = query.records(X, y)
+        for row, target, one, other in zip(X, y, h, k, strict=True):
+            phi, r = scaled_record(query.wire(), row, target)
+            assert_allclose(phi, one, atol=1e-14)
+            assert_allclose(r, other, atol=1e-14)
+        for row in ODD[:, : X.shape[1]]:
+            phi, r = scaled_record(query.wire(), row, 1e308)
+            assert np.isfinite(phi).all() and np.linalg.norm(phi) <= 1.0 + 1e-12 and abs(r) <= 1.0
+
+
+def test_each_user_answers_once_and_purely():
+    X, y, _ = records(3_000, 3)
+    with BudgetAccountant(4.0, 0.0) as accountant:
+        fitted = model().fit(X, y)
+        assert accountant.spent.epsilon == 4.0 and accountant.spent.delta == 0.0
+    rows = fitted.privacy_report_.rows
+    assert [row.noise for row in rows] == ["codebook"] * 4
+    assert sum(row.records for row in rows) == 3_000
+
+
+def test_a_normalisation_that_noise_would_hide_is_not_asked_for():
+    scaling = Scaling(1.0, (-1.0, 1.0), False, 3)
+    found = []
+    for n in (100, 1_000, 30_000):
+        rows = as_rows(np.zeros((n, 3)), np.zeros(n))
+        session = open_session("local", rows, None, Budget(2.0), 0, currency="pure")
+        found.append(affordable(session, scaling, 0.1, 3))
+    assert found[0] == 0 and found[-1] == 3 and found == sorted(found)
+    X, y, _ = records(100, 4)
+    one = model(epsilon=1.0, random_state=0).fit(X, y)
+    other = SSPRegressor(epsilon=1.0, delta=0.0, privacy="local", fit_intercept=False)
+    assert_allclose(one.coef_, other.set_params(random_state=0).fit(X, y).coef_)
+
+
+def test_small_directions_are_resolved_and_covered():
+    errors, widths = {}, {}
+    scales = (1.0, 0.1, 0.03)
+    points = records(200, 99, scales)[0]
+    for seed in range(5):
+        X, y, theta = records(100_000, seed, scales)
+        for name, fit in {
+            "ours": model(random_state=seed),
+            "gaussian": model(random_state=seed, channel="gaussian", delta=1e-6),
+            "ssp": SSPRegressor(
+                epsilon=4.0, delta=0.0, privacy="local", fit_intercept=False, random_state=seed
+            ),
+        }.items():
+            fit.fit(X, y)
+            low, high = fit.confidence_interval(points)
+            assert ((low <= points @ theta) & (points @ theta <= high)).all()
+            errors.setdefault(name, []).append(abs(points @ (fit.coef_ - theta)).mean())
+            widths.setdefault(name, []).append(np.mean(high - low))
+    assert np.mean(errors["ours"]) < 0.5 * np.mean(errors["gaussian"])
+    assert np.mean(widths["ours"]) < 0.9 * np.mean(widths["ssp"])
+
+
+def test_asymptotic_intervals_cover():
+    points, covered = records(50, 99)[0], []
+    for seed in range(40):
+        X, y, theta = records(30_000, 100 + seed)
+        low, high = (
+            model(random_state=seed).fit(X, y).confidence_interval(points, method="asymptotic")
+        )
+        assert (high - low < 1.0).all()
+        covered.append(((low <= points @ theta) & (points @ theta <= high)).mean())
+    assert np.mean(covered) > 0.88  # 40 fits whose points move together
+
+
+def test_a_ridge_is_one_in_the_units_of_x():
+    X, y, _ = records(20_000, 5)
+    free, tight = (model(alpha=a, random_state=0).fit(X, y).coef_ for a in (0.0, 1e9))
+    assert np.linalg.norm(tight) < 1e-3 < np.linalg.norm(free)
+
+
+def test_a_posterior_is_about_the_coefficients():
+    X, y, theta = records(100_000, 6)
+    fitted = model(random_state=0, epsilon=8.0, alpha=0.0).fit(X, y)
+    mean, covariance = fitted.posterior()
+    assert_allclose(mean, theta, atol=5.0 * np.sqrt(np.diag(covariance)).max())
+    assert (np.linalg.eigvalsh(covariance) > 0.0).all()
+    with pytest.raises(ValueError, match="re-weighted codebook"):
+        fitted.pooled(fitted)
+
+
+def test_what_has_no_codebook_says_so():
+    X, y, _ = records(100, 7)
+    with pytest.raises(ValueError, match="solver='sgd'"):
+        model(solver="sgd", channel="codebook").fit(X, y)
+    with pytest.raises(ValueError, match="curator"):
+        model(privacy="central", channel="codebook", delta=1e-6).fit(X, y)
+    with pytest.raises(PrivacyError, match="delta"):
+        model(solver="sgd").fit(X, y)
+
+
+def test_shuffled_reports_are_amplified():
+    X, y, _ = records(40_000, 8)
+    fitted = model(privacy="shuffle", epsilon=1.0, delta=1e-6, random_state=0).fit(X, y)
+    assert all(row.noise == "codebook" for row in fitted.privacy_report_.rows)
+    assert fitted._equations.law.code.epsilon > 3.0
+    assert fitted.privacy_report_.guarantee.epsilon == 1.0
