@@ -110,7 +110,7 @@ def sandwich(inverse, gram, residual_gram, residual_noise, variance):
     return both * robust + rest * equal
 
 
-def moment_law(equations, scaling, estimand=None):
+def moment_law(equations, scaling, estimand=None, basis=None):
     """Law of the coefficients that solve noisy normal equations.
 
     Parameters
@@ -118,12 +118,23 @@ def moment_law(equations, scaling, estimand=None):
     equations : NormalEquations
     scaling : Scaling
     estimand : str, default=None
+    basis : ndarray of shape (p, p), default=None
+        The equations are for w in theta = basis w; None is for theta itself.
 
     Returns
     -------
     CoefficientLaw
     """
-    p, words = len(equations.target), {} if estimand is None else {"estimand": estimand}
+    matrix, shift = _units(scaling)
+    matrix = matrix if basis is None else matrix @ basis
+    return equations_law(
+        equations, matrix, shift, {} if estimand is None else {"estimand": estimand}
+    )
+
+
+def equations_law(equations, matrix, shift, words):
+    """Law of matrix @ theta + shift for the theta that solves noisy normal equations."""
+    p = len(equations.target)
     resolution = _resolution(equations)
     if equations.exact:
         law = _expansion(equations, words)
@@ -140,7 +151,7 @@ def moment_law(equations, scaling, estimand=None):
         law = CoefficientLaw(nothing[0], nothing, nothing, none, reason, equations.n, **words)
     else:
         law = _expansion(equations, words)
-    return law.mapped(*_units(scaling))
+    return law.mapped(matrix, shift)
 
 
 def _resolution(equations):
@@ -155,8 +166,26 @@ def _resolution(equations):
     return float(values[-1]) / (2.0 * equations.design_scale * sqrt(p))
 
 
+def _of_reports(equations, words):
+    """The solution of reports' equations, and their sandwich, in units of theta.
+
+    The released residual Gram is the covariance of target - design theta*, privacy included. Users
+    report signs, so that the part of the targets' own noise is not known: it is given as that of
+    targets of 1 and -1 with these means, which no others exceed, and privacy has the rest.
+    """
+    W, n, p = np.linalg.inv(equations.design), equations.n, len(equations.target)
+    theta = W @ equations.target
+    known = float(np.clip(theta @ equations.target / n, 0.0, 1.0))  # mean square of phi'theta
+    whole = W @ equations.residual_gram @ W.T * (n / max(n - p, 1))
+    sampling = (1.0 - known) * psd_part((W + W.T) / 2.0)
+    privacy = psd_part(whole - sampling)
+    return CoefficientLaw(theta, whole - privacy, privacy, np.ones(p, dtype=bool), "", n, **words)
+
+
 def _expansion(equations, words):
     """The solution, less its second-order bias, and its covariances, in units of theta."""
+    if equations.law is not None:
+        return _of_reports(equations, words)
     (W, resolved), scale = _inverse(equations), equations.design_scale
     p = len(resolved)
     theta, eye = W @ equations.target, np.eye(p)

@@ -188,7 +188,7 @@ class MomentRegressor(PredictionIntervals):
             coefficients and then the intercept, in the units of X and y.
         """
         check_is_fitted(self)
-        return moment_law(self._equations, self._scaling, self._estimand)
+        return moment_law(self._equations, self._scaling, self._estimand, self._basis)
 
     @rowwise
     def confidence_interval(

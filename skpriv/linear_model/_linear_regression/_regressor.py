@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..._compat import Interval, StrOptions, fit_context
-from ..._equations._coefficients import CoefficientLaw
+from ..._equations._coefficients import CoefficientLaw, equations_law
 from ..._equations._intervals import ConfidenceInterval
 from ..._equations._newton import coefficients
 from ..._equations._public_maps import RowMap, TargetMap, column_bounds
@@ -329,12 +329,10 @@ class LinearRegression(PredictionIntervals):
         """
         check_is_fitted(self)
         if isinstance(self._released, ReportedFit):
-            return CoefficientLaw.unresolved(
-                len(self.coef_) + 1,
-                "intervals of coefficients are not built for codebook reports: pass "
-                "channel='gaussian'",
-                self._n_fitted,
-            )
+            target, shift = self._target, np.zeros(len(self.coef_) + 1)
+            shift[-1] = target.centre
+            matrix = target.radius * self._map.coefficient_map()
+            return equations_law(self._released.equations, matrix, shift, {})
         found = coefficients(self._released, self._map, self._target)
         resolved, reason = found.resolved, ""
         if not resolved.all():
