@@ -52,12 +52,6 @@ class CoefficientLaw:
     n: int
     estimand: str = "least-squares line of the clipped rows and targets"
 
-    @classmethod
-    def unresolved(cls, size, reason, n):
-        """Law of so many coefficients of which nothing can be said."""
-        nothing = np.full((size, size), np.nan)
-        return cls(nothing[0], nothing, nothing, np.zeros(size, dtype=bool), reason, n)
-
     def mapped(self, matrix, shift=0.0):
         """The law of matrix @ coefficients + shift; a row needs all that it weighs resolved."""
         resolved = ~((matrix != 0.0) @ ~self.resolved)
