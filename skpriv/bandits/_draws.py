@@ -9,7 +9,8 @@ from ..linear_model import IHTRegressor, SSPRegressor
 # Equally likely, as the absolute value of a normal variable: its 16 mid-quantiles. Its standard
 # deviation of 0.75 is a compromise: less is better for independent contexts, more for fixed arms.
 HALF_NORMAL = 0.75 * norm.ppf(0.5 + (np.arange(16) + 0.5) / 32.0)
-# Whose predictions are this product: not asked, they spare the checks of contexts that are checked.
+# Whose predictions are this product, perhaps clipped to a range, where actions would tie. Not to
+# ask them spares the checks of contexts that are checked.
 LINEAR = {
     IHTRegressor,
     SSPRegressor,

@@ -21,7 +21,10 @@ from skpriv.bandits import (
     simulate,
 )
 from skpriv.bandits._draws import inverse_gap
+from skpriv.bandits._epochs._fliphat import first_epoch
+from skpriv.bandits._epochs._policy import SELECTION_SHARE
 from skpriv.linear_model import IHTRegressor, SSPRegressor
+from skpriv.privacy import Budget
 
 
 def test_propensities_are_frequencies(policy, make_rounds):
@@ -174,6 +177,41 @@ def test_fliphat_regret():
     result = simulate([RandomPolicy(), policy], env, horizon=4000, n_runs=3, random_state=0)
     random, private = result.regret_[:, :, -1].mean(axis=1)
     assert private < 0.2 * random
+
+
+def test_fliphat_goes_on_from_what_it_released(make_rounds):
+    """It keeps the largest coefficients and selects some more; the forgetful form starts afresh."""
+    rounds = make_rounds(n_features=30)
+    policy = FLIPHAT(epsilon=5.0, n_nonzero_coefs=6, schedule=50, random_state=0)
+    rounds.play(policy, stop=50)
+    first = policy.oracle_
+    assert first.coef_init is None and len(first.support_) == 2
+    rounds.play(policy, start=50, stop=100)
+    np.testing.assert_array_equal(policy.oracle_.coef_init, first.coef_)
+    assert set(first.support_) <= set(policy.oracle_.support_)
+    rounds.play(policy, start=100)
+    kept = np.flatnonzero(policy.oracle_.coef_init)
+    assert len(kept) <= 4 and set(kept) <= set(policy.oracle_.support_)
+    assert len(policy.oracle_.support_) <= 6
+    forgetful = clone(policy).set_params(forget=True)
+    rounds.play(forgetful)
+    assert forgetful.oracle_.coef_init is None and len(forgetful.oracle_.support_) == 6
+    few = FLIPHAT(n_nonzero_coefs=10, schedule=50, random_state=0)  # more than there are
+    make_rounds().play(few)
+    assert len(few.oracle_.support_) == 3
+
+
+def test_the_first_epoch_follows_from_public_numbers():
+    """More rounds for less budget, more coefficients and more features; a known sum in one case."""
+    lengths = [first_epoch(Budget(e, 1e-2), 10, 400) for e in (0.5, 1.0, 2.0, 10.0, np.inf)]
+    assert lengths == sorted(lengths, reverse=True)
+    budget, c = Budget(1.0, 1e-2), 2.0 / pi * np.arcsin(np.sqrt(0.2))
+    scale = 2.0 * np.sqrt(3 / (2.0 * SELECTION_SHARE * budget.rho))
+    expected = np.log(400) * (scale / c + 0.4 / c**2)
+    assert first_epoch(budget, 10, 400) == round(expected)
+    assert first_epoch(budget, 20, 400) > first_epoch(budget, 10, 400)
+    assert first_epoch(budget, 10, 4000) > first_epoch(budget, 10, 400)
+    assert first_epoch(budget, 1, 3) >= 20
 
 
 def test_fliphat_clips_rewards(make_rounds):

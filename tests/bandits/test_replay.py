@@ -10,7 +10,15 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from skpriv.bandits import ActionElimination, EpochGreedy, LinSquareCB, LinUCB, SquareCB
+from skpriv.bandits import (
+    FLIPHAT,
+    ActionElimination,
+    EpochGreedy,
+    LinSquareCB,
+    LinUCB,
+    OnlineLinUCB,
+    SquareCB,
+)
 from skpriv.linear_model import ReweightedRegressor, SSPRegressor
 from skpriv.privacy import Budget, NoiseSource
 
@@ -45,7 +53,11 @@ MAKERS = {
     "elimination": epochs(ActionElimination),
     "elimination certified": epochs(ActionElimination, interval="certified"),
     "spanner": epochs(ActionElimination, exploration="spanner"),
+    "FLIPHAT": lambda privacy: FLIPHAT(n_nonzero_coefs=2, schedule=SCHEDULE, **COMMON),
+    "OnlineLinUCB": lambda privacy: OnlineLinUCB(horizon=N, learner="ogd", **COMMON),
 }
+ONE_MODEL = {"FLIPHAT": "central", "OnlineLinUCB": "local"}
+CASES = [(n, p) for n in MAKERS for p in MODELS if ONE_MODEL.get(n, p) == p]
 
 
 def rounds():
@@ -70,11 +82,11 @@ def play(policy, contexts, draws):
     return actions
 
 
-@pytest.mark.parametrize("privacy", MODELS)
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("name, privacy", CASES)
 def test_one_user_replaced(name, privacy, monkeypatch):
     tape, paid, pure, place, replaying = [], [0.0], [0.0], [0], [False]
     original, reports = NoiseSource.add, NoiseSource.lifted_reports
+    original_top = NoiseSource.top
 
     def add(self, value, noise):
         released = original(self, value, noise)
@@ -100,7 +112,21 @@ def test_one_user_replaced(name, privacy, monkeypatch):
         pure[0] += float(changed) * code.log_ratio
         return answer
 
+    def top(self, scores, k, noise):
+        released = original_top(self, scores, k, noise)
+        if not replaying[0]:
+            tape.append((np.array(scores), released, noise.scale))
+            return released
+        before, answer, scale = tape[place[0]]
+        place[0] += 1
+        assert scale == noise.scale and len(before) == len(scores)  # both are public
+        # k exponential mechanisms of range 2 D / scale, each of which costs mu^2 = range^2 / 4 in
+        # zCDP's terms: rho = range^2 / 8.
+        paid[0] += k * (np.abs(scores - before).max() / scale) ** 2
+        return answer
+
     monkeypatch.setattr(NoiseSource, "add", add)
+    monkeypatch.setattr(NoiseSource, "top", top)
     monkeypatch.setattr(NoiseSource, "lifted_reports", lifted_reports)
     contexts, draws = rounds()
     first = play(MAKERS[name](privacy), contexts, draws)
@@ -112,5 +138,6 @@ def test_one_user_replaced(name, privacy, monkeypatch):
     np.testing.assert_array_equal(first[others], second[others])
     assert place[0] == len(tape) and 0.0 < paid[0] + pure[0]
     if privacy != "shuffle":  # whose noise counts together with that of the others
-        assert sqrt(paid[0]) <= BUDGET.mu * (1.0 + 1e-9) and pure[0] <= BUDGET.epsilon
+        mu = sqrt(2.0 * BUDGET.rho) if name == "FLIPHAT" else BUDGET.mu  # it composes in zCDP
+        assert sqrt(paid[0]) <= mu * (1.0 + 1e-9) and pure[0] <= BUDGET.epsilon
         assert not (paid[0] and pure[0])  # one report a user

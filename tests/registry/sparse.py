@@ -107,7 +107,9 @@ CASES = {
         _size, (_pair(ResidualSizeQuery(EMPTY), 0.0, 1.0),), width=D, unit=_unit, sparse=_always
     ),
     ScoresQuery: Case(
-        lambda rng: ScoresQuery(_draw_iterate(rng), D, 0.7, 0.5, rng.uniform(0.01, 2.0)),
+        lambda rng: ScoresQuery(
+            _draw_iterate(rng), D, 0.7, 0.5, rng.uniform(0.01, 2.0), rng.choice(D, 2)
+        ),
         (_pair(ScoresQuery(EMPTY, D, 0.7, 0.5, 0.4)),),
         width=D, unit=_unit, sparse=_always,
     ),

@@ -1,6 +1,6 @@
-"""Forgetful epochs of private iterative hard thresholding."""
+"""Epochs of private iterative hard thresholding."""
 
-from math import inf, log
+from math import asin, inf, log, pi, sqrt
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -8,15 +8,35 @@ from ..._compat import Interval
 from ...linear_model import IHTRegressor
 from ...privacy import Budget
 from ._epoch_greedy import EpochGreedy
-from ._policy import EpochPolicy
+from ._policy import SELECTION_SHARE, EpochPolicy, added
 from ._schedule import EpochSchedule
 
+SAMPLING_PART = 0.4  # of the rounds that would tell a coefficient from d others without privacy
+RATIO = 1.5
+# of the form that forgets:
 FIRST = 4.0  # rounds of the first epoch, for every non-zero coefficient and unit of log(n_features)
 MU = 0.8  # Gaussian budget, with more of which the first epoch may be shorter
 
 
 def first_epoch(budget, n_nonzero_coefs, n_features):
     """Public length of the first epoch, which is played at random.
+
+    Scores are about products of signs. Of m equal coefficients one has a mean of
+    c = (2 / pi) asin(1 / sqrt(m)) a round; m is half of those that are allowed. It stands out of
+    the Gumbel noise of d scores after g log(d) / c rounds, g the scale of the noise, and of the
+    sampling noise after some log(d) / c^2. A wrong choice is mended by later epochs, so that a part
+    of the latter will do; the former cannot be had for less.
+    """
+    new, _ = added(n_nonzero_coefs, n_features)
+    signal = 2.0 / pi * asin(sqrt(min(1.0, 2.0 / n_nonzero_coefs)))
+    length = log(max(n_features, 3))
+    rho = inf if budget.epsilon == inf else budget.rho
+    scale = 2.0 * sqrt(new / (2.0 * SELECTION_SHARE * rho))
+    return max(20, round(scale * length / signal + SAMPLING_PART * length / signal**2))
+
+
+def forgetful_first_epoch(budget, n_nonzero_coefs, n_features):
+    """The same where every epoch starts afresh.
 
     Selection takes some s log(d) records. With a large budget the noise is small beside the
     rewards' own, and fewer will do; with a small one, a longer epoch would cost more regret than
@@ -30,8 +50,10 @@ def first_epoch(budget, n_nonzero_coefs, n_features):
 class FLIPHAT(EpochGreedy):
     """Greedy sparse linear bandit under joint differential privacy, in high dimension.
 
-    `EpochGreedy` with :class:`~skpriv.linear_model.IHTRegressor`: forgetful epochs of growing
-    length, each fitted by private iterative hard thresholding, with a guarantee that holds.
+    `EpochGreedy` with :class:`~skpriv.linear_model.IHTRegressor`: epochs of growing length, each
+    fitted by private iterative hard thresholding, with a guarantee that holds. An epoch goes on
+    from the released coefficients of the last one: it keeps the largest, and selects some more by
+    what they leave of the rewards, which are smaller, and so is the noise.
 
     Parameters
     ----------
@@ -48,9 +70,12 @@ class FLIPHAT(EpochGreedy):
         Public range (low, high) to which rewards are clipped.
     schedule : {"auto", "doubling", "geometric", "fixed"}, int, sequence of int, or callable, \
             default="auto"
-        Public lengths of the epochs; see :class:`EpochSchedule`. "auto": each twice as long as the
-        one before; the first, which is played at random, is the shorter the larger the budget, and
-        as long as the number of features and ``n_nonzero_coefs`` ask for.
+        Public lengths of the epochs; see :class:`EpochSchedule`. "auto": each 1.5 times as long as
+        the one before; the first, which is played at random, is the shorter the larger the budget,
+        and as long as the number of features and ``n_nonzero_coefs`` ask for. "doubling" is that
+        of the paper.
+    forget : bool, default=False
+        Whether each epoch starts afresh, as in the paper. "auto" then doubles.
     shared : bool, default=True
         False if contexts are features of the round alone, with weights for each action.
     n_actions : int, default=None
@@ -61,7 +86,7 @@ class FLIPHAT(EpochGreedy):
     Attributes
     ----------
     oracle_ : IHTRegressor
-        Fitted to the last epoch that closed.
+        Fitted to the last epoch that closed, from the one before on.
     n_rounds_ : int
         Rounds that `update` has taken in.
     epoch_ : int
@@ -100,7 +125,7 @@ class FLIPHAT(EpochGreedy):
         **{
             name: constraint
             for name, constraint in EpochPolicy._parameter_constraints.items()
-            if name not in ("oracle", "forget")
+            if name != "oracle"
         },
         **{
             name: IHTRegressor._parameter_constraints[name]
@@ -109,7 +134,7 @@ class FLIPHAT(EpochGreedy):
         "data_max": [Interval(Real, 0, None, closed="neither")],  # "auto" needs an outer bound
     }
 
-    exploration, forget = 0.0, True  # no posterior, and supports cannot be added
+    exploration = 0.0  # no posterior
 
     def __init__(
         self,
@@ -120,6 +145,7 @@ class FLIPHAT(EpochGreedy):
         data_max: Any = 1.0,
         bounds_y: Any = (-1.0, 1.0),
         schedule: Any = "auto",
+        forget: bool = False,
         shared: bool = True,
         n_actions: int | None = None,
         random_state: Any = None,
@@ -130,6 +156,7 @@ class FLIPHAT(EpochGreedy):
         self.data_max = data_max
         self.bounds_y = bounds_y
         self.schedule = schedule
+        self.forget = forget
         self.shared = shared
         self.n_actions = n_actions
         self.random_state = random_state
@@ -143,7 +170,8 @@ class FLIPHAT(EpochGreedy):
         if not isinstance(self.schedule, str) or self.schedule != "auto":
             return self.schedule
         budget = Budget(float(self.epsilon), float(self.delta))
-        return EpochSchedule(first=first_epoch(budget, self.n_nonzero_coefs, n_phi), ratio=2.0)
+        length, ratio = (forgetful_first_epoch, 2.0) if self.forget else (first_epoch, RATIO)
+        return EpochSchedule(first=length(budget, self.n_nonzero_coefs, n_phi), ratio=ratio)
 
     def _make_oracle(self):
         return IHTRegressor(

@@ -97,10 +97,6 @@ class LassoBandit(EpochPolicy):
         penalty = 2.0 * self.alpha * sqrt((4.0 * log(n_rows) + 2.0 * log(d)) / n_rows)
         return clone(self._frozen).set_params(alpha=penalty)
 
-    def _start(self, n_phi):
-        super()._start(n_phi)
-        self._n_phi = n_phi
-
     def _act(self, contexts, available, rng):
         n, n_actions = contexts.shape[:2]
         if not hasattr(self, "oracle_"):

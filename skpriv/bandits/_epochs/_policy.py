@@ -17,6 +17,8 @@ from .._report import Epoch, charged_report, report_of
 from .._state import Raw
 from ._schedule import epoch_length
 
+SELECTION_SHARE = 0.55  # of a sparse oracle's budget: which features matter counts most at first
+
 
 class EpochPolicy(BasePolicy):
     """Base class of the policies that fit an oracle to each epoch; not for direct use.
@@ -31,8 +33,8 @@ class EpochPolicy(BasePolicy):
         Lengths of the epochs; see :class:`EpochSchedule`.
     forget : bool
         Whether only the last epoch counts; else the oracles of all epochs are pooled, if they can
-        be (they have a method ``pooled``). Epochs are disjoint and their answers are released:
-        pooling costs no privacy.
+        be: they have a method ``pooled``, or go on from coefficients, ``coef_init``. Epochs are
+        disjoint and their answers are released: that costs no privacy.
 
     Notes
     -----
@@ -102,7 +104,7 @@ class EpochPolicy(BasePolicy):
         self.oracle_ = oracle
 
     def _start(self, n_phi):
-        self._plan = self._make_schedule(n_phi)
+        self._plan, self._n_phi = self._make_schedule(n_phi), n_phi
         self._length, self._filled = epoch_length(self._plan, 0), 0
         self._rows, self._rewards = Raw(), Raw()
         self._epochs = []
@@ -192,6 +194,8 @@ class EpochPolicy(BasePolicy):
         Otherwise with a seed of its own: two epochs with the same noise would cancel it.
         """
         oracle = clone(self._frozen)
+        if hasattr(oracle, "coef_init") and not getattr(self, "forget", True):
+            _go_on(oracle, getattr(self._pool, "coef_", None), self._n_phi)
         for name, value in sorted(oracle.get_params(deep=True).items()):
             if name.split("__")[-1] == "random_state" and value is not None:
                 given = value if isinstance(value, int | np.integer) else 0
@@ -199,6 +203,26 @@ class EpochPolicy(BasePolicy):
                 seed = int(np.random.SeedSequence(entropy).generate_state(1)[0]) % MAX_SEED
                 oracle.set_params(**{name: seed})
         return oracle
+
+
+def added(n_nonzero, n_features):
+    """Features that a sparse oracle selects in an epoch, and those that it keeps from the last.
+
+    Noise grows with the square root of the number that are selected at once: a third of them is,
+    and the others next time, by what is left of the rewards when the first ones are known.
+    """
+    n_nonzero = min(n_nonzero or max(1, min(n_features // 10, 10)), n_features)
+    new = max(1, n_nonzero // 3)
+    return new, n_nonzero - new
+
+
+def _go_on(oracle, coef, n_features):
+    """Let a sparse oracle select by the residuals of released coefficients, the largest of them."""
+    new, kept = added(oracle.n_nonzero_coefs, n_features)
+    if coef is not None:
+        coef = coef.copy()
+        coef[np.argsort(-np.abs(coef), kind="stable")[kept:]] = 0.0
+    oracle.set_params(n_nonzero_coefs=new, selection_share=SELECTION_SHARE, coef_init=coef)
 
 
 def _failure(oracle, X, y):

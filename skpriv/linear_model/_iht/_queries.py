@@ -1,6 +1,6 @@
 """What iterative hard thresholding asks of the records."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import sqrt
 from typing import Any, ClassVar
 
@@ -77,6 +77,8 @@ class ScoresQuery(Query):
         t, in units of data_max.
     residual_limit : float
         R; infinite only without privacy.
+    known : ndarray of int
+        Public: features that are not to be named.
     """
 
     model: Iterate
@@ -84,6 +86,7 @@ class ScoresQuery(Query):
     step: float
     entry_limit: float
     residual_limit: float
+    known: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     name: str = "selection"
     takes_sparse: ClassVar[bool] = True
     norm: str = "linf"
@@ -105,6 +108,7 @@ class ScoresQuery(Query):
         scores = _scores(X, residual, self.entry_limit * self.model.data_max)
         scores *= self.step / self.model.data_max
         scores[self.model.support] += X.shape[0] * self.model.weights
+        scores[self.known] = 0.0
         return scores
 
 

@@ -10,7 +10,7 @@ from ...exceptions import PrivacyError
 from .._base import PrivateRegressor
 from .._prediction_intervals import PredictionIntervals
 from ._queries import GradientNorm
-from ._rows import SupportRows
+from ._rows import Iterate, SupportRows
 from ._sparse_regressor import SparseRegressor
 from ._steps import Plan, choose, refit
 
@@ -55,6 +55,10 @@ class IHTRegressor(SparseRegressor):
         by data_max and target in [-1, 1]. Only ``method="asymptotic"`` intervals use it.
     fit_intercept : bool, default=True
         Whether to fit an intercept, which does not count as a selected feature.
+    coef_init : array-like of shape (n_features,), default=None
+        Public coefficients, or what an earlier fit released. Features go by the residuals of it,
+        ``n_nonzero_coefs`` of them are added to those where it is not zero, and the refit starts
+        there: where it is good, residuals are small, and so is the noise. None is zero everywhere.
     max_iter : int, default=1
         Number of selections. The first one screens all features by their clipped covariance with
         the target; more of them cost more noise than they gain, in the designs measured.
@@ -98,8 +102,8 @@ class IHTRegressor(SparseRegressor):
     bounds_y_ : (float, float)
         Range of the target that was used, public or released.
     coef_ : ndarray of shape (n_features,)
-    support_ : ndarray of shape (n_nonzero_coefs,)
-        Sorted indices of the selected features.
+    support_ : ndarray of shape (n_selected,)
+        Sorted indices of the selected features, and of those of ``coef_init``.
     intercept_ : float
     n_iter_ : int
         Number of selections (public).
@@ -155,6 +159,7 @@ class IHTRegressor(SparseRegressor):
         "data_max": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "outer_max": [Interval(Real, 0, None, closed="neither"), None],
         "n_nonzero_coefs": [Interval(Integral, 1, None, closed="left"), None],
+        "coef_init": ["array-like", None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "step_size": [Interval(Real, 0, None, closed="neither")],
         "residual_clip": [Interval(Real, 0, None, closed="neither"), None],
@@ -181,6 +186,7 @@ class IHTRegressor(SparseRegressor):
         outer_bounds_y: Any = None,
         coef_norm: float = 1.0,
         fit_intercept: bool = True,
+        coef_init: Any = None,
         max_iter: int = 1,
         step_size: float = 1.0,
         residual_clip: float = 2.0,
@@ -204,6 +210,7 @@ class IHTRegressor(SparseRegressor):
         self.outer_bounds_y = outer_bounds_y
         self.coef_norm = coef_norm
         self.fit_intercept = fit_intercept
+        self.coef_init = coef_init
         self.max_iter = max_iter
         self.step_size = step_size
         self.residual_clip = residual_clip
@@ -246,11 +253,13 @@ class IHTRegressor(SparseRegressor):
         session, held_out = self._hold_out(session)
         scaling = self._bounded(session, scaling)
 
-        model, self.support_ = choose(session, scaling, plan)
+        start = self._start(scaling, plan.n_features)
+        model, self.support_ = choose(session, scaling, plan, start)
         self._refit = self._gradient = None
         if plan.refit:
             rows = SupportRows.of(scaling, self.support_, session.trust.exact)
-            self._refit = refit(session, rows, self.residual_clip, plan.shares[-1])
+            known = start.dense(plan.n_features) if len(start.support) else None
+            self._refit = refit(session, rows, self.residual_clip, plan.shares[-1], known)
             model = rows.iterate(scaling, self._refit.theta)
         if plan.certificate_share:
             norm = GradientNorm(model, plan.fit_intercept)
@@ -272,17 +281,33 @@ class IHTRegressor(SparseRegressor):
                 "use privacy='central', or SSPRegressor on a few chosen columns."
             )
 
+    def _start(self, scaling, n_features):
+        """The public iterate from which features are selected."""
+        coef = self._coef_init(n_features)
+        support = np.flatnonzero(coef)
+        weights = coef[support] * scaling.data_norm / scaling.radius
+        return Iterate(scaling.data_norm, scaling, support, weights)
+
+    def _coef_init(self, n_features):
+        if self.coef_init is None:
+            return np.zeros(n_features)
+        coef = np.asarray(self.coef_init, dtype=float)
+        if coef.shape != (n_features,) or not np.isfinite(coef).all():
+            raise ValueError(f"coef_init must have {n_features} finite numbers, one a feature.")
+        return coef
+
     def _plan(self, n_features):
         nonzero = self.n_nonzero_coefs
         if nonzero is None:
             nonzero = max(1, min(n_features // 10, MAX_DEFAULT_NONZERO))
+        nonzero += np.count_nonzero(self._coef_init(n_features))
         if nonzero > n_features:
             raise ValueError(
                 f"n_nonzero_coefs={nonzero} cannot be more than n_features={n_features}: at most "
                 "all features can be selected."
             )
         return Plan(
-            n_nonzero=nonzero,
+            n_nonzero=int(nonzero),
             n_features=n_features,
             n_iter=self.max_iter,
             step_size=float(self.step_size),

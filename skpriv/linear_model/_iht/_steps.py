@@ -14,7 +14,7 @@ from ._queries import (
     SupportMomentsQuery,
     ValuesQuery,
 )
-from ._rows import Iterate, SupportResidual
+from ._rows import SupportResidual
 from ..._equations._normal_equations import NormalEquations, ridge_prior
 from ..._equations._scaling import Scaling
 
@@ -44,6 +44,7 @@ class Plan:
     Parameters
     ----------
     n_nonzero, n_features, n_iter : int
+        Of features in the support, those of the start included; of all; and of selections.
     step_size : float
     residual_clip : float or None
     fit_intercept, refit : bool
@@ -92,7 +93,7 @@ class Plan:
         )
 
 
-def choose(session, scaling, plan):
+def choose(session, scaling, plan, start):
     """Iterations of selection and values.
 
     Parameters
@@ -101,6 +102,8 @@ def choose(session, scaling, plan):
     scaling : Scaling
         Of single entries: ``data_norm`` is data_max.
     plan : Plan
+    start : Iterate
+        Public: its features stay in the support.
 
     Returns
     -------
@@ -109,8 +112,7 @@ def choose(session, scaling, plan):
     """
     exact = session.trust.exact
     share, value_share, _ = plan.shares
-    support = np.arange(plan.n_features)
-    model = Iterate(scaling.data_norm, scaling, support[:0], np.zeros(0))
+    support, model, known = np.arange(plan.n_features), start, start.support
     if not plan.selects and plan.refit:
         return model, support
     if plan.fit_intercept:
@@ -122,9 +124,9 @@ def choose(session, scaling, plan):
         if plan.selects:
             screening = iteration == 0 and plan.refit and not exact
             limits = (ENTRY_LIMIT, min(1.0, SCREENING_CLIP * size)) if screening else (1.0, clip)
-            query = ScoresQuery(model, plan.n_features, plan.step_size, *limits)
+            query = ScoresQuery(model, plan.n_features, plan.step_size, *limits, known)
             # sorted: the order in which the features were named carries nothing
-            support = np.sort(session.top(query, plan.n_nonzero, share))
+            support = np.union1d(known, session.top(query, plan.n_nonzero - len(known), share))
         if iteration < plan.n_values:
             values = ValuesQuery(model, support, plan.fit_intercept, clip)
             step = plan.step_size * session.sum(values, value_share).value / session.n
@@ -159,12 +161,12 @@ class SupportFit:
     equations: NormalEquations
 
 
-def refit(session, rows, residual_clip, share):
+def refit(session, rows, residual_clip, share, known=None):
     """Moments on the support, then Newton steps on clipped residuals.
 
     A gradient of residuals that are clipped to R has sensitivity 2 R: as the fit improves, the
     residuals and the noise shrink together, and what the noise of the Gram matrix costs is
-    proportional to the error that is left.
+    proportional to the error that is left. Where coefficients are known, the steps start there.
     """
     exact = session.trust.exact
     scaling = rows.scaling
@@ -176,7 +178,11 @@ def refit(session, rows, residual_clip, share):
     else:
         equations = shrunk(raw, scaling.fit_intercept)
         prior = [ridge_prior(scaling.size, scaling.fit_intercept)]
-        theta = equations.solve_shrunk(prior)
+        if known is None:
+            theta = equations.solve_shrunk(prior)
+        else:
+            coef = known[rows.support] * scaling.radius / rows.data_max
+            theta = scaling.scaled(coef, scaling.centre)
     step = share * (1.0 - MOMENTS_PART) / STEPS
     for _ in range(1 if exact else STEPS):
         model, origin = SupportResidual(rows, theta), theta

@@ -205,3 +205,24 @@ def test_the_certificate_shrinks_with_n():
         low, high = est.fit(X, y).confidence_interval(X[:100] / 4.0)
         widths.append((high - low).mean())
     assert widths[1] < 0.6 * widths[0]
+
+
+def test_known_coefficients_are_kept_and_others_added():
+    """Selections go by the residuals of a public start, and name none of its features."""
+    rng = np.random.RandomState(0)
+    X = rng.uniform(-1.0, 1.0, size=(4000, 30))
+    y = 0.5 * X[:, 3] - 0.3 * X[:, 7] + 0.1 * X[:, 20]
+    start = np.zeros(30)
+    start[[3, 7]] = 0.5, -0.3
+    exact = IHTRegressor(
+        privacy="none", n_nonzero_coefs=1, coef_init=start, fit_intercept=False, random_state=0
+    ).fit(X, y)
+    np.testing.assert_array_equal(exact.support_, [3, 7, 20])
+    np.testing.assert_allclose(exact.coef_[exact.support_], [0.5, -0.3, 0.1], atol=1e-9)
+    private = IHTRegressor(epsilon=8.0, n_nonzero_coefs=1, coef_init=start, random_state=0)
+    np.testing.assert_array_equal(private.fit(X, y).support_, [3, 7, 20])
+    np.testing.assert_allclose(private.coef_[[3, 7, 20]], [0.5, -0.3, 0.1], atol=0.05)
+    with pytest.raises(ValueError, match="coef_init"):
+        IHTRegressor(coef_init=np.zeros(29)).fit(X, y)
+    with pytest.raises(ValueError, match="n_nonzero_coefs"):
+        IHTRegressor(coef_init=np.ones(30), n_nonzero_coefs=1).fit(X, y)
