@@ -9,12 +9,27 @@ from scipy import stats
 
 from .._linalg import unvech, vech_size
 
+CUT = 0.75  # of the clip: residuals beyond it are counted as nearly cut
 SMALLEST_VARIANCE = 1e-12
 UNCUT = 0.9  # of the range of the target: with a limit above it next to nothing is cut
 SMALLEST_LIMIT = 0.5  # deviations: with residuals cut at fewer, their variance is not known
+CLIPPED_MORE = 1.25  # an equation that cuts at so many times less than the last one is left out
+LARGEST_TAIL = 1.0  # standard errors by which cut tails may move a coefficient that is published
+FAR_DEVIATIONS = 2.0  # of the noise of their number, from where far rows are told from none
 FLOOR = 0.5  # of the operator norm of the noise: smaller eigenvalues are not told from zero
 UNRESOLVED = 0.1  # part of a squared length below that floor, at which no interval is given
+UNEQUAL = 0.5  # deviation of the robust variance over the homoskedastic one, on real tables
+STUDENT = (1.96**2 + 1.0) / 4.0
 LEAST_ROBUST = 0.3  # of the homoskedastic variance: the released residual Gram has noise
+NOISE = "the released equations do not tell some directions from noise"
+TAILS = (
+    "more residuals are near the limit at which they were clipped than noise explains, so that "
+    "coefficients may be biased by more than their error"
+)
+FAR_ROWS = (
+    "some rows are so far from the others that the least-squares line hangs on them, and each "
+    "counts for less here: narrower bounds_X would help, or a logarithm of long-tailed features"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +55,11 @@ class NewtonEquation:
         Mean of clip(c)^2.
     nearly_cut : float
         Part of the records with |c| at least .75 R.
+    far : float
+        Part of the records that are so far away that at most a quarter of their leverage counts;
+        0 where it was not asked, as its scale.
     n : int
-    moment_scale, gram_scale, residual_scale, square_scale, cut_scale : float
+    moment_scale, gram_scale, residual_scale, square_scale, cut_scale, far_scale : float
     widest : float
         Largest |r - m|.
     """
@@ -53,12 +71,14 @@ class NewtonEquation:
     residual_gram: np.ndarray
     square: float
     nearly_cut: float
+    far: float
     n: int
     moment_scale: float
     gram_scale: float
     residual_scale: float
     square_scale: float
     cut_scale: float
+    far_scale: float
     widest: float
 
     @property
@@ -75,6 +95,20 @@ class NewtonEquation:
         """Residual variance, with what was cut if residuals are normal."""
         return self._clip[1]
 
+    def tail_bias(self, limit):
+        """How far cutting residuals at a limit may move a coordinate of the moment.
+
+        From the released part beyond .75 R, as if the tail fell like the cube of the residual, the
+        least integer with a finite variance, and all of it were on one side. Rows count with the
+        length that they have on average, or on average where residuals are large if that is more.
+        """
+        if limit >= UNCUT * self.widest:
+            return 0.0
+        square = max(self.square, 2.0 * self.square_scale, SMALLEST_VARIANCE)
+        length = max(np.trace(self.residual_gram) / square, np.trace(self.gram), 0.0)
+        beyond = max(self.nearly_cut, 0.0) * (CUT * self.limit / limit) ** 3
+        return 0.5 * beyond * limit * sqrt(min(float(length), 1.0))
+
     @property
     def _clip(self):
         square = max(self.square, 2.0 * self.square_scale, SMALLEST_VARIANCE)
@@ -86,6 +120,7 @@ class NewtonEquation:
     def of(cls, query, answer):
         """Read the answer to a Newton query (its layout is in the query's docstring)."""
         p, limit, weight = len(query.point), query.limit, query.count_weight
+        far = query.far_weight
         size = vech_size(p)
         value, scale = answer.value / answer.n, answer.noise.scale / answer.n
         return cls(
@@ -94,14 +129,16 @@ class NewtonEquation:
             moment=limit * value[:p],
             residual_gram=2.0 * limit**2 * unvech(value[p : p + size], p),
             gram=2.0 * unvech(value[p + size : p + 2 * size], p),
-            square=limit**2 * float(value[-2]),
-            nearly_cut=float(value[-1]) / weight,
+            square=limit**2 * float(value[p + 2 * size]),
+            nearly_cut=float(value[p + 2 * size + 1]) / weight,
+            far=float(value[-1]) / far if far else 0.0,
             n=answer.n,
             moment_scale=limit * scale,
             gram_scale=2.0 * scale,
             residual_scale=2.0 * limit**2 * scale,
             square_scale=limit**2 * scale,
             cut_scale=scale / weight,
+            far_scale=scale / far if far else 0.0,
             widest=1.0 + abs(query.location),
         )
 
@@ -191,16 +228,17 @@ class NewtonFit:
         NewtonEstimate
         """
         last = self.newton[-1]
-        kept = np.array([equation.kept for equation in self.newton])
+        used = [eq for eq in self.newton if CLIPPED_MORE * eq.limit >= last.limit]
+        kept = np.array([equation.kept for equation in used])
         precision = np.array(
             [
                 (part / equation.moment_scale) ** 2 if equation.moment_scale else 1.0
-                for part, equation in zip(kept, self.newton, strict=True)
+                for part, equation in zip(kept, used, strict=True)
             ]
         )
         weights = precision / precision.sum()
-        start = sum(w * eq.point for w, eq in zip(weights, self.newton, strict=True))
-        moments = [eq.moment / part for part, eq in zip(kept, self.newton, strict=True)]
+        start = sum(w * eq.point for w, eq in zip(weights, used, strict=True))
+        moments = [eq.moment / part for part, eq in zip(kept, used, strict=True)]
         values, vectors = np.linalg.eigh(last.gram)
         floor = FLOOR * last.gram_scale * sqrt(2.0 * len(values))
         floor = max(floor, 1e-14 * float(values[-1]), 1e-300)
@@ -216,15 +254,12 @@ class NewtonFit:
             residual_gram=last.residual_gram / kept[-1] ** 2,
             residual_scale=last.residual_scale / kept[-1] ** 2,
             typical_gram=self.variance * self.gram,
-            records=last.n if self.same_rows else 1.0 / float(weights**2 @ (1.0 / self._records)),
+            records=last.n if self.same_rows else 1.0 / sum(weights**2 / [eq.n for eq in used]),
             noise=noise,
+            tail=last.tail_bias(last.limit) / kept[-1],
             along=last.gram_scale / sqrt(2.0) * (dual @ step),
             resolved=lost <= UNRESOLVED * (rotated**2).sum(axis=1),
         )
-
-    @property
-    def _records(self):
-        return np.array([equation.n for equation in self.newton], dtype=float)
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,6 +280,8 @@ class NewtonEstimate:
         Number of records in the mean.
     noise : float
         Variance of the privacy noise of each coordinate.
+    tail : float
+        How far cut residuals may have moved a coordinate: see `NewtonEquation.tail_bias`.
     along : ndarray of shape (n_points,)
         The privacy noise that all points share, as one more coordinate.
     resolved : ndarray of bool of shape (n_points,)
@@ -258,22 +295,29 @@ class NewtonEstimate:
     typical_gram: np.ndarray
     records: float
     noise: float
+    tail: float
     along: np.ndarray
     resolved: np.ndarray
 
     def variances(self):
         """Variances of the points by sampling and by privacy, each of shape (n_points,).
 
-        The residual Gram is robust, but noisy: where its noise is as large as the value that equal
-        variances would give, that value is leant on.
+        The residual Gram is robust, but noisy: where its noise is larger than what unequal
+        variances may do, the value that equal variances would give is leant on. What remains
+        uncertain of the variance V, with standard deviation s, widens intervals as with Student's t
+        of 2 (V / s)^2 degrees of freedom: its squared quantile is 1 + (z^2 + 1) (s / V)^2 / 4 times
+        that of a normal variable, to first order.
         """
         squares = np.einsum("ij,ij->i", self.dual, self.dual)
         robust = np.einsum("ij,ij->i", self.dual @ self.residual_gram, self.dual)
         typical = np.einsum("ij,ij->i", self.dual @ self.typical_gram, self.dual)
         typical = np.maximum(typical, 1e-300)
-        weight = 1.0 / (1.0 + (self.residual_scale * squares / typical) ** 2)
+        ratio = (self.residual_scale * squares / typical / UNEQUAL) ** 2
+        weight = 1.0 / (1.0 + ratio)
         sampling = np.maximum(weight * robust + (1.0 - weight) * typical, LEAST_ROBUST * typical)
-        return sampling / self.records, self.noise * squares + self.along**2
+        sampling, privacy = sampling / self.records, self.noise * squares + self.along**2
+        uncertain = (UNEQUAL * typical / self.records) ** 2 * ratio * weight
+        return sampling + STUDENT * uncertain / (sampling + privacy), privacy
 
     def covariances(self):
         """Covariance matrices by sampling and by privacy, each of shape (n_points, n_points)."""
@@ -302,17 +346,24 @@ class CoefficientEstimate:
         Covariance of the estimate by sampling (robust to misspecification and to unequal
         variances) and by the noise of privacy; their sum is the whole.
     resolved : ndarray of bool of shape (n_features + 1,)
-        False where the released equations do not tell the coefficient from noise.
+        False where the released equations do not tell the coefficient from noise or bias.
+    reason : str
+        Why some are not resolved.
     """
 
     value: np.ndarray
     sampling: np.ndarray
     privacy: np.ndarray
     resolved: np.ndarray
+    reason: str = ""
 
 
 def coefficients(fit, rows, target):
     """Estimate of the coefficients of a fit with its covariances.
+
+    What cut tails may have done to a coefficient is counted as if it were one more independent
+    error of that size: an interval of se' = sqrt(se^2 + bias^2) covers 95% whatever the bias up to
+    that, since P(|N(b, 1)| < 1.96 sqrt(1 + b^2)) >= .95 for all b.
 
     Parameters
     ----------
@@ -329,14 +380,23 @@ def coefficients(fit, rows, target):
     if not fit.newton:
         unknown = np.full((len(matrix), len(matrix)), np.nan)
         return CoefficientEstimate(
-            unknown[0], unknown, unknown.copy(), np.zeros(len(matrix), dtype=bool)
+            unknown[0], unknown, unknown.copy(), np.zeros(len(matrix), dtype=bool), NOISE
         )
-    estimate = fit.estimate(fit.points(matrix))
+    estimate, last = fit.estimate(fit.points(matrix)), fit.newton[-1]
     sampling, privacy = (target.radius**2 * part for part in estimate.covariances())
+    moved = target.radius * estimate.tail * estimate.dual
+    tails = np.einsum("ij,ij->i", moved, moved)
+    variances = np.diagonal(sampling) + np.diagonal(privacy)
+    told, resolved = estimate.resolved, tails <= LARGEST_TAIL**2 * variances
+    reason = "" if told.all() else NOISE
+    if not resolved.all():
+        reason = TAILS
+    if last.far > FAR_DEVIATIONS * last.far_scale:
+        resolved, reason = np.zeros(len(told), dtype=bool), FAR_ROWS
     value = target.radius * estimate.value
     if rows.constant is not None:
         value[-1] += target.centre + target.radius * fit.location
-    return CoefficientEstimate(value, sampling, privacy, estimate.resolved)
+    return CoefficientEstimate(value, sampling, privacy + moved @ moved.T, told & resolved, reason)
 
 
 def normal_clip(square, limit):

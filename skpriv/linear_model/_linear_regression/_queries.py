@@ -11,13 +11,17 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import blas
 
+from ..._equations._newton import CUT
 from ..._equations._public_maps import RowMap, TargetMap
 from ..._linalg import SQRT2, row_norms, unvech, vech, vech_size
 from ...privacy import ROUNDING, Query
 
 BLOCK_ENTRIES = 2**17
-CUT = 0.75  # of the clip: residuals beyond it are counted as nearly cut
-COUNT_WEIGHT = 0.83  # of that count beside the Newton sums: free, see NewtonQuery
+COUNT_WEIGHT = 0.83  # of the residuals beyond CUT beside the Newton sums: free, see NewtonQuery
+FAR = (
+    2.0  # length of psi from where rows are counted as far away, and a quarter of leverage is left
+)
+SMALL, FAR_WEIGHT = 0.5, 0.57  # that count is free too, of residuals within half of the clip
 
 
 @dataclass(frozen=True)
@@ -199,22 +203,24 @@ class FirstMomentsQuery(Query):
 
 @dataclass(frozen=True, eq=False)
 class NewtonQuery(Query):
-    """Joint sum of (e s, vech(uu') / 2, vech(ee') / 2, s^2, .83 1{|s| >= .75}), u = e s.
+    """Joint sum of (e s, uu'/2, ee'/2, s^2, .83 1{|s| >= .75}, .57 1{|psi| > 2, |s| < .5}).
 
-    Here s = clip(w (r - m) - e'b, -R, R) / R at a released b. Sensitivity 2, that of sum e s alone:
+    Here u = e s, matrices stand for their vech, the last count is there if it is asked for, and
+    s = clip(w (r - m) - e'b, -R, R) / R at a released b. Sensitivity 2, that of sum e s alone:
     the other statistics are free. Proof. Let a = |e|^2, b = |e'|^2, x = |s|, z = |s'|; (-e, -s)
-    gives the same release, so s, s' >= 0, and t = -<e, e'>. With J = 1 if the counts differ,
+    gives the same release, so s, s' >= 0, and t = -<e, e'>. With J and F = 1 if the counts differ,
     D^2 = a x^2 + b z^2 + 2 t x z + (a^2 x^4 + b^2 z^4 - 2 t^2 x^2 z^2) / 4
-          + (a^2 + b^2 - 2 t^2) / 4 + (x^2 - z^2)^2 + .83^2 J.
+          + (a^2 + b^2 - 2 t^2) / 4 + (x^2 - z^2)^2 + .83^2 J + .57^2 F.
     1. For given t, x, z it increases in a and in b, and |t| <= sqrt(a b) <= 1: take a = b = 1.
     2. With p = x z, t enters as 2 t p - t^2 (1 + p^2) / 2, whose maximum is 2 p^2 / (1 + p^2). With
-       X = x^2 and Z = z^2, D^2 <= g(X, Z) + .83^2 J where
+       X = x^2 and Z = z^2, D^2 <= g(X, Z) + .83^2 J + .57^2 F where
        g = X + Z + 2 X Z / (1 + X Z) + (5/4)(X^2 + Z^2) - 2 X Z + 1/2, symmetric; take X >= Z.
     3. dg/dX = 1 + 2 Z / (1 + X Z)^2 + 2.5 X - 2 Z >= 1 + .5 X > 0, so X = 1, and
        h(Z) = 11/4 - Z + 2 Z / (1 + Z) + (5/4) Z^2 has h' = -1 + 2 / (1 + Z)^2 + 2.5 Z > 0: by
        (1 + Z)^-2 >= 1 - 2 Z it is at least 1 - 1.5 Z for Z <= 2/3, and 2.5 Z > 1 beyond.
-    4. J = 0: D^2 <= h(1) = 4, attained at e' = -e, |e| = |s| = |s'| = 1. J = 1: Z < .75^2, and
-       D^2 < h(9/16) + .83^2 = 3.3031 + .6889 < 4. In any dimension.
+    4. J = F = 0: D^2 <= h(1) = 4, attained at e' = -e, |e| = |s| = |s'| = 1. J = 1, F = 0:
+       Z < .75^2, and D^2 < h(9/16) + .83^2 = 3.3031 + .6889 < 4. F = 1: one of them is below 1/4,
+       so Z is, and D^2 < h(1/4) + .83^2 + .57^2 = 2.9782 + .6889 + .3249 < 4. In any dimension.
     """
 
     whitened: Whitened
@@ -225,17 +231,23 @@ class NewtonQuery(Query):
     name: str = "Newton step"
     sensitivity: float = 2.0 * ROUNDING
     count_weight: float = COUNT_WEIGHT
+    count_far: bool = True
+
+    @property
+    def far_weight(self):
+        """Weight of the count of far rows, 0 where it is not asked."""
+        return FAR_WEIGHT if self.count_far else 0.0
 
     @property
     def shape(self):
         """Number of coordinates."""
         p = len(self.whitened.W)
-        return (p + 2 * vech_size(p) + 2,)
+        return (p + 2 * vech_size(p) + (3 if self.count_far else 2),)
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
         p, target = len(self.whitened.W), self.target.scaled(y) - self.location
-        moment, tail = np.zeros(p), np.zeros(2)
+        moment, tail = np.zeros(p), np.zeros(3)
         gram, residual_gram = np.zeros((p, p)), np.zeros((p, p))
         for block, e, weights in self.whitened.blocks(X):
             residual = weights * target[block] - e @ self.point
@@ -244,5 +256,9 @@ class NewtonQuery(Query):
             gram += e.T @ e
             e *= s[:, None]
             residual_gram += e.T @ e
-            tail += s @ s, self.count_weight * np.count_nonzero(np.abs(s) >= CUT)
-        return np.concatenate([moment, vech(residual_gram) / 2.0, vech(gram) / 2.0, tail])
+            size = np.abs(s)
+            far = self.far_weight * np.count_nonzero((weights < 1.0 / FAR) & (size < SMALL))
+            tail += s @ s, self.count_weight * np.count_nonzero(size >= CUT), far
+        return np.concatenate([moment, vech(residual_gram) / 2.0, vech(gram) / 2.0, tail])[
+            : self.shape[0]
+        ]

@@ -21,16 +21,12 @@ from .._prediction_intervals import PredictionIntervals
 from ._exact import fit_exactly
 from ._interval import function_interval
 from ._queries import SpreadQuery
-from ._rules import Rules
+from ._rules import PUBLISHED_CLIP, Rules
 from ._steps import fit_rows
 
 # code -> docs/linear_regression.md:
 #   reach -> N,  rules.clip -> k,  location -> m,  whitened rows e -> w W phi,
 #   NewtonEquation -> the sums of a step at b
-
-# Deviations at which residuals are clipped, below which coefficients are not published: measured
-# by benchmarks/inference.py, tighter clips bias them by more than their standard error.
-LEAST_CLIP = 5.0
 
 
 class LinearRegression(PredictionIntervals):
@@ -76,8 +72,9 @@ class LinearRegression(PredictionIntervals):
         Confidence levels whose quantiles ``fit`` releases for :meth:`prediction_interval`. They
         share the budget of the calibration rows.
     clip : {"auto", "wide"}, default="auto"
-        "wide" clips residuals at 6 of their deviations at least, at any number of records: for
-        coefficients that are published, and for skewed targets where bias must stay below noise.
+        "wide" clips residuals at 6 of their deviations at least, at any number of records, and
+        further out where a first step sees long tails: for coefficients that are published, and for
+        skewed targets where bias must stay below noise.
     channel : {"auto", "gaussian", "codebook"}, default="auto"
         What users send in the local and shuffle models: vectors with Gaussian noise for the steps
         above, or one index of a public codebook each, for one set of normal equations. That is
@@ -325,7 +322,8 @@ class LinearRegression(PredictionIntervals):
             Estimate, covariance from sampling and from privacy noise, and what is resolved, of the
             coefficients and then the intercept, in the units of X and y. Nothing is resolved where
             the public rules clip residuals so tightly that coefficients would be biased:
-            ``clip="wide"`` avoids that.
+            ``clip="wide"`` avoids that. Nor where released counts say that long tails were cut, or
+            that rows are so far from the others that the line hangs on a few of them.
         """
         check_is_fitted(self)
         if isinstance(self._released, ReportedFit):
@@ -334,10 +332,8 @@ class LinearRegression(PredictionIntervals):
             matrix = target.radius * self._map.coefficient_map()
             return equations_law(self._released.equations, matrix, shift, {})
         found = coefficients(self._released, self._map, self._target)
-        resolved, reason = found.resolved, ""
-        if not resolved.all():
-            reason = "the released equations do not tell some directions from noise"
-        if self._clip < LEAST_CLIP:
+        resolved, reason = found.resolved, found.reason
+        if self._clip < PUBLISHED_CLIP:
             resolved = np.zeros(len(resolved), dtype=bool)
             reason = (
                 f"residuals were clipped at {self._clip:.2g} of their deviations, which biases "

@@ -34,6 +34,9 @@ LEAST_RESOLUTION, LEAST_REACH, LEAST_SPREAD = 3.0, 60.0, 14.0
 # a loss of .002 of the residual variance, and a Gram matrix that stays resolved.
 LEAST_CLIP, CLIP_GROWTH = 1.25, 0.45
 WIDE_CLIP, WIDE_GROWTH, AFFORDABLE, RESOLVED_CLIP = 3.3, 0.2, 0.002, 0.66
+# Deviations at which residuals are clipped, below which coefficients are not published: measured
+# by benchmarks/inference.py, tighter clips bias them by more than their standard error.
+PUBLISHED_CLIP = 5.0
 WIDEST_CLIP = 6.0  # enough for skewed targets, and for coefficients
 # Below NARROW deviations the mean of the fit is asked for once more: a tight clip moves the mean of
 # skewed residuals, and along whitened rows it has sqrt(p) times the noise of one number.
@@ -65,6 +68,8 @@ class Rules:
         Deviations at which the target is clipped in the first moments.
     whole : bool
         Whether it is not clipped there at all.
+    wide : bool
+        Whether the last step is to cut no tail that the one before has seen.
     subset : float
         Part of the records that the whitening asks.
     """
@@ -82,6 +87,7 @@ class Rules:
     length: float
     target_clip: float
     whole: bool
+    wide: bool
     subset: float
 
     @classmethod
@@ -91,7 +97,7 @@ class Rules:
         Parameters
         ----------
         clip : {"auto", "wide"}
-            "wide" clips at 6 deviations at least, at any resolution.
+            "wide" clips at 6 deviations at least, at any resolution, and takes two steps.
         """
         resolution = reach / p**1.5
         location = _within(LOCATION_SHARES, (LOCATION_REACH / reach) ** 2)
@@ -103,7 +109,8 @@ class Rules:
             WHITENING_SHARES, WHITENING_SHARES[0] * WHITENING_RESOLUTION / resolution
         )
         whole = reach >= WHOLE * p
-        moments, first = (WHOLE_MOMENTS, 0.0) if whole else (MOMENTS, FIRST_STEP)
+        moments = WHOLE_MOMENTS if whole else MOMENTS
+        first = 0.0 if whole and clip != "wide" else FIRST_STEP
         precision = reach / sqrt(n * p)
         wide = WIDE_CLIP * precision**WIDE_GROWTH
         cheap = min(sqrt(sqrt(AFFORDABLE) * reach / p), RESOLVED_CLIP * sqrt(resolution))
@@ -125,6 +132,7 @@ class Rules:
             length=min(1.0, max(ROW_LENGTH / k, sqrt(p / n))),
             target_clip=TARGET_CLIP * max(1.0, k / ROW_LENGTH) ** 2,
             whole=whole,
+            wide=clip == "wide",
             subset=min(
                 1.0,
                 max(SUBSET_RESOLUTION / resolution, max(SUBSET_RECORDS * p, FEW_RECORDS) / n),
@@ -135,6 +143,11 @@ class Rules:
     def after_location(self):
         """Share of all that comes after the location and the spread of the target."""
         return self.whitening + self.moments + self.first + self.last + self.mean
+
+    @property
+    def published(self):
+        """Whether coefficients can be published."""
+        return self.clip >= PUBLISHED_CLIP
 
     @property
     def mean_clip(self):

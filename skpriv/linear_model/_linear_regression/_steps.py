@@ -25,6 +25,7 @@ SIGNAL = 2.0  # bound on tau^2, in units of the target's variance over the squar
 # |r - m| <= 2, and a fit is seldom more than half of that away, or three deviations of itself
 RESIDUAL, REACHES = 2.5, 3.0
 LARGEST_RESIDUAL, FREE_CLIP = 4.0, 8.0  # more room where k is so large that noise does not count
+TAIL, WIDER_CLIP = 0.2, 1.1  # see _without_tail
 WIDER = 10.0  # the prior of the constant, which is the best determined coefficient
 
 
@@ -64,13 +65,15 @@ def fit_rows(session, rows, target, rules, priors=()):
     shapes = [np.eye(rows.size), back @ _row_prior(rows)]
     shapes = [*(back @ prior for prior in priors), *shapes]
     pool = Pool(first, answer.n, session.trust.curator, largest, shapes)
-    newton = []
+    newton: list[NewtonEquation] = []
     for share in filter(None, (rules.first, rules.last)):
         most = LARGEST_RESIDUAL
         if rules.clip < FREE_CLIP:
             most = min(whole + REACHES * pool.spread, RESIDUAL)
         clip = min(rules.clip * sqrt(pool.variance), most)
-        step = NewtonQuery(whitened, target, location, pool.b, clip)
+        if newton and rules.wide:
+            clip = _without_tail(newton[0], clip, most, rules)
+        step = NewtonQuery(whitened, target, location, pool.b, clip, count_far=rules.published)
         newton.append(NewtonEquation.of(step, session.sum(step, share)))
         pool.add(newton[-1])
     if rules.location and rows.constant is not None:
@@ -89,6 +92,20 @@ def fit_rows(session, rows, target, rules, priors=()):
         tuple(newton),
         same_rows=session.trust.curator,
     )
+
+
+def _without_tail(equation, clip, most, rules):
+    """The least limit from this one on at which the tail that a step has seen moves no coordinate
+    of the next one by more than a part of its error, of privacy and sampling together.
+    """
+    p = len(equation.moment)
+    unit = equation.moment_scale / equation.limit * sqrt(rules.first / rules.last)
+    sampling = equation.variance * rules.length**2 / p / equation.n
+    while clip < most and (
+        equation.tail_bias(clip) > TAIL * sqrt((unit * clip) ** 2 + sampling)
+    ):  # fmt: skip
+        clip = min(WIDER_CLIP * clip, most)
+    return clip
 
 
 def _move_mean(session, whitened, target, means, pool, constant, rules):

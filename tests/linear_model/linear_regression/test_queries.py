@@ -6,10 +6,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import optimize
 
+from skpriv._equations._newton import CUT
 from skpriv._equations._public_maps import RowMap, TargetMap
 from skpriv.linear_model._linear_regression._queries import (
     COUNT_WEIGHT,
-    CUT,
+    FAR_WEIGHT,
+    SMALL,
     FirstMomentsQuery,
     LocationQuery,
     NewtonQuery,
@@ -142,6 +144,7 @@ squares = st.floats(0.0, 1.0)
 
 @given(a=squares, b=squares, x=squares, z=squares, cosine=st.floats(-1.0, 1.0))
 @example(a=1.0, b=1.0, x=1.0, z=CUT * (1.0 - 1e-12), cosine=-0.9600000000000001)
+@example(a=1.0, b=1.0, x=1.0, z=SMALL * (1.0 - 1e-12), cosine=-0.8)
 @example(a=1.0, b=1.0, x=1.0, z=1.0, cosine=-1.0)
 @settings(max_examples=2000, deadline=None)
 def test_the_newton_statistics_are_free(a, b, x, z, cosine):
@@ -154,6 +157,7 @@ def test_the_newton_statistics_are_free(a, b, x, z, cosine):
         + (a**2 + b**2 - 2 * t**2) / 4
         + (x**2 - z**2) ** 2
         + COUNT_WEIGHT**2 * counts_differ
+        + FAR_WEIGHT**2 * (min(x, z) < SMALL)  # they may be far away or not
     )  # fmt: skip
     assert change <= 4.0 + 1e-12
 
@@ -163,6 +167,20 @@ def test_a_larger_weight_of_the_count_would_not_be_free():
     z = 9.0 / 16.0
     rest = 11.0 / 4.0 - z + 2.0 * z / (1.0 + z) + 1.25 * z**2
     assert rest + COUNT_WEIGHT**2 <= 4.0 < rest + 0.84**2
+
+
+def test_nor_would_a_larger_weight_of_far_rows():
+    """h(1/4) + .83^2 + weight^2 <= 4 up to weight .577, and that change is attained."""
+    z = SMALL**2
+    rest = 11.0 / 4.0 - z + 2.0 * z / (1.0 + z) + 1.25 * z**2 + COUNT_WEIGHT**2
+    assert rest + FAR_WEIGHT**2 <= 4.0 < rest + 0.58**2
+    rows, target = RowMap(None, None, 1.0, False, 2), TargetMap((-1.0, 1.0), False)
+    query = NewtonQuery(Whitened(rows, 3.0 * np.eye(2)), target, 0.0, np.zeros(2), 0.25)
+    angle = np.arccos(-2 * SMALL / (1 + SMALL**2))
+    first, second = [1.0 / 3.0, 0.0], [np.cos(angle), np.sin(angle)]
+    y = [0.25, 3.0 * 0.25 * SMALL * (1.0 - 1e-12)]
+    change = _change(query, np.array([first, second]), np.array(y))
+    assert change == pytest.approx(np.sqrt(rest + FAR_WEIGHT**2), rel=1e-9)
 
 
 @every_query
