@@ -5,9 +5,9 @@ Run: python benchmarks/inference.py [--repeats 100] [--epsilons 1 3 10]
 Each table is taken for the population: rows are drawn from it with replacement, as many as it has,
 fitted privately, and the intervals of ``skpriv.inspection.inference`` in original units compared
 with the coefficients of the table itself (least squares of clipped rows and targets; with the
-weights of the fit for re-weighted regression). Columns: the part of the fits that is resolved, the coverage at
-0.95 among them (mean over coefficients, and the least of a coefficient), the median standard error
-over that of least squares (HC0), and the root mean square error in the same unit.
+weights of the fit for re-weighted regression). Columns: the part of the fits that is resolved, the
+coverage at 0.95 among them (mean over coefficients, and the least of a coefficient), the median
+standard error over that of least squares (HC0), and the root mean square error in the same unit.
 """
 
 import argparse
