@@ -113,23 +113,6 @@ class Codebook:
         """E <f, w>^2 for each unit w orthogonal to v."""
         return (1.0 - self.moment(2)) / (self.size - 1.0)
 
-    @property
-    def proxy_along(self) -> float:
-        """Sub-Gaussian variance proxy of t / c1 - 1, on a grid of exponents."""
-        t, uniform, near = _near(self.size, self.count, self.nearest)
-        law = (1.0 - self.gain) * uniform + self.gain * near
-        x = t / self.mean - 1.0
-        steps = np.geomspace(1e-2, 300.0, 400)
-        exponents = np.concatenate([-steps, steps])[:, None]
-        largest = (exponents * x).max(axis=1, keepdims=True)
-        logs = np.log(np.exp(exponents * x - largest) @ law) + largest[:, 0]
-        return float((2.0 * logs / exponents[:, 0] ** 2).max()) * (1.0 + 1e-3)
-
-    @property
-    def proxy_across(self) -> float:
-        """Sub-Gaussian variance proxy across v: w has smaller moments than N(0, I / (D - 1))."""
-        return 1.0 / ((self.size - 1.0) * self.mean**2)
-
     def noise(self, use: str = "moments") -> float:
         """Public figure of merit of a code: the mean variance of a coordinate, for one user.
 

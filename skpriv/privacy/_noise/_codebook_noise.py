@@ -120,19 +120,6 @@ class CodebookNoise(Noise):
         first = log(2.0 / failure) * bound / 3.0
         return first + sqrt(first**2 + 2.0 * log(2.0 / failure) * self.reports * total)
 
-    def operator_bound(self, failure: Any) -> float:
-        """Bound on the operator norm of the noise of sum phi phi', by matrix Bernstein.
-
-        A term (f f' - E f f') / c2 has norm at most 1 / c2, since f is a unit vector, and mean
-        square E f f' (I - E f f') / c2^2, whose eigenvalues are those of E f f' in l (1 - l).
-        """
-        D, c2 = self.code.size, self.code.contrast
-        values = np.array([c2 + (1.0 - c2) / D, (1.0 - c2) / D])
-        variance = self.reports * float((values * (1.0 - values)).max()) / c2**2
-        tail = log(2.0 * D / failure)
-        first = tail / (3.0 * c2)
-        return first + sqrt(first**2 + 2.0 * variance * tail)
-
     def __str__(self):
         return "codebook"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from ..._linalg import vech, vech_size
+from ..._linalg import vech
 from ._codebook import draw_ranks, lifted
 from ._codebook_law import Codebook
 
@@ -149,8 +149,3 @@ class LiftedReports:
         terms = rows * (1.0 / c1 - rows @ theta / c2)[:, None]
         terms += (1.0 / c2 - 1.0) / D * theta
         return terms.T @ terms
-
-
-def lifted_size(p):
-    """Number of coordinates of `LiftedReports.moments` for rows of length p."""
-    return p + vech_size(p) + 1

@@ -151,37 +151,21 @@ def test_second_moments_of_a_term(code, norm, cosine, global_random_seed):
 
 
 @pytest.mark.parametrize("p, epsilon", [(2, 1.0), (5, 1.0), (5, 4.0)])
-def test_bounds_hold_and_are_not_vacuous(p, epsilon, global_random_seed):
+def test_the_bound_holds_and_is_not_vacuous(p, epsilon, global_random_seed):
     # the worst users are all alike, with rows orthogonal to theta
     n, runs, failure = 3_000, 300, 0.05
     rng = np.random.RandomState(global_random_seed)
     rows, theta = np.tile(np.eye(p)[0], (n, 1)), np.eye(p)[-1]
     code = best_codebook(p + 1, epsilon)
     noise = CodebookNoise(code).summed(n)
-    norms, tops = [], []
+    norms = []
     for _ in range(runs):
         units = lifted(rows, random_signs(rows @ theta, rng))
         reports = LiftedReports(simulated_directions(units, code, rng), code)
         norms.append(np.linalg.norm(reports.target - reports.square @ theta))
-        tops.append(abs(np.linalg.eigvalsh(reports.square - rows.T @ rows)).max())
     # a Gaussian's norm is 1.4 times below sqrt(p) + sqrt(2 l); n is small for the linear terms
-    for values, bound, part in [
-        (norms, noise.norm_bound(1.0, failure), 0.35), (tops, noise.operator_bound(failure), 0.4),
-    ]:  # fmt: skip
-        assert part * bound < np.quantile(values, 1.0 - failure) < bound
-
-
-@pytest.mark.parametrize("code", CODES[:4], ids=str)
-def test_sub_gaussian_proxies_hold(code, global_random_seed):
-    n, v = 200_000, unit_vector(code.size, global_random_seed)
-    rng = np.random.RandomState(global_random_seed)
-    errors = simulated_directions(np.tile(v, (n, 1)), code, rng) / code.mean - v
-    along = errors @ v
-    for exponent in (-0.5, -0.1, 0.1, 0.5):
-        logs = 2.0 / exponent**2 * np.log(np.exp(exponent * along).mean())
-        assert logs <= code.proxy_along * 1.05
-    assert code.proxy_along >= (code.along / code.mean**2 - 1.0) * 0.999
-    assert code.proxy_across >= code.across / code.mean**2
+    bound = noise.norm_bound(1.0, failure)
+    assert 0.35 * bound < np.quantile(norms, 1.0 - failure) < bound
 
 
 def test_a_report_costs_epsilon_and_sums_add_users():
