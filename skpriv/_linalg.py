@@ -6,7 +6,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 SQRT2 = np.sqrt(2.0)
-TINY = 1e-140  # norms below it have lost digits to underflow of the squares
+UNDERFLOW = 1e-140  # norms below it have lost digits to underflow of the squares
 
 
 def vech(matrix):
@@ -63,7 +63,7 @@ def row_norms(X):
     """
     with np.errstate(over="ignore", invalid="ignore"):
         norms = np.sqrt(np.einsum("ij,ij->i", X, X))
-    wrong = ~(np.isfinite(norms) & (norms > TINY))
+    wrong = ~(np.isfinite(norms) & (norms > UNDERFLOW))
     if wrong.any():
         largest = np.abs(X[wrong]).max(axis=1, initial=0.0)
         unit = np.where(largest > 0.0, largest, 1.0)

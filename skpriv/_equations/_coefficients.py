@@ -230,7 +230,7 @@ def _inverse(equations):
 def _units(scaling):
     """Matrix and shift from theta to coefficients and intercept in the units of X and y."""
     unit = scaling.shrink * scaling.radius
-    diagonal = np.full(scaling.n_features + 1, unit / scaling.data_norm)
+    diagonal = np.full(scaling.n_features + 1, unit / scaling.row_bound)
     diagonal[-1] = unit
     matrix = np.diag(diagonal)[:, : scaling.size]
     shift = np.zeros(scaling.n_features + 1)

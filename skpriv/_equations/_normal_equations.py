@@ -14,7 +14,7 @@ PRIOR_VARIANCES = np.geomspace(1e-7, 1e2, 46)
 # The intercept is the best determined coefficient: its prior is this much wider.
 INTERCEPT_PRIOR = 100.0
 EXACT_RCOND = 1e-15
-TINY = 1e-12
+LEAST_SPREAD = 1e-12
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ class NormalEquations:
             spread = self.target_scale**2 + self.design_scale**2 * (theta @ theta) / (
                 2.0 if self.symmetric else 1.0
             )
-            spread = max(spread, TINY * (1.0 + np.trace(gram)))  # without noise it may be 0
+            spread = max(spread, LEAST_SPREAD * (1.0 + np.trace(gram)))  # without noise it may be 0
             covariance = variance * gram + spread * np.eye(len(theta))
             root = linalg.cholesky(covariance, lower=True)
             whitened = linalg.solve_triangular(root, design, lower=True)

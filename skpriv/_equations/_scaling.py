@@ -15,20 +15,20 @@ ORDINARY = (1e-100, 1e100)  # lengths whose squares, and those of far shorter ro
 class Scaling:
     """The public map from a record (x, y) to (phi, r) with ||phi|| <= 1 and |r| <= 1.
 
-    phi = x / data_norm without an intercept and (x / data_norm, 1) / sqrt(2) with one; r maps
+    phi = x / row_bound without an intercept and (x / row_bound, 1) / sqrt(2) with one; r maps
     bounds_y into [-1, 1], keeping 0 at 0 if there is no intercept. Nothing is read off the data.
 
     Parameters
     ----------
-    data_norm : float
-        Rows are clipped to this l2 norm.
+    row_bound : float
+        Rows are clipped to this l2 norm; of sparse models, entries to this absolute value.
     bounds_y : (float, float)
         Targets are clipped to this range.
     fit_intercept : bool
     n_features : int
     """
 
-    data_norm: float
+    row_bound: float
     bounds_y: tuple
     fit_intercept: bool
     n_features: int
@@ -79,12 +79,12 @@ class Scaling:
         (rows, factor) : ndarray of shape (n_rows, n_features), float or ndarray (n_rows, 1)
         """
         norms = row_norms(X)
-        if ORDINARY[0] <= self.data_norm <= ORDINARY[1] and norms.max(initial=0) <= self.data_norm:
-            return X, 1.0 / self.data_norm
+        if ORDINARY[0] <= self.row_bound <= ORDINARY[1] and norms.max(initial=0) <= self.row_bound:
+            return X, 1.0 / self.row_bound
         finite = np.isfinite(norms)
         if not finite.all():
             X, norms = np.where(finite[:, None], X, 0.0), np.where(finite, norms, 0.0)
-        return X, (1.0 / np.maximum(norms, self.data_norm))[:, None]
+        return X, (1.0 / np.maximum(norms, self.row_bound))[:, None]
 
     def outer(self, X, factor, weights=None):
         """Sum of w^2 phi phi' over a chunk from ``clipped`` and weights w of at most 1.
@@ -108,7 +108,7 @@ class Scaling:
 
     def features(self, X):
         """Return phi without clipping, for predictions."""
-        return self._phi(X, self.shrink / self.data_norm)
+        return self._phi(X, self.shrink / self.row_bound)
 
     def weigh(self, instruments, X):
         """Instruments of rows, which have no weights here."""
@@ -132,7 +132,7 @@ class Scaling:
         """The map as a public task has it."""
         return {
             "n_features": self.n_features,
-            "data_norm": self.data_norm,
+            "data_norm": self.row_bound,
             "parts": [self.shrink, self.shrink if self.fit_intercept else 0.0],
             "bounds_y": list(self.bounds_y),
             "fit_intercept": self.fit_intercept,
@@ -145,12 +145,12 @@ class Scaling:
     def coefficients(self, theta):
         """Coefficients and intercept in the units of X and y."""
         weights = self.shrink * self.radius * theta
-        coef = weights[: self.n_features] / self.data_norm
+        coef = weights[: self.n_features] / self.row_bound
         return coef, self.centre + (float(weights[-1]) if self.fit_intercept else 0.0)
 
     def scaled(self, coef, intercept):
         """Return the parameter of phi for these coefficients; undoes ``coefficients``."""
-        weights = np.asarray(coef) * self.data_norm
+        weights = np.asarray(coef) * self.row_bound
         if self.fit_intercept:
             weights = np.append(weights, intercept - self.centre)
         return weights / (self.shrink * self.radius)
@@ -159,9 +159,9 @@ class Scaling:
         """Diagonal ridge on theta which equals ``alpha * ||coef||^2`` in the units of X and y.
 
         ||y - Xw||^2 + alpha ||w||^2 = radius^2 (||r - phi theta||^2 + sum penalty theta^2), with
-        w = shrink radius theta / data_norm; the intercept is free, as in scikit-learn's Ridge.
+        w = shrink radius theta / row_bound; the intercept is free, as in scikit-learn's Ridge.
         """
-        diagonal = np.full(self.size, alpha * (self.shrink / self.data_norm) ** 2)
+        diagonal = np.full(self.size, alpha * (self.shrink / self.row_bound) ** 2)
         if self.fit_intercept:
             diagonal[-1] = 0.0
         return diagonal

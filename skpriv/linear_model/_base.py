@@ -162,7 +162,7 @@ class PrivateRegressor(Accounted, Writable, RegressorMixin, BaseEstimator):
         """Scaling by private quantiles where bounds are "auto"; shares are then of what is left."""
         row, _, kind = self._row_bound
         query = BoundsQuery(
-            scaling.data_norm if self._is_auto(row) else None,
+            scaling.row_bound if self._is_auto(row) else None,
             scaling.bounds_y if self._is_auto("bounds_y") else None,
             kind,
         )
@@ -174,9 +174,9 @@ class PrivateRegressor(Accounted, Writable, RegressorMixin, BaseEstimator):
             part = NORM_QUANTILE if kind == "l2" else ENTRY_QUANTILE
             norm, bounds = query.bounds(answer, part, TARGET_QUANTILE)
         scaling = replace(
-            scaling, data_norm=norm or scaling.data_norm, bounds_y=bounds or scaling.bounds_y
+            scaling, row_bound=norm or scaling.row_bound, bounds_y=bounds or scaling.bounds_y
         )
-        setattr(self, f"{row}_", scaling.data_norm)
+        setattr(self, f"{row}_", scaling.row_bound)
         self.bounds_y_ = scaling.bounds_y
         return scaling
 

@@ -124,7 +124,7 @@ class MomentRegressor(PredictionIntervals):
         theta, covariance = self._posterior(self._equations, scaling, least)
         coef, intercept = scaling.coefficients(theta)
         factor = np.full(scaling.size, scaling.shrink * scaling.radius)
-        factor[: scaling.n_features] /= scaling.data_norm
+        factor[: scaling.n_features] /= scaling.row_bound
         mean = np.append(coef, intercept) if scaling.fit_intercept else coef
         return mean, covariance * np.outer(factor, factor)
 

@@ -82,6 +82,6 @@ CASES = {
     ScoresWithin: Case(_within, (_counted,), unit=lambda asked: asked.score.bounds[1]),
     ScoreQuantiles: Case(_quantiles, (_ordered,), n=6, unit=lambda asked: asked.score.bounds[1]),
     DistanceMoments: Case(
-        _distances, (_far_and_near,), unit=lambda asked: asked.moments.scaling.data_norm
+        _distances, (_far_and_near,), unit=lambda asked: asked.moments.scaling.row_bound
     ),
 }

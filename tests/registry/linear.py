@@ -228,7 +228,7 @@ def _held_out_terms(rng):
 
 
 def _data_norm(asked):
-    return getattr(asked, "query", asked).scaling.data_norm
+    return getattr(asked, "query", asked).scaling.row_bound
 
 
 CASES = {

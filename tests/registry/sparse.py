@@ -30,7 +30,7 @@ def _entries(rng=None):
 
 
 def _iterate(entries, weights=(0.0, 0.0), level=0.0):
-    return Iterate(entries.data_norm, entries, SUPPORT, np.array(weights), level)
+    return Iterate(entries.row_bound, entries, SUPPORT, np.array(weights), level)
 
 
 def _draw_iterate(rng):
@@ -68,7 +68,7 @@ def _moments():
     rows = SupportRows.of(Scaling(1.0, (-1.0, 1.0), False, D), SUPPORT, False)
     first, second = np.zeros(D), np.zeros(D)
     first[0] = 1.0
-    second[SUPPORT] = rows.scaling.data_norm * np.array([0.5, np.sqrt(0.75)])
+    second[SUPPORT] = rows.scaling.row_bound * np.array([0.5, np.sqrt(0.75)])
     return SupportMomentsQuery(rows), one(first, 1.0), one(second, -1.0)
 
 
@@ -89,7 +89,7 @@ def _pair(query, first=1.0, second=-1.0):
 def _unit(asked):
     model = getattr(asked, "model", None) or getattr(asked, "rows", asked)
     rows = getattr(model, "rows", model)
-    return getattr(rows, "data_max", None) or rows.scaling.data_norm
+    return getattr(rows, "data_max", None) or rows.scaling.row_bound
 
 
 def _always(asked):

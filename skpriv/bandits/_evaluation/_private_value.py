@@ -11,7 +11,7 @@ from scipy.stats import norm
 from ..._compat import Interval, StrOptions, validate_params
 from ...privacy import ROUNDING, Budget, Query, open_stream
 
-SQUARE_WEIGHT = 1.5  # of t^2 beside t: free, see ValueQuery
+VALUE_WEIGHT = 1.5  # of t^2 beside t: free, see ValueQuery
 
 
 class PrivateValue(NamedTuple):
@@ -60,7 +60,7 @@ class ValueQuery(Query):
             for part in (X[:, 1], X[:, 2], y)
         )
         t = np.clip((direct - middle + w * (r - predicted)) / self.bound, -1.0, 1.0)
-        return np.array([t.sum(), SQUARE_WEIGHT * (t @ t)])
+        return np.array([t.sum(), VALUE_WEIGHT * (t @ t)])
 
 
 @validate_params(
@@ -173,7 +173,7 @@ def private_off_policy_value(
     n, sigma = len(rows), answer.noise.scale
     quantile = float(norm.ppf(0.5 + confidence_level / 2.0))
     mean = float(np.clip(answer.value[0] / n, -1.0, 1.0))
-    square = answer.value[1] / (SQUARE_WEIGHT * n) + quantile * sigma / (SQUARE_WEIGHT * n)
+    square = answer.value[1] / (VALUE_WEIGHT * n) + quantile * sigma / (VALUE_WEIGHT * n)
     variance = float(np.clip(square - mean**2, 0.0, 1.0))
     noise, rounds = (sigma / n) ** 2, variance / n
     width = quantile * sqrt(noise + rounds) * bound

@@ -265,7 +265,7 @@ class IHTRegressor(SparseRegressor):
             norm = GradientNorm(model, plan.fit_intercept)
             self._gradient = session.release(norm, plan.certificate_share)
 
-        self.coef_ = scaling.radius / scaling.data_norm * model.dense(plan.n_features)
+        self.coef_ = scaling.radius / scaling.row_bound * model.dense(plan.n_features)
         self.intercept_ = scaling.centre + scaling.radius * model.level
         self.n_iter_ = plan.n_iter
         self._scaling = scaling
@@ -285,8 +285,8 @@ class IHTRegressor(SparseRegressor):
         """The public iterate from which features are selected."""
         coef = self._coef_init(n_features)
         support = np.flatnonzero(coef)
-        weights = coef[support] * scaling.data_norm / scaling.radius
-        return Iterate(scaling.data_norm, scaling, support, weights)
+        weights = coef[support] * scaling.row_bound / scaling.radius
+        return Iterate(scaling.row_bound, scaling, support, weights)
 
     def _coef_init(self, n_features):
         if self.coef_init is None:

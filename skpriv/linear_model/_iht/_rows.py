@@ -22,7 +22,7 @@ FEATURE_LENGTH = 3.0
 class SupportScaling(Scaling):
     """Scaling with a smaller constant: phi = (t z / norm, 1) / sqrt(1 + t^2), t = FEATURE_LENGTH.
 
-    ``data_norm`` is norm / t.
+    ``row_bound`` is norm / t.
     """
 
     @property
@@ -117,16 +117,16 @@ class SupportRows:
         norm = sqrt(s) if exact else max(1.0, NORM_FACTOR * sqrt(s))
         if entries.fit_intercept:
             norm /= FEATURE_LENGTH
-        norm *= entries.data_norm
+        norm *= entries.row_bound
         scaling = SupportScaling(norm, entries.bounds_y, entries.fit_intercept, s)
-        return cls(entries.data_norm, support, scaling)
+        return cls(entries.row_bound, support, scaling)
 
     def iterate(self, entries, theta):
         """The same function as an iterate."""
         coef, intercept = self.scaling.coefficients(theta)
         level = (intercept - entries.centre) / entries.radius
-        weights = coef * entries.data_norm / entries.radius
-        return Iterate(entries.data_norm, entries, self.support, weights, level)
+        weights = coef * entries.row_bound / entries.radius
+        return Iterate(entries.row_bound, entries, self.support, weights, level)
 
     def weighted(self, X, y):
         """(w phi, w r) of a chunk of rows."""

@@ -104,7 +104,7 @@ class SparseRegressor(PredictionIntervals):
             self.sparse_eigenvalue,
             confidence_level,
         )
-        norms = sparse_norms(X, self.support_, sparsity) / scaling.data_norm
+        norms = sparse_norms(X, self.support_, sparsity) / scaling.row_bound
         half = radius * np.sqrt(norms**2 + scaling.fit_intercept)
         centre = (X @ self.coef_ + self.intercept_ - scaling.centre) / scaling.radius
         return centre, half
@@ -117,7 +117,7 @@ class SparseRegressor(PredictionIntervals):
         chosen = chosen.toarray() if sparse.issparse(chosen) else chosen
         scaling = self._refit.scaling
         # from features divided by data_max to the units of phi
-        units = max(1.0, scaling.data_norm / self._scaling.data_norm)
+        units = max(1.0, scaling.row_bound / self._scaling.row_bound)
         bound = scaling.theta_bound(self.coef_norm) * units
         sizes = len(self.coef_), len(self.support_)
         supports = log_supports(*sizes, min(self.sparsity or 0, sizes[1]))

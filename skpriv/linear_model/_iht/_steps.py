@@ -100,7 +100,7 @@ def choose(session, scaling, plan, start):
     ----------
     session : Session
     scaling : Scaling
-        Of single entries: ``data_norm`` is data_max.
+        Of single entries: its bound is data_max.
     plan : Plan
     start : Iterate
         Public: its features stay in the support.

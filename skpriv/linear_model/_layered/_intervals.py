@@ -16,7 +16,7 @@ from math import log, sqrt
 import numpy as np
 from scipy import linalg
 
-from ..._equations._intervals import split_failure
+from ..._equations._intervals import ROWS, split_failure
 from ..._equations._normal_equations import PRIOR_VARIANCES
 from ._laws import ReportLaw
 
@@ -24,7 +24,6 @@ from ._laws import ReportLaw
 # events about noise: ||N_gram v||, operator norm of N_gram, standard deviation of the cross noise.
 TARGETS_WEIGHT, NOISE_WEIGHTS = 0.84, (0.10, 0.04, 0.02)
 PATH = np.concatenate([[0.0], np.geomspace(0.3, 30.0, 9)])  # Tikhonov path in units of the noise
-ROWS = 4096
 STANDS_OUT = 0.3  # of the noise's median: smaller eigenvalues of a gram attenuate the estimate
 RCOND = 1e-13
 

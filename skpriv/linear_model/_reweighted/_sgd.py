@@ -13,6 +13,7 @@ from ..._linalg import psd_part, psd_power, unvech, vech, vech_size
 from ...privacy import ROUNDING, Procedure, Query
 from ._certificate import GradientCertificate
 from ._links import IdentityLink, Link, LogitLink
+from ._normalisation import EIGENVALUE_FLOOR
 
 # code -> paper (Chen, Li, Rakhlin and Simchi-Levi 2025):
 #   theta = U w,  mean of the link -> nu,  instrument e -> U phi / ||U phi||,  mean_phi -> H,
@@ -22,7 +23,7 @@ from ._links import IdentityLink, Link, LogitLink
 # and the last gradient is both the last step and the interval's certificate.
 STEPS, GROWTH = {"central": 5, "local": 2}, {"central": 2.5, "local": 2.0}
 MEAN_WEIGHT = 1.0  # of vech Phi_U beside the gradient
-EIGENVALUE_FLOOR = 0.1  # of the ridge
+
 UNBOUNDED = 1e6  # radius of a ball that holds all parameters
 TOLERANCE, MAX_ITER, FREE_ITER = 1e-13, 10_000, 500  # of the minimiser without noise
 SMALLEST = 1e-150  # eigenvalue of a metric: rows that are all zero have none, and their inverses

@@ -9,12 +9,12 @@ from scipy.special import ndtri_exp
 from ._budget import Budget
 from ._conversions import gdp_epsilon, zcdp_epsilon
 
-__all__ = ["CURRENCIES", "Cost", "pure_mu"]
+__all__ = ["CURRENCIES", "SHARE_SLACK", "Cost", "pure_mu"]
 
 CURRENCIES = ("gdp", "zcdp", "pure")
 
 # Shares such as ten times 0.1 add up to 1 + 2e-16: only such rounding is forgiven.
-_ROUNDING = 1e-9
+SHARE_SLACK = 1e-9
 
 
 @dataclass(frozen=True, repr=False)
@@ -143,7 +143,7 @@ class Cost:
         leaves the sum of the approximate epsilons and deltas to be added.
         """
         left = delta - self.delta
-        if left < -_ROUNDING * delta:
+        if left < -SHARE_SLACK * delta:
             return math.inf
         left = max(0.0, left)
         concentrated = self.gaussian / 2.0 + self.concentrated + self.selected
@@ -215,8 +215,8 @@ class Cost:
         if budget.epsilon == math.inf:
             return True
         if self == Cost(gaussian=self.gaussian):
-            return math.sqrt(self.gaussian) <= budget.mu * (1.0 + _ROUNDING)
-        return self.epsilon(budget.delta) <= budget.epsilon * (1.0 + _ROUNDING)
+            return math.sqrt(self.gaussian) <= budget.mu * (1.0 + SHARE_SLACK)
+        return self.epsilon(budget.delta) <= budget.epsilon * (1.0 + SHARE_SLACK)
 
     def __repr__(self) -> str:
         shown = (f"{field.name}={getattr(self, field.name):.6g}" for field in fields(self))

@@ -11,16 +11,12 @@ from typing import Any, Self
 from ...exceptions import BudgetExceeded
 from .._accounting._budget import Budget
 from .._accounting._conversions import gdp_delta
-from .._accounting._cost import CURRENCIES, Cost
+from .._accounting._cost import CURRENCIES, SHARE_SLACK, Cost
 from ._ledger import Charge, Ledger, Part, _Transaction
 from ._parts import Key, inside
 from ._stack import pop, process, push
 
 __all__ = ["BudgetAccountant"]
-
-# Shares such as ten times 0.1 add up to 1 + 2e-16, and below this part of an amount, what is left
-# of it is such rounding.
-_ROUNDING = 1e-9
 
 
 class BudgetAccountant:
@@ -236,7 +232,7 @@ class BudgetAccountant:
         if math.isinf(self.budget.epsilon):
             return self.budget
         left = max(0.0, limit - total.amount(self.currency))
-        if left <= _ROUNDING * limit:
+        if left <= SHARE_SLACK * limit:
             return Budget(0.0, 0.0)
         implied = self._implied(left)
         if implied.epsilon or self.currency != "gdp":
@@ -255,7 +251,7 @@ class BudgetAccountant:
             return
         before = transaction.total(self.currency)
         total = transaction.total_with(cost, part, self.currency)
-        enough = 1.0 + _ROUNDING
+        enough = 1.0 + SHARE_SLACK
         # What is not asked for is not refused: a ledger may have had a larger budget before.
         main = total.amount(self.currency) <= self._limit * enough
         aside = (

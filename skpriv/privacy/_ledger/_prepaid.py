@@ -8,12 +8,10 @@ from math import inf
 from types import FrameType
 
 from ...exceptions import BudgetExceeded
-from .._accounting._cost import Cost
+from .._accounting._cost import SHARE_SLACK, Cost
 from ._parts import entering, running
 
 __all__ = ["allowance", "prepaid"]
-
-_ROUNDING = 1e-9  # of sums that spend an allowance exactly
 
 
 class _Allowance:
@@ -29,7 +27,7 @@ class _Allowance:
 
     def take(self, cost: Cost, name: str) -> None:
         amount = amount_in(cost, self.currency)
-        if not amount <= self.left + _ROUNDING * self.total:
+        if not amount <= self.left + SHARE_SLACK * self.total:
             raise BudgetExceeded(
                 f"{name} asks for more than its part of a mechanism that was charged as a whole: "
                 "use an estimator whose cost is Gaussian, concentrated or pure and follows its "

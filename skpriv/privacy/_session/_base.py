@@ -10,7 +10,7 @@ import numpy as np
 
 from ...exceptions import PrivacyError
 from ...records import Subset
-from .._accounting._cost import Cost
+from .._accounting._cost import SHARE_SLACK, Cost
 from .._accounting._report import PrivacyReport, ReportRow
 from .._ledger._active import charge
 from .._noise._laws import NoiseSource
@@ -19,8 +19,6 @@ from .._stream import stream_of
 from .._stream._base import Stream
 from .._tape import F, door
 from ._trust import Trust
-
-SHARE_SLACK = 1e-9  # rounding of shares such as 0.1 + 0.2 + 0.7
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from math import ceil, floor, inf, prod
 from ...exceptions import PrivacyError
 from .._accounting._amplification import amplified, amplified_epsilon
 from .._accounting._budget import Budget
-from .._accounting._cost import Cost
+from .._accounting._cost import SHARE_SLACK, Cost
 from .._noise._codebook_reports import LiftedReports
 from .._query import Answer
-from ._base import SHARE_SLACK, Session
+from ._base import Session
 
 
 class LocalSession(Session):

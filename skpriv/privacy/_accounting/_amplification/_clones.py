@@ -43,7 +43,7 @@ from .._conversions import gdp_delta, gdp_mu
 
 LARGEST_EPSILON = 30.0  # beyond it a report is not private, and the local guarantee is kept
 TAIL = 1e-3  # part of delta for numbers of clones that are not looked at
-ROUNDING = 1e-7  # of the sums of absolute terms, far above the error of the binomial tails
+RELATIVE_ERROR = 1e-7  # of the sums of absolute terms, far above the error of the binomial tails
 CLONE_PARTS = (0.5, 0.8, 0.95)  # of delta for the clones, the rest for d0: the best is taken
 
 
@@ -105,7 +105,7 @@ def _counts_delta(epsilon, p, n, visible, rate, tail):
         ]
     )
     total = np.maximum(terms.sum(axis=0), 0.0).sum()
-    return float(min(1.0, total + ROUNDING * np.abs(terms).sum() + tail))
+    return float(min(1.0, total + RELATIVE_ERROR * np.abs(terms).sum() + tail))
 
 
 def _likely_totals(n, rate, tail):
