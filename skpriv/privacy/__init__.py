@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # what type checkers see; a test holds it to what is loaded
         parallel_part,
     )
     from ._ledger._numbering import Numbering, only_copy
-    from ._ledger._prepaid import prepaid
+    from ._ledger._parts import prepaid
     from ._noise._codebook import codebook, draw_index, draw_ranks, draw_sign, index_weights, lifted
     from ._noise._codebook_law import Codebook, best_codebook
     from ._noise._codebook_noise import CodebookBlocksNoise, CodebookNoise
@@ -83,7 +83,7 @@ _HOMES = {
         "parallel_part",
     ],
     "_ledger._numbering": ["Numbering", "only_copy"],
-    "_ledger._prepaid": ["prepaid"],
+    "_ledger._parts": ["prepaid"],
     "_noise._codebook": [
         "codebook",
         "draw_index",

@@ -128,7 +128,7 @@ class WeightedRows(Rows):
         Public map from targets to [-1, 1].
     """
 
-    def __init__(self, rows, weights, largest, scaled):
+    def __init__(self, rows: Any, weights: Any, largest: float, scaled: Any) -> None:
         self._rows = rows
         nothing = np.broadcast_to(np.zeros(()), (rows.n, 1))
         self._weights = ArrayRows(nothing, weights)  # as targets, which may be of any kind
@@ -136,12 +136,12 @@ class WeightedRows(Rows):
         self.n, self.n_features, self.n_jobs = rows.n, rows.n_features + 1, rows.n_jobs
         self.names = None
 
-    def check(self):
+    def check(self) -> None:
         """Refuse, with one fixed sentence, what is not a finite number."""
         self._rows.check()
         self._weights.check()
 
-    def pieces(self, most, subset=None, sparse=True):
+    def pieces(self, most: Any, subset: Any = None, sparse: bool = True) -> Any:
         """Chunks of (x, s) and s r; both parts are cut at the same places."""
         rows = self._rows.pieces(most, subset, False)
         weights = self._weights.pieces(most, subset, False)

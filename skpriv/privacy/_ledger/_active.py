@@ -12,8 +12,7 @@ from .._accounting._cost import Cost
 from .._tape import tell_charge
 from ._accountant import BudgetAccountant
 from ._ledger import Part
-from ._parts import Key, current_parts, inside
-from ._prepaid import allowance
+from ._parts import Key, allowance, current_parts, inside
 from ._registry import announced
 from ._stack import process, stacked
 
