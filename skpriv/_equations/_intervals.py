@@ -56,6 +56,12 @@ def split_failure(failure, *weights):
     return tuple(failure * weight / whole for weight in weights)
 
 
+def check_level(confidence_level):
+    """Refuse what is no level of an interval."""
+    if not 0.0 < confidence_level < 1.0:
+        raise ValueError(f"confidence_level={confidence_level!r} must lie in (0, 1).")
+
+
 def certified(equations, points, theta_bound, confidence_level):
     """Finite-sample intervals: at each fixed x, coverage of at least the level for any n.
 

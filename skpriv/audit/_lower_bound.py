@@ -9,6 +9,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from scipy import ndimage, stats
 
+from .._equations._intervals import check_level
 from .._progress import progress
 from ..privacy import Budget
 from ._likelihood import released_ratio
@@ -172,8 +173,7 @@ def _check(n_runs, delta, confidence_level):
         raise ValueError(f"n_runs={n_runs!r} must be an integer, at least 8.")
     if not 0.0 <= delta < 1.0:
         raise ValueError(f"delta={delta!r} must lie in [0, 1).")
-    if not 0.0 < confidence_level < 1.0:
-        raise ValueError(f"confidence_level={confidence_level!r} must lie in (0, 1).")
+    check_level(confidence_level)
 
 
 def _samples(make, data, replaced, statistic, labels, seeds):

@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import partial, wraps
 from math import inf
 from numbers import Real
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
@@ -22,6 +22,7 @@ from ..privacy import (
     Trust,
     open_session,
 )
+from .._equations._intervals import check_level
 from .._equations._lifted import best_channel
 from ..records import (
     ArrayRows,
@@ -91,6 +92,8 @@ class PrivateRegressor(Accounted, Writable, RegressorMixin, BaseEstimator):
     # weights of zero would tell of them, and noise does not repeat itself for repeated rows).
     # The parameter that bounds rows, its outer bound, and what of a row it bounds.
     _row_bound: ClassVar[tuple] = ("data_norm", "outer_norm", "l2")
+    _dtypes: ClassVar[Any] = np.float64  # of rows at which it predicts
+    _sparse: ClassVar[Any] = False  # kinds of sparse ones that are taken as they are
 
     def _rows(self, X, y, accept_sparse=False):
         """Return the rows and the public scaling; nothing is charged, and no value looked at."""
@@ -153,6 +156,19 @@ class PrivateRegressor(Accounted, Writable, RegressorMixin, BaseEstimator):
                 "nothing is read off the data, the grid of a quantile included."
             )
         return outer, value
+
+    def _points(self, X):
+        """Checked rows at which a fitted model predicts."""
+        check_is_fitted(self)
+        return validate_data(self, X, accept_sparse=self._sparse, dtype=self._dtypes, reset=False)
+
+    def _interval_points(self, X, confidence_level, method, methods=("certified", "asymptotic")):
+        """The same for an interval, whose level and method are checked first."""
+        check_is_fitted(self)
+        check_level(confidence_level)
+        if method not in methods:
+            raise ValueError(f"method={method!r} must be {' or '.join(map(repr, methods))}.")
+        return self._points(X)
 
     def _is_auto(self, name):
         value = getattr(self, name, None)

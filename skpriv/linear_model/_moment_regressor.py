@@ -6,7 +6,7 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from .._compat import Interval, StrOptions
 from .._linalg import one_blas_thread
@@ -159,9 +159,7 @@ class MomentRegressor(PredictionIntervals):
         -------
         ndarray of shape (n_samples,)
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        return self._function(X)
+        return self._function(self._points(X))
 
     def _function(self, X):
         """Predictions for checked rows."""
@@ -225,12 +223,7 @@ class MomentRegressor(PredictionIntervals):
             Named tuple (low, high) of ndarrays of shape (n_samples,), in the units of y and inside
             ``bounds_y``.
         """
-        check_is_fitted(self)
-        if not 0.0 < confidence_level < 1.0:
-            raise ValueError(f"confidence_level={confidence_level!r} must lie in (0, 1).")
-        if method not in ("certified", "asymptotic"):
-            raise ValueError(f"method={method!r} must be 'certified' or 'asymptotic'.")
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = self._interval_points(X, confidence_level, method)
         scaling, equations = self._scaling, self._equations
         points, bound = scaling.features(X), None
         limit = np.ones(len(points))  # |phi'theta*| is at most both bounds, whatever the noise

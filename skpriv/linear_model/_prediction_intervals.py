@@ -27,7 +27,7 @@ from .._equations._conformal import (
     search_slots,
     share_depth,
 )
-from .._equations._intervals import ConfidenceInterval
+from .._equations._intervals import ConfidenceInterval, check_level
 from ..privacy import ROUNDING, Procedure, Query, split
 from ._base import PrivateRegressor, rowwise
 from ._spread import Spread, learn_spread
@@ -392,8 +392,7 @@ class PredictionIntervals(PrivateRegressor):
             If the estimator was fitted with ``calibration_size=None``.
         """
         check_is_fitted(self)
-        if not 0.0 < confidence_level < 1.0:
-            raise ValueError(f"confidence_level={confidence_level!r} must lie in (0, 1).")
+        check_level(confidence_level)
         if self._calibration is None:
             raise ValueError(
                 "prediction_interval needs rows that the fit did not see: pass calibration_size, "

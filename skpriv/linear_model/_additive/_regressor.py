@@ -7,10 +7,10 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ..._compat import Interval, StrOptions, fit_context
-from ..._equations._intervals import ConfidenceInterval
+from ..._equations._intervals import ConfidenceInterval, check_level
 from ..._equations._public_maps import TargetMap, column_bounds
 from ..._equations._weights import UNIT_TARGET, WeightedMap
 from ...records import WeightedRows
@@ -326,8 +326,7 @@ class AdditiveRegressor(PredictionIntervals):
         -------
         ndarray of shape (n_samples,)
         """
-        check_is_fitted(self)
-        return self._function(validate_data(self, X, dtype=np.float64, reset=False))
+        return self._function(self._points(X))
 
     def _function(self, X):
         heights = np.concatenate(self.heights_)
@@ -352,8 +351,8 @@ class AdditiveRegressor(PredictionIntervals):
             ``bounds_y``; ``bounds_y`` itself where the fit does not resolve a row's direction. It
             is for the best sum of curves on these knots.
         """
-        predicted = self.predict(X)
-        phi = self._map.rows(validate_data(self, X, dtype=np.float64, reset=False))
+        X = self._interval_points(X, confidence_level, method)
+        predicted, phi = self._function(X), self._map.rows(X)
         return function_interval(
             self._released, self._target, phi, predicted, confidence_level, method
         )
@@ -378,8 +377,7 @@ class AdditiveRegressor(PredictionIntervals):
             the fitted one does. Infinite where the fit does not tell the curve from noise.
         """
         check_is_fitted(self)
-        if not 0.0 < confidence_level < 1.0:
-            raise ValueError(f"confidence_level={confidence_level!r} must lie in (0, 1).")
+        check_level(confidence_level)
         column = self._column(feature)
         knots = self.knots_[column]
         grid = np.linspace(knots[0], knots[-1], 101) if grid is None else grid

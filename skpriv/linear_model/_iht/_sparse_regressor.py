@@ -5,7 +5,6 @@ from math import sqrt
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._base import rowwise
 from .._prediction_intervals import PredictionIntervals
@@ -15,6 +14,8 @@ from ..._equations._intervals import ConfidenceInterval
 
 class SparseRegressor(PredictionIntervals):
     """Base class of regressors with a selected support; not for direct use."""
+
+    _sparse = "csr"
 
     @rowwise
     def predict(self, X: Any) -> np.ndarray:
@@ -28,8 +29,7 @@ class SparseRegressor(PredictionIntervals):
         -------
         ndarray of shape (n_samples,)
         """
-        check_is_fitted(self)
-        return np.clip(self._function(self._checked(X)), *self._scaling.bounds_y)
+        return np.clip(self._function(self._points(X)), *self._scaling.bounds_y)
 
     def _function(self, X):
         """Predictions for checked rows."""
@@ -74,16 +74,11 @@ class SparseRegressor(PredictionIntervals):
             Named tuple (low, high) of ndarrays of shape (n_samples,), in the units of y and inside
             ``bounds_y``.
         """
-        check_is_fitted(self)
-        if not 0.0 < confidence_level < 1.0:
-            raise ValueError(f"confidence_level={confidence_level!r} must lie in (0, 1).")
-        X = self._checked(X)
+        X = self._interval_points(X, confidence_level, method)
         if method == "certified":
             centre, half = self._certified(X, confidence_level)
-        elif method == "asymptotic":
-            centre, half = self._given_support(X, confidence_level)
         else:
-            raise ValueError(f"method={method!r} must be 'certified' or 'asymptotic'.")
+            centre, half = self._given_support(X, confidence_level)
         low, high = np.clip([centre - half, centre + half], -1.0, 1.0)
         return ConfidenceInterval(self._scaling.unscale(low), self._scaling.unscale(high))
 
@@ -123,9 +118,6 @@ class SparseRegressor(PredictionIntervals):
         supports = log_supports(*sizes, min(self.sparsity or 0, sizes[1]))
         points = scaling.features(chosen)
         return given_support(self._refit, points, bound, supports, confidence_level)
-
-    def _checked(self, X):
-        return validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -5,7 +5,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..._compat import Interval, StrOptions, fit_context
 from ..._equations._intervals import ConfidenceInterval, split_failure
@@ -245,9 +244,7 @@ class ImproperSGDRegressor(PrivateRegressor):
         -------
         ndarray of shape (n_samples,)
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        return np.clip(X @ self.coef_ + self.intercept_, *self._scaling.bounds_y)
+        return np.clip(self._points(X) @ self.coef_ + self.intercept_, *self._scaling.bounds_y)
 
     @rowwise
     def confidence_interval(
@@ -278,17 +275,14 @@ class ImproperSGDRegressor(PrivateRegressor):
         NotImplementedError
             In the local and shuffle models, and with ``calibration=0``.
         """
-        centre = self.predict(X)
-        if not 0.0 < confidence_level < 1.0:
-            raise ValueError(f"confidence_level={confidence_level!r} must lie in (0, 1).")
-        if method != "certified":
-            raise ValueError(f"method={method!r} must be 'certified': there is no other.")
+        X = self._interval_points(X, confidence_level, method, ("certified",))
         if self._error is None:
             raise NotImplementedError(
                 "no interval: it needs the norm of a gradient on held-out records, which only a "
                 "curator can release without noise that grows with the number of features. Use "
                 "privacy='central' with calibration > 0, or a moment-based regressor."
             )
+        centre = self.predict(X)
         of_norm, of_error = split_failure(1.0 - confidence_level, *ERROR_WEIGHTS)
         bound = self._scaling.theta_bound(self.coef_norm)
         rms = root_mean_square_bound(*self._error, bound, of_norm)

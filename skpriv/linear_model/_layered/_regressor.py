@@ -4,7 +4,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..._compat import Interval, StrOptions, fit_context
 from ..._equations._intervals import ConfidenceInterval
@@ -257,8 +256,7 @@ class LayeredRegressor(PrivateRegressor):
         -------
         ndarray of shape (n_samples,)
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = self._points(X)
         if self.variant == "paper":
             return self._scaling.unscale(self._rules.predict(self._scaling.features(X)))
         return X @ self.coef_ + self.intercept_
@@ -286,17 +284,12 @@ class LayeredRegressor(PrivateRegressor):
         ConfidenceInterval
             Named tuple (low, high) of ndarrays of shape (n_samples,), inside ``bounds_y``.
         """
-        check_is_fitted(self)
-        if not 0.0 < confidence_level < 1.0:
-            raise ValueError(f"confidence_level={confidence_level!r} must lie in (0, 1).")
+        X = self._interval_points(X, confidence_level, method)
         if method == "asymptotic":
             raise NotImplementedError(
                 "No asymptotic interval: bins and directions are chosen by noisy Gram matrices; "
                 "no normal limit holds uniformly over their eigenvalues. Use method='certified'."
             )
-        if method != "certified":
-            raise ValueError(f"method={method!r} must be 'certified'.")
-        X = validate_data(self, X, dtype=np.float64, reset=False)
         scaling = self._scaling
         points = scaling.features(X)
         if self.variant == "paper":

@@ -25,23 +25,26 @@ def function_interval(fit, target, phi, predicted, confidence_level, method):
     ConfidenceInterval
         The bounds of the target where the fit does not resolve a row's direction.
     """
-    if not 0.0 < confidence_level < 1.0:
-        raise ValueError(f"confidence_level={confidence_level!r} must lie in (0, 1).")
-    if method not in ("asymptotic", "certified"):
-        raise ValueError(f"method={method!r} must be 'asymptotic' or 'certified'.")
-    low, high = (np.full(len(phi), float(bound)) for bound in target.bounds_y)
-    if fit.newton:
-        points = fit.points(phi)
-        if method == "certified":
-            centre, half = certified(fit, points, confidence_level)
-            found = np.isfinite(half)
-        else:
-            estimate = fit.estimate(points)
-            centre, found = estimate.value, estimate.resolved
-            deviation = np.sqrt(sum(estimate.variances()))
-            half = stats.norm.ppf(0.5 + confidence_level / 2.0) * deviation
-        # Where the line leaves the bounds, the interval ends there with the width that it has.
-        centre, half = (fit.location + centre)[found], np.minimum(half[found], 2.0)
-        low[found] = target.unscaled(np.minimum(centre, 1.0) - half)
-        high[found] = target.unscaled(np.maximum(centre, -1.0) + half)
+    if not fit.newton:
+        nothing = np.zeros(len(phi))
+        return inside(target, nothing, nothing, nothing > 0.0, predicted)
+    points = fit.points(phi)
+    if method == "certified":
+        centre, half = certified(fit, points, confidence_level)
+        found = np.isfinite(half)
+    else:
+        estimate = fit.estimate(points)
+        centre, found = estimate.value, estimate.resolved
+        deviation = np.sqrt(sum(estimate.variances()))
+        half = stats.norm.ppf(0.5 + confidence_level / 2.0) * deviation
+    return inside(target, fit.location + centre, half, found, predicted)
+
+
+def inside(target, centre, half, found, predicted):
+    """Interval in the units of y and inside bounds_y, which it is where nothing is found."""
+    low, high = (np.full(len(half), float(bound)) for bound in target.bounds_y)
+    # Where the line leaves the bounds, the interval ends there with the width that it has.
+    centre, half = centre[found], np.minimum(half[found], 2.0)
+    low[found] = target.unscaled(np.minimum(centre, 1.0) - half)
+    high[found] = target.unscaled(np.maximum(centre, -1.0) + half)
     return ConfidenceInterval(np.minimum(low, predicted), np.maximum(high, predicted))

@@ -6,7 +6,7 @@ from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ..._compat import Interval, StrOptions, fit_context
 from ..._equations._coefficients import CoefficientLaw, equations_law
@@ -19,7 +19,7 @@ from ...records import WeightedRows
 from .._base import WEIGHTS, PrivateRegressor, rowwise
 from .._prediction_intervals import PredictionIntervals
 from ._exact import fit_exactly
-from ._interval import function_interval
+from ._interval import function_interval, inside
 from ._queries import SpreadQuery
 from ._rules import PUBLISHED_CLIP, Rules
 from ._steps import fit_rows
@@ -123,6 +123,8 @@ class LinearRegression(PredictionIntervals):
     """
 
     coef_: np.ndarray
+
+    _dtypes = (np.float64, np.float32)
 
     _parameter_constraints: ClassVar[dict] = {
         **PrivateRegressor._parameter_constraints,
@@ -298,9 +300,7 @@ class LinearRegression(PredictionIntervals):
         -------
         ndarray of shape (n_samples,)
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        return np.clip(self._function(X), *self._target.bounds_y)
+        return np.clip(self._function(self._points(X)), *self._target.bounds_y)
 
     def _function(self, X):
         """Predictions for checked rows, not clipped."""
@@ -367,14 +367,9 @@ class LinearRegression(PredictionIntervals):
             Named tuple (low, high) of ndarrays of shape (n_samples,), in the units of y and inside
             ``bounds_y``; ``bounds_y`` itself where the fit does not resolve a row's direction.
         """
-        check_is_fitted(self)
-        if not 0.0 < confidence_level < 1.0:
-            raise ValueError(f"confidence_level={confidence_level!r} must lie in (0, 1).")
-        if method not in ("asymptotic", "certified"):
-            raise ValueError(f"method={method!r} must be 'asymptotic' or 'certified'.")
-        predicted = self.predict(X)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        X = self._interval_points(X, confidence_level, method)
         fit, target = self._released, self._target
+        predicted = np.clip(self._function(X), *target.bounds_y)
         if isinstance(fit, ReportedFit):
             points, sure = self._map.features(X), method == "certified"
             if self.coef_norm is None:
@@ -383,17 +378,6 @@ class LinearRegression(PredictionIntervals):
                 bound = self._map.theta_bound(self.coef_norm)
                 centre, half = fit.assumed(points, confidence_level, sure, bound)
                 found = np.ones(len(half), dtype=bool)
-            return self._inside(centre, half, found, predicted)
+            return inside(target, centre, half, found, predicted)
         phi = self._map.features(X)
         return function_interval(fit, target, phi, predicted, confidence_level, method)
-
-    def _inside(self, centre, half, found, predicted):
-        """Interval in the units of y and inside bounds_y, which it is where nothing is found."""
-        low, high = (np.full(len(half), float(bound)) for bound in self._target.bounds_y)
-        if found.any():
-            target = self._target
-            # Where the line leaves the bounds, the interval ends there with the width that it has.
-            centre, half = centre[found], np.minimum(half[found], 2.0)
-            low[found] = target.unscaled(np.minimum(centre, 1.0) - half)
-            high[found] = target.unscaled(np.maximum(centre, -1.0) + half)
-        return ConfidenceInterval(np.minimum(low, predicted), np.maximum(high, predicted))

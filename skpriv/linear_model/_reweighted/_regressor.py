@@ -5,7 +5,6 @@ from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils.validation import validate_data
 
 from ..._compat import Interval, StrOptions, fit_context
 from ..._equations._coefficients import CoefficientLaw
@@ -389,11 +388,7 @@ class ReweightedRegressor(MomentRegressor):
         """
         if getattr(self, "_certificate", None) is None:
             return super().confidence_interval(X, confidence_level, method)
-        if not 0.0 < confidence_level < 1.0:
-            raise ValueError(f"confidence_level={confidence_level!r} must lie in (0, 1).")
-        if method != "certified":
-            raise ValueError(f"method={method!r}: solver='sgd' has only the 'certified' interval.")
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = self._interval_points(X, confidence_level, method, ("certified",))
         if self.coef_norm is None:  # the certificate is for a ball
             low, high = (np.full(len(X), bound) for bound in self._scaling.bounds_y)
             return ConfidenceInterval(low, high)

@@ -236,7 +236,7 @@ def test_refusals():
         with pytest.raises(NotImplementedError, match="only a curator can release"):
             est.confidence_interval(X)
     est = ImproperSGDRegressor(random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="there is no other"):
+    with pytest.raises(ValueError, match="must be 'certified'"):
         est.confidence_interval(X, method="asymptotic")
 
 
