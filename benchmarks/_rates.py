@@ -1,9 +1,9 @@
 """What the scripts of rates share: sweeps over sizes and seeds, slopes with intervals, figures."""
 
 import argparse
-from io import BytesIO
 
 import numpy as np
+from _record import record, save_figure
 from joblib import Parallel, delayed
 
 BOOTSTRAP = 500
@@ -61,6 +61,17 @@ def show(title, axis, sizes, methods, errors, last=None):
     print(f"{'slope':>9}  " + "  ".join(f"{cell:26}" for cell in cells), flush=True)
 
 
+def written(name, panels):
+    """Record the errors of all panels, of shape (sizes, seeds, methods)."""
+    record(
+        name,
+        {
+            title: {"sizes": sizes, "methods": methods, "errors": errors}
+            for title, sizes, methods, errors, _ in panels
+        },
+    )
+
+
 def draw(file, axis, panels, ylabel):
     """Save log-log panels (title, sizes, methods, errors, {power: label}) as one small picture."""
     if file is None:
@@ -69,7 +80,6 @@ def draw(file, axis, panels, ylabel):
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
-    from PIL import Image
 
     figure, axes = pyplot.subplots(
         1, len(panels), figsize=(4 * len(panels), 3.5), squeeze=False, layout="constrained"
@@ -83,9 +93,6 @@ def draw(file, axis, panels, ylabel):
             guide = mid[0].max() * (np.asarray(sizes) / sizes[0]) ** power
             ax.plot(sizes, guide, style, color="gray", linewidth=1, label=label)
         ax.set(xscale="log", yscale="log", xlabel=axis, title=title)
-        ax.legend(fontsize=7)
+        ax.legend(fontsize=8)
     axes[0][0].set_ylabel(ylabel)
-    picture = BytesIO()
-    figure.savefig(picture, dpi=64)
-    image = Image.open(picture).convert("RGB").quantize(96, Image.Quantize.MAXCOVERAGE)
-    image.save(file, optimize=True)
+    save_figure(figure, file)

@@ -12,6 +12,7 @@ import argparse
 import numpy as np
 from _designs import make_rows, make_signs, make_theta
 from _peers import AdaSSP
+from _record import record
 from joblib import Parallel, delayed
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import KFold, cross_val_score
@@ -63,6 +64,7 @@ def show(label, values, reference):
     low, mid, high = np.quantile(ratios, [0.1, 0.5, 0.9], axis=0)
     cells = "  ".join(f"{m:6.3f} [{a:5.3f}, {b:5.3f}]" for m, a, b in zip(mid, low, high))
     print(f"{label:28} {np.median(values[:, reference]):8.5f}  {cells}", flush=True)
+    return values
 
 
 def main():
@@ -74,12 +76,12 @@ def main():
     arguments = parser.parse_args()
     names = ["least squares"] + [make.__name__ for make in PRIVATE]
     header = "  ".join(f"{name:22}" for name in names)
-    parallel = Parallel(arguments.jobs)
+    parallel, numbers = Parallel(arguments.jobs), {"methods": names, **vars(arguments)}
     print(f"epsilon={arguments.epsilon}, delta=1e-6, central, {arguments.seeds} seeds")
     print(f"\n{'R2 / R2 of least squares':28} {'R2':>8}  {header}")
     for name in LOADERS:
         jobs = (delayed(real_scores)(name, arguments.epsilon, s) for s in range(arguments.seeds))
-        show(name, parallel(jobs), reference=0)
+        numbers[name] = show(name, parallel(jobs), reference=0)
     print(f"\n{'error / error of AdaSSP':28} {'MAE':>8}  {header}")
     for design in ("isotropic", "ill-conditioned", "rare direction", "small direction"):
         for targets in ("uniform +-0.1", "signs"):
@@ -87,7 +89,9 @@ def main():
                 delayed(synthetic_errors)(design, targets, arguments.epsilon, s)
                 for s in range(arguments.seeds)
             )
-            show(f"{design}, {targets}", parallel(jobs), reference=1)
+            label = f"{design}, {targets}"
+            numbers[label] = show(label, parallel(jobs), reference=1)
+    record("accuracy", numbers)
 
 
 if __name__ == "__main__":

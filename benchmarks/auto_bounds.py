@@ -14,6 +14,7 @@ from functools import cache
 from itertools import product
 
 import numpy as np
+from _record import record
 from sklearn.utils import check_random_state
 
 from skpriv.linear_model import IHTRegressor, SSPRegressor, _base
@@ -76,14 +77,17 @@ LOCAL = [("local", 200_000, 4.0), ("shuffle", 200_000, 4.0)]
 
 def gains(seeds):
     """Table of the errors with outer, automatic and oracle bounds."""
+    numbers = {}
     print(f"{'design':10}{'privacy':9}{'n':>8}{'eps':>5}{'outer':>9}{'auto':>9}{'oracle':>9}")
     for design, (privacy, n, epsilon) in product(DESIGNS, SETTINGS + LOCAL):
         errors = [
             np.median([relative_error(design, n, epsilon, privacy, s, mode) for s in range(seeds)])
             for mode in ("outer", "auto", "oracle")
         ]
+        numbers[f"{design}, {privacy}, n={n}, epsilon={epsilon}"] = errors
         cells = "".join(f"{error:9.3f}" for error in errors)
         print(f"{design:10}{privacy:9}{n:8d}{epsilon:5.1f}{cells}")
+    return numbers
 
 
 def quantiles(seeds):
@@ -101,6 +105,7 @@ def quantiles(seeds):
     for (norm, target), row in zip(grid, ratio):
         by = " ".join(f"{r:.2f}" for r in np.exp(np.log(row).reshape(len(DESIGNS), -1).mean(1)))
         print(f"{norm:6} {target:6} {np.exp(np.log(row).mean()):8.2f} {row.max():8.2f}   {by}")
+    return {"grid": grid, "settings": settings, "errors": table}
 
 
 def draw_sparse(design, n, seed):
@@ -136,13 +141,16 @@ def sparse_error(design, n, epsilon, seed, quantile):
 def entries(seeds):
     """Table of the errors of sparse regression."""
     grid = (None, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99)
+    numbers = {"quantiles": grid}
     print(f"{'design':10}{'n':>8}{'eps':>5}{'outer':>8}" + "".join(f"{q:8}" for q in grid[1:]))
     settings = ((5_000, 1.0), (20_000, 1.0), (20_000, 4.0))
     for design, (n, epsilon) in product(("bounded", "normal", "heavy", "sparse"), settings):
         errors = [
             np.median([sparse_error(design, n, epsilon, s, q) for s in range(seeds)]) for q in grid
         ]
+        numbers[f"{design}, n={n}, epsilon={epsilon}"] = errors
         print(f"{design:10}{n:8d}{epsilon:5.1f}" + "".join(f"{e:8.3f}" for e in errors))
+    return numbers
 
 
 if __name__ == "__main__":
@@ -152,4 +160,4 @@ if __name__ == "__main__":
     parser.add_argument("--entries", action="store_true")
     options = parser.parse_args()
     table = entries if options.entries else quantiles if options.quantiles else gains
-    table(options.seeds)
+    record(f"auto_bounds_{table.__name__}", table(options.seeds))

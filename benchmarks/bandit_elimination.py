@@ -14,6 +14,7 @@ import argparse
 import time
 
 import numpy as np
+from _record import record, save_figure
 
 from skpriv.bandits import (
     ActionElimination,
@@ -107,7 +108,7 @@ def draw(results, path):
     axes[0, 0].set_ylabel("mean regret")
     axes[0, -1].legend(fontsize=6)
     figure.tight_layout()
-    figure.savefig(path, dpi=80)
+    save_figure(figure, path)
 
 
 def main():
@@ -140,6 +141,16 @@ def main():
         )
         report(results[privacy], options, privacy)
     print(f"{time.perf_counter() - start:.0f} seconds in all")
+    record(
+        "bandit_elimination",
+        {
+            **vars(options),
+            **{
+                name: {"names": r.names, "rounds": r.rounds, "regret": r.regret_}
+                for name, r in results.items()
+            },
+        },
+    )
     if options.figure:
         draw(results, options.figure)
 

@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from _record import record, save_figure
 
 from skpriv.bandits import FLIPHAT, RandomPolicy, SparseLinearEnvironment, simulate
 
@@ -64,8 +65,13 @@ def rounds(options):
     ax.plot(index + 1, result.regret_[0][:, index].mean(axis=0), "k:", label="random")
     ax.set(xlabel="round", ylabel="mean regret", yscale="log")
     relative.set(xlabel="round", ylabel="fraction of random's regret", ylim=(0, 1))
-    ax.legend(fontsize=7)
+    ax.legend(fontsize=8)
     save(figure, options, "bandit_fliphat.png")
+    return {
+        "epsilons": EPSILONS,
+        "rounds": stops,
+        "fractions": result.fractions[..., [t - 1 for t in stops]],
+    }
 
 
 def sweep(options, label, values, make, title):
@@ -88,8 +94,9 @@ def sizes(options):
         "actions": ("K", options.actions, "n_actions"),
     }
     chosen = {name: sweep_ for name, sweep_ in chosen.items() if name in options.only}
+    numbers = {}
     if not chosen:
-        return
+        return numbers
     figure, axes = subplots(len(chosen))
     for ax, (label, values, name) in zip(axes, chosen.values()):
 
@@ -100,25 +107,31 @@ def sizes(options):
                 public |= {"n_nonzero_coefs": 2 * value, "bounds_y": (-2.5 * scale, 2.5 * scale)}
             return public
 
-        plot(ax, values, sweep(options, label, values, make, f"against {label}"), label)
+        numbers[label] = sweep(options, label, values, make, f"against {label}")
+        plot(ax, values, numbers[label], label)
         ax.set(xscale="log")
         ax.set_xticks(values, [f"{value:g}" for value in values])
         ax.set_xticks([], minor=True)
-    axes[0].legend(fontsize=7)
+    axes[0].legend(fontsize=8)
     save(figure, options, "bandit_fliphat_sizes.png")
+    return numbers
 
 
 def clipping(options):
     """Regret against the public bounds: the noise is in proportion, the signal is not."""
     figure, axes = subplots(2)
-    table = sweep(options, "data_max", CLIPS, lambda c: {"data_max": c}, "against data_max")
+    numbers = {}
+    numbers["data_max"] = table = sweep(
+        options, "data_max", CLIPS, lambda c: {"data_max": c}, "against data_max"
+    )
     plot(axes[0], CLIPS, table, "data_max (entries have deviation 1)")
-    table = sweep(
+    numbers["bounds_y"] = table = sweep(
         options, "|y| <=", RANGES, lambda c: {"bounds_y": (-c, c)}, "against bounds_y = (-c, c)"
     )
     plot(axes[1], RANGES, table, "c of bounds_y=(-c, c)")
-    axes[0].legend(fontsize=7)
+    axes[0].legend(fontsize=8)
     save(figure, options, "bandit_fliphat_clipping.png")
+    return numbers
 
 
 def plot(ax, values, table, label):
@@ -146,7 +159,7 @@ def save(figure, options, name):
     """Save a picture in the directory of figures, if there is one."""
     if options.figures is not None:
         options.figures.mkdir(parents=True, exist_ok=True)
-        figure.savefig(options.figures / name, dpi=80)
+        save_figure(figure, options.figures / name)
 
 
 def main():
@@ -166,12 +179,13 @@ def main():
     parser.add_argument("--figures", type=Path)
     options = parser.parse_args()
     start = time.perf_counter()
+    numbers = {"seed": options.seed, "sizes": sizes(options)}
     if "rounds" in options.only:
-        rounds(options)
-    sizes(options)
+        numbers["rounds"] = rounds(options)
     if "clipping" in options.only:
-        clipping(options)
+        numbers["clipping"] = clipping(options)
     print(f"\n{time.perf_counter() - start:.0f} seconds in all")
+    record("bandit_fliphat", numbers)
 
 
 if __name__ == "__main__":

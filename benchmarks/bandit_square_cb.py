@@ -13,6 +13,7 @@ import argparse
 import time
 
 import numpy as np
+from _record import record, save_figure
 
 from skpriv.bandits import EpochSchedule, RandomPolicy, SquareCB, simulate
 from skpriv.linear_model import ImproperSGDRegressor, SSPRegressor
@@ -69,8 +70,8 @@ def draw(table, sizes, path):
         features, mean, error = np.transpose(known)
         ax.errorbar(features, mean, error, marker="o", ms=3, label=name)
     ax.set(xscale="log", xlabel="features", ylabel="fraction of random's regret", ylim=(0, 1.05))
-    ax.legend(fontsize=7)
-    figure.savefig(path, dpi=80)
+    ax.legend(fontsize=8)
+    save_figure(figure, path)
 
 
 def main():
@@ -107,6 +108,7 @@ def main():
         )
         print(f"d={n_features:5d}  {cells}", flush=True)
     print(f"{time.perf_counter() - start:.0f} seconds in all")
+    record("bandit_square_cb", {**vars(options), "mean and standard error": table})
     if options.figure:
         draw(table, options.features, options.figure)
 

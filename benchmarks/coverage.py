@@ -12,6 +12,7 @@ from math import log, sqrt
 
 import numpy as np
 from _designs import DESIGNS, make_rows, make_signs, make_theta
+from _record import record
 from joblib import Parallel, delayed
 
 from skpriv import Budget
@@ -77,6 +78,7 @@ def main():
         f"{'cert.cov':>8} {'half':>7} {'ratio':>6} {'asym.cov':>8} {'half':>7} {'ratio':>6} "
         f"{'ridge':>7}"
     )
+    numbers = {**vars(arguments), "rows": []}
     for design in DESIGNS:
         for d in arguments.d:
             for privacy in ("central", "local"):
@@ -89,12 +91,14 @@ def main():
                     error = np.quantile(np.concatenate([row[1] for row in rows]), LEVEL)
                     peer = np.mean([row[0] for row in rows])
                     cover, half, asym, narrow = np.mean([row[2:] for row in rows], axis=0)
+                    numbers["rows"].append([design, d, privacy, name, rows])
                     print(
                         f"{design:16} {d:3} {privacy:8} {name:20} {error:7.4f} {cover:8.4f} "
                         f"{half:7.4f} {half / error:6.2f} {asym:8.4f} {narrow:7.4f} "
                         f"{narrow / error:6.2f} {peer:7.4f}",
                         flush=True,
                     )
+    record("coverage", numbers)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
+from _record import record  # noqa: E402
 from registry import REGISTRY, classes  # noqa: E402
 from registry.rows import drawn, drawn_stored  # noqa: E402
 
@@ -88,10 +89,13 @@ def main():
     args = parser.parse_args()
     missing = classes() - set(REGISTRY)
     print(f"{len(REGISTRY)} classes, {len(missing)} of them without a maker")
+    numbers = dict(vars(args))
     total = {"inputs": 0, "beyond": 0, "crashed": 0}
     for asked_class in REGISTRY:
         start = time.monotonic()
-        counts, largest = fuzz(asked_class, -(-args.inputs // len(REGISTRY)))
+        counts, largest = numbers[asked_class.__name__] = fuzz(
+            asked_class, -(-args.inputs // len(REGISTRY))
+        )
         total = {name: total[name] + counts[name] for name in total}
         print(
             f"{asked_class.__name__:<24}{counts}, largest {largest:.4f} of the sensitivity, "
@@ -99,7 +103,9 @@ def main():
             flush=True,
         )
     print(total)
-    print(f"{len(fuzz_replays(args.replays))} of {args.replays} replays fail")
+    numbers["failing replays"] = fuzz_replays(args.replays)
+    print(f"{len(numbers['failing replays'])} of {args.replays} replays fail")
+    record("fuzz", numbers)
 
 
 if __name__ == "__main__":

@@ -8,15 +8,12 @@ commit and the versions, and writes all numbers as JSON.
 """
 
 import argparse
-import json
-import platform
-import subprocess
 import warnings
-from importlib.metadata import version
 
 import numpy as np
 import pandas as pd
 from _peers import AdaSSP, NoisyGradientDescent
+from _record import record
 from sklearn.linear_model import LinearRegression as LeastSquares
 from sklearn.model_selection import KFold
 
@@ -111,15 +108,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--tables", nargs="+", default=list(TABLES), choices=list(TABLES))
-    parser.add_argument("--out", default=None)
     args = parser.parse_args()
     warnings.simplefilter("ignore")
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
-    ).stdout.strip()
-    versions = {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "opendp")}
-    print("commit", commit, "python", platform.python_version(), versions)
-    results = {"commit": commit, "versions": versions, "r2": {}}
+    results = {"r2": {}}
     for table in args.tables:
         X, y, ranges, bounds_y = TABLES[table]()
         for epsilon in EPSILONS:
@@ -137,9 +128,7 @@ def main():
                 for name, values in cells.items()
             )
             print(f"{table} n={len(y)} d={X.shape[1]} epsilon={epsilon}: {line}", flush=True)
-    if args.out:
-        with open(args.out, "w", encoding="utf-8") as file:
-            json.dump(results, file, indent=1)
+    record("linear_regression", results)
 
 
 if __name__ == "__main__":

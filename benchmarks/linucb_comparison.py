@@ -16,6 +16,7 @@ import time
 from math import log, sqrt
 
 import numpy as np
+from _record import record, save_figure
 from joblib import Parallel, delayed
 
 from skpriv.bandits import LinUCB, OnlineLinUCB, RandomPolicy
@@ -100,6 +101,12 @@ def trial(name, epsilon, delta, seed):
     return np.cumsum(regret)[CHECKPOINTS - 1], time.process_time() - start
 
 
+def band(axis, runs, color):
+    """Standard errors of the mean of some runs."""
+    mean, error = runs.mean(axis=0), runs.std(axis=0) / sqrt(len(runs))
+    axis.fill_between(CHECKPOINTS, mean - error, mean + error, color=color, alpha=0.2, lw=0)
+
+
 def draw(curves, delta, path):
     """Regret against rounds, a panel an epsilon."""
     import matplotlib.pyplot as plt
@@ -109,12 +116,13 @@ def draw(curves, delta, path):
         axis.set_prop_cycle(color=plt.get_cmap("tab20").colors)
         for name, of_epsilon in curves.items():
             if not name.startswith(("random", "certified")):
-                axis.plot(CHECKPOINTS, of_epsilon[epsilon], label=name)
+                (line,) = axis.plot(CHECKPOINTS, of_epsilon[epsilon].mean(axis=0), label=name)
+                band(axis, of_epsilon[epsilon], line.get_color())
         axis.set(title=f"epsilon = {epsilon:g}, delta = {delta:g}", xlabel="round")
     axes[0].set(ylabel="regret", yscale="log")
-    axes[-1].legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    axes[-1].legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     figure.tight_layout()
-    figure.savefig(path, dpi=70)
+    save_figure(figure, path)
 
 
 def main():
@@ -126,6 +134,7 @@ def main():
     parser.add_argument("--figure")
     arguments = parser.parse_args()
     parallel, curves, seconds = Parallel(arguments.jobs), {}, time.perf_counter()
+    numbers = dict(vars(arguments))
     print(f"T={T}, {ARMS} arms, d={D}, delta={arguments.delta:g}, {arguments.trials} trials")
     header = "".join(f"{f'epsilon {e:g}':>16}" for e in EPSILONS)
     print(f"{'regret':40}{header}{'CPU s':>8}")
@@ -138,13 +147,15 @@ def main():
             )
             runs, times = zip(*parallel(jobs))
             final = np.array(runs)[:, -1]
-            curves[name][epsilon] = np.mean(runs, axis=0)
+            curves[name][epsilon] = np.array(runs)
+            numbers[f"{name}, {epsilon:g}"] = final
             cells.append(f"{final.mean():9.0f} +-{final.std() / sqrt(len(final)):4.0f}")
             cpu.extend(times)
         print(
             f"{name:40}" + "".join(f"{c:>16}" for c in cells) + f"{np.mean(cpu):8.2f}", flush=True
         )
     print(f"{time.perf_counter() - seconds:.0f} seconds in all")
+    record("linucb_comparison", numbers)
     if arguments.figure:
         draw(curves, arguments.delta, arguments.figure)
 

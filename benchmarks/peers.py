@@ -15,6 +15,7 @@ import numpy as np
 from _designs import DESIGNS, make_rows, make_signs, make_theta
 from _peers import AdaSSP, InputPerturbation, NoisyGradientDescent, NoisyIHT
 from _rates import NOISE
+from _record import record
 from joblib import Parallel, delayed
 
 from skpriv.datasets import make_sparse_autoregressive
@@ -149,13 +150,16 @@ def main():
     runs = [(design, options.n, options.d) for design in dense]
     if options.sparse_d and options.privacy == "central":
         runs.append(("sparse", options.sparse_n, options.sparse_d))
+    numbers = dict(vars(options))
     for design, n, d in runs:
         steps = tuned(design, n, d, options.epsilon) if options.privacy == "central" else None
         jobs = (
             delayed(errors_of)(design, n, d, options.privacy, options.epsilon, seed, steps)
             for seed in range(options.seeds)
         )
-        show(design, n, d, Parallel(options.jobs)(jobs))
+        numbers[f"{design}, n={n}, d={d}"] = results = Parallel(options.jobs)(jobs)
+        show(design, n, d, results)
+    record("peers", numbers)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ noise corrected, and "known support" least squares on the true support, without 
 import numpy as np
 from _designs import make_signs
 from _peers import NoisyIHT
-from _rates import arguments, draw, show, sweep
+from _rates import arguments, draw, show, sweep, written
 
 from skpriv.linear_model import IHTRegressor
 
@@ -71,6 +71,7 @@ def main():
                 rise, fit = line(options.features, errors[:, :, j])
                 print(f"{name}: {rise:+.4f} a decade of d, R2 of the line in log d {fit:.3f}")
             panels.append((title, options.features, METHODS, errors, {}))
+    written("rate_iht", panels)
     draw(options.plot, "d", panels, "l2 error of coefficients")
 
 

@@ -11,7 +11,7 @@ exactly). "zero" is the error of predicting 0. SSP stops at 1,000 features.
 
 import numpy as np
 from _designs import make_signs
-from _rates import NOISE, arguments, draw, show, sweep
+from _rates import NOISE, arguments, draw, show, sweep, written
 
 from skpriv.datasets import make_rank_one
 from skpriv.linear_model import ImproperSGDRegressor, SSPRegressor
@@ -73,6 +73,7 @@ def main():
 
         if len(few) > 1:
             show(f"{title}: SSP", "d", few, METHODS[3:], sweep(moments, few, options))
+    written("rate_improper_sgd_features", panels)
     draw(options.plot and options.plot.replace(".", "_features."), "d", panels, "RMS error")
 
     panels = []
@@ -88,6 +89,7 @@ def main():
             show(title, "n", options.sizes, methods, errors)
             guides = {power: f"n^({power:.3g})", -0.5: "n^(-1/2)"}
             panels.append((title, options.sizes, methods, errors, guides))
+    written("rate_improper_sgd", panels)
     draw(options.plot, "n", panels, "root mean square error")
 
 

@@ -10,7 +10,7 @@ that fit in memory ("ignore it" is the error of a zero coefficient in it).
 
 import numpy as np
 from _peers import InputPerturbation
-from _rates import NOISE, arguments, draw, show, sweep
+from _rates import NOISE, arguments, draw, show, sweep, written
 
 from skpriv.datasets import make_small_direction
 from skpriv.linear_model import LayeredRegressor, ReweightedRegressor, SSPRegressor
@@ -53,6 +53,7 @@ def main():
         show(f"{title}, epsilon {options.epsilon:g}", "n", options.sizes, METHODS, errors)
         guides = {-0.5: "n^(-1/2)", -1 / 3: "n^(-1/3)"}
         panels.append((title, options.sizes, METHODS, errors, guides))
+    written("rate_layered", panels)
     draw(options.plot, "n", panels, "mean absolute error")
 
 

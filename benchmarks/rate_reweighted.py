@@ -9,7 +9,7 @@ noise to the Gram matrix pay for it. Central model, d=5, rows in an ellipsoid, e
 
 import numpy as np
 from _peers import AdaSSP
-from _rates import NOISE, arguments, draw, show, slope, sweep
+from _rates import NOISE, arguments, draw, show, slope, sweep, written
 
 from skpriv import Budget
 from skpriv.datasets import make_ill_conditioned
@@ -57,6 +57,7 @@ def main():
         print(f"{size:9g}  " + "  ".join(f"{m} {v:.5f}" for m, v in zip(METHODS, values)))
     slopes = (slope(options.sizes, worst[:, :, j])[0] for j in range(len(METHODS)))
     print("slopes     " + "  ".join(f"{m} {s:.3f}" for m, s in zip(METHODS, slopes)))
+    written("rate_reweighted", panels)
     draw(options.plot, "n", panels, "mean absolute error")
 
 

@@ -11,6 +11,7 @@ import resource
 from time import perf_counter
 
 import numpy as np
+from _record import record
 
 from skpriv.linear_model import ReweightedRegressor, SSPRegressor
 
@@ -45,6 +46,7 @@ def main():
     for name, values in times.items():
         print(f"{name:22} {np.median(values):7.3f} s  {np.median(values) / unit:6.1f} x X'X")
     print(f"peak above the data: {grown:.0f} MB")
+    record("speed", {**vars(arguments), "seconds": times, "peak_mb": grown})
 
 
 if __name__ == "__main__":

@@ -1,17 +1,16 @@
 """What all private regressors share: parameters, checks, the session, the report."""
 
 from dataclasses import replace
-from functools import partial, wraps
 from math import inf
 from numbers import Real
-from typing import Any, ClassVar, cast
+from typing import ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from .._codec import Writable
-from .._compat import F, Interval, StrOptions
+from .._compat import Interval, StrOptions
 from ..exceptions import PrivacyError
 from ..privacy import (
     Accounted,
@@ -22,19 +21,18 @@ from ..privacy import (
     Trust,
     open_session,
 )
-from .._equations._intervals import check_level
 from .._equations._lifted import best_channel
 from ..records import (
     ArrayRows,
     WeightedRows,
     as_rows,
-    is_lazy,
     named,
     public_shape,
     read_in_batches,
     stand_in,
 )
 from .._equations._scaling import Scaling
+from ._points import PredictsAtPoints
 
 # Of the budget (of the users, where they answer once), for bounds that are "auto"; and the part of
 # the rows and targets that these bounds leave as they are (measured by benchmarks/auto_bounds.py).
@@ -45,32 +43,7 @@ TARGET_QUANTILE = 0.98
 ENTRY_QUANTILE = 0.5  # of the rows, by their largest entry
 
 
-def rowwise(method: F) -> F:
-    """Let a method of X alone be lazy on lazy rows: each chunk is given to it when it is read."""
-
-    @wraps(method)
-    def call(self, X, *args, **options):
-        if not is_lazy(X):
-            return method(self, X, *args, **options)
-        check_is_fitted(self)
-        rows = as_rows(X)
-        zeros, names = np.broadcast_to(np.zeros(()), rows.shape), named(rows.names)
-        validate_data(self, zeros if names is None else names, reset=False, skip_check_array=True)
-        # Names are checked once, here: chunks have none.
-        plain = object.__new__(type(self))
-        vars(plain).update((k, v) for k, v in vars(self).items() if k != "feature_names_in_")
-        function = partial(_called, plain, method.__name__, args, options)
-        one = function(np.zeros((1, rows.n_features)))  # the options are checked here, too
-        return rows.evaluated(function, type(one) if isinstance(one, tuple) else None)
-
-    return cast(F, call)
-
-
-def _called(model, name, args, options, X):
-    return getattr(model, name)(X, *args, **options)
-
-
-class PrivateRegressor(Accounted, Writable, RegressorMixin, BaseEstimator):
+class PrivateRegressor(PredictsAtPoints, Accounted, Writable, RegressorMixin, BaseEstimator):
     """Base class of the private regressors; not for direct use."""
 
     privacy_report_: PrivacyReport
@@ -92,8 +65,6 @@ class PrivateRegressor(Accounted, Writable, RegressorMixin, BaseEstimator):
     # weights of zero would tell of them, and noise does not repeat itself for repeated rows).
     # The parameter that bounds rows, its outer bound, and what of a row it bounds.
     _row_bound: ClassVar[tuple] = ("data_norm", "outer_norm", "l2")
-    _dtypes: ClassVar[Any] = np.float64  # of rows at which it predicts
-    _sparse: ClassVar[Any] = False  # kinds of sparse ones that are taken as they are
 
     def _rows(self, X, y, accept_sparse=False):
         """Return the rows and the public scaling; nothing is charged, and no value looked at."""
@@ -156,19 +127,6 @@ class PrivateRegressor(Accounted, Writable, RegressorMixin, BaseEstimator):
                 "nothing is read off the data, the grid of a quantile included."
             )
         return outer, value
-
-    def _points(self, X):
-        """Checked rows at which a fitted model predicts."""
-        check_is_fitted(self)
-        return validate_data(self, X, accept_sparse=self._sparse, dtype=self._dtypes, reset=False)
-
-    def _interval_points(self, X, confidence_level, method, methods=("certified", "asymptotic")):
-        """The same for an interval, whose level and method are checked first."""
-        check_is_fitted(self)
-        check_level(confidence_level)
-        if method not in methods:
-            raise ValueError(f"method={method!r} must be {' or '.join(map(repr, methods))}.")
-        return self._points(X)
 
     def _is_auto(self, name):
         value = getattr(self, name, None)

@@ -10,7 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._compat import Interval, StrOptions
 from .._linalg import one_blas_thread
-from ._base import PrivateRegressor, rowwise
+from ._base import PrivateRegressor
+from ._points import rowwise
 from ._prediction_intervals import PredictionIntervals
 from .._equations._intervals import ConfidenceInterval, asymptotic, certified
 from .._equations._coefficients import CoefficientLaw, moment_law

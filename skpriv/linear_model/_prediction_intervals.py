@@ -29,7 +29,8 @@ from .._equations._conformal import (
 )
 from .._equations._intervals import ConfidenceInterval, check_level
 from ..privacy import ROUNDING, Procedure, Query, split
-from ._base import PrivateRegressor, rowwise
+from ._base import PrivateRegressor
+from ._points import rowwise
 from ._spread import Spread, learn_spread
 
 SIDES = {"absolute": (0,), "signed": (-1, 1), "normalized": (0,)}

@@ -14,7 +14,8 @@ from ..._equations._intervals import ConfidenceInterval, check_level
 from ..._equations._public_maps import TargetMap, column_bounds
 from ..._equations._weights import UNIT_TARGET, WeightedMap
 from ...records import WeightedRows
-from .._base import WEIGHTS, rowwise
+from .._base import WEIGHTS
+from .._points import rowwise
 from .._linear_regression._exact import fit_exactly
 from .._linear_regression._interval import function_interval
 from .._linear_regression._queries import SpreadQuery

@@ -6,7 +6,7 @@ from math import sqrt
 import numpy as np
 from scipy import sparse
 
-from .._base import rowwise
+from .._points import rowwise
 from .._prediction_intervals import PredictionIntervals
 from ._intervals import certificate, given_support, log_supports, sparse_norms
 from ..._equations._intervals import ConfidenceInterval

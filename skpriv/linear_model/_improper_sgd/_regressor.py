@@ -11,7 +11,8 @@ from ..._equations._intervals import ConfidenceInterval, split_failure
 from ...exceptions import PrivacyError
 from ...privacy import best_codebook
 from ...records import Subset
-from .._base import PrivateRegressor, rowwise
+from .._base import PrivateRegressor
+from .._points import rowwise
 from ._steps import (
     GRADIENT_CHANGE,
     ClippedGradientQuery,

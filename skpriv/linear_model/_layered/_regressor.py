@@ -8,7 +8,8 @@ import numpy as np
 from ..._compat import Interval, StrOptions, fit_context
 from ..._equations._intervals import ConfidenceInterval
 from ..._equations._normal_equations import ridge_prior
-from .._base import PrivateRegressor, rowwise
+from .._base import PrivateRegressor
+from .._points import rowwise
 from ._growth import grow, noise_kind, tree_shape
 from ._intervals import certified, half_widths, pooled
 from ._paper import grow_paper

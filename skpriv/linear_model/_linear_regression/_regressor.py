@@ -16,7 +16,8 @@ from ..._equations._public_maps import RowMap, TargetMap, column_bounds
 from ..._equations._reported_fit import MappedRecords, ReportedFit
 from ..._equations._weights import UNIT_TARGET, WeightedMap
 from ...records import WeightedRows
-from .._base import WEIGHTS, PrivateRegressor, rowwise
+from .._base import WEIGHTS, PrivateRegressor
+from .._points import rowwise
 from .._prediction_intervals import PredictionIntervals
 from ._exact import fit_exactly
 from ._interval import function_interval, inside

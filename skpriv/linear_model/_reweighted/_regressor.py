@@ -11,7 +11,7 @@ from ..._equations._coefficients import CoefficientLaw
 from ..._equations._intervals import ConfidenceInterval
 from ..._equations._lifted import LiftedMomentsQuery
 from ..._equations._moments import Instrument, MomentsQuery
-from .._base import rowwise
+from .._points import rowwise
 from .._base import WEIGHTS
 from .._moment_regressor import MomentRegressor
 from ._links import LINKS, IdentityLink, Link

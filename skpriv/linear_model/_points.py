@@ -1,0 +1,56 @@
+"""Rows at which a fitted model predicts: checked in one way, and lazy where they are lazy."""
+
+from functools import partial, wraps
+from typing import Any, ClassVar, cast
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .._compat import F
+from .._equations._intervals import check_level
+from ..records import as_rows, is_lazy, named
+
+
+def rowwise(method: F) -> F:
+    """Let a method of X alone be lazy on lazy rows: each chunk is given to it when it is read."""
+
+    @wraps(method)
+    def call(self, X, *args, **options):
+        if not is_lazy(X):
+            return method(self, X, *args, **options)
+        check_is_fitted(self)
+        rows = as_rows(X)
+        zeros, names = np.broadcast_to(np.zeros(()), rows.shape), named(rows.names)
+        validate_data(self, zeros if names is None else names, reset=False, skip_check_array=True)
+        # Names are checked once, here: chunks have none.
+        plain = object.__new__(type(self))
+        vars(plain).update((k, v) for k, v in vars(self).items() if k != "feature_names_in_")
+        function = partial(_called, plain, method.__name__, args, options)
+        one = function(np.zeros((1, rows.n_features)))  # the options are checked here, too
+        return rows.evaluated(function, type(one) if isinstance(one, tuple) else None)
+
+    return cast(F, call)
+
+
+def _called(model, name, args, options, X):
+    return getattr(model, name)(X, *args, **options)
+
+
+class PredictsAtPoints:
+    """Mixin of regressors: what every prediction and every interval begins with."""
+
+    _dtypes: ClassVar[Any] = np.float64  # of rows at which it predicts
+    _sparse: ClassVar[Any] = False  # kinds of sparse ones that are taken as they are
+
+    def _points(self, X):
+        """Checked rows at which a fitted model predicts."""
+        check_is_fitted(self)
+        return validate_data(self, X, accept_sparse=self._sparse, dtype=self._dtypes, reset=False)
+
+    def _interval_points(self, X, confidence_level, method, methods=("certified", "asymptotic")):
+        """The same for an interval, whose level and method are checked first."""
+        check_is_fitted(self)
+        check_level(confidence_level)
+        if method not in methods:
+            raise ValueError(f"method={method!r} must be {' or '.join(map(repr, methods))}.")
+        return self._points(X)
