@@ -87,7 +87,9 @@ def days(value):
 def numbers_of(series):
     """Float array of a column, NaN where nothing can be read."""
     if series.dtype.is_numeric() and not series.dtype.is_decimal():
-        values = series.cast(nw.Float64).to_numpy().astype(np.float64)
+        # What is missing goes first: pandas 2.1 makes objects of Arrow columns that have some.
+        values = series.cast(nw.Float64).fill_null(0.0).to_numpy().astype(np.float64)
+        values[series.is_null().to_numpy().astype(bool)] = np.nan
         return np.where(np.isfinite(values), values, np.nan)
     return _mapped(series, number)
 
