@@ -11,11 +11,13 @@ from ._device import act, report
 
 if TYPE_CHECKING:  # loaded by `__getattr__`
     from ._collector import Collector
+    from ._ledger import DeviceLedger
 
-__all__ = ["Collector", "act", "report"]
+__all__ = ["Collector", "DeviceLedger", "act", "report"]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "Collector":
-        return import_module("._collector", __name__).Collector
+    home = {"Collector": "._collector", "DeviceLedger": "._ledger"}.get(name)
+    if home is not None:
+        return getattr(import_module(home, __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

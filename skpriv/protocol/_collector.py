@@ -3,7 +3,10 @@
 from typing import Any
 import importlib
 import json
+import os
+import warnings
 from dataclasses import replace
+from secrets import token_hex
 
 import numpy as np
 from sklearn.base import clone
@@ -117,11 +120,15 @@ class Collector:
                 f"{path!r} holds a collection already: Collector.load(path) goes on with it."
             )
         self._start(clone(estimator), settings, store, paid_for=False)
-        store.write(settings)
+        store.write({**settings, "home": _home(path)})
 
     @classmethod
     def load(cls, path: Any) -> "Collector":
         """Collector of a file, where it stood: no acknowledged report is lost, none asked twice.
+
+        Whoever loads a file takes it over: a collector that was left open on it takes no more
+        reports. A warning tells that the file is not the one in which the collection was begun. Of
+        two copies only one may go on: users of later rounds would be asked by both.
 
         Parameters
         ----------
@@ -133,9 +140,16 @@ class Collector:
         """
         store = Store(path)
         settings = store.settings()
-        if settings is None:
+        if settings is None or "home" not in settings:
             store.close()
             raise ValueError(f"{path!r} holds no collection.")
+        if settings["home"] != _home(path):
+            warnings.warn(
+                f"{path!r} is not the file in which this collection was begun. If it is a copy, "
+                "let one of them alone go on: both would ask the same users.",
+                stacklevel=2,
+            )
+            store.write({"home": _home(path)})
         self = cls.__new__(cls)
         self._start(restored(settings["estimator"]), settings, store, paid_for=True)
         return self
@@ -144,6 +158,7 @@ class Collector:
         self._estimator, self._settings, self._store = estimator, settings, store
         self._paid_for, self._fitted = paid_for, None
         self._rounds: list[LiftedReports] = []
+        store.take_over(token_hex(16))
         try:
             self._go_on()
             for _ in range(store.closed()):
@@ -163,10 +178,18 @@ class Collector:
         try:
             self._fitted, self._fields = estimator.fit(rows, None), None
         except RoundNeeded as needed:
-            self._fields = self._task_fields(needed)
+            self._fields = self._as_it_was(self._task_fields(needed))
             order = public_order(settings["n_users"], settings["seed"])
             self._members = frozenset(order[needed.start : needed.stop].tolist())
         self._paid_for, self._answers = True, self._store.count(self.round)
+
+    def _as_it_was(self, fields):
+        """The task that devices were given before a restart, which rounding may make anew."""
+        name = f"task {self.round}"
+        if name not in self._settings:
+            self._settings[name] = fields
+            self._store.write({name: fields})
+        return self._settings[name]
 
     def _task_fields(self, needed):
         settings, code, query = self._settings, needed.law.code, needed.query.wire()
@@ -278,6 +301,8 @@ class Collector:
         self._store.close()
 
     def _open(self):
+        if not self._store.owned():
+            raise ValueError("another collector has taken this file over, and goes on with it.")
         if self._fields is None:
             raise ValueError("the last round is closed: the report comes too late.")
         return self._fields
@@ -339,6 +364,14 @@ def restored(description):
         for name, value in description["params"].items()
     }
     return getattr(room, description["class"])(**params)
+
+
+def _home(path):
+    """What tells a file from its copies; None of a collection in memory."""
+    if path is None:
+        return None
+    status = os.stat(path)
+    return [status.st_dev, status.st_ino]
 
 
 def _plain(value):

@@ -6,7 +6,7 @@ NumPy and the standard library are all that is imported here, directly or not.
 from typing import Any
 import json
 import secrets
-from math import isfinite, sqrt
+from math import inf, isfinite, sqrt
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from ..privacy import (
     user_seed,
 )
 
+LARGEST_COUNT = 2**20  # of directions: a codebook is made in memory
 SHORTEST = 1e-150  # of a row: the direction of a shorter one is not representable
 
 
@@ -161,8 +162,39 @@ def action_features(state, contexts):
     return blocks.reshape(state["n_actions"], -1)
 
 
+def _taken(features, action):
+    """Features of the action that was taken."""
+    if isinstance(action, bool) or not isinstance(action, (int, np.integer)):
+        raise ValueError(f"action={action!r} must be the number of an action.")
+    if not 0 <= action < len(features):
+        raise ValueError(f"action={action} must be from 0 to {len(features) - 1}.")
+    return features[action]
+
+
+def check_channel(channel):
+    """Refuse a channel by which nothing could be drawn, whoever made the task.
+
+    The guarantee needs no more than that: any numbers of directions are as private.
+    """
+    count, nearest, epsilon = (channel.get(name) for name in ("count", "nearest", "epsilon"))
+    whole = all(type(number) is int for number in (count, nearest))
+    if not whole or not 1 <= nearest < count <= LARGEST_COUNT:
+        raise ValueError(f"the task's channel has count={count!r} and nearest={nearest!r}.")
+    if type(epsilon) not in (int, float) or not 0.0 <= epsilon < inf:
+        raise ValueError(f"the task's channel has epsilon={epsilon!r}.")
+    if channel.get("seed") not in ("user", "device"):
+        raise ValueError(f"the task's channel has seed={channel.get('seed')!r}.")
+
+
 def report(
-    task: Any, x: Any, y: Any, *, user: int, action: Any = None, largest_epsilon: Any = None
+    task: Any,
+    x: Any,
+    y: Any,
+    *,
+    user: int,
+    action: Any = None,
+    largest_epsilon: Any = None,
+    ledger: Any = None,
 ) -> bytes | None:
     """Answer of one user's device to a task.
 
@@ -181,6 +213,9 @@ def report(
         For a policy: the action that was taken.
     largest_epsilon : float, default=None
         What the user has agreed to lose to this task; a task that asks for more is refused.
+    ledger : DeviceLedger, default=None
+        The device's memory: it is charged first, and refuses a second answer to a task, and what
+        exceeds all that the user has agreed to lose.
 
     Returns
     -------
@@ -192,14 +227,14 @@ def report(
     ValueError
         If the task is damaged, or the record has another number of features.
     PrivacyError
-        If the task asks for more than ``largest_epsilon``.
+        If the task asks for more than ``largest_epsilon``, or the ledger refuses.
 
     Notes
     -----
     **Privacy guarantee**: epsilon-differential privacy of the bytes, delta = 0, whatever the task's
     server does with them: one index of a public codebook, drawn by one exact integer of the
     operating system (:func:`skpriv.privacy.draw_index`). It is a guarantee for one answer. A device
-    must not answer the same task twice, and several answers of a user add up.
+    must not answer the same task twice, and several answers of a user add up: a ledger sees to it.
 
     Examples
     --------
@@ -215,6 +250,7 @@ def report(
     query, channel = fields["query"], fields["channel"]
     if channel["name"] != "codebook" or query["name"] != "lifted moments":
         raise ValueError(f"no device can answer {query['name']!r} by {channel['name']!r} here.")
+    check_channel(channel)
     if largest_epsilon is not None and not channel["epsilon"] <= largest_epsilon:
         raise PrivacyError(
             f"the task asks for epsilon={channel['epsilon']}, more than the "
@@ -223,8 +259,10 @@ def report(
     if not is_asked(fields["users"], user):
         return None
     if action is not None:
-        x = action_features(json.loads(task), x)[action]
+        x = _taken(action_features(json.loads(task), x), action)
     phi, r = scaled_record(query, x, y)
+    if ledger is not None:
+        ledger.charge(fields["hash"], channel["epsilon"])
     secret = lifted(phi[None, :], np.array([draw_sign(r)]))[0]
     drawn = secrets.token_bytes(SEED_BYTES) if channel["seed"] == "device" else b""
     directions = codebook(drawn or user_seed(fields, user), channel["count"], len(secret))

@@ -38,6 +38,17 @@ class Store:
         for name, value in settings.items():
             self._query("INSERT OR REPLACE INTO settings VALUES (?, ?)", name, json.dumps(value))
 
+    def take_over(self, owner):
+        """Make this connection the file's only one; `owned` is false for those before it."""
+        self._owner = owner
+        self.write({"owner": owner})
+
+    def owned(self):
+        """Whether nobody has taken the file over."""
+        return self._query("SELECT value FROM settings WHERE name = 'owner'") == [
+            (json.dumps(self._owner),)
+        ]
+
     def has(self, user):
         """Round in which a user has answered, or None."""
         found = self._query("SELECT round FROM reports WHERE user = ?", user)

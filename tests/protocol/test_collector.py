@@ -1,6 +1,7 @@
 """The server: what it refuses, what it remembers, and that it fits what `fit` simulates."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 from skpriv import BudgetAccountant
 from skpriv.exceptions import BudgetExceeded, PrivacyError
-from skpriv.linear_model import SSPRegressor
+from skpriv.linear_model import ReweightedRegressor, SSPRegressor
 from skpriv.protocol import Collector, report
 
 LEVEL = 1e-4
@@ -226,3 +227,101 @@ def test_forged_reports_move_the_answer_by_a_bounded_amount():
     assert np.linalg.norm(other.target - one.target) <= 2.0 * forged / code.mean
     assert np.linalg.norm(other.design - one.design, 2) <= forged / code.contrast
     assert np.linalg.norm(other.target - one.target) > 0.3 * forged / code.mean  # not vacuous
+
+
+def test_a_file_has_one_collector(tmp_path):
+    X, y = records(10)
+    path = tmp_path / "reports.db"
+    first = Collector(model(), 10, 0, n_features=2, path=path)
+    answers(first, X, y, range(4))
+    second = Collector.load(path)  # a restart of a server that did not stop
+    good = report(first.task, X[4], y[4], user=4)
+    for call in (lambda: first.add(4, good), first.close_round):
+        with pytest.raises(ValueError, match="taken this file over"):
+            call()
+    second.add(4, good)
+    assert second.n_answers == 5
+
+
+def test_a_copy_is_noticed(tmp_path):
+    path, copy = tmp_path / "reports.db", tmp_path / "copy.db"
+    collector = Collector(model(), 10, 0, n_features=2, path=path)
+    collector.close()
+    shutil.copy(path, copy)
+    with pytest.warns(UserWarning, match="copy"):
+        Collector.load(copy).close()
+    Collector.load(copy).close()  # said once
+    Collector.load(path).close()
+
+
+def test_rounds_survive_a_restart_with_fewer_answers(tmp_path):
+    rng = np.random.RandomState(0)
+    X = rng.normal(size=(2_000, 2)) * [1.0, 0.3]
+    y = np.sign(X[:, 0])
+    path = tmp_path / "rounds.db"
+    adaptive = ReweightedRegressor(
+        epsilon=8.0, delta=0.0, privacy="local", channel="codebook", fit_intercept=False
+    )
+    collector = Collector(adaptive, 2_000, 0, n_features=2, path=path)
+    tasks, counts, earlier = [], [], []
+    while collector.task is not None:
+        task = collector.task
+        tasks.append(task)
+        asked = [user for user in range(2_000) if report(task, X[user], y[user], user=user)]
+        assert not set(asked) & set(earlier)  # nobody is asked twice
+        for user in earlier[:1]:
+            stale = report(tasks[0], X[user], y[user], user=user)
+            for number, reason in ((user, "not asked"), (asked[0], "another task")):
+                with pytest.raises(ValueError, match=reason):
+                    collector.add(number, stale)
+        earlier += asked
+        for user in asked[: len(asked) // 2]:
+            collector.add(user, report(task, X[user], y[user], user=user))
+        collector.close()
+        collector = Collector.load(path)
+        assert collector.task == task and collector.n_answers == len(asked) // 2
+        collector.close_round()
+        counts.append(len(asked) // 2)
+    assert len(tasks) == 4 and len(set(tasks)) == 4
+    rows = collector.result().privacy_report_.rows
+    assert [row.records for row in rows] == counts
+    assert all(row.cost.epsilon() == 8.0 for row in rows)
+
+
+@pytest.mark.parametrize("user", [
+    True, None, 1.5, np.nan, -1, 10, 2**70, "1", "\u0661", b"1", [1], 1e308,
+], ids=repr)  # fmt: skip
+def test_odd_users_are_refused(user):
+    collector = Collector(model(), 10, 0, n_features=2)
+    good = report(collector.task, [0.1, 0.2], 1.0, user=1)
+    with pytest.raises(ValueError, match="user="):
+        collector.add(user, good)
+    assert collector.n_answers == 0
+
+
+@pytest.mark.parametrize("body", [
+    bytearray(b"skp1"), "skp1", "\u0661", 7, -1, True, None, 1e308, [1, 2], b"\x00" * 18,
+    b"skp1" + b"\xff" * 14, b"skp1" * 300,
+], ids=lambda body: repr(body)[:20])  # fmt: skip
+def test_odd_answers_are_refused(body):
+    collector = Collector(model(), 10, 0, n_features=2)
+    with pytest.raises(ValueError, match="no report|another task|bytes"):
+        collector.add(1, body)
+    assert collector.n_answers == 0
+
+
+def test_every_other_bit_is_refused_or_is_another_answer():
+    collector = Collector(model(), 10, 0, n_features=2)
+    good = report(collector.task, [0.1, 0.2], 1.0, user=1)
+    fields = json.loads(collector.task)
+    for bit in range(8 * len(good)):
+        forged = bytearray(good)
+        forged[bit // 8] ^= 1 << bit % 8
+        fresh = Collector(model(), 10, 0, n_features=2)
+        index = int.from_bytes(forged[14:], "little")
+        if bit // 8 >= 14 and index < fields["channel"]["count"]:
+            fresh.add(1, bytes(forged))  # every index is an answer
+        else:
+            with pytest.raises(ValueError):
+                fresh.add(1, bytes(forged))
+            assert fresh.n_answers == 0

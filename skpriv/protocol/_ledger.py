@@ -1,0 +1,94 @@
+"""What a device has answered: it answers no task twice, and stops at what its user agreed to lose.
+
+The standard library is all that is needed here.
+"""
+
+import sqlite3
+from contextlib import closing, contextmanager
+from math import inf
+from typing import Any
+
+from ..exceptions import PrivacyError
+
+TABLE = "CREATE TABLE IF NOT EXISTS answered (task TEXT PRIMARY KEY, epsilon REAL NOT NULL)"
+SLACK = 1e-12  # relative, of a sum of floats
+
+
+class DeviceLedger:
+    """A device's own memory of its answers, which :func:`skpriv.protocol.report` asks first.
+
+    Whatever servers do, all that they learn of a record together is bounded by the largest epsilon
+    that is given here, as long as every answer of the device goes through one ledger.
+
+    Parameters
+    ----------
+    path : str
+        An SQLite file of the device.
+    largest_epsilon : float
+        What the user has agreed to lose in all answers together.
+
+    Attributes
+    ----------
+    spent : float
+        The sum of the epsilons of the answers so far.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from skpriv.linear_model import SSPRegressor
+    >>> from skpriv.protocol import Collector, DeviceLedger, report
+    >>> model = SSPRegressor(epsilon=4.0, delta=0.0, privacy="local", channel="codebook")
+    >>> collector = Collector(model, n_users=3, seed=0, n_features=2)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ledger = DeviceLedger(os.path.join(folder, "mine.db"), largest_epsilon=5.0)
+    ...     answer = report(collector.task, [0.3, 0.1], 0.5, user=1, ledger=ledger)
+    ...     print(ledger.spent)
+    4.0
+    """
+
+    def __init__(self, path: Any, largest_epsilon: float) -> None:
+        if not 0.0 < largest_epsilon < inf:
+            raise ValueError(f"largest_epsilon={largest_epsilon!r} must be positive and finite.")
+        self._path, self.largest_epsilon = path, float(largest_epsilon)
+        with self._open() as database:
+            database.execute(TABLE)
+
+    @contextmanager
+    def _open(self):
+        """Run one transaction, undone by an error."""
+        with closing(sqlite3.connect(self._path, isolation_level="IMMEDIATE")) as database:
+            with database:
+                yield database
+
+    @property
+    def spent(self) -> float:
+        """The sum of the epsilons of the answers so far."""
+        with self._open() as database:
+            return float(database.execute("SELECT TOTAL(epsilon) FROM answered").fetchone()[0])
+
+    def charge(self, task: str, epsilon: float) -> None:
+        """Write down an answer that is about to be drawn.
+
+        Parameters
+        ----------
+        task : str
+            The hash of the task.
+        epsilon : float
+
+        Raises
+        ------
+        PrivacyError
+            If the task was answered, or the answer would exceed ``largest_epsilon``. Nothing has
+            been written or drawn then.
+        """
+        with self._open() as database:
+            try:
+                database.execute("INSERT INTO answered VALUES (?, ?)", (task, float(epsilon)))
+            except sqlite3.IntegrityError:
+                raise PrivacyError("this device has answered the task: not twice.") from None
+            (total,) = database.execute("SELECT TOTAL(epsilon) FROM answered").fetchone()
+            if not total <= self.largest_epsilon * (1.0 + SLACK):  # leaving by an error undoes it
+                raise PrivacyError(
+                    f"answers of epsilon={total:g} together exceed the largest_epsilon="
+                    f"{self.largest_epsilon:g} that was agreed to."
+                )

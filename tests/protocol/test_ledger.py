@@ -1,0 +1,97 @@
+"""A device's memory: no task is answered twice, and no more is lost than was agreed to."""
+
+import json
+import threading
+
+import numpy as np
+import pytest
+
+from skpriv.bandits import LinUCB
+from skpriv.exceptions import PrivacyError
+from skpriv.linear_model import SSPRegressor
+from skpriv.privacy import task_hash
+from skpriv.protocol import Collector, DeviceLedger, report
+
+
+def task(epsilon=2.0, seed=0):
+    model = SSPRegressor(epsilon=epsilon, delta=0.0, privacy="local", channel="codebook")
+    return Collector(model, 10, seed, n_features=2).task
+
+
+def answer(text, ledger, **params):
+    return report(text, [0.1, 0.2], 0.3, user=3, ledger=ledger, **params)
+
+
+def test_no_task_is_answered_twice(tmp_path):
+    ledger = DeviceLedger(tmp_path / "mine.db", 100.0)
+    assert answer(task(), ledger) is not None
+    again = DeviceLedger(tmp_path / "mine.db", 100.0)  # after a restart
+    with pytest.raises(PrivacyError, match="not twice"):
+        answer(task(), again)
+    assert answer(task(seed=1), again) is not None
+    assert again.spent == 4.0
+
+
+def test_answers_add_up_to_what_was_agreed_to(tmp_path):
+    ledger = DeviceLedger(tmp_path / "mine.db", 5.0)
+    answer(task(2.0), ledger)
+    answer(task(3.0), ledger)
+    with pytest.raises(PrivacyError, match="together exceed"):
+        answer(task(0.1), ledger)
+    assert ledger.spent == 5.0  # what was refused was not written down
+
+
+def test_nothing_is_charged_without_an_answer(tmp_path):
+    ledger = DeviceLedger(tmp_path / "mine.db", 5.0)
+    with pytest.raises(PrivacyError, match="largest_epsilon=1.0"):
+        answer(task(2.0), ledger, largest_epsilon=1.0)
+    with pytest.raises(ValueError, match="hash"):
+        answer(task().replace('"round": 1', '"round": 2'), ledger)
+    with pytest.raises(ValueError, match="features"):
+        report(task(), [0.1], 0.3, user=3, ledger=ledger)
+    assert ledger.spent == 0.0
+
+
+def test_threads_do_not_answer_twice(tmp_path):
+    text, ledger, found = task(), DeviceLedger(tmp_path / "mine.db", 100.0), []
+
+    def once():
+        try:
+            found.append(answer(text, ledger) is not None)
+        except PrivacyError:
+            found.append(False)
+
+    threads = [threading.Thread(target=once) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(found) == [False] * 7 + [True]
+
+
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, np.inf, np.nan])
+def test_an_agreement_is_a_number(tmp_path, epsilon):
+    with pytest.raises(ValueError, match="largest_epsilon"):
+        DeviceLedger(tmp_path / "mine.db", epsilon)
+
+
+@pytest.mark.parametrize("change", [
+    {"nearest": 0}, {"nearest": 64}, {"nearest": -1}, {"nearest": 2.0}, {"nearest": True},
+    {"count": 0}, {"count": 2**40}, {"count": None}, {"count": "64"}, {"seed": "server"},
+    {"epsilon": -1.0}, {"epsilon": None}, {"epsilon": "1"}, {"epsilon": True},
+])  # fmt: skip
+def test_a_task_that_cannot_be_drawn_for_is_refused(change, tmp_path):
+    fields = json.loads(task())
+    fields["channel"].update(change)
+    fields["hash"] = task_hash(fields)
+    ledger = DeviceLedger(tmp_path / "mine.db", 100.0)
+    with pytest.raises(ValueError, match="the task's channel"):
+        answer(json.dumps(fields), ledger, largest_epsilon=50.0)
+    assert ledger.spent == 0.0
+
+
+@pytest.mark.parametrize("action", [-1, 2, True, 1.0, "0"])
+def test_an_action_is_one_of_those_that_there_are(action):
+    state = LinUCB(epsilon=1.0, delta=0.0, privacy="local").public_state(n_actions=2, n_features=2)
+    with pytest.raises(ValueError, match="action="):
+        report(state, np.zeros((2, 2)), 0.0, user=0, action=action)
