@@ -31,6 +31,8 @@ class DeviceLedger:
     ----------
     spent : float
         The sum of the epsilons of the answers so far.
+    n_answers : int
+        Number of tasks that were answered.
 
     Examples
     --------
@@ -42,8 +44,8 @@ class DeviceLedger:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     ledger = DeviceLedger(os.path.join(folder, "mine.db"), largest_epsilon=5.0)
     ...     answer = report(collector.task, [0.3, 0.1], 0.5, user=1, ledger=ledger)
-    ...     print(ledger.spent)
-    4.0
+    ...     print(ledger)
+    1 answers, epsilon=4 of 5
     """
 
     def __init__(self, path: Any, largest_epsilon: float) -> None:
@@ -65,6 +67,15 @@ class DeviceLedger:
         """The sum of the epsilons of the answers so far."""
         with self._open() as database:
             return float(database.execute("SELECT TOTAL(epsilon) FROM answered").fetchone()[0])
+
+    @property
+    def n_answers(self) -> int:
+        """Number of tasks that were answered."""
+        with self._open() as database:
+            return int(database.execute("SELECT COUNT(*) FROM answered").fetchone()[0])
+
+    def __str__(self) -> str:
+        return f"{self.n_answers} answers, epsilon={self.spent:g} of {self.largest_epsilon:g}"
 
     def charge(self, task: str, epsilon: float) -> None:
         """Write down an answer that is about to be drawn.

@@ -29,7 +29,7 @@ def test_no_task_is_answered_twice(tmp_path):
     with pytest.raises(PrivacyError, match="not twice"):
         answer(task(), again)
     assert answer(task(seed=1), again) is not None
-    assert again.spent == 4.0
+    assert again.spent == 4.0 and again.n_answers == 2
 
 
 def test_answers_add_up_to_what_was_agreed_to(tmp_path):
