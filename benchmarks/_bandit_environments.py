@@ -1,7 +1,13 @@
 """Environments on which the policies are compared; none was made for one of them."""
 
 import numpy as np
-from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_digits,
+    load_iris,
+    load_wine,
+    make_classification,
+)
 
 from skpriv.bandits import (
     GeneralizedLinearEnvironment,
@@ -89,8 +95,18 @@ def table(loader):
     return SupervisedEnvironment(rows / np.linalg.norm(rows, axis=1).max(), y)
 
 
+def synthetic(return_X_y):
+    """Four classes in eight features, five of which tell something."""
+    return make_classification(
+        3000, n_features=8, n_informative=5, n_classes=4, n_clusters_per_class=1, random_state=1
+    )
+
+
 def environments(horizon):
-    """Environments by name, and what is publicly known of them: the reward of a zero feature."""
+    """Environments by name, and what is publicly known of them: the reward of a zero feature.
+
+    The last five were added when all constants of the policies had been set.
+    """
     return {
         "linear": (LinearEnvironment(), 0.0),
         "fixed arms": (LinearEnvironment(contexts="fixed"), 0.0),
@@ -101,4 +117,9 @@ def environments(horizon):
         "digits": (table(load_digits), 0.5),
         "coba linear": (Coba("linear", horizon), 0.5),
         "coba MLP": (Coba("mlp", horizon), 0.5),
+        "30 arms": (LinearEnvironment(n_actions=30, n_features=8), 0.0),
+        "20 fixed arms": (LinearEnvironment(n_actions=20, n_features=10, contexts="fixed"), 0.0),
+        "10 logistic": (GeneralizedLinearEnvironment(n_actions=10, n_features=10), 0.5),
+        "iris": (table(load_iris), 0.5),
+        "synthetic": (table(synthetic), 0.5),
     }
