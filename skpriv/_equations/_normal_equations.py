@@ -1,6 +1,6 @@
 """Noisy normal equations: what a moment-based fit releases, and how they are solved."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import hypot, sqrt
 
 import numpy as np
@@ -72,7 +72,7 @@ class NormalEquations:
         errors are not larger than they would be without weights.
         """
         if self.law is not None or other.law is not None:
-            raise ValueError("sums of codebook reports are not pooled.")
+            return self._added(other)
         own, its = self.weight or self._precision, other.weight or other._precision
         largest = max(own, its)
         a, b = own / largest, its / largest
@@ -90,6 +90,26 @@ class NormalEquations:
             residual_gram=a**2 * self.residual_gram + b**2 * other.residual_gram if known else None,
             residual_scale=hypot(a**2 * self.residual_scale, b**2 * other.residual_scale),
             weight=largest,
+        )
+
+    def _added(self, other):
+        """Sums of codebook reports of two sets of users: all have one law, hence one weight."""
+        mine, its = self.law, other.law
+        if mine is None or its is None or mine.code != its.code:
+            raise ValueError("sums of codebook reports are pooled with those of one code only.")
+        known = self.residual_gram is not None and other.residual_gram is not None
+        return replace(
+            self,
+            design=self.design + other.design,
+            target=self.target + other.target,
+            gram=self.gram + other.gram,
+            square=self.square + other.square,
+            n=self.n + other.n,
+            design_scale=hypot(self.design_scale, other.design_scale),
+            target_scale=hypot(self.target_scale, other.target_scale),
+            gram_scale=hypot(self.gram_scale, other.gram_scale),
+            residual_gram=self.residual_gram + other.residual_gram if known else None,
+            law=mine.plus(its),
         )
 
     @property

@@ -200,6 +200,23 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
     def guarantee(self) -> Guarantee:
         """What a user is promised, from what was charged: :class:`skpriv.privacy.Guarantee`."""
 
+    def user_guarantee(self, max_visits: int) -> Guarantee:
+        """What users are promised who may be in up to ``max_visits`` rounds.
+
+        Parameters
+        ----------
+        max_visits : int
+            Public. Whoever comes more often must be played without being learned from: leave those
+            rounds out of `update` by a rule that looks at the numbers of visits alone, and take
+            these for public too.
+
+        Returns
+        -------
+        Guarantee
+            As `guarantee`, with the privacy losses of all visits together.
+        """
+        return self.guarantee.visited(max_visits)
+
     def reset(self) -> Self:
         """Forget everything, as `sklearn.base.clone` does, but in place.
 

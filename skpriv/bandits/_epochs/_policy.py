@@ -80,6 +80,11 @@ class EpochPolicy(BasePolicy):
         return len(self._epochs)
 
     @property
+    def n_pooled_(self) -> int:
+        """Rounds that the present oracle knows: those of one epoch, if oracles are not pooled."""
+        return getattr(self, "_n_pooled", 0)
+
+    @property
     def privacy_report_(self) -> Any:
         """What the closed epochs cost: `EpochsReport`."""
         # Fits that share rounds do not compose in parallel: no guarantee is claimed for them.

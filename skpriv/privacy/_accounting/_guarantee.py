@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from math import inf, isinf
+from math import exp, inf, isinf
 
 from ._cost import Cost
 
@@ -46,6 +46,8 @@ class Guarantee:
         What is protected.
     neighbours : str, default="replace one"
         Data sets that are hard to tell apart: those that differ in one unit, replaced by any other.
+    visits : int, default=1
+        Records of one unit, at most; see `visited`.
 
     Attributes
     ----------
@@ -70,6 +72,7 @@ class Guarantee:
     delta: float = 0.0
     unit: str = "record"
     neighbours: str = "replace one"
+    visits: int = 1
 
     def __post_init__(self) -> None:
         # One cost that is not finite: nothing is promised, whoever is trusted.
@@ -115,6 +118,24 @@ class Guarantee:
         """The same guarantee for units that have one record each."""
         return replace(self, unit=unit)
 
+    def visited(self, visits: int) -> "Guarantee":
+        """What units are promised that have up to so many records each.
+
+        Locally every record pays by itself, and costs add up. Elsewhere records may be in one
+        release: a group of m moves it m times as far, which multiplies mu and epsilon by m and rho
+        by m^2, and (epsilon, delta) turns into (m epsilon, m exp((m - 1) epsilon) delta) (Dwork and
+        Roth 2014, Theorem 2.2; Bun and Steinke 2016, Proposition 27; Dong et al. 2022, Theorem
+        2.14). Of records in several releases fewer are in each, and sums of squares are smaller.
+        """
+        if self.visits != 1 or visits < 1 or visits != int(visits):
+            raise ValueError(f"visits={visits!r} must be an int of at least 1, asked for once.")
+        if visits == 1 or not self.private:
+            return self
+        local = self.model == "local"
+        costs = tuple(_of_group(cost, visits, local) for cost in self.costs)
+        spent = max(cost.delta for cost in costs)
+        return replace(self, costs=costs, delta=self._free_delta + spent, visits=int(visits))
+
     def __add__(self, other: "Guarantee") -> "Guarantee":
         """Both, for units that have paid both; Gaussian releases share the larger delta."""
         if not isinstance(other, Guarantee):
@@ -140,10 +161,27 @@ class Guarantee:
             return "perfect privacy: nothing that is released depends on the data"
         numbers = f"(epsilon={self.epsilon:.6g}, delta={self.delta:g})"
         kind = _KINDS[self.model, self.unit]
-        return f"{numbers} {kind}, replacing {_UNITS[self.unit]}"
+        unit = _UNITS[self.unit]
+        if self.visits > 1:
+            unit = unit.replace("is in one round:", f"is in at most {self.visits} rounds:")
+        return f"{numbers} {kind}, replacing {unit}"
 
     def __repr__(self) -> str:
         return (
             f"Guarantee(epsilon={self.epsilon:g}, delta={self.delta:g}, model={self.model!r}, "
             f"unit={self.unit!r})"
         )
+
+
+def _of_group(cost: Cost, m: int, local: bool) -> Cost:
+    """Cost of m records of a unit; those of local reports add up."""
+    if local:
+        return Cost(*(m * part for part in cost.as_tuple()))
+    squares = ("gaussian", "concentrated", "selected", "pure_squared", "pure_gaussian")
+    growth = exp((m - 1) * cost.approximate) if cost.delta else 1.0
+    return Cost(
+        **{name: m**2 * getattr(cost, name) for name in squares},
+        pure=m * cost.pure,
+        approximate=m * cost.approximate,
+        delta=min(1.0, m * growth * cost.delta),
+    )

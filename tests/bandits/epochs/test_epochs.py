@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from math import sqrt
 from typing import ClassVar
 
 import numpy as np
@@ -14,13 +15,14 @@ from skpriv.bandits import (
     EpochGreedy,
     EpochSchedule,
     EpsilonGreedy,
+    LinUCB,
     RandomPolicy,
     SquareCB,
 )
 from skpriv.bandits._epochs._schedule import epoch_length
 from skpriv.exceptions import BudgetExceeded, PrivacyError
 from skpriv.linear_model import ReweightedRegressor, SSPRegressor
-from skpriv.privacy import Budget, BudgetAccountant, Guarantee
+from skpriv.privacy import Budget, BudgetAccountant, Cost, Guarantee
 
 SCHEDULE = (20, 30, 50)
 
@@ -330,3 +332,42 @@ def test_an_answer_of_which_no_use_can_be_made_is_not_asked_for_again(make_round
         policy.update(rounds.contexts, actions, rounds.noise)
     policy.update(rounds.contexts[50:], actions[50:], rounds.noise[50:])
     assert [len(y) for _, y in log] == [20, 30, 50, 50, 50]
+
+
+def test_epochs_of_codebook_reports_are_pooled(make_rounds):
+    """Reports by one code add up; what an oracle knows is told."""
+    rounds = make_rounds()
+    oracle = SSPRegressor(
+        privacy="local", channel="codebook", epsilon=4.0, fit_intercept=False, random_state=0
+    )
+    policy = EpochGreedy(oracle=oracle, schedule=SCHEDULE, random_state=0)
+    rounds.play(policy)
+    assert policy.n_pooled_ == 200
+    law = policy.oracle_._equations.law
+    assert (law.reports, policy.oracle_._equations.n) == (200, 200)
+    forgetful = clone(policy).set_params(forget=True)
+    rounds.play(forgetful)
+    assert forgetful.n_pooled_ == 50
+    whole, last = (p.oracle_.confidence_interval(np.eye(3)) for p in (policy, forgetful))
+    assert (whole.high - whole.low <= last.high - last.low).all()
+
+
+def test_what_users_are_promised_who_come_again(make_rounds):
+    """Group privacy: mu times m, locally mu times sqrt(m); of a budget alone, epsilon and delta."""
+    mu = Budget(1.0, 1e-6).mu
+    for privacy, factor in (("central", 3.0), ("local", sqrt(3.0))):
+        policy = LinUCB(epsilon=1.0, delta=1e-6, privacy=privacy, channel="auto", random_state=0)
+        if privacy == "local":
+            policy.set_params(channel="gaussian")
+        make_rounds().play(policy)
+        once, thrice = policy.guarantee, policy.user_guarantee(3)
+        assert (once.epsilon, thrice.delta) == (1.0, 1e-6)
+        assert thrice.epsilon == pytest.approx(Cost.from_mu(factor * mu).epsilon(1e-6))
+        assert "at most 3 rounds" in str(thrice) and "is in one round" in str(once)
+        assert policy.user_guarantee(1) == once
+    epochs = EpochGreedy(oracle=SSPRegressor(epsilon=1.0, delta=1e-6)).user_guarantee(3)
+    assert epochs.epsilon == 3.0
+    assert epochs.delta == pytest.approx(3.0 * np.exp(2.0) * 1e-6)
+    with pytest.raises(ValueError, match="visits"):
+        policy.user_guarantee(0)
+    assert not EpochGreedy(oracle=SSPRegressor(privacy="none")).user_guarantee(5).private
