@@ -104,6 +104,12 @@ class MomentsQuery(Query):
         moments = vech(self.scaling.outer(Z, factor))
         return np.concatenate([target, moments, [SQUARE_WEIGHT * (r @ r)]])
 
+    def widened(self, value, extra):
+        """Sums of rows with further features, all of them 0; there is no intercept."""
+        p = self.scaling.size
+        design = np.pad(unvech(value[p:-1], p), ((0, extra), (0, extra)))
+        return np.concatenate([value[:p], np.zeros(extra), vech(design), value[-1:]])
+
     def equations(self, answer):
         """Normal equations of an answer; the public entry of the intercept is put back exactly."""
         p = self.scaling.size

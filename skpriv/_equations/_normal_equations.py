@@ -92,6 +92,23 @@ class NormalEquations:
             weight=largest,
         )
 
+    def widened(self, place, extra):
+        """Sums of records with ``extra`` further features from ``place`` on, all of them 0.
+
+        They have no noise there: the scales of the others are more than there is.
+        """
+        places = np.full(extra, place)
+
+        def wide(matrix):
+            if matrix is None:
+                return None
+            for axis in range(matrix.ndim):
+                matrix = np.insert(matrix, places, 0.0, axis=axis)
+            return matrix
+
+        names = ("design", "target", "gram", "residual_gram")
+        return replace(self, **{name: wide(getattr(self, name)) for name in names})
+
     def _added(self, other):
         """Sums of codebook reports of two sets of users: all have one law, hence one weight."""
         mine, its = self.law, other.law

@@ -3,7 +3,6 @@
 And the policy that learns nothing, which needs no more than that.
 """
 
-import threading
 from abc import ABC, abstractmethod
 from numbers import Integral
 from typing import Any, ClassVar, Self, overload
@@ -15,26 +14,10 @@ from .._compat import Interval
 from ..privacy import Accounted, Guarantee
 from ..records import finite, floats
 from ._draws import uniform
-from ._state import Raw, save
+from ._state import Lock, Raw, save
 
 MAX_SEED = 2**31 - 1
 FOREVER = 2**62  # rounds
-
-
-class Lock:
-    """Lock of a policy, which its copies do not share."""
-
-    def __init__(self):
-        self._lock = threading.RLock()
-
-    def __enter__(self):
-        self._lock.acquire()
-
-    def __exit__(self, *caught):
-        self._lock.release()
-
-    def __reduce__(self):
-        return Lock, ()
 
 
 class BasePolicy(Accounted, BaseEstimator, ABC):
@@ -116,7 +99,7 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
 
     def _acted(self, contexts, available):
         contexts = self._checked_contexts(contexts)
-        n_actions = contexts.shape[1] if self._shared else int(self.n_actions)
+        n_actions = contexts.shape[1] if self._shared else self._n_blocks
         available = _checked_available(available, len(contexts), n_actions)
         if not hasattr(self, "n_rounds_"):
             self._begin(n_actions, contexts.shape[-1])
@@ -180,7 +163,7 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
             rows = self._checked_rows(contexts if rows is None else rows)
             known = np.ones(len(rows), dtype=bool)
             if not self._shared:
-                actions, known = _checked_actions(actions, len(rows), int(self.n_actions))
+                actions, known = _checked_actions(actions, len(rows), self._n_blocks)
         rewards = np.where(known, _checked_rewards(rewards, len(rows)), np.nan)
         bounds = getattr(self, "bounds_y", None)
         if bounds is not None:
@@ -199,6 +182,51 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
     @abstractmethod
     def guarantee(self) -> Guarantee:
         """What a user is promised, from what was charged: :class:`skpriv.privacy.Guarantee`."""
+
+    def add_actions(self, n_new: int = 1) -> Self:
+        """Let actions come that were not there at the start, with ``shared=False``.
+
+        They are numbered from `n_actions_` on, and have weights of their own, of which nothing is
+        known yet; what is known of the others stays. Policies with a bonus try them soon, and
+        those that go by estimates alone seldom (inverse gaps) or never (greedy ones). With
+        ``shared=True`` it is not needed: there actions are features, which may be others in each
+        call of `act`.
+
+        Parameters
+        ----------
+        n_new : int, default=1
+            Public, as is the time of the call.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If there was no round yet, or this policy cannot take new blocks of weights now; nothing
+            has changed then.
+        """
+        if self._shared or not hasattr(self, "n_rounds_") or n_new < 1 or n_new != int(n_new):
+            raise ValueError(
+                "add_actions is for policies with shared=False that have acted, and takes an int "
+                "of at least 1: before the first round set n_actions, and with shared=True pass "
+                "the features of whatever actions there are."
+            )
+        with self._turn:
+            self._widen(self.n_features_in_ * int(n_new))
+            self._n_added = getattr(self, "_n_added", 0) + int(n_new)
+            self.n_actions_ = self._n_blocks
+        return self
+
+    def _widen(self, extra):
+        """Take in that phi has so many further entries, which were 0 in all rounds so far."""
+        raise ValueError(f"{type(self).__name__} cannot take new actions in mid-run: reset it.")
+
+    @property
+    def _n_blocks(self):
+        """Actions with ``shared=False``."""
+        return int(self.n_actions) + getattr(self, "_n_added", 0)
 
     def user_guarantee(self, max_visits: int) -> Guarantee:
         """What users are promised who may be in up to ``max_visits`` rounds.
@@ -320,7 +348,7 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
     def _blocks(self, rows, actions):
         """Rows phi(x, a) of the chosen actions with ``shared=False``: x in the block of a."""
         n, d = rows.shape
-        blocks = np.zeros((n, int(self.n_actions), d))
+        blocks = np.zeros((n, self._n_blocks, d))
         blocks[np.arange(n), actions] = rows
         return blocks.reshape(n, -1)
 
@@ -466,6 +494,9 @@ class RandomPolicy(BasePolicy):
         if self._shared:
             return contexts
         return np.broadcast_to(0.0, (len(contexts), self.n_actions_, 1))  # nothing is looked at
+
+    def _widen(self, extra):
+        """Nothing is known of any action."""
 
     def _blocks(self, rows, actions):
         return rows

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pickle
+import threading
 from pathlib import Path
 
 MAGIC = b"skpriv policy\n"
@@ -13,6 +14,22 @@ VERSION = 1
 
 class Raw(list):
     """List of records of an open epoch: what may be kept apart from the rest of a policy."""
+
+
+class Lock:
+    """Lock of a policy, which its copies do not share."""
+
+    def __init__(self):
+        self._lock = threading.RLock()
+
+    def __enter__(self):
+        self._lock.acquire()
+
+    def __exit__(self, *caught):
+        self._lock.release()
+
+    def __reduce__(self):
+        return Lock, ()
 
 
 def save(policy, path, raw_path, kept_apart):

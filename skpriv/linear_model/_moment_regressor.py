@@ -2,6 +2,7 @@
 
 from contextlib import nullcontext
 from copy import copy
+from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -105,6 +106,38 @@ class MomentRegressor(PredictionIntervals):
         both._equations = mine.pooled(its)
         both._solve(both._equations, both._scaling, self._shapes)
         return both
+
+    def widened(self, extra: int) -> Any:
+        """The same fit with further features, which were 0 in all records.
+
+        Their coefficients are 0, and as uncertain as the prior is. It is post-processing.
+
+        Parameters
+        ----------
+        extra : int
+            Number of features, which come last.
+
+        Returns
+        -------
+        regressor
+
+        Raises
+        ------
+        ValueError
+            If the fit has no sums of all features, or learned a normalisation or a code for them.
+        """
+        equations = getattr(self, "_equations", None)
+        if equations is None or self._shapes or self._basis is not None or equations.law:
+            raise ValueError(
+                "only sums of Gaussian noise can be widened by features: not solver='sgd', nor "
+                "learned normalisations, nor codebook reports."
+            )
+        wider, d = copy(self), self._scaling.n_features
+        wider._scaling = replace(self._scaling, n_features=d + extra)
+        wider._equations = equations.widened(d, extra)
+        wider.n_features_in_ = d + extra
+        wider._solve(wider._equations, wider._scaling)
+        return wider
 
     def posterior(self) -> Any:
         """Mean and covariance of (coefficients, intercept), by released sums and the noise's law.

@@ -140,6 +140,13 @@ class ActionElimination(EpochPolicy):
         self._n_pooled = n_fitted  # the papers' form: every epoch has intervals of its own
         return oracle
 
+    def _widen(self, extra):
+        if self._epochs and not self._by_posterior(self._pool):
+            raise ValueError(
+                "intervals of every epoch cannot be widened: use interval='posterior'."
+            )
+        super()._widen(extra)
+
     def _by_posterior(self, oracle):
         return self.interval == "posterior" or (
             self.interval == "auto" and hasattr(oracle, "posterior")

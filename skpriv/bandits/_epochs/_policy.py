@@ -65,6 +65,8 @@ class EpochPolicy(BasePolicy):
         "schedule": [str, Integral, "array-like", callable],
         "forget": ["boolean"],
     }
+    _pool: Any
+    _n_pooled: int
     _forgets = True  # whether an epoch's rows are dropped once they have been fitted
 
     @property
@@ -82,7 +84,7 @@ class EpochPolicy(BasePolicy):
     @property
     def n_pooled_(self) -> int:
         """Rounds that the present oracle knows: those of one epoch, if oracles are not pooled."""
-        return getattr(self, "_n_pooled", 0)
+        return int(getattr(self, "_n_pooled", 0))
 
     @property
     def privacy_report_(self) -> Any:
@@ -107,6 +109,27 @@ class EpochPolicy(BasePolicy):
     def _learn(self, oracle, n_fitted):
         """Take over an oracle that knows ``n_fitted`` rows: of all epochs, if it is pooled."""
         self.oracle_ = oracle
+
+    def _widen(self, extra):
+        """Earlier rounds have zeros there, and an oracle that knows nothing of them is widened."""
+        rows = [np.pad(part, ((0, 0), (0, extra))) for part in self._rows]
+        if self._epochs:
+            self._pool = self._wider_oracle(extra, rows)
+            self._learn(self._pool, self._n_pooled)
+        self._rows[:] = rows
+        self._n_phi += extra
+
+    def _wider_oracle(self, extra, rows):
+        if not self._forgets:  # it has all rounds of the closed epochs, in one piece
+            return self._fresh_oracle(len(self._epochs) - 1, len(rows[0])).fit(
+                rows[0], self._rewards[0]
+            )
+        if not hasattr(self._pool, "widened"):
+            raise ValueError(
+                f"{type(self._pool).__name__} cannot take new features in mid-run: use "
+                "SSPRegressor, or reset the policy."
+            )
+        return self._pool.widened(extra)
 
     def _start(self, n_phi):
         self._plan, self._n_phi = self._make_schedule(n_phi), n_phi

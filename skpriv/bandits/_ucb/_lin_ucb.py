@@ -1,5 +1,6 @@
 """LinUCB in every trust model."""
 
+from dataclasses import replace
 from math import inf
 from numbers import Real
 from typing import Any, ClassVar
@@ -252,6 +253,14 @@ class LinUCB(ServesDevices, RunningSumsPolicy):
         # Rewards have been clipped: only the division is left of Scaling.target.
         self._add(self._scaling.rows(rows), (rewards - self.reward_offset) / self._scaling.radius)
         self.n_rounds_ += len(rows)
+
+    def _widen(self, extra):
+        if self._uses_sums:
+            super()._widen(extra)
+            return
+        self._scaling = replace(self._scaling, n_features=self._scaling.n_features + extra)
+        self._waiting = Raw((np.pad(phi, ((0, 0), (0, extra))), r) for phi, r in self._waiting)
+        self._state.widen(extra)
 
     def _read(self, equations):
         self._reads += 1

@@ -176,6 +176,9 @@ class OnlineLinUCB(LinUCB):
                 self._scaling, self._period, budget, type(self).__name__, self._noise_state()
             )
 
+    def _widen(self, extra):
+        raise ValueError("an online learner has a fixed number of weights: use LinUCB, or reset.")
+
     def _restart(self, steps):
         """Forget all but the past of the sums (Algorithm 7: a fresh Algorithm 1)."""
         p = self._scaling.size

@@ -126,6 +126,14 @@ class RidgeState:
         self.target = np.zeros(size)
         self._refresh()
 
+    def widen(self, extra):
+        """Take in that phi has so many further entries, which were 0."""
+        self.gram = np.pad(self.gram, ((0, extra), (0, extra)))
+        new = np.arange(len(self.target), len(self.gram))
+        self.gram[new, new] = self.alpha
+        self.target = np.pad(self.target, (0, extra))
+        self._refresh()
+
     def add(self, phi, r):
         """Add rows phi with targets r."""
         if len(phi) == 1 and self._age < REFRESH:

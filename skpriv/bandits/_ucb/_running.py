@@ -1,6 +1,6 @@
 """What policies on running sums share: trust, times of reads, and the sums themselves."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -211,6 +211,17 @@ class RunningSumsPolicy(BasePolicy):
         for equations in reads:
             self._read(equations)
         if equations is not None:
+            self._learn(equations)
+
+    def _widen(self, extra):
+        if self._sent == "codebook":
+            raise ValueError("a codebook is made for a number of features: use channel='gaussian'.")
+        scaling = replace(self._scaling, n_features=self._scaling.n_features + extra)
+        with self._accounting():
+            equations = self._sums.widen(moments_query(scaling, self._sent), extra)
+        self._scaling = scaling
+        if equations is not None:
+            self._read(equations)
             self._learn(equations)
 
     def _read(self, equations):
