@@ -5,10 +5,11 @@ Run: python benchmarks/bandits.py [--horizon 20000] [--runs 5] [--epsilon 1 4] [
 
 Environments: linear rewards of independent contexts, fixed arms, arms that come rarely, logistic
 rewards, tables for classification (classes are the actions), and coba's synthetic linear and MLP
-environments; five of them were added when all constants had been set. All private policies have (epsilon, 1e-6); weights for each action and the bounds
-are public. "today" marks the forms before running sums were read at growing times and epochs were
-pooled. Without privacy: LinUCB, Thompson sampling, and Vowpal Wabbit's SquareCB (cb_explore_adf).
---million: fixed arms for 1e6 rounds instead, without a horizon. Cells are mean / worst regret.
+environments; five of them were added when all constants had been set. All private policies have
+(epsilon, 1e-6); weights for each action and the bounds are public. "today" marks the forms before
+running sums were read at growing times and epochs were pooled. Without privacy: LinUCB, Thompson
+sampling, and Vowpal Wabbit's SquareCB (cb_explore_adf). --million: fixed arms for 1e6 rounds
+instead, without a horizon. Cells are mean / worst regret.
 """
 
 import argparse
