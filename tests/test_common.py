@@ -49,6 +49,7 @@ SHAPES = {
 }
 # Users send indices of codebooks by default.
 PURE = {
+    AdditiveRegressor,
     ImproperSGDRegressor,
     LayeredRegressor,
     LinearRegression,

@@ -107,6 +107,22 @@ class LiftedMomentsQuery(Query):
         )
 
 
+@dataclass(frozen=True)
+class Sized:
+    """What stands for rows of which the length alone is known."""
+
+    size: int
+
+
+def reached(session, size):
+    """Records over the noise of a sum of sensitivity 1 that would serve as well as reports do.
+
+    Gaussian noise is that of the joint moments, of sensitivity 3 / sqrt(2).
+    """
+    noise = session.noise(LiftedMomentsQuery(Sized(size)), 1.0)  # type: ignore[arg-type]
+    return 3.0 / sqrt(2.0) * sqrt(noise.reports / noise.code.noise("moments"))
+
+
 def moments_query(scaling, channel):
     """Query of the second moments for a channel, "gaussian" or "codebook"."""
     return LiftedMomentsQuery(scaling) if channel == "codebook" else MomentsQuery(scaling)

@@ -1,14 +1,17 @@
 """A linear fit from lifted codebook reports, with intervals that assume no norm of theta*."""
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 from typing import Any
 
 import numpy as np
 from scipy import linalg, stats
 
+from .._linalg import psd_part
 from ._intervals import asymptotic
 from ._intervals import certified as with_norm
 from ._lifted import LiftedMomentsQuery
+from ._newton import UNRESOLVED, NewtonEstimate
 from ._normal_equations import NormalEquations, ridge_prior
 from ._public_maps import TargetMap
 
@@ -42,6 +45,10 @@ class MappedRecords:
     def wire(self):
         """The maps as a public task has them."""
         rows = self.row_map
+        if not hasattr(rows, "parts"):
+            raise ValueError(
+                "devices do not know these rows: only those of lines can be collected."
+            )
         bounds: dict = {"data_norm": rows.data_norm}
         if rows.low is not None and rows.high is not None:
             bounds = {"low": rows.low.tolist(), "high": rows.high.tolist()}
@@ -67,9 +74,10 @@ class ReportedFit:
 
     equations: NormalEquations
     theta: np.ndarray
+    location: ClassVar[float] = 0.0
 
     @classmethod
-    def of(cls, session, records, fit_intercept):
+    def of(cls, session, records, fit_intercept, priors=None):
         """Ask all users of a session for one report each, and solve.
 
         Users are not spent on a location or a whitening: one answer of all of them has less noise
@@ -78,9 +86,53 @@ class ReportedFit:
         query = LiftedMomentsQuery(records)
         answer = session.sum(query, 1.0)
         equations = query.equations(answer)
-        theta = equations.solve_shrunk([ridge_prior(records.size, fit_intercept)])
+        theta = equations.solve_shrunk(priors or [ridge_prior(records.size, fit_intercept)])
         gram = answer.reports.error_gram(theta)
         return cls(replace(equations, residual_gram=gram), theta)
+
+    @property
+    def newton(self):
+        """The equations, in place of those of Newton steps."""
+        return (self.equations,)
+
+    @property
+    def W(self):
+        """No whitening: phi itself."""
+        return np.eye(len(self.theta))
+
+    @property
+    def gram(self):
+        """Mean of phi phi', positive semi-definite."""
+        return psd_part(self.equations.design / self.equations.n)
+
+    def points(self, phi):
+        """Whitened points of rows phi: the rows."""
+        return phi
+
+    def estimate(self, points):
+        """Estimate of x'theta* without shrinkage, and its covariance: the sandwich of the reports.
+
+        Directions below the noise of the design are held at it, and are not resolved.
+        """
+        eq, n = self.equations, self.equations.n
+        values, vectors = np.linalg.eigh(eq.design)
+        floor = eq.design_scale * np.sqrt(2.0 * len(values))  # the norm that noise alone has
+        rotated = points @ vectors
+        dual = (rotated / np.maximum(values, floor)) @ vectors.T
+        lost = (rotated[:, values <= floor] ** 2).sum(axis=1)
+        mean = np.asarray(eq.residual_gram) / n
+        return NewtonEstimate(
+            value=dual @ eq.target,
+            dual=n * dual,
+            residual_gram=mean,
+            residual_scale=0.0,
+            typical_gram=mean,
+            records=n,
+            noise=0.0,
+            along=np.zeros(len(points)),
+            tail=0.0,
+            resolved=lost <= UNRESOLVED * (rotated**2).sum(axis=1),
+        )
 
     def assumed(self, points, confidence_level, certified, norm):
         """Centre and half-width at each point under the assumption |theta*| <= norm."""

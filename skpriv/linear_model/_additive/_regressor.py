@@ -11,13 +11,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._compat import Interval, StrOptions, fit_context
 from ..._equations._intervals import ConfidenceInterval, check_level
+from ..._equations._lifted import Sized, reached
 from ..._equations._public_maps import TargetMap, column_bounds
+from ..._equations._reported_fit import MappedRecords, ReportedFit
 from ..._equations._weights import UNIT_TARGET, WeightedMap
 from ...records import WeightedRows
 from .._base import WEIGHTS
 from .._points import rowwise
 from .._linear_regression._exact import fit_exactly
-from .._linear_regression._interval import function_interval
+from .._linear_regression._interval import function_interval, inside
 from .._linear_regression._queries import SpreadQuery
 from .._linear_regression._rules import Rules
 from .._linear_regression._steps import fit_rows
@@ -26,6 +28,7 @@ from ._curves import Curve, average_hats, bands, effect_values, monotone_heights
 from ._map import ROUGH, AdditiveMap
 from ._terms import check_knots, make_terms
 
+TYPICAL_KNOTS = 5  # of a feature, where the channel is chosen before there are knots
 # Released bounds on the deviation of residuals, for the search of score quantiles.
 DEVIATIONS = (0.3, 3.0)
 
@@ -41,8 +44,9 @@ class AdditiveRegressor(PredictionIntervals):
     ----------
     epsilon : float in (0, inf], default=1.0
         Privacy parameter; ``inf`` is the same as ``privacy="none"``.
-    delta : float in (0, 1), default=1e-6
-        Privacy parameter: choose it well below one over the number of records.
+    delta : float in [0, 1), default=1e-6
+        Privacy parameter: choose it well below one over the number of records. 0 needs the
+        codebook channel.
     privacy : {"central", "local", "shuffle", "none"}, default="central"
         Who adds the noise: a trusted curator, every user, every user with a trusted shuffler that
         makes the reports anonymous (less noise for the same guarantee), or nobody.
@@ -77,6 +81,12 @@ class AdditiveRegressor(PredictionIntervals):
     clip : {"auto", "wide"}, default="auto"
         "wide" clips residuals at 6 of their deviations at least: for curves that are published of
         skewed targets.
+    channel : {"auto", "gaussian", "codebook"}, default="auto"
+        What users send in the local and shuffle models: vectors with Gaussian noise, or one index
+        of a public codebook each, which is pure (``delta=0``) and safe to release. "auto" takes the
+        one of less noise, from public numbers; for prediction intervals it is "gaussian", and,
+        unless delta is 0, in the shuffle model, and in the local one under an accountant that adds
+        up Gaussian noise.
     random_state : None, int or RandomState, default=None
         None draws secure noise for a real release, anything else reproducible noise for study.
 
@@ -99,8 +109,9 @@ class AdditiveRegressor(PredictionIntervals):
     **Privacy guarantee**: (epsilon, delta)-differential privacy under replacement of one record,
     local in the local model. Released: the Gaussian answers of :class:`LinearRegression`, for rows
     of hats, whose norm is at most 1; their costs compose exactly as Gaussian DP (Dong, Roth and Su
-    2022). Knots, the number of records and all parameters are public. Smoothness, monotone curves
-    and bands are computed from what was released.
+    2022). With the codebook channel users send one index each, whose price rests on one exact
+    integer draw (delta = 0, docs/codebook.md). Knots, the number of records and all parameters are
+    public. Smoothness, monotone curves and bands are computed from what was released.
 
     Bands and what they were measured on are in ``docs/additive.md``.
 
@@ -131,6 +142,7 @@ class AdditiveRegressor(PredictionIntervals):
         "coef_norm": [Interval(Real, 0, None, closed="neither"), None],
         "conformity_score": [StrOptions({"absolute", "signed"})],
         "clip": [StrOptions({"auto", "wide"})],
+        "channel": [StrOptions({"auto", "gaussian", "codebook"})],
     }
     for _name in ("outer_norm", "outer_bounds_y", "data_norm", "fit_intercept"):
         _parameter_constraints.pop(_name)
@@ -155,6 +167,7 @@ class AdditiveRegressor(PredictionIntervals):
         conformity_score: str = "absolute",
         prediction_levels: Any = (0.9, 0.95),
         clip: Any = "auto",
+        channel: str = "auto",
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -171,6 +184,7 @@ class AdditiveRegressor(PredictionIntervals):
         self.conformity_score = conformity_score
         self.prediction_levels = prediction_levels
         self.clip = clip
+        self.channel = channel
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -217,22 +231,30 @@ class AdditiveRegressor(PredictionIntervals):
         terms, target = self._plan(records.n_features)
         records = self._weighted(records, weights, target.scaled)
         weighted = isinstance(records, WeightedRows)
-        session = self._session(records, groups=groups)
+        channel = self._sent(records)
+        currency = "pure" if channel == "codebook" else "gdp"
+        session = self._session(records, currency=currency, groups=groups)
         del X, y, records  # only the session has the data now
         fitted, held_out = self._hold_out(session)
-        reach = self._reach(fitted, target)
+        reach = self._reach(fitted, target, channel)
         rows = AdditiveMap(terms(fitted.n, reach), self.n_features_in_)
         self._target, self._map, self.bounds_y_ = target, rows, target.bounds_y
         asked, scaled = (WeightedMap(rows), UNIT_TARGET) if weighted else (rows, target)
         if session.model == "none":
             penalty = ROUGH * sqrt(fitted.n) * rows.roughness()
             self._released = fit_exactly(fitted, asked, scaled, penalty)[-1]
+        elif channel == "codebook":
+            maps = MappedRecords(asked, scaled)
+            self._released = ReportedFit.of(fitted, maps, True, rows.priors())
         else:
             rules = Rules.of(fitted.n, rows.size, reach, self.clip, not weighted)
             self._released = fit_rows(fitted, asked, scaled, rules, rows.priors())
         self._read_heights()
-        deviation = target.radius * sqrt(self._released.variance)
-        self._calibrate(held_out, tuple(factor * deviation for factor in DEVIATIONS))
+        deviation = None
+        if channel == "gaussian":
+            size = target.radius * sqrt(self._released.variance)
+            deviation = tuple(factor * size for factor in DEVIATIONS)
+        self._calibrate(held_out, deviation)
         self.privacy_report_ = session.report
         return self
 
@@ -290,10 +312,19 @@ class AdditiveRegressor(PredictionIntervals):
             return int(feature)
         raise ValueError(f"{feature!r} is not a feature: pass a column's number, or its name.")
 
-    def _reach(self, session, target):
+    def _sent(self, records):
+        """What users send, by public numbers."""
+        shuffled = self._trust.model == "shuffle" and self._trust.budget.mu > 0.0
+        if shuffled and self.channel == "auto":  # so little noise that clipped residuals gain more
+            return "gaussian"
+        return self._channel(Sized(TYPICAL_KNOTS * records.n_features), records.n)
+
+    def _reach(self, session, target, channel):
         """Records over the noise of a sum of sensitivity 1; infinite without privacy."""
         if session.model == "none":
             return np.inf
+        if channel == "codebook":
+            return reached(session, TYPICAL_KNOTS * self.n_features_in_)
         return session.records(1.0) / session.noise(SpreadQuery(target, 0.0), 1.0).scale
 
     def _read_heights(self):
@@ -354,6 +385,9 @@ class AdditiveRegressor(PredictionIntervals):
         """
         X = self._interval_points(X, confidence_level, method)
         predicted, phi = self._function(X), self._map.rows(X)
+        if method == "certified" and isinstance(self._released, ReportedFit):
+            centre, half, found = self._released.interval(phi, confidence_level, True)
+            return inside(self._target, centre, half, found, predicted)
         return function_interval(
             self._released, self._target, phi, predicted, confidence_level, method
         )
