@@ -47,9 +47,9 @@ class LinSquareCB(ServesDevices, RunningSumsPolicy):
         Public expected reward of a zero feature, subtracted from all rewards. With a constant
         among the features, the middle of ``bounds_y`` is best: less is left to be hidden.
     shared : bool, default=True
-        Whether contexts hold the features of every arm; else weights are fitted for each arm.
+        False if contexts are features of the round alone, with weights for each action.
     n_actions : int, default=None
-        Needed with ``shared=False``.
+        Number of actions; needed with ``shared=False``.
     update_every : int or "auto", default="auto"
         Public number of rounds between updates. "auto": after 20, 40, 60, ... rounds, and from 400
         on after 1.05 times as many each; in the shuffle model, after growing batches, as `LinUCB`.

@@ -51,9 +51,9 @@ class LinUCB(ServesDevices, RunningSumsPolicy):
         rewards, the offset subtracted, into [-1, 1]. With asymptotic width nothing is assumed:
         it is the least spread of the prior, which grows if the released sums say so.
     shared : bool, default=True
-        Whether contexts hold the features of every arm; else weights are fitted for each arm.
+        False if contexts are features of the round alone, with weights for each action.
     n_actions : int, default=None
-        Needed with ``shared=False``.
+        Number of actions; needed with ``shared=False``.
     alpha : float, default=1.0
         Ridge penalty, features in the unit ball.
     width : {"asymptotic", "certified"}, default="asymptotic"

@@ -51,9 +51,9 @@ class OnlineLinUCB(LinUCB):
     coef_norm : float, default=1.0
         Assumed bound on the l2 norm of the scaled weights, and the radius of the learner's domain.
     shared : bool, default=True
-        Whether contexts hold the features of every arm; else weights are fitted for each arm.
+        False if contexts are features of the round alone, with weights for each action.
     n_actions : int, default=None
-        Needed with ``shared=False``.
+        Number of actions; needed with ``shared=False``.
     alpha : float, default=1.0
         Ridge of the fit to the predictions. A larger one replaces the published perturbation of
         the features by further noise, which equals a ridge on average and adds variance.

@@ -70,14 +70,17 @@ class AdditiveRegressor(PredictionIntervals):
         1 for a feature whose curve has to rise, -1 for one that has to fall, 0 for no constraint.
         Post-processing: it costs nothing.
     coef_norm : float or None, default=None
-        An assumed bound on the coefficients. None assumes nothing. It is not used yet: intervals
-        hold without it.
+        Assumed bound on the l2 norm of the coefficients. None assumes nothing. It is not used yet:
+        intervals hold without it.
     calibration_size : float in (0, 1) or None, default=None
-        Part of the rows that is held out, publicly at random, for prediction intervals.
+        Part of the rows that is held out of the fit, at random, for :meth:`prediction_interval`;
+        both parts have the whole budget. None holds out nothing.
     conformity_score : {"absolute", "signed"}, default="absolute"
-        Prediction intervals of equal width on both sides, or of two widths.
+        Prediction intervals go equally far to both sides, or, for skewed targets, as far to each as
+        targets do.
     prediction_levels : array-like of float in (0, 1), default=(0.9, 0.95)
-        Levels of prediction intervals whose quantiles the fit releases.
+        Confidence levels whose quantiles ``fit`` releases for :meth:`prediction_interval`. They
+        share the budget of the calibration rows.
     clip : {"auto", "wide"}, default="auto"
         "wide" clips residuals at 6 of their deviations at least: for curves that are published of
         skewed targets.

@@ -60,7 +60,7 @@ class LinearRegression(PredictionIntervals):
     fit_intercept : bool, default=True
         Whether to fit an intercept.
     coef_norm : float or None, default=None
-        An assumed bound on the l2 norm of the coefficients in scaled units, that is on
+        Assumed bound on the l2 norm of the coefficients in scaled units, that is on
         ``coef_ * half-width of bounds_X / half-width of bounds_y`` and the intercept. None assumes
         nothing. Only intervals use it.
     calibration_size : float in (0, 1), default=None
