@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+import skpriv
+
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PAGES = {
@@ -24,3 +26,27 @@ def test_blocks_run(page, tmp_path, monkeypatch, capsys):
 
 def test_the_readme_has_an_example():
     assert PAGES["README.md"]
+
+
+def test_the_version_is_the_same_everywhere():
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert re.search(r"^version: (.*)$", citation, re.MULTILINE).group(1) == skpriv.__version__
+    assert f"## [{skpriv.__version__}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")], ids=str)
+def test_links_lead_somewhere(page):
+    if "auto_examples" in page.parts:
+        return
+    text = re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"`[^`\n]*`", "", text)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        path = target.split("#")[0]
+        made = "auto_examples" in path or path.startswith(("http", "mailto", "<"))
+        assert (
+            made
+            or not path
+            or (page.parent / path).exists()
+            or page.parent.name == "docs"
+            and (path.startswith("reference") or path.startswith("generated"))
+        ), target
