@@ -1,6 +1,7 @@
 """All that an object holds, as a flat mapping that two runs can be compared by."""
 
 from dataclasses import is_dataclass
+from threading import Lock, RLock
 
 import numpy as np
 
@@ -9,6 +10,7 @@ from ..privacy import NoiseSource, Numbering, Session, Stream
 # The curator's own, which is never handed out: open sums, and the rows of an epoch that is open.
 # docs/privacy.md says so of pickles of open policies.
 CURATORS = (Stream, Session, NoiseSource)
+LOCKS = (type(Lock()), type(RLock()))  # of threads: they hold nothing
 OPEN = frozenset({"_rows", "_rewards", "_waiting"})
 # Random names by which runs and copies are told apart: public, and never equal.
 NAMES = {Numbering: frozenset({"_name"}), object: frozenset({"_partition"})}
@@ -32,7 +34,7 @@ def snapshot(value):
 
 
 def _collect(value, path, leaves, seen):
-    if isinstance(value, (*CURATORS, type)) or (callable(value) and not _state(value)):
+    if isinstance(value, (*CURATORS, *LOCKS, type)) or (callable(value) and not _state(value)):
         leaves[path] = type(value).__name__
     elif isinstance(value, np.random.RandomState):
         leaves[path] = repr(value.get_state(legacy=True))

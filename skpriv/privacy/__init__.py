@@ -44,7 +44,7 @@ if TYPE_CHECKING:  # what type checkers see; a test holds it to what is loaded
     from ._quantile import BoundsQuery
     from ._query import ROUNDING, Answer, Procedure, Query
     from ._session._base import Session
-    from ._session._open import MODELS, open_session, open_stream
+    from ._session._open import MODELS, begin_stream, open_session, open_stream
     from ._session._parts import Part, split
     from ._session._trust import LOCAL_MODELS, Groups, Trust
     from ._stream import STREAMS
@@ -118,7 +118,7 @@ _HOMES = {
     "_quantile": ["BoundsQuery"],
     "_query": ["ROUNDING", "Answer", "Procedure", "Query"],
     "_session._base": ["Session"],
-    "_session._open": ["MODELS", "open_session", "open_stream"],
+    "_session._open": ["MODELS", "begin_stream", "open_session", "open_stream"],
     "_session._parts": ["Part", "split"],
     "_tape": ["listening"],
     "_session._trust": ["LOCAL_MODELS", "Groups", "Trust"],
@@ -174,6 +174,7 @@ __all__ = [
     "adds_up_gaussians",
     "amplified",
     "amplified_epsilon",
+    "begin_stream",
     "best_codebook",
     "capture",
     "charge",

@@ -9,6 +9,7 @@ from skpriv._equations._lifted import LiftedMomentsQuery
 from skpriv._equations._moments import MomentsQuery, ResidualGramQuery
 from skpriv._equations._scaling import Scaling
 from skpriv.bandits._combiner import RewardQuery
+from skpriv.bandits._ucb._online_reports import PairQuery
 from skpriv.linear_model._improper_sgd._steps import (
     ClippedGradientQuery,
     Descent,
@@ -101,6 +102,10 @@ def one(x, y):
 def _moments(Query=MomentsQuery):
     other = np.array([0.5, np.sqrt(0.75)])  # at 60 degrees, with the other sign
     return Query(PLANE), one(E1, 1.0), one(other, -1.0)
+
+
+def _pairs():
+    return PairQuery(PLANE), one(E1, 1.0), one([-1.0, 0.0], -1.0)
 
 
 def _residuals():
@@ -239,6 +244,9 @@ CASES = {
         _with_scaling(lambda scaling, rng: LiftedMomentsQuery(scaling)),
         (partial(_moments, LiftedMomentsQuery),),
         unit=_data_norm,
+    ),
+    PairQuery: Case(
+        _with_scaling(lambda scaling, rng: PairQuery(scaling)), (_pairs,), unit=_data_norm
     ),
     ResidualGramQuery: Case(_residual, (_residuals, _residuals_behind), unit=_data_norm),
     NormalisationQuery: Case(

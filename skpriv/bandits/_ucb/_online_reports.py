@@ -1,26 +1,41 @@
 """Reports of the noisy features and the noisy reward themselves, one a user."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import sqrt
 
 import numpy as np
 
 from ..._equations._normal_equations import NormalEquations
-from ...privacy import (
-    ROUNDING,
-    Cost,
-    GaussianNoise,
-    NoiseSource,
-    Numbering,
-    PrivacyReport,
-    ReportRow,
-    charge,
-)
+from ..._equations._scaling import Scaling
+from ...privacy import ROUNDING, Numbering, Query, begin_stream
 
-# Replacing a user moves (phi, r), ||phi|| <= 1 and |r| <= 1, by at most (2^2 + 2^2)^(1/2). The
-# published noise is calibrated to 2 for each of the two, with the whole budget for each: not
-# (epsilon, delta)-LDP for delta = 1e-5 and epsilon = 1 or 10.
-SENSITIVITY = 2.0 * sqrt(2.0) * ROUNDING
+
+@dataclass(frozen=True)
+class PairQuery(Query):
+    """Sum of (phi, r): what each user reports with noise.
+
+    Replacing a user moves (phi, r), ||phi|| <= 1 and |r| <= 1, by at most (2^2 + 2^2)^(1/2),
+    attained at opposite unit vectors with opposite rewards. (The published noise is calibrated to 2
+    for each of the two, with the whole budget for each: not (epsilon, delta)-LDP for delta = 1e-5
+    and epsilon = 1 or 10.)
+    """
+
+    scaling: Scaling
+    name: str = "features and reward"
+    sensitivity: float = 2.0 * sqrt(2.0) * ROUNDING
+
+    @property
+    def shape(self):
+        """Number of coordinates."""
+        return (self.scaling.size + 1,)
+
+    def records(self, X, y):
+        """The pairs of a chunk of users, one a row."""
+        return np.column_stack([self.scaling.rows(X), self.scaling.target(y)])
+
+    def sum(self, X, y):
+        """Exact sum over a chunk of rows."""
+        return self.records(X, y).sum(axis=0)
 
 
 def difference(later, earlier):
@@ -60,24 +75,19 @@ class PairReports:
 
     def __init__(self, scaling, every, budget, name, random_state):
         self.scaling, self.every, self.pending, self.n = scaling, every, 0, 0
-        if budget.epsilon == np.inf:
-            self.noise, cost = GaussianNoise(0.0), Cost(gaussian=np.inf)
-        else:
-            self.noise = GaussianNoise.calibrated(SENSITIVITY, budget.mu)
-            cost = self.noise.cost(SENSITIVITY)
-        charge(cost, name)
-        self._source = NoiseSource(random_state)
+        self.query = PairQuery(scaling)
+        self.name, self.norm = self.query.name, self.query.norm
+        self.sensitivity, self.n_reads, self.batch = self.query.sensitivity, 1, None
         self._numbering = Numbering()
         self._design = np.zeros((scaling.size, scaling.size))
         self._target = np.zeros(scaling.size)
         self._square = 0.0
-        self.report = PrivacyReport(name, "local", budget, self._source.secure)
-        self.report.add(
-            ReportRow(
-                "features and reward", "l2", SENSITIVITY, 1.0, 1, str(self.noise),
-                self.noise.scale, cost,
-            )
-        )  # fmt: skip
+        begin_stream("local", self, budget, random_state, name)
+
+    def begin(self, noise, cost, report, source):
+        """Take what the session has calibrated, charged and reported."""
+        self.noise, self.report, self._source = noise, report, source
+        return self
 
     @property
     def length(self):
@@ -96,9 +106,8 @@ class PairReports:
         start, p = 0, self.scaling.size
         while start < len(X):
             stop = min(len(X), start + self.every - self.pending)
-            phi, r = self.scaling.rows(X[start:stop]), self.scaling.target(y[start:stop])
             # A copy of the policy repeats the reports that users have sent.
-            sent = self._source.add(np.column_stack([phi, r]), self.noise)
+            sent = self._source.add(self.query.records(X[start:stop], y[start:stop]), self.noise)
             sent = self._numbering.settle(self.n, sent)
             noisy, rewards = sent[:, :p], sent[:, p]
             excess = len(sent) * self.noise.scale**2

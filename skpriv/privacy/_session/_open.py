@@ -145,8 +145,29 @@ def open_stream(
     """
     trust = Trust.of(privacy, budget)
     stream = stream_of(trust.model, query, trust.budget, n_reads, mechanism, batch)
-    currency = "gdp"
-    if trust.model == "local" and query.local_noise(budget).cost(query.sensitivity).pure:
+    return begin_stream(privacy, stream, budget, random_state, name)
+
+
+def begin_stream(
+    privacy: str, stream: Any, budget: Any, random_state: Any = None, name: str = "stream"
+) -> Any:
+    """Charge, calibrate and report a stream of one's own, about records that will come.
+
+    Parameters
+    ----------
+    privacy, budget, random_state, name
+        As for `open_stream`.
+    stream : object
+        With the ``query`` whose noise it draws, its ``name``, ``norm`` and ``sensitivity``,
+        ``n_reads`` and ``batch``, and ``begin(noise, cost, report, source)``, which takes what the
+        session has decided and returns the stream. Every draw of it has to be one of ``source``.
+
+    Returns
+    -------
+    stream
+    """
+    trust, currency = Trust.of(privacy, budget), "gdp"
+    if trust.model == "local" and stream.query.local_noise(budget).cost(stream.sensitivity).pure:
         currency = "pure"
     session = open_session(
         privacy, ToCome(), None, budget, random_state, name, currency=currency, smallest_share=0.0

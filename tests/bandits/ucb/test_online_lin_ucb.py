@@ -9,7 +9,7 @@ from sklearn.base import clone
 from skpriv import BudgetAccountant
 from skpriv.bandits import OnlineLinUCB
 from skpriv.bandits._ucb._region import within
-from skpriv.bandits._ucb._online_reports import SENSITIVITY, PairReports, difference
+from skpriv.bandits._ucb._online_reports import PairQuery, PairReports, difference
 from skpriv._equations._scaling import Scaling
 from skpriv.privacy import Budget
 
@@ -67,7 +67,8 @@ def test_joint_noise_of_the_faithful_reports():
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     pairs = np.c_[x, np.sign(rng.normal(size=2000))]
     moved = np.linalg.norm(pairs[:1000] - pairs[1000:], axis=1).max()
-    assert 0.9 * SENSITIVITY < moved <= SENSITIVITY
+    sensitivity = PairQuery(SCALING).sensitivity
+    assert 0.9 * sensitivity < moved <= sensitivity
     reports = PairReports(SCALING, 10, Budget(1.0, 1e-6), "pairs", np.random.RandomState(0))
     assert reports.noise.scale == pytest.approx(2.0 * sqrt(2.0) / Budget(1.0, 1e-6).mu, rel=1e-5)
 
