@@ -48,8 +48,8 @@ class PhasedSums:
         self._report: Any = None  # until the first stream is open
         self._users: list = []  # of every stream
         self._kept = 0  # rows that are not pushed yet
-        self._X: Any = None
-        self._y: Any = None
+        self._rows: Any = None
+        self._rewards: Any = None
         self.reserve(1)
 
     @property
@@ -138,17 +138,17 @@ class PhasedSums:
         if len(X) > BLOCK:
             self._streams[0].push(X, y)
             return
-        if self._X is None:
-            self._X, self._y = np.empty((BLOCK, X.shape[1])), np.empty(BLOCK)
+        if self._rows is None:
+            self._rows, self._rewards = np.empty((BLOCK, X.shape[1])), np.empty(BLOCK)
         stop = self._kept + len(X)
-        self._X[self._kept : stop], self._y[self._kept : stop] = X, y
+        self._rows[self._kept : stop], self._rewards[self._kept : stop] = X, y
         self._kept = stop
 
     def _push(self):
         """Give the rows that were kept to the present stream."""
         if self._kept:
-            X, y = self._X[: self._kept], self._y[: self._kept]
-            self._kept, self._X, self._y = 0, None, None
+            X, y = self._rows[: self._kept], self._rewards[: self._kept]
+            self._kept, self._rows, self._rewards = 0, None, None
             self._streams[0].push(X, y)
 
     def _total(self, answer):
