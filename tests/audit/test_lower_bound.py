@@ -147,7 +147,10 @@ def test_pairs_of_an_estimator_without_sessions():
 SHARP = {
     "ssp": (SSPRegressor, {"fit_intercept": False}),
     "layered": (LayeredRegressor, {"fit_intercept": False}),
-    "improper, local": (ImproperSGDRegressor, {"privacy": "local", "fit_intercept": False}),
+    "improper, local": (
+        ImproperSGDRegressor,
+        {"privacy": "local", "fit_intercept": False, "channel": "gaussian"},
+    ),
     "re-weighted": (ReweightedRegressor, {"fit_intercept": False}),
 }
 

@@ -15,9 +15,11 @@ from skpriv.bandits import (
     EpochGreedy,
     EpochSchedule,
     EpsilonGreedy,
+    LinearEnvironment,
     LinUCB,
     RandomPolicy,
     SquareCB,
+    simulate,
 )
 from skpriv.bandits._epochs._schedule import epoch_length
 from skpriv.exceptions import BudgetExceeded, PrivacyError
@@ -371,3 +373,21 @@ def test_what_users_are_promised_who_come_again(make_rounds):
     with pytest.raises(ValueError, match="visits"):
         policy.user_guarantee(0)
     assert not EpochGreedy(oracle=SSPRegressor(privacy="none")).user_guarantee(5).private
+
+
+@pytest.mark.parametrize("Policy", [SquareCB, ActionElimination, EpochGreedy])
+@pytest.mark.parametrize("Oracle", [SSPRegressor, ReweightedRegressor])
+def test_oracles_of_codebook_reports_have_half_the_regret(Policy, Oracle):
+    """Pure: every user sends one index, whatever the oracle and the policy are."""
+    env, regret = LinearEnvironment(n_features=3), {}
+    for channel, delta in (("gaussian", 1e-6), ("codebook", 0.0)):
+        oracle = Oracle(
+            epsilon=4.0, delta=delta, privacy="local", channel=channel, fit_intercept=False,
+            coef_norm=1.0,
+        )  # fmt: skip
+        policy = Policy(oracle=oracle, random_state=0)
+        regret[channel] = simulate([policy], env, 10_000, random_state=0).regret_[0, 0, -1]
+    assert regret["codebook"] < 0.6 * regret["gaussian"]
+    with BudgetAccountant(4.0, 0.0) as accountant:
+        simulate([policy], env, 1_000, random_state=0)
+        assert accountant.spent.epsilon <= 4.0 * (1.0 + 1e-12) and accountant.spent.delta == 0.0

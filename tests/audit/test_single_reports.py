@@ -1,0 +1,115 @@
+"""Audits of what one device sends: never above the claim, whatever codebook, record or rounding."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, RegressorMixin
+
+from skpriv.audit import lower_bound, replay
+from skpriv.linear_model import (
+    AdditiveRegressor,
+    ImproperSGDRegressor,
+    LinearRegression,
+    ReweightedRegressor,
+    SSPRegressor,
+)
+from skpriv.privacy import draw_index, index_weights
+from skpriv.privacy._noise import _codebook
+from skpriv.protocol import Collector, _device, report
+
+EPSILONS = (0.5, 1.0, 4.0)
+ESTIMATORS = {
+    "sums": (SSPRegressor, {}),
+    "line": (LinearRegression, {"data_norm": 1.0, "bounds_y": (-1.0, 1.0)}),
+    "weighted": (ReweightedRegressor, {}),
+    "descent": (ImproperSGDRegressor, {}),
+    "curves": (AdditiveRegressor, {"bounds_X": (-1.0, 1.0), "bounds_y": (-1.0, 1.0)}),
+}
+RECORDS = [
+    ([0.6, 0.8], 1.0), ([0.6, 0.8], -1.0), ([-0.6, 0.8], 0.3), ([0.0, 0.0], 0.0),
+    ([np.nan, 1.0], np.nan), ([1e308, -1e308], 1e308), ([-np.inf, 0.0], -np.inf), ([1e-308, 0], 1),
+]  # fmt: skip
+BOOKS = {
+    "honest": None,
+    "all alike": lambda book: np.ones_like(book),
+    "not numbers": lambda book: np.full_like(book, np.nan),
+    "huge": lambda book: 1e308 * np.sign(book),
+    "two points": lambda book: np.where(np.arange(len(book))[:, None] % 2, 1.0, -1.0) * book[:1],
+}
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_a_changed_record_costs_no_more_than_the_claim(name, epsilon, records):
+    Estimator, parameters = ESTIMATORS[name]
+    found = replay(
+        lambda: Estimator(
+            epsilon=epsilon, privacy="local", channel="codebook", random_state=0, **parameters
+        ),
+        *records(n=60),
+    )
+    near, far = index_weights(epsilon)
+    assert found.holds and found.epsilon <= epsilon, str(found)
+    assert found.epsilon in (0.0, pytest.approx(np.log(near / far), rel=1e-9))
+
+
+def law_of_report(monkeypatch, task, x, y, weights):
+    """Exact law of the bytes: every value of the one draw, and both values of the sign's coin."""
+    near, far, counts = *weights, {}
+    channel = _device.read_task(task)["channel"]
+    total = channel["nearest"] * near + (channel["count"] - channel["nearest"]) * far
+    monkeypatch.setattr(_codebook, "index_weights", lambda epsilon: weights)
+    _, r = _device.scaled_record(_device.read_task(task)["query"], x, y)
+    for sign in (1, -1):
+        chance = (1 + sign * Fraction(r)) / 2
+        monkeypatch.setattr(_device, "draw_sign", lambda mean, sign=sign: float(sign))
+        for drawn in range(total):
+            monkeypatch.setattr(_codebook.secrets, "randbelow", lambda bound, drawn=drawn: drawn)
+            answer = report(task, x, y, user=1)
+            counts[answer] = counts.get(answer, 0) + chance / total
+    return counts
+
+
+@pytest.mark.parametrize("book", BOOKS)
+def test_bytes_have_probabilities_within_the_claim_for_any_codebook(monkeypatch, book):
+    model = SSPRegressor(
+        epsilon=1.0, delta=0.0, privacy="local", channel="codebook", fit_intercept=False
+    )
+    task, weights = Collector(model, 3, 0, n_features=2).task, (5, 2)
+    honest = _device.codebook
+    if BOOKS[book] is not None:
+        monkeypatch.setattr(_device, "codebook", lambda *args: BOOKS[book](honest(*args)))
+    laws = [law_of_report(monkeypatch, task, x, y, weights) for x, y in RECORDS]
+    count = _device.read_task(task)["channel"]["count"]
+    for law in laws:
+        assert len(law) == count and sum(law.values()) == 1
+    for answer in laws[0]:
+        chances = [law[answer] for law in laws]
+        assert max(chances) / min(chances) <= Fraction(*weights)
+
+
+class OneReport(RegressorMixin, BaseEstimator):
+    """The index that one device sends about its first record, as a prediction."""
+
+    def __init__(self, epsilon=1.0, book=None, nearest=1):
+        self.epsilon, self.book, self.nearest = epsilon, book, nearest
+
+    def fit(self, X, y):
+        secret = np.append(X[0], y[0]) / np.linalg.norm(np.append(X[0], y[0]))
+        self.index_ = draw_index(secret, self.book, self.nearest, self.epsilon)
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), float(self.index_))
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_no_attack_on_one_report_shows_more_than_the_claim(epsilon):
+    """With the codebook that is worst for two records the bound comes near, and not above."""
+    book = np.array([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]])  # tells them apart as well as can be
+    pair = [(np.array([[value, 0.0]]), np.zeros(1)) for value in (-1.0, 1.0)]
+    found = lower_bound(lambda seed: OneReport(epsilon, book), *pair, n_runs=4_000, delta=0.0)
+    assert 0.6 * epsilon < found.epsilon <= epsilon
+    twice = lower_bound(lambda seed: OneReport(2.0 * epsilon, book), *pair, n_runs=4_000, delta=0.0)
+    assert twice.epsilon > epsilon
