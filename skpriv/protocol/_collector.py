@@ -28,6 +28,7 @@ from ._rows import NO_ROWS, DeviceRows, RoundNeeded
 from ._store import Store
 
 OPEN_SIZE = 6  # of directions, for the code of a task that does not know their size
+MOST_FEATURES = 2**16 - 3  # beside a constant and what is lifted, in the two bytes of a report
 ROOMS = ("skpriv.linear_model",)  # whose public classes a file may name
 
 
@@ -103,7 +104,7 @@ class Collector:
     ) -> None:
         if getattr(estimator, "privacy", None) not in LOCAL_MODELS:
             raise PrivacyError(NO_ROWS)
-        if not isinstance(n_users, (int, np.integer)) or n_users < 1:
+        if not isinstance(n_users, (int, np.integer)) or n_users is True or n_users < 1:
             raise ValueError(f"n_users={n_users!r} must be a whole number of at least 1.")
         if not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**32:
             raise ValueError(f"seed={seed!r} must be a whole number from 0 to 2^32 - 1.")
@@ -390,4 +391,8 @@ def _n_features(estimator, n_features):
         return None
     if not isinstance(n_features, (int, np.integer)) or n_features < 1:
         raise ValueError(f"n_features={n_features!r} must be a whole number of at least 1.")
+    if n_features > MOST_FEATURES:
+        raise ValueError(
+            f"n_features={n_features} is above {MOST_FEATURES}, which reports can say."
+        )
     return int(n_features)

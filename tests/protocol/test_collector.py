@@ -157,6 +157,7 @@ def test_only_codebook_reports_are_collected(params, error):
 
 @pytest.mark.parametrize("arguments", [
     {"n_users": 0}, {"n_users": 2.5}, {"seed": -1}, {"seed": None}, {"n_features": 0},
+    {"n_features": 2**16 - 2}, {"n_users": True},
 ])  # fmt: skip
 def test_parameters_are_checked(arguments):
     with pytest.raises(ValueError, match="|".join(arguments)):
