@@ -99,6 +99,18 @@ def knot_bias(knots, heights, grid):
     return BIAS * np.maximum(at_knots[cell], at_knots[cell + 1])
 
 
+def centring_variance(fit, rows, block, average, heights):
+    """Variance of the average of a curve, by the noise of the released averages and by sampling.
+
+    The averages are of ee'v for the constant v: with GOE noise of scale s an error u'Nv has
+    variance s^2 (|u|^2 |v|^2 + (u'v)^2) / 2.
+    """
+    lift = rows.basis[block].T @ heights[block] * np.sqrt(len(rows.terms))
+    u, v = np.linalg.solve(fit.W.T, lift), np.linalg.solve(fit.W.T, rows.constant)
+    noise = fit.newton[-1].gram_scale ** 2 * (u @ u * (v @ v) + (u @ v) ** 2) / 2.0
+    return noise + float(average[block] @ heights[block] ** 2) / fit.newton[-1].n
+
+
 def simultaneous_factor(covariance, confidence_level):
     """Quantile of the largest absolute value of normal variables over their deviations.
 
@@ -129,10 +141,15 @@ def simultaneous_factor(covariance, confidence_level):
 def bands(fit, rows, target, feature, grid, average, heights, confidence_level):
     """Half widths and centres at points: (centre, pointwise, simultaneous), in the units of y.
 
-    Infinite where the fit does not tell the point from noise.
+    Infinite where the fit does not tell the point from noise, or so few knots the shape.
     """
-    knots = next(term.knots[0] for term in rows.terms if term.features == (feature,))
-    if not fit.newton:
+    term, block = next(
+        (term, block)
+        for term, block in zip(rows.terms, rows.blocks, strict=True)
+        if term.features == (feature,)
+    )
+    knots = term.knots[0]
+    if not fit.newton or term.blind:
         whole = np.full(len(grid), np.inf)
         return np.zeros(len(grid)), whole, whole
     cells = [np.linspace(a, b, DENSE + 1) for a, b in zip(knots[:-1], knots[1:], strict=True)]
@@ -141,14 +158,10 @@ def bands(fit, rows, target, feature, grid, average, heights, confidence_level):
     points = fit.points(rows.coordinates(effect_values(feature, both, rows, average)))
     estimate = fit.estimate(points)
     covariance = sum(estimate.covariances())
+    covariance = covariance + centring_variance(fit, rows, block, average, heights)
     resolved, n = estimate.resolved, len(grid)
     factor = simultaneous_factor(covariance[np.ix_(resolved, resolved)], confidence_level)
     deviation = np.sqrt(np.maximum(np.diagonal(covariance)[:n], 0.0))
-    block = next(
-        block
-        for term, block in zip(rows.terms, rows.blocks, strict=True)
-        if term.features == (feature,)
-    )
     bias = knot_bias(knots, target.radius * heights[block], np.clip(grid, knots[0], knots[-1]))
     halves = [
         np.where(resolved[:n], scale * target.radius * deviation + bias, np.inf)

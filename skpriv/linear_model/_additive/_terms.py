@@ -12,6 +12,7 @@ import numpy as np
 RESOLUTION = 20.0
 GROWTH = 0.2  # of the optimal number of cells of piecewise linear functions with n
 PAIR_KNOTS = 3  # of each feature of a pair
+LEAST_SEEN = 4  # knots that show how a curve bends
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,10 +26,23 @@ class Term:
     knots : tuple of ndarray
         Increasing public knots of each; the first and the last are the range. Two knots make a
         line.
+    automatic : bool
+        Whether the number of knots followed from n and the budget, and not from what is known of
+        the curve.
     """
 
     features: tuple
     knots: tuple
+    automatic: bool = False
+
+    @property
+    def blind(self):
+        """Whether so few knots say nothing of what lines between them miss.
+
+        Two have no second difference, and three do not see a curve that bends one way on the left
+        and the other way on the right. Whoever gives knots says that lines between them will do.
+        """
+        return self.automatic and len(self.knots[0]) < LEAST_SEEN
 
     @property
     def size(self):
@@ -156,6 +170,6 @@ def make_terms(low, high, known, lines, pairs, n, reach):
         int(np.prod([len(even(column, PAIR_KNOTS)) - 1 for column in pair])) for pair in pairs
     )
     size = automatic_knots(n, reach, len(free), fixed) if free else 2
-    terms = [Term((c,), (known.get(c, even(c, size)),)) for c in range(len(low))]
+    terms = [Term((c,), (known.get(c, even(c, size)),), c in free) for c in range(len(low))]
     terms += [Term(pair, tuple(even(column, PAIR_KNOTS) for column in pair)) for pair in pairs]
     return tuple(terms)
