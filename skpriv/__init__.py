@@ -1,5 +1,6 @@
 """Differentially private regression with confidence intervals, and private contextual bandits."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .exceptions import BudgetExceeded, PrivacyError
@@ -23,6 +24,22 @@ __all__ = [
 ]
 
 
+_ROOMS = (
+    "audit",
+    "bandits",
+    "datasets",
+    "exceptions",
+    "inspection",
+    "linear_model",
+    "metrics",
+    "model_selection",
+    "preprocessing",
+    "privacy",
+    "protocol",
+    "records",
+)
+
+
 def __getattr__(name: str) -> Any:
     # loaded when they are asked for, so that `import skpriv.protocol` is light on a device
     if name in ("Budget", "BudgetAccountant"):
@@ -33,8 +50,10 @@ def __getattr__(name: str) -> Any:
         from . import _codec
 
         return getattr(_codec, name)
+    if name in _ROOMS:
+        return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_ROOMS})

@@ -362,3 +362,33 @@ def test_curves_from_a_table(folder, argv, tmp_path, capsys):
     held_out = pd.read_csv(folder / "test.csv", dtype=str, keep_default_na=False)
     y = Schema.read(argv["--schema"]).with_target("stay").read_target(held_out)
     assert r2_score(y, model.predict(held_out)) > 0.6
+
+
+def test_all_rows_of_a_person_are_protected(folder, argv, tmp_path, capsys):
+    frame = pd.read_csv(folder / "train.csv", dtype=str, keep_default_na=False)
+    frame["person"] = [f"p{i // 4}" if i % 50 else "" for i in range(len(frame))]
+    path = tmp_path / "visits.csv"
+    frame.to_csv(path, index=False)
+    card = str(tmp_path / "card.md")
+    assert fit(argv, "--group", "person", "--max-rows", "2", table=str(path), card=card) == 0
+    out, err = capsys.readouterr()
+    assert "replacing all rows of one group" in out
+    assert "Left out, for want of a schema: name." in err  # and not the persons
+    # A person without a name is one of their own.
+    alone = (frame["person"] == "").sum()
+    kept = frame[frame["person"] != ""].groupby("person").size().clip(upper=2).sum() + alone
+    assert f"{kept:,} rows" in out
+    assert "At most 2 rows of each" in (tmp_path / "card.md").read_text()
+    out = str(tmp_path / "other.json")
+    refused(fit(argv, "--group", "persons", table=str(path), out=out), capsys, "'persons'")
+    refused(fit(argv, "--group", "age", table=str(path), out=out), capsys, "'age'", "take it out")
+
+
+def test_the_budget_is_a_table_of_numbers(argv, tmp_path, capsys):
+    ledger = str(tmp_path / "ledger.db")
+    assert fit(argv, ledger=ledger) == 0
+    capsys.readouterr()
+    assert main(["budget", ledger]) == 0
+    out = capsys.readouterr().out
+    assert "Cost(" not in out and "epsilon" in out
+    assert re.search(r"^1 +LinearRegression +1\.000 ", out, re.M)

@@ -2,6 +2,8 @@
 
 import gc
 import pickle
+import subprocess
+import sys
 import warnings
 import weakref
 from math import inf, sqrt
@@ -15,6 +17,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import skpriv
 from skpriv import Budget, BudgetAccountant
 from skpriv.exceptions import BudgetExceeded, InvalidValues, PrivacyError
 from skpriv.linear_model import (
@@ -461,3 +464,11 @@ def test_deltas_of_shuffled_fits_add_up(Estimator):
         with pytest.raises(BudgetExceeded, match="Nothing was released or charged"):
             make(Estimator, privacy="shuffle", epsilon=0.1).fit(X, y)
     assert len(accountant.charges) == 1
+
+
+def test_rooms_are_loaded_when_they_are_asked_for():
+    code = "import skpriv; skpriv.audit.replay; skpriv.inspection.inference; print(dir(skpriv))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "'linear_model'" in done.stdout
+    with pytest.raises(AttributeError, match="no attribute 'audits'"):
+        skpriv.audits

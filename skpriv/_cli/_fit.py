@@ -50,6 +50,11 @@ def add_command(commands):
     add("--ledger", metavar="FILE",
         help="where fits are charged; a new one has the total of its first fit; `budget` makes "
         "one with another")  # fmt: skip
+    add("--group", metavar="NAME",
+        help="column that says whose row it is: all rows of a person are protected")  # fmt: skip
+    add("--max-rows", type=at_least(1), default=1, metavar="M",
+        help="with --group: rows of each that are used at most, by chance; noise grows with it; "
+        "default 1")  # fmt: skip
     add("--out", required=True, metavar="FILE", help="JSON file of the model")
     add("--card", metavar="FILE", help="write a model card, too: .md or .html")
     add("--plot", metavar="FILE", help="write a picture of the coefficients, too")
@@ -72,7 +77,7 @@ def run(args):
         encoder = TableEncoder(schema).fit(frame)  # of names alone
         model = make_pipeline(encoder, _regressor(args, schema, encoder))
         with nullcontext() if accountant is None else accountant:
-            model.fit(frame, schema.read_target(frame))
+            model.fit(frame, schema.read_target(frame), **_groups(args, model, frame))
     except BudgetExceeded:
         if accountant is None:  # it was not this command's budget
             raise
@@ -86,7 +91,8 @@ def run(args):
         save(model, args.out, overwrite=True)
     except OSError as error:
         raise CommandError(f"--out {args.out} cannot be written: {error.strerror}.") from None
-    ignored = [name for name in model[0].feature_names_in_ if name not in schema]
+    names = model[0].feature_names_in_
+    ignored = [name for name in names if name not in schema and name != args.group]
     if ignored:
         print(f"Left out, for want of a schema: {_few(ignored)}.", file=sys.stderr)
     table = str(coefficient_table(model, confidence_level=args.confidence_level))
@@ -123,6 +129,15 @@ def _schema(args, frame):
             "public low and high."
         )
     schema = schema.with_target(args.target)
+    if args.group is not None and args.group not in names:
+        raise CommandError(
+            f"--group {args.group!r} is not a column of {args.table}: {_few(names)}."
+        )
+    if args.group in schema:
+        raise CommandError(
+            f"--schema {args.schema} has a table for {args.group!r}, which is the column of "
+            "--group: take it out."
+        )
     absent = [name for name in schema if name not in names]
     if absent:
         raise CommandError(
@@ -135,6 +150,18 @@ def _schema(args, frame):
     except ValueError as error:
         raise CommandError(f"--schema {args.schema}: {error}") from None
     return schema
+
+
+def _groups(args, model, frame):
+    """What `fit` gets for --group; a person without a name is one of their own."""
+    if args.group is None:
+        return {}
+    labels = nw.from_native(frame)[args.group].to_list()
+    labels = [(i,) if label in (None, "") else str(label) for i, label in enumerate(labels)]
+    step = model.steps[-1][0]
+    groups = np.empty(len(labels), dtype=object)
+    groups[:] = labels
+    return {f"{step}__groups": groups, f"{step}__max_rows_per_group": args.max_rows}
 
 
 def _regressor(args, schema, encoder):

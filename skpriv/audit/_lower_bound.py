@@ -13,7 +13,7 @@ from .._equations._intervals import check_level
 from .._progress import progress
 from ..privacy import Budget
 from ._likelihood import released_ratio
-from ._runs import Play, fit, is_policy, replaced_rows
+from ._runs import Play, check_maker, fit, is_policy, replaced_rows, unfitted
 from ._snapshot import snapshot
 
 BATCHES = 200  # of runs, for progress and for workers
@@ -136,6 +136,7 @@ def lower_bound(
     >>> bool(1.0 < bound.epsilon < 20.0)
     True
     """
+    check_maker(make, 0)
     _check(n_runs, delta, confidence_level)
     data = (tuple(D), tuple(D_prime))
     replaced = replaced_rows(*data)
@@ -185,7 +186,7 @@ def _samples(make, data, replaced, statistic, labels, seeds):
 
 
 def _sample(make, label, data, replaced, statistic):
-    model = make()
+    model = unfitted(make())
     policy, ratio = is_policy(model), None
     if policy:
         seen = Play(replaced)(model, data[label])

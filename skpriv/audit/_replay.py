@@ -8,7 +8,7 @@ import numpy as np
 
 from ..privacy import Budget, Cost, Stream
 from ._costs import event_cost, sent_cost, stream_cost
-from ._runs import Play, claim_of, fit, is_policy, replaced_rows, run_once
+from ._runs import Play, check_maker, claim_of, fit, is_policy, replaced_rows, run_once, unfitted
 from ._snapshot import differing
 from ._tape import Player, Recorder
 
@@ -124,6 +124,7 @@ def replay(
 
     Answers are listened to in the calling process and thread.
     """
+    check_maker(make)
     D, D_prime = tuple(D), tuple(D_prime)
     replaced = replaced_rows(D, D_prime)
     units = len(replaced) if groups is None else len(np.unique(np.asarray(groups)[replaced]))
@@ -131,7 +132,7 @@ def replay(
         what = "records" if groups is None else "groups"
         raise ValueError(f"D and D_prime differ in {units} {what}, and not in one.")
     if run is None:
-        run = Play(replaced) if is_policy(make()) else fit
+        run = Play(replaced) if is_policy(unfitted(make())) else fit
     recorder = Recorder()
     first = run_once(make, D, run, recorder)
     again = run_once(make, D, run, Player(recorder))

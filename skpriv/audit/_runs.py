@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import dataclass, field
+from inspect import signature
 from math import inf
 from typing import Any
 
@@ -41,6 +42,33 @@ class Run:
 REFUSAL = f"{InvalidValues.__name__}: {INVALID_VALUES}"
 
 
+def check_maker(make, *arguments):
+    """Refuse what makes no models, before anything is run.
+
+    Parameters
+    ----------
+    make : callable
+    *arguments
+        With which it will be called.
+    """
+    said = "make(seed)" if arguments else "make()"
+    if not callable(make):
+        raise TypeError(
+            f"{said} must return an unfitted estimator or a policy, and {type(make).__name__} "
+            "cannot be called: pass a function, such as lambda "
+            f"{'seed: Estimator(random_state=seed)' if arguments else ': Estimator(...)'}."
+        )
+    try:
+        signature(make).bind(*arguments)
+    except ValueError:  # no signature can be had
+        return
+    except TypeError:
+        raise TypeError(
+            f"{said} must return an unfitted estimator or a policy; this function does not take "
+            f"{'a seed: each run needs noise of its own' if arguments else 'no arguments'}."
+        ) from None
+
+
 def run_once(make, data, run, listener):
     """Make, run, and look at everything.
 
@@ -56,7 +84,7 @@ def run_once(make, data, run, listener):
     -------
     Run
     """
-    model = _seeded(make())
+    model = _seeded(unfitted(make()))
     result, transcript = Run(model), None
     with warnings.catch_warnings(record=True) as caught, listening(listener):
         warnings.simplefilter("always")
@@ -68,6 +96,13 @@ def run_once(make, data, run, listener):
     result.leaves = snapshot(model)
     result.leaves.update({f"transcript{k}": v for k, v in snapshot(transcript).items()})
     return result
+
+
+def unfitted(model):
+    """The model that a maker returned, which must be one and not its class."""
+    if isinstance(model, type):
+        raise TypeError(f"make returned the class {model.__name__}: return an unfitted instance.")
+    return model
 
 
 def _seeded(model):

@@ -2,6 +2,7 @@
 
 from typing import Any
 import platform
+from dataclasses import replace
 from html import escape
 from importlib.metadata import version
 
@@ -21,7 +22,8 @@ _STYLE = (
 HEADERS = ("", "estimate", "std. error", "low", "high", "p-value")
 _UNIT = (
     "One record is one row of the table: the guarantee is for replacing one row by any other. "
-    "Whoever stands in several rows is protected less, by as many times epsilon."
+    "Whoever stands in several rows is protected less, by as many times epsilon: a fit with "
+    "`groups` protects all rows of a person."
 )
 _GROUP = (
     "One unit is a group of rows, such as all rows of one person: the guarantee is for replacing "
@@ -201,6 +203,7 @@ def _sections(model, last, schema, confidence_level):
 
     report = last.privacy_report_
     m = report.rows_per_unit
+    strange = list(_strange_steps(model))
     versions = [
         ("package", "version"),
         ("skpriv", __version__),
@@ -218,9 +221,9 @@ def _sections(model, last, schema, confidence_level):
         ("Guarantee", [_sentence(report.guarantee), _sentence(report.randomness)]),
         ("Unit", [_UNIT if m is None else _GROUP.format(m)]),
         ("Bounds", [*_bounds(last, schema)]),
-        ("Cost", [_CURRENCY, report]),
+        ("Cost", [_CURRENCY, replace(report, pipeline=bool(strange))]),
         ("Curves" if hasattr(last, "curve") else "Coefficients", said),
-        ("Not covered", [[(text,) for text in (*_strange_steps(model), *_NOT_COVERED)]]),
+        ("Not covered", [[(text,) for text in (*strange, *_NOT_COVERED)]]),
         ("Versions", [versions]),
     ]
 

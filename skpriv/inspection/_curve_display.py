@@ -23,7 +23,7 @@ def curves(
     model : estimator
         A fitted `AdditiveRegressor`, or a Pipeline of `TableEncoder` and one.
     features : str, int or list of them, default=None
-        Features, or columns of the table; None is all that have a curve.
+        Features, or columns of the table; None is all that have a curve, and all with levels.
     n_points : int, default=101
         Points of each, evenly over its range; the knots come on top.
     confidence_level : float in (0, 1), default=0.95
@@ -32,8 +32,9 @@ def curves(
     Returns
     -------
     list of dict
-        ``name``, ``values`` (in the units of the table, dates as dates), ``knots`` (likewise), and
-        ``curve``, what `AdditiveRegressor.curve` returns.
+        ``name``, ``values`` (in the units of the table, dates as dates, levels as texts), ``knots``
+        (likewise), and ``curve``, what `AdditiveRegressor.curve` returns. A column of levels has
+        one point for each of them, and no knots.
 
     Raises
     ------
@@ -61,13 +62,16 @@ def curves(
         places = {column: column for column in range(len(last.knots_))}
     else:
         places = {name: block.start for name, block in encoder.blocks_.items()}
-    chosen = _curved(last, places) if features is None else features
+    chosen = _curved(last, places, encoder) if features is None else features
     if isinstance(chosen, (str, Integral)):
         chosen = [chosen]
     found = []
     for name in chosen:
         if encoder is not None and name not in places:
             raise ValueError(f"{name!r} is not a column of the table: {list(places)}.")
+        if encoder is not None and (coded := encoder.coded_levels(name)) is not None:
+            found.append(_level_curve(last, name, encoder.blocks_[name], *coded, confidence_level))
+            continue
         column = places.get(name, name)
         knots = last.curve(column, [0.0]).knots
         grid = np.union1d(np.linspace(knots[0], knots[-1], n_points), knots)
@@ -80,10 +84,20 @@ def curves(
     return found
 
 
-def _curved(model, places):
-    """Features with more than two knots; all if there are none."""
+def _level_curve(model, name, block, levels, rows, confidence_level):
+    """One point for each level of a column."""
+    columns = list(range(block.start, block.stop))
+    curve = model.curve(columns, rows, confidence_level=confidence_level)
+    values = np.array(levels, dtype=object)
+    return {"name": str(name), "values": values, "knots": values[:0], "curve": curve}
+
+
+def _curved(model, places, encoder):
+    """Features with more than two knots, and columns of levels; all if no feature is bent."""
     bent = [name for name, column in places.items() if len(model.knots_[column]) > 2]
-    return bent or list(places)
+    if encoder is None or not bent:
+        return bent or list(places)
+    return [name for name in places if name in bent or encoder.coded_levels(name) is not None]
 
 
 def _in_units(encoder, name, points):
@@ -115,7 +129,7 @@ class CurveDisplay:
     figure_ : matplotlib Figure
     lines_ : list of matplotlib Line2D
         Effects.
-    bands_ : list of matplotlib PolyCollection
+    bands_ : list of matplotlib collections
         Simultaneous bands.
 
     Notes
@@ -198,6 +212,9 @@ class CurveDisplay:
         self.lines_, self.bands_ = [], []
         for panel, ax in zip(self.curves, axes, strict=True):
             curve, values = panel["curve"], panel["values"]
+            if values.dtype == object and all(isinstance(value, str) for value in values):
+                self._plot_levels(ax, panel)
+                continue
             (line,) = ax.plot(values, curve.effect)
             color = line.get_color()
             ends = _visible(curve.band_low), _visible(curve.band_high)
@@ -218,6 +235,24 @@ class CurveDisplay:
         axes[0].legend()
         self.axes_, self.figure_ = axes, axes[0].figure
         return self
+
+    def _plot_levels(self, ax, panel):
+        """A point for each level, with its interval and its part of the band."""
+        curve, places = panel["curve"], np.arange(len(panel["values"]))
+        (line,) = ax.plot(places, curve.effect, "o", markersize=4)
+        color = line.get_color()
+        wide = {"alpha": 0.15, "linewidth": 8.0, "color": color}
+        band = ax.vlines(
+            places, _visible(curve.band_low), _visible(curve.band_high),
+            label=f"{self.confidence_level:.0%} simultaneous band", **wide,
+        )  # fmt: skip
+        ax.vlines(places, _visible(curve.low), _visible(curve.high), color=color, linewidth=1.5)
+        ax.axhline(0.0, color="0.4", linestyle="--", linewidth=0.8)
+        ax.set_xticks(places, panel["values"], rotation=30, ha="right")
+        ax.set_xlim(-0.5, len(places) - 0.5)
+        ax.set(xlabel=panel["name"])
+        self.lines_.append(line)
+        self.bands_.append(band)
 
     def _new_axes(self):
         try:

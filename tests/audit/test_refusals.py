@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from skpriv.audit import replay
+from skpriv.audit import lower_bound, replay
 from skpriv.audit._runs import REFUSAL
+from skpriv.linear_model import SSPRegressor
 
 WRONG = [np.nan, np.inf, -np.inf, "text", None, 1j, [1.0]]
 
@@ -66,3 +67,22 @@ def test_more_than_the_sentence_is_a_difference(how):
     bad = np.array([np.nan, 0.0, 0.0])
     found = replay(lambda: Telling(how), (X, y), (X, bad))
     assert found.differences and how in found.differences[0]
+
+
+def test_makers_that_make_nothing_are_told_so():
+    D, D_prime = (np.zeros((4, 1)), np.zeros(4)), (np.ones((4, 1)), np.zeros(4))
+    D_prime[0][1:] = 0.0
+    for make, message in (
+        (SSPRegressor(), "SSPRegressor cannot be called"),
+        (lambda seed: SSPRegressor(), "does not take no arguments"),
+        (lambda: SSPRegressor, "the class SSPRegressor"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            replay(make, D, D_prime)
+    for make, message in (
+        (SSPRegressor(), "SSPRegressor cannot be called"),
+        (lambda: SSPRegressor(), "does not take a seed"),
+        (lambda seed: SSPRegressor, "the class SSPRegressor"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            lower_bound(make, D, D_prime, n_runs=8, delta=0.1)

@@ -132,3 +132,12 @@ def test_standard_errors_that_are_not_resolved(monkeypatch):
     assert lines[2].split()[0] == "x1" and lines[2].split()[2:] == ["-", "-", "-", "-"]
     assert lines[-1] == "not resolved (-): too few rows"
     assert "Not resolved (-): too few rows." in model_card(model)
+
+
+def test_encoders_that_learn_nothing_are_no_warning():
+    X = np.random.RandomState(0).uniform(20, 60, size=(500, 2))
+    scaled = make_pipeline(BoundsScaler((20, 60)), SSPRegressor(random_state=0)).fit(X, X[:, 0])
+    learnt = make_pipeline(StandardScaler(), SSPRegressor(random_state=0)).fit(X, X[:, 0])
+    warning = "what steps before it learned"
+    assert warning in model_card(learnt) and warning not in model_card(scaled)
+    assert "No noise was added" in model_card(exact())

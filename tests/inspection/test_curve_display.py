@@ -8,7 +8,15 @@ from sklearn.pipeline import make_pipeline
 
 from skpriv.inspection import CurveDisplay, curves, model_card
 from skpriv.linear_model import AdditiveRegressor, SSPRegressor
-from skpriv.preprocessing import Categorical, Date, Numeric, Schema, TableEncoder
+from skpriv.preprocessing import (
+    Boolean,
+    Categorical,
+    Date,
+    Numeric,
+    Ordinal,
+    Schema,
+    TableEncoder,
+)
 
 matplotlib.use("Agg")
 SCHEMA = Schema(
@@ -46,8 +54,8 @@ def model():
 
 
 def test_curves_are_in_the_units_of_the_table(model):
-    age, day = curves(model)
-    assert (age["name"], day["name"]) == ("age", "day")
+    age, day, sex = curves(model)
+    assert (age["name"], day["name"], sex["name"]) == ("age", "day", "sex")
     np.testing.assert_allclose(np.asarray(age["knots"], float), [20, 35, 50, 65, 80], atol=1e-9)
     assert str(day["values"][0])[:10] == "2020-01-01"
     truth = ((np.asarray(age["values"], float) - 50) / 30) ** 2
@@ -61,11 +69,55 @@ def test_curves_are_in_the_units_of_the_table(model):
 
 def test_a_panel_for_each_curve(model):
     display = CurveDisplay.from_estimator(model, target_name="cost")
-    assert len(display.axes_) == len(display.lines_) == len(display.bands_) == 2
-    assert [ax.get_xlabel() for ax in display.axes_] == ["age", "day"]
+    assert len(display.axes_) == len(display.lines_) == len(display.bands_) == 3
+    assert [ax.get_xlabel() for ax in display.axes_] == ["age", "day", "sex"]
+    assert [text.get_text() for text in display.axes_[2].get_xticklabels()] == ["F", "M", "other"]
     assert "cost" in display.axes_[0].get_ylabel()
-    with pytest.raises(ValueError, match="2 curves, but 1 axes"):
+    with pytest.raises(ValueError, match="3 curves, but 1 axes"):
         display.plot(display.axes_[:1])
+
+
+def test_levels_have_a_point_each(model):
+    (sex,) = curves(model, features="sex")
+    curve = sex["curve"]
+    assert sex["values"].tolist() == ["F", "M", "other"] and len(sex["knots"]) == 0
+    assert curve.effect[1] - curve.effect[0] == pytest.approx(0.5, abs=0.15)
+    truth = np.array([-0.25, 0.25])  # of F and M, who are half of the rows each
+    assert ((curve.band_low[:2] <= truth) & (truth <= curve.band_high[:2])).all()
+    assert (curve.band_low <= curve.low).all() and (curve.high <= curve.band_high).all()
+    assert (curve.high - curve.low)[2] > (curve.high - curve.low)[0]  # nobody is in "other"
+    effects = [model.predict(table(1)[0].assign(sex=level))[0] for level in ("F", "M")]
+    assert curve.effect[1] - curve.effect[0] == pytest.approx(effects[1] - effects[0])
+
+
+def test_every_kind_of_level():
+    schema = Schema(
+        {
+            "pain": Ordinal(["none", "some", "strong"], missing="indicator"),
+            "smoker": Boolean(),
+            "age": Numeric(20, 80),
+        }
+    )
+    rng = np.random.RandomState(0)
+    frame = pd.DataFrame(
+        {
+            "pain": rng.choice(["none", "some", "strong", None], 4000),
+            "smoker": rng.choice([True, False], 4000),
+            "age": rng.uniform(20, 80, 4000),
+        }
+    )
+    y = frame["smoker"] * 0.6 + (frame["pain"] == "strong") * 0.4
+    encoder = TableEncoder(schema).fit(frame)
+    regressor = AdditiveRegressor(
+        bounds_X=encoder.bounds_out_, bounds_y=(-1, 2), linear_features=[0, 1, 2], knots={3: 5},
+        epsilon=4.0, random_state=0,
+    )  # fmt: skip
+    pain, smoker, age = curves(make_pipeline(encoder, regressor).fit(frame, y), n_points=11)
+    assert pain["values"].tolist() == ["none", "some", "strong", "missing"]
+    assert smoker["values"].tolist() == ["false", "true"]
+    assert np.diff(smoker["curve"].effect)[0] == pytest.approx(0.6, abs=0.1)
+    assert np.isfinite(pain["curve"].band_high).all()
+    assert len(age["values"]) == 13  # 11 points, and the two knots that are none of them
 
 
 def test_one_feature_may_be_named_alone(model):
@@ -81,7 +133,7 @@ def test_one_feature_may_be_named_alone(model):
 def test_the_card_has_the_curves(model):
     card = model_card(model)
     assert "## Curves" in card and "## Coefficients" not in card
-    assert "| age | 35 |" in card
+    assert "| age | 35 |" in card and "| sex | M |" in card
     assert "band low" in model_card(model, format="html")
 
 

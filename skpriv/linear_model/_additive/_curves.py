@@ -19,8 +19,8 @@ class Curve(NamedTuple):
 
     Attributes
     ----------
-    grid : ndarray of shape (n_points,)
-        Values of the feature.
+    grid : ndarray of shape (n_points,) or (n_points, n_features)
+        Values of the feature, or of each of several.
     effect : ndarray of shape (n_points,)
         What the feature adds to the prediction, zero on average over the released distribution of
         the feature.
@@ -29,7 +29,7 @@ class Curve(NamedTuple):
     band_low, band_high : ndarray of shape (n_points,)
         Simultaneous band: it covers the whole curve at the level.
     knots : ndarray
-        Public knots.
+        Public knots; empty for several features.
     name : str
         Of the feature.
     """
@@ -138,31 +138,41 @@ def simultaneous_factor(covariance, confidence_level):
     return float(min(np.quantile(largest, confidence_level), limit))
 
 
-def bands(fit, rows, target, feature, grid, average, heights, confidence_level):
+def bands(fit, rows, target, columns, grid, average, heights, confidence_level):
     """Half widths and centres at points: (centre, pointwise, simultaneous), in the units of y.
 
-    Infinite where the fit does not tell the point from noise, or so few knots the shape.
+    Infinite where the fit does not tell the point from noise, or so few knots the shape. Of one
+    feature the band is for all of its range, of several for the points.
+
+    Parameters
+    ----------
+    columns : list of int
+        Features whose effects are added up.
+    grid : ndarray of shape (n_points, n_columns)
     """
-    term, block = next(
-        (term, block)
-        for term, block in zip(rows.terms, rows.blocks, strict=True)
-        if term.features == (feature,)
-    )
-    knots = term.knots[0]
-    if not fit.newton or term.blind:
+    found = dict(zip((term.features for term in rows.terms), range(len(rows.terms)), strict=True))
+    places = [found[(column,)] for column in columns]
+    if not fit.newton or any(rows.terms[place].blind for place in places):
         whole = np.full(len(grid), np.inf)
         return np.zeros(len(grid)), whole, whole
-    cells = [np.linspace(a, b, DENSE + 1) for a, b in zip(knots[:-1], knots[1:], strict=True)]
-    dense = np.unique(np.concatenate(cells))
-    both = np.concatenate([grid, dense])
-    points = fit.points(rows.coordinates(effect_values(feature, both, rows, average)))
-    estimate = fit.estimate(points)
-    covariance = sum(estimate.covariances())
-    covariance = covariance + centring_variance(fit, rows, block, average, heights)
+    points = grid
+    if len(columns) == 1:
+        knots = rows.terms[places[0]].knots[0]
+        cells = [np.linspace(a, b, DENSE + 1) for a, b in zip(knots[:-1], knots[1:], strict=True)]
+        points = np.concatenate([grid, np.unique(np.concatenate(cells))[:, None]])
+    values = sum(
+        effect_values(column, points[:, axis], rows, average) for axis, column in enumerate(columns)
+    )
+    estimate = fit.estimate(fit.points(rows.coordinates(values)))
+    covariance, bias = sum(estimate.covariances()), np.zeros(len(grid))
+    for axis, place in enumerate(places):
+        knots, block = rows.terms[place].knots[0], rows.blocks[place]
+        covariance = covariance + centring_variance(fit, rows, block, average, heights)
+        inside = np.clip(grid[:, axis], knots[0], knots[-1])
+        bias += knot_bias(knots, target.radius * heights[block], inside)
     resolved, n = estimate.resolved, len(grid)
     factor = simultaneous_factor(covariance[np.ix_(resolved, resolved)], confidence_level)
     deviation = np.sqrt(np.maximum(np.diagonal(covariance)[:n], 0.0))
-    bias = knot_bias(knots, target.radius * heights[block], np.clip(grid, knots[0], knots[-1]))
     halves = [
         np.where(resolved[:n], scale * target.radius * deviation + bias, np.inf)
         for scale in (stats.norm.ppf(0.5 + confidence_level / 2.0), factor)

@@ -396,13 +396,15 @@ class AdditiveRegressor(PredictionIntervals):
         )
 
     def curve(self, feature: Any, grid: Any = None, *, confidence_level: float = 0.95) -> Curve:
-        """The effect of one feature on the prediction, with bands.
+        """The effect of one feature on the prediction, with bands; or of several together.
 
         Parameters
         ----------
-        feature : str or int
-        grid : array-like of shape (n_points,), default=None
-            Values of the feature; None is 101 of its range.
+        feature : str, int or list of them
+            A list is for features that stand for one thing, such as the columns of a category:
+            their effects are added up, and the band is for all points at once.
+        grid : array-like of shape (n_points,) or (n_points, n_features), default=None
+            Values of the feature; None is 101 of its range. Of a list, values of each.
         confidence_level : float in (0, 1), default=0.95
             Of the interval at each point, and of the simultaneous band of the whole curve.
 
@@ -418,21 +420,28 @@ class AdditiveRegressor(PredictionIntervals):
         """
         check_is_fitted(self)
         check_level(confidence_level)
-        column = self._column(feature)
-        knots = self.knots_[column]
-        grid = np.linspace(knots[0], knots[-1], 101) if grid is None else grid
+        several = isinstance(feature, list | tuple)
+        columns = [self._column(one) for one in feature] if several else [self._column(feature)]
+        knots = np.empty(0) if several else self.knots_[columns[0]]
+        if grid is None and not several:
+            grid = np.linspace(knots[0], knots[-1], 101)
         grid = np.asarray(grid, dtype=np.float64)
-        if grid.ndim != 1 or not len(grid) or not np.isfinite(grid).all():
-            raise ValueError("grid must be a list of finite values of the feature.")
+        points = grid if several else grid[..., None]
+        if points.ndim != 2 or points.shape[1] != len(columns) or not len(points):
+            raise ValueError("grid must be a list of values of the feature, or a row for several.")
+        if not np.isfinite(points).all():
+            raise ValueError("grid must be finite values of the feature.")
         heights = np.concatenate(self.heights_)
-        values = effect_values(column, grid, self._map, self._average)
-        effect = values @ heights
+        effect = sum(
+            effect_values(column, points[:, axis], self._map, self._average) @ heights
+            for axis, column in enumerate(columns)
+        )
         centre, *halves = bands(
-            self._released, self._map, self._target, column, grid, self._average,
+            self._released, self._map, self._target, columns, points, self._average,
             heights / self._target.radius, confidence_level,
         )  # fmt: skip
         low, band_low = (np.minimum(centre - half, effect) for half in halves)
         high, band_high = (np.maximum(centre + half, effect) for half in halves)
         names = getattr(self, "feature_names_in_", None)
-        name = f"x{column}" if names is None else str(names[column])
+        name = " + ".join(f"x{c}" if names is None else str(names[c]) for c in columns)
         return Curve(grid, effect, low, high, band_low, band_high, knots, name)

@@ -95,6 +95,10 @@ class Categorical(ColumnType):
         ranges = np.column_stack([corners.min(axis=0), corners.max(axis=0)])
         return Block(names, ranges, list(names), corners[1:] - corners[0], corners[0])
 
+    @property
+    def coded(self) -> Any:
+        return self.levels, self._corners
+
     @cached_property
     def _corners(self):
         return simplex(len(self.levels))
@@ -140,6 +144,10 @@ class Ordinal(_Line):
 
     def _from_z(self, z):
         return self.categories[round((z + 1.0) * self._half)]
+
+    @property
+    def coded(self) -> Any:
+        return self._levels_at([str(category) for category in self.categories])
 
     def _constant(self):
         if self.missing is None:

@@ -61,6 +61,11 @@ class ColumnType:
         """Names and way back of the block of a column of this name."""
         raise NotImplementedError
 
+    @property
+    def coded(self) -> Any:
+        """Levels and their rows of the block, (list of str, ndarray); None of numbers and dates."""
+        return None
+
 
 class _Line(ColumnType):
     """A column on a line: z in [-1, 1], and an indicator of missing values if it is asked for.
@@ -108,6 +113,13 @@ class _Line(ColumnType):
             matrix, shift = np.diag([1.0 / scale, 1.0]), np.array([-offset, 0.0])
             ranges = [*ranges, [0.0, 1.0]]
         return Block(names, np.array(ranges), effects, matrix, shift)
+
+    def _levels_at(self, levels):
+        """Levels at equal steps from -1 to 1, and "missing" where it has an indicator."""
+        z = np.linspace(-1.0, 1.0, len(levels))[:, None]
+        if not self._has_indicator:
+            return levels, z
+        return [*levels, "missing"], np.vstack([np.pad(z, ((0, 0), (0, 1))), [[0.0, 1.0]]])
 
     @property
     def _has_indicator(self):
@@ -269,6 +281,10 @@ class Boolean(_Line):
 
     def _from_z(self, z):
         return z > 0.0
+
+    @property
+    def coded(self) -> Any:
+        return self._levels_at(["false", "true"])
 
     def _constant(self):
         return 0.0 if self.missing is None else 2.0 * float(self.missing) - 1.0

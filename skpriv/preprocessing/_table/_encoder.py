@@ -205,6 +205,24 @@ class TableEncoder(Writable, TransformerMixin, BaseEstimator):
         block = np.asarray(X, dtype=np.float64).reshape(-1, at.stop - at.start)
         return _schema(self.schema)[name].decode(block * self.norm_)
 
+    def coded_levels(self, name: str) -> tuple[list[str], np.ndarray] | None:
+        """Levels of a column and their rows in its columns of the output, in ``blocks_[name]``.
+
+        Parameters
+        ----------
+        name : str
+            Of a column that is encoded.
+
+        Returns
+        -------
+        (list of str, ndarray of shape (n_levels, width)), or None of numbers and dates
+        """
+        check_is_fitted(self)
+        if name not in self.blocks_:
+            raise ValueError(f"{name!r} is not a column that is encoded: {self.columns_}.")
+        coded = _schema(self.schema)[name].coded
+        return None if coded is None else (list(coded[0]), coded[1] / self.norm_)
+
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the encoded columns: "age", "age=missing", "sex=M".
 

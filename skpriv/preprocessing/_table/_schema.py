@@ -188,6 +188,13 @@ class Schema(Mapping):
         Schema
             To be written with `write`, filled in by a person, and read with `read`.
 
+        Notes
+        -----
+        Types are guesses from the dtypes of the frame, and no value is looked at: a column of
+        numbers that are codes is "numeric" here, and one of dtype object or text "categorical",
+        numbers in texts included. What dtype a reader of CSV files gave to a column may depend on
+        a single cell, so that a person decides: change the type where the column means another.
+
         Examples
         --------
         >>> import pandas as pd

@@ -165,6 +165,8 @@ class PrivacyReport:
     @property
     def randomness(self) -> str:
         """Where the noise came from."""
+        if self.privacy == "none":
+            return "no noise was added"
         if self.secure:
             if self.rows and all(row.noise == "codebook" for row in self.rows):
                 return "secure draws (exact integers of the operating system)"

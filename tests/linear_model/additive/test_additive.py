@@ -93,6 +93,47 @@ def test_bands_cover_a_smooth_truth():
     assert np.mean(pointwise) > 0.93
 
 
+@pytest.mark.parametrize(
+    ("privacy", "n", "epsilon"),
+    [("shuffle", 100_000, 4.0), ("shuffle", 20_000, 1.0), ("local", 60_000, 4.0),
+     ("central", 1_500, 8.0), ("central", 1_500, 1.0)],
+)  # fmt: skip
+def test_bands_cover_in_every_model_or_are_open(privacy, n, epsilon):
+    """Where two or three knots are all that the rule allows, nothing is said about the shape."""
+    functions = (np.square, lambda t: 0.5 * t, lambda t: 0.3 * np.sin(3.0 * t))
+    missed = 0
+    for seed in range(6):
+        X, y = draw(n, seed)
+        model = AdditiveRegressor(**PUBLIC, privacy=privacy, epsilon=epsilon, random_state=seed)
+        model.fit(X, y)
+        for feature, function in enumerate(functions):
+            curve = model.curve(feature, np.linspace(-1.0, 1.0, 41))
+            truth = centred(function, curve.grid, X[:, feature])
+            missed += not ((curve.band_low <= truth) & (truth <= curve.band_high)).all()
+            assert np.isinf(curve.band_low).all() == (len(curve.knots) < 4)
+    assert missed <= 3  # of 18 at .95, by a binomial test at level .01
+
+
+def test_who_gives_few_knots_says_that_they_will_do():
+    X, y = draw(1_500)
+    lines = AdditiveRegressor(**PUBLIC, knots=3, epsilon=8.0, random_state=0).fit(X, y)
+    assert np.isfinite(lines.curve(1).band_high).all()
+    named = AdditiveRegressor(**PUBLIC, linear_features=[1], epsilon=8.0, random_state=0)
+    assert np.isfinite(named.fit(X, y).curve(1).band_high).all()
+
+
+def test_the_noise_of_the_average_is_in_the_bands():
+    """A line that is known: the band of its height counts where zero is."""
+    inside = 0
+    for seed in range(30):
+        X, y = draw(1_500, seed)
+        model = AdditiveRegressor(**PUBLIC, linear_features=[0, 1, 2], random_state=seed)
+        curve = model.fit(X, y).curve(1, [-1.0, 1.0])
+        truth = centred(lambda t: 0.5 * t, curve.grid, X[:, 1])
+        inside += ((curve.band_low <= truth) & (truth <= curve.band_high)).all()
+    assert inside >= 25  # at .95, by a binomial test at level .01
+
+
 def test_bands_are_no_wider_than_they_need_to_be():
     X, y = draw(40_000)
     curve = AdditiveRegressor(**PUBLIC, random_state=0).fit(X, y).curve(2)
