@@ -2,7 +2,7 @@
 
 import sqlite3
 from contextlib import closing
-from math import isinf
+from math import isfinite, isinf
 from pathlib import Path
 
 from ..privacy import BudgetAccountant
@@ -40,11 +40,22 @@ def run(args):
         accountant = open_ledger(args.ledger, (args.epsilon, args.delta))
     else:  # made in Python, where the total stands in the code
         accountant = BudgetAccountant(float("inf"), args.delta, ledger=args.ledger)
-    print(f"{'':<4}  {'fit':<24}  cost")
+    print(f"{'':<4}  {'fit':<24}  {'epsilon alone':>13}  {'part of the total':>17}")
     for i, charge in enumerate(accountant.charges, 1):
-        print(f"{i:<4}  {charge.name:<24}  {charge.cost}")
+        alone = charge.cost.epsilon(accountant.budget.delta)
+        print(f"{i:<4}  {charge.name:<24}  {alone:>13.3f}  {_part(charge.cost, accountant):>17}")
     print(status(accountant))
     return 0
+
+
+def _part(cost, accountant):
+    """Part of the total in what adds up: mu^2, rho or epsilon; of what has none, nothing."""
+    budget = accountant.budget
+    totals = {"gdp": budget.mu**2, "zcdp": budget.rho, "pure": budget.epsilon}
+    total = totals[accountant.currency]
+    amount = cost.amount(accountant.currency)
+    known = isfinite(amount) and isfinite(total) and total > 0.0 and not cost.approximate
+    return f"{amount / total:.1%}" if known else "-"
 
 
 def status(accountant):

@@ -5,7 +5,7 @@ from functools import partial
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 
-from ...linear_model import ReweightedRegressor, SSPRegressor
+from ...linear_model import LinearRegression, ReweightedRegressor, SSPRegressor
 from ...model_selection import PrivacyUtilityDisplay, privacy_utility_curve
 from ...preprocessing import BoundsScaler
 from .._arguments import (
@@ -24,7 +24,11 @@ from ._bounds import FORMAT
 from ._data import LOADERS, load
 from ._text import head, notes, table
 
-ESTIMATORS = {"ssp": SSPRegressor, "reweighted": ReweightedRegressor}
+ESTIMATORS = {
+    "linear": partial(LinearRegression, data_norm=1.0),
+    "ssp": SSPRegressor,
+    "reweighted": ReweightedRegressor,
+}
 
 
 def add_command(commands):
@@ -44,7 +48,8 @@ def add_command(commands):
     add("--epsilons", type=positives, nargs="+", action=Joined,
         default=[0.1, 0.3, 1.0, 3.0, 10.0], metavar="E", help="default 0.1,0.3,1,3,10")  # fmt: skip
     add("--delta", type=probability, default=1e-6, help="default 1e-6")
-    add("--privacy", choices=("central", "local"), default="central", help="who adds the noise")
+    add("--privacy", choices=("central", "local", "shuffle"), default="central",
+        help="who adds the noise")  # fmt: skip
     add(
         "--coef-norm",
         type=positive,

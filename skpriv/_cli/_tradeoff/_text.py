@@ -4,7 +4,11 @@ import textwrap
 
 import numpy as np
 
-_WHO = {"central": "a trusted curator adds the noise", "local": "each user adds noise"}
+_WHO = {
+    "central": "a trusted curator adds the noise",
+    "local": "each user adds noise",
+    "shuffle": "each user adds noise, and a shuffler makes the reports anonymous",
+}
 _HEAD = """\
 {data}: {rows:,} rows, {columns} features, target clipped to [{low:g}, {high:g}]
 {privacy} privacy ({who}), delta {delta:g}; {cv} folds, {repeats} draws of the noise
