@@ -188,7 +188,7 @@ def test_a_ledger_pays_until_nothing_is_left(argv, tmp_path, capsys):
     assert fit(argv, "--force", ledger=ledger) == 0
     assert "epsilon 1.455 of 2" in capsys.readouterr().out  # squares of mu add up, and not epsilon
     assert main(["budget", ledger]) == 0
-    assert capsys.readouterr().out.count("gaussian") == 2
+    assert capsys.readouterr().out.count("LinearRegression") == 2
     refused(main(["budget", ledger, "--epsilon", "9"]), capsys, "cannot be changed")
 
 
@@ -250,6 +250,7 @@ def test_nothing_is_overwritten(argv, tmp_path, capsys):
         ({"out": "/absent/folder/model.json"}, ["no such directory"]),
         ({"card": "card.pdf"}, [".md, .html"]),
         ({"plot": "plot.doc"}, [".png"]),
+        ({"max-rows": "3"}, ["--max-rows needs --group"]),
         ({"ledger": "/absent/folder/ledger"}, ["no such directory"]),
     ],
 )
@@ -392,3 +393,23 @@ def test_the_budget_is_a_table_of_numbers(argv, tmp_path, capsys):
     out = capsys.readouterr().out
     assert "Cost(" not in out and "epsilon" in out
     assert re.search(r"^1 +LinearRegression +1\.000 ", out, re.M)
+
+
+def test_nothing_that_was_read_is_overwritten(folder, argv, tmp_path, capsys):
+    """Not by --force either: the table would be gone."""
+    table, schema = tmp_path / "train.csv", tmp_path / "schema.toml"
+    table.write_bytes((folder / "train.csv").read_bytes())
+    schema.write_text(SCHEMA)
+    same = {"table": str(table), "schema": str(schema)}
+    for option, name in (("out", table), ("card", schema), ("plot", table), ("ledger", schema)):
+        changed = fit(argv, "--force", **same, **{option: str(tmp_path / "." / name.name)})
+        refused(changed, capsys, f"--{option}", "is read")
+    refused(fit(argv, "--force", **same, card=argv["--out"]), capsys, "--card", "--out")
+    assert table.read_bytes() == (folder / "train.csv").read_bytes()
+    assert schema.read_text() == SCHEMA
+    assert fit(argv, **same) == 0
+    capsys.readouterr()
+    refused(
+        main(["predict", argv["--out"], str(table), "--out", str(table), "--force"]),
+        capsys, "--out", "is read",
+    )  # fmt: skip

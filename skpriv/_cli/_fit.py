@@ -24,7 +24,7 @@ from ._arguments import (
     write,
 )
 from ._budget import open_ledger, status
-from ._frames import check_out, read_table
+from ._frames import check_different, check_out, read_table
 
 MODELS = {"linear": "LinearRegression", "additive": "AdditiveRegressor"}
 CARDS = (".md", ".html")
@@ -52,7 +52,7 @@ def add_command(commands):
         "one with another")  # fmt: skip
     add("--group", metavar="NAME",
         help="column that says whose row it is: all rows of a person are protected")  # fmt: skip
-    add("--max-rows", type=at_least(1), default=1, metavar="M",
+    add("--max-rows", type=at_least(1), default=None, metavar="M",
         help="with --group: rows of each that are used at most, by chance; noise grows with it; "
         "default 1")  # fmt: skip
     add("--out", required=True, metavar="FILE", help="JSON file of the model")
@@ -104,6 +104,10 @@ def run(args):
 
 def _check_files(args):
     """Everything that can be found out before the rows are read and the budget is spent."""
+    written = {f"--{name}": getattr(args, name) for name in ("out", "ledger", "card", "plot")}
+    check_different([args.table, args.schema], written)
+    if args.max_rows is not None and args.group is None:
+        raise CommandError("--max-rows needs --group, the column that says whose row it is.")
     check_out("--out", args.out, args.force)
     check_out("--card", args.card, args.force, CARDS)
     check_out("--plot", args.plot, args.force, PICTURES)
@@ -161,7 +165,7 @@ def _groups(args, model, frame):
     step = model.steps[-1][0]
     groups = np.empty(len(labels), dtype=object)
     groups[:] = labels
-    return {f"{step}__groups": groups, f"{step}__max_rows_per_group": args.max_rows}
+    return {f"{step}__groups": groups, f"{step}__max_rows_per_group": args.max_rows or 1}
 
 
 def _regressor(args, schema, encoder):

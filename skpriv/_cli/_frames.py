@@ -92,6 +92,25 @@ def _library(names):
     )
 
 
+def check_different(read, written):
+    """No file that is read is written, whatever --force says, and none is written twice.
+
+    Parameters
+    ----------
+    read : list of str
+    written : dict of str to (str or None)
+        Paths by option.
+    """
+    known = {Path(path).resolve(): "is read" for path in read}
+    for option, path in written.items():
+        if path is None:
+            continue
+        place = Path(path).resolve()
+        if place in known:
+            raise CommandError(f"{option} {path} {known[place]}: name another file.")
+        known[place] = f"is the file of {option}, too"
+
+
 def check_out(option, path, force=False, formats=None):
     """Whether a file can be written is found out before anything is spent, and not after it."""
     if path is None:

@@ -7,7 +7,7 @@ from sklearn.pipeline import Pipeline
 
 from .._codec import load
 from ._arguments import CommandError
-from ._frames import FORMATS, check_out, read_table, write_column
+from ._frames import FORMATS, check_different, check_out, read_table, write_column
 
 
 def add_command(commands):
@@ -27,6 +27,7 @@ def add_command(commands):
 
 def run(args):
     """Predict and write; return the exit code."""
+    check_different([args.model, args.table], {"--out": args.out})
     check_out("--out", args.out, args.force, FORMATS)
     model, frame = read_model(args.model), read_table(args.table)
     try:
