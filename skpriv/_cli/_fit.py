@@ -173,7 +173,7 @@ def _regressor(args, schema, encoder):
     kind = getattr(linear_model, MODELS[args.model], None)
     if kind is None:
         raise CommandError(f"--model {args.model} is not in this version of skpriv.")
-    bounds = {"data_norm": 1.0} if args.model == "linear" else _curves(schema, encoder)
+    bounds = {"data_norm": 1.0} if args.model == "linear" else _curves(encoder)
     return kind(
         **bounds,
         epsilon=args.epsilon,
@@ -184,15 +184,12 @@ def _regressor(args, schema, encoder):
     )
 
 
-def _curves(schema, encoder):
-    """Numbers and dates have curves; levels and indicators of missing values have two values."""
-    curved = {
-        block.start
-        for name, block in encoder.blocks_.items()
-        if schema[name].kind in ("numeric", "date")
+def _curves(encoder):
+    """Numbers and dates have curves, and levels and indicators of missing values two values."""
+    return {
+        "bounds_X": encoder.bounds_out_,
+        "linear_features": encoder.linear_features_out_,
     }
-    lines = [column for column in range(len(encoder.bounds_out_)) if column not in curved]
-    return {"bounds_X": encoder.bounds_out_, "linear_features": lines}
 
 
 def _head(args, model):

@@ -27,7 +27,7 @@ _UNIT = (
 )
 _GROUP = (
     "One unit is a group of rows, such as all rows of one person: the guarantee is for replacing "
-    "all of them. At most {} rows of each were used, chosen at random without looking at them."
+    "all of them. At most {} of each were used, chosen at random without looking at them."
 )
 _CURRENCY = (
     "The last column is the cost: mu is that of Gaussian differential privacy, whose squares add "
@@ -102,7 +102,7 @@ def _estimates(model):
 
 
 def coefficient_table(model: Any, *, confidence_level: float = 0.95) -> str:
-    """Coefficients of a fitted model as plain text, in the units of its table.
+    """Coefficients of a fitted model as plain text, in the units of its table; or its curves.
 
     Parameters
     ----------
@@ -114,6 +114,7 @@ def coefficient_table(model: Any, *, confidence_level: float = 0.95) -> str:
     Returns
     -------
     str
+        Of an additive model the effects at the knots and at levels, with the simultaneous band.
 
     Examples
     --------
@@ -126,8 +127,9 @@ def coefficient_table(model: Any, *, confidence_level: float = 0.95) -> str:
     True
     """
     check_is_fitted(model)
-    found = coefficients(model, confidence_level)
-    rows = _cells(found)
+    found, last = coefficients(model, confidence_level), _last(model)
+    curved = hasattr(last, "curve")
+    rows = _curve_rows(model, confidence_level) if curved else _cells(found)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for first, *rest in rows:
@@ -141,7 +143,7 @@ def coefficient_table(model: Any, *, confidence_level: float = 0.95) -> str:
 def _cells(found):
     """Header and rows as texts."""
     if not found:
-        return [("no coefficients: see the curves",)]
+        return [("this model has no coefficients",)]
     keys = ("estimate", "std_error", "low", "high", "p_value")
     shown = [key for key in keys if key in found]
     header = (HEADERS[0], *(HEADERS[1 + keys.index(key)] for key in shown))
@@ -219,7 +221,7 @@ def _sections(model, last, schema, confidence_level):
         said = _curve_tables(model, confidence_level)
     return [
         ("Guarantee", [_sentence(report.guarantee), _sentence(report.randomness)]),
-        ("Unit", [_UNIT if m is None else _GROUP.format(m)]),
+        ("Unit", [_UNIT if m is None else _GROUP.format(f"{m} row{'s' * (m > 1)}")]),
         ("Bounds", [*_bounds(last, schema)]),
         ("Cost", [_CURRENCY, replace(report, pipeline=bool(strange))]),
         ("Curves" if hasattr(last, "curve") else "Coefficients", said),
@@ -228,7 +230,11 @@ def _sections(model, last, schema, confidence_level):
     ]
 
 
-def _curve_tables(model, confidence_level):
+def _last(model):
+    return model[-1] if isinstance(model, Pipeline) else model
+
+
+def _curve_rows(model, confidence_level):
     """Effects at the knots, with the simultaneous band of each curve."""
     rows = [("feature", "value", "effect", "band low", "band high")]
     for found in curves(model, n_points=2, confidence_level=confidence_level):
@@ -237,12 +243,19 @@ def _curve_tables(model, confidence_level):
             found["values"], curve.effect, curve.band_low, curve.band_high, strict=True
         ):
             shown = f"{value:.4g}" if isinstance(value, float) else str(value)
-            rows.append((found["name"], shown, *(f"{number:.4g}" for number in numbers)))
+            said = (f"{number:.4g}" if np.isfinite(number) else "-" for number in numbers)
+            rows.append((found["name"], shown, *said))
+    return rows
+
+
+def _curve_tables(model, confidence_level):
+    rows = _curve_rows(model, confidence_level)
     yield "Effects at the public knots; between them curves are lines, and they add up."
     yield rows
     yield (
         f"Bands cover all of a curve at the level {confidence_level:g}, privacy noise and what "
-        "lines between knots can miss included."
+        "lines between knots can miss included; a dash: nothing is told from noise, or from so few "
+        "knots."
     )
 
 

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from sklearn.pipeline import make_pipeline
 
-from skpriv.inspection import CurveDisplay, curves, model_card
+from skpriv.inspection import CurveDisplay, coefficient_table, curves, model_card
 from skpriv.linear_model import AdditiveRegressor, SSPRegressor
 from skpriv.preprocessing import (
     Boolean,
@@ -141,3 +141,15 @@ def test_lines_have_no_curves():
     X = np.linspace(-1.0, 1.0, 1000)[:, None]
     with pytest.raises(TypeError, match="no curves"):
         curves(SSPRegressor(random_state=0).fit(X, X[:, 0]))
+
+
+def test_the_table_has_the_effects(model):
+    header, *rows = (line.split() for line in coefficient_table(model).splitlines())
+    assert " ".join(header) == "feature value effect band low band high"
+    assert [row[:2] for row in rows if row[0] == "age"][1] == ["age", "35"]
+    assert ["sex", "M"] in [row[:2] for row in rows]
+
+
+def test_the_encoder_knows_what_stays_a_line():
+    frame, _ = table(10)
+    assert TableEncoder(SCHEMA).fit(frame).linear_features_out_ == [1, 3, 4]

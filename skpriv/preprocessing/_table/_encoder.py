@@ -42,6 +42,9 @@ class TableEncoder(Writable, TransformerMixin, BaseEstimator):
     bounds_out_ : ndarray of shape (n_encoded, 2)
         Ends of the range of each column of the output, for ``bounds_X`` of a regressor.
 
+    linear_features_out_ : list of int
+        Columns of the output that have two values, or belong to a list: levels, truth values and
+        indicators of missing cells, for ``linear_features`` of an additive regressor.
     norm_ : float
         The public divisor: the square root of the number of columns that are encoded, rounded up.
 
@@ -124,6 +127,12 @@ class TableEncoder(Writable, TransformerMixin, BaseEstimator):
         slack = 1.0 + (stop + 8) * np.finfo(np.float64).eps
         self.norm_ = float(np.sqrt(len(self.columns_)) * slack)
         self.bounds_out_ = np.vstack([block.ranges for block in self._blocks()]) / self.norm_
+        lines = (schema[name].kind not in ("numeric", "date") for name in self.columns_)
+        self.linear_features_out_ = [
+            column
+            for line, block in zip(lines, self.blocks_.values(), strict=True)
+            for column in range(block.start + (not line), block.stop)
+        ]
         return self
 
     def transform(self, X: Any) -> Any:
