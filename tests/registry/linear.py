@@ -4,9 +4,8 @@ from functools import partial
 
 import numpy as np
 
-from skpriv._equations._moments import Instrument
 from skpriv._equations._lifted import LiftedMomentsQuery
-from skpriv._equations._moments import MomentsQuery, ResidualGramQuery
+from skpriv._equations._moments import Instrument, MomentsQuery, ResidualGramQuery
 from skpriv._equations._scaling import Scaling
 from skpriv.bandits._combiner import RewardQuery
 from skpriv.bandits._ucb._online_reports import PairQuery
@@ -16,12 +15,17 @@ from skpriv.linear_model._improper_sgd._steps import (
     ErrorQuery,
     ErrorTerms,
     GramQuery,
+    ReportedGradientQuery,
 )
 from skpriv.linear_model._improper_sgd._steps import GradientQuery as PlainGradientQuery
 from skpriv.linear_model._reweighted._links import LINKS, Link
 from skpriv.linear_model._reweighted._normalisation import (
     NormalisationQuery,
     ReweightedMomentsQuery,
+)
+from skpriv.linear_model._reweighted._reports import (
+    ReportedNormalisationQuery,
+    ReweightedReportsQuery,
 )
 from skpriv.linear_model._reweighted._sgd import GradientQuery, Minimiser, ScoreQuery
 from skpriv.privacy import BoundsQuery
@@ -86,6 +90,9 @@ def _gradient(rng):
     return GradientQuery(scaling, draw_instrument(scaling.size, rng), link, theta, weight)
 
 
+EYE = Instrument(np.eye(2))
+
+
 def _with_scaling(build):
     def make(rng):
         scaling = draw_scaling(rng)
@@ -102,6 +109,15 @@ def one(x, y):
 def _moments(Query=MomentsQuery):
     other = np.array([0.5, np.sqrt(0.75)])  # at 60 degrees, with the other sign
     return Query(PLANE), one(E1, 1.0), one(other, -1.0)
+
+
+def _reported_gradient():
+    query = ReportedGradientQuery(PLANE, theta=np.zeros(2))
+    return query, one(E1, -1.0), one([-1.0, 0.0], -1.0)
+
+
+def _reported_normalisation():
+    return ReportedNormalisationQuery(PLANE, instrument=EYE), one(E1, 0.0), one(E2, 0.0)
 
 
 def _pairs():
@@ -243,6 +259,34 @@ CASES = {
     LiftedMomentsQuery: Case(
         _with_scaling(lambda scaling, rng: LiftedMomentsQuery(scaling)),
         (partial(_moments, LiftedMomentsQuery),),
+        unit=_data_norm,
+    ),
+    # As sums these two move by less than what is declared of all that may be reported.
+    ReportedGradientQuery: Case(
+        _with_scaling(
+            lambda scaling, rng: ReportedGradientQuery(scaling, theta=draw_theta(scaling.size, rng))
+        ),
+        (_reported_gradient,),
+        reached=0.9,
+        unit=_data_norm,
+    ),
+    ReportedNormalisationQuery: Case(
+        _with_scaling(
+            lambda scaling, rng: ReportedNormalisationQuery(
+                scaling, instrument=Instrument(draw_matrix(scaling.size, rng))
+            )
+        ),
+        (_reported_normalisation,),
+        reached=0.6,
+        unit=_data_norm,
+    ),
+    ReweightedReportsQuery: Case(
+        _with_scaling(
+            lambda scaling, rng: ReweightedReportsQuery(
+                scaling, instrument=Instrument(draw_matrix(scaling.size, rng))
+            )
+        ),
+        (partial(_moments, partial(ReweightedReportsQuery, instrument=EYE)),),
         unit=_data_norm,
     ),
     PairQuery: Case(
