@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import sqrt
+from math import inf, sqrt
 from typing import ClassVar
 
 import numpy as np
 
 from .._linalg import unvech, vech, vech_size
+from ..exceptions import PrivacyError
 from ..privacy import (
     ROUNDING,
     CodebookNoise,
@@ -71,7 +72,13 @@ class LiftedMomentsQuery(Query):
 
     def local_noise(self, budget):
         """Law of one report; only epsilon counts."""
-        return CodebookNoise(best_codebook(self.scaling.size + 1, budget.epsilon, self.use))
+        code = best_codebook(self.scaling.size + 1, budget.epsilon, self.use)
+        if code.noise(self.use) == inf:
+            raise PrivacyError(
+                f"epsilon={budget.epsilon} is so small that a report would tell nothing at all: "
+                "its weights, of 40 bits, are equal."
+            )
+        return CodebookNoise(code)
 
     @property
     def likely(self):

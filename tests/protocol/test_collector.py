@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from scipy import stats
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from skpriv import BudgetAccountant
@@ -326,3 +327,23 @@ def test_every_other_bit_is_refused_or_is_another_answer():
             with pytest.raises(ValueError):
                 fresh.add(1, bytes(forged))
             assert fresh.n_answers == 0
+
+
+def test_adaptive_rounds_have_the_law_of_the_simulated_fit():
+    n, repetitions = 60, 100
+    rng = np.random.RandomState(0)
+    X = rng.normal(size=(n, 2)) * [1.0, 0.3]
+    y = np.sign(X[:, 0] + rng.uniform(-1.0, 1.0, n))
+    options = {"epsilon": 12.0, "delta": 0.0, "privacy": "local", "n_spectral_iter": 2}
+    adaptive = ReweightedRegressor(**options, channel="codebook", fit_intercept=False)
+    collected, simulated = np.empty((repetitions, 2)), np.empty((repetitions, 2))
+    for seed in range(repetitions):
+        collector, rounds = Collector(adaptive, n, seed, n_features=2), 0
+        while collector.task is not None:
+            answers(collector, X, y)
+            rounds += 1
+        assert rounds == 3
+        collected[seed] = collector.result().coef_
+        simulated[seed] = clone(adaptive).set_params(random_state=seed).fit(X, y).coef_
+    for axis in ([1.0, 0.0], [0.0, 1.0], [0.8, -0.6]):
+        assert stats.ks_2samp(collected @ axis, simulated @ axis).pvalue > LEVEL / 3

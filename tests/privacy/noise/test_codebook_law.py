@@ -7,6 +7,8 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import special, stats
 
+from skpriv.exceptions import PrivacyError
+from skpriv.linear_model import ImproperSGDRegressor, ReweightedRegressor, SSPRegressor
 from skpriv.privacy import Codebook, CodebookNoise, LiftedReports, best_codebook, codebook, lifted
 from skpriv.privacy import draw_index
 from skpriv.privacy._noise._codebook_noise import _term_bounds, _term_moments
@@ -180,3 +182,10 @@ def test_a_report_costs_epsilon_and_sums_add_users():
 def test_impossible_codes_are_refused(bad):
     with pytest.raises(ValueError, match="nearest"):
         Codebook(*bad)
+
+
+@pytest.mark.parametrize("Estimator", [SSPRegressor, ReweightedRegressor, ImproperSGDRegressor])
+def test_an_epsilon_of_which_nothing_is_left_is_refused(Estimator):
+    fit = Estimator(epsilon=1e-13, delta=0.0, privacy="local", channel="codebook").fit
+    with pytest.raises(PrivacyError, match="tell nothing"):
+        fit(np.zeros((50, 2)), np.zeros(50))
