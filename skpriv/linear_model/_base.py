@@ -241,7 +241,7 @@ class PrivateRegressor(PredictsAtPoints, Accounted, Writable, RegressorMixin, Ba
         rows.check()
         return session
 
-    def _channel(self, scaling, n, use="moments"):
+    def _channel(self, scaling, rows, use="moments"):
         """What users send: "gaussian" or "codebook", by public numbers; "gaussian" elsewhere."""
         trust = self._trust
         if self.channel == "codebook" and trust.model == "central":
@@ -256,12 +256,14 @@ class PrivateRegressor(PredictsAtPoints, Accounted, Writable, RegressorMixin, Ba
                 "channel='codebook' has no counts for a prediction interval: pass "
                 "calibration_size=None, or channel='gaussian'."
             )
-        if trust.curator or (self.channel == "auto" and (self._any_auto or counts)):
+        # Workers send the sums of their rows alone: no reports of single users.
+        far = not rows.at_hand and trust.budget.mu > 0.0
+        if trust.curator or (self.channel == "auto" and (self._any_auto or counts or far)):
             return "gaussian"
         if self.channel != "auto":
             return self.channel
         with self._accounting():
-            return best_channel(trust.model, scaling, trust.budget, n, use)
+            return best_channel(trust.model, scaling, trust.budget, rows.n, use)
 
     def _whole_share(self, smallest):
         """Smallest share of the whole session, if a part of it may go to the bounds first."""

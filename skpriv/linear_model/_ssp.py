@@ -198,7 +198,7 @@ class SSPRegressor(MomentRegressor):
         groups = self._groups(groups, max_rows_per_group)
         rows, scaling = self._rows(X, y)
         rows, asked = self._asked(rows, scaling, weights)
-        channel = self._channel(scaling, rows.n)
+        channel = self._channel(scaling, rows)
         currency = "pure" if channel == "codebook" else "gdp"
         session = self._session(rows, currency=currency, groups=groups)
         del X, y, rows  # only the session has the data now

@@ -320,7 +320,7 @@ class AdditiveRegressor(PredictionIntervals):
         shuffled = self._trust.model == "shuffle" and self._trust.budget.mu > 0.0
         if shuffled and self.channel == "auto":  # so little noise that clipped residuals gain more
             return "gaussian"
-        return self._channel(Sized(TYPICAL_KNOTS * records.n_features), records.n)
+        return self._channel(Sized(TYPICAL_KNOTS * records.n_features), records)
 
     def _reach(self, session, target, channel):
         """Records over the noise of a sum of sensitivity 1; infinite without privacy."""

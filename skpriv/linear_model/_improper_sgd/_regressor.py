@@ -204,7 +204,7 @@ class ImproperSGDRegressor(PrivateRegressor):
         rows, scaling = self._rows(X, y)
         curator = self._trust.curator
         self._check_perturbation(rows)
-        channel = self._channel(scaling, rows.n, "vector")
+        channel = self._channel(scaling, rows, "vector")
         steps, step, momentum = self._schedule(rows.n, curator, scaling, channel)
         currency, smallest = "pure" if channel == "codebook" else "gdp", 1.0 / steps
         session = self._session(

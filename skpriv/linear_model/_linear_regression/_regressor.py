@@ -220,7 +220,7 @@ class LinearRegression(PredictionIntervals):
         records, rows, target = self._public_maps(X, y)
         records = self._weighted(records, weights, target.scaled)
         weighted = isinstance(records, WeightedRows)
-        channel = self._channel(MappedRecords(rows, target), records.n)
+        channel = self._channel(MappedRecords(rows, target), records)
         currency = "pure" if channel == "codebook" else "gdp"
         session = self._session(records, currency=currency, groups=groups)
         del X, y, records  # only the session has the data now

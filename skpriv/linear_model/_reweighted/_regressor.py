@@ -249,7 +249,7 @@ class ReweightedRegressor(MomentRegressor):
         rows, asked = self._asked(rows, scaling, weights)
         if asked is not scaling and self.solver != "moments":
             raise ValueError("sample_weight needs solver='moments': 'sgd' takes no weights.")
-        channel = self._sent(scaling, rows.n)
+        channel = self._sent(scaling, rows)
         share = NORMALISATION_SHARE.get(self._trust.model, 0.0)
         iterations = self.n_spectral_iter
         if not self._trust.curator:  # few users, each of whom answers once
@@ -287,7 +287,7 @@ class ReweightedRegressor(MomentRegressor):
         self.privacy_report_ = session.report
         return self
 
-    def _sent(self, scaling, n):
+    def _sent(self, scaling, rows):
         """What users send: "gaussian" or "codebook", by public numbers."""
         if self.solver == "sgd":
             if self.channel == "codebook":
@@ -296,7 +296,7 @@ class ReweightedRegressor(MomentRegressor):
                     "or 'auto', or solver='moments'."
                 )
             return "gaussian"
-        return self._channel(scaling, n)
+        return self._channel(scaling, rows)
 
     def _solve_reports(self, session, asked, instrument, share):
         """Algorithm 12 by one index a user: weighted least squares in whitened coordinates."""
