@@ -263,7 +263,7 @@ def test_without_a_norm_descent_leaves_the_ball():
 def test_refused_intervals():
     X, y = _binary()
     est = ReweightedRegressor(link="logit", solver="sgd", random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="only the 'certified'"):
+    with pytest.raises(ValueError, match="must be 'certified'"):
         est.confidence_interval(X, method="asymptotic")
     with pytest.raises(ValueError, match="confidence_level"):
         est.confidence_interval(X, 1.0)
