@@ -3,17 +3,23 @@
 from functools import lru_cache
 
 import numpy as np
+from scipy.linalg import blas
 from threadpoolctl import ThreadpoolController
 
 SQRT2 = np.sqrt(2.0)
+_HAS_VECDOT = hasattr(np, "vecdot")  # from NumPy 2.0 on, and faster
 UNDERFLOW = 1e-140  # norms below it have lost digits to underflow of the squares
+
+
+BLOCK_ENTRIES = 2**18  # of a block of rows; a copy of it, or two, are in the cache with it
 
 
 def vech(matrix):
     """Orthonormal coordinates of a symmetric matrix: diagonal, then sqrt(2) times the upper part.
 
     The Euclidean norm of the coordinates is the Frobenius norm of the matrix, so that independent
-    N(0, s^2) noise on them is the symmetric Gaussian ensemble GOE(s).
+    N(0, s^2) noise on them is the symmetric Gaussian ensemble GOE(s). What is below the diagonal is
+    not read.
 
     Examples
     --------
@@ -62,7 +68,7 @@ def row_norms(X):
     Rows with an entry that is not finite get an infinite norm.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        norms = np.sqrt(np.einsum("ij,ij->i", X, X))
+        norms = np.sqrt(np.vecdot(X, X) if _HAS_VECDOT else np.einsum("ij,ij->i", X, X))
     wrong = ~(np.isfinite(norms) & (norms > UNDERFLOW))
     if wrong.any():
         largest = np.abs(X[wrong]).max(axis=1, initial=0.0)
@@ -71,6 +77,36 @@ def row_norms(X):
             rest = np.sqrt(np.square(X[wrong] / unit[:, None]).sum(axis=1))
             norms[wrong] = np.where(np.isfinite(largest), largest * rest, np.inf)
     return norms
+
+
+def add_gram(total, rows):
+    """Add ``rows.T @ rows`` to the upper triangle of ``total``, in place and without a copy.
+
+    Parameters
+    ----------
+    total : ndarray of shape (p, p)
+        Of float64 in Fortran order; below the diagonal it stays what it is.
+    rows : ndarray of shape (n_rows, p)
+        Contiguous.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv._linalg import add_gram
+    >>> total = np.zeros((2, 2), order="F")
+    >>> add_gram(total, np.array([[1.0, 2.0], [3.0, 4.0]]))
+    >>> total.tolist()
+    [[10.0, 14.0], [0.0, 20.0]]
+    """
+    if rows.size:
+        blas.dsyrk(1.0, rows.T, beta=1.0, c=total, overwrite_c=True)
+
+
+def blocks_of(n_rows, width):
+    """Yield slices of rows so few that numbers of this width for each of them stay in the cache."""
+    count = -(-n_rows // max(64, BLOCK_ENTRIES // max(1, width)))
+    edges = [n_rows * part // count for part in range(count + 1)] if count else []
+    yield from map(slice, edges[:-1], edges[1:])
 
 
 @lru_cache(maxsize=1)

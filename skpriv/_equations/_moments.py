@@ -6,7 +6,7 @@ from math import sqrt
 
 import numpy as np
 
-from .._linalg import psd_power, row_norms, unvech, vech, vech_size
+from .._linalg import add_gram, psd_power, row_norms, unvech, vech, vech_size
 from ..privacy import ROUNDING, Query
 from ._normal_equations import NormalEquations
 from ._scaling import Scaling
@@ -42,15 +42,17 @@ class Instrument:
         lengths = row_norms(phi @ self.matrix)
         halves = phi @ self.root
         halves *= np.sqrt(_inverse(lengths))[:, None]
-        halves /= np.maximum(row_norms(halves), 1.0)[:, None]
+        norms = row_norms(halves)
+        if not norms.max(initial=0.0) <= 1.0:
+            halves /= np.maximum(norms, 1.0)[:, None]
         return halves
 
-    def rows(self, phi):
-        """Rows e of a chunk. (U (sum w^2 phi phi') U would lose cond(U)^2 in precision.)"""
+    def rows(self, phi, weights=1.0):
+        """Rows e of a chunk times weights. (U (sum w^2 phi phi') U would lose cond(U)^2 digits.)"""
         if self.matrix is None:
-            return phi
+            return phi if np.ndim(weights) == 0 else phi * weights[:, None]
         rows = phi @ self.matrix
-        rows *= _inverse(row_norms(rows))[:, None]
+        rows *= (_inverse(row_norms(rows)) * weights)[:, None]
         return rows
 
     @cached_property
@@ -95,14 +97,9 @@ class MomentsQuery(Query):
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
-        (Z, factor), r = self.scaling.clipped(X), self.scaling.target(y)
-        if np.ndim(factor):
-            Z, factor = Z * factor, 1.0
-        target = self.scaling.shrink * factor * (r @ Z)
-        if self.scaling.fit_intercept:
-            target = np.append(target, self.scaling.shrink * r.sum())
-        moments = vech(self.scaling.outer(Z, factor))
-        return np.concatenate([target, moments, [SQUARE_WEIGHT * (r @ r)]])
+        r = self.scaling.target(y)
+        gram, target = self.scaling.sums(X, r[None])
+        return np.concatenate([target[0], vech(gram), [SQUARE_WEIGHT * (r @ r)]])
 
     def widened(self, value, extra):
         """Sums of rows with further features, all of them 0; there is no intercept."""
@@ -164,16 +161,17 @@ class ResidualGramQuery(Query):
         """Exact sum over a chunk of rows."""
         scaling, theta, r = self.scaling, np.array(self.theta), self.scaling.target(y)
         if self.instrument.matrix is None:
-            Z, factor = scaling.clipped(X)
-            fitted = (Z @ theta[: scaling.n_features]) * np.ravel(factor)
-            fitted += theta[-1] if scaling.fit_intercept else 0.0
-            zeta = r - np.clip(scaling.shrink * fitted, -1.0, 1.0)
-            return vech(scaling.outer(Z, factor, self._cut(zeta)))
-        phi = scaling.rows(X)
-        zeta = r - np.clip(phi @ theta, -1.0, 1.0)
-        weighted = scaling.weigh(self.instrument.rows(phi), X)
-        weighted *= self._cut(zeta)[:, None]
-        return vech(weighted.T @ weighted)
+
+            def weigh(block, fitted):
+                return self._cut(r[block] - np.clip(fitted(theta), -1.0, 1.0))
+
+            return vech(scaling.sums(X, np.empty((0, len(r))), weigh)[0])
+        total = np.zeros((scaling.size, scaling.size), order="F")
+        for block, phi in scaling.blocks(X):
+            zeta = r[block] - np.clip(phi @ theta, -1.0, 1.0)
+            instruments = self.instrument.rows(phi, self._cut(zeta))
+            add_gram(total, scaling.weigh(instruments, X[block]))
+        return vech(total)
 
     def _cut(self, zeta):
         """zeta / R clipped to [-1, 1]."""

@@ -5,6 +5,7 @@ from math import hypot, sqrt
 
 import numpy as np
 from scipy import linalg
+from scipy.linalg import lapack
 
 from .._linalg import psd_part
 from ..privacy import CodebookNoise
@@ -202,9 +203,9 @@ class NormalEquations:
             )
             spread = max(spread, LEAST_SPREAD * (1.0 + np.trace(gram)))  # without noise it may be 0
             covariance = variance * gram + spread * np.eye(len(theta))
-            root = linalg.cholesky(covariance, lower=True)
-            whitened = linalg.solve_triangular(root, design, lower=True)
-            response = linalg.solve_triangular(root, self.target, lower=True)
+            root = np.linalg.cholesky(covariance)
+            both = lapack.dtrtrs(root, np.column_stack([design, self.target]), lower=1)[0]
+            whitened, response = both[:, :-1], both[:, -1]
             fits = [
                 (_posterior(whitened @ prior, response, least_variance), prior) for prior in priors
             ]
@@ -226,7 +227,7 @@ def _posterior(design, response, least_variance):
 
     The prior is w ~ N(0, tau^2 I).
     """
-    left, singular, right = linalg.svd(design, full_matrices=False)
+    left, singular, right = np.linalg.svd(design, full_matrices=False)
     projected = left.T @ response
     priors = np.maximum(PRIOR_VARIANCES, least_variance)
     variances = 1.0 + np.outer(priors, singular**2)  # (grid, p)

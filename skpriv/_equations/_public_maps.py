@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from math import sqrt
 
 import numpy as np
 
 from .._linalg import row_norms
+from ._scaling import scaled_target
 
 # phi = (REACH z, 1) / sqrt(1 + REACH^2): a unit vector z of features has three times the length of
 # the constant, so that whitening starts from features that are above its noise.
@@ -99,7 +101,7 @@ class RowMap:
             X, norms = np.where(finite[:, None], X, 0.0), np.where(finite, norms, 0.0)
         return X * (self._norm / np.maximum(norms, self._norm))[:, None]
 
-    def rows(self, X, buffers=None):
+    def rows(self, X, out=None):
         """Clipped phi of a chunk of rows, of norm at most 1 up to rounding; total.
 
         NaN becomes the middle of its range, and a row that is not finite the zero row where only
@@ -108,25 +110,38 @@ class RowMap:
         Parameters
         ----------
         X : ndarray of shape (n_rows, n_features)
-        buffers : (ndarray of shape (n_rows, p), ndarray of n_rows * n_features), default=None
-            Where to write phi, and room to work in. None makes new ones.
+        out : ndarray of shape (n_rows, p), default=None
+            Where to write phi, contiguous; NaN stays NaN then, since who gives it looks at norms.
+            None makes a new one.
         """
         if self.low is None:
-            return self._phi(self.clipped(X) / self.divisor, buffers and buffers[0])
+            return self._phi(self.clipped(X) / self._norm, out)
         # Clipping after the affine map is the same, and as few passes over the rows as can be.
-        long, short = self.parts
-        if buffers is None:
-            buffers = np.empty((len(X), self.size)), np.empty(X.shape)
-        phi, unit = buffers[0], buffers[1].reshape(X.shape)
-        _affine(X, self.offset, long / self.divisor, unit)
-        limit = long / sqrt(max(1, self.n_features))
-        np.clip(unit, -limit, limit, out=unit)
-        if np.isnan(unit.sum()):
-            np.nan_to_num(unit, copy=False, nan=0.0)
-        phi[:, : self.n_features] = unit
-        if self.fit_intercept:
-            phi[:, -1] = short
+        d, phi = self.n_features, np.empty((len(X), self.size)) if out is None else out
+        shift, scale, folded, limit = self._affine
+        phi[:, d:] = 0.0
+        if np.any(shift):
+            np.subtract(X, shift, out=phi[:, :d])
+            _by_columns(np.multiply, phi, folded)
+        else:
+            np.multiply(X, scale, out=phi[:, :d])
+        np.clip(phi, -limit, limit, out=phi)
+        phi[:, d:] = self.parts[1]
+        if out is None and np.isnan(phi.sum()):
+            np.nan_to_num(phi, copy=False, nan=0.0)
         return phi
+
+    @cached_property
+    def _affine(self):
+        """What is subtracted, the factors, these for FOLD rows of phi, the limit of the products.
+
+        A few long vector operations are faster than many short ones, and one number is faster than
+        as many equal ones as there are columns. That of the constant is written afterwards.
+        """
+        long, d = self.parts[0], self.n_features
+        scale, limit = long / self.divisor, long / sqrt(max(1, d))
+        folded = np.tile(np.append(scale, np.zeros(self.size - d)), FOLD)
+        return _one(self.offset), _one(scale), folded, limit
 
     def features(self, X):
         """Return phi without clipping, for predictions."""
@@ -195,29 +210,24 @@ class TargetMap:
 
     def scaled(self, y):
         """Clipped r of a chunk of targets; NaN becomes 0."""
-        inside = np.clip(np.asarray(y, dtype=np.float64), *self.bounds_y)
-        # Again: of narrow bounds far from 0 the centre itself is rounded.
-        return np.clip(np.nan_to_num((inside - self.centre) / self.radius, nan=0.0), -1.0, 1.0)
+        return scaled_target(y, self.bounds_y, self.centre, self.radius)
 
     def unscaled(self, value):
         """From scaled units to those of y, clipped to bounds_y."""
         return np.clip(self.centre + self.radius * value, *self.bounds_y)
 
 
-def _affine(X, offset, scale, out):
-    """(X - offset) * scale into ``out``, contiguous: many short rows as few long ones."""
-    whole = len(X) - len(X) % FOLD
-    wide = (-1, FOLD * X.shape[1])
-    for rows, to, times in (
-        (
-            (X[:whole].reshape(wide), out[:whole].reshape(wide), FOLD),
-            (X[whole:], out[whole:], 1),
-        )
-        if X.shape[1]
-        else ()
-    ):
-        np.subtract(rows, np.tile(offset, times), out=to)
-        to *= np.tile(scale, times)
+def _one(values):
+    """The values, or one of them if they are all the same."""
+    return values[0] if len(values) and (values == values[0]).all() else values
+
+
+def _by_columns(operation, rows, folded):
+    """Apply a ufunc with one number a column to contiguous rows, in place."""
+    whole, width = len(rows) - len(rows) % FOLD, rows.shape[1]
+    wide, rest = rows[:whole].reshape(-1, FOLD * width), rows[whole:]
+    operation(wide, folded, out=wide)
+    operation(rest, folded[:width], out=rest)
 
 
 def column_bounds(given, names, n_features, parameter):

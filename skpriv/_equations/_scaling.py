@@ -1,13 +1,13 @@
 """Public scaling of records into the unit ball, and of coefficients back."""
 
 from dataclasses import dataclass
+from functools import partial
 from math import sqrt
 
 import numpy as np
 
-from .._linalg import row_norms
+from .._linalg import add_gram, blocks_of, row_norms
 
-BLOCK_ENTRIES = 2**16  # of a copy of rows, which stays in the cache
 ORDINARY = (1e-100, 1e100)  # lengths whose squares, and those of far shorter rows, are numbers
 
 
@@ -65,7 +65,12 @@ class Scaling:
         ndarray of shape (n_rows, p), rows of norm at most 1 up to rounding
         """
         X, factor = self.clipped(X)
-        return self._phi(X, factor * self.shrink)
+        return self._phi(X, (factor if np.ndim(factor) == 0 else factor[:, None]) * self.shrink)
+
+    def blocks(self, X):
+        """Yield (slice, phi) of one block of ``rows`` after the other, which stays in the cache."""
+        for block in blocks_of(len(X), self.size):
+            yield block, self.rows(X[block])
 
     def clipped(self, X):
         """Rows and factors whose product is in the unit ball: phi without its constant and shrink.
@@ -76,7 +81,7 @@ class Scaling:
 
         Returns
         -------
-        (rows, factor) : ndarray of shape (n_rows, n_features), float or ndarray (n_rows, 1)
+        (rows, factor) : ndarray of shape (n_rows, n_features), float or ndarray (n_rows,)
         """
         norms = row_norms(X)
         if ORDINARY[0] <= self.row_bound <= ORDINARY[1] and norms.max(initial=0) <= self.row_bound:
@@ -84,27 +89,54 @@ class Scaling:
         finite = np.isfinite(norms)
         if not finite.all():
             X, norms = np.where(finite[:, None], X, 0.0), np.where(finite, norms, 0.0)
-        return X, (1.0 / np.maximum(norms, self.row_bound))[:, None]
+        return X, 1.0 / np.maximum(norms, self.row_bound)
 
-    def outer(self, X, factor, weights=None):
-        """Sum of w^2 phi phi' over a chunk from ``clipped`` and weights w of at most 1.
+    def sums(self, X, left, weigh=None):
+        """Sums over a chunk of w^2 phi phi' and of left_i w phi, a block in the cache at a time.
 
-        Without a copy if there are no weights and nothing was clipped.
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_features)
+        left : ndarray of shape (k, n_rows)
+        weigh : callable, default=None
+            ``weigh(block, fitted)`` gives weights w in [-1, 1] of a block of rows, where
+            ``fitted(theta)`` is phi'theta of its rows. None is 1.
+
+        Returns
+        -------
+        (gram, sums) : ndarray of shape (p, p), whose upper triangle counts, and of shape (k, p)
         """
-        scalar = np.ndim(factor) == 0
-        if weights is None and scalar:
-            square, sums, count = X.T @ X, np.ones(len(X)) @ X, float(len(X))
-        else:
-            ones = np.ones(len(X)) if weights is None else weights
-            by = factor if weights is None else weights[:, None] * (1.0 if scalar else factor)
-            square, sums, count = _weighted(X, by, ones)
-        after = factor if scalar else 1.0
-        d, total = self.n_features, np.empty((self.size, self.size))
-        total[:d, :d] = (after * self.shrink) ** 2 * square
+        d, shrink, unit = self.n_features, self.shrink, self._unit
+        left = np.vstack([left, np.ones(len(X))])
+        gram, sums = np.zeros((self.size, self.size), order="F"), np.zeros((len(left), d))
+        square, room = np.zeros((d, d), order="F"), np.empty((0, d))
+        for block in blocks_of(len(X), d):
+            Z, factor = self.clipped(X[block])
+            room = np.empty(Z.shape) if len(room) < len(Z) else room
+            if np.ndim(factor):
+                Z = np.multiply(Z, (factor * unit)[:, None], out=room[: len(Z)])
+            if weigh is not None:
+                left[-1, block] = weigh(block, partial(self._fitted, Z))
+                Z = np.multiply(Z, left[-1, block, None], out=room[: len(Z)])
+            add_gram(square, Z)
+            sums += left[:, block] @ Z
+        sums /= unit
+        gram[:d, :d] = square / unit**2
         if self.fit_intercept:
-            total[d, :d] = total[:d, d] = after * self.shrink**2 * sums
-            total[d, d] = self.shrink**2 * count
-        return total
+            sums = np.column_stack([sums, left @ left[-1]])
+            gram[:, d] = sums[-1]
+        return shrink**2 * gram, shrink * sums[:-1]
+
+    def _fitted(self, Z, theta):
+        """phi'theta of clipped rows. (Before they are clipped, Z'theta may be no number.)"""
+        fitted = Z @ theta[: self.n_features] / self._unit
+        return self.shrink * (fitted + (theta[-1] if self.fit_intercept else 0.0))
+
+    @property
+    def _unit(self):
+        """Norm up to which rows are summed: one number leaves rounding errors what they are."""
+        ordinary = ORDINARY[0] <= self.row_bound <= ORDINARY[1]
+        return self.row_bound if ordinary else 1.0
 
     def features(self, X):
         """Return phi without clipping, for predictions."""
@@ -123,10 +155,7 @@ class Scaling:
 
     def target(self, y):
         """Clipped r of a chunk of targets; NaN becomes 0."""
-        clipped = np.clip(y, *self.bounds_y)
-        scaled = np.nan_to_num((clipped - self.centre) / self.radius, nan=0.0)
-        # Again: of narrow bounds far from 0 the centre itself is rounded.
-        return np.clip(scaled, -1.0, 1.0)
+        return scaled_target(y, self.bounds_y, self.centre, self.radius)
 
     def wire(self):
         """The map as a public task has it."""
@@ -171,14 +200,13 @@ class Scaling:
         return coef_norm / self.shrink
 
 
-def _weighted(X, by, weights):
-    """Z'Z, weights'Z and weights'weights for Z = X * by, of which a block exists at a time."""
-    d = X.shape[1]
-    size = max(1, min(len(X), BLOCK_ENTRIES // max(1, d)))
-    square, sums, room = np.zeros((d, d)), np.zeros(d), np.empty((size, d))
-    for start in range(0, len(X), size):
-        block = slice(start, min(start + size, len(X)))
-        rows = np.multiply(X[block], by[block], out=room[: block.stop - start])
-        square += rows.T @ rows
-        sums += weights[block] @ rows
-    return square, sums, float(weights @ weights)
+def scaled_target(y, bounds, centre, radius):
+    """Targets clipped to their bounds and mapped to [-1, 1]; NaN becomes 0."""
+    scaled = np.clip(np.asarray(y, dtype=np.float64), *bounds)
+    scaled -= centre
+    scaled /= radius
+    # Again: of narrow bounds far from 0 the centre itself is rounded.
+    np.clip(scaled, -1.0, 1.0, out=scaled)
+    if np.isnan(scaled.sum()):
+        np.nan_to_num(scaled, copy=False, nan=0.0)
+    return scaled

@@ -8,10 +8,12 @@ sum v^2 zeta^2 phi phi'. The constant of phi is s times what it was and therefor
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from .._linalg import add_gram, blocks_of
 from ..privacy import ROUNDING, Query
 from ._public_maps import TargetMap
 
@@ -68,14 +70,20 @@ class WeightedScaling(WeightedMap):
 
     shrink = 1.0
 
-    def clipped(self, X):
-        """Rows s phi, and the factor 1."""
-        return self.rows(X), 1.0
+    def blocks(self, X):
+        """Yield (slice, s phi) of one block of ``rows`` after the other."""
+        for block in blocks_of(len(X), self.size):
+            yield block, self.rows(X[block])
 
-    def outer(self, Z, factor, weights=None):
-        """Sum of w^2 s^2 phi phi' over a chunk from ``clipped`` and weights w of at most 1."""
-        Z = Z if weights is None else Z * weights[:, None]
-        return Z.T @ Z
+    def sums(self, X, left, weigh=None):
+        """Sums of w^2 s^2 phi phi' and of left_i w s phi over a chunk; see `Scaling.sums`."""
+        gram, sums = np.zeros((self.size, self.size), order="F"), np.zeros((len(left), self.size))
+        for block, rows in self.blocks(X):
+            if weigh is not None:
+                rows = rows * weigh(block, partial(np.matmul, rows))[:, None]
+            add_gram(gram, rows)
+            sums += left[:, block] @ rows
+        return gram, sums
 
     def target(self, y):
         """Targets s r of a chunk, which are clipped once more; NaN becomes 0."""

@@ -102,7 +102,9 @@ class PrivateRegressor(PredictsAtPoints, Accounted, Writable, RegressorMixin, Ba
         names = X if rows is None and hasattr(X, "columns") else rows and named(rows.names)
         if names is not None:
             validate_data(self, names, skip_check_array=True)
-        return as_rows(X, y) if rows is None else rows
+        rows = as_rows(X, y) if rows is None else rows
+        rows.n_jobs = getattr(self, "n_jobs", -1)
+        return rows
 
     def _public_bounds(self):
         """The checked bounds_y, or the outer ones if they are "auto"."""

@@ -3,7 +3,7 @@
 from contextlib import nullcontext
 from copy import copy
 from dataclasses import replace
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,6 +35,7 @@ class MomentRegressor(PredictionIntervals):
         **PredictionIntervals._calibration_constraints,
         "alpha": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
         "coef_norm": [Interval(Real, 0, None, closed="neither"), None],
+        "n_jobs": [Integral, None],
     }
 
     @property

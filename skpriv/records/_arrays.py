@@ -2,12 +2,13 @@
 
 from typing import Any
 from functools import partial
+from itertools import chain
 
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
 from sklearn.utils import check_array
 
-from ._base import Rows
+from ._base import CHUNK_ROWS, Rows, in_threads
 from ._values import finite, numbers, public_shape
 
 
@@ -68,7 +69,13 @@ class ArrayRows(Rows):
         self._X = numbers(_table, self._X)
         self._y = numbers(_targets, self._y)
         self._prepare()
-        finite(self._X, self._y)
+        if self.stored_sparse:
+            finite(self._X, self._y)
+            return
+        size = max(CHUNK_ROWS, -(-self.n // 8))
+        parts = (self._X[start : start + size] for start in range(0, self.n, size))
+        for _ in in_threads(finite, chain([self._y], parts), self.n_jobs):
+            pass
 
     def _prepare(self):
         """Make the rows safe to cut into chunks."""
@@ -103,11 +110,11 @@ class ArrayRows(Rows):
     def _chunk(self, chosen, keep_sparse):
         if isinstance(chosen, range):
             chosen = slice(chosen.start, chosen.stop, chosen.step)
-        X, y = self._X[chosen], self._y[chosen]
+        X, y = _picked(self._X, chosen), _picked(self._y, chosen)
         if self.stored_sparse and not keep_sparse:
             X = X.toarray()
         if not self.stored_sparse or not keep_sparse:
-            X = np.asarray(X, dtype=np.float64)
+            X = np.ascontiguousarray(X, dtype=np.float64)
         return X, np.asarray(y, dtype=np.float64)
 
 
@@ -154,6 +161,12 @@ class WeightedRows(Rows):
             part = np.nan_to_num(np.clip(weight / self.largest, 0.0, 1.0), nan=0.0)
             root = np.sqrt(part)
             return np.column_stack([X, root]), root * self._scaled(y)
+
+
+def _picked(data, chosen):
+    """Rows of a slice, or at positions: `take` copies whole rows."""
+    by_row = isinstance(data, np.ndarray) and isinstance(chosen, np.ndarray)
+    return data.take(chosen, axis=0) if by_row else data[chosen]
 
 
 def _table(X):

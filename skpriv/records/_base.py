@@ -15,7 +15,7 @@ from ._subset import PublicOrder, Subset
 
 CHUNK_ROWS = 2**14  # at most; the rounding slack of every sensitivity rests on it
 PATIENCE = 3.0  # seconds of a pass over rows that are not in memory, after which it is shown
-CHUNK_BYTES = 2**22  # a chunk of rows and its transforms stay in the cache
+CHUNK_BYTES = 2**23  # a chunk of rows; queries go through it in blocks that stay in the cache
 
 
 class Rows(ABC):
@@ -110,7 +110,7 @@ class Rows(ABC):
         if self.shown:
             count = self.n if subset is None else len(subset)
             options = {"unit": "rows", "after": PATIENCE, "size": itemgetter(0)}
-            results = progress(results, count, f"pass {self.passes}", **options)
+            results = progress(results, count, f"pass {(self.passes or 0) + 1}", **options)
         for _, term in results:
             with np.errstate(all="ignore"):
                 total.add(term)

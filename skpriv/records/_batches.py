@@ -40,6 +40,8 @@ class BatchRows(Rows):
         Whether each pass has the rows in the same order.
     has_target : bool, default=True
         Whether blocks have a y.
+    targets : callable, default=None
+        Iterates over blocks of y alone, where that is cheaper.
 
     Examples
     --------
@@ -68,7 +70,9 @@ class BatchRows(Rows):
         steps: Any = (),
         stable: bool = True,
         has_target: bool = True,
+        targets: Any = None,
     ) -> None:
+        self._targets = targets
         self._blocks, self._steps, self._stable = blocks, tuple(steps), stable
         self.n, self.n_features, self.names = int(n), int(n_features), names
         self.passes, self.has_target = 0, has_target
@@ -97,7 +101,7 @@ class BatchRows(Rows):
         It is given float64 arrays, or if not ``numeric`` the tables as they are.
         """
         steps = (*self._steps, partial(_step, function, numeric))
-        return self._like(self._blocks, n_features, names, steps, self.has_target)
+        return self._like(self._blocks, n_features, names, steps, self.has_target, self._targets)
 
     def with_target(self, blocks: Any) -> Any:
         """The same rows, with the targets that ``blocks()`` iterates over."""
@@ -106,7 +110,7 @@ class BatchRows(Rows):
             for X, y in aligned((X for X, _ in self._blocks()), blocks()):
                 yield X, y
 
-        return self._like(pairs, self.n_features, self.names, self._steps, True)
+        return self._like(pairs, self.n_features, self.names, self._steps, True, blocks)
 
     def evaluated(self, function: Any, kind: Any = None) -> Any:
         """Values of a function of X that are computed when they are read.
@@ -133,6 +137,16 @@ class BatchRows(Rows):
             yield from self._pieces(most, subset, sparse)
         except Exception as error:
             yield partial(_raise, error)
+
+    def targets(self, most: Any, subset: Any = None, sparse: bool = True) -> Any:
+        """Chunks of targets alone, if no column of X need be read for them."""
+        if self._targets is None:
+            return self.pieces(most, subset, sparse)
+        self.passes += 1
+        blocks = lambda: ((np.empty((length(y), 0)), y) for y in self._targets())  # noqa: E731
+        alone = self._like(blocks, 0, None, (), True)
+        alone._refuses = self._refuses
+        return alone.pieces(most, subset, sparse)
 
     def _pieces(self, most, subset, keep_sparse):
         start = 0
@@ -168,9 +182,9 @@ class BatchRows(Rows):
             finite(X, *([] if y is None else [y]))
         return X, y
 
-    def _like(self, blocks, n_features, names, steps, has_target):
+    def _like(self, blocks, n_features, names, steps, has_target, targets=None):
         options = {"steps": steps, "stable": self._stable, "has_target": has_target}
-        return BatchRows(blocks, self.n, n_features, names, **options)
+        return BatchRows(blocks, self.n, n_features, names, targets=targets, **options)
 
     @property
     def ordered(self) -> bool:

@@ -74,7 +74,9 @@ class Subset:
             return True
         if all(isinstance(p, range) and p.step == 1 for p in (mine, others)):
             return True  # intervals, and neither ends before the other begins
-        return bool(np.intersect1d(mine, others, assume_unique=True).size)
+        both = np.concatenate([mine, others])
+        both.sort(kind="stable")  # a merge of what is sorted
+        return bool((both[1:] == both[:-1]).any())
 
     def between(self, start: int, stop: int) -> Any:
         """Positions from start up to stop, counted from start, as a range or ascending."""

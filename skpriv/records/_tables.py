@@ -190,6 +190,10 @@ def from_table(table: Any, target: Any = None, features: Any = None) -> BatchRow
         for batch in source.batches(columns):
             yield split(batch, features, target)
 
+    def targets():
+        for batch in source.batches([target]):
+            yield split(batch, [], target)[1]
+
     names = list(map(str, features))
     return BatchRows(
         blocks,
@@ -198,6 +202,7 @@ def from_table(table: Any, target: Any = None, features: Any = None) -> BatchRow
         names,
         stable=source.stable,
         has_target=target is not None,
+        targets=None if target is None else targets,
     )
 
 

@@ -12,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from skpriv import BudgetAccountant
 from skpriv.exceptions import InvalidValues, PrivacyError
 from skpriv.linear_model import (
+    AdditiveRegressor,
     IHTRegressor,
     ImproperSGDRegressor,
     LayeredRegressor,
@@ -22,6 +23,7 @@ from skpriv.linear_model import (
 from skpriv.preprocessing import BoundsScaler, Categorical, Numeric, TableEncoder
 from skpriv.records import ArrayRows, from_batches, from_parquet, from_table, is_lazy
 from skpriv.records import _base as _records
+from skpriv.records import _tables
 
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
@@ -34,6 +36,14 @@ ESTIMATORS = [
     LayeredRegressor(privacy="central"),
     ImproperSGDRegressor(perturbation="gradient"),
     LinearRegression(data_norm=1.0, bounds_y=(-1, 1)),
+]
+
+
+THREADED = [
+    SSPRegressor(),
+    ReweightedRegressor(),
+    LinearRegression(data_norm=1.0, bounds_y=(-1, 1)),
+    AdditiveRegressor(bounds_X=(-0.5, 0.5), bounds_y=(-1, 1)),
 ]
 
 
@@ -293,3 +303,31 @@ def test_wrong_columns(options, message):
         from_table(_frame(), **options)
     with pytest.raises(TypeError, match="from_batches"):
         from_table(np.zeros((3, 2)))
+
+
+@pytest.mark.parametrize("estimator", THREADED, ids=lambda e: type(e).__name__)
+def test_the_number_of_threads_changes_no_digit(estimator, monkeypatch):
+    monkeypatch.setattr(_records, "CHUNK_BYTES", 1)  # 64 rows a chunk
+    X, y = _data()
+    estimator = clone(estimator).set_params(random_state=0)
+    fits = [clone(estimator).set_params(n_jobs=jobs).fit(X, y) for jobs in (1, 2, 3, None, -1)]
+    for fit in fits[1:]:
+        np.testing.assert_array_equal(fit.predict(X), fits[0].predict(X))
+
+
+def test_targets_are_read_without_their_rows(tmp_path, monkeypatch):
+    """Where and how wide targets are takes a column of the files, and not all of them."""
+    pytest.importorskip("pyarrow")
+    asked, scan = [], _tables.ParquetFiles.scan
+
+    def noted(self, columns):
+        asked.append(columns)
+        return scan(self, columns)
+
+    monkeypatch.setattr(_tables.ParquetFiles, "scan", noted)
+    X, y = _data()
+    pd.DataFrame(X, columns=NAMES).assign(y=y).to_parquet(tmp_path / "rows.parquet")
+    LinearRegression(data_norm=1.0, bounds_y=(-1, 1), epsilon=8.0).fit(
+        from_parquet(tmp_path, target="y")
+    )
+    assert asked[:2] == [["y"], ["y"]] and asked[2] == [*NAMES, "y"]

@@ -90,6 +90,9 @@ class AdditiveRegressor(PredictionIntervals):
         one of less noise, from public numbers; for prediction intervals it is "gaussian", and,
         unless delta is 0, in the shuffle model, and in the local one under an accountant that adds
         up Gaussian noise.
+    n_jobs : int or None, default=-1
+        Threads that read, scale and add up rows; -1 is one for each core. Answers do not depend on
+        it, to the last digit.
     random_state : None, int or RandomState, default=None
         None draws secure noise for a real release, anything else reproducible noise for study.
 
@@ -146,6 +149,7 @@ class AdditiveRegressor(PredictionIntervals):
         "conformity_score": [StrOptions({"absolute", "signed"})],
         "clip": [StrOptions({"auto", "wide"})],
         "channel": [StrOptions({"auto", "gaussian", "codebook"})],
+        "n_jobs": [Integral, None],
     }
     for _name in ("outer_norm", "outer_bounds_y", "data_norm", "fit_intercept"):
         _parameter_constraints.pop(_name)
@@ -171,6 +175,7 @@ class AdditiveRegressor(PredictionIntervals):
         prediction_levels: Any = (0.9, 0.95),
         clip: Any = "auto",
         channel: str = "auto",
+        n_jobs: int | None = -1,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -188,6 +193,7 @@ class AdditiveRegressor(PredictionIntervals):
         self.prediction_levels = prediction_levels
         self.clip = clip
         self.channel = channel
+        self.n_jobs = n_jobs
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)

@@ -13,10 +13,9 @@ from scipy.linalg import blas
 
 from ..._equations._newton import CUT
 from ..._equations._public_maps import RowMap, TargetMap
-from ..._linalg import SQRT2, row_norms, unvech, vech, vech_size
+from ..._linalg import SQRT2, add_gram, blocks_of, row_norms, unvech, vech, vech_size
 from ...privacy import ROUNDING, Query
 
-BLOCK_ENTRIES = 2**17
 COUNT_WEIGHT = 0.83  # of the residuals beyond CUT beside the Newton sums: free, see NewtonQuery
 FAR = (
     2.0  # length of psi from where rows are counted as far away, and a quarter of leverage is left
@@ -100,32 +99,40 @@ class Whitened:
 
         A block is overwritten by the next one.
         """
-        p, size = len(self.W), max(64, BLOCK_ENTRIES // len(self.W))
-        size = min(size, len(X))
-        phi, room = np.empty((size, p)), np.empty((size, X.shape[1]))
-        for start in range(0, len(X), size):
-            block = slice(start, min(start + size, len(X)))
-            rows = block.stop - start
-            yield block, *self(X[block], (phi[:rows], room[:rows]))
+        room = np.empty(0)
+        for block in blocks_of(len(X), len(self.W)):
+            if len(room) < block.stop - block.start:
+                room = np.empty((block.stop - block.start, len(self.W)))
+            yield block, *self(X[block], room[: block.stop - block.start])
 
-    def __call__(self, X, buffers=None):
+    def __call__(self, X, out=None):
         """Return e, shape (n_rows, p), and w, shape (n_rows,)."""
         ours = isinstance(self.rows, RowMap)  # else phi may be theirs
-        phi = self.rows.rows(X, buffers) if ours else self.rows.rows(X)
-        if self._triangular:  # in place, at half the price
+        phi = self.rows.rows(X, out) if ours else self.rows.rows(X)
+        if self._shape == "identity":
+            e = phi if ours else phi.copy()
+        elif self._shape == "triangular":  # in place, at half the price
             e = blas.dtrmm(1.0, self.W, phi.T, overwrite_b=ours).T
         else:
             e = phi @ self.W.T
         norms = row_norms(e)
+        if out is not None and np.isnan(norms.sum()):  # so there was in X
+            return self(X)
         weights = np.ones(len(norms))
         if not norms.max(initial=0.0) <= 1.0:
             weights /= np.maximum(1.0, norms)
             e *= weights[:, None]
         return e, weights
 
+    def empty_gram(self):
+        """Zeros to which products of rows are added."""
+        return np.zeros((len(self.W), len(self.W)), order="F")
+
     @cached_property
-    def _triangular(self):
-        return np.array_equal(self.W, np.triu(self.W))
+    def _shape(self):
+        if np.array_equal(self.W, np.eye(len(self.W))):
+            return "identity"
+        return "triangular" if np.array_equal(self.W, np.triu(self.W)) else "full"
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +154,10 @@ class WhiteningQuery(Query):
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
-        return vech(sum(e.T @ e for _, e, _ in self.whitened.blocks(X)))
+        gram = self.whitened.empty_gram()
+        for _, e, _ in self.whitened.blocks(X):
+            add_gram(gram, e)
+        return vech(gram)
 
     def gram(self, answer):
         """Noisy mean of ee', and the standard deviation of its noise (GOE)."""
@@ -182,11 +192,11 @@ class FirstMomentsQuery(Query):
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
         p, residual = len(self.whitened.W), self.target.scaled(y) - self.location
-        moment, gram, square = np.zeros(p), np.zeros((p, p)), 0.0
+        moment, gram, square = np.zeros(p), self.whitened.empty_gram(), 0.0
         for block, e, weights in self.whitened.blocks(X):
             q = weights * np.clip(residual[block] / self.limit, -1.0, 1.0)
-            moment += e.T @ q
-            gram += e.T @ e
+            moment += q @ e
+            add_gram(gram, e)
             square += q @ q
         return np.concatenate([moment, vech(gram) / SQRT2, [SQRT2 * square]])
 
@@ -248,14 +258,14 @@ class NewtonQuery(Query):
         """Exact sum over a chunk of rows."""
         p, target = len(self.whitened.W), self.target.scaled(y) - self.location
         moment, tail = np.zeros(p), np.zeros(3)
-        gram, residual_gram = np.zeros((p, p)), np.zeros((p, p))
+        gram, residual_gram = self.whitened.empty_gram(), self.whitened.empty_gram()
         for block, e, weights in self.whitened.blocks(X):
             residual = weights * target[block] - e @ self.point
             s = np.clip(residual / self.limit, -1.0, 1.0)
-            moment += e.T @ s
-            gram += e.T @ e
+            moment += s @ e
+            add_gram(gram, e)
             e *= s[:, None]
-            residual_gram += e.T @ e
+            add_gram(residual_gram, e)
             size = np.abs(s)
             far = self.far_weight * np.count_nonzero((weights < 1.0 / FAR) & (size < SMALL))
             tail += s @ s, self.count_weight * np.count_nonzero(size >= CUT), far

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from math import sqrt
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -81,6 +81,9 @@ class LinearRegression(PredictionIntervals):
         above, or one index of a public codebook each, for one set of normal equations. That is
         pure (``delta=0``), and has so much less noise that no users are spent on other steps.
         "auto" takes it, but in the local model under an accountant that adds up Gaussian noise.
+    n_jobs : int or None, default=-1
+        Threads that read, scale and add up rows; -1 is one for each core. Answers do not depend on
+        it, to the last digit.
     random_state : None, int or RandomState, default=None
         None draws secure noise for a real release, anything else reproducible noise for study.
 
@@ -136,6 +139,7 @@ class LinearRegression(PredictionIntervals):
         **PredictionIntervals._calibration_constraints,
         "conformity_score": [StrOptions({"absolute", "signed"})],
         "clip": [StrOptions({"auto", "wide"})],
+        "n_jobs": [Integral, None],
         "channel": [StrOptions({"auto", "gaussian", "codebook"})],
     }
     for _name in ("outer_norm", "outer_bounds_y"):
@@ -160,6 +164,7 @@ class LinearRegression(PredictionIntervals):
         prediction_levels: Any = (0.9, 0.95),
         clip: Any = "auto",
         channel: str = "auto",
+        n_jobs: int | None = -1,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -175,6 +180,7 @@ class LinearRegression(PredictionIntervals):
         self.prediction_levels = prediction_levels
         self.clip = clip
         self.channel = channel
+        self.n_jobs = n_jobs
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)

@@ -9,12 +9,15 @@ import numpy as np
 from ..._equations._moments import Instrument
 from ..._equations._normal_equations import NormalEquations
 from ..._equations._scaling import Scaling
-from ..._linalg import psd_part, psd_power, unvech, vech, vech_size
+from ..._linalg import add_gram, psd_part, psd_power, unvech, vech, vech_size
 from ...privacy import ROUNDING, Query
 
 # Weights of (W, r^2) beside (xi, Xi): free, see ReweightedMomentsQuery.
 REWEIGHTED_SQUARE_WEIGHT = sqrt(1.25)
 LARGEST_CONDITION = 1e8  # of U: rounding errors stay below the margin of the sensitivities
+# Of many records a part is enough: so many that the Gram matrix is resolved as well as this, and so
+# many for each coordinate; all of so few that their time does not matter.
+SUBSET_RESOLUTION, SUBSET_RECORDS, FEW_RECORDS = 100.0, 400.0, 1e5
 EIGENVALUE_FLOOR = 0.1  # of the ridge: noise may not turn an eigenvalue of H negative
 
 
@@ -39,8 +42,10 @@ class NormalisationQuery(Query):
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
-        halves = self.instrument.halves(self.scaling.rows(X))
-        return vech(halves.T @ halves)
+        total = np.zeros((self.scaling.size, self.scaling.size), order="F")
+        for _, phi in self.scaling.blocks(X):
+            add_gram(total, self.instrument.halves(phi))
+        return vech(total)
 
     def read(self, answer):
         """Noisy mean of Phi_U, and the standard deviation of its orthonormal coordinates."""
@@ -80,11 +85,15 @@ class ReweightedMomentsQuery(Query):
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
-        phi, r = self.scaling.rows(X), self.scaling.target(y)
-        e = self.scaling.weigh(self.instrument.rows(phi), X)
-        return np.concatenate(
-            [e.T @ r, (e.T @ phi).ravel(), vech(e.T @ e), [REWEIGHTED_SQUARE_WEIGHT * (r @ r)]]
-        )
+        p, r = self.scaling.size, self.scaling.target(y)
+        target, design, gram = np.zeros(p), np.zeros((p, p)), np.zeros((p, p), order="F")
+        for block, phi in self.scaling.blocks(X):
+            e = self.scaling.weigh(self.instrument.rows(phi), X[block])
+            target += r[block] @ e
+            design += e.T @ phi
+            add_gram(gram, e)
+        square = REWEIGHTED_SQUARE_WEIGHT * (r @ r)
+        return np.concatenate([target, design.ravel(), vech(gram), [square]])
 
     def equations(self, answer):
         """Normal equations of an answer."""
@@ -104,15 +113,19 @@ class ReweightedMomentsQuery(Query):
 
 
 def learn_normalisation(session, scaling, share, iterations, kind=NormalisationQuery):
-    """Algorithm 1: U <- sym(Sigma^{-1/2} U), with all records in every iteration.
+    """Algorithm 1: U <- sym(Sigma^{-1/2} U), with the same records in every iteration.
 
-    ``kind`` makes the query of an iteration from the scaling and the instrument so far.
+    Under a curator these are all of them, or a part at evenly spread positions, which are public.
+    Its size follows from public numbers: n, p and the noise. ``kind`` makes the query of an
+    iteration from the scaling and the instrument so far.
     """
-    U = np.eye(scaling.size)
+    U, subset = np.eye(scaling.size), None
+    if session.model == "central" and session.ordered:
+        subset = _public_part(session, scaling, share)
     for _ in range(iterations):
         instrument = Instrument(U)
         query = kind(scaling, instrument=instrument)
-        noisy, scale = query.read(session.sum(query, share / iterations))
+        noisy, scale = query.read(session.sum(query, share / iterations, subset))
         # lambda: the operator norm that the noise alone would have
         ridge = np.sqrt(2.0 * scaling.size) * scale
         mean = noisy + ridge * np.eye(scaling.size)
@@ -127,6 +140,15 @@ def learn_normalisation(session, scaling, share, iterations, kind=NormalisationQ
         before = max(float(np.trace(root @ noisy @ root)), EIGENVALUE_FLOOR * ridge)
         length = min(1.0, sqrt(before * scaling.size) / float(norm))
     return Instrument(U, length)
+
+
+def _public_part(session, scaling, share):
+    """Positions of the records that the normalisation asks; None is all of them."""
+    n, p = session.n, scaling.size
+    noise = session.noise(NormalisationQuery(scaling, Instrument()), share).scale
+    resolution = n * sqrt(2.0 / share) / noise / p**1.5  # n mu / p^1.5 of the whole budget
+    part = max(SUBSET_RESOLUTION / resolution, max(SUBSET_RECORDS * p, FEW_RECORDS) / n)
+    return np.arange(0.0, n - 1.0, 1.0 / part).astype(np.intp) if part < 1.0 else None
 
 
 @lru_cache(maxsize=256)

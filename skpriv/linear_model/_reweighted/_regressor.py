@@ -90,6 +90,9 @@ class ReweightedRegressor(MomentRegressor):
     prediction_levels : array-like of float, default=(0.9, 0.95)
         Confidence levels whose quantiles ``fit`` releases for :meth:`prediction_interval`. They
         share the budget of the calibration rows.
+    n_jobs : int or None, default=-1
+        Threads that read, scale and add up rows; -1 is one for each core. Answers do not depend on
+        it, to the last digit.
     random_state : None, int or RandomState, default=None
         None draws secure noise for a real release, anything else reproducible noise for study.
 
@@ -178,6 +181,7 @@ class ReweightedRegressor(MomentRegressor):
         calibration_size: float | None = None,
         conformity_score: str = "absolute",
         prediction_levels: Any = (0.9, 0.95),
+        n_jobs: int | None = -1,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -197,6 +201,7 @@ class ReweightedRegressor(MomentRegressor):
         self.calibration_size = calibration_size
         self.conformity_score = conformity_score
         self.prediction_levels = prediction_levels
+        self.n_jobs = n_jobs
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)

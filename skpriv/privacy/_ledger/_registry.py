@@ -61,8 +61,11 @@ def announce(accountants: list[dict[str, Any]]) -> None:
 def announced() -> list[dict[str, Any]]:
     """List what the ancestors of this process have announced, the nearest first."""
     places = [folder for folder in folders() if _usable(folder)]
+    names = [f"{name}.json" for name in _possible()] if places else []
+    if not any(os.path.exists(f"{folder}/{name}") for folder in places for name in names):
+        return []
     found: list[dict[str, Any]] = []
-    for name in ancestors() if places else ():
+    for name in ancestors():
         for folder in places:
             try:
                 text = Path(folder, f"{name}.json").read_text(encoding="utf-8")
@@ -86,6 +89,26 @@ def ancestors() -> Iterator[str]:
         if name not in seen and pid and identity(pid) in (name, f"{pid}-{_UNKNOWN}"):
             seen.add(name)
             yield name
+
+
+def _possible() -> list[str]:
+    """Names of all that may be ancestors now, and of some that have ended: for a quick look.
+
+    A process whose parent has ended goes to another of its ancestors, so that no new one is added
+    to those who were ancestors once.
+    """
+    named = os.environ.get(_LINEAGE, "").split(",")
+    return [*_forebears(os.getpid(), os.getppid()), *named]
+
+
+@lru_cache(maxsize=8)
+def _forebears(pid: int, parent: int) -> tuple[str, ...]:
+    """Names of a process's ancestors at some time since it began; its ids are for the cache."""
+    found = []
+    while parent > 0:
+        found.append(identity(parent))
+        parent = _status(parent)[0]
+    return tuple(found)
 
 
 def start_lineage() -> None:
