@@ -57,6 +57,7 @@ class ArrayRows(Rows):
     def __init__(self, X: Any, y: Any) -> None:
         self._X, self._y = X, y
         self.n, self.n_features = public_shape(X)
+        self.shown = isinstance(X, np.memmap)
         self._ready = False
 
     @property

@@ -110,7 +110,8 @@ class Rows(ABC):
         if self.shown:
             count = self.n if subset is None else len(subset)
             options = {"unit": "rows", "after": PATIENCE, "size": itemgetter(0)}
-            results = progress(results, count, f"pass {(self.passes or 0) + 1}", **options)
+            label = "rows" if self.passes is None else f"pass {self.passes + 1}"
+            results = progress(results, count, label, **options)
         for _, term in results:
             with np.errstate(all="ignore"):
                 total.add(term)
