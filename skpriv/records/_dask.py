@@ -9,7 +9,7 @@ from .._linalg import CompensatedSum
 from ..exceptions import InvalidValues
 from ._base import Rows
 from ._batches import BatchRows
-from ._blocks import cut, length
+from ._blocks import cut, length, pick
 from ._order import BlockOrder
 from ._subset import Subset
 from ._values import INVALID_VALUES
@@ -24,11 +24,43 @@ def is_dask(data):
 
 
 def positional(data: Any) -> Any:
-    """A Dask frame as an array of known chunks, of which rows can be taken by position.
+    """What rows can be taken of by position, in place of a Dask frame; else what it was."""
+    if not hasattr(data, "to_dask_array"):
+        return data
+    return PositionalFrame(data) if data.ndim == 2 else data.to_dask_array(lengths=True)
 
-    Anything else stays what it is. Names of columns are lost.
+
+class PositionalFrame:
+    """A Dask frame of which a choice of rows, by ascending positions, are rows with its names.
+
+    Parameters
+    ----------
+    frame : dask.dataframe.DataFrame
+        Its partitions are counted, they are public.
     """
-    return data.to_dask_array(lengths=True) if hasattr(data, "to_dask_array") else data
+
+    def __init__(self, frame: Any) -> None:
+        from dask import compute, delayed
+
+        self._parts, self._names = frame.to_delayed(), list(map(str, frame.columns))
+        self._sizes = compute(*[delayed(length, pure=False)(part) for part in self._parts])
+        self.shape = (sum(self._sizes), len(self._names))
+
+    def __len__(self):
+        return self.shape[0]
+
+    def __getitem__(self, key):
+        """Rows at ascending positions."""
+        from dask import delayed
+
+        key = key[0] if isinstance(key, tuple) else key
+        chosen, parts, sizes = Subset.of(np.asarray(key), len(self)), [], []
+        starts = np.cumsum([0, *self._sizes])
+        for part, start, size in zip(self._parts, starts, self._sizes, strict=False):
+            where = chosen.between(start, start + size)
+            parts.append(delayed(_picked, pure=False)(part, where))
+            sizes.append(len(where))
+        return DaskRows(parts, sizes, len(self._names), self._names, has_target=False)
 
 
 class DaskRows(Rows):
@@ -277,6 +309,10 @@ def _array_sizes(data):
 
 def _pair(X):
     return X, None
+
+
+def _picked(table, where):
+    return pick(table, where), None
 
 
 def _columns(table, features, target):

@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 
 from skpriv import BudgetAccountant
@@ -162,6 +163,22 @@ def test_curves_have_folds_of_rows():
     frame = _frame()
     for data in (_arrays(), (frame[NAMES], frame["y"])):
         found = privacy_utility_curve(SSPRegressor(random_state=0), *data, **settings)
+        np.testing.assert_allclose(found.test_scores, expected.test_scores, rtol=1e-9)
+        np.testing.assert_allclose(found.interval_widths, expected.interval_widths, rtol=1e-9)
+
+
+def test_curves_keep_the_names_of_a_frame():
+    X, y = _data()
+    table, frame = pd.DataFrame(X, columns=NAMES), _frame()
+    settings = {"epsilons": [4.0], "cv": KFold(3, shuffle=True, random_state=0), "n_repeats": 1}
+    bounds = {name: (-0.5, 0.5) for name in NAMES}
+    encoder = TableEncoder({name: Numeric(-0.5, 0.5) for name in NAMES})
+    for model in (
+        LinearRegression(bounds_X=bounds, bounds_y=(-1, 1), random_state=0),
+        make_pipeline(encoder, SSPRegressor(random_state=0)),
+    ):
+        expected = privacy_utility_curve(model, table, y, **settings)
+        found = privacy_utility_curve(model, frame[NAMES], frame["y"], **settings)
         np.testing.assert_allclose(found.test_scores, expected.test_scores, rtol=1e-9)
         np.testing.assert_allclose(found.interval_widths, expected.interval_widths, rtol=1e-9)
 
