@@ -116,7 +116,7 @@ class Whitened:
         else:
             e = phi @ self.W.T
         norms = row_norms(e)
-        if out is not None and np.isnan(norms.sum()):  # so there was in X
+        if out is not None and not np.isfinite(norms.sum()):  # there is NaN in X
             return self(X)
         weights = np.ones(len(norms))
         if not norms.max(initial=0.0) <= 1.0:
