@@ -68,8 +68,10 @@ class Scaling:
         return self._phi(X, (factor if np.ndim(factor) == 0 else factor[:, None]) * self.shrink)
 
     def blocks(self, X):
-        """Yield (slice, phi) of one block of ``rows`` after the other, which stays in the cache."""
-        for block in blocks_of(len(X), self.size):
+        """Yield (slice, phi) of one block of ``rows`` after the other: it and a product of it fit
+        into the cache.
+        """
+        for block in blocks_of(len(X), 2 * self.size):
             yield block, self.rows(X[block])
 
     def clipped(self, X):
