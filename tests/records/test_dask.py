@@ -262,6 +262,7 @@ def _slowly(block):
     return block
 
 
+@pytest.mark.slow
 def test_a_cluster_may_grow_and_shrink():
     distributed = pytest.importorskip("distributed")
     X, y = _data()
