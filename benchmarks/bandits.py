@@ -77,7 +77,8 @@ def policies(epsilon, bounds, offset, horizon):
     """Private policies by name."""
     sums = {"epsilon": epsilon, "bounds_y": bounds, "reward_offset": offset}
     shuffled = {**sums, "privacy": "shuffle"}
-    oracle = SSPRegressor(epsilon=epsilon, bounds_y=bounds, fit_intercept=False)
+    # An intercept where others are told the reward of a zero feature.
+    oracle = SSPRegressor(epsilon=epsilon, bounds_y=bounds, fit_intercept=bool(offset))
     old = {"update_every": horizon // 200, "horizon": horizon, "bonus_scale": 1.0}
     return {
         "LinUCB": LinUCB(**sums),

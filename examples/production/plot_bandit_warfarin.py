@@ -30,6 +30,10 @@ env = SupervisedEnvironment(rows, (dose >= 21.0) + 1 * (dose > 49.0), blocks=Fal
 doses = {"shared": False, "n_actions": 3}
 policies = {"random": RandomPolicy(**doses)}
 for epsilon in (1.0, 10.0):
+    # With a constant among the features, the middle of the rewards is the best offset.
+    policies[f"LinUCB, epsilon {epsilon:g}"] = LinUCB(
+        epsilon=epsilon, delta=1e-6, bounds_y=(0, 1), reward_offset=0.5, **doses
+    )
     oracle = SSPRegressor(epsilon=epsilon, delta=1e-6, bounds_y=(0, 1), fit_intercept=False)
     policies[f"SquareCB, epsilon {epsilon:g}"] = SquareCB(oracle=oracle, **doses)
 policies["LinUCB, not private"] = LinUCB(privacy="none", bounds_y=(0, 1), update_every=50, **doses)
