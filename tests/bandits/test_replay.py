@@ -20,12 +20,13 @@ from skpriv.bandits import (
     SquareCB,
 )
 from skpriv.linear_model import ReweightedRegressor, SSPRegressor
-from skpriv.privacy import Budget, NoiseSource
+from skpriv.privacy import Budget, Cost, NoiseSource
 
-N, USER, BUDGET = 1500, 333, Budget(1.0, 1e-6)
+N, USER, NEW, BUDGET = 1500, 333, 1000, Budget(1.0, 1e-6)
 COMMON = {"epsilon": 1.0, "delta": 1e-6, "random_state": 0}
 MODELS = ("central", "local", "shuffle")
 SCHEDULE = (500, 500, 500)
+BLOCKS = {"shared": False, "n_actions": 3}
 
 
 def sums(kind, **parameters):
@@ -36,6 +37,13 @@ def epochs(kind, oracle=SSPRegressor, **parameters):
     channel = {"channel": "gaussian"} if oracle is SSPRegressor else {}
     return lambda privacy: kind(
         oracle(privacy=privacy, fit_intercept=False, **channel, **COMMON),
+        schedule=SCHEDULE, random_state=0, **parameters,
+    )  # fmt: skip
+
+
+def codebook(kind, **parameters):
+    return lambda privacy: kind(
+        SSPRegressor(privacy=privacy, channel="codebook", fit_intercept=False, **COMMON),
         schedule=SCHEDULE, random_state=0, **parameters,
     )  # fmt: skip
 
@@ -53,11 +61,22 @@ MAKERS = {
     "elimination": epochs(ActionElimination),
     "elimination certified": epochs(ActionElimination, interval="certified"),
     "spanner": epochs(ActionElimination, exploration="spanner"),
+    "LinUCB blocks": sums(LinUCB, channel="gaussian", **BLOCKS),
+    "LinSquareCB blocks": sums(LinSquareCB, channel="gaussian", **BLOCKS),
+    "EpochGreedy blocks": epochs(EpochGreedy, **BLOCKS),
+    "elimination blocks": epochs(ActionElimination, **BLOCKS),
+    "EpochGreedy codebook": codebook(EpochGreedy),
     "FLIPHAT": lambda privacy: FLIPHAT(n_nonzero_coefs=2, schedule=SCHEDULE, **COMMON),
     "OnlineLinUCB": lambda privacy: OnlineLinUCB(horizon=N, learner="ogd", **COMMON),
 }
-ONE_MODEL = {"FLIPHAT": "central", "OnlineLinUCB": "local"}
+ONE_MODEL = {"FLIPHAT": "central", "OnlineLinUCB": "local", "EpochGreedy codebook": "local"}
 CASES = [(n, p) for n in MAKERS for p in MODELS if ONE_MODEL.get(n, p) == p]
+# A batch of the shuffle model is not complete when the new action comes.
+CASES = [
+    (n, p)
+    for n, p in CASES
+    if (n, p[0]) not in (("LinUCB blocks", "s"), ("LinSquareCB blocks", "s"))
+]
 
 
 def rounds():
@@ -68,22 +87,31 @@ def rounds():
 
 
 def play(policy, contexts, draws):
-    """Actions of all rounds; rewards depend on the chosen features and on a draw."""
-    actions = np.empty(N, dtype=int)
+    """Actions of all rounds; rewards depend on the chosen features and on a draw.
+
+    With blocks, the features of the first action are those of the round, and in the middle of the
+    run a new action comes.
+    """
+    actions, blocks = np.empty(N, dtype=int), not policy.shared
+    contexts = contexts[:, 0] if blocks else contexts
     start = 0
     while start < N:
-        stop = min(N, start + policy.rounds_until_update_)
+        if blocks and start == NEW:
+            policy.add_actions()
+        stop = min(N if start >= NEW else NEW, start + policy.rounds_until_update_)
         now = slice(start, stop)
         actions[now] = policy.act(contexts[now])
-        chosen = contexts[now][np.arange(stop - start), actions[now]]
+        chosen = (
+            contexts[now] if blocks else contexts[now][np.arange(len(draws[now])), actions[now]]
+        )
         rewards = np.where(draws[now] < np.clip(chosen[:, 0], -1.0, 1.0), 1.0, -1.0)
         policy.update(contexts[now], actions[now], rewards)
         start = stop
     return actions
 
 
-@pytest.mark.parametrize("name, privacy", CASES)
-def test_one_user_replaced(name, privacy, monkeypatch):
+def replayed(make, users, monkeypatch):
+    """Squares of Gaussian losses, and sum of pure ones, of a user who is in these rounds."""
     tape, paid, pure, place, replaying = [], [0.0], [0.0], [0], [False]
     original, reports = NoiseSource.add, NoiseSource.lifted_reports
     original_top = NoiseSource.top
@@ -129,15 +157,35 @@ def test_one_user_replaced(name, privacy, monkeypatch):
     monkeypatch.setattr(NoiseSource, "top", top)
     monkeypatch.setattr(NoiseSource, "lifted_reports", lifted_reports)
     contexts, draws = rounds()
-    first = play(MAKERS[name](privacy), contexts, draws)
+    first = play(make(), contexts, draws)
     replaying[0] = True
     changed, other = contexts.copy(), draws.copy()
-    changed[USER], other[USER] = 3.0 * contexts[USER + 1], -draws[USER]
-    second = play(MAKERS[name](privacy), changed, other)
-    others = np.arange(N) != USER
+    changed[users], other[users] = 3.0 * contexts[np.add(users, 1)], -draws[users]
+    second = play(make(), changed, other)
+    others = np.setdiff1d(np.arange(N), users)
     np.testing.assert_array_equal(first[others], second[others])
     assert place[0] == len(tape) and 0.0 < paid[0] + pure[0]
+    return paid[0], pure[0]
+
+
+@pytest.mark.parametrize("name, privacy", CASES)
+def test_one_user_replaced(name, privacy, monkeypatch):
+    paid, pure = replayed(lambda: MAKERS[name](privacy), [USER], monkeypatch)
     if privacy != "shuffle":  # whose noise counts together with that of the others
         mu = sqrt(2.0 * BUDGET.rho) if name == "FLIPHAT" else BUDGET.mu  # it composes in zCDP
-        assert sqrt(paid[0]) <= mu * (1.0 + 1e-9) and pure[0] <= BUDGET.epsilon
-        assert not (paid[0] and pure[0])  # one report a user
+        assert sqrt(paid) <= mu * (1.0 + 1e-9) and pure <= BUDGET.epsilon
+        assert not (paid and pure)  # one report a user
+
+
+@pytest.mark.parametrize("users", [[333, 340, 345], [333, 334, 1200]])
+@pytest.mark.parametrize("privacy", ["central", "local"])
+@pytest.mark.parametrize("name", ["LinUCB", "LinSquareCB", "EpochGreedy", "EpochGreedy codebook"])
+def test_a_user_who_comes_again(name, privacy, users, monkeypatch):
+    """In one epoch or in several: within what `user_guarantee` says for three visits."""
+    if ONE_MODEL.get(name, privacy) != privacy:
+        return
+    paid, pure = replayed(lambda: MAKERS[name](privacy), users, monkeypatch)
+    promised = MAKERS[name](privacy).user_guarantee(3)
+    factor = 3.0 if privacy == "central" else sqrt(3.0)
+    assert sqrt(paid) <= factor * BUDGET.mu * (1.0 + 1e-9) and pure <= 3.0 * BUDGET.epsilon
+    assert Cost.from_mu(sqrt(paid)).epsilon(promised.delta) <= promised.epsilon * (1.0 + 1e-9)
