@@ -24,7 +24,7 @@ SWEPT = (0.5, 1.0, 5.0)  # epsilons of the sweeps
 PUBLIC = {"delta": 0.01, "n_nonzero_coefs": 10, "data_max": 1.5, "bounds_y": (-2.5, 2.5)}
 CLIPS = (0.5, 1.0, 1.5, 2.5, 4.0)
 RANGES = (0.5, 1.0, 1.5, 2.5, 4.0, 6.0)
-TARGETS = {0.5: 0.22, 1.0: 0.13, 2.0: 0.09, 5.0: 0.06, 10.0: 0.05}  # at 10,000 rounds
+TARGETS = {0.5: 0.11, 1.0: 0.055, 2.0: 0.03, 5.0: 0.015, 10.0: 0.012}  # at 10,000 rounds
 
 
 def run(epsilons, options, runs, horizon, environment=(), **parameters):
