@@ -1,29 +1,46 @@
-"""Certified intervals from first moments that cut nothing: no assumption on the coefficients.
+"""Certified intervals from the last Newton step: no assumption on the coefficients or the noise.
 
-Notation, in means over the n records of the first equation: y = H b* + S + N_y with
-S = mean(e w zeta), |zeta| <= 2 and E[zeta | x] = 0 (linearity), H_1 = H + N_1, both noises known
-in law and independent of each other. Let v be computed from the Gram matrix of *another* release,
-so that it is independent of zeta, N_y and N_1. For any released g, with rest = x - H_1 v,
+Notation, in means over the n records of the last step, taken at a released b0 with residuals
+c = w (r - m) - e'b0 clipped at R: z = H d + S - Q + N_z for d = b* - b0, S = mean(e w zeta) with
+|zeta| <= 2 and E[zeta | x] = 0 (linearity), and Q = mean(e (c - clip(c))) what is cut. H_L = H +
+N_L; the noises are fresh, of known law, and independent of each other. With u = H_L^-1 x,
 
-    v'y + rest'g - x'b* = v'S + v'N_y - v'N_1 b* - rest'(b* - g).
+    x'b0 + u'z - x'b* = u'S - u'Q + u'N_z - u'N_L d,
 
-The first three terms have mean zero given the rows: S is a sum of bounded terms (Bernstein), the
-others are one Gaussian variable of variance s_y^2 |v|^2 + s_1^2 (|v|^2 |b*|^2 + (v'b*)^2) / 2. The
-last is at most |rest| tau for tau >= |b* - g|, and no bound on |b*| is assumed: by
-H_1 (b* - g) = y - H_1 g - S - N_y + N_1 b*,
+where u depends on the rows and on N_L alone, so that it is independent of zeta and N_z.
 
-    |b* - g| <= |H_1^-1 (y - H_1 g)| + (|S| + |N_y| + |N_1 b*|) / smallest eigenvalue of H_1,
+*What is cut.* |u'Q| <= |u| X, with X the mean of (|c| - R)_+, and X is released in two ways: itself
+with noise, and as the part of the records beyond .75 R, which is at least the part that is cut,
+times the largest excess E of a target and a row inside of their bounds. Both are X' = X + s N at
+least, with a noise N of known scale, so that |u| X <= |u| (X' - s N): N joins the Gaussian terms.
 
-which is solved for |b* - g| since |b*| <= |g| + |b* - g|. Where it cannot be solved the fit is not
-resolved. The location m may depend on the records: b* is then random through m alone, of which
-zeta's part in S, N_y, N_1 and v need no independence, because mean(e w) = H c exactly for the c
-with psi'c = 1, so that S is the same for every m.
+*The main part.* u'S is, given the rows and N_L, a sum of terms of mean zero and at most
+B = 2 |u| / n, with variance V: P(u'S > sqrt(2 V t) + B t / 3) <= exp(-t) (Bernstein). Given zeta
+and all before the last step, u'N_z - s |u| N is G times one normal variable,
+G^2 = (s_z^2 + s^2) |u|^2.
+G depends on zeta, through R and E, but that variable N does not. So P(u'S + G N > sqrt(2 V t +
+G^2 q^2) + B t / 3 for any G >= 0) is at most the probability that (t(u'S), N) leaves the region
+t <= t0 (1 - (N_+ / q)^2), N <= q, of which that is the support function:
+exp(-t0) / 2 + int_0^q phi(a) exp(-t0 (1 - a^2 / q^2)) da + P(N > q).
 
-The variance of S is read off the residual Gram of the last Newton step, taken at g with residuals c
-cut at R: (w zeta)^2 <= clip(c)^2 - 2 w zeta e'(b* - g) where c is not cut, and |w zeta| <= 2 on the
-others, which are counted. The cross term has mean zero but for b*, and is bounded by tau times a
-norm (Bousquet). From realised squares to variances by a Chernoff bound for terms in [0, B]:
-sqrt(V) <= sqrt(B l / 2) + sqrt(B l / 2 + Q) but for exp(-l).
+*The noise of H_L* acts on d, which it is independent of. For a v that is computed from the Gram
+matrix of another release, |u'N_L d| <= |v'N_L d| + |u - v| |N_L d|: one normal variable of variance
+s_L^2 (|v|^2 |d|^2 + (v'd)^2) / 2, and a norm whose law is known, times a difference of two noises.
+
+*The distance.* With g = b0 + H_L^-1 z, H_L (b* - g) = Q - S - N_z + N_L d, so that
+
+    |b* - g| <= (|S| + X + |N_z| + |N_L d|) / smallest eigenvalue of H_L,
+    |d| <= |g - b0| + |b* - g|,
+
+which is solved for |d|. Where it cannot be solved the fit is not resolved. The location m may
+depend on the records: b* is then random through m alone, of which zeta's part in S, the noises and
+u need no independence, because mean(e w) = H c exactly for the c with psi'c = 1, so that S is the
+same for every m.
+
+*The variance of S* is read off the residual Gram of the step, of clipped residuals:
+(w zeta)^2 <= clip(c)^2 + (2 R + E) (|c| - R)_+ - 2 w zeta e'd. The cross term has mean zero but for
+d, and is bounded by |d| times a norm (Bousquet). From realised squares to variances by a Chernoff
+bound for terms in [0, B]: sqrt(V) <= sqrt(B l / 2) + sqrt(B l / 2 + Q) but for exp(-l).
 """
 
 from dataclasses import dataclass
@@ -31,24 +48,25 @@ from functools import lru_cache
 from math import log, sqrt
 
 import numpy as np
-from scipy import special, stats
+from scipy import optimize, special, stats
 
 RANGE = 2.0  # |zeta| <= 2
 # Parts of the failure probability.
-MAIN, DIRECTION = 0.82, 0.03
-RESIDUAL, MOMENT, DESIGN, COUNT, GRAM, SPREAD = 0.03, 0.02, 0.02, 0.03, 0.03, 0.02
+MAIN, SECOND, DIRECTION = 0.74, 0.06, 0.01
+RESIDUAL, MOMENT, DESIGN, COUNT, GRAM, SPREAD = 0.02, 0.02, 0.02, 0.04, 0.07, 0.02
 ROUNDS = 6  # of sharpening tau: each is valid, whatever their number
-CURVES = np.concatenate([[0.0], np.geomspace(1e-3, 1.0, 31)])  # Bernstein's scale over deviations
-SHARES = np.linspace(0.0, 1.0, 21)  # of the variance that is the target's
+NOISE_PART = 0.25  # of the main part's failure, for the noise beyond q
+FLOOR = 0.5  # of the noise of the Gram matrix that v comes from
 
 
 @dataclass(frozen=True, eq=False)
 class _Bounds:
     """What holds at once, but for its part of the failure probability."""
 
-    distance: float  # tau
-    norm: float  # of b*
-    cut: float  # part of the records that may have been cut in the last step
+    distance: float  # |g - b*|
+    moved: float  # |b* - b0|
+    squares: float  # mean of c^2 - clip(c)^2
+    largest: float  # eigenvalue of H
 
 
 def certified(fit, points, confidence_level):
@@ -67,98 +85,109 @@ def certified(fit, points, confidence_level):
     failure = 1.0 - confidence_level
     first, last = fit.first, fit.newton[-1]
     centre, half = points @ fit.b, np.full(len(points), np.inf)
-    if not first.whole:
+    if last.excesses is None:
         return centre, half
-    bounds = _distance(fit, failure)
+    smallest = float(np.linalg.eigvalsh(last.gram)[0])
+    if smallest <= 0.0 and last.gram_scale:
+        return centre, half
+    inverse = np.linalg.pinv(last.gram, hermitian=True)
+    noise = _goe_norm(len(inverse), DESIGN * failure) * last.gram_scale  # |N_L d| / |d|
+    step = inverse @ last.moment
+    bounds = _distance(last, step, smallest, noise, failure)
     if bounds is None:
         return centre, half
-    g = last.point
-    values, vectors = np.linalg.eigh(last.gram)
-    floor = max(0.5 * last.gram_scale * sqrt(2.0 * len(values)), 1e-14 * values[-1], 1e-300)
-    dual = ((points @ vectors) / np.maximum(values, floor)) @ vectors.T
-    if fit.same_rows and not last.gram_scale:
-        dual = points @ np.linalg.pinv(first.gram)
-    rest = points - dual @ first.gram
+    dual = points @ inverse
     squares = np.einsum("ij,ij->i", dual, dual)
-    along = np.abs(dual @ g) + np.sqrt(squares) * bounds.distance
-    gaussian = first.moment_scale**2 * squares + 0.5 * first.gram_scale**2 * (
-        squares * bounds.norm**2 + np.minimum(along, np.sqrt(squares) * bounds.norm) ** 2
-    )
-    variance = _variance(fit, dual, squares, bounds, failure) / first.n
-    scale = RANGE * np.sqrt(squares) / first.n
-    main = _quantile(variance, gaussian, scale, MAIN * failure)
-    half = main + np.linalg.norm(rest, axis=1) * bounds.distance
-    return dual @ first.moment + rest @ g, half
+    lengths = np.sqrt(squares)
+    variance = _variance(last, dual, squares, bounds, failure) / last.n
+    t, q = _region(0.5 * MAIN * failure / len(last.excesses))
+    for excess, scale in last.excesses:
+        gaussian = (last.moment_scale**2 + scale**2) * squares
+        main = np.sqrt(2.0 * t * variance + gaussian * q**2) + RANGE * lengths / last.n * t / 3.0
+        half = np.minimum(half, main + lengths * max(excess, -scale))
+    if last.gram_scale:
+        values, vectors = np.linalg.eigh(first.gram)
+        floor = max(FLOOR * first.gram_scale * sqrt(2.0 * len(values)), 1e-14 * values[-1], 1e-300)
+        other = ((points @ vectors) / np.maximum(values, floor)) @ vectors.T
+        longest = np.linalg.norm(other, axis=1)
+        along = np.minimum(np.abs(other @ step) + longest * bounds.distance, longest * bounds.moved)
+        design = last.gram_scale * np.sqrt(((longest * bounds.moved) ** 2 + along**2) / 2.0)
+        half += stats.norm.isf(0.5 * SECOND * failure) * design
+        half += np.linalg.norm(dual - other, axis=1) * noise * bounds.moved
+    return points @ (last.point + step), half
 
 
-def _distance(fit, failure):
-    """Bound on |b* - g| and |b*| from the equations, or None."""
-    first, last = fit.first, fit.newton[-1]
-    p, n = len(first.moment), first.n
-    smallest = float(np.linalg.eigvalsh(first.gram)[0])
-    noise = _goe_norm(p, DESIGN * failure) * first.gram_scale  # |N_1 u| for a unit u
-    if smallest <= noise or smallest <= 0.0:
+def _distance(last, step, smallest, noise, failure):
+    """Bound on |g - b*| and |b* - b0| from the equation, and on what is cut; or None."""
+    p, n = len(step), last.n
+    if smallest <= noise and last.gram_scale:
         return None
-    g = last.point
-    start = float(np.linalg.norm(np.linalg.solve(first.gram, first.moment - first.gram @ g)))
-    privacy = first.moment_scale * stats.chi.isf(MOMENT * failure, p)
-    cut = last.nearly_cut + stats.norm.isf(COUNT * failure) * last.cut_scale
-    cut = min(max(cut, 0.0), 1.0)
-    length = log(1.0 / (RESIDUAL * failure))
+    away = float(np.linalg.norm(step))
+    privacy = last.moment_scale * stats.chi.isf(MOMENT * failure, p)
+    quantile = stats.norm.isf(COUNT * failure / len(last.excesses))
+    excess = max(min(x + quantile * scale for x, scale in last.excesses), 0.0)
+    widths = 2.0 * last.limit + last.most_excess
+    length = log(2.0 / (RESIDUAL * failure))
+
+    def size(total, weak):
+        """Bound on |S| if mean(|e|^2 w^2 zeta^2) <= total and mean(ee' w^2 zeta^2) <= weak I.
+
+        By Bousquet's inequality: E|S| <= sqrt(total / n), terms of size RANGE / n. It holds for
+        mean(|e|^2 e w zeta) too, whose terms are no larger.
+        """
+        root = sqrt(total / n)
+        deviation = sqrt(2.0 * length * (weak / n + 2.0 * RANGE * root / n))
+        return root + deviation + RANGE * length / (3.0 * n)
 
     def solved(total, weak):
-        """tau, if mean(|e|^2 w^2 zeta^2) <= total and mean(ee' w^2 zeta^2) <= weak I on average."""
-        # |S| by Bousquet's inequality: E|S| <= sqrt(total / n), terms of size RANGE / n.
-        root = sqrt(total / n)
-        size = root + sqrt(2.0 * length * (weak / n + 2.0 * RANGE * root / n))
-        size += RANGE * length / (3.0 * n)
-        return (start + (size + privacy + noise * np.linalg.norm(g)) / smallest) / (
-            1.0 - noise / smallest
-        )
+        """Bound on |g - b*|."""
+        known = size(total, weak) + excess + privacy
+        return (known + noise * away) / (smallest - noise) if last.gram_scale else 0.0
 
     error = _operator_norm(p, GRAM * failure / 2.0)
-    largest = min(float(np.linalg.eigvalsh(first.gram)[-1]) + error * first.gram_scale, 1.0)
+    largest = min(float(np.linalg.eigvalsh(last.gram)[-1]) + error * last.gram_scale, 1.0)
     error = sqrt(p) * stats.norm.isf(GRAM * failure / 2.0)
-    trace = min(max(float(np.trace(first.gram)) + error * first.gram_scale, largest), 1.0)
-    tau = solved(trace, largest)  # E zeta^2 <= 1
-    if fit.same_rows:
-        quantile = stats.norm.isf(SPREAD * failure / 4.0)
-        seen = np.trace(last.residual_gram) + sqrt(p) * quantile * last.residual_scale
-        most = float(np.linalg.eigvalsh(last.residual_gram)[-1])
-        most += _operator_norm(p, SPREAD * failure / 4.0) * last.residual_scale
-        tail = RANGE**2 * log(4.0 * p / (SPREAD * failure)) / n / 2.0
-        for _ in range(ROUNDS):
-            moved = tau * sqrt(largest)  # root mean square of e'(b* - g)
-            total, weak = (
-                (sqrt(max(value, 0.0)) + moved) ** 2 + RANGE**2 * cut for value in (seen, most)
-            )
-            total, weak = ((sqrt(tail) + sqrt(tail + value)) ** 2 for value in (total, weak))
-            total = min(total, trace)
-            tau = min(tau, solved(total, min(weak, largest, total)))
-    return _Bounds(float(tau), float(tau + np.linalg.norm(g)), cut)
+    trace = min(max(float(np.trace(last.gram)) + error * last.gram_scale, largest), 1.0)
+    total, weak = trace, largest  # E zeta^2 <= 1
+    tau = solved(total, weak)
+    quantile = stats.norm.isf(SPREAD * failure / 4.0)
+    seen = np.trace(last.residual_gram) + sqrt(p) * quantile * last.residual_scale
+    most = float(np.linalg.eigvalsh(last.residual_gram)[-1])
+    most += _operator_norm(p, SPREAD * failure / 4.0) * last.residual_scale
+    seen, most = (max(value, 0.0) + widths * excess for value in (seen, most))
+    tail = RANGE**2 * log(4.0 * p / (SPREAD * failure)) / n / 2.0
+    for _ in range(ROUNDS):
+        moved = tau + away
+        # mean((w zeta)^2 |e|^2) is that of c^2 less 2 d'mean(|e|^2 e w zeta); in any direction,
+        # the root of its mean is at most that of c^2 and of (e'd)^2 together
+        trace_seen = seen + 2.0 * moved * size(total, weak)
+        weak_seen = (sqrt(most) + moved * sqrt(largest)) ** 2
+        total = min(total, (sqrt(tail) + sqrt(tail + trace_seen)) ** 2)
+        weak = min(weak, total, (sqrt(tail) + sqrt(tail + weak_seen)) ** 2)
+        tau = min(tau, solved(total, weak))
+    return _Bounds(float(tau), float(tau + away), widths * excess, largest)
 
 
-def _variance(fit, dual, squares, bounds, failure):
+def _variance(last, dual, squares, bounds, failure):
     """Bound on mean((v'e)^2 w^2 E zeta^2) at each point."""
-    first, last = fit.first, fit.newton[-1]
-    p = len(first.moment)
-    noise = _goe_norm(p, DIRECTION * failure) * first.gram_scale
-    design = np.einsum("ij,ij->i", dual @ first.gram, dual)
+    p = len(last.moment)
+    noise = _operator_norm(p, DIRECTION * failure) * last.gram_scale  # dual depends on it
+    design = np.einsum("ij,ij->i", dual @ last.gram, dual)
     most = np.clip(design + noise * squares, 0.0, squares)  # E zeta^2 <= 1 and |e| <= 1
-    if not fit.same_rows:
-        return most
     seen = np.einsum("ij,ij->i", dual @ last.residual_gram, dual)
     seen += stats.norm.isf(GRAM * failure / 4.0) * last.residual_scale * squares
-    seen = np.maximum(seen, 0.0) + RANGE**2 * bounds.cut * squares
-    n, length = first.n, log(4.0 / (GRAM * failure))
+    seen = np.maximum(seen, 0.0) + bounds.squares * squares
+    n, length = last.n, log(4.0 / (GRAM * failure))
     tail = RANGE**2 * squares * length / n / 2.0
     variance = most
     for _ in range(ROUNDS):
-        # 2 tau |mean((v'e)^2 e w zeta)|, by Bousquet's inequality for its norm
+        # 2 |d| |mean((v'e)^2 e w zeta)|, by Bousquet's inequality for its norm
         root = np.sqrt(squares * variance / n)
         cross = root + np.sqrt(2.0 * length * root * (root + 2.0 * RANGE * squares / n))
         cross += RANGE * squares * length / (3.0 * n)
-        realised = seen + 2.0 * bounds.distance * cross
+        realised = seen + 2.0 * bounds.moved * cross
+        away = bounds.moved * np.sqrt(bounds.largest * squares)  # root of mean((v'e)^2 (e'd)^2)
+        realised = np.minimum(realised, (np.sqrt(seen) + away) ** 2)
         variance = np.minimum(variance, (np.sqrt(tail) + np.sqrt(tail + realised)) ** 2)
     return variance
 
@@ -174,43 +203,16 @@ def _goe_norm(p, failure):
     return sqrt((p + 1) / 2.0 + 2.0 * sqrt((1.0 + (p - 1) / 4.0) * length) + 2.0 * length)
 
 
-def _quantile(variance, gaussian, scale, failure):
-    """h with P(|X + Z| > h) <= failure: Bernstein terms X of this variance, Z ~ N(0, gaussian).
+@lru_cache(maxsize=64)
+def _region(failure):
+    """(t0, q) of the region that the main part leaves with this probability: see above."""
+    q = float(stats.norm.isf(NOISE_PART * failure))
+    nodes, weights = special.roots_legendre(60)
+    a = 0.5 * q * (nodes + 1.0)
+    density = 0.5 * q * weights * stats.norm.pdf(a)
 
-    In units of the standard deviation of both, h grows with X's share of the variance and with
-    Bernstein's scale: both are rounded up to a grid.
-    """
-    total = np.sqrt(variance + gaussian)
-    total = np.maximum(total, 1e-300)
-    share = np.clip(np.searchsorted(SHARES, variance / total**2), 0, len(SHARES) - 1)
-    curve = np.searchsorted(CURVES, scale / total)
-    table = np.append(_table(round(failure, 12)), np.full((1, len(SHARES)), np.inf), axis=0)
-    return total * table[curve, share]
+    def excess(t):
+        left = 0.5 * np.exp(-t) + density @ np.exp(-t * (1.0 - (a / q) ** 2))
+        return left - (1.0 - NOISE_PART) * failure
 
-
-@lru_cache(maxsize=16)
-def _table(failure):
-    """The h of :func:`_quantile` on the grid, rounded up.
-
-    P(X + Z > h) <= E min(1, exp(-(h - Z)_+^2 / (2 (V + B (h - Z)_+ / 3)))): Bernstein for each
-    value of Z, which is independent of X given the rows.
-    """
-    nodes, weights = special.roots_legendre(300)
-    z = 8.5 * nodes
-    weights = 8.5 * weights * stats.norm.pdf(z)
-    missing = 2.0 * stats.norm.sf(8.5)
-    table = np.empty((len(CURVES), len(SHARES)))
-    largest = np.zeros(len(CURVES))
-    for column, share in enumerate(SHARES):
-        low, high = np.zeros(len(CURVES)), np.full(len(CURVES), 60.0)
-        for _ in range(40):
-            middle = (low + high) / 2.0
-            gap = np.maximum(middle[:, None] - sqrt(1.0 - share) * z, 0.0)
-            spread = 2.0 * (share + CURVES[:, None] * gap / 3.0)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                exponent = np.where(gap > 0.0, gap**2 / np.maximum(spread, 1e-300), 0.0)
-            above = 2.0 * (np.exp(-np.minimum(exponent, 700.0)) @ weights + missing) > failure
-            low, high = np.where(above, middle, low), np.where(above, high, middle)
-        largest = np.maximum(largest, high)
-        table[:, column] = largest * (1.0 + 1e-3)
-    return table
+    return float(optimize.brentq(excess, 0.0, 100.0)) * (1.0 + 1e-9), q

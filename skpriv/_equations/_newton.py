@@ -58,8 +58,13 @@ class NewtonEquation:
     far : float
         Part of the records that are so far away that at most a quarter of their leverage counts;
         0 where it was not asked, as its scale.
+    most_excess : float or None
+        Largest (|c| - R)_+ of any record, 0 where nothing can be cut; None if it was not asked.
+    excess : float
+        Mean of (|c| - R)_+; 0 if it was not asked.
     n : int
     moment_scale, gram_scale, residual_scale, square_scale, cut_scale, far_scale : float
+    excess_scale : float
     widest : float
         Largest |r - m|.
     """
@@ -72,6 +77,8 @@ class NewtonEquation:
     square: float
     nearly_cut: float
     far: float
+    most_excess: float | None
+    excess: float
     n: int
     moment_scale: float
     gram_scale: float
@@ -79,6 +86,7 @@ class NewtonEquation:
     square_scale: float
     cut_scale: float
     far_scale: float
+    excess_scale: float
     widest: float
 
     @property
@@ -94,6 +102,16 @@ class NewtonEquation:
     def variance(self):
         """Residual variance, with what was cut if residuals are normal."""
         return self._clip[1]
+
+    @property
+    def excesses(self):
+        """Noisy upper bounds of the mean of (|c| - R)_+ with their scales; None if not asked."""
+        if self.most_excess is None:
+            return None
+        if not self.most_excess:
+            return ((0.0, 0.0),)
+        counted = (self.most_excess * self.nearly_cut, self.most_excess * self.cut_scale)
+        return ((self.excess, self.excess_scale), counted)
 
     def tail_bias(self, limit):
         """How far cutting residuals at a limit may move a coordinate of the moment.
@@ -120,7 +138,8 @@ class NewtonEquation:
     def of(cls, query, answer):
         """Read the answer to a Newton query (its layout is in the query's docstring)."""
         p, limit, weight = len(query.point), query.limit, query.count_weight
-        far = query.far_weight
+        far, cut = query.far_weight, query.excess_weight
+        unit = query.most_excess / cut if cut else 0.0
         size = vech_size(p)
         value, scale = answer.value / answer.n, answer.noise.scale / answer.n
         return cls(
@@ -131,7 +150,9 @@ class NewtonEquation:
             gram=2.0 * unvech(value[p + size : p + 2 * size], p),
             square=limit**2 * float(value[p + 2 * size]),
             nearly_cut=float(value[p + 2 * size + 1]) / weight,
-            far=float(value[-1]) / far if far else 0.0,
+            far=float(value[p + 2 * size + 2]) / far if far else 0.0,
+            most_excess=query.most_excess,
+            excess=float(value[-1]) * unit,
             n=answer.n,
             moment_scale=limit * scale,
             gram_scale=2.0 * scale,
@@ -139,6 +160,7 @@ class NewtonEquation:
             square_scale=limit**2 * scale,
             cut_scale=scale / weight,
             far_scale=scale / far if far else 0.0,
+            excess_scale=scale * unit,
             widest=1.0 + abs(query.location),
         )
 

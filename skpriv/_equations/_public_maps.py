@@ -89,6 +89,18 @@ class RowMap:
             return None
         return np.eye(self.size)[-1] / self.parts[1]
 
+    def span(self, theta):
+        """Least and largest phi'theta of any row."""
+        long, short = self.parts
+        slopes, centre = np.asarray(theta[: self.n_features]), 0.0
+        if self.fit_intercept:
+            centre = short * float(theta[-1])
+        if self.low is None:
+            reach = long * float(np.linalg.norm(slopes))
+        else:
+            reach = long / sqrt(max(1, self.n_features)) * float(np.abs(slopes).sum())
+        return centre - reach, centre + reach
+
     def clipped(self, X):
         """Rows within the bounds, in the units of X; NaN becomes the middle, or a zero row."""
         if self.low is not None:

@@ -256,7 +256,7 @@ class MomentRegressor(PredictionIntervals):
         -------
         ConfidenceInterval
             Named tuple (low, high) of ndarrays of shape (n_samples,), in the units of y and inside
-            ``bounds_y``.
+            ``bounds_y``. It contains the prediction, where that is inside of ``bounds_y``.
         """
         X = self._interval_points(X, confidence_level, method)
         scaling, equations = self._scaling, self._equations
@@ -273,5 +273,11 @@ class MomentRegressor(PredictionIntervals):
             centre, half = certified(equations, points, bound, confidence_level)
         else:
             centre, half = asymptotic(equations, points, theta, bound, confidence_level)
-        low, high = np.clip([centre - half, centre + half], -limit, limit)
+        # Where the line leaves the bounds, the interval ends there with the width that it has; and
+        # it contains the prediction, which is shrunk otherwise than its centre.
+        predicted = np.clip(
+            scaling.features(X) @ scaling.scaled(self.coef_, self.intercept_), -limit, limit
+        )
+        low = np.minimum(np.clip(np.minimum(centre, limit) - half, -limit, limit), predicted)
+        high = np.maximum(np.clip(np.maximum(centre, -limit) + half, -limit, limit), predicted)
         return ConfidenceInterval(scaling.unscale(low), scaling.unscale(high))

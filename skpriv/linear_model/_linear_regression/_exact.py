@@ -76,7 +76,8 @@ def fit_exactly(session, rows, target, penalty=None):
     W = (vectors * np.sqrt(values[0] / values)) @ vectors.T
     theta = rows.theta(coef / target.radius, (intercept - target.centre) / target.radius)
     b = np.linalg.solve(W.T, theta)
-    step = NewtonQuery(Whitened(rows, W), target, 0.0, b, 2.0 + float(np.linalg.norm(b)))
+    limit = 2.0 + float(np.linalg.norm(b))
+    step = NewtonQuery(Whitened(rows, W), target, 0.0, b, limit, most_excess=0.0)
     equation = NewtonEquation.of(step, session.sum(step, SHARES[2]))
     moment = equation.moment + equation.gram @ b
     first = FirstEquation(moment, equation.gram, equation.n, 0.0, 0.0, whole=True)

@@ -73,7 +73,18 @@ def fit_rows(session, rows, target, rules, priors=()):
         clip = min(rules.clip * sqrt(pool.variance), most)
         if newton and rules.wide:
             clip = _without_tail(newton[0], clip, most, rules)
-        step = NewtonQuery(whitened, target, location, pool.b, clip, count_far=rules.published)
+        excess: float | None = _largest_excess(whitened, location, pool.b, clip)
+        if excess and not (rules.whole and share == rules.last):
+            excess = None  # only certified intervals ask for it
+        step = NewtonQuery(
+            whitened,
+            target,
+            location,
+            pool.b,
+            clip,
+            count_far=rules.published,
+            most_excess=excess,
+        )
         newton.append(NewtonEquation.of(step, session.sum(step, share)))
         pool.add(newton[-1])
     if rules.location and rows.constant is not None:
@@ -92,6 +103,15 @@ def fit_rows(session, rows, target, rules, priors=()):
         tuple(newton),
         same_rows=session.trust.curator,
     )
+
+
+def _largest_excess(whitened, location, b, clip):
+    """Largest excess of a residual w (r - m - phi'theta) over the clip: w <= 1, r in [-1, 1]."""
+    theta = whitened.W.T @ b
+    low, high = (-np.linalg.norm(theta), np.linalg.norm(theta))
+    if hasattr(whitened.rows, "span"):
+        low, high = whitened.rows.span(theta)
+    return max(max(1.0 + location + high, 1.0 - location - low) - clip, 0.0)
 
 
 def _without_tail(equation, clip, most, rules):

@@ -1,5 +1,7 @@
 """Sensitivities of the joint releases: never exceeded by any record, and attained."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -10,6 +12,7 @@ from skpriv._equations._newton import CUT
 from skpriv._equations._public_maps import RowMap, TargetMap
 from skpriv.linear_model._linear_regression._queries import (
     COUNT_WEIGHT,
+    EXCESS_WEIGHT,
     FAR_WEIGHT,
     SMALL,
     FirstMomentsQuery,
@@ -46,7 +49,11 @@ QUERIES["residual mean"] = lambda white, target, rng: ResidualMeanQuery(
     rng.normal(size=white.rows.size),
     10.0 ** rng.uniform(-3.0, 0.4),
 )
+QUERIES["newton, and what is cut"] = lambda white, target, rng: replace(
+    QUERIES["newton"](white, target, rng), most_excess=10.0 ** rng.uniform(-2.0, 0.5)
+)
 DECLARED = {
+    "newton, and what is cut": np.sqrt(4.0 + EXCESS_WEIGHT**2),
     "residual mean": 2.0,
     "location": 2.0,
     "spread": 1.0,
@@ -124,6 +131,15 @@ def test_the_declared_sensitivity_is_attained(name, d, global_random_seed):
         query = NewtonQuery(Whitened(rows, np.eye(d)), target, 0.0, np.zeros(d), 0.5)
     if name == "first moments":
         query = FirstMomentsQuery(Whitened(rows, np.eye(d)), target, 0.0, 0.7)
+    if name == "newton, and what is cut":
+        query = NewtonQuery(
+            Whitened(rows, np.eye(d)), target, 0.0, np.zeros(d), 0.5, most_excess=0.5
+        )
+        unit = np.eye(d)[:1]
+        best = _change(query, np.vstack([unit, -unit]), np.array([0.5, 1.0]))
+        assert best == pytest.approx(DECLARED[name], rel=1e-12)
+        assert query.sensitivity == DECLARED[name] * ROUNDING
+        return
     best = 0.0
     for _ in range(60):
         result = optimize.minimize(
