@@ -52,7 +52,7 @@ class UnitCap:
         total = max(q + inverse * (1.0 - q), np.finfo(float).tiny)
         front = lgamma(size / 2.0) - lgamma(half)
         first = np.exp(front) * (1.0 - height**2) ** half / (sqrt(pi) * (size - 1))
-        second = float(special.betaincc(1.5, half, height**2)) / (2.0 * size)
+        second = float(special.betainc(half, 1.5, 1.0 - height**2)) / (2.0 * size)
         # (first, second) moment of <V, v> on the cap, weighted by 1 / total and inverse / total
         mean = -expm1(-epsilon) * first / total
         along = (second + inverse * (1.0 / size - second)) / total
