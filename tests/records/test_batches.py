@@ -72,7 +72,8 @@ def _folder(path, frame, parts=4):
     import pyarrow.parquet as pq
 
     for part, rows in enumerate(np.array_split(np.arange(len(frame)), parts)):
-        pq.write_table(pa.Table.from_pandas(frame.iloc[rows]), path / f"part{part}.parquet")
+        table = pa.Table.from_pandas(frame.iloc[rows], preserve_index=False)
+        pq.write_table(table, path / f"part{part}.parquet")
     return path
 
 
