@@ -32,7 +32,8 @@ def real_scores(name, epsilon, seed):
     folds = KFold(5, shuffle=True, random_state=seed)
     scaler = BoundsScaler(data.bounds, exclusive=data.exclusive)
     estimators = [LinearRegression()] + [
-        make(epsilon=epsilon, bounds_y=data.bounds_y, random_state=seed) for make in PRIVATE
+        make(data_norm=1.0, epsilon=epsilon, bounds_y=data.bounds_y, random_state=seed)
+        for make in PRIVATE
     ]
     return [
         cross_val_score(make_pipeline(scaler, est), data.data, data.target, cv=folds).mean()
@@ -51,7 +52,8 @@ def synthetic_errors(design, targets, epsilon, seed, n=100_000, d=10):
         y = np.clip(mean + rng.uniform(-0.1, 0.1, n), -1.0, 1.0)
     errors = []
     for make in (LinearRegression, *PRIVATE):
-        options = {} if make is LinearRegression else {"epsilon": epsilon, "random_state": seed}
+        options = {"epsilon": epsilon, "random_state": seed, "data_norm": 1.0, "bounds_y": (-1, 1)}
+        options = {} if make is LinearRegression else options
         est = make(fit_intercept=False, **options).fit(X, y)
         errors.append(np.abs(est.predict(X) - mean).mean())
     return errors

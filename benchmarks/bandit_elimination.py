@@ -44,6 +44,7 @@ def instance(rare):
 def policies(options, privacy):
     """Every policy of the comparison, by name."""
     common = {"epsilon": options.epsilon, "delta": 1e-6, "privacy": privacy, "fit_intercept": False}
+    common |= {"data_norm": 1.0, "bounds_y": (-1.0, 1.0)}
     schedule = EpochSchedule(first=options.first, ratio=2.0)
     oracles = {
         "re-weighted": ReweightedRegressor(**common, coef_norm=1.0, random_state=0),

@@ -47,6 +47,7 @@ class OneDirection:
 def policies(epsilon, n_features):
     """Policies by name."""
     common = {"epsilon": epsilon, "delta": 1e-6, "fit_intercept": False, "random_state": 0}
+    common |= {"data_norm": 1.0, "bounds_y": (-1.0, 1.0)}
     named = {"random": RandomPolicy()}
     improper = ImproperSGDRegressor(**common)
     named["improper descent"] = SquareCB(oracle=improper, schedule=EPOCHS)

@@ -78,7 +78,9 @@ def policies(epsilon, bounds, offset, horizon):
     sums = {"epsilon": epsilon, "bounds_y": bounds, "reward_offset": offset}
     shuffled = {**sums, "privacy": "shuffle"}
     # An intercept where others are told the reward of a zero feature.
-    oracle = SSPRegressor(epsilon=epsilon, bounds_y=bounds, fit_intercept=bool(offset))
+    oracle = SSPRegressor(
+        data_norm=1.0, epsilon=epsilon, bounds_y=bounds, fit_intercept=bool(offset)
+    )
     old = {"update_every": horizon // 200, "horizon": horizon, "bonus_scale": 1.0}
     return {
         "LinUCB": LinUCB(**sums),

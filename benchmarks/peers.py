@@ -51,6 +51,7 @@ def make(design, n, d, seed):
 def ours(design, d, privacy, options):
     """Estimators of skpriv by name, with default parameters but for public bounds."""
     dense = {**options, "fit_intercept": False, "privacy": privacy}
+    dense |= {"data_norm": 1.0, "bounds_y": (-1.0, 1.0)}
     if design == "sparse":
         # rows have a norm of about sqrt(d), which is public: features have variance 1
         dense["data_norm"] = 1.1 * np.sqrt(d)
@@ -64,6 +65,7 @@ def ours(design, d, privacy, options):
     estimators = {name: maker(**dense) for name, maker in makers.items()}
     if design == "sparse" and privacy == "central":
         sparse = {**options, "fit_intercept": False, "data_max": DATA_MAX}
+        sparse["bounds_y"] = (-1.0, 1.0)
         estimators["IHT"] = IHTRegressor(n_nonzero_coefs=NONZERO, **sparse)
     return estimators
 

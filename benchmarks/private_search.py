@@ -38,7 +38,8 @@ def searches(table):
     public = {"bounds_X": list(table.bounds.values()), "bounds_y": table.bounds_y}
     widths = [narrower(table.bounds_y, part) for part in (1.0, 0.7, 0.5, 0.3, 0.1)]
     scaled = make_pipeline(
-        BoundsScaler(list(table.bounds.values())), SSPRegressor(bounds_y=table.bounds_y)
+        BoundsScaler(list(table.bounds.values())),
+        SSPRegressor(data_norm=1.0, bounds_y=table.bounds_y),
     )
     return {
         "ssp": (

@@ -40,7 +40,11 @@ def measurement(design, n):
         X, y, coef = make(design, n, d, seed)
         options = {"epsilon": epsilon, "n_nonzero_coefs": COUNTS[design], "random_state": seed}
         found = [np.zeros(d), NoisyIHT(**options).fit(X, y).coef_]
-        found.append(IHTRegressor(fit_intercept=False, **options).fit(X, y).coef_)
+        found.append(
+            IHTRegressor(data_max=1.0, bounds_y=(-1, 1), fit_intercept=False, **options)
+            .fit(X, y)
+            .coef_
+        )
         support = np.flatnonzero(coef)
         best = np.zeros(d)
         best[support] = np.linalg.lstsq(X[:, support], y, rcond=None)[0]

@@ -39,7 +39,7 @@ def errors_of(design, n, d, epsilon, seed, privacy, moments=True):
     """Root mean square errors of METHODS ("output" needs a curator, SSP few features)."""
     X, y, mean = make(design, n, d, seed)
     options = {"epsilon": epsilon, "privacy": privacy, "fit_intercept": False}
-    options["random_state"] = NOISE + seed
+    options |= {"random_state": NOISE + seed, "data_norm": 1.0, "bounds_y": (-1.0, 1.0)}
     estimators = [ImproperSGDRegressor(calibration=0.0, **options)]
     if privacy == "central":
         estimators.append(ImproperSGDRegressor(calibration=0.0, perturbation="output", **options))

@@ -29,6 +29,7 @@ def measurement(constant, power):
         mean = X @ coef
         options = {"epsilon": epsilon, "random_state": NOISE + seed}
         local = {**options, "fit_intercept": False, "privacy": "local"}
+        local |= {"data_norm": 1.0, "bounds_y": (-1.0, 1.0)}
         estimators = (
             InputPerturbation(**options),
             SSPRegressor(**local),

@@ -27,6 +27,7 @@ def measurement(condition):
             n, FEATURES, condition=condition, return_coef=True, random_state=seed
         )
         options = {"epsilon": epsilon, "random_state": NOISE + seed, "fit_intercept": False}
+        options |= {"data_norm": 1.0, "bounds_y": (-1.0, 1.0)}
         penalty = 3.0 * np.sqrt(FEATURES) / Budget(epsilon, 1e-6).mu  # the Gram noise's norm
         estimators = (
             SSPRegressor(alpha=penalty, **options),

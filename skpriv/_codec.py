@@ -124,7 +124,7 @@ def load(path: Any) -> Any:
     >>> import skpriv
     >>> from skpriv.linear_model import SSPRegressor
     >>> X = np.linspace(-1.0, 1.0, 1000)[:, None]
-    >>> model = SSPRegressor(random_state=0).fit(X, X[:, 0])
+    >>> model = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(X, X[:, 0])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = os.path.join(folder, "model.json")
     ...     skpriv.save(model, path)
@@ -159,7 +159,9 @@ def to_dict(model: Any) -> dict[str, Any]:
     >>> import skpriv
     >>> from skpriv.linear_model import SSPRegressor
     >>> X = np.linspace(-1.0, 1.0, 1000)[:, None]
-    >>> plain = skpriv.to_dict(SSPRegressor(random_state=0).fit(X, X[:, 0]))
+    >>> plain = skpriv.to_dict(SSPRegressor(
+    ...     data_norm=1.0, bounds_y=(-1, 1), random_state=0
+    ... ).fit(X, X[:, 0]))
     >>> plain["guarantee"][:23]
     '(epsilon=1, delta=1e-06'
     """
@@ -197,7 +199,7 @@ def from_dict(data: Any) -> Any:
     >>> import skpriv
     >>> from skpriv.linear_model import SSPRegressor
     >>> X = np.linspace(-1.0, 1.0, 1000)[:, None]
-    >>> model = SSPRegressor(random_state=0).fit(X, X[:, 0])
+    >>> model = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(X, X[:, 0])
     >>> again = skpriv.from_dict(skpriv.to_dict(model))
     >>> bool(again.intercept_ == model.intercept_)
     True

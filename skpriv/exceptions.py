@@ -58,7 +58,9 @@ class InvalidValues(SkprivError, ValueError, TypeError):
     >>> from skpriv.exceptions import InvalidValues
     >>> from skpriv.linear_model import SSPRegressor
     >>> try:
-    ...     SSPRegressor().fit(np.array([[0.5], [np.nan]]), [0.0, 1.0])
+    ...     SSPRegressor(
+    ...         data_norm=1.0, bounds_y=(-1, 1)
+    ...     ).fit(np.array([[0.5], [np.nan]]), [0.0, 1.0])
     ... except InvalidValues as error:
     ...     print(str(error)[:43])
     the rows or targets contain NaN, infinity,

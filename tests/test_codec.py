@@ -48,7 +48,7 @@ def data(seed=0):
 
 
 def fitted(Estimator, privacy, params, X, y):
-    public = {"bounds_y": (-1.0, 1.0), "data_norm": 1.0, "knots": 3}
+    public = {"bounds_y": (-1.0, 1.0), "data_norm": 1.0, "data_max": 1.0, "knots": 3}
     if "knots" in Estimator().get_params():
         public["bounds_X"] = (-0.75, 0.75)
     public = {name: v for name, v in public.items() if name in Estimator().get_params()}
@@ -97,7 +97,9 @@ SCHEMA = Schema({"age": Numeric(0, 120, missing="indicator"), "sex": Categorical
 
 
 def test_a_pipeline_of_a_table():
-    model = make_pipeline(TableEncoder(SCHEMA), SSPRegressor(bounds_y=(0, 1), random_state=0))
+    model = make_pipeline(
+        TableEncoder(SCHEMA), SSPRegressor(data_norm=1.0, bounds_y=(0, 1), random_state=0)
+    )
     model.fit(TABLE, TABLE["y"])
     text = to_json(model)
     again = from_dict(json.loads(text))
@@ -109,7 +111,10 @@ def test_a_pipeline_of_a_table():
 
 def test_files(tmp_path):
     X, y = data()
-    model, path = SSPRegressor(random_state=0).fit(X, y), tmp_path / "model.json"
+    model, path = (
+        SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(X, y),
+        tmp_path / "model.json",
+    )
     save(model, path)
     with pytest.raises(FileExistsError):
         save(model, path)
@@ -136,20 +141,25 @@ def test_plain_values_are_json_of_any_order():
 
 
 def test_infinite_parameters():
-    model = SSPRegressor(epsilon=np.inf).fit(*data())
+    model = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), epsilon=np.inf).fit(*data())
     assert SSPRegressor.from_json(model.to_json()).epsilon == np.inf
 
 
 def test_the_guarantee_stands_at_the_top():
-    plain = SSPRegressor(random_state=0).fit(*data()).to_dict()
+    plain = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(*data()).to_dict()
     assert plain["format"] == 1 and "epsilon=1" in plain["guarantee"]
-    assert "no privacy" in SSPRegressor(privacy="none").fit(*data()).to_dict()["guarantee"]
+    assert (
+        "no privacy"
+        in SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), privacy="none")
+        .fit(*data())
+        .to_dict()["guarantee"]
+    )
 
 
 def test_an_accountant_is_not_written():
     X, y = data()
     with BudgetAccountant(2.0, 1e-6) as accountant:
-        model = SSPRegressor(random_state=0)
+        model = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0)
         model.__setstate__(model.__getstate__())
         text = model.fit(X, y).to_json()
     assert "ccountant" not in text and str(accountant.ledger.path) not in text
@@ -158,12 +168,12 @@ def test_an_accountant_is_not_written():
 
 def test_what_cannot_be_written():
     with pytest.raises(NotFittedError):
-        SSPRegressor().to_dict()
+        SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)).to_dict()
     X, y = data()
     with pytest.raises(TypeError, match="A Ridge cannot be written"):
         to_dict(make_pipeline(Ridge()).fit(X, y))
 
-    model = SSPRegressor(random_state=0).fit(X, y)
+    model = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(X, y)
     model.alpha = lambda: 0.0
     with pytest.raises(TypeError, match="A function cannot be written"):
         model.to_dict()
@@ -182,13 +192,13 @@ def test_what_cannot_be_written():
     ],
 )
 def test_improper_values_are_refused(change, message):
-    plain = SSPRegressor(random_state=0).fit(*data()).to_dict()
+    plain = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(*data()).to_dict()
     with pytest.raises(ValueError, match=message):
         SSPRegressor.from_dict(change(plain))
 
 
 def test_a_model_of_another_class_is_refused():
-    plain = SSPRegressor(random_state=0).fit(*data()).to_dict()
+    plain = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(*data()).to_dict()
     with pytest.raises(ValueError, match="a SSPRegressor, not a ReweightedRegressor"):
         ReweightedRegressor.from_dict(plain)
     with pytest.raises(ValueError, match="not JSON"):

@@ -10,6 +10,7 @@ from math import inf, sqrt
 
 import numpy as np
 import pytest
+from registry.estimators import ESTIMATORS, SETTINGS
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -31,19 +32,6 @@ from skpriv.linear_model import (
 )
 from skpriv.privacy import LOCAL_MODELS, Cost
 
-# A new estimator is one line here: the class, and the privacy models that it has.
-ESTIMATORS = {
-    AdditiveRegressor: ("central", "local", "shuffle", "none"),
-    LinearRegression: ("central", "local", "shuffle", "none"),
-    SSPRegressor: ("central", "local", "shuffle", "none"),
-    ReweightedRegressor: ("central", "local", "shuffle", "none"),
-    IHTRegressor: ("central", "none"),
-    ImproperSGDRegressor: ("central", "local", "shuffle", "none"),
-    LayeredRegressor: ("central", "local", "shuffle", "none"),
-}
-# Bounds without a default.
-PUBLIC = {"bounds_X": (-10.0, 10.0), "bounds_y": (-2.0, 2.0)}
-SETTINGS = {LinearRegression: PUBLIC, AdditiveRegressor: PUBLIC}
 # Parameters that fix the shape of what is fitted, where its default depends on the public n.
 SHAPES = {
     LayeredRegressor: {"n_levels": 1, "n_scales": 3},
@@ -66,7 +54,7 @@ NOISY = [pair for pair in PAIRS if pair[1] != "none"]
 
 def make(Estimator, **settings):
     """Estimator of this class, with the bounds that it needs."""
-    return Estimator(**{**SETTINGS.get(Estimator, {}), **settings})
+    return Estimator(**{**SETTINGS[Estimator], **settings})
 
 
 def _name(value):
@@ -327,6 +315,20 @@ BAD_SETTINGS = [
     ({"alpha": -1.0}, "alpha"),
     ({"privacy": "shuffled"}, "privacy"),
 ]
+
+
+@every_class
+def test_bounds_have_no_default_and_the_error_says_what_to_pass(Estimator):
+    """A default would clip silently: nothing is fitted, and nothing charged."""
+    rows = next(iter(SETTINGS[Estimator]))
+    for missing, name in (([rows], rows), (["bounds_y"], "bounds_y"), ([rows, "bounds_y"], "")):
+        bounds = {name: v for name, v in SETTINGS[Estimator].items() if name not in missing}
+        with (
+            BudgetAccountant(10.0, 1e-3) as accountant,
+            pytest.raises(ValueError, match=f"{name}.*public.*not private"),
+        ):
+            Estimator(**bounds).fit(*_data())
+        assert accountant.charges == []
 
 
 @noisy_pair

@@ -16,7 +16,7 @@ from skpriv.preprocessing import BoundsScaler
 warfarin = load_warfarin()
 model = make_pipeline(
     BoundsScaler(warfarin.bounds, exclusive=warfarin.exclusive),
-    SSPRegressor(delta=1e-6, bounds_y=warfarin.bounds_y, random_state=0),
+    SSPRegressor(data_norm=1.0, delta=1e-6, bounds_y=warfarin.bounds_y, random_state=0),
 )
 display = PrivacyUtilityDisplay.from_estimator(
     model, warfarin.data, warfarin.target, epsilons=[0.3, 1.0, 3.0, 10.0], n_repeats=2

@@ -110,7 +110,13 @@ def main(n_devices=10_000):
     """Collect, with a restart; return the fitted estimator and what was refused."""
     crowd = Crowd(n_devices, seed=0)
     model = SSPRegressor(
-        epsilon=2.0, delta=0.0, privacy="local", channel="codebook", fit_intercept=False
+        data_norm=1.0,
+        bounds_y=(-1, 1),
+        epsilon=2.0,
+        delta=0.0,
+        privacy="local",
+        channel="codebook",
+        fit_intercept=False,
     )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "answers.db"

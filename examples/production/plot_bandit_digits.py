@@ -29,7 +29,9 @@ env = SupervisedEnvironment(rows, labels, blocks=False)
 digits = {"shared": False, "n_actions": 10}
 policies = {"random": RandomPolicy(**digits)}
 for epsilon in (1.0, 10.0, float("inf")):
-    oracle = SSPRegressor(epsilon=epsilon, delta=1e-6, bounds_y=(0, 1), fit_intercept=False)
+    oracle = SSPRegressor(
+        data_norm=1.0, epsilon=epsilon, delta=1e-6, bounds_y=(0, 1), fit_intercept=False
+    )
     policies[f"SquareCB, epsilon {epsilon:g}"] = SquareCB(oracle=oracle, **digits)
     policies[f"EpochGreedy, epsilon {epsilon:g}"] = EpochGreedy(oracle=oracle, **digits)
 result = simulate(policies, env, 10_000, n_runs=1, random_state=0, verbose=1, n_records=500)

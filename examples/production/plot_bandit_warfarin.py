@@ -34,7 +34,9 @@ for epsilon in (1.0, 10.0):
     policies[f"LinUCB, epsilon {epsilon:g}"] = LinUCB(
         epsilon=epsilon, delta=1e-6, bounds_y=(0, 1), reward_offset=0.5, **doses
     )
-    oracle = SSPRegressor(epsilon=epsilon, delta=1e-6, bounds_y=(0, 1), fit_intercept=False)
+    oracle = SSPRegressor(
+        data_norm=1.0, epsilon=epsilon, delta=1e-6, bounds_y=(0, 1), fit_intercept=False
+    )
     policies[f"SquareCB, epsilon {epsilon:g}"] = SquareCB(oracle=oracle, **doses)
 policies["LinUCB, not private"] = LinUCB(privacy="none", bounds_y=(0, 1), update_every=50, **doses)
 result = simulate(policies, env, len(rows), n_runs=2, random_state=0, verbose=1)

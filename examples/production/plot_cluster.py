@@ -33,7 +33,9 @@ y = (X @ weights + 0.2 * (random.random(400_000, chunks=50_000) - 0.5)).persist(
 # The fit is the one for arrays.
 
 with BudgetAccountant(epsilon=1.0, delta=1e-6) as accountant:
-    model = SSPRegressor(epsilon=1.0, delta=1e-6, data_norm=1.2, random_state=0).fit(X, y)
+    model = SSPRegressor(
+        bounds_y=(-1, 1), epsilon=1.0, delta=1e-6, data_norm=1.2, random_state=0
+    ).fit(X, y)
 print(accountant.charges)
 print(model.privacy_report_)
 

@@ -73,14 +73,16 @@ def rounds():
 
 def estimators():
     """Makers ``make(budget, seed)`` by name and privacy model."""
+    bounds = {"data_norm": 1.0, "bounds_y": (-1.0, 1.0)}
+    sparse = {"data_max": 1.0, "bounds_y": (-1.0, 1.0), "n_nonzero_coefs": 1}
     classes = {
-        "linear": (LinearRegression, {"data_norm": 1.0, "bounds_y": (-1.0, 1.0)}),
-        "ssp": (SSPRegressor, {}),
-        "re-weighted": (ReweightedRegressor, {}),
-        "descent": (ReweightedRegressor, {"solver": "sgd", "link": "logit"}),
-        "layered": (LayeredRegressor, {}),
-        "improper": (ImproperSGDRegressor, {}),
-        "iht": (IHTRegressor, {"n_nonzero_coefs": 1}),
+        "linear": (LinearRegression, bounds),
+        "ssp": (SSPRegressor, bounds),
+        "re-weighted": (ReweightedRegressor, bounds),
+        "descent": (ReweightedRegressor, {**bounds, "solver": "sgd", "link": "logit"}),
+        "layered": (LayeredRegressor, bounds),
+        "improper": (ImproperSGDRegressor, bounds),
+        "iht": (IHTRegressor, sparse),
     }
 
     def maker(Estimator, parameters, privacy):
@@ -105,7 +107,12 @@ def policies():
     def epochs(Policy, privacy, **parameters):
         def make(budget, seed):
             oracle = SSPRegressor(
-                epsilon=budget.epsilon, delta=budget.delta, privacy=privacy, random_state=seed
+                data_norm=1.0,
+                bounds_y=(-1, 1),
+                epsilon=budget.epsilon,
+                delta=budget.delta,
+                privacy=privacy,
+                random_state=seed,
             )
             return Policy(oracle=oracle, schedule=SCHEDULE, random_state=seed, **parameters)
 

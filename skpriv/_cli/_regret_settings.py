@@ -64,7 +64,9 @@ def _constant(rows):
 
 
 def _linear(epsilon, delta, horizon):
-    oracle = SSPRegressor(epsilon=epsilon, delta=delta, fit_intercept=False)
+    oracle = SSPRegressor(
+        data_norm=1.0, bounds_y=(-1, 1), epsilon=epsilon, delta=delta, fit_intercept=False
+    )
     return {
         "EpochGreedy": EpochGreedy(oracle=oracle),
         "SquareCB": SquareCB(oracle=oracle),
@@ -99,7 +101,7 @@ def _classes(n_actions):
 
     def private(epsilon, delta, horizon):
         oracle = SSPRegressor(
-            epsilon=epsilon, delta=delta, fit_intercept=False, bounds_y=(0.0, 1.0)
+            data_norm=1.0, epsilon=epsilon, delta=delta, fit_intercept=False, bounds_y=(0.0, 1.0)
         )
         return {
             "EpochGreedy": EpochGreedy(oracle=oracle, **own),

@@ -18,7 +18,7 @@ SQUARE_WEIGHT = sqrt(1.5)
 
 @dataclass(frozen=True, eq=False)
 class Instrument:
-    """Rows e = U phi / ||U phi|| for a public U, or e = phi itself when there is no U.
+    """Rows e = U phi / max(||U phi||, floor) for a public U, or e = phi itself without one.
 
     Parameters
     ----------
@@ -26,13 +26,17 @@ class Instrument:
         The symmetric positive definite U.
     length : float
         About the mean of ||U phi||, where that was released.
+    floor : float
+        Rows whose U phi is shorter are not weighed: with a floor above all of them e = U phi up to
+        a factor, and the equations are those of least squares. 0 weighs all rows.
     """
 
     matrix: np.ndarray | None = None
     length: float = 1.0
+    floor: float = 0.0
 
     def halves(self, phi):
-        """Rows h = U^{1/2} phi / sqrt(||U phi||) of a chunk, of norm at most 1 whatever rounding.
+        """Rows h = U^{1/2} phi / sqrt(max(||U phi||, floor)), of norm at most 1 despite rounding.
 
         Without U, phi itself. U^{1/2} is applied to rows and not to their sum, in which rounding
         errors of weights as large as cond(U) would be left over.
@@ -41,7 +45,7 @@ class Instrument:
             return phi
         lengths = row_norms(phi @ self.matrix)
         halves = phi @ self.root
-        halves *= np.sqrt(_inverse(lengths))[:, None]
+        halves *= np.sqrt(_inverse(np.maximum(lengths, self.floor)))[:, None]
         norms = row_norms(halves)
         if not norms.max(initial=0.0) <= 1.0:
             halves /= np.maximum(norms, 1.0)[:, None]
@@ -52,7 +56,7 @@ class Instrument:
         if self.matrix is None:
             return phi if np.ndim(weights) == 0 else phi * weights[:, None]
         rows = phi @ self.matrix
-        rows *= (_inverse(row_norms(rows)) * weights)[:, None]
+        rows *= (_inverse(np.maximum(row_norms(rows), self.floor)) * weights)[:, None]
         return rows
 
     @cached_property

@@ -16,6 +16,7 @@ PRIOR_VARIANCES = np.geomspace(1e-7, 1e2, 46)
 INTERCEPT_PRIOR = 100.0
 EXACT_RCOND = 1e-15
 LEAST_SPREAD = 1e-12
+SAMPLING = 10.0  # privacy noise over sampling, from where sampling is shrunk as a whole
 
 
 @dataclass(frozen=True)
@@ -149,8 +150,10 @@ class NormalEquations:
         """
         norm = float(theta @ theta)
         if not self.symmetric and self.residual_gram is not None:
-            square = float(np.trace(self.residual_gram))
-            noise = self.residual_scale * sqrt(len(theta))
+            # of rows of length 1, or shorter where weights fade
+            longer = self.n / min(self.n, max(float(np.trace(self.gram)), 0.01 * self.n))
+            square = float(np.trace(self.residual_gram)) * longer
+            noise = self.residual_scale * sqrt(len(theta)) * longer
         elif self.symmetric:
             square = self.square + float(theta @ (self.design @ theta - 2.0 * self.target))
             noise = self.target_scale * sqrt(1.0 + 4.0 * norm + norm**2)
@@ -171,10 +174,14 @@ class NormalEquations:
         return balance * linalg.lstsq(balanced, balance * self.target, cond=EXACT_RCOND)[0]
 
     def solve_shrunk(self, priors):
-        """Noise-aware solution: posterior mean of theta; see `posterior`."""
-        return self.posterior(priors)[0]
+        """Noise-aware solution: posterior mean of theta; see `posterior`.
 
-    def posterior(self, priors, least_variance=0.0):
+        Sampling counts as error only where privacy noise is not small beside it. As epsilon grows
+        nothing is shrunk, and the solution is that of the records' own equations.
+        """
+        return self.posterior(priors, fading=True)[0]
+
+    def posterior(self, priors, least_variance=0.0, fading=False):
         """Posterior mean and covariance of theta, the prior's shape and size by evidence.
 
         The error of the equations has covariance C = v gram + (s_b^2 + s_A^2 ||theta||^2 / k) I,
@@ -188,6 +195,8 @@ class NormalEquations:
         least_variance : float
             Of tau^2: a prior that is too narrow, by the accident of little evidence, tells that
             everything is known.
+        fading : bool
+            Whether v falls with the privacy noise where that is small beside sampling.
 
         Returns
         -------
@@ -202,7 +211,9 @@ class NormalEquations:
                 2.0 if self.symmetric else 1.0
             )
             spread = max(spread, LEAST_SPREAD * (1.0 + np.trace(gram)))  # without noise it may be 0
-            covariance = variance * gram + spread * np.eye(len(theta))
+            typical = max(variance * float(np.trace(gram)) / len(gram), 1e-300)
+            part = min(1.0, SAMPLING * float(spread) / typical) if fading else 1.0
+            covariance = part * variance * gram + spread * np.eye(len(theta))
             root = np.linalg.cholesky(covariance)
             both = lapack.dtrtrs(root, np.column_stack([design, self.target]), lower=1)[0]
             whitened, response = both[:, :-1], both[:, -1]

@@ -15,6 +15,23 @@ from ._scaling import scaled_target
 REACH = 3.0
 FOLD = 16  # rows that one vector operation takes at once
 
+# What to pass for a bound that has no default, since one would clip silently.
+REQUIRED = {
+    "data_norm": (
+        "the public l2 norm to which rows are clipped. BoundsScaler and TableEncoder make rows of "
+        "norm at most 1: pass data_norm=1.0 after them. A default would clip other rows silently, "
+        "and a norm read off X is not private."
+    ),
+    "data_max": (
+        "the public number to which the entries of X are clipped, such as 1.0 after BoundsScaler. "
+        "A default would clip rows silently, and a range read off X is not private."
+    ),
+    "bounds_y": (
+        "the public range (low, high) of the target, in its units. A default would clip targets "
+        "silently, and a range read off y is not private."
+    ),
+}
+
 
 @dataclass(frozen=True, eq=False)
 class RowMap:

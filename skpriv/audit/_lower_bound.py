@@ -129,7 +129,9 @@ def lower_bound(
     >>> import numpy as np
     >>> from skpriv.audit import lower_bound
     >>> from skpriv.linear_model import SSPRegressor
-    >>> make = lambda seed: SSPRegressor(epsilon=20.0, random_state=seed)
+    >>> make = lambda seed: SSPRegressor(
+    ...     data_norm=1.0, bounds_y=(-1, 1), epsilon=20.0, random_state=seed
+    ... )
     >>> X, y = np.ones((20, 1)), np.ones(20)
     >>> other = -y[:1], *y[1:]
     >>> bound = lower_bound(make, (X, y), (X, np.hstack(other)), n_runs=100, delta=1e-6)

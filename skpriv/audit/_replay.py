@@ -46,7 +46,9 @@ class Replay:
     >>> X, y = np.zeros((50, 2)), np.ones(50)
     >>> other = X.copy()
     >>> other[0] = 1.0
-    >>> found = replay(lambda: SSPRegressor(epsilon=1.0), (X, y), (other, y))
+    >>> found = replay(lambda: SSPRegressor(
+    ...     data_norm=1.0, bounds_y=(-1, 1), epsilon=1.0
+    ... ), (X, y), (other, y))
     >>> found.holds, found.differences
     (True, [])
     """

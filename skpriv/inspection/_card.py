@@ -67,7 +67,9 @@ def coefficients(model: Any, confidence_level: float = 0.95) -> dict[str, Any]:
     >>> from skpriv.inspection import coefficients
     >>> from skpriv.linear_model import SSPRegressor
     >>> X = np.linspace(-1.0, 1.0, 1000)[:, None]
-    >>> found = coefficients(SSPRegressor(privacy="none").fit(X, X[:, 0]))
+    >>> found = coefficients(SSPRegressor(
+    ...     data_norm=1.0, bounds_y=(-1, 1), privacy="none"
+    ... ).fit(X, X[:, 0]))
     >>> found["estimate"].round(6) + 0.0
     array([1., 0.])
     """
@@ -122,7 +124,7 @@ def coefficient_table(model: Any, *, confidence_level: float = 0.95) -> str:
     >>> from skpriv.inspection import coefficient_table
     >>> from skpriv.linear_model import SSPRegressor
     >>> X = np.linspace(-1.0, 1.0, 1000)[:, None]
-    >>> model = SSPRegressor(privacy="none").fit(X, X[:, 0])
+    >>> model = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), privacy="none").fit(X, X[:, 0])
     >>> "estimate" in coefficient_table(model)
     True
     """
@@ -184,7 +186,9 @@ def model_card(
     >>> from skpriv.inspection import model_card
     >>> from skpriv.linear_model import SSPRegressor
     >>> X = np.linspace(-1.0, 1.0, 1000)[:, None]
-    >>> card = model_card(SSPRegressor(random_state=0).fit(X, X[:, 0]))
+    >>> card = model_card(SSPRegressor(
+    ...     data_norm=1.0, bounds_y=(-1, 1), random_state=0
+    ... ).fit(X, X[:, 0]))
     >>> print(card.splitlines()[0])
     # Model card: SSPRegressor
     """

@@ -39,7 +39,9 @@ class CoefficientDisplay:
     >>> rng = np.random.RandomState(0)
     >>> X = rng.uniform(-0.5, 0.5, size=(50_000, 2))
     >>> y = X @ [1.0, -0.5] + rng.uniform(-0.2, 0.2, size=50_000)
-    >>> display = CoefficientDisplay.from_estimator(SSPRegressor(random_state=0).fit(X, y))
+    >>> display = CoefficientDisplay.from_estimator(SSPRegressor(
+    ...     data_norm=1.0, bounds_y=(-1, 1), random_state=0
+    ... ).fit(X, y))
     >>> [label.get_text() for label in display.ax_.get_yticklabels()]
     ['x0', 'x1']
     """

@@ -276,7 +276,7 @@ def inference(
     >>> rng = np.random.RandomState(0)
     >>> X = rng.uniform(-0.5, 0.5, size=(50_000, 2))
     >>> y = X @ [1.0, -0.5] + rng.uniform(-0.2, 0.2, size=50_000)
-    >>> result = inference(SSPRegressor(random_state=0).fit(X, y))
+    >>> result = inference(SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(X, y))
     >>> result.names
     ['x0', 'x1', 'intercept']
     >>> bool(((result.low < [1.0, -0.5, 0.0]) & ([1.0, -0.5, 0.0] < result.high)).all())

@@ -58,7 +58,7 @@ class IntervalDisplay:
     >>> rng = np.random.RandomState(0)
     >>> X = rng.uniform(-0.5, 0.5, size=(2000, 3))
     >>> y = X @ [1.0, -0.5, 0.0] + rng.uniform(-0.2, 0.2, size=2000)
-    >>> model = SSPRegressor(random_state=0).fit(X, y)
+    >>> model = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(X, y)
     >>> display = IntervalDisplay.from_estimator(
     ...     model, [[0.0, 0.0, 0.0]], 0, grid=np.linspace(-0.5, 0.5, 21)
     ... )

@@ -31,6 +31,7 @@ from ..records import (
     read_in_batches,
     stand_in,
 )
+from .._equations._public_maps import REQUIRED
 from .._equations._scaling import Scaling
 from ._points import PredictsAtPoints
 
@@ -52,8 +53,8 @@ class PrivateRegressor(PredictsAtPoints, Accounted, Writable, RegressorMixin, Ba
         "epsilon": [Interval(Real, 0, None, closed="right")],
         "delta": [Interval(Real, 0, 1, closed="left")],
         "privacy": [StrOptions({"central", "local", "shuffle", "none"})],
-        "data_norm": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "bounds_y": ["array-like", StrOptions({"auto"})],
+        "data_norm": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"}), None],
+        "bounds_y": ["array-like", StrOptions({"auto"}), None],
         "outer_norm": [Interval(Real, 0, None, closed="neither"), None],
         "outer_bounds_y": ["array-like", None],
         "coef_norm": [Interval(Real, 0, None, closed="neither")],
@@ -120,6 +121,8 @@ class PrivateRegressor(PredictsAtPoints, Accounted, Writable, RegressorMixin, Ba
     def _public(self, name, outer):
         """Name and value of a bound, or of the outer one if it is "auto"."""
         value = getattr(self, name)
+        if value is None:
+            raise ValueError(f"{name} is required: {REQUIRED[name]}")
         if not self._is_auto(name):
             return name, value
         value = getattr(self, outer, None)

@@ -55,20 +55,20 @@ class MomentRegressor(PredictionIntervals):
                 penalty = basis.T @ (penalty[:, None] * basis)
             theta = self._of_basis(equations.solve_ridge(penalty))
         else:
-            theta = self._posterior(equations, scaling)[0]
+            theta = self._posterior(equations, scaling, fading=True)[0]
         self.coef_, self.intercept_ = scaling.coefficients(theta)
         return theta
 
     def _of_basis(self, solution):
         return solution if self._basis is None else self._basis @ solution
 
-    def _posterior(self, equations, scaling, least_variance=0.0):
+    def _posterior(self, equations, scaling, least_variance=0.0, fading=False):
         prior = ridge_prior(scaling.size, scaling.fit_intercept)
         shapes = [prior, *(prior @ shape for shape in self._shapes)]
         if self._basis is not None:
             shapes = [np.linalg.solve(self._basis, shape) for shape in shapes]
         with one_blas_thread() if scaling.size < SMALL else nullcontext():
-            mean, covariance = equations.posterior(shapes, least_variance)
+            mean, covariance = equations.posterior(shapes, least_variance, fading)
         return self._of_basis(mean), self._of_basis(self._of_basis(covariance).T)
 
     def pooled(self, other: Any) -> Any:

@@ -30,10 +30,10 @@ class SSPRegressor(MomentRegressor):
     privacy : {"central", "local", "shuffle", "none"}, default="central"
         Who adds the noise: a trusted curator, every user, every user with a trusted shuffler that
         makes the reports anonymous (less noise for the same guarantee), or nobody.
-    data_norm : float or "auto", default=1.0
+    data_norm : float or "auto", required
         Public: every row of X is clipped to this l2 norm. "auto" spends a part of the budget (5%;
         in the local and shuffle models 20% of the users) on a private quantile, and clips there.
-    bounds_y : (float, float) or "auto", default=(-1, 1)
+    bounds_y : (float, float) or "auto", required
         Public range (low, high) to which y is clipped, or "auto" as for ``data_norm``; if both are
         "auto" they share that part.
     outer_norm : float, default=None
@@ -109,7 +109,7 @@ class SSPRegressor(MomentRegressor):
     >>> rng = np.random.RandomState(0)
     >>> X = rng.uniform(-0.5, 0.5, size=(20_000, 3))
     >>> y = X @ [1.0, -0.5, 0.0] + rng.uniform(-0.2, 0.2, size=20_000)
-    >>> est = SSPRegressor(epsilon=1.0, random_state=0).fit(X, y)
+    >>> est = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), epsilon=1.0, random_state=0).fit(X, y)
     >>> est.coef_.round(1) + 0.0
     array([ 1. , -0.5,  0. ])
     >>> low, high = est.confidence_interval(X[:2])
@@ -130,8 +130,8 @@ class SSPRegressor(MomentRegressor):
         epsilon: float = 1.0,
         delta: float = 1e-6,
         privacy: str = "central",
-        data_norm: float | str = 1.0,
-        bounds_y: Any = (-1.0, 1.0),
+        data_norm: float | str | None = None,
+        bounds_y: Any = None,
         outer_norm: Any = None,
         outer_bounds_y: Any = None,
         coef_norm: float | None = None,

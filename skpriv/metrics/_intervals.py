@@ -95,7 +95,8 @@ def interval_coverage_score(
     >>> rng = np.random.RandomState(0)
     >>> X = rng.uniform(-0.5, 0.5, size=(20_000, 2))
     >>> y = X @ [0.5, 0.2] + rng.normal(scale=0.1, size=20_000)
-    >>> est = SSPRegressor(calibration_size=0.2, random_state=0).fit(X[:10_000], y[:10_000])
+    >>> est = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), calibration_size=0.2, random_state=0)
+    >>> est = est.fit(X[:10_000], y[:10_000])
     >>> low, high = est.prediction_interval(X[10_000:], confidence_level=0.9)
     >>> bool(abs(interval_coverage_score(y[10_000:], low, high) - 0.9) < 0.03)
     True

@@ -161,7 +161,9 @@ def privacy_utility_curve(
     >>> X = rng.uniform(-0.5, 0.5, size=(5000, 3))
     >>> y = X @ [1.0, -0.5, 0.0] + rng.uniform(-0.2, 0.2, size=5000)
     >>> curve = privacy_utility_curve(
-    ...     SSPRegressor(), X, y, epsilons=(0.1, 10.0), n_repeats=2, random_state=0
+    ...     SSPRegressor(
+    ...         data_norm=1.0, bounds_y=(-1, 1)
+    ...     ), X, y, epsilons=(0.1, 10.0), n_repeats=2, random_state=0
     ... )
     >>> curve.test_scores.shape
     (2, 2, 5)

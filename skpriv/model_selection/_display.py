@@ -72,7 +72,9 @@ class PrivacyUtilityDisplay:
     >>> X = rng.uniform(-0.5, 0.5, size=(2000, 3))
     >>> y = X @ [1.0, -0.5, 0.0] + rng.uniform(-0.2, 0.2, size=2000)
     >>> display = PrivacyUtilityDisplay.from_estimator(
-    ...     SSPRegressor(), X, y, epsilons=(1.0, 10.0), random_state=0
+    ...     SSPRegressor(
+    ...         data_norm=1.0, bounds_y=(-1, 1)
+    ...     ), X, y, epsilons=(1.0, 10.0), random_state=0
     ... )
     >>> display.ax_.get_xlabel()
     'epsilon'

@@ -86,6 +86,7 @@ class Collector:
     >>> X = rng.uniform(-0.7, 0.7, size=(2_000, 2))
     >>> y = X @ [0.5, -0.5]
     >>> model = SSPRegressor(
+    ...     data_norm=1.0, bounds_y=(-1, 1),
     ...     epsilon=8.0, delta=0.0, privacy="local", channel="codebook", fit_intercept=False
     ... )
     >>> collector = Collector(model, n_users=2_000, seed=0, n_features=2)

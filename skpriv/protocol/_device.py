@@ -240,7 +240,10 @@ def report(
     --------
     >>> from skpriv.linear_model import SSPRegressor
     >>> from skpriv.protocol import Collector, report
-    >>> model = SSPRegressor(epsilon=4.0, delta=0.0, privacy="local", channel="codebook")
+    >>> model = SSPRegressor(
+    ...     data_norm=1.0, bounds_y=(-1, 1),
+    ...     epsilon=4.0, delta=0.0, privacy="local", channel="codebook",
+    ... )
     >>> collector = Collector(model, n_users=3, seed=0, n_features=2)
     >>> answer = report(collector.task, [0.3, 0.1], 0.5, user=1)
     >>> len(answer) < 1000

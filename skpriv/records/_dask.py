@@ -87,7 +87,7 @@ class DaskRows(Rows):
     --------
     >>> import dask.array as da  # doctest: +SKIP
     >>> X, y = da.random.random((10_000_000, 20)), da.random.random(10_000_000)  # doctest: +SKIP
-    >>> SSPRegressor().fit(X, y)  # doctest: +SKIP
+    >>> SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)).fit(X, y)  # doctest: +SKIP
     """
 
     passes: int

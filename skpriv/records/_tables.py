@@ -163,7 +163,9 @@ def from_table(table: Any, target: Any = None, features: Any = None) -> BatchRow
     >>> from skpriv.linear_model import SSPRegressor
     >>> from skpriv.records import from_table
     >>> frame = pd.DataFrame({"x": [0.1, 0.5] * 10, "y": [0.2, 1.0] * 10})
-    >>> model = SSPRegressor(privacy="none").fit(from_table(frame, target="y"))
+    >>> model = SSPRegressor(
+    ...     data_norm=1.0, bounds_y=(-1, 1), privacy="none"
+    ... ).fit(from_table(frame, target="y"))
     >>> model.coef_.round(6)
     array([2.])
     """
@@ -268,7 +270,9 @@ def from_batches(
     ...     for seed in range(4):
     ...         X = np.random.RandomState(seed).uniform(-0.5, 0.5, size=(100, 2))
     ...         yield X, X @ [1.0, -1.0]
-    >>> SSPRegressor(privacy="none").fit(from_batches(batches, n=400)).coef_.round(6)
+    >>> SSPRegressor(
+    ...     data_norm=1.0, bounds_y=(-1, 1), privacy="none"
+    ... ).fit(from_batches(batches, n=400)).coef_.round(6)
     array([ 1., -1.])
     """
 

@@ -87,11 +87,15 @@ ESTIMATORS = {
 
 def make_estimator(name, **further):
     Estimator, parameters = ESTIMATORS[name]
-    return Estimator(**{"random_state": 0, **parameters, **further})
+    row = "data_max" if Estimator is IHTRegressor else "data_norm"
+    public = {row: 1.0, "bounds_y": (-1, 1), "random_state": 0}
+    return Estimator(**{**public, **parameters, **further})
 
 
 def _oracle(privacy):
-    return SSPRegressor(privacy=privacy, delta=1e-3, random_state=0)
+    return SSPRegressor(
+        data_norm=1.0, bounds_y=(-1, 1), privacy=privacy, delta=1e-3, random_state=0
+    )
 
 
 def _epochs(Policy, privacy, **further):

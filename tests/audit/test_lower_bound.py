@@ -19,6 +19,7 @@ from skpriv.linear_model import (
 from skpriv.privacy import Budget
 
 DELTA = 0.1
+BOUNDS = {"data_norm": 1.0, "bounds_y": (-1, 1)}
 PAIR = [(np.zeros((5, 1)), np.append([value], np.zeros(4))) for value in (-1.0, 1.0)]
 
 
@@ -119,7 +120,11 @@ def test_bad_arguments_are_refused(wrong):
 def test_workers_give_the_same_bound():
     bounds = [
         lower_bound(
-            lambda s: SSPRegressor(random_state=s), *PAIR, n_runs=20, delta=0.1, n_jobs=jobs
+            lambda s: SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=s),
+            *PAIR,
+            n_runs=20,
+            delta=0.1,
+            n_jobs=jobs,
         )
         for jobs in (None, 2)
     ]
@@ -158,8 +163,14 @@ SHARP = {
 def test_the_likelihood_ratio_of_answers_is_found_with_few_fits():
     """Half of the noise is flagged by 300 fits."""
     half = Budget.from_mu(2.0 * Budget(1.0, DELTA).mu, DELTA)
-    pair = worst_pairs(lambda: SSPRegressor(random_state=0), np.zeros((5, 1)), np.zeros(5))[0]
-    make = lambda s: SSPRegressor(epsilon=half.epsilon, delta=DELTA, random_state=s)  # noqa: E731
+    pair = worst_pairs(
+        lambda: SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0),
+        np.zeros((5, 1)),
+        np.zeros(5),
+    )[0]
+    make = lambda s: SSPRegressor(  # noqa: E731
+        data_norm=1.0, bounds_y=(-1, 1), epsilon=half.epsilon, delta=DELTA, random_state=s
+    )
     found = lower_bound(make, pair.D, pair.D_prime, n_runs=300, delta=DELTA)
     assert 1.0 < found.epsilon <= half.epsilon
 
@@ -169,10 +180,16 @@ def test_the_likelihood_ratio_of_answers_is_found_with_few_fits():
 )
 def test_log_ratios_are_those_of_neighbours(privacy, channel):
     """E exp(ratio) is 1 where the ratio is one of likelihoods."""
-    pair = worst_pairs(lambda: SSPRegressor(random_state=0), np.zeros((2, 1)), np.zeros(2))[0]
+    pair = worst_pairs(
+        lambda: SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0),
+        np.zeros((2, 1)),
+        np.zeros(2),
+    )[0]
     ratios = [
         released_ratio(
-            lambda: SSPRegressor(privacy=privacy, channel=channel, random_state=seed),
+            lambda: SSPRegressor(
+                data_norm=1.0, bounds_y=(-1, 1), privacy=privacy, channel=channel, random_state=seed
+            ),
             fit, pair.D, pair.D_prime,
         )[2]
         for seed in range(150)
@@ -187,7 +204,8 @@ def test_log_ratios_are_those_of_neighbours(privacy, channel):
 def test_estimators_are_cleared_near_their_claim_and_flagged_at_half_the_noise(name):
     Estimator, parameters = SHARP[name]
     X, y = np.zeros((20, 2)), np.zeros(20)
-    make = lambda **further: Estimator(**{"delta": DELTA, **parameters, **further})  # noqa: E731
+    fixed = {"delta": DELTA, **BOUNDS, **parameters}
+    make = lambda **further: Estimator(**{**fixed, **further})  # noqa: E731
     pair = worst_pairs(lambda: make(random_state=0), X, y, n_pairs=1)[0]
     pair = pair.D, pair.D_prime
     honest = lower_bound(lambda s: make(random_state=s), *pair, n_runs=6000, delta=DELTA, n_jobs=2)

@@ -14,7 +14,14 @@ ROUNDS = np.repeat(np.eye(M)[:, None, :], 2, axis=1), np.ones((M, 2))
 
 
 def _policies(epsilon, delta=1e-6):
-    oracle = SSPRegressor(epsilon=epsilon, delta=delta, fit_intercept=False, random_state=0)
+    oracle = SSPRegressor(
+        data_norm=1.0,
+        bounds_y=(-1, 1),
+        epsilon=epsilon,
+        delta=delta,
+        fit_intercept=False,
+        random_state=0,
+    )
     sums = {"epsilon": epsilon, "delta": delta, "update_every": 10, "random_state": 0}
     return {
         "central": lambda: LinUCB(privacy="central", horizon=M, **sums),

@@ -73,15 +73,15 @@ def test_makers_that_make_nothing_are_told_so():
     D, D_prime = (np.zeros((4, 1)), np.zeros(4)), (np.ones((4, 1)), np.zeros(4))
     D_prime[0][1:] = 0.0
     for make, message in (
-        (SSPRegressor(), "SSPRegressor cannot be called"),
-        (lambda seed: SSPRegressor(), "does not take no arguments"),
+        (SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), "SSPRegressor cannot be called"),
+        (lambda seed: SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), "does not take no arguments"),
         (lambda: SSPRegressor, "the class SSPRegressor"),
     ):
         with pytest.raises(TypeError, match=message):
             replay(make, D, D_prime)
     for make, message in (
-        (SSPRegressor(), "SSPRegressor cannot be called"),
-        (lambda: SSPRegressor(), "does not take a seed"),
+        (SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), "SSPRegressor cannot be called"),
+        (lambda: SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), "does not take a seed"),
         (lambda seed: SSPRegressor, "the class SSPRegressor"),
     ):
         with pytest.raises(TypeError, match=message):

@@ -63,21 +63,30 @@ def test_sparse_rows():
     other = X.copy().tolil()
     other[5] = -1.0
     found = replay(
-        lambda: IHTRegressor(n_nonzero_coefs=2, random_state=0), (X, y), (other.tocsr(), y)
+        lambda: IHTRegressor(data_max=1.0, bounds_y=(-1, 1), n_nonzero_coefs=2, random_state=0),
+        (X, y),
+        (other.tocsr(), y),
     )
     assert found.holds and found.epsilon > 0.1
 
 
 def test_unit_reports_cost_their_epsilon(records):
     make = lambda: LayeredRegressor(  # noqa: E731
-        privacy="local", channel="privunit", delta=0.0, random_state=0
+        data_norm=1.0,
+        bounds_y=(-1, 1),
+        privacy="local",
+        channel="privunit",
+        delta=0.0,
+        random_state=0,
     )
     found = replay(make, *records())
     assert found.holds and found.epsilon == pytest.approx(1.0, rel=1e-6)
 
 
 def test_secure_noise_is_forced_too(records):
-    found = replay(lambda: SSPRegressor(random_state=None), *records())
+    found = replay(
+        lambda: SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=None), *records()
+    )
     assert found.holds and found.epsilon > 0.5
 
 
@@ -175,14 +184,18 @@ def test_rows_read_outside_of_a_session_are_found(records):
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    pipeline = make_pipeline(StandardScaler(), SSPRegressor(random_state=0))
+    pipeline = make_pipeline(
+        StandardScaler(), SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0)
+    )
     found = replay(lambda: pipeline, *records(), claim=Budget(1.0, 1e-6))
     assert not found.holds
     assert any("StandardScaler" in text or "mean_" in text for text in found.differences)
 
 
 def test_an_audit_of_exact_answers_claims_nothing(records):
-    found = replay(lambda: SSPRegressor(privacy="none"), *records())
+    found = replay(
+        lambda: SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), privacy="none"), *records()
+    )
     assert found.claim.epsilon == found.epsilon == np.inf
     assert found.holds
 
@@ -199,13 +212,15 @@ def test_data_that_are_no_neighbours_are_refused(records):
 
 def test_an_audit_is_charged_like_any_other_run(records):
     with BudgetAccountant(10.0, 1e-5) as accountant:
-        replay(lambda: SSPRegressor(random_state=0), *records())
+        replay(lambda: SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0), *records())
     assert len(accountant.charges) == 3
 
 
 def test_errors_of_public_numbers_are_no_difference(records):
     (X, y), (other, other_y) = records(n=1)
-    make = lambda: ReweightedRegressor(privacy="local", random_state=0)  # noqa: E731
+    make = lambda: ReweightedRegressor(  # noqa: E731
+        data_norm=1.0, bounds_y=(-1, 1), privacy="local", random_state=0
+    )
     with pytest.raises(PrivacyError):
         make().fit(X, y)
     found = replay(make, (X, y), (other, other_y))

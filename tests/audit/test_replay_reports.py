@@ -8,6 +8,7 @@ from skpriv.linear_model import LayeredRegressor, SSPRegressor
 from skpriv.privacy import Codebook, index_weights
 from skpriv.privacy._noise import _codebook
 
+BOUNDS = {"data_norm": 1.0, "bounds_y": (-1, 1)}
 PURE = {
     "lifted": (SSPRegressor, {"channel": "codebook"}),
     "blocks": (LayeredRegressor, {"channel": "codebook", "delta": 0.0}),
@@ -17,7 +18,7 @@ PURE = {
 @pytest.fixture(params=PURE)
 def make_pure(request):
     Estimator, parameters = PURE[request.param]
-    return lambda **further: Estimator(**{"privacy": "local", **parameters, **further})
+    return lambda **further: Estimator(**{"privacy": "local", **BOUNDS, **parameters, **further})
 
 
 @pytest.mark.parametrize("random_state", [0, None])
@@ -44,7 +45,11 @@ def test_a_record_that_says_the_same_costs_nothing(make_pure, records):
 @pytest.mark.parametrize("random_state", [0, None])
 def test_weights_for_twice_the_epsilon_are_flagged(random_state, records, monkeypatch):
     make = lambda: SSPRegressor(  # noqa: E731
-        privacy="local", channel="codebook", random_state=random_state
+        data_norm=1.0,
+        bounds_y=(-1, 1),
+        privacy="local",
+        channel="codebook",
+        random_state=random_state,
     )
     assert replay(make, *records(n=30)).holds
     monkeypatch.setattr(_codebook, "index_weights", lambda epsilon: index_weights(2.0 * epsilon))
@@ -55,7 +60,10 @@ def test_weights_for_twice_the_epsilon_are_flagged(random_state, records, monkey
 def test_shuffled_weights_for_twice_the_epsilon_are_flagged_or_refused(records, monkeypatch):
     monkeypatch.setattr(_codebook, "index_weights", lambda epsilon: index_weights(2.0 * epsilon))
     found = replay(
-        lambda: SSPRegressor(privacy="shuffle", channel="codebook", random_state=0), *records(n=30)
+        lambda: SSPRegressor(
+            data_norm=1.0, bounds_y=(-1, 1), privacy="shuffle", channel="codebook", random_state=0
+        ),
+        *records(n=30),
     )
     assert found.epsilon > 1.1 or found.answers == []  # amplification refuses such a law
 
@@ -66,12 +74,16 @@ def test_a_simulated_law_for_twice_the_epsilon_is_flagged(records, monkeypatch):
         lambda code: honest(Codebook(code.size, 2.0 * code.epsilon, code.count, code.nearest))
     )
     monkeypatch.setattr(Codebook, "probability", double)
-    make = lambda: SSPRegressor(privacy="local", channel="codebook", random_state=0)  # noqa: E731
+    make = lambda: SSPRegressor(  # noqa: E731
+        data_norm=1.0, bounds_y=(-1, 1), privacy="local", channel="codebook", random_state=0
+    )
     found = replay(make, *records(n=30))
     assert not found.holds and found.epsilon == pytest.approx(2.0, rel=1e-6)
 
 
 def test_a_shuffled_report_costs_the_claim(records):
-    make = lambda: SSPRegressor(privacy="shuffle", channel="codebook", random_state=0)  # noqa: E731
+    make = lambda: SSPRegressor(  # noqa: E731
+        data_norm=1.0, bounds_y=(-1, 1), privacy="shuffle", channel="codebook", random_state=0
+    )
     found = replay(make, *records(n=400))
     assert found.holds and found.epsilon == pytest.approx(1.0, rel=1e-9)

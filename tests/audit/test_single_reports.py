@@ -74,7 +74,13 @@ def law_of_report(monkeypatch, task, x, y, weights):
 @pytest.mark.parametrize("book", BOOKS)
 def test_bytes_have_probabilities_within_the_claim_for_any_codebook(monkeypatch, book):
     model = SSPRegressor(
-        epsilon=1.0, delta=0.0, privacy="local", channel="codebook", fit_intercept=False
+        data_norm=1.0,
+        bounds_y=(-1, 1),
+        epsilon=1.0,
+        delta=0.0,
+        privacy="local",
+        channel="codebook",
+        fit_intercept=False,
     )
     task, weights = Collector(model, 3, 0, n_features=2).task, (5, 2)
     honest = _device.codebook

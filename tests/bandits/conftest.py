@@ -22,7 +22,10 @@ SCHEDULE = (20, 30, 50)
 
 
 def oracle(**parameters):
-    return SSPRegressor(epsilon=1.0, delta=1e-3, random_state=0, **parameters)
+    bounds = {"data_norm": 1.0, "bounds_y": (-1, 1)}
+    return SSPRegressor(
+        **{**bounds, "epsilon": 1.0, "delta": 1e-3, "random_state": 0, **parameters}
+    )
 
 
 PRIVATE = {

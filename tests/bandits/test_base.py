@@ -175,7 +175,7 @@ def test_separate_weights_are_blocks(make_rounds):
     rng = np.random.RandomState(0)
     rows, actions = rng.uniform(-0.5, 0.5, size=(60, 2)), rng.randint(3, size=60)
     blocks = np.einsum("ab,nd->nabd", np.eye(3), rows).reshape(60, 3, 6)
-    oracle = SSPRegressor(epsilon=5.0, random_state=0)
+    oracle = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), epsilon=5.0, random_state=0)
     separate = EpochGreedy(oracle=oracle, schedule=60, shared=False, n_actions=3, random_state=0)
     joint = EpochGreedy(oracle=oracle, schedule=60, random_state=0)
     for policy, contexts in ((separate, rows), (joint, blocks)):

@@ -24,7 +24,9 @@ SUMS = {**BLOCKS, "epsilon": 8.0, "data_norm": 1.5}
 
 
 def oracle():
-    return SSPRegressor(epsilon=8.0, data_norm=1.5, fit_intercept=False, random_state=0)
+    return SSPRegressor(
+        bounds_y=(-1, 1), epsilon=8.0, data_norm=1.5, fit_intercept=False, random_state=0
+    )
 
 
 MAKERS = {
@@ -127,7 +129,14 @@ def test_what_cannot_take_new_actions_says_so():
         (OnlineLinUCB(**SUMS, learner="ogd"), "online learner"),
         (LinUCB(**SUMS, privacy="local", channel="codebook"), "codebook"),
         (FLIPHAT(schedule=20, **BLOCKS), "widened|new features"),
-        (EpochGreedy(IHTRegressor(fit_intercept=False), schedule=20, **BLOCKS), "new features"),
+        (
+            EpochGreedy(
+                IHTRegressor(data_max=1.0, bounds_y=(-1, 1), fit_intercept=False),
+                schedule=20,
+                **BLOCKS,
+            ),
+            "new features",
+        ),
         (ActionElimination(oracle(), interval="certified", schedule=20, **BLOCKS), "posterior"),
         (LinUCB(**SUMS, privacy="shuffle"), "batch"),
     ):

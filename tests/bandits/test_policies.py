@@ -72,7 +72,9 @@ class Bands:
 
 def test_elimination_by_all_epochs():
     """All intervals count at once, those of actions that are ruled out too."""
-    policy = ActionElimination(oracle=SSPRegressor(), confidence_level=0.9)
+    policy = ActionElimination(
+        oracle=SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), confidence_level=0.9
+    )
     contexts = np.tile(np.arange(4.0)[None, :, None], (6, 1, 1))
     policy.act(contexts)
     first = Bands([0.0, 0.5, 0.9, -1.0], [1.0, 1.0, 0.95, 0.8])
@@ -94,7 +96,7 @@ def test_elimination_by_all_epochs():
 
 def test_elimination_always_keeps_an_action(global_random_seed):
     rng = np.random.RandomState(global_random_seed)
-    policy = ActionElimination(oracle=SSPRegressor())
+    policy = ActionElimination(oracle=SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)))
     contexts = np.tile(np.arange(5.0)[None, :, None], (3, 1, 1))
     policy.act(contexts)
     for _ in range(200):
@@ -107,7 +109,10 @@ def test_elimination_keeps_the_best_and_drops_the_worst():
     env = LinearEnvironment(
         n_actions=3, n_features=2, coef=[1.0, 0.0], contexts=[[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]]
     )
-    policy = ActionElimination(oracle=SSPRegressor(epsilon=5.0, random_state=0), schedule=4000)
+    policy = ActionElimination(
+        oracle=SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), epsilon=5.0, random_state=0),
+        schedule=4000,
+    )
     regrets = simulate([policy], env, horizon=12_000, random_state=0).regret_[0, 0]
     assert regrets[3999] > 0.9 * 4000  # uniform: a third of the rounds costs 1, a third 2
     assert regrets[-1] - regrets[3999] < 100
@@ -126,14 +131,18 @@ def test_inverse_gap_weighting():
     "gap_weight, expected", [("auto", np.sqrt(5 * 20)), (3.0, 3.0), (lambda n: n / 2, 10.0)]
 )
 def test_gap_weight(make_rounds, gap_weight, expected):
-    oracle = SSPRegressor(bounds_y=(0.0, 4.0), random_state=0)
+    oracle = SSPRegressor(data_norm=1.0, bounds_y=(0.0, 4.0), random_state=0)
     policy = SquareCB(oracle=oracle, schedule=20, gap_weight=gap_weight, random_state=0)
     make_rounds(20).play(policy)
     assert policy._weight == pytest.approx(expected / 2.0)
 
 
 def test_bad_gap_weight(make_rounds):
-    policy = SquareCB(oracle=SSPRegressor(random_state=0), schedule=20, gap_weight=lambda n: -1.0)
+    policy = SquareCB(
+        oracle=SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0),
+        schedule=20,
+        gap_weight=lambda n: -1.0,
+    )
     with pytest.raises(ValueError, match="gap_weight"):
         make_rounds(20).play(policy)
 
@@ -229,9 +238,11 @@ def test_fliphat_clips_rewards(make_rounds):
     [
         EpochGreedy(oracle=3),
         ActionElimination(oracle=Ridge()),
-        ActionElimination(oracle=SSPRegressor(), exploration="most"),
-        ActionElimination(oracle=SSPRegressor(), confidence_level=1.0),
-        ActionElimination(oracle=SSPRegressor(), memory=0),
+        ActionElimination(oracle=SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), exploration="most"),
+        ActionElimination(
+            oracle=SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), confidence_level=1.0
+        ),
+        ActionElimination(oracle=SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), memory=0),
         SquareCB(oracle=Ridge(), gap_weight="big"),
         EpsilonGreedy(regressor=Ridge(), exploration=1.5),
         FLIPHAT(epsilon=0.0),

@@ -39,7 +39,9 @@ def table():
 def exact():
     frame = table()
     y = 0.01 * frame["age"] + 0.1 * (frame["a|b <c>"] == "M") + 0.2 * frame["ill"] - 0.1
-    model = make_pipeline(TableEncoder(COLUMNS), SSPRegressor(privacy="none", bounds_y=(0, 2)))
+    model = make_pipeline(
+        TableEncoder(COLUMNS), SSPRegressor(data_norm=1.0, privacy="none", bounds_y=(0, 2))
+    )
     return model.fit(frame, y)
 
 
@@ -59,9 +61,11 @@ def test_coefficients_are_in_the_units_of_the_table():
 def test_after_a_bounds_scaler_and_alone():
     X = np.random.RandomState(0).uniform(20, 60, size=(500, 2))
     y = X @ [0.01, -0.01]
-    scaled = make_pipeline(BoundsScaler((20, 60)), SSPRegressor(privacy="none")).fit(X, y)
+    scaled = make_pipeline(
+        BoundsScaler((20, 60)), SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), privacy="none")
+    ).fit(X, y)
     np.testing.assert_allclose(coefficients(scaled)["estimate"], [0.01, -0.01, 0], atol=1e-9)
-    alone = SSPRegressor(privacy="none", data_norm=100.0).fit(X, y)
+    alone = SSPRegressor(bounds_y=(-1, 1), privacy="none", data_norm=100.0).fit(X, y)
     np.testing.assert_allclose(coefficients(alone)["estimate"], [0.01, -0.01, 0], atol=1e-9)
 
 
@@ -87,7 +91,11 @@ def test_only_the_coefficients_depend_on_the_rows():
     cards = []
     for seed in (0, 1):
         X = 10.0**seed * np.random.RandomState(seed).uniform(-0.5, 0.5, size=(500, 2))
-        cards.append(model_card(SSPRegressor(random_state=0).fit(X, X @ [0.5, 0.5])))
+        cards.append(
+            model_card(
+                SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(X, X @ [0.5, 0.5])
+            )
+        )
     parts = [re.split("^## ", card, flags=re.M) for card in cards]
     different = [a.split()[0] for a, b in zip(*parts, strict=True) if a != b]
     assert different == ["Coefficients"]
@@ -96,7 +104,9 @@ def test_only_the_coefficients_depend_on_the_rows():
 
 def test_steps_that_are_not_private_are_named():
     X = np.random.RandomState(0).uniform(-0.5, 0.5, size=(500, 2))
-    model = make_pipeline(StandardScaler(), SSPRegressor(random_state=0)).fit(X, X[:, 0])
+    model = make_pipeline(
+        StandardScaler(), SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0)
+    ).fit(X, X[:, 0])
     assert "StandardScaler: what it has learnt from the rows is not private" in model_card(model)
     assert "is not private" not in model_card(exact()).split("Not covered")[1]
 
@@ -104,7 +114,9 @@ def test_steps_that_are_not_private_are_named():
 def test_a_model_without_coefficients():
     rng = np.random.RandomState(0)
     X = rng.uniform(-0.5, 0.5, size=(500, 2))
-    model = LayeredRegressor(variant="paper", random_state=0).fit(X, X[:, 0])
+    model = LayeredRegressor(data_norm=1.0, bounds_y=(-1, 1), variant="paper", random_state=0).fit(
+        X, X[:, 0]
+    )
     assert "no coefficients" in coefficient_table(model) or hasattr(model, "coef_")
     assert "Guarantee" in model_card(model)
 
@@ -113,7 +125,7 @@ def test_improper_arguments():
     with pytest.raises(ValueError, match="format='pdf'"):
         model_card(exact(), format="pdf")
     with pytest.raises(NotFittedError):
-        model_card(SSPRegressor())
+        model_card(SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)))
 
 
 def test_standard_errors_that_are_not_resolved(monkeypatch):
@@ -126,7 +138,7 @@ def test_standard_errors_that_are_not_resolved(monkeypatch):
 
     monkeypatch.setattr("skpriv.inspection._card.inference", inference)
     X = np.random.RandomState(0).uniform(-0.5, 0.5, size=(500, 2))
-    model = SSPRegressor(random_state=0).fit(X, X[:, 0])
+    model = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(X, X[:, 0])
     assert list(coefficients(model)["estimate"]) == [1.0, model.coef_[1], 3.0]
     lines = coefficient_table(model).splitlines()
     assert lines[2].split()[0] == "x1" and lines[2].split()[2:] == ["-", "-", "-", "-"]
@@ -136,8 +148,12 @@ def test_standard_errors_that_are_not_resolved(monkeypatch):
 
 def test_encoders_that_learn_nothing_are_no_warning():
     X = np.random.RandomState(0).uniform(20, 60, size=(500, 2))
-    scaled = make_pipeline(BoundsScaler((20, 60)), SSPRegressor(random_state=0)).fit(X, X[:, 0])
-    learnt = make_pipeline(StandardScaler(), SSPRegressor(random_state=0)).fit(X, X[:, 0])
+    scaled = make_pipeline(
+        BoundsScaler((20, 60)), SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0)
+    ).fit(X, X[:, 0])
+    learnt = make_pipeline(
+        StandardScaler(), SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0)
+    ).fit(X, X[:, 0])
     warning = "what steps before it learned"
     assert warning in model_card(learnt) and warning not in model_card(scaled)
     assert "No noise was added" in model_card(exact())

@@ -140,7 +140,7 @@ def test_the_card_has_the_curves(model):
 def test_lines_have_no_curves():
     X = np.linspace(-1.0, 1.0, 1000)[:, None]
     with pytest.raises(TypeError, match="no curves"):
-        curves(SSPRegressor(random_state=0).fit(X, X[:, 0]))
+        curves(SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(X, X[:, 0]))
 
 
 def test_the_table_has_the_effects(model):

@@ -40,7 +40,7 @@ def _robust(X, y):
 
 
 def _model(Estimator=SSPRegressor, **params):
-    params = {"bounds_y": (0.0, 35.0), "random_state": 0, **params}
+    params = {"data_norm": 1.0, "bounds_y": (0.0, 35.0), "random_state": 0, **params}
     return make_pipeline(BoundsScaler(BOUNDS), Estimator(**params))
 
 
@@ -88,7 +88,9 @@ def test_units_of_the_features_change_nothing_but_units():
     scale = np.array([12.0, 1000.0, 0.5])
     other = {name: (a * s, b * s) for (name, (a, b)), s in zip(BOUNDS.items(), scale)}
     plain = inference(_model().fit(X, y))
-    scaled = make_pipeline(BoundsScaler(other), SSPRegressor(bounds_y=(0.0, 35.0), random_state=0))
+    scaled = make_pipeline(
+        BoundsScaler(other), SSPRegressor(data_norm=1.0, bounds_y=(0.0, 35.0), random_state=0)
+    )
     found = inference(scaled.fit(X * scale, y))
     assert found.estimate[:3] * scale == pytest.approx(plain.estimate[:3], rel=1e-8)
     assert found.std_error[:3] * scale == pytest.approx(plain.std_error[:3], rel=1e-8)
@@ -101,7 +103,7 @@ def test_columns_may_be_selected_and_steps_may_do_nothing():
         [("drop", "drop", ["other"]), ("keep", "passthrough", ["dose", "age"])]
     )
     pair = [BOUNDS["dose"], BOUNDS["age"]]
-    ssp = SSPRegressor(bounds_y=(0.0, 35.0), random_state=0)
+    ssp = SSPRegressor(data_norm=1.0, bounds_y=(0.0, 35.0), random_state=0)
     selected = inference(
         make_pipeline(FunctionTransformer(), chosen, BoundsScaler(pair), ssp).fit(X, y)
     )
@@ -163,11 +165,17 @@ def test_it_prints_and_makes_frames():
 def test_errors_say_what_to_do():
     X, y = _frame(2000)
     with pytest.raises(TypeError, match="no coefficient_law"):
-        inference(IHTRegressor(random_state=0).fit(X / 60.0, y / 60.0))
-    model = make_pipeline(PolynomialFeatures(), SSPRegressor(privacy="none")).fit(X, y)
+        inference(
+            IHTRegressor(data_max=1.0, bounds_y=(-1, 1), random_state=0).fit(X / 60.0, y / 60.0)
+        )
+    model = make_pipeline(
+        PolynomialFeatures(), SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), privacy="none")
+    ).fit(X, y)
     with pytest.raises(TypeError, match="units of the coefficients"):
         inference(model)
-    sgd = ReweightedRegressor(solver="sgd", random_state=0).fit(X / 60.0, y / 60.0)
+    sgd = ReweightedRegressor(data_norm=1.0, bounds_y=(-1, 1), solver="sgd", random_state=0).fit(
+        X / 60.0, y / 60.0
+    )
     with pytest.raises(ValueError, match="solver='sgd'"):
         inference(sgd)
     found = inference(_model().fit(X, y))
@@ -202,7 +210,7 @@ def test_effects_of_a_table_encoder_have_its_names_and_units():
             "sex": Categorical(["f", "m"], other=False),
         }
     )
-    ssp = SSPRegressor(bounds_y=(0.0, 35.0), privacy="none")
+    ssp = SSPRegressor(data_norm=1.0, bounds_y=(0.0, 35.0), privacy="none")
     model = make_pipeline(TableEncoder(schema), ssp).fit(X, y)
     found = inference(model)
     coef, _ = model[0].coefficient_map().apply(model[-1].coef_, model[-1].intercept_)

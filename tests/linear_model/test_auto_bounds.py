@@ -110,7 +110,7 @@ def test_too_few_users_for_a_quantile(Estimator, privacy):
 def test_one_user_cannot_be_divided():
     X, y = _data(1)
     for privacy in ("local", "shuffle"):
-        SSPRegressor(privacy=privacy, random_state=0).fit(X, y)
+        SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), privacy=privacy, random_state=0).fit(X, y)
         with pytest.raises(PrivacyError, match="n_samples=1 is too few"):
             SSPRegressor(privacy=privacy, random_state=0, **AUTO).fit(X, y)
 
@@ -148,16 +148,16 @@ def test_too_few_records_keep_the_outer_bounds_and_pay_nothing(Estimator):
 )
 def test_an_outer_bound_is_needed(Estimator, name, outer):
     with pytest.raises(ValueError, match=f"{name}='auto' needs {outer}"):
-        Estimator(**{name: "auto"}).fit(*_data(50))
+        Estimator(**{"data_norm": 1.0, name: "auto"}).fit(*_data(50))
 
 
 @pytest.mark.parametrize("name, outer", [("data_max", "outer_max"), ("bounds_y", "outer_bounds_y")])
 def test_an_outer_bound_is_needed_for_entries(name, outer):
     with pytest.raises(ValueError, match=f"{name}='auto' needs {outer}"):
-        IHTRegressor(**{name: "auto"}).fit(*_data(50))
+        IHTRegressor(**{"data_max": 1.0, name: "auto"}).fit(*_data(50))
     with pytest.raises(ValueError, match=f"{outer}=.*must"):
         wrong = {"data_max": 1e301, "bounds_y": (1.0, 1.0)}[name]
-        IHTRegressor(**{name: "auto", outer: wrong}).fit(*_data(50))
+        IHTRegressor(**{"data_max": 1.0, name: "auto", outer: wrong}).fit(*_data(50))
 
 
 @every_class

@@ -50,7 +50,12 @@ def simulate(Estimator, design, privacy, n, d, repeats, levels, seed=0, fit_inte
         theta = make_theta(design, d, rng)
         y = np.where(rng.uniform(-1.0, 1.0, size=n) < X @ theta, 1.0, -1.0)
         est = Estimator(
-            privacy=privacy, epsilon=1.0, fit_intercept=fit_intercept, random_state=rng
+            data_norm=1.0,
+            bounds_y=(-1, 1),
+            privacy=privacy,
+            epsilon=1.0,
+            fit_intercept=fit_intercept,
+            random_state=rng,
         ).fit(X, y)
         truth = points @ theta
         result = [np.abs(est.predict(points) - truth)]

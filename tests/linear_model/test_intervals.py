@@ -108,6 +108,7 @@ def test_intervals_lie_inside_the_bounds_and_shrink_with_the_level(
     X, y = _data(seed=global_random_seed)
     bounds = (-2.0, 5.0)
     est = Estimator(
+        data_norm=1.0,
         privacy=privacy,
         bounds_y=bounds,
         fit_intercept=fit_intercept,
@@ -139,7 +140,7 @@ def test_intervals_lie_inside_the_bounds_and_shrink_with_the_level(
 @methods
 def test_intervals_are_about_the_prediction_where_the_noise_is_small(Estimator, method):
     X, y = _data(50_000)
-    est = Estimator(epsilon=50.0, random_state=0).fit(X, y)
+    est = Estimator(data_norm=1.0, bounds_y=(-1, 1), epsilon=50.0, random_state=0).fit(X, y)
     low, high = est.confidence_interval(X[:100], method=method)
     prediction = est.predict(X[:100])
     assert ((low < prediction) & (prediction < high)).all()
@@ -149,7 +150,7 @@ def test_intervals_are_about_the_prediction_where_the_noise_is_small(Estimator, 
 @estimators
 def test_asymptotic_intervals_are_narrower(Estimator):
     X, y = _data(50_000)
-    est = Estimator(random_state=0).fit(X, y)
+    est = Estimator(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(X, y)
     widths = [
         np.ptp(est.confidence_interval(X[:50], method=method), axis=0).mean()
         for method in ("asymptotic", "certified")
@@ -162,7 +163,7 @@ def test_certified_intervals_widen_with_the_assumed_norm_and_narrow_with_epsilon
     X, y = _data()
 
     def width(**settings):
-        est = Estimator(random_state=0, **settings).fit(X, y)
+        est = Estimator(data_norm=1.0, bounds_y=(-1, 1), random_state=0, **settings).fit(X, y)
         return np.ptp(est.confidence_interval(X[:20]), axis=0)
 
     assert (width(coef_norm=0.5) <= width(coef_norm=2.0)).all()
@@ -173,7 +174,9 @@ def test_certified_intervals_widen_with_the_assumed_norm_and_narrow_with_epsilon
 def test_without_noise_the_certified_interval_is_hoeffdings(Estimator):
     """At v = G^-1 x: half = sqrt(2 log(2 / failure) x'G^-1 x); the path finds nothing wider."""
     X, y = _data()
-    est = Estimator(privacy="none", coef_norm=1.0, fit_intercept=False).fit(X, y)
+    est = Estimator(
+        data_norm=1.0, bounds_y=(-1, 1), privacy="none", coef_norm=1.0, fit_intercept=False
+    ).fit(X, y)
     low, high = est.confidence_interval(X[:30], 0.9)
     leverage = np.einsum("ij,ij->i", X[:30] @ np.linalg.inv(X.T @ X), X[:30])
     half = np.sqrt(2.0 * np.log(2.0 / 0.1) * leverage)
@@ -184,14 +187,14 @@ def test_without_noise_the_certified_interval_is_hoeffdings(Estimator):
 @estimators
 @pytest.mark.parametrize("level", [0.0, 1.0, -0.5, 95, float("nan")])
 def test_bad_levels(Estimator, level):
-    est = Estimator(random_state=0).fit(*_data(100))
+    est = Estimator(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(*_data(100))
     with pytest.raises(ValueError, match=r"confidence_level=.* must lie in \(0, 1\)"):
         est.confidence_interval(_data(5)[0], confidence_level=level)
 
 
 @estimators
 def test_bad_methods_and_points(Estimator):
-    est = Estimator(random_state=0).fit(*_data(100))
+    est = Estimator(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(*_data(100))
     with pytest.raises(ValueError, match="method='exact' must be"):
         est.confidence_interval(_data(5)[0], method="exact")
     with pytest.raises(ValueError, match="expecting 3 features"):

@@ -29,9 +29,9 @@ from skpriv.records import as_rows
 
 CLASSES = {
     LinearRegression: {"bounds_X": (-0.5, 0.5), "bounds_y": (-1.0, 1.0)},
-    SSPRegressor: {},
-    ReweightedRegressor: {},
-    IHTRegressor: {"n_nonzero_coefs": 2},
+    SSPRegressor: {"data_norm": 1.0, "bounds_y": (-1.0, 1.0)},
+    ReweightedRegressor: {"data_norm": 1.0, "bounds_y": (-1.0, 1.0)},
+    IHTRegressor: {"data_max": 1.0, "bounds_y": (-1.0, 1.0), "n_nonzero_coefs": 2},
 }
 PAIRS = [
     (Estimator, privacy)
@@ -171,7 +171,7 @@ def test_the_next_level_serves_and_beyond_all_is_the_range():
 
 def test_without_calibration_rows_there_is_none():
     X, y = _data(500)
-    est = SSPRegressor(random_state=0).fit(X, y)
+    est = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="pass calibration_size"):
         est.prediction_interval(X)
 

@@ -25,7 +25,9 @@ def test_intervals_cover_coefficients_of_any_norm(Estimator, method):
     missed = []
     for seed in range(12):
         X, mean, y = _data(20_000, seed)
-        est = Estimator(fit_intercept=False, random_state=seed).fit(X, y)
+        est = Estimator(
+            data_norm=1.0, bounds_y=(-1, 1), fit_intercept=False, random_state=seed
+        ).fit(X, y)
         assert est.coef_norm is None
         low, high = est.confidence_interval(X[:50], method=method)
         missed.append(1.0 - ((low <= mean[:50]) & (mean[:50] <= high)).mean())
@@ -36,7 +38,11 @@ def test_intervals_cover_coefficients_of_any_norm(Estimator, method):
 @pytest.mark.parametrize("Estimator", [SSPRegressor, ReweightedRegressor])
 def test_what_is_not_resolved_gets_the_bounds(Estimator):
     X, _, y = _data(60, 0)
-    low, high = Estimator(random_state=0, epsilon=0.1).fit(X, y).confidence_interval(X)
+    low, high = (
+        Estimator(data_norm=1.0, bounds_y=(-1, 1), random_state=0, epsilon=0.1)
+        .fit(X, y)
+        .confidence_interval(X)
+    )
     assert (low == -1.0).all() and (high == 1.0).all()
 
 
@@ -57,7 +63,9 @@ def test_intervals_have_a_width_and_contain_the_prediction(Estimator, method):
 def test_the_bound_on_the_coefficients_holds(global_random_seed):
     for seed in range(20):
         X, _, y = _data(20_000, 100 * global_random_seed + seed)
-        est = SSPRegressor(fit_intercept=False, random_state=seed).fit(X, y)
+        est = SSPRegressor(
+            data_norm=1.0, bounds_y=(-1, 1), fit_intercept=False, random_state=seed
+        ).fit(X, y)
         assert np.linalg.norm(0.6 * SLOPES) <= released_bound(est._equations, 0.05)
 
 

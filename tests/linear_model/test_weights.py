@@ -213,7 +213,7 @@ def test_a_lower_bound_stays_within_the_claim():
     y, other = np.zeros(30), X.copy()
     X[0], other[0] = (1.0, LARGEST), (0.0, 0.0)
     bound = lower_bound(
-        lambda seed: Weighted(epsilon=1.0, delta=0.1, fit_intercept=False, random_state=seed),
+        lambda seed: Weighted(**BALL, fit_intercept=False, delta=0.1, random_state=seed),
         (X, y), (other, y), n_runs=300, delta=0.1,
     )  # fmt: skip
     assert bound.epsilon <= 1.0
@@ -276,8 +276,8 @@ def test_what_is_wrong_in_public_is_refused_uncharged(
 
 
 def test_auto_bounds_and_sgd_take_no_weights():
-    auto = SSPRegressor(data_norm="auto", outer_norm=10.0)
-    sgd = ReweightedRegressor(solver="sgd")
+    auto = SSPRegressor(bounds_y=(-1, 1), data_norm="auto", outer_norm=10.0)
+    sgd = ReweightedRegressor(data_norm=1.0, bounds_y=(-1, 1), solver="sgd")
     for model in (auto, sgd):
         with pytest.raises(ValueError, match="sample_weight"):
             model.fit(X, Y, sample_weight=W, max_weight=LARGEST)

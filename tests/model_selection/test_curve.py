@@ -28,7 +28,7 @@ def small(estimator, data, **options):
 
 
 def test_shapes_and_names(data):
-    curve = small(SSPRegressor(), data, reference=LinearRegression())
+    curve = small(SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), data, reference=LinearRegression())
     assert {curve[name].shape for name in ARRAYS} == {(2, 2, 3)}
     assert curve.reference_scores.shape == (3,)
     assert curve.reference_widths is None  # LinearRegression has no intervals
@@ -39,7 +39,9 @@ def test_shapes_and_names(data):
 
 def test_without_privacy_it_is_cross_validation(data):
     reference = LinearRegression()
-    curve = small(SSPRegressor(), data, epsilons=[np.inf], reference=reference)
+    curve = small(
+        SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), data, epsilons=[np.inf], reference=reference
+    )
     expected = cross_val_score(reference, *data, cv=3)
     np.testing.assert_allclose(curve.reference_scores, expected)
     np.testing.assert_allclose(curve.test_scores, np.tile(expected, (1, 2, 1)), rtol=1e-9)
@@ -47,24 +49,31 @@ def test_without_privacy_it_is_cross_validation(data):
 
 
 def test_reference_with_intervals(data):
-    exact = SSPRegressor(privacy="none")
-    curve = small(SSPRegressor(), data, epsilons=[np.inf], reference=exact)
+    exact = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), privacy="none")
+    curve = small(
+        SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), data, epsilons=[np.inf], reference=exact
+    )
     np.testing.assert_allclose(curve.interval_widths, np.tile(curve.reference_widths, (1, 2, 1)))
 
 
 def test_reference_is_clipped_as_the_intervals_are(data):
-    exact = SSPRegressor(privacy="none", bounds_y=(-0.05, 0.05), coef_norm=10.0)
+    exact = SSPRegressor(data_norm=1.0, privacy="none", bounds_y=(-0.05, 0.05), coef_norm=10.0)
     predictions = exact.fit(*data).predict(data[0])
     assert (np.abs(predictions) > 0.05).any()
-    private = SSPRegressor(bounds_y=(-0.05, 0.05), coef_norm=10.0)
+    private = SSPRegressor(data_norm=1.0, bounds_y=(-0.05, 0.05), coef_norm=10.0)
     curve = small(private, data, epsilons=[np.inf], reference=exact)
     assert (curve.interval_coverages == 1.0).all()
 
 
 def test_optional_parts(data):
-    curve = small(SSPRegressor(), data, confidence_level=None, reference=LinearRegression())
+    curve = small(
+        SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)),
+        data,
+        confidence_level=None,
+        reference=LinearRegression(),
+    )
     assert curve.interval_widths is None and curve.interval_coverages is None
-    curve = small(SSPRegressor(), data)
+    curve = small(SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), data)
     assert curve.interval_coverages is None and curve.reference_scores is None
 
 
@@ -78,7 +87,10 @@ def test_optional_parts(data):
     ],
 )
 def test_finds_the_private_estimator(wrap, data):
-    assert small(wrap(SSPRegressor()), data).estimator_name == "SSPRegressor"
+    assert (
+        small(wrap(SSPRegressor(data_norm=1.0, bounds_y=(-1, 1))), data).estimator_name
+        == "SSPRegressor"
+    )
 
 
 @pytest.mark.parametrize("estimator", [LinearRegression(), HuberRegressor()])
@@ -90,16 +102,22 @@ def test_refuses_what_is_not_private(estimator, data):
 @pytest.mark.parametrize("epsilons", [[], [0.0], [-1.0], [np.nan], ["a"], [[1.0]]])
 def test_refuses_improper_epsilons(epsilons, data):
     with pytest.raises(ValueError, match="epsilons"):
-        small(SSPRegressor(), data, epsilons=epsilons)
+        small(SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), data, epsilons=epsilons)
 
 
 @pytest.mark.parametrize("options", [{"n_repeats": 0}, {"confidence_level": 1.0}, {"cv": "a"}])
 def test_refuses_improper_options(options, data):
     with pytest.raises(ValueError, match=next(iter(options))):
-        small(SSPRegressor(), data, **options)
+        small(SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), data, **options)
 
 
-@pytest.mark.parametrize("estimator", [SSPRegressor(), ReweightedRegressor()])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)),
+        ReweightedRegressor(data_norm=1.0, bounds_y=(-1, 1)),
+    ],
+)
 def test_one_seed_reproduces_everything_whatever_n_jobs(estimator, data):
     options = {"reference": LinearRegression(), "random_state": 3}
     first = small(estimator, data, **options)
@@ -111,13 +129,18 @@ def test_one_seed_reproduces_everything_whatever_n_jobs(estimator, data):
 
 def test_every_fit_has_noise_of_its_own(data):
     for seeds in ({"random_state": 0}, {"random_state": None}):
-        own = SSPRegressor(random_state=0)
+        own = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0)
         scores = small(own, data, epsilons=[1.0, 1.0], n_repeats=3, **seeds).test_scores
         assert len(np.unique(scores)) == scores.size
 
 
 def test_seed_of_the_estimator_serves_if_there_is_no_other(data):
-    first, again = (small(SSPRegressor(random_state=1), data, random_state=None) for _ in range(2))
+    first, again = (
+        small(
+            SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=1), data, random_state=None
+        )
+        for _ in range(2)
+    )
     np.testing.assert_allclose(first.test_scores, again.test_scores, rtol=1e-9)
 
 
@@ -130,12 +153,12 @@ def test_noise_is_secure_without_any_seed(data, monkeypatch):
         return fit(self, X, y)
 
     monkeypatch.setattr(SSPRegressor, "fit", spy)
-    small(SSPRegressor(), data, random_state=None)
+    small(SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), data, random_state=None)
     assert seen == [None] * 12
 
 
 def test_estimator_and_data_are_left_alone(data):
-    estimator = SSPRegressor()
+    estimator = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1))
     before = estimator.get_params()
     X, y = (array.copy() for array in data)
     small(estimator, data)
@@ -146,7 +169,7 @@ def test_estimator_and_data_are_left_alone(data):
 
 @pytest.mark.parametrize("backend, n_jobs", [("loky", 1), ("loky", 2), ("threading", 2)])
 def test_every_fit_is_charged(backend, n_jobs, data):
-    model = make_pipeline(BoundsScaler(), SSPRegressor())
+    model = make_pipeline(BoundsScaler(), SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)))
     accountant = BudgetAccountant(epsilon=float("inf"), delta=1e-5)
     with accountant, parallel_backend(backend, n_jobs=n_jobs):
         small(model, data, reference=LinearRegression())
@@ -156,24 +179,35 @@ def test_every_fit_is_charged(backend, n_jobs, data):
 def test_stops_when_the_budget_is_spent(data):
     accountant = BudgetAccountant(epsilon=1.0, delta=1e-5)
     with accountant, pytest.raises(BudgetExceeded):
-        small(SSPRegressor(), data, n_jobs=2)
+        small(SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), data, n_jobs=2)
     assert len(accountant.charges) < 12
 
 
 def test_splitters_scorers_and_groups(data):
     groups = np.arange(600) // 100
     curve = small(
-        SSPRegressor(), data, cv=GroupKFold(6), groups=groups, scoring="neg_mean_squared_error"
+        SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)),
+        data,
+        cv=GroupKFold(6),
+        groups=groups,
+        scoring="neg_mean_squared_error",
     )
     assert curve.test_scores.shape == (2, 2, 6) and (curve.test_scores < 0).all()
     assert curve.score_name == "neg mean squared error"
     folds = list(KFold(4, shuffle=True, random_state=0).split(data[0]))
-    assert small(SSPRegressor(), data, cv=folds).test_scores.shape == (2, 2, 4)
+    assert small(
+        SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), data, cv=folds
+    ).test_scores.shape == (2, 2, 4)
 
 
 def test_intervals_at_few_rows_do_not_change_scores(data):
     few, everywhere = (
-        small(SSPRegressor(), data, max_interval_rows=rows, reference=LinearRegression())
+        small(
+            SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)),
+            data,
+            max_interval_rows=rows,
+            reference=LinearRegression(),
+        )
         for rows in (7, None)
     )
     np.testing.assert_allclose(few.test_scores, everywhere.test_scores, rtol=1e-9)
@@ -181,9 +215,9 @@ def test_intervals_at_few_rows_do_not_change_scores(data):
 
 
 def test_progress_goes_to_stderr_only_if_asked_for(data, capsys):
-    small(SSPRegressor(), data)
+    small(SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), data)
     assert capsys.readouterr() == ("", "")
-    small(SSPRegressor(), data, verbose=1)
+    small(SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), data, verbose=1)
     out, err = capsys.readouterr()
     assert out == "" and "SSPRegressor: 12 of 12 fits" in err
 
@@ -192,7 +226,9 @@ def test_a_new_y_is_counted_in_all_held_out_rows():
     rng = np.random.RandomState(0)
     X = rng.uniform(-0.5, 0.5, size=(6000, 2))
     y = X @ [0.5, 0.2] + rng.uniform(-0.2, 0.2, size=6000)
-    est = SSPRegressor(calibration_size=0.2, prediction_levels=(0.8,))
+    est = SSPRegressor(
+        data_norm=1.0, bounds_y=(-1, 1), calibration_size=0.2, prediction_levels=(0.8,)
+    )
     options = {"epsilons": (4.0,), "n_repeats": 1, "cv": 3, "random_state": 0}
     curve = privacy_utility_curve(est, X, y, confidence_level=0.8, **options)
     assert curve.prediction_coverages.shape == (1, 1, 3)

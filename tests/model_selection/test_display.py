@@ -27,12 +27,12 @@ def data(global_random_seed):
 @pytest.fixture
 def curve(data):
     return privacy_utility_curve(
-        SSPRegressor(),
+        SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)),
         *data,
         epsilons=[10.0, 0.5, np.inf],
         cv=3,
         n_repeats=2,
-        reference=SSPRegressor(privacy="none"),
+        reference=SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), privacy="none"),
         random_state=0,
     )
 
@@ -75,9 +75,9 @@ def test_from_estimator_is_the_curve(data):
     options = {"epsilons": [0.5, 5.0], "cv": 3, "n_repeats": 1, "random_state": 0}
     _, ax = pyplot.subplots()
     display = PrivacyUtilityDisplay.from_estimator(
-        SSPRegressor(), *data, ax=ax, quantity="width", **options
+        SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), *data, ax=ax, quantity="width", **options
     )
-    curve = privacy_utility_curve(SSPRegressor(), *data, **options)
+    curve = privacy_utility_curve(SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), *data, **options)
     np.testing.assert_allclose(display.test_scores, curve.test_scores, rtol=1e-9)
     assert display.ax_ is ax and "width" in ax.get_ylabel()
 

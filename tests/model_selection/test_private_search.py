@@ -25,7 +25,7 @@ def data(n, rng):
 
 def search(**options):
     settings = {"epsilon": 2.0, "delta": 1e-6, "random_state": 0, **options}
-    return PrivateSearchCV(SSPRegressor(bounds_y=(-1, 1)), GRID, **settings)
+    return PrivateSearchCV(SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), GRID, **settings)
 
 
 @pytest.mark.parametrize("n_jobs", [None, 2])
@@ -65,7 +65,7 @@ def test_the_steps_add_up_to_the_total(monkeypatch):
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_iht_is_searched_in_its_own_currency(n_jobs):
     X, y = data(5_000, np.random.default_rng(0))
-    model = IHTRegressor(n_nonzero_coefs=2, bounds_y=(-1, 1))
+    model = IHTRegressor(data_max=1.0, n_nonzero_coefs=2, bounds_y=(-1, 1))
     found = PrivateSearchCV(
         model, {"n_nonzero_coefs": [1, 2]}, epsilon=2.0, delta=1e-6, n_jobs=n_jobs, random_state=0
     )
@@ -76,7 +76,7 @@ def test_iht_is_searched_in_its_own_currency(n_jobs):
 
 def test_pure_candidates():
     X, y = data(5_000, np.random.default_rng(0))
-    layered = LayeredRegressor(delta=0.0, bounds_y=(-1, 1))
+    layered = LayeredRegressor(data_norm=1.0, delta=0.0, bounds_y=(-1, 1))
     found = PrivateSearchCV(layered, {"n_levels": [1, 2]}, epsilon=2.0, delta=1e-6, random_state=0)
     with BudgetAccountant(2.0, 1e-6) as accountant:
         found.fit(X, y)
@@ -158,7 +158,9 @@ def test_budgets_are_no_candidates(name):
 
 def test_pipeline(global_random_seed):
     X, y = data(5_000, np.random.default_rng(global_random_seed))
-    pipeline = make_pipeline(BoundsScaler((-0.5, 0.5)), SSPRegressor(bounds_y=(-1, 1)))
+    pipeline = make_pipeline(
+        BoundsScaler((-0.5, 0.5)), SSPRegressor(data_norm=1.0, bounds_y=(-1, 1))
+    )
     found = PrivateSearchCV(
         pipeline,
         {"sspregressor__alpha": [0.0, 1.0], "sspregressor__fit_intercept": [True, False]},

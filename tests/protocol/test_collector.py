@@ -20,6 +20,7 @@ LEVEL = 1e-4
 
 def model(**params):
     options = {"epsilon": 2.0, "delta": 0.0, "privacy": "local", "channel": "codebook"}
+    options |= {"data_norm": 1.0, "bounds_y": (-1, 1)}
     return SSPRegressor(**{**options, "fit_intercept": False, **params})
 
 
@@ -262,7 +263,13 @@ def test_rounds_survive_a_restart_with_fewer_answers(tmp_path):
     y = np.sign(X[:, 0])
     path = tmp_path / "rounds.db"
     adaptive = ReweightedRegressor(
-        epsilon=8.0, delta=0.0, privacy="local", channel="codebook", fit_intercept=False
+        data_norm=1.0,
+        bounds_y=(-1, 1),
+        epsilon=8.0,
+        delta=0.0,
+        privacy="local",
+        channel="codebook",
+        fit_intercept=False,
     )
     collector = Collector(adaptive, 2_000, 0, n_features=2, path=path)
     tasks, counts, earlier = [], [], []

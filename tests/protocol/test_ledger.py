@@ -14,7 +14,14 @@ from skpriv.protocol import Collector, DeviceLedger, report
 
 
 def task(epsilon=2.0, seed=0):
-    model = SSPRegressor(epsilon=epsilon, delta=0.0, privacy="local", channel="codebook")
+    model = SSPRegressor(
+        data_norm=1.0,
+        bounds_y=(-1, 1),
+        epsilon=epsilon,
+        delta=0.0,
+        privacy="local",
+        channel="codebook",
+    )
     return Collector(model, 10, seed, n_features=2).task
 
 

@@ -30,18 +30,18 @@ pd = pytest.importorskip("pandas")
 
 NAMES = ["a", "b", "c"]
 ESTIMATORS = [
-    SSPRegressor(),
-    ReweightedRegressor(),
-    ReweightedRegressor(solver="sgd"),
-    LayeredRegressor(privacy="central"),
-    ImproperSGDRegressor(perturbation="gradient"),
+    SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)),
+    ReweightedRegressor(data_norm=1.0, bounds_y=(-1, 1)),
+    ReweightedRegressor(data_norm=1.0, bounds_y=(-1, 1), solver="sgd"),
+    LayeredRegressor(data_norm=1.0, bounds_y=(-1, 1), privacy="central"),
+    ImproperSGDRegressor(data_norm=1.0, bounds_y=(-1, 1), perturbation="gradient"),
     LinearRegression(data_norm=1.0, bounds_y=(-1, 1)),
 ]
 
 
 THREADED = [
-    SSPRegressor(),
-    ReweightedRegressor(),
+    SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)),
+    ReweightedRegressor(data_norm=1.0, bounds_y=(-1, 1)),
     LinearRegression(data_norm=1.0, bounds_y=(-1, 1)),
     AdditiveRegressor(bounds_X=(-0.5, 0.5), bounds_y=(-1, 1)),
 ]
@@ -110,10 +110,10 @@ SOURCES = [
 @pytest.mark.parametrize("kind", SOURCES)
 def test_sources_give_the_same_fit(kind, tmp_path):
     X, y = _data()
-    expected = SSPRegressor(random_state=0).fit(X, y)
+    expected = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(X, y)
     rows = _make(kind, tmp_path)
     assert rows.shape == (1500, 3) and rows.passes == 0
-    fitted = SSPRegressor(random_state=0).fit(rows)
+    fitted = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(rows)
     np.testing.assert_allclose(fitted.coef_, expected.coef_, rtol=1e-9)
     assert list(fitted.feature_names_in_) == NAMES and rows.passes == 2
 
@@ -131,12 +131,12 @@ def test_batches_change_no_answer(estimator, privacy):
 
 def test_x_and_y_may_be_cut_in_different_places():
     X, y = _data()
-    expected = SSPRegressor(random_state=0).fit(X, y).coef_
+    expected = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(X, y).coef_
     table = pa.Table.from_pandas(_frame())
     rows = from_batches(lambda: (X[at : at + 70] for at in range(0, 1500, 70)))
     assert rows.n == 1500
     for target in (y, list(y), pd.Series(y), table.column("y"), table.select(["y"])):
-        found = SSPRegressor(random_state=0).fit(rows, target)
+        found = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(rows, target)
         np.testing.assert_allclose(found.coef_, expected, rtol=1e-9)
     with pytest.raises(ValueError, match="different numbers of rows"):
         rows.with_target(lambda: iter([y[:-1]])).sum(_Count())
@@ -152,7 +152,7 @@ class _Count:
 def test_sparse_batches_are_the_sparse_matrix():
     X, y = _data()
     X = np.where(np.abs(X) > 0.3, X, 0.0)
-    model = IHTRegressor(n_nonzero_coefs=2, random_state=0)
+    model = IHTRegressor(data_max=1.0, bounds_y=(-1, 1), n_nonzero_coefs=2, random_state=0)
     expected = clone(model).fit(sparse.csr_matrix(X), y).coef_
     batches = _batches(sparse.csr_matrix(X), y, 400, 401)
     found = clone(model).fit(from_batches(batches, n=1500)).coef_
@@ -192,7 +192,9 @@ def test_each_user_answers_once(privacy):
         return X
 
     with BudgetAccountant(float("inf")) as accountant:
-        ReweightedRegressor(privacy=privacy, random_state=0).fit(rows.mapped(spy, 3))
+        ReweightedRegressor(data_norm=1.0, bounds_y=(-1, 1), privacy=privacy, random_state=0).fit(
+            rows.mapped(spy, 3)
+        )
     assert len(accountant.charges) == 1
     assert len(seen) == len(set(seen)) and len(seen) > 1000
 
@@ -205,7 +207,9 @@ def test_pipelines_are_lazy_and_equal(tmp_path):
     )
     X = frame.drop(columns="y")
     for first in (encoder, BoundsScaler(dict.fromkeys(NAMES, (-0.5, 0.5)) | {"kind": (0, 2)})):
-        pipeline = make_pipeline(first, SSPRegressor(random_state=0))
+        pipeline = make_pipeline(
+            first, SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0)
+        )
         expected = clone(pipeline).fit(X, frame["y"])
         lazy = clone(pipeline).fit(rows)
         assert is_lazy(lazy[:-1].transform(rows))
@@ -226,7 +230,9 @@ def test_maps_are_read_by_chunks(tmp_path, monkeypatch):
     X, y = _data()
     stored = np.memmap(tmp_path / "X", dtype=np.float32, mode="w+", shape=X.shape)
     stored[:] = X
-    pipeline = make_pipeline(BoundsScaler((-0.5, 0.5)), SSPRegressor(random_state=0))
+    pipeline = make_pipeline(
+        BoundsScaler((-0.5, 0.5)), SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0)
+    )
     expected = clone(pipeline).fit(np.asarray(stored), y)[-1].coef_
     assert not is_lazy(stored)
     monkeypatch.setattr(_tables, "MAP_BYTES", 1)
@@ -242,7 +248,9 @@ def test_values_are_refused_in_one_sentence_after_the_charge(value, column):
     with BudgetAccountant(1.0, 1e-6) as accountant:
         with warnings.catch_warnings(), pytest.raises(InvalidValues, match="stays private"):
             warnings.simplefilter("error")
-            SSPRegressor(epsilon=1.0).fit(from_table(frame, target="y"))
+            SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), epsilon=1.0).fit(
+                from_table(frame, target="y")
+            )
     assert len(accountant.charges) == 1
 
 
@@ -273,9 +281,11 @@ def test_what_cannot_says_so_before_it_is_charged():
     rows = from_batches(_batches(*_data(), 10), n=1500)
     with BudgetAccountant(1.0, 1e-6) as accountant:
         with pytest.raises(PrivacyError, match="perturbation='gradient'"):
-            ImproperSGDRegressor(perturbation="output").fit(rows)
+            ImproperSGDRegressor(data_norm=1.0, bounds_y=(-1, 1), perturbation="output").fit(rows)
         with pytest.raises(ValueError, match="requires y"):
-            SSPRegressor().fit(from_batches(lambda: [_data()[0]], n=1500))
+            SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)).fit(
+                from_batches(lambda: [_data()[0]], n=1500)
+            )
     assert not accountant.charges and not rows.passes
 
 
@@ -285,7 +295,7 @@ def test_rows_of_a_query_have_no_parts():
     rows = from_table(pl.from_pandas(_frame()).lazy(), target="y")
     with BudgetAccountant(float("inf")) as accountant:
         with pytest.raises(ValueError, match="no fixed order"):
-            SSPRegressor(privacy="local", random_state=0).fit(rows)
+            SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), privacy="local", random_state=0).fit(rows)
     assert not accountant.charges
     with pytest.raises(ValueError, match="no fixed order"):
         rows.sum(_Count(), slice(0, 10))

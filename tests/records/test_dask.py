@@ -34,13 +34,13 @@ pd = pytest.importorskip("pandas")
 NAMES = ["a", "b", "c"]
 N = 1500
 ESTIMATORS = [
-    SSPRegressor(),
-    ReweightedRegressor(),
-    LayeredRegressor(privacy="central"),
-    IHTRegressor(n_nonzero_coefs=2),
+    SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)),
+    ReweightedRegressor(data_norm=1.0, bounds_y=(-1, 1)),
+    LayeredRegressor(data_norm=1.0, bounds_y=(-1, 1), privacy="central"),
+    IHTRegressor(data_max=1.0, bounds_y=(-1, 1), n_nonzero_coefs=2),
     LinearRegression(data_norm=1.0, bounds_y=(-1, 1)),
     AdditiveRegressor(bounds_X=(-0.5, 0.5), bounds_y=(-1, 1)),
-    ImproperSGDRegressor(perturbation="gradient"),
+    ImproperSGDRegressor(data_norm=1.0, bounds_y=(-1, 1), perturbation="gradient"),
 ]
 
 
@@ -107,7 +107,9 @@ def test_the_local_model_asks_each_user_once(scheduler):
     from skpriv.records import from_batches
 
     X, y = _data()
-    model = ReweightedRegressor(privacy="local", epsilon=8.0, random_state=0)
+    model = ReweightedRegressor(
+        data_norm=1.0, bounds_y=(-1, 1), privacy="local", epsilon=8.0, random_state=0
+    )
     gaussian = clone(model).set_params(channel="gaussian")  # "auto" is, of rows on workers
     expected = gaussian.fit(from_batches(lambda: [(X, y)], n=N)).coef_
     np.testing.assert_allclose(clone(model).fit(*_arrays()).coef_, expected, rtol=1e-9)
@@ -117,21 +119,29 @@ def test_unknown_lengths_are_counted():
     X, y = _arrays()
     X, y = (data[da.from_array(np.arange(N) % 3 > 0, chunks=400)] for data in (X, y.rechunk(400)))
     keep = np.arange(N) % 3 > 0
-    expected = SSPRegressor(random_state=0).fit(_data()[0][keep], _data()[1][keep]).coef_
-    found = SSPRegressor(random_state=0).fit(X, y)
+    expected = (
+        SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0)
+        .fit(_data()[0][keep], _data()[1][keep])
+        .coef_
+    )
+    found = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(X, y)
     np.testing.assert_allclose(found.coef_, expected, rtol=1e-9)
 
 
 def test_targets_in_memory_are_cut_as_the_rows():
     X, y = _data()
-    expected = SSPRegressor(random_state=0).fit(X, y).coef_
+    expected = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(X, y).coef_
     for target in (y, pd.Series(y), list(y)):
-        found = SSPRegressor(random_state=0).fit(_arrays()[0], target).coef_
+        found = (
+            SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0)
+            .fit(_arrays()[0], target)
+            .coef_
+        )
         np.testing.assert_allclose(found, expected, rtol=1e-9)
     with pytest.raises(ValueError, match="different lengths"):
-        SSPRegressor().fit(_frame()[NAMES], _frame(3)["y"])
+        SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)).fit(_frame()[NAMES], _frame(3)["y"])
     with pytest.raises(ValueError, match="numbers of rows"):
-        SSPRegressor().fit(_arrays()[0], y[:-1])
+        SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)).fit(_arrays()[0], y[:-1])
 
 
 def test_predictions_are_lazy(scheduler):
@@ -142,7 +152,9 @@ def test_predictions_are_lazy(scheduler):
         (BoundsScaler((-0.5, 0.5)), array, target, X),
         (encoder, frame[NAMES], frame["y"], table),
     ):
-        pipeline = make_pipeline(first, SSPRegressor(random_state=0))
+        pipeline = make_pipeline(
+            first, SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0)
+        )
         lazy = clone(pipeline).fit(rows, targets)
         expected = clone(pipeline).fit(memory, y)
         predicted = lazy.predict(rows)
@@ -159,10 +171,14 @@ def test_predictions_are_lazy(scheduler):
 def test_curves_have_folds_of_rows():
     X, y = _data()
     settings = {"epsilons": [1.0, 8.0], "cv": 3, "n_repeats": 1}
-    expected = privacy_utility_curve(SSPRegressor(random_state=0), X, y, **settings)
+    expected = privacy_utility_curve(
+        SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0), X, y, **settings
+    )
     frame = _frame()
     for data in (_arrays(), (frame[NAMES], frame["y"])):
-        found = privacy_utility_curve(SSPRegressor(random_state=0), *data, **settings)
+        found = privacy_utility_curve(
+            SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0), *data, **settings
+        )
         np.testing.assert_allclose(found.test_scores, expected.test_scores, rtol=1e-9)
         np.testing.assert_allclose(found.interval_widths, expected.interval_widths, rtol=1e-9)
 
@@ -175,7 +191,7 @@ def test_curves_keep_the_names_of_a_frame():
     encoder = TableEncoder({name: Numeric(-0.5, 0.5) for name in NAMES})
     for model in (
         LinearRegression(bounds_X=bounds, bounds_y=(-1, 1), random_state=0),
-        make_pipeline(encoder, SSPRegressor(random_state=0)),
+        make_pipeline(encoder, SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0)),
     ):
         expected = privacy_utility_curve(model, table, y, **settings)
         found = privacy_utility_curve(model, frame[NAMES], frame["y"], **settings)
@@ -187,14 +203,18 @@ def test_values_are_refused_in_one_sentence(scheduler):
     X, y = _data()
     X[777, 1] = np.nan
     with BudgetAccountant(1.0, 1e-6) as accountant, pytest.raises(InvalidValues) as caught:
-        SSPRegressor(epsilon=1.0).fit(da.from_array(X, chunks=(400, 3)), y)
+        SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), epsilon=1.0).fit(
+            da.from_array(X, chunks=(400, 3)), y
+        )
     assert "777" not in str(caught.value) and len(accountant.charges) == 1
 
 
 def test_reports_user_by_user_are_refused():
     with BudgetAccountant(float("inf")) as accountant:
         with pytest.raises(PrivacyError, match="channel='gaussian'"):
-            SSPRegressor(privacy="local", channel="codebook").fit(*_arrays())
+            SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), privacy="local", channel="codebook").fit(
+                *_arrays()
+            )
     assert not accountant.charges
     with pytest.raises(ValueError, match="do not leave their worker"):
         next(from_table(_frame(), target="y").each(lambda X, y: None))
@@ -205,7 +225,7 @@ def test_workers_that_die_change_nothing():
     """Ten times a worker is killed while it sums: the answer and the charge of one fit."""
     distributed = pytest.importorskip("distributed")
     X, y = _data()
-    expected = SSPRegressor(random_state=0).fit(X, y).coef_
+    expected = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(X, y).coef_
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
 
     def slow(block):
@@ -221,7 +241,7 @@ def test_workers_that_die_change_nothing():
             killer = threading.Timer(0.3, os.kill, (pids[0], 9))
             killer.start()
             with BudgetAccountant(float("inf")) as accountant:
-                found = SSPRegressor(random_state=0).fit(rows, y)
+                found = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(rows, y)
             assert not killer.is_alive()  # it was killed before the fit had ended
             np.testing.assert_allclose(found.coef_, expected, rtol=1e-9)
             assert len(accountant.charges) == 1
@@ -266,9 +286,9 @@ def _slowly(block):
 def test_a_cluster_may_grow_and_shrink():
     distributed = pytest.importorskip("distributed")
     X, y = _data()
-    expected = SSPRegressor(random_state=0).fit(X, y).coef_
+    expected = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(X, y).coef_
     options = {"n_workers": 0, "threads_per_worker": 1, "dashboard_address": ":0"}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster):
         cluster.adapt(minimum=0, maximum=2, interval="100ms")
-        found = SSPRegressor(random_state=0).fit(*_arrays()).coef_
+        found = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(*_arrays()).coef_
     np.testing.assert_allclose(found, expected, rtol=1e-9)

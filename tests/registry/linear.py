@@ -73,7 +73,13 @@ def draw_theta(size, rng):
 
 
 def draw_instrument(size, rng):
-    return Instrument(draw_matrix(size, rng) if rng.randint(2) else None)
+    return draw_weights(size, rng) if rng.randint(2) else Instrument()
+
+
+def draw_weights(size, rng):
+    """A public U, and lengths up to which rows are not weighed: none, some, or nearly all."""
+    matrix = draw_matrix(size, rng)
+    return Instrument(matrix, rng.choice([0.0, 1e-3, 0.3, 1.0]) * float(np.linalg.norm(matrix, 2)))
 
 
 def _residual(rng):
@@ -296,7 +302,7 @@ CASES = {
     NormalisationQuery: Case(
         _with_scaling(
             lambda scaling, rng: NormalisationQuery(
-                scaling, Instrument(draw_matrix(scaling.size, rng))
+                scaling, draw_weights(scaling.size, rng)
             )
         ),
         (_normalisation,),
@@ -305,7 +311,7 @@ CASES = {
     ReweightedMomentsQuery: Case(
         _with_scaling(
             lambda scaling, rng: ReweightedMomentsQuery(
-                scaling, Instrument(draw_matrix(scaling.size, rng))
+                scaling, draw_weights(scaling.size, rng)
             )
         ),
         (_reweighted(1.0), _reweighted(1e8)),

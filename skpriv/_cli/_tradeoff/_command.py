@@ -125,7 +125,7 @@ def _curves(args, data):
 def _pipeline(data, args, estimator, **params):
     return make_pipeline(
         BoundsScaler(data.bounds, exclusive=data.exclusive),
-        estimator(bounds_y=data.bounds_y, coef_norm=args.coef_norm, **params),
+        estimator(data_norm=1.0, bounds_y=data.bounds_y, coef_norm=args.coef_norm, **params),
     )
 
 

@@ -37,7 +37,9 @@ class MABWiserAdapter:
     >>> contexts = rng.uniform(-0.7, 0.7, size=(2000, 2))
     >>> decisions = rng.choice(["left", "right"], size=2000)
     >>> rewards = np.where(decisions == "left", -1.0, 1.0) * contexts[:, 0]
-    >>> oracle = SSPRegressor(epsilon=4.0, fit_intercept=False, random_state=0)
+    >>> oracle = SSPRegressor(
+    ...     data_norm=1.0, bounds_y=(-1, 1), epsilon=4.0, fit_intercept=False, random_state=0
+    ... )
     >>> policy = EpochGreedy(oracle=oracle, schedule=500, shared=False, n_actions=2)
     >>> adapter = MABWiserAdapter(policy, arms=["left", "right"])
     >>> adapter.fit(decisions, rewards, contexts).predict([[-0.7, 0.0], [0.7, 0.0]])

@@ -92,7 +92,7 @@ class ActionElimination(EpochPolicy):
     --------
     >>> from skpriv.bandits import ActionElimination, LinearEnvironment, simulate
     >>> from skpriv.linear_model import SSPRegressor
-    >>> oracle = SSPRegressor(epsilon=2.0, random_state=0)
+    >>> oracle = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), epsilon=2.0, random_state=0)
     >>> env = LinearEnvironment(n_actions=3, n_features=2, contexts="fixed")
     >>> policy = ActionElimination(oracle=oracle, exploration="spanner")
     >>> result = simulate([policy], env, horizon=5000, random_state=0)

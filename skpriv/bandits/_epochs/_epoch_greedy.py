@@ -76,7 +76,7 @@ class EpochGreedy(EpochPolicy):
     >>> import numpy as np
     >>> from skpriv.bandits import EpochGreedy, LinearEnvironment, simulate
     >>> from skpriv.linear_model import SSPRegressor
-    >>> oracle = SSPRegressor(epsilon=1.0, random_state=0)
+    >>> oracle = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), epsilon=1.0, random_state=0)
     >>> env = LinearEnvironment(n_actions=4, n_features=3)
     >>> result = simulate([EpochGreedy(oracle=oracle)], env, horizon=4000, random_state=0)
     >>> result.privacy_reports[0][0].guarantee

@@ -79,7 +79,9 @@ class SquareCB(EpochPolicy):
     >>> from skpriv.bandits import SquareCB
     >>> from skpriv.linear_model import SSPRegressor
     >>> rng = np.random.RandomState(0)
-    >>> policy = SquareCB(oracle=SSPRegressor(epsilon=1.0, random_state=0), random_state=0)
+    >>> policy = SquareCB(oracle=SSPRegressor(
+    ...     data_norm=1.0, bounds_y=(-1, 1), epsilon=1.0, random_state=0
+    ... ), random_state=0)
     >>> contexts = rng.uniform(-0.5, 0.5, size=(64, 3, 2))
     >>> actions = policy.act(contexts)
     >>> rewards = contexts[np.arange(64), actions, 0]

@@ -37,12 +37,12 @@ class IHTRegressor(SparseRegressor):
     privacy : {"central", "none"}, default="central"
         Who adds the noise: a trusted curator, or nobody. Naming the largest coordinates needs a
         curator, so that "local" and "shuffle" raise a :class:`~skpriv.exceptions.PrivacyError`.
-    data_max : float or "auto", default=1.0
+    data_max : float or "auto", required
         Public: every entry of X is clipped to [-data_max, data_max]. "auto" spends 5% of the budget
         on a private quantile of the rows' largest entries, and clips there.
     n_nonzero_coefs : int, default=None
         Number s of features to select. None takes 10% of them, at least 1 and at most 10.
-    bounds_y : (float, float) or "auto", default=(-1, 1)
+    bounds_y : (float, float) or "auto", required
         Public range (low, high) to which y is clipped, or "auto" as for ``data_max``; if both are
         "auto" they share that part.
     outer_max : float, default=None
@@ -143,7 +143,9 @@ class IHTRegressor(SparseRegressor):
     >>> rng = np.random.RandomState(0)
     >>> X = rng.uniform(-1, 1, size=(10_000, 500))
     >>> y = 0.6 * X[:, 3] - 0.3 * X[:, 77] + rng.uniform(-0.1, 0.1, size=10_000)
-    >>> est = IHTRegressor(n_nonzero_coefs=2, random_state=0).fit(X, y)
+    >>> est = IHTRegressor(
+    ...     data_max=1.0, bounds_y=(-1, 1), n_nonzero_coefs=2, random_state=0
+    ... ).fit(X, y)
     >>> est.support_
     array([ 3, 77])
     >>> est.coef_[est.support_].round(1)
@@ -156,7 +158,7 @@ class IHTRegressor(SparseRegressor):
         **{k: v for k, v in PrivateRegressor._parameter_constraints.items() if "norm" not in k},
         "coef_norm": [Interval(Real, 0, None, closed="neither")],
         "privacy": [StrOptions({"central", "local", "shuffle", "none"})],
-        "data_max": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "data_max": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"}), None],
         "outer_max": [Interval(Real, 0, None, closed="neither"), None],
         "n_nonzero_coefs": [Interval(Integral, 1, None, closed="left"), None],
         "coef_init": ["array-like", None],
@@ -179,9 +181,9 @@ class IHTRegressor(SparseRegressor):
         epsilon: float = 1.0,
         delta: float = 1e-6,
         privacy: str = "central",
-        data_max: Any = 1.0,
+        data_max: Any = None,
         n_nonzero_coefs: Any = None,
-        bounds_y: Any = (-1.0, 1.0),
+        bounds_y: Any = None,
         outer_max: Any = None,
         outer_bounds_y: Any = None,
         coef_norm: float = 1.0,

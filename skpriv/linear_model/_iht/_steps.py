@@ -123,12 +123,18 @@ def choose(session, scaling, plan, start):
         clip = inf if exact else _limit(plan.residual_clip, size)
         if plan.selects:
             screening = iteration == 0 and plan.refit and not exact
+            if screening:  # not where noise is so small that clips would be all that matters
+                one = ValuesQuery(model, support[:1], False, 1.0)
+                screening = _wide(session, one, size, share / plan.n_nonzero) < 2.0
             limits = (ENTRY_LIMIT, min(1.0, SCREENING_CLIP * size)) if screening else (1.0, clip)
             query = ScoresQuery(model, plan.n_features, plan.step_size, *limits, known)
             # sorted: the order in which the features were named carries nothing
             support = np.union1d(known, session.top(query, plan.n_nonzero - len(known), share))
         if iteration < plan.n_values:
             values = ValuesQuery(model, support, plan.fit_intercept, clip)
+            if not exact:
+                width = _wide(session, replace(values, residual_limit=1.0), size, value_share)
+                values = replace(values, residual_limit=min(2.0, max(clip, width)))
             step = plan.step_size * session.sum(values, value_share).value / session.n
             model = replace(
                 model,
@@ -203,11 +209,16 @@ def _gradient(session, model, size, residual_clip, share):
     if not np.isfinite(size):  # no privacy: beyond every residual
         return SupportGradientQuery(model, 2.0 + float(np.abs(model.theta).sum()))
     query = SupportGradientQuery(model, 1.0)
-    # privacy noise of the gradient for R = 1, and sampling noise for residuals of this size
-    noise = session.noise(query, share).scale
-    sampling = size * sqrt(session.n / max(1, model.rows.scaling.size))
-    wide = NOISE_TO_SAMPLING * sampling / noise
+    wide = _wide(session, query, size, share)
     return replace(query, residual_limit=min(2.0, max(_limit(residual_clip, size), wide)))
+
+
+def _wide(session, query, size, share):
+    """Widest clip whose noise is small beside sampling, from the query with a clip of 1."""
+    # privacy noise of the sum for R = 1, and sampling noise for residuals of this size
+    noise = session.noise(query, share).scale
+    sampling = size * sqrt(session.n / max(1, query.shape[0]))
+    return NOISE_TO_SAMPLING * sampling / noise
 
 
 def _limit(clip, size):

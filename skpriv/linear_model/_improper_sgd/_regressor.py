@@ -62,10 +62,10 @@ class ImproperSGDRegressor(PrivateRegressor):
     calibration : float in [0, 0.5], default=0.2
         Fraction of the records, evenly spaced, that are held out for the interval; 0 for no
         interval. The local and shuffle models have none, and use all records.
-    data_norm : float or "auto", default=1.0
+    data_norm : float or "auto", required
         Public: every row of X is clipped to this l2 norm. "auto" clips at a private quantile, for
         5% of the budget; in the local and shuffle models for 20% of the users.
-    bounds_y : (float, float) or "auto", default=(-1, 1)
+    bounds_y : (float, float) or "auto", required
         Public range (low, high) to which y and predictions are clipped; "auto" shares that.
     outer_norm, outer_bounds_y : float, (float, float), default=None
         Public and safely too wide: what ``data_norm="auto"`` and ``bounds_y="auto"`` need.
@@ -131,7 +131,9 @@ class ImproperSGDRegressor(PrivateRegressor):
     >>> X = rng.standard_normal((5_000, 300)) / np.arange(1, 301)
     >>> X /= np.linalg.norm(X, axis=1, keepdims=True)
     >>> y = 0.9 * X[:, 0] + rng.uniform(-0.1, 0.1, size=5_000)
-    >>> est = ImproperSGDRegressor(epsilon=2.0, fit_intercept=False, random_state=0).fit(X, y)
+    >>> est = ImproperSGDRegressor(
+    ...     data_norm=1.0, bounds_y=(-1, 1), epsilon=2.0, fit_intercept=False, random_state=0
+    ... ).fit(X, y)
     >>> bool(np.sqrt(np.mean((est.predict(X) - 0.9 * X[:, 0]) ** 2)) < 0.15)
     True
     """
@@ -157,8 +159,8 @@ class ImproperSGDRegressor(PrivateRegressor):
         n_iter: Any = "auto",
         step_size: Any = "auto",
         calibration: float = 0.2,
-        data_norm: float | str = 1.0,
-        bounds_y: Any = (-1.0, 1.0),
+        data_norm: float | str | None = None,
+        bounds_y: Any = None,
         outer_norm: Any = None,
         outer_bounds_y: Any = None,
         coef_norm: float = 1.0,

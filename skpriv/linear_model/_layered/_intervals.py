@@ -17,7 +17,7 @@ import numpy as np
 from scipy import linalg
 
 from ..._equations._intervals import ROWS, split_failure
-from ..._equations._normal_equations import PRIOR_VARIANCES
+from ..._equations._normal_equations import PRIOR_VARIANCES, SAMPLING
 from ._laws import ReportLaw
 
 # Weights of a bin's failure probability: of the noise and targets given the gram, and of three
@@ -174,9 +174,12 @@ def pooled(tree, prior):
         rows = [_whitened(node, theta) for node in bins]
         design = np.vstack([row[0] for row in rows])
         response = np.concatenate([row[1] for row in rows])
+        # Nothing is shrunk for sampling where privacy noise is small beside it
+        private, whole = (sum(row[2][k] for row in rows) for k in (0, 1))
+        error = sqrt(min(1.0, (1.0 + SAMPLING) * private / max(whole, 1e-300)))
         if exact:
             return linalg.lstsq(design, response)[0]
-        theta = prior @ _posterior_mean(design @ prior, response)
+        theta = prior @ _posterior_mean(design @ prior / error, response / error)
     return theta
 
 
@@ -196,7 +199,7 @@ def _posterior_mean(design, response):
 
 
 def _whitened(node, theta):
-    """Equation of a bin in its eigenbasis, scaled to noise of variance 1."""
+    """Equation of a bin in its eigenbasis, scaled to variance 1; noise of privacy, and all."""
     values, vectors = np.linalg.eigh(node.gram)
     edge = STANDS_OUT * node.law.typical.operator(len(values), 0.5)
     floor = max(edge, values[-1] * len(values) * RCOND)
@@ -206,10 +209,12 @@ def _whitened(node, theta):
     response = node.factor * (W @ node.target)
     cross = node.law.cross(node.size, 0.5) if node.law.rms else 0.0
     inside, outside = theta @ node.basis, theta @ node.resolved
-    variance = node.factor**2 * (node.copies * values[kept] + cross**2 * (1.0 + outside @ outside))
-    variance += node.law.rms**2 * (inside @ inside + (W @ inside) ** 2) / 2.0
-    scale = 1.0 / np.sqrt(variance)
-    return design * scale[:, None], response * scale
+    sampling = node.factor**2 * node.copies * values[kept]
+    private = (node.factor * cross) ** 2 * (1.0 + outside @ outside) * np.ones(len(W))
+    private += node.law.rms**2 * (inside @ inside + (W @ inside) ** 2) / 2.0
+    scale = 1.0 / np.sqrt(sampling + private)
+    parts = (private.sum(), (sampling + private).sum())
+    return design * scale[:, None], response * scale, parts
 
 
 def half_widths(tree, theta_bound, confidence_level=0.95):

@@ -54,10 +54,10 @@ class LayeredRegressor(PrivateRegressor):
         elsewhere, for ``variant="paper"`` the number of features.
     n_scales : int or "auto", default="auto"
         Bins that a bin is divided into; "auto" goes down to norms that drown in the noise.
-    data_norm : float or "auto", default=1.0
+    data_norm : float or "auto", required
         Public: every row of X is clipped to this l2 norm. "auto" clips at a private quantile, for
         5% of the budget; in the local and shuffle models for 20% of the users.
-    bounds_y : (float, float) or "auto", default=(-1, 1)
+    bounds_y : (float, float) or "auto", required
         Public range (low, high) to which y is clipped. "auto" (not for ``delta=0``) shares that.
     outer_norm, outer_bounds_y : float, (float, float), default=None
         Public and safely too wide: what ``data_norm="auto"`` and ``bounds_y="auto"`` need.
@@ -151,7 +151,9 @@ class LayeredRegressor(PrivateRegressor):
     >>> rng = np.random.RandomState(0)
     >>> X = rng.uniform(-0.5, 0.5, size=(200_000, 2))
     >>> y = X @ [0.5, 0.8] + rng.uniform(-0.2, 0.2, size=200_000)
-    >>> est = LayeredRegressor(epsilon=4.0, fit_intercept=False, random_state=0).fit(X, y)
+    >>> est = LayeredRegressor(
+    ...     data_norm=1.0, bounds_y=(-1, 1), epsilon=4.0, fit_intercept=False, random_state=0
+    ... ).fit(X, y)
     >>> bool(abs(est.predict(X) - X @ [0.5, 0.8]).mean() < 0.05)
     True
     >>> low, high = est.confidence_interval(X[:2], confidence_level=0.9)
@@ -179,8 +181,8 @@ class LayeredRegressor(PrivateRegressor):
         gamma: float = 2.0,
         n_levels: Any = "auto",
         n_scales: Any = "auto",
-        data_norm: float | str = 1.0,
-        bounds_y: Any = (-1.0, 1.0),
+        data_norm: float | str | None = None,
+        bounds_y: Any = None,
         outer_norm: Any = None,
         outer_bounds_y: Any = None,
         coef_norm: float = 1.0,

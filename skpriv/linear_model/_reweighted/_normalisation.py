@@ -21,6 +21,11 @@ LARGEST_CONDITION = 1e8  # of U: rounding errors stay below the margin of the se
 # scales from 1 to .02 grows by three quarters, at 400 by a third.
 SUBSET_RESOLUTION, SUBSET_RECORDS, FEW_RECORDS = 1e4, 400.0, 1e5
 EIGENVALUE_FLOOR = 0.1  # of the ridge: noise may not turn an eigenvalue of H negative
+SINGULAR = 1e-13  # the ridge without noise, of the largest eigenvalue
+# Rows up to this many lengths of a typical one are not weighed, per unit of the precision (mu
+# sqrt(n / p) under a curator): privacy noise then stays a few percent of sampling. Below LEAST_FADE
+# nothing fades, since the sensitivity would be larger, for little.
+FADE, LEAST_FADE = 1.0 / 300.0, 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +73,12 @@ class ReweightedMomentsQuery(Query):
     Of weighted records (s phi, s r) with instruments s e all of it is s^2 <= 1 times what it is of
     (phi, r). The change is convex in s^2 of each, hence largest at 0 or 1: the same, or the norm
     of one record's part, which is at most sqrt(1 + 1 + 1 + 5/4) < 2.5.
+
+    With a floor, where no record has a weight of its own, e may be shorter, and 2 sqrt(2) holds
+    still, whatever U is: with a = ||e||, b = ||e'|| and t = |p| the squared change is at most
+    a^2 (r^2 + 1) + b^2 (r'^2 + 1) + a^4 + b^4 + 2 t (|r r'| + 1) - 2 t^2 + 1.25 (r^2 - r'^2)^2,
+    which grows with a and b; at a = b = 1 it is largest at t = (1 + |r r'|) / 2. With
+    |r r'| <= (r^2 + r'^2) / 2 what is left is convex in r^2 and in r'^2, with corners 4.5, 7.25, 8.
     """
 
     scaling: Scaling
@@ -77,6 +88,8 @@ class ReweightedMomentsQuery(Query):
     @property
     def sensitivity(self):
         """Largest change for this U, rounded up."""
+        if self.instrument.floor > 0.0:
+            return sqrt(8.0) * ROUNDING
         return reweighted_sensitivity(self.instrument.condition) * ROUNDING
 
     @property
@@ -114,12 +127,13 @@ class ReweightedMomentsQuery(Query):
         )
 
 
-def learn_normalisation(session, scaling, share, iterations, kind=NormalisationQuery):
+def learn_normalisation(session, scaling, share, iterations, fades=False, kind=NormalisationQuery):
     """Algorithm 1: U <- sym(Sigma^{-1/2} U), with the same records in every iteration.
 
     Under a curator these are all of them, or a part at evenly spread positions, which are public.
     Its size follows from public numbers: n, p and the noise. ``kind`` makes the query of an
-    iteration from the scaling and the instrument so far.
+    iteration from the scaling and the instrument so far. If it fades, weights are left off the rows
+    as far as privacy can afford it, by public numbers.
     """
     U, subset = np.eye(scaling.size), None
     if session.model == "central" and session.ordered:
@@ -130,6 +144,8 @@ def learn_normalisation(session, scaling, share, iterations, kind=NormalisationQ
         noisy, scale = query.read(session.sum(query, share / iterations, subset))
         # lambda: the operator norm that the noise alone would have
         ridge = np.sqrt(2.0 * scaling.size) * scale
+        if ridge == 0.0:
+            ridge = SINGULAR * max(float(np.linalg.norm(noisy, 2)), SINGULAR)
         mean = noisy + ridge * np.eye(scaling.size)
         root = instrument.root
         sigma = root @ psd_part(mean, EIGENVALUE_FLOOR * ridge) @ root  # Eq. (6)
@@ -141,7 +157,14 @@ def learn_normalisation(session, scaling, share, iterations, kind=NormalisationQ
         # E ||U phi|| = tr(U^{1/2} Phi_U U^{1/2}) and E ||V phi||^2 / ||U phi|| = p / norm^2
         before = max(float(np.trace(root @ noisy @ root)), EIGENVALUE_FLOOR * ridge)
         length = min(1.0, sqrt(before * scaling.size) / float(norm))
-    return Instrument(U, length)
+    if not fades:
+        return Instrument(U, length)
+    # Records over the noise of a sum of sensitivity 1 with the whole budget; sampling is sqrt(n p)
+    reach = sqrt(2.0 * iterations / share) / scale
+    reach *= 1.0 if subset is None else session.n / len(subset)
+    precision = reach / sqrt(session.n * scaling.size)
+    fade = min(FADE * precision, sqrt(session.n / scaling.size))
+    return Instrument(U, length, min(1.0, fade * length) if fade >= LEAST_FADE else 0.0)
 
 
 def _public_part(session, scaling, share):

@@ -1,6 +1,7 @@
 """Private re-weighted regression."""
 
 from dataclasses import replace
+from math import sqrt
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -54,10 +55,10 @@ class ReweightedRegressor(MomentRegressor):
         Iterations of the normalisation (Algorithm 1); each takes an equal part of its share. In the
         local model there are fewer if there are not enough users for so many; with the codebook
         channel perhaps none, where public numbers say that noise would hide what they look for.
-    data_norm : float or "auto", default=1.0
+    data_norm : float or "auto", required
         Public: every row of X is clipped to this l2 norm. "auto" spends a part of the budget (5%;
         in the local and shuffle models 20% of the users) on a private quantile, and clips there.
-    bounds_y : (float, float) or "auto", default=(-1, 1)
+    bounds_y : (float, float) or "auto", required
         Public range (low, high) to which y is clipped, or "auto" as for ``data_norm``; if both are
         "auto" they share that part.
     outer_norm : float, default=None
@@ -75,6 +76,11 @@ class ReweightedRegressor(MomentRegressor):
         of a public codebook each, which is pure (``delta=0``) and safe to release. "auto" takes the
         one of less noise, from public numbers; with solver="sgd" or "auto" bounds it is "gaussian",
         and, unless delta is 0, in the local model under an accountant that adds up Gaussian noise.
+    weights : {"fading", "always"}, default="fading"
+        Weights serve privacy, and where the mean is not linear they move the line that is fitted.
+        "fading" leaves them off where the budget can afford it, so that the fit is that of
+        ``privacy="none"`` as epsilon grows. "always" keeps those of the papers at every epsilon,
+        "none" included (with ``solver="moments"``).
     alpha : float or "auto", default="auto"
         Ridge penalty in the units of :class:`sklearn.linear_model.Ridge`, or a noise-aware
         shrinkage (none under ``privacy="none"``: ordinary least squares). Not used by "sgd".
@@ -125,10 +131,11 @@ class ReweightedRegressor(MomentRegressor):
     draw (delta = 0, docs/codebook.md). Public: the number of records and all parameters.
 
     Departures from the paper: all records serve every central step (the paper splits them), the
-    sensitivities are tight for replacement, and the solution shrinks by the known noise law. Under
-    ``privacy="none"`` the weights have nothing to protect, and the fit is ordinary least squares,
-    or maximum likelihood for the logit. "sgd" grows its steps' shares, and its last step, at the
-    last released gradient, comes after the point that this gradient certifies; so it is not lost.
+    sensitivities are tight for replacement, and the solution shrinks by the known noise law. By
+    default rows are weighed only as far as privacy needs it: under ``privacy="none"`` the fit is
+    ordinary least squares, or maximum likelihood for the logit. "sgd" grows its steps' shares, and
+    its last step, at the last released gradient, comes after the point that this gradient
+    certifies; so it is not lost.
 
     References
     ----------
@@ -142,7 +149,9 @@ class ReweightedRegressor(MomentRegressor):
     >>> rng = np.random.RandomState(0)
     >>> X = rng.uniform(-0.5, 0.5, size=(50_000, 3)) * [1.0, 0.1, 0.02]
     >>> y = X @ [0.5, 0.5, 0.5] + rng.uniform(-0.2, 0.2, size=50_000)
-    >>> est = ReweightedRegressor(epsilon=1.0, random_state=0).fit(X, y)
+    >>> est = ReweightedRegressor(
+    ...     data_norm=1.0, bounds_y=(-1, 1), epsilon=1.0, random_state=0
+    ... ).fit(X, y)
     >>> bool(abs(est.predict(X) - X @ [0.5, 0.5, 0.5]).mean() < 0.02)
     True
     >>> low, high = est.confidence_interval(X[:2], confidence_level=0.9)
@@ -155,6 +164,7 @@ class ReweightedRegressor(MomentRegressor):
         **MomentRegressor._parameter_constraints,
         "link": [StrOptions(set(LINKS)), Link],
         "solver": [StrOptions({"moments", "sgd"})],
+        "weights": [StrOptions({"fading", "always"})],
         "n_spectral_iter": [Interval(Integral, 1, None, closed="left")],
         "channel": [StrOptions({"auto", "gaussian", "codebook"})],
     }
@@ -170,12 +180,13 @@ class ReweightedRegressor(MomentRegressor):
         link: str = "identity",
         solver: str = "moments",
         n_spectral_iter: int = 3,
-        data_norm: float | str = 1.0,
-        bounds_y: Any = (-1.0, 1.0),
+        data_norm: float | str | None = None,
+        bounds_y: Any = None,
         outer_norm: Any = None,
         outer_bounds_y: Any = None,
         coef_norm: float | None = None,
         channel: str = "auto",
+        weights: str = "fading",
         alpha: Any = "auto",
         fit_intercept: bool = True,
         calibration_size: float | None = None,
@@ -196,6 +207,7 @@ class ReweightedRegressor(MomentRegressor):
         self.outer_bounds_y = outer_bounds_y
         self.coef_norm = coef_norm
         self.channel = channel
+        self.weights = weights
         self.alpha = alpha
         self.fit_intercept = fit_intercept
         self.calibration_size = calibration_size
@@ -256,12 +268,15 @@ class ReweightedRegressor(MomentRegressor):
             raise ValueError("sample_weight needs solver='moments': 'sgd' takes no weights.")
         channel = self._sent(scaling, rows)
         share = NORMALISATION_SHARE.get(self._trust.model, 0.0)
+        if self._trust.exact and self.weights == "always" and self.solver == "moments":
+            share = NORMALISATION_SHARE["central"]  # of nothing: exact answers are free
         iterations = self.n_spectral_iter
         if not self._trust.curator:  # few users, each of whom answers once
             iterations = max(1, min(iterations, int(share * self._fitted(rows.n))))
         smallest = share / iterations or 1.0
+        steps = (1.0 - share) * self._step_shares(rows.n, scaling.size, link)
         if self.solver == "sgd":
-            smallest = min(smallest, (1.0 - share) * step_shares(self._trust.model).min())
+            smallest = min(smallest, steps.min())
         currency = "pure" if channel == "codebook" else "gdp"
         session = self._session(rows, currency=currency, smallest_share=smallest, groups=groups)
         del X, y, rows  # only the session has the data now
@@ -274,9 +289,10 @@ class ReweightedRegressor(MomentRegressor):
             kind = ReportedNormalisationQuery
             iterations = affordable(session, asked, share, iterations)
             share = share if iterations else 0.0
-        instrument = Instrument()  # weights serve privacy only: without noise there are none
-        if iterations and not session.trust.exact:
-            instrument = learn_normalisation(session, asked, share, iterations, kind)
+        instrument = Instrument()  # without it weights have nothing to protect
+        if share:
+            fades = self.weights == "fading" and session.trust.curator and asked is scaling
+            instrument = learn_normalisation(session, asked, share, iterations, fades, kind)
         self._certificate: Any = None
         deviation = None
         self._scaling, self._link, self._instrument = scaling, link, instrument
@@ -287,7 +303,7 @@ class ReweightedRegressor(MomentRegressor):
                 self._solve_moments(session, asked, instrument, 1.0 - share)
             )
         else:
-            self._descend(session, scaling, instrument, 1.0 - share, link)
+            self._descend(session, scaling, instrument, steps, link)
         self._calibrate(held_out, deviation)
         self.privacy_report_ = session.report
         return self
@@ -331,13 +347,19 @@ class ReweightedRegressor(MomentRegressor):
         """Ball in which "sgd" stays; next to none without an assumption."""
         return UNBOUNDED if self.coef_norm is None else scaling.theta_bound(self.coef_norm)
 
-    def _descend(self, session, scaling, instrument, share, link):
+    def _step_shares(self, n, size, link):
+        """Public shares of the steps of "sgd"."""
+        trust = self._trust
+        precision = 0.0 if trust.exact else trust.budget.mu * sqrt(self._fitted(n) / size)
+        return step_shares(trust.model, link, precision)
+
+    def _descend(self, session, scaling, instrument, steps, link):
         """Algorithms 7 and 10, and the certificate of the last gradient."""
         radius = self._radius(scaling)
         if session.trust.exact:
             theta, self._certificate = minimise(session, scaling, link, radius)
         else:
-            theta, self._certificate = descend(session, scaling, instrument, link, radius, share)
+            theta, self._certificate = descend(session, scaling, instrument, link, radius, steps)
         self.coef_, self.intercept_ = scaling.coefficients(theta)
         if not isinstance(link, IdentityLink):  # the linear function is not in the units of y
             self.coef_ = self.coef_ / scaling.radius

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import inf, sqrt
+from math import ceil, inf, log, sqrt
 
 import numpy as np
 from scipy import optimize
@@ -22,6 +22,9 @@ from ._normalisation import EIGENVALUE_FLOOR
 # Each step takes GROWTH times the share of the one before it: early steps only have to come near,
 # and the last gradient is both the last step and the interval's certificate.
 STEPS, GROWTH = {"central": 5, "local": 2}, {"central": 2.5, "local": 2.0}
+# A curved link needs more steps where noise is so small that their convergence is seen beside it:
+# so many for each factor e of the precision (mu sqrt(n / p)) above PRECISE.
+FURTHER, PRECISE = 3.0, 150.0
 MEAN_WEIGHT = 1.0  # of vech Phi_U beside the gradient
 
 UNBOUNDED = 1e6  # radius of a ball that holds all parameters
@@ -29,10 +32,13 @@ TOLERANCE, MAX_ITER, FREE_ITER = 1e-13, 10_000, 500  # of the minimiser without 
 SMALLEST = 1e-150  # eigenvalue of a metric: rows that are all zero have none, and their inverses
 
 
-def step_shares(model):
-    """Parts of the regression's share that the steps take, in order."""
+def step_shares(model, link, precision):
+    """Parts of the regression's share that the steps take, in order; all from public numbers."""
     who = "central" if model == "central" else "local"
-    parts = GROWTH[who] ** np.arange(STEPS[who])
+    steps = STEPS[who]
+    if model == "central" and not isinstance(link, IdentityLink):
+        steps += ceil(FURTHER * log(max(1.0, precision / PRECISE)))
+    parts = GROWTH[who] ** np.arange(steps)
     return parts / parts.sum()
 
 
@@ -42,7 +48,8 @@ class GradientQuery(Query):
 
     The residual is at most 1 + b with b = max |nu| on [-||theta||, ||theta||], or ``largest``, to
     which nu is clipped, and ||e|| <= 1: the gradient moves by at most 2 (1 + b), attained for an
-    ill-conditioned U, and by less for a given U (see :func:`gradient_change`). Phi_U is
+    ill-conditioned U, and by less for a given U (see :func:`gradient_change`), if all e have length
+    1. Phi_U is
     positive semi-definite of rank one and trace at most 1, and moves by sqrt(2). Sensitivity: the
     root of the sum of the squares. (The paper's Priv_2 is the first alone with b = 1.)
 
@@ -76,7 +83,8 @@ class GradientQuery(Query):
     def sensitivity(self):
         """Largest change at this theta and U, rounded up."""
         change = 2.0 * (1.0 + np.abs(self._mean_bounds).max())
-        if type(self.link) in (IdentityLink, LogitLink):  # known to be increasing
+        known = type(self.link) in (IdentityLink, LogitLink)  # to be increasing
+        if known and self.instrument.floor == 0.0:
             norm = float(np.linalg.norm(self.theta))
             change = min(change, gradient_change(self.link, norm, self.instrument.condition))
         return sqrt(change**2 + 2.0 * self.weight**2) * ROUNDING
@@ -130,7 +138,7 @@ def gradient_change(link, norm, condition):
     return float(min(2.0 * (1.0 + link.mean(norm)), sqrt(squares.max()) * (1.0 + 1e-3)))
 
 
-def descend(session, scaling, instrument, link, radius, share):
+def descend(session, scaling, instrument, link, radius, shares):
     """Algorithms 7 and 10: the last point, and the certificate of the point before it.
 
     Every step is w <- w - rate sigma^{-1} g / c with c the middle slope of the link, then the
@@ -144,9 +152,9 @@ def descend(session, scaling, instrument, link, radius, share):
     mean_phi, mean_precision = np.zeros((p, p)), 0.0
     free = radius >= UNBOUNDED
     slope = link.slope_bounds(radius)[1] if free else sum(link.slope_bounds(radius)) / 2.0
-    for part in step_shares(session.model):
+    for share in shares:
         query = GradientQuery(scaling, instrument, link, theta, largest=1.0 if free else inf)
-        answer = session.sum(query, share * part)
+        answer = session.sum(query, share)
         gradient, scale, latest, latest_scale = query.read(answer)
         # All noisy means of Phi_U so far, weighted by precision
         mean_precision += latest_scale**-2

@@ -17,7 +17,9 @@ def rounds(seed, n=600):
 
 
 def greedy(**params):
-    oracle = SSPRegressor(epsilon=2.0, fit_intercept=False, random_state=0)
+    oracle = SSPRegressor(
+        data_norm=1.0, bounds_y=(-1, 1), epsilon=2.0, fit_intercept=False, random_state=0
+    )
     return EpochGreedy(
         oracle=oracle, schedule=200, shared=False, n_actions=3, random_state=0, **params
     )

@@ -108,12 +108,14 @@ def test_a_run_costs_one_budget_and_two_runs_two(private_policy, make_rounds):
 
 
 def test_guarantees_before_the_first_round():
-    local = EpochGreedy(oracle=SSPRegressor(epsilon=2.0, privacy="local"))
+    local = EpochGreedy(
+        oracle=SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), epsilon=2.0, privacy="local")
+    )
     assert str(local.guarantee).startswith("(epsilon=2, delta=1e-06) local differential privacy")
     for free in (
-        EpochGreedy(oracle=SSPRegressor(privacy="none")),
-        EpochGreedy(oracle=SSPRegressor(epsilon=float("inf"))),
-        EpsilonGreedy(regressor=SSPRegressor()),
+        EpochGreedy(oracle=SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), privacy="none")),
+        EpochGreedy(oracle=SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), epsilon=float("inf"))),
+        EpsilonGreedy(regressor=SSPRegressor(data_norm=1.0, bounds_y=(-1, 1))),
     ):
         assert free.guarantee == Guarantee.absent("user")
     assert "perfect" in str(RandomPolicy().guarantee)
@@ -122,7 +124,7 @@ def test_guarantees_before_the_first_round():
 def test_the_promise_is_that_of_the_start(make_rounds):
     """Parameters that change in the middle of a run count after a reset."""
     rounds = make_rounds(150)
-    oracle = SSPRegressor(epsilon=3.0, delta=1e-6, random_state=0)
+    oracle = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), epsilon=3.0, delta=1e-6, random_state=0)
     policy = EpochGreedy(oracle=oracle, schedule=50, random_state=0)
     rounds.play(policy, stop=50)
     policy.set_params(oracle__epsilon=9.0, oracle__delta=1e-4, oracle__privacy="none")
@@ -134,11 +136,14 @@ def test_the_promise_is_that_of_the_start(make_rounds):
 
 def test_fits_that_share_rounds_add_up(make_rounds):
     policy = EpsilonGreedy(
-        regressor=SSPRegressor(epsilon=0.1, delta=1e-6, random_state=0), schedule=50
+        regressor=SSPRegressor(
+            data_norm=1.0, bounds_y=(-1, 1), epsilon=0.1, delta=1e-6, random_state=0
+        ),
+        schedule=50,
     )
     with BudgetAccountant(epsilon=10.0, delta=1e-6) as accountant:
         make_rounds(100).play(policy)
-        once = SSPRegressor(epsilon=0.1, delta=1e-6)
+        once = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), epsilon=0.1, delta=1e-6)
         assert accountant.spent.epsilon > 1.3 * once.epsilon
     assert policy.guarantee == policy.privacy_report_.guarantee
     assert not policy.guarantee.private
@@ -160,7 +165,7 @@ def test_exceeded_budget_changes_nothing(private_policy, make_rounds):
 
 def test_oracle_refuses_short_epochs_before_it_is_charged(make_rounds):
     rounds = make_rounds()
-    oracle = ReweightedRegressor(privacy="local", random_state=0)
+    oracle = ReweightedRegressor(data_norm=1.0, bounds_y=(-1, 1), privacy="local", random_state=0)
     short = EpochGreedy(oracle=oracle, schedule=1)
     with BudgetAccountant(epsilon=1.0, delta=1e-3) as accountant:
         with pytest.raises((PrivacyError, ValueError)):
@@ -200,7 +205,7 @@ def test_others_see_a_user_only_through_answers(make_rounds, recorder, name, use
 def test_epochs_have_noise_of_their_own(make_rounds):
     """Equal data in two epochs, an oracle with a seed: the answers differ."""
     rounds, answers = make_rounds(20), []
-    oracle = SSPRegressor(epsilon=1.0, random_state=0)
+    oracle = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), epsilon=1.0, random_state=0)
     policy = EpochGreedy(oracle=oracle, schedule=20, random_state=0)
     for seed in (0, 0, np.random.RandomState(0)):
         policy.set_params(oracle__random_state=seed)
@@ -211,7 +216,11 @@ def test_epochs_have_noise_of_their_own(make_rounds):
 
 
 def test_secure_oracles_stay_secure(make_rounds):
-    policy = EpochGreedy(oracle=SSPRegressor(random_state=None), schedule=50, random_state=0)
+    policy = EpochGreedy(
+        oracle=SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=None),
+        schedule=50,
+        random_state=0,
+    )
     make_rounds(100).play(policy)
     assert all(epoch.report.secure for epoch in policy.privacy_report_.epochs)
 
@@ -239,7 +248,7 @@ def test_schedules(schedule, lengths):
     ["weekly", 0, -1, True, [], [3, 0], [2.5], lambda j: 1.5, EpochSchedule(ratio=0.5), None],
 )
 def test_bad_schedules(schedule):
-    policy = EpochGreedy(oracle=SSPRegressor(), schedule=schedule)
+    policy = EpochGreedy(oracle=SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), schedule=schedule)
     with pytest.raises(ValueError):
         for epoch in range(2):
             policy.act(np.zeros((1, 2, 2)))
@@ -263,7 +272,11 @@ def test_an_update_that_fails_says_how_many_rounds_were_taken(make_rounds):
     rounds, actions = make_rounds(), np.zeros(200, dtype=int)
     rewards = np.arange(200) / 200.0
     FailsAtSecond.fits.clear()
-    policy = EpochGreedy(oracle=FailsAtSecond(random_state=0), schedule=SCHEDULE, random_state=0)
+    policy = EpochGreedy(
+        oracle=FailsAtSecond(data_norm=1.0, bounds_y=(-1, 1), random_state=0),
+        schedule=SCHEDULE,
+        random_state=0,
+    )
     policy.act(rounds.contexts[:1])
     policy.update(rounds.contexts[:15], actions[:15], rewards[:15])
     with pytest.raises(MemoryError, match="Of these 185 rounds, the first 5 were taken") as caught:
@@ -281,7 +294,9 @@ def test_an_update_that_fails_says_how_many_rounds_were_taken(make_rounds):
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda p: pickle.loads(pickle.dumps(p))])
 def test_of_the_copies_of_a_policy_one_closes_an_epoch(make_rounds, copied):
     rounds, actions = make_rounds(), np.zeros(200, dtype=int)
-    policy = EpochGreedy(oracle=SSPRegressor(), schedule=20, random_state=0)
+    policy = EpochGreedy(
+        oracle=SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), schedule=20, random_state=0
+    )
     rounds.play(policy, stop=15)
     last = (rounds.contexts[15:20], actions[15:20], rounds.noise[15:20])
     copies = [copied(policy) for _ in range(5)]
@@ -313,7 +328,11 @@ def test_what_fails_once_it_was_charged_is_not_done_again(make_rounds):
     rounds, actions = make_rounds(), np.zeros(200, dtype=int)
     rewards = np.arange(200) / 200.0
     FailsOnceCharged.fits.clear()
-    policy = EpochGreedy(oracle=FailsOnceCharged(random_state=0), schedule=SCHEDULE, random_state=0)
+    policy = EpochGreedy(
+        oracle=FailsOnceCharged(data_norm=1.0, bounds_y=(-1, 1), random_state=0),
+        schedule=SCHEDULE,
+        random_state=0,
+    )
     policy.act(rounds.contexts[:1])
     with BudgetAccountant(1.0, 1e-6) as accountant:
         with pytest.raises(MemoryError, match="the first 50 were taken") as caught:
@@ -340,7 +359,13 @@ def test_epochs_of_codebook_reports_are_pooled(make_rounds):
     """Reports by one code add up; what an oracle knows is told."""
     rounds = make_rounds()
     oracle = SSPRegressor(
-        privacy="local", channel="codebook", epsilon=4.0, fit_intercept=False, random_state=0
+        data_norm=1.0,
+        bounds_y=(-1, 1),
+        privacy="local",
+        channel="codebook",
+        epsilon=4.0,
+        fit_intercept=False,
+        random_state=0,
     )
     policy = EpochGreedy(oracle=oracle, schedule=SCHEDULE, random_state=0)
     rounds.play(policy)
@@ -367,12 +392,18 @@ def test_what_users_are_promised_who_come_again(make_rounds):
         assert thrice.epsilon == pytest.approx(Cost.from_mu(factor * mu).epsilon(1e-6))
         assert "at most 3 rounds" in str(thrice) and "is in one round" in str(once)
         assert policy.user_guarantee(1) == once
-    epochs = EpochGreedy(oracle=SSPRegressor(epsilon=1.0, delta=1e-6)).user_guarantee(3)
+    epochs = EpochGreedy(
+        oracle=SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), epsilon=1.0, delta=1e-6)
+    ).user_guarantee(3)
     assert epochs.epsilon == 3.0
     assert epochs.delta == pytest.approx(3.0 * np.exp(2.0) * 1e-6)
     with pytest.raises(ValueError, match="visits"):
         policy.user_guarantee(0)
-    assert not EpochGreedy(oracle=SSPRegressor(privacy="none")).user_guarantee(5).private
+    assert (
+        not EpochGreedy(oracle=SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), privacy="none"))
+        .user_guarantee(5)
+        .private
+    )
 
 
 @pytest.mark.parametrize("Policy", [SquareCB, ActionElimination, EpochGreedy])

@@ -24,7 +24,7 @@ ENV = LinearEnvironment(n_actions=4, n_features=3)
 def policies():
     return {
         "random": RandomPolicy(),
-        "greedy": EpochGreedy(oracle=SSPRegressor()),
+        "greedy": EpochGreedy(oracle=SSPRegressor(data_norm=1.0, bounds_y=(-1, 1))),
         "ridge": EpsilonGreedy(regressor=Ridge()),
     }
 
@@ -81,14 +81,21 @@ def test_policies_are_not_changed():
 
 def test_noise_is_secure_only_without_a_seed():
     for seed, secure in ((0, False), (None, True)):
-        result = simulate([EpochGreedy(oracle=SSPRegressor())], ENV, horizon=70, random_state=seed)
+        result = simulate(
+            [EpochGreedy(oracle=SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)))],
+            ENV,
+            horizon=70,
+            random_state=seed,
+        )
         (report,) = result.privacy_reports[0]
         assert [epoch.report.secure for epoch in report.epochs] == [secure]
 
 
 def test_runs_are_charged():
     """Also in other processes; runs could be about the same users, so they add up."""
-    policy = EpochGreedy(oracle=SSPRegressor(epsilon=0.1), schedule=50)
+    policy = EpochGreedy(
+        oracle=SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), epsilon=0.1), schedule=50
+    )
     for n_jobs in (1, 2):
         with BudgetAccountant(epsilon=5.0, delta=1e-5) as accountant:
             simulate([policy], ENV, horizon=100, n_runs=2, n_jobs=n_jobs, random_state=0)
@@ -119,7 +126,7 @@ def test_separate_weights_in_a_supervised_environment():
         result = simulate(
             [
                 RandomPolicy(**named),
-                SquareCB(oracle=SSPRegressor(epsilon=5.0, bounds_y=(0, 1)), **named),
+                SquareCB(oracle=SSPRegressor(data_norm=1.0, epsilon=5.0, bounds_y=(0, 1)), **named),
             ],
             SupervisedEnvironment(X, y, blocks=blocks),
             horizon=3000,

@@ -64,7 +64,7 @@ def test_a_run_is_within_its_budget(privacy):
 
 
 def test_half_the_regret_of_epochs():
-    oracle = SSPRegressor(epsilon=1.0, fit_intercept=False)
+    oracle = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), epsilon=1.0, fit_intercept=False)
     policies = [LinSquareCB(epsilon=1.0), SquareCB(oracle=oracle, forget=True), RandomPolicy()]
     for contexts in ("gaussian", "fixed"):
         env = LinearEnvironment(contexts=contexts)

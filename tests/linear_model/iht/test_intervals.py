@@ -45,7 +45,12 @@ def test_bounds_of_coefficients_are_in_the_units_of_the_points(monkeypatch, glob
     rng = np.random.RandomState(global_random_seed)
     X = rng.uniform(-3.0, 3.0, size=(3000, 12))
     est = IHTRegressor(
-        n_nonzero_coefs=6, data_max=3.0, fit_intercept=False, epsilon=5.0, random_state=0
+        bounds_y=(-1, 1),
+        n_nonzero_coefs=6,
+        data_max=3.0,
+        fit_intercept=False,
+        epsilon=5.0,
+        random_state=0,
     )
     est.set_params(coef_norm=0.7).fit(X, np.clip(X[:, 0] / 3.0, -1.0, 1.0))
     seen = {}

@@ -162,6 +162,7 @@ def _data(n=600, d=5, seed=0):
 def test_without_noise_it_is_gradient_descent(perturbation, n_iter, step):
     X, y = _data()
     est = ImproperSGDRegressor(
+        data_norm=1.0, bounds_y=(-1, 1),
         privacy="none", perturbation=perturbation, n_iter=n_iter, step_size=step, calibration=0.0,
         fit_intercept=False, coef_norm=10.0,
     ).fit(X, y)  # fmt: skip
@@ -213,7 +214,12 @@ def test_the_report_adds_up(privacy, perturbation):
     X, y = _data()
     channel = "gaussian" if privacy == "local" else "auto"
     est = ImproperSGDRegressor(
-        privacy=privacy, perturbation=perturbation, channel=channel, random_state=0
+        data_norm=1.0,
+        bounds_y=(-1, 1),
+        privacy=privacy,
+        perturbation=perturbation,
+        channel=channel,
+        random_state=0,
     ).fit(X, y)
     report = est.privacy_report_
     assert report.total.gaussian == pytest.approx(Budget(1.0, 1e-6).mu ** 2, rel=1e-9)
@@ -230,12 +236,16 @@ def test_the_report_adds_up(privacy, perturbation):
 def test_refusals():
     X, y = _data()
     with pytest.raises(PrivacyError, match="needs a curator"):
-        ImproperSGDRegressor(privacy="local", perturbation="output").fit(X, y)
+        ImproperSGDRegressor(
+            data_norm=1.0, bounds_y=(-1, 1), privacy="local", perturbation="output"
+        ).fit(X, y)
     for settings in ({"privacy": "local"}, {"calibration": 0.0}):
-        est = ImproperSGDRegressor(**settings, random_state=0).fit(X, y)
+        est = ImproperSGDRegressor(data_norm=1.0, bounds_y=(-1, 1), **settings, random_state=0).fit(
+            X, y
+        )
         with pytest.raises(NotImplementedError, match="only a curator can release"):
             est.confidence_interval(X)
-    est = ImproperSGDRegressor(random_state=0).fit(X, y)
+    est = ImproperSGDRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="must be 'certified'"):
         est.confidence_interval(X, method="asymptotic")
 
@@ -255,7 +265,12 @@ def test_the_error_does_not_grow_with_the_dimension(privacy):
             X, direction = _rank_one(n, d, np.random.RandomState(seed))
             y = X @ direction / np.linalg.norm(direction)
             est = ImproperSGDRegressor(
-                privacy=privacy, epsilon=4.0, fit_intercept=False, random_state=100 + seed
+                data_norm=1.0,
+                bounds_y=(-1, 1),
+                privacy=privacy,
+                epsilon=4.0,
+                fit_intercept=False,
+                random_state=100 + seed,
             ).fit(X, y)
             squares.append(np.mean((est.predict(X) - y) ** 2))
         # The noise of the iterate is larger than the signal at d = 500: sqrt(500) 0.07 > 1
@@ -273,6 +288,7 @@ def _covered(privacy, perturbation, n, d, epsilon, repeats, seed, level):
         mean = X @ theta / np.linalg.norm(theta)
         y = np.where(rng.uniform(-1, 1, size=n) < mean[:n], 1.0, -1.0)
         est = ImproperSGDRegressor(
+            data_norm=1.0, bounds_y=(-1, 1),
             privacy=privacy, perturbation=perturbation, epsilon=epsilon, fit_intercept=False,
             random_state=rng,
         ).fit(X[:n], y)  # fmt: skip
@@ -332,7 +348,7 @@ def test_the_parts_of_the_interval_add_up(monkeypatch):
     """Failures of the mean square error and of Chebyshev's inequality: one minus the level."""
     rng = np.random.RandomState(0)
     X, y = rng.uniform(-0.5, 0.5, size=(2000, 2)), np.zeros(2000)
-    est = ImproperSGDRegressor(random_state=0).fit(X, y)
+    est = ImproperSGDRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(X, y)
     asked = []
 
     def fixed(*arguments):

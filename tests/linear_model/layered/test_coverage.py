@@ -41,7 +41,9 @@ def _failures(make, repetitions, n, d, **params):
         theta /= np.linalg.norm(theta)  # as long as coef_norm allows
         X = make(rng, n, d)
         y = np.where(rng.uniform(size=n) < (1.0 + X @ theta) / 2.0, 1.0, -1.0)  # the noisiest
-        est = LayeredRegressor(fit_intercept=False, random_state=repetition, **params).fit(X, y)
+        est = LayeredRegressor(
+            data_norm=1.0, bounds_y=(-1, 1), fit_intercept=False, random_state=repetition, **params
+        ).fit(X, y)
         points = np.vstack([X[:200], _isotropic(rng, 200, d), np.eye(d), theta[None]])
         points = np.vstack([points, 0.1 * points])
         low, high = est.confidence_interval(points, LEVEL)

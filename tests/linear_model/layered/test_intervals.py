@@ -14,7 +14,13 @@ def test_bins_share_the_failure_probability(monkeypatch, level):
     X = rng.uniform(-0.5, 0.5, size=(20_000, 3))
     X[::2] *= 0.3  # norms of several bins
     est = LayeredRegressor(
-        privacy="none", fit_intercept=False, n_levels=2, n_scales=4, random_state=0
+        data_norm=1.0,
+        bounds_y=(-1, 1),
+        privacy="none",
+        fit_intercept=False,
+        n_levels=2,
+        n_scales=4,
+        random_state=0,
     )
     est.fit(X, X[:, 0])
     shares = []

@@ -22,13 +22,21 @@ def _records(seed, n=4000, d=3, noise=0.0):
 
 @parametrize_with_checks(
     [
-        LayeredRegressor(privacy=privacy, random_state=random_state, variant=variant)
+        LayeredRegressor(
+            data_norm=1.0,
+            bounds_y=(-1, 1),
+            privacy=privacy,
+            random_state=random_state,
+            variant=variant,
+        )
         for privacy in ("central", "local", "none")
         for random_state in (None, 0)
         for variant in VARIANTS
     ]
     + [
-        LayeredRegressor(privacy=privacy, random_state=0, delta=0.0)
+        LayeredRegressor(
+            data_norm=1.0, bounds_y=(-1, 1), privacy=privacy, random_state=0, delta=0.0
+        )
         for privacy in ("central", "local")
     ]
 )
@@ -39,14 +47,18 @@ def test_scikit_learn_checks(estimator, check):
 def test_without_noise_the_parameter_is_recovered(global_random_seed):
     X, y, theta = _records(global_random_seed)
     for n_levels in (1, 2, 3):
-        est = LayeredRegressor(privacy="none", fit_intercept=False, n_levels=n_levels).fit(X, y)
+        est = LayeredRegressor(
+            data_norm=1.0, bounds_y=(-1, 1), privacy="none", fit_intercept=False, n_levels=n_levels
+        ).fit(X, y)
         assert_allclose(est.coef_, theta, atol=1e-8)
         assert_allclose(est.predict(X), y, atol=1e-8)
 
 
 def test_without_noise_the_paper_recovers_what_it_resolves(global_random_seed):
     X, y, _ = _records(global_random_seed, n=50_000, d=2)
-    est = LayeredRegressor(privacy="none", variant="paper", fit_intercept=False).fit(X, y)
+    est = LayeredRegressor(
+        data_norm=1.0, bounds_y=(-1, 1), privacy="none", variant="paper", fit_intercept=False
+    ).fit(X, y)
     resolved = np.zeros(len(X), dtype=bool)
     for node, rows in est.tree_.locate(X):
         resolved[rows] = node.active and node.level == 2
@@ -58,7 +70,9 @@ def test_without_privacy_it_is_least_squares(global_random_seed):
     X, y, _ = _records(global_random_seed, noise=0.3)
     X = X / np.linalg.norm(X, axis=1, keepdims=True)  # one bin
     for fit_intercept in (False, True):
-        est = LayeredRegressor(privacy="none", fit_intercept=fit_intercept).fit(X, y)
+        est = LayeredRegressor(
+            data_norm=1.0, bounds_y=(-1, 1), privacy="none", fit_intercept=fit_intercept
+        ).fit(X, y)
         ols = LinearRegression(fit_intercept=fit_intercept).fit(X, y)
         assert_allclose(est.coef_, ols.coef_, atol=1e-8)
         assert_allclose(est.intercept_, ols.intercept_, atol=1e-8)
@@ -70,8 +84,12 @@ def test_row_order_does_not_matter_to_the_sums(privacy, global_random_seed):
     if privacy == "local":
         pytest.skip("users are assigned to levels in a public random order")
     order = np.random.RandomState(0).permutation(len(X))
-    first = LayeredRegressor(privacy=privacy, random_state=0).fit(X, y)
-    second = LayeredRegressor(privacy=privacy, random_state=0).fit(X[order], y[order])
+    first = LayeredRegressor(data_norm=1.0, bounds_y=(-1, 1), privacy=privacy, random_state=0).fit(
+        X, y
+    )
+    second = LayeredRegressor(data_norm=1.0, bounds_y=(-1, 1), privacy=privacy, random_state=0).fit(
+        X[order], y[order]
+    )
     assert_allclose(first.coef_, second.coef_, rtol=1e-9, atol=1e-11)
 
 
@@ -81,7 +99,13 @@ def test_row_order_does_not_matter_to_the_sums(privacy, global_random_seed):
 def test_the_price_is_the_budget(variant, privacy, delta):
     X, y, _ = _records(0)
     est = LayeredRegressor(
-        privacy=privacy, variant=variant, delta=delta, n_levels=2, random_state=0
+        data_norm=1.0,
+        bounds_y=(-1, 1),
+        privacy=privacy,
+        variant=variant,
+        delta=delta,
+        n_levels=2,
+        random_state=0,
     )
     with BudgetAccountant(1.0, delta) as accountant:
         est.fit(X, y)
@@ -92,21 +116,28 @@ def test_the_price_is_the_budget(variant, privacy, delta):
 def test_pure_privacy_has_no_secure_noise():
     X, y, _ = _records(0)
     with BudgetAccountant(5.0) as accountant, pytest.raises(PrivacyError, match="pass delta in"):
-        LayeredRegressor(delta=0.0).fit(X, y)
+        LayeredRegressor(data_norm=1.0, bounds_y=(-1, 1), delta=0.0).fit(X, y)
     assert accountant.spent.epsilon == 0.0
 
 
 def test_secure_noise_is_drawn_for_every_variant():
     X, y, _ = _records(0, n=20_000)
     for variant in VARIANTS:
-        est = LayeredRegressor(epsilon=8.0, privacy="local", variant=variant, n_levels=2)
+        est = LayeredRegressor(
+            data_norm=1.0,
+            bounds_y=(-1, 1),
+            epsilon=8.0,
+            privacy="local",
+            variant=variant,
+            n_levels=2,
+        )
         est.fit(X, y)
         assert ("OpenDP" if variant == "paper" else "exact integers") in str(est.privacy_report_)
 
 
 def test_asymptotic_intervals_are_refused_with_the_reason():
     X, y, _ = _records(0)
-    est = LayeredRegressor(random_state=0).fit(X, y)
+    est = LayeredRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(X, y)
     with pytest.raises(NotImplementedError, match="eigenvalues"):
         est.confidence_interval(X, method="asymptotic")
 
@@ -115,7 +146,13 @@ def test_asymptotic_intervals_are_refused_with_the_reason():
 def test_intervals_widen_with_the_level(variant):
     X, y, _ = _records(0, n=100_000, noise=0.3)
     est = LayeredRegressor(
-        epsilon=8.0, privacy="local", variant=variant, n_levels=2, random_state=0
+        data_norm=1.0,
+        bounds_y=(-1, 1),
+        epsilon=8.0,
+        privacy="local",
+        variant=variant,
+        n_levels=2,
+        random_state=0,
     ).fit(X, y)
     widths = [
         np.subtract(*est.confidence_interval(X[:50], level)[::-1]) for level in (0.5, 0.95, 0.999)
@@ -129,7 +166,14 @@ def test_the_tree_can_be_read(variant):
     plt = pytest.importorskip("matplotlib.pyplot")
     plt.switch_backend("agg")
     X, y, _ = _records(0, n=200_000)
-    est = LayeredRegressor(privacy="central", variant=variant, n_levels=2, random_state=0).fit(X, y)
+    est = LayeredRegressor(
+        data_norm=1.0,
+        bounds_y=(-1, 1),
+        privacy="central",
+        variant=variant,
+        n_levels=2,
+        random_state=0,
+    ).fit(X, y)
     tree = est.tree_
     text = str(tree)
     assert text.startswith("PartitionTree") and "half-width" in text and "inactive" in text
@@ -145,7 +189,9 @@ def test_the_tree_can_be_read(variant):
 def test_work_and_noise_do_not_grow_with_inactive_bins():
     """Only children of active bins are ever made, of M^h potential ones."""
     X, y, _ = _records(0, n=20_000)
-    est = LayeredRegressor(privacy="central", n_levels=3, n_scales=12, random_state=0).fit(X, y)
+    est = LayeredRegressor(
+        data_norm=1.0, bounds_y=(-1, 1), privacy="central", n_levels=3, n_scales=12, random_state=0
+    ).fit(X, y)
     active = [node for node in est.tree_.bins if node.children]
     assert len(est.tree_.bins) <= 12 * (1 + len(active))
 
@@ -154,7 +200,9 @@ def test_nothing_fitted_grows_with_the_records():
     sizes = []
     for n in (2000, 4000):
         X, y, _ = _records(0, n=n)
-        est = LayeredRegressor(privacy="local", random_state=0, n_scales=3, n_levels=2).fit(X, y)
+        est = LayeredRegressor(
+            data_norm=1.0, bounds_y=(-1, 1), privacy="local", random_state=0, n_scales=3, n_levels=2
+        ).fit(X, y)
         sizes.append(max(node.gram.size for node in est.tree_.bins))
     assert sizes[0] == sizes[1]
 
@@ -162,7 +210,9 @@ def test_nothing_fitted_grows_with_the_records():
 def test_inactive_bins_predict_like_their_parents():
     """A deactivated bin keeps no estimate, since no half-width covers it."""
     X, y, _ = _records(0, n=20_000, noise=0.3)
-    est = LayeredRegressor(privacy="central", variant="paper", random_state=0).fit(X, y)
+    est = LayeredRegressor(
+        data_norm=1.0, bounds_y=(-1, 1), privacy="central", variant="paper", random_state=0
+    ).fit(X, y)
     states = est._rules.states
     inactive = [node for node in est.tree_.bins if not node.active]
     assert inactive

@@ -115,7 +115,9 @@ def test_noise_quantiles_cover(d, pure, global_random_seed):
 def test_pure_report_states_epsilon():
     rng = np.random.RandomState(0)
     X = rng.uniform(-0.5, 0.5, size=(2000, 2))
-    est = LayeredRegressor(privacy="local", delta=0.0, random_state=0).fit(X, X[:, 0])
+    est = LayeredRegressor(
+        data_norm=1.0, bounds_y=(-1, 1), privacy="local", delta=0.0, random_state=0
+    ).fit(X, X[:, 0])
     assert "total epsilon = 1" in str(est.privacy_report_)
 
 

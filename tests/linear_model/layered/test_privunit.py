@@ -23,7 +23,13 @@ SCALING = Scaling(1.0, (-1.0, 1.0), False, D)
 BUDGET = Budget(2.0, 0.0)
 
 
-@parametrize_with_checks([LayeredRegressor(privacy="local", channel="privunit", random_state=0)])
+@parametrize_with_checks(
+    [
+        LayeredRegressor(
+            data_norm=1.0, bounds_y=(-1, 1), privacy="local", channel="privunit", random_state=0
+        )
+    ]
+)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -139,6 +145,7 @@ def test_intervals_cover_for_all_x_at_once(n_levels, scale):
         X /= np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1.0)
         y = np.where(rng.uniform(size=len(X)) < (1.0 + X @ theta) / 2.0, 1.0, -1.0)
         est = LayeredRegressor(
+            data_norm=1.0, bounds_y=(-1, 1),
             epsilon=8.0, privacy="local", channel="privunit", n_levels=n_levels,
             fit_intercept=False, random_state=seed,
         ).fit(X, y)  # fmt: skip
@@ -153,7 +160,13 @@ def test_the_price_is_pure_whatever_delta():
     X, y = _records()
     for delta in (0.0, 1e-6):
         est = LayeredRegressor(
-            privacy="local", channel="privunit", delta=delta, n_levels=2, random_state=0
+            data_norm=1.0,
+            bounds_y=(-1, 1),
+            privacy="local",
+            channel="privunit",
+            delta=delta,
+            n_levels=2,
+            random_state=0,
         )
         with BudgetAccountant(1.0, 0.0) as accountant:
             est.fit(X, y)
@@ -176,7 +189,7 @@ def test_the_price_is_pure_whatever_delta():
 def test_what_cannot_be_had_is_refused_before_any_charge(params, message):
     X, y = _records()
     settings = {"privacy": "local", "channel": "privunit", "random_state": 0, **params}
-    est = LayeredRegressor(**settings)
+    est = LayeredRegressor(**{"data_norm": 1.0, "bounds_y": (-1, 1), **settings})
     with BudgetAccountant(5.0, 1e-5) as accountant, pytest.raises(PrivacyError, match=message):
         est.fit(X, y)
     assert accountant.spent.epsilon == 0.0
@@ -185,7 +198,7 @@ def test_what_cannot_be_had_is_refused_before_any_charge(params, message):
 def test_without_noise_the_channel_does_not_matter():
     X, y = _records()
     first, second = (
-        LayeredRegressor(privacy="none", channel=channel).fit(X, y)
+        LayeredRegressor(data_norm=1.0, bounds_y=(-1, 1), privacy="none", channel=channel).fit(X, y)
         for channel in ("additive", "privunit")
     )
     assert_allclose(first.coef_, second.coef_)

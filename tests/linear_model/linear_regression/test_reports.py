@@ -39,7 +39,14 @@ def test_pure_reports_fit_the_line(random_state):
 def test_it_is_the_ssp_fit_without_an_intercept():
     X, y = records(20_000, 1)
     line = model(random_state=3).fit(X, y)
-    other = SSPRegressor(epsilon=2.0, privacy="local", fit_intercept=False, random_state=3)
+    other = SSPRegressor(
+        data_norm=1.0,
+        bounds_y=(-1, 1),
+        epsilon=2.0,
+        privacy="local",
+        fit_intercept=False,
+        random_state=3,
+    )
     other.fit(X, y)
     assert_allclose(line.coef_, other.coef_, rtol=1e-9)
 

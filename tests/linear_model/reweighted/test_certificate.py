@@ -21,7 +21,9 @@ def test_the_certificate_is_about_the_rows_of_its_gradient(monkeypatch, privacy)
     monkeypatch.setattr(_sgd.GradientQuery, "read", spy)
     rng = np.random.RandomState(0)
     X = rng.uniform(-0.5, 0.5, size=(20_000, 2))
-    est = ReweightedRegressor(solver="sgd", privacy=privacy, epsilon=5.0, random_state=0)
+    est = ReweightedRegressor(
+        data_norm=1.0, bounds_y=(-1, 1), solver="sgd", privacy=privacy, epsilon=5.0, random_state=0
+    )
     certificate = est.fit(X, X[:, 0])._certificate
     assert len(answers) > 1
     gradient, scale, latest, latest_scale = answers[-1]

@@ -42,7 +42,11 @@ def test_a_link_of_ones_own(global_random_seed):
     mean = Arctan().mean(X @ [0.7, -0.7])
     y = np.where(rng.uniform(-1.0, 1.0, size=len(X)) < mean, 1.0, -1.0)
     settings = {"solver": "sgd", "fit_intercept": False, "random_state": global_random_seed}
-    settings["coef_norm"] = 1.0  # which the certificate assumes
+    settings |= {
+        "data_norm": 1.0,
+        "bounds_y": (-1, 1),
+        "coef_norm": 1.0,
+    }  # which the certificate assumes
     est = ReweightedRegressor(epsilon=2.0, link=Arctan(), **settings).fit(X, y)
     assert np.abs(est.predict(X) - mean).mean() < 0.03
     low, high = est.confidence_interval(X, 0.9)
@@ -52,4 +56,6 @@ def test_a_link_of_ones_own(global_random_seed):
 
 def test_moments_refuse_a_nonlinear_link_before_any_charge():
     with pytest.raises(ValueError, match="needs solver='sgd'"):
-        ReweightedRegressor(link="logit").fit(np.zeros((5, 1)), np.zeros(5))
+        ReweightedRegressor(data_norm=1.0, bounds_y=(-1, 1), link="logit").fit(
+            np.zeros((5, 1)), np.zeros(5)
+        )

@@ -105,7 +105,14 @@ def test_a_normalisation_that_noise_would_hide_is_not_asked_for():
     assert found[0] == 0 and found[-1] == 3 and found == sorted(found)
     X, y, _ = records(100, 4)
     one = model(epsilon=1.0, random_state=0).fit(X, y)
-    other = SSPRegressor(epsilon=1.0, delta=0.0, privacy="local", fit_intercept=False)
+    other = SSPRegressor(
+        data_norm=1.0,
+        bounds_y=(-1, 1),
+        epsilon=1.0,
+        delta=0.0,
+        privacy="local",
+        fit_intercept=False,
+    )
     assert_allclose(one.coef_, other.set_params(random_state=0).fit(X, y).coef_)
 
 
@@ -119,7 +126,13 @@ def test_small_directions_are_resolved_and_covered():
             "ours": model(random_state=seed),
             "gaussian": model(random_state=seed, channel="gaussian", delta=1e-6),
             "ssp": SSPRegressor(
-                epsilon=4.0, delta=0.0, privacy="local", fit_intercept=False, random_state=seed
+                data_norm=1.0,
+                bounds_y=(-1, 1),
+                epsilon=4.0,
+                delta=0.0,
+                privacy="local",
+                fit_intercept=False,
+                random_state=seed,
             ),
         }.items():
             fit.fit(X, y)

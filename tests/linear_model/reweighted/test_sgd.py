@@ -25,7 +25,14 @@ from skpriv.privacy import ROUNDING, Budget, open_session
 
 @parametrize_with_checks(
     [
-        ReweightedRegressor(solver="sgd", link=link, privacy=privacy, random_state=random_state)
+        ReweightedRegressor(
+            data_norm=1.0,
+            bounds_y=(-1, 1),
+            solver="sgd",
+            link=link,
+            privacy=privacy,
+            random_state=random_state,
+        )
         for link in LINKS
         for privacy in ("central", "local", "shuffle", "none")
         for random_state in (None, 0)
@@ -138,7 +145,12 @@ def test_identity_without_noise_is_least_squares(fit_intercept):
     X = rng.normal(size=(500, 4)) * [1.0, 0.1, 0.01, 1e-3]
     y = np.clip(X @ [0.3, 1.0, -2.0, 0.0] + rng.normal(size=500) * 0.1, -1, 1)
     est = ReweightedRegressor(
-        privacy="none", solver="sgd", fit_intercept=fit_intercept, data_norm=100.0, coef_norm=1e6
+        bounds_y=(-1, 1),
+        privacy="none",
+        solver="sgd",
+        fit_intercept=fit_intercept,
+        data_norm=100.0,
+        coef_norm=1e6,
     ).fit(X, y)
     reference = LinearRegression(fit_intercept=fit_intercept).fit(X, y)
     np.testing.assert_allclose(est.predict(X), reference.predict(X), atol=1e-8)
@@ -152,7 +164,14 @@ def test_descent_with_exact_answers_solves_the_weighted_equations():
     U = np.diag([0.2, 0.6, 1.0])
     scaling, instrument = Scaling(1.0, (-1.0, 1.0), False, 3), Instrument(U)
     session = open_session("central", X, y, Budget(1e16, 1e-3), 0)
-    theta, _ = descend(session, scaling, instrument, LINKS["identity"], 5.0, 1.0)
+    theta, _ = descend(
+        session,
+        scaling,
+        instrument,
+        LINKS["identity"],
+        5.0,
+        step_shares("central", LINKS["identity"], 0.0),
+    )
     e = instrument.rows(X)
     np.testing.assert_allclose(theta, np.linalg.solve(e.T @ X, e.T @ y), atol=1e-4)
 
@@ -176,11 +195,13 @@ def test_nearest_point_of_the_ball(global_random_seed):
 @pytest.mark.parametrize("link", LINKS)
 def test_the_report_adds_up(privacy, link):
     X, y = _binary()
-    est = ReweightedRegressor(link=link, solver="sgd", privacy=privacy, random_state=0).fit(X, y)
+    est = ReweightedRegressor(
+        data_norm=1.0, bounds_y=(-1, 1), link=link, solver="sgd", privacy=privacy, random_state=0
+    ).fit(X, y)
     report = est.privacy_report_
     assert report.total.gaussian == pytest.approx(Budget(1.0, 1e-6).mu ** 2, rel=1e-9)
     assert sum(row.share for row in report.rows) == pytest.approx(1.0)
-    assert len(report.rows) == 3 + len(step_shares(privacy))
+    assert len(report.rows) == 3 + len(step_shares(privacy, LINKS["identity"], 0.0))
 
 
 def _misses(privacy, link, design, epsilon, n, d, repeats, seed, level=0.9):
@@ -200,6 +221,7 @@ def _misses(privacy, link, design, epsilon, n, d, repeats, seed, level=0.9):
         mean = LINKS[link].mean(X @ theta)
         y = np.where(rng.uniform(-1, 1, size=n) < mean, 1.0, -1.0)
         est = ReweightedRegressor(
+            data_norm=1.0, bounds_y=(-1, 1),
             epsilon=epsilon, link=link, solver="sgd", privacy=privacy, fit_intercept=False,
             coef_norm=1.0, random_state=rng,
         ).fit(X, y)  # fmt: skip
@@ -256,13 +278,16 @@ def test_without_a_norm_descent_leaves_the_ball():
     y = np.clip(X @ [1.5, -0.7, 0.6] + rng.uniform(-0.05, 0.05, size=len(X)), -1.0, 1.0)
     for privacy in ("central", "none"):
         settings = {"solver": "sgd", "privacy": privacy, "random_state": 0, "epsilon": 2.0}
+        settings |= {"data_norm": 1.0, "bounds_y": (-1, 1)}
         assert ReweightedRegressor(**settings).fit(X, y).score(X, y) > 0.97
         assert ReweightedRegressor(**settings, coef_norm=1.0).fit(X, y).score(X, y) < 0.95
 
 
 def test_refused_intervals():
     X, y = _binary()
-    est = ReweightedRegressor(link="logit", solver="sgd", random_state=0).fit(X, y)
+    est = ReweightedRegressor(
+        data_norm=1.0, bounds_y=(-1, 1), link="logit", solver="sgd", random_state=0
+    ).fit(X, y)
     with pytest.raises(ValueError, match="must be 'certified'"):
         est.confidence_interval(X, method="asymptotic")
     with pytest.raises(ValueError, match="confidence_level"):

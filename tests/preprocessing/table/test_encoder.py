@@ -316,7 +316,9 @@ def test_pipelines_column_transformers_clones_and_pickles():
     encoder = pickle.loads(pickle.dumps(clone(TableEncoder(Schema(COLUMNS))).fit(frame)))
     expected = fitted().transform(frame)
     np.testing.assert_array_equal(encoder.transform(frame), expected)
-    model = make_pipeline(TableEncoder(COLUMNS), SSPRegressor(bounds_y=(0, 1), random_state=0))
+    model = make_pipeline(
+        TableEncoder(COLUMNS), SSPRegressor(data_norm=1.0, bounds_y=(0, 1), random_state=0)
+    )
     frame["y"] = [0.0, 1.0, 0.5, 0.5]
     shuffled = frame[list(frame.columns[::-1])]
     model.fit(frame, frame["y"])

@@ -15,12 +15,13 @@ def test_a_session_promises_what_it_was_charged(global_random_seed):
     """In each currency, whatever is left of the session, and to the last digit of the budget."""
     X = [[0.1], [0.5]] * 100
     y = [0.0, 1.0] * 100
-    seed = {"random_state": global_random_seed}
+    seed = {"random_state": global_random_seed, "bounds_y": (-1, 1)}
+    sparse, seed = {**seed, "data_max": 1.0}, {**seed, "data_norm": 1.0}
     for est in (
         SSPRegressor(**seed),
         SSPRegressor(privacy="local", **seed),
         SSPRegressor(privacy="shuffle", **seed),
-        IHTRegressor(n_nonzero_coefs=1, **seed),
+        IHTRegressor(n_nonzero_coefs=1, **sparse),
         LayeredRegressor(delta=0.0, **seed),
     ):
         guarantee = est.fit(X, y).privacy_report_.guarantee
@@ -31,7 +32,11 @@ def test_a_session_promises_what_it_was_charged(global_random_seed):
         assert guarantee.neighbours == "replace one" and guarantee.private
         assert str(guarantee).startswith(f"(epsilon=1, delta={delta:g}) ")
         assert pickle.loads(pickle.dumps(guarantee)) == guarantee
-    exact = SSPRegressor(epsilon=inf, privacy="local").fit(X, y).privacy_report_.guarantee
+    exact = (
+        SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), epsilon=inf, privacy="local")
+        .fit(X, y)
+        .privacy_report_.guarantee
+    )
     assert exact == Guarantee.absent() and exact.epsilon == inf
 
 
@@ -73,9 +78,11 @@ def test_combiners_of_combiners():
     mu = sqrt(2.0 * MU**2 + Budget(2.0, 1e-6).mu ** 2)
     assert outer.guarantee.epsilon == pytest.approx(Budget.from_mu(mu, 1e-6).epsilon)
     assert outer.guarantee.model == "local"
-    epochs = EpochGreedy(oracle=SSPRegressor(epsilon=3.0, delta=1e-5))
+    epochs = EpochGreedy(
+        oracle=SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), epsilon=3.0, delta=1e-5)
+    )
     outer = BanditCombiner(policies=[inner, epochs], epsilon=1.0)
     assert outer.guarantee.model == "central" and outer.guarantee.delta == pytest.approx(1.1e-5)
     assert outer.guarantee.epsilon == pytest.approx(4.0)
-    free = EpochGreedy(oracle=SSPRegressor(privacy="none"))
+    free = EpochGreedy(oracle=SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), privacy="none"))
     assert not BanditCombiner(policies=[inner, free]).guarantee.private

@@ -90,9 +90,14 @@ def test_a_report_can_be_pickled():
 
 def test_a_fit_in_a_pipeline_says_that_it_covers_the_last_step_alone():
     X, y = np.linspace(-1.0, 1.0, 60).reshape(30, 2) / 2.0, np.zeros(30)
-    pipeline = make_pipeline(StandardScaler(), SSPRegressor(random_state=0)).fit(X, y)
-    alone = SSPRegressor(random_state=0).fit(X, y)
-    nested = make_pipeline(StandardScaler(), BaggingRegressor(SSPRegressor(random_state=0), 2))
+    pipeline = make_pipeline(
+        StandardScaler(), SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0)
+    ).fit(X, y)
+    alone = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(X, y)
+    nested = make_pipeline(
+        StandardScaler(),
+        BaggingRegressor(SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0), 2),
+    )
     for report, said in (
         (pipeline[-1].privacy_report_, True),
         (pickle.loads(pickle.dumps(pipeline[-1])).privacy_report_, True),

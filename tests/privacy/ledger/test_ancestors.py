@@ -41,7 +41,9 @@ posix = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 def fit(_=None):
     """A fit of an estimator that the worker makes itself: it carries no handle."""
-    SSPRegressor(epsilon=0.1).fit(np.ones((20, 2)) / 4, np.ones(20) / 4)
+    SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), epsilon=0.1).fit(
+        np.ones((20, 2)) / 4, np.ones(20) / 4
+    )
     return True
 
 
@@ -243,7 +245,7 @@ def test_an_unpickled_estimator_whose_ledger_is_out_of_reach_refuses(tmp_path):
     """As on another machine: the file is not there."""
     path = tmp_path / "ledger"
     with BudgetAccountant(5.0, 1e-6, ledger=path):
-        data = pickle.dumps(SSPRegressor(epsilon=0.1))
+        data = pickle.dumps(SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), epsilon=0.1))
     path.unlink()
     code = (
         "import pickle, sys\n"

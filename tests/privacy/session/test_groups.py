@@ -25,8 +25,8 @@ BOUNDS = {"bounds_X": (-1.0, 1.0), "bounds_y": (-1.0, 1.0)}
 MAKERS = {
     LinearRegression: BOUNDS,
     AdditiveRegressor: {**BOUNDS, "knots": 3},
-    SSPRegressor: {"data_norm": 2.0},
-    ReweightedRegressor: {"data_norm": 2.0},
+    SSPRegressor: {"data_norm": 2.0, "bounds_y": (-1, 1)},
+    ReweightedRegressor: {"data_norm": 2.0, "bounds_y": (-1, 1)},
 }
 every_class = pytest.mark.parametrize("Estimator", MAKERS, ids=lambda kind: kind.__name__)
 
@@ -103,7 +103,9 @@ def test_half_the_noise_would_break_the_claim(monkeypatch):
 
     def found():
         return replay(
-            lambda: SSPRegressor(epsilon=1.0, random_state=0, data_norm=2.0**0.5), D, D_prime,
+            lambda: SSPRegressor(
+                bounds_y=(-1, 1), epsilon=1.0, random_state=0, data_norm=2.0**0.5
+            ), D, D_prime,
             groups=LABELS,
             run=lambda model, data: (
                 model.fit(*data, groups=LABELS, max_rows_per_group=M) and None
@@ -132,7 +134,9 @@ class Persons(SSPRegressor):
 def test_a_lower_bound_stays_within_the_claim():
     D, D_prime = pair("targets")
     bound = lower_bound(
-        lambda seed: Persons(epsilon=1.0, delta=1e-2, data_norm=2.0**0.5, random_state=seed),
+        lambda seed: Persons(
+            bounds_y=(-1, 1), epsilon=1.0, delta=1e-2, data_norm=2.0**0.5, random_state=seed
+        ),
         D, D_prime, n_runs=300, delta=1e-2,
     )  # fmt: skip
     assert bound.epsilon <= 1.0
@@ -196,13 +200,17 @@ def test_what_cannot_be_protected_is_refused_uncharged(
 
 def test_prediction_intervals_of_persons_are_refused():
     with pytest.raises(ValueError, match="calibration_size"):
-        SSPRegressor(calibration_size=0.2).fit(*draw(), groups=LABELS, max_rows_per_group=2)
+        SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), calibration_size=0.2).fit(
+            *draw(), groups=LABELS, max_rows_per_group=2
+        )
 
 
 def test_groups_are_routed():
     X, y = draw()
     with config_context(enable_metadata_routing=True):
-        model = SSPRegressor(random_state=0).set_fit_request(groups=True, max_rows_per_group=True)
+        model = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).set_fit_request(
+            groups=True, max_rows_per_group=True
+        )
         pipeline = make_pipeline(FunctionTransformer(), model)
         pipeline.fit(X, y, groups=LABELS, max_rows_per_group=2)
         assert pipeline[-1].privacy_report_.unit == "group"

@@ -68,7 +68,9 @@ def test_between_local_and_central(Estimator):
     y = X @ [1.0, -0.5]
     widths = {}
     for privacy in ("central", "shuffle", "local"):
-        est = Estimator(epsilon=2.0, privacy=privacy, random_state=0).fit(X, y)
+        est = Estimator(
+            data_norm=1.0, bounds_y=(-1, 1), epsilon=2.0, privacy=privacy, random_state=0
+        ).fit(X, y)
         low, high = est.confidence_interval(X[:20])
         assert ((low <= y[:20]) & (y[:20] <= high)).all()
         widths[privacy] = (high - low).mean()

@@ -1,0 +1,100 @@
+"""Laws of every estimator: a large epsilon is no privacy, and units and order change no fit."""
+
+import numpy as np
+import pytest
+from registry.estimators import ESTIMATORS, SETTINGS, VARIANTS
+from sklearn.pipeline import make_pipeline
+
+from skpriv.linear_model import AdditiveRegressor, LinearRegression
+from skpriv.preprocessing import BoundsScaler
+
+NAMED = [
+    pytest.param(Estimator, variant, id=f"{Estimator.__name__}-{variant}")
+    for Estimator in ESTIMATORS
+    for variant in VARIANTS[Estimator]
+]
+every_variant = pytest.mark.parametrize(("Estimator", "variant"), NAMED)
+OWN_BOUNDS = (LinearRegression, AdditiveRegressor)  # they take bounds_X
+RANGES = np.array([[-1.0, 1.0], [-0.5, 1.0], [0.0, 2.0], [-3.0, 1.0]])
+BOUNDS_Y = (-1.5, 2.5)
+D = len(RANGES)
+
+
+def _data(n, seed, skewed=False):
+    """Rows inside RANGES and targets inside BOUNDS_Y, whose mean is not linear."""
+    rng = np.random.RandomState(seed)
+    part = rng.uniform(size=(n, D))
+    if skewed:
+        part = np.clip(rng.exponential(size=(n, D)) * 0.2, 0.0, 1.0)
+    X = RANGES[:, 0] + np.diff(RANGES.T, axis=0) * part
+    mean = 0.3 + X @ [0.5, -0.4, 0.2, 0.1] + 0.3 * X[:, 0] ** 2
+    return X, np.clip(mean + 0.3 * rng.normal(size=n), *BOUNDS_Y)
+
+
+def _model(Estimator, variant, ranges=RANGES, bounds_y=BOUNDS_Y, **settings):
+    """A fit of raw rows by public ranges: its own bounds, or a scaler before it."""
+    settings = {**SETTINGS[Estimator], **variant, "bounds_y": bounds_y, **settings}
+    if Estimator in OWN_BOUNDS:
+        return Estimator(**{**settings, "bounds_X": ranges})
+    return make_pipeline(BoundsScaler(ranges), Estimator(**settings))
+
+
+def _standard_errors(X, y):
+    """Of a prediction by least squares at each row."""
+    A = np.column_stack([X, np.ones(len(X))])
+    inverse = np.linalg.inv(A.T @ A)
+    residual = y - A @ (inverse @ (A.T @ y))
+    variance = residual @ residual / (len(X) - A.shape[1])
+    return np.sqrt(variance * np.einsum("ij,jk,ik->i", A, inverse, A))
+
+
+@every_variant
+@pytest.mark.parametrize("skewed", [False, True])
+@pytest.mark.parametrize("n", [600, 6000])
+def test_epsilon_of_a_million_is_no_privacy_within_a_tenth_of_a_standard_error(
+    Estimator, variant, n, skewed, global_random_seed
+):
+    X, y = _data(n, global_random_seed, skewed)
+    exact = _model(Estimator, variant, privacy="none").fit(X, y)
+    private = _model(Estimator, variant, epsilon=1e6, random_state=global_random_seed).fit(X, y)
+    away = (private.predict(X) - exact.predict(X)) / _standard_errors(X, y)
+    assert np.sqrt(np.mean(away**2)) < 0.1
+
+
+@every_variant
+@pytest.mark.parametrize("privacy", ["central", "none"])
+def test_the_units_of_the_target_are_only_units(Estimator, variant, privacy):
+    X, y = _data(3000, 0)
+    settings = {"privacy": privacy, "epsilon": 3.0, "random_state": 0}
+    moved = np.multiply(8.0, BOUNDS_Y) - 64.0
+    first = _model(Estimator, variant, **settings).fit(X, y).predict(X)
+    other = _model(Estimator, variant, bounds_y=moved, **settings).fit(X, 8.0 * y - 64.0)
+    np.testing.assert_allclose(other.predict(X), 8.0 * first - 64.0, rtol=1e-6, atol=1e-6)
+
+
+@every_variant
+@pytest.mark.parametrize("privacy", ["central", "none"])
+def test_the_units_of_the_features_are_only_units(Estimator, variant, privacy):
+    X, y = _data(3000, 0)
+    scale, shift = np.array([2.0, 1e-3, 1e4, 1.0]), np.array([0.0, 7.0, -3e5, 1.0])
+    settings = {"privacy": privacy, "epsilon": 3.0, "random_state": 0}
+    first = _model(Estimator, variant, **settings).fit(X, y).predict(X)
+    other = _model(Estimator, variant, RANGES * scale[:, None] + shift[:, None], **settings)
+    other.fit(X * scale + shift, y)
+    np.testing.assert_allclose(other.predict(X * scale + shift), first, rtol=1e-5, atol=1e-6)
+
+
+@every_variant
+def test_the_order_of_the_features_does_not_matter(Estimator, variant, global_random_seed):
+    """Without privacy the fit is the same; with it all but the draw is."""
+    X, y = _data(3000, global_random_seed)
+    order = np.array([2, 0, 3, 1])
+    exact, moved = (
+        _model(Estimator, variant, RANGES[i], privacy="none").fit(X[:, i], y).predict(X[:, i])
+        for i in (np.arange(D), order)
+    )
+    np.testing.assert_allclose(moved, exact, atol=1e-6)
+    settings = {"epsilon": 1e6, "random_state": global_random_seed}
+    private = _model(Estimator, variant, RANGES[order], **settings).fit(X[:, order], y)
+    away = (private.predict(X[:, order]) - exact) / _standard_errors(X, y)
+    assert np.sqrt(np.mean(away**2)) < 0.1

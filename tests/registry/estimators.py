@@ -1,0 +1,49 @@
+"""All regressors, their privacy models, and the bounds without which none is fitted."""
+
+from skpriv.linear_model import (
+    AdditiveRegressor,
+    IHTRegressor,
+    ImproperSGDRegressor,
+    LayeredRegressor,
+    LinearRegression,
+    ReweightedRegressor,
+    SSPRegressor,
+)
+
+# A new estimator is one line here, and one below if its bounds have other names.
+ESTIMATORS = {
+    AdditiveRegressor: ("central", "local", "shuffle", "none"),
+    LinearRegression: ("central", "local", "shuffle", "none"),
+    SSPRegressor: ("central", "local", "shuffle", "none"),
+    ReweightedRegressor: ("central", "local", "shuffle", "none"),
+    IHTRegressor: ("central", "none"),
+    ImproperSGDRegressor: ("central", "local", "shuffle", "none"),
+    LayeredRegressor: ("central", "local", "shuffle", "none"),
+}
+PUBLIC = {"bounds_X": (-10.0, 10.0), "bounds_y": (-2.0, 2.0)}
+SETTINGS = {
+    **dict.fromkeys(ESTIMATORS, {"data_norm": 1.0, "bounds_y": (-1.0, 1.0)}),
+    LinearRegression: PUBLIC,
+    AdditiveRegressor: PUBLIC,
+    IHTRegressor: {"data_max": 1.0, "bounds_y": (-1.0, 1.0)},
+}
+# Other ways to fit, for laws that all of them obey.
+VARIANTS = {
+    AdditiveRegressor: [{"knots": 3}],
+    LinearRegression: [{}, {"clip": "wide"}],
+    SSPRegressor: [{}],
+    ReweightedRegressor: [
+        {},
+        {"weights": "always"},
+        {"solver": "sgd"},
+        {"solver": "sgd", "link": "logit"},
+        {"solver": "sgd", "coef_norm": 2.0},
+    ],
+    IHTRegressor: [
+        {"n_nonzero_coefs": 2},
+        {"n_nonzero_coefs": 4},
+        {"n_nonzero_coefs": 2, "refit": False, "max_iter": 3},
+    ],
+    ImproperSGDRegressor: [{}, {"perturbation": "output"}],
+    LayeredRegressor: [{}, {"n_levels": 2}],
+}
