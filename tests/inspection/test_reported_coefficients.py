@@ -7,15 +7,16 @@ from skpriv.inspection import inference
 from skpriv.linear_model import LinearRegression, ReweightedRegressor, SSPRegressor
 
 COEF = np.array([0.6, -0.4])
+BALL = {"data_norm": 1.0, "bounds_y": (-1.0, 1.0)}
 MODELS = {
-    "ssp": (SSPRegressor, {}, 0.0),
-    "line": (LinearRegression, {"data_norm": 1.0, "bounds_y": (-1.0, 1.0)}, 0.0),
+    "ssp": (SSPRegressor, BALL, 0.0),
+    "line": (LinearRegression, BALL, 0.0),
     "line with an intercept": (
         LinearRegression,
         {"bounds_X": (-0.7, 0.7), "bounds_y": (-1.0, 1.0), "fit_intercept": True},
         0.2,
     ),
-    "weighted": (ReweightedRegressor, {}, 0.0),
+    "weighted": (ReweightedRegressor, BALL, 0.0),
 }
 
 

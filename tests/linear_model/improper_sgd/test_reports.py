@@ -22,7 +22,7 @@ def records(n, d, seed):
 
 def model(**params):
     options = {"epsilon": 4.0, "delta": 0.0, "privacy": "local", "fit_intercept": False}
-    return ImproperSGDRegressor(**{**options, **params})
+    return ImproperSGDRegressor(**{"data_norm": 1.0, "bounds_y": (-1, 1), **options, **params})
 
 
 @pytest.mark.parametrize("norm", [0.0, 0.5, 3.0])

@@ -35,7 +35,7 @@ def records(n, seed, scales=(1.0, 0.3, 0.1)):
 
 def model(**params):
     options = {"epsilon": 4.0, "delta": 0.0, "privacy": "local", "fit_intercept": False}
-    return ReweightedRegressor(**{**options, **params})
+    return ReweightedRegressor(**{"data_norm": 1.0, "bounds_y": (-1, 1), **options, **params})
 
 
 def queries(scaling):
