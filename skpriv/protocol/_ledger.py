@@ -39,7 +39,10 @@ class DeviceLedger:
     >>> import os, tempfile
     >>> from skpriv.linear_model import SSPRegressor
     >>> from skpriv.protocol import Collector, DeviceLedger, report
-    >>> model = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), epsilon=4.0, delta=0.0, privacy="local", channel="codebook")
+    >>> model = SSPRegressor(
+    ...     data_norm=1.0, bounds_y=(-1, 1),
+    ...     epsilon=4.0, delta=0.0, privacy="local", channel="codebook",
+    ... )
     >>> collector = Collector(model, n_users=3, seed=0, n_features=2)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     ledger = DeviceLedger(os.path.join(folder, "mine.db"), largest_epsilon=5.0)

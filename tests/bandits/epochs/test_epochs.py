@@ -399,11 +399,8 @@ def test_what_users_are_promised_who_come_again(make_rounds):
     assert epochs.delta == pytest.approx(3.0 * np.exp(2.0) * 1e-6)
     with pytest.raises(ValueError, match="visits"):
         policy.user_guarantee(0)
-    assert (
-        not EpochGreedy(oracle=SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), privacy="none"))
-        .user_guarantee(5)
-        .private
-    )
+    exact = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), privacy="none")
+    assert not EpochGreedy(oracle=exact).user_guarantee(5).private
 
 
 @pytest.mark.parametrize("Policy", [SquareCB, ActionElimination, EpochGreedy])
