@@ -77,6 +77,9 @@ def _folder(path, frame, parts=4):
     return path
 
 
+CONNECTIONS: list = []
+
+
 def _make(kind, path):
     frame = _frame()
     table = pa.Table.from_pandas(frame)
@@ -97,6 +100,7 @@ def _make(kind, path):
     if kind == "duckdb":
         connection = pytest.importorskip("duckdb").connect()
         connection.register("frame", frame)
+        CONNECTIONS.append(connection)  # older relations do not keep their connection
         return from_table(connection.sql("select * from frame"), target="y")
     found = {"table": table, "reader": table.to_reader(100), "pandas": frame}
     return from_table(found[kind], target="y")
