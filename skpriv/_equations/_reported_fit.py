@@ -92,8 +92,8 @@ class ReportedFit:
 
     @property
     def newton(self):
-        """The equations, in place of those of Newton steps."""
-        return (self.equations,)
+        """The equations, in place of those of Newton steps: their Gram is a mean over records."""
+        return (replace(self.equations, gram_scale=self.equations.gram_scale / self.equations.n),)
 
     @property
     def W(self):
