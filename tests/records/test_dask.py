@@ -248,41 +248,6 @@ def test_workers_that_die_change_nothing():
 
 
 @pytest.mark.slow
-def test_ten_deaths_in_one_fit_change_nothing():
-    """Workers are killed while one fit goes on, until ten have died: one answer, one charge."""
-    distributed = pytest.importorskip("distributed")
-    X, y = _data()
-    model = LinearRegression(data_norm=1.0, bounds_y=(-1, 1), random_state=0)
-    expected = clone(model).fit(X, y).coef_
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
-    rows = da.from_array(X, chunks=(50, 3)).map_blocks(_slowly, dtype=float, meta=np.empty((0, 0)))
-    dead = set()
-
-    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster):
-
-        def kill():
-            while len(dead) < 10:
-                alive = {nanny.pid for nanny in cluster.workers.values()} - dead - {None}
-                for pid in sorted(alive)[:1]:
-                    os.kill(pid, 9)
-                    dead.add(pid)
-                time.sleep(0.4)
-
-        killer = threading.Thread(target=kill, daemon=True)
-        killer.start()
-        with BudgetAccountant(float("inf")) as accountant:
-            found = clone(model).fit(rows, y)
-        assert len(dead) == 10
-    np.testing.assert_allclose(found.coef_, expected, rtol=1e-9)
-    assert len(accountant.charges) == 1
-
-
-def _slowly(block):
-    time.sleep(0.1)
-    return block
-
-
-@pytest.mark.slow
 def test_a_cluster_may_grow_and_shrink():
     distributed = pytest.importorskip("distributed")
     X, y = _data()
