@@ -57,7 +57,7 @@ def fit(name, folder):
     from skpriv import linear_model
     from skpriv.records import from_parquet
 
-    options = {"random_state": 0, "data_norm": len(NAMES) ** 0.5}
+    options = {"random_state": 0, "data_norm": len(NAMES) ** 0.5, "bounds_y": (-1, 1)}
     if name == "LinearRegression":
         options = {"random_state": 0, "bounds_X": (-1, 1), "bounds_y": (-1, 1)}
     model = getattr(linear_model, name)(**options)

@@ -37,9 +37,9 @@ def main():
     y = np.clip(X.sum(axis=1) / 4.0, -1.0, 1.0)
     options = {"random_state": 0, "n_jobs": arguments.jobs}
     models = [
-        SSPRegressor(**options),
+        SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), **options),
         LinearRegression(bounds_X=(-bound, bound), bounds_y=(-1, 1), **options),
-        ReweightedRegressor(**options),
+        ReweightedRegressor(data_norm=1.0, bounds_y=(-1, 1), **options),
     ]
     tasks = {"X'X": lambda: X.T @ X}
     for model in models:
