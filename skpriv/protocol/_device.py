@@ -49,31 +49,78 @@ def scaled_record(query, x, y):
     Any record has an answer: what is not a finite number becomes a zero row or a zero target.
     """
     x = np.asarray(x, dtype=float).ravel()
-    if query["n_features"] not in (None, len(x)):
-        raise ValueError(f"a record has {query['n_features']} features in this task, not {len(x)}.")
-    long, short = query["parts"]
-    unit = _in_box(query, x) if "low" in query else _in_ball(query, x)
-    phi = long * unit
-    if query["fit_intercept"]:
-        phi = np.append(phi, short)
-    r = _scaled_target(query, float(y) - query.get("offset", 0.0))
-    return weighted(query["weights"], phi, r) if "weights" in query else (phi, r)
+    check_query(query, len(x))
+    with np.errstate(all="ignore"):  # a warning would tell of the record
+        long, short = query["parts"]
+        unit = _in_box(query, x) if "low" in query else _in_ball(query, x)
+        phi = long * unit
+        if query["fit_intercept"]:
+            phi = np.append(phi, short)
+        r = _scaled_target(query, float(y) - query.get("offset", 0.0))
+        return weighted(query["weights"], phi, r) if "weights" in query else (phi, r)
+
+
+def check_query(query, n_features):
+    """Refuse a query by which some records have no answer, or one of another size.
+
+    A server could otherwise learn from what fails, and the ledger would not know. Nothing but the
+    task and the public number of features is looked at.
+    """
+    if query["n_features"] not in (None, n_features):
+        raise ValueError(
+            f"a record has {query['n_features']} features in this task, not {n_features}."
+        )
+    p = n_features + bool(query.get("fit_intercept"))
+    try:
+        low, high = _numbers(query["bounds_y"], 2)
+        proper = type(query["fit_intercept"]) is bool and low < high and high / 2.0 - low / 2.0 > 0
+        parts, _ = _numbers(query["parts"], 2), _numbers(query.get("offset", 0.0))
+        proper = proper and bool((np.abs(parts) <= 1.0).all())
+        if "low" in query:
+            low, high = (_numbers(query[name], n_features) for name in ("low", "high"))
+            proper = proper and bool((high / 2.0 - low / 2.0 > 0.0).all())
+        else:
+            proper = proper and _numbers(query["data_norm"]) > 0.0
+        proper = proper and _proper_weights(query.get("weights"), p)
+    except (KeyError, TypeError, ValueError):
+        proper = False
+    if not proper:
+        raise ValueError("the task's query has parts that are missing, or of a wrong kind or size.")
+
+
+def _numbers(given, *shape):
+    """An array of finite numbers of this shape."""
+    array = np.asarray(given)
+    if array.dtype.kind not in "if" or array.shape != shape or not np.isfinite(array).all():
+        raise ValueError
+    return array.astype(float)
+
+
+def _proper_weights(weights, p):
+    if weights is None:
+        return True
+    if weights["kind"] == "residual":
+        _numbers(weights["theta"], p)
+        return bool(_numbers(weights["limit"]) > 0.0)
+    _numbers(weights["matrix"], p, p)
+    if weights["kind"] == "halves":
+        _numbers(weights["root"], p, p)
+    return weights["kind"] in ("whole", "halves")
 
 
 def weighted(weights, phi, r):
     """(h, k) of a record (phi, r): what re-weighted regression and descents ask about."""
-    with np.errstate(all="ignore"):
-        if weights["kind"] == "residual":
-            residual = np.clip(np.array(weights["theta"]) @ phi, -1.0, 1.0) - r
-            return phi, float(np.clip(residual / weights["limit"], -1.0, 1.0))
-        whitened = np.array(weights["matrix"]) @ phi
-        length = float(np.sqrt(whitened @ whitened))
-        if weights["kind"] == "whole":
-            return whitened / max(length, 1.0), r / max(length, 1.0)
-        if not length > SHORTEST:
-            return np.zeros(len(phi)), 0.0
-        half = np.array(weights["root"]) @ phi / sqrt(length)
-        return half / max(float(np.sqrt(half @ half)), 1.0), 0.0
+    if weights["kind"] == "residual":
+        residual = np.clip(np.array(weights["theta"]) @ phi, -1.0, 1.0) - r
+        return phi, float(np.clip(residual / weights["limit"], -1.0, 1.0))
+    whitened = np.array(weights["matrix"]) @ phi
+    length = float(np.sqrt(whitened @ whitened))
+    if weights["kind"] == "whole":
+        return whitened / max(length, 1.0), r / max(length, 1.0)
+    if not length > SHORTEST:
+        return np.zeros(len(phi)), 0.0
+    half = np.array(weights["root"]) @ phi / sqrt(length)
+    return half / max(float(np.sqrt(half @ half)), 1.0), 0.0
 
 
 def _in_ball(query, x):
@@ -263,10 +310,12 @@ def report(
         return None
     if action is not None:
         x = _taken(action_features(json.loads(task), x), action)
-    phi, r = scaled_record(query, x, y)
-    if ledger is not None:
+    check_query(query, np.size(x))
+    if ledger is not None:  # before the record is looked at
         ledger.charge(fields["hash"], channel["epsilon"])
-    secret = lifted(phi[None, :], np.array([draw_sign(r)]))[0]
+    phi, r = scaled_record(query, x, y)
+    with np.errstate(all="ignore"):
+        secret = lifted(phi[None, :], np.array([draw_sign(r)]))[0]
     drawn = secrets.token_bytes(SEED_BYTES) if channel["seed"] == "device" else b""
     directions = codebook(drawn or user_seed(fields, user), channel["count"], len(secret))
     index = draw_index(secret, directions, channel["nearest"], channel["epsilon"])

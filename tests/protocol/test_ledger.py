@@ -102,3 +102,37 @@ def test_an_action_is_one_of_those_that_there_are(action):
     state = LinUCB(epsilon=1.0, delta=0.0, privacy="local").public_state(n_actions=2, n_features=2)
     with pytest.raises(ValueError, match="action="):
         report(state, np.zeros((2, 2)), 0.0, user=0, action=action)
+
+
+@pytest.mark.parametrize("change", [
+    {"weights": {"kind": "halves", "matrix": [[1e-149, 0.0], [0.0, 0.0]]}},  # no root
+    {"weights": {"kind": "halves", "matrix": [[1.0, 0.0], [0.0, 0.0]], "root": [[1.0, 1.0]] * 3}},
+    {"weights": {"kind": "thirds", "matrix": [[1.0, 0.0], [0.0, 1.0]]}},
+    {"weights": {"kind": "whole", "matrix": [[1.0, 0.0]]}},
+    {"weights": {"kind": "residual", "theta": [1.0, 0.0], "limit": 0.0}},
+    {"weights": {"kind": "residual", "theta": [1.0], "limit": 1.0}},
+    {"weights": []}, {"bounds_y": [0.0, 0.0]}, {"bounds_y": ["0", "1"]}, {"data_norm": "1"},
+    {"data_norm": None}, {"data_norm": -1.0}, {"parts": [1e300, 0.0]}, {"offset": "0"},
+    {"low": [0.0, 0.0], "high": [0.0, 0.0]}, {"fit_intercept": 1},
+])  # fmt: skip
+def test_a_query_that_not_all_records_can_answer_is_refused_for_all(change, tmp_path):
+    fields = json.loads(task())
+    fields["query"].update(change)
+    fields["hash"] = task_hash(fields)
+    ledger = DeviceLedger(tmp_path / "mine.db", 100.0)
+    for x, y in [([0.0, 0.0], np.nan), ([0.9, 0.2], 0.5), ([np.nan, 0.0], 0.0), ([1e-9, 0], 1)]:
+        with pytest.raises(ValueError, match="the task's query"):
+            report(json.dumps(fields), x, y, user=0, ledger=ledger)
+    assert ledger.spent == 0.0
+
+
+def test_a_record_is_looked_at_after_the_charge(tmp_path):
+    class Record:
+        shape, size = (2,), 2
+
+        def __array__(self, dtype=None, copy=None):
+            assert ledger.n_answers == 1
+            return np.zeros(2)
+
+    ledger = DeviceLedger(tmp_path / "mine.db", 100.0)
+    assert report(task(), Record(), 0.0, user=0, ledger=ledger) is not None
