@@ -1,6 +1,7 @@
 """Coverage and width of prediction intervals on real tables, at new rows and their targets.
 
 Run: python benchmarks/prediction_intervals.py [--splits 10] [--epsilons 0.3 1 3] [--size 0.1]
+[--privacy local --delta 0]
 
 A fifth of each table is new; of the rest, a part is held out for calibration. Beside the coverage
 of the new targets stands the width over that of textbook split conformal, around the same fit and
@@ -43,8 +44,8 @@ def measure(name, table, epsilon, options, seed):
     scaler = BoundsScaler(table.bounds, exclusive=table.exclusive).fit(X)
     X, new = np.asarray(scaler.transform(X)), np.asarray(scaler.transform(new))
     est = getattr(linear_model, name)(
-        epsilon=epsilon, delta=1e-6, bounds_y=table.bounds_y, calibration_size=options.size,
-        conformity_score=options.score, random_state=seed,
+        epsilon=epsilon, delta=options.delta, privacy=options.privacy, bounds_y=table.bounds_y,
+        calibration_size=options.size, conformity_score=options.score, random_state=seed,
     )  # fmt: skip
     if name == "LinearRegression":
         est.set_params(data_norm=1.0)
@@ -69,6 +70,8 @@ def main():
     parser.add_argument("--epsilons", type=float, nargs="+", default=[0.3, 1.0, 3.0])
     parser.add_argument("--size", type=float, default=0.1)
     parser.add_argument("--level", type=float, default=0.9)
+    parser.add_argument("--privacy", choices=("central", "local", "shuffle"), default="central")
+    parser.add_argument("--delta", type=float, default=1e-6)
     parser.add_argument("--score", choices=("absolute", "signed"), default="absolute")
     parser.add_argument("--estimators", nargs="+", default=ESTIMATORS)
     parser.add_argument("--tables", nargs="+", default=list(TABLES))
@@ -90,7 +93,8 @@ def main():
                 numbers[f"{key} {name} {epsilon:g}"] = {"coverage": cover, "width": width}
                 cells.append(f"{np.mean(cover):8.3f} x{np.mean(width):5.3f} ")
             print(f"{key:11} {name:20} {rows:8} " + "".join(f"{c:>16}" for c in cells), flush=True)
-    record("prediction_intervals", numbers)
+    suffix = "" if options.privacy == "central" else f"_{options.privacy}"
+    record(f"prediction_intervals{suffix}", numbers)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,8 @@ proves what stands here in short, with N(g) for the number of scores up to g:
 * other rows answer each count (local, shuffle): with F the distribution function of the scores and
   p(x) the probability that a noisy share is at least T at a grid point where F = x,
       h_0(x) = x,  h_k(x) = min_{x' <= x} h_{k-1}(x) - p(x') (h_{k-1}(x) - h_{k-1}(x'))
-  is the smallest coverage, and T the smallest with h_depth(1) >= 1 - alpha.
+  is the smallest coverage, and T the smallest with h_depth(1) >= 1 - alpha;
+* with randomised response each count has rows of its own, and p(x) is a binomial tail, exactly.
 
 Both recursions are evaluated on a grid and rounded to the safe side.
 """
@@ -123,12 +124,16 @@ class ShareTarget:
             self._steps.append((rows, scale, edges, np.diff(below, axis=1, prepend=0.0)))
 
     def coverage(self, target):
-        """Lower bound of h_depth(1): binomial counts of a cell are taken at its upper end."""
+        """Lower bound of h_depth(1)."""
         value = POINTS.copy()
-        for rows, scale, edges, mass in reversed(self._steps):
-            left = np.minimum(1.0, mass @ stats.norm.cdf((edges - target * rows) / scale))
-            value = _smallest(value, left)
+        for step in reversed(self._steps):
+            value = _smallest(value, self._left(step, target))
         return float(value[-1])
+
+    def _left(self, step, target):
+        """Upper bound of p at ``POINTS``: binomial counts of a cell are taken at its upper end."""
+        rows, scale, edges, mass = step
+        return np.minimum(1.0, mass @ stats.norm.cdf((edges - target * rows) / scale))
 
     def __call__(self, alpha):
         """Smallest T, up to 1e-4, at which the coverage is at least 1 - alpha."""
@@ -141,6 +146,45 @@ class ShareTarget:
             middle = (low + high) / 2.0
             low, high = (low, middle) if self.coverage(middle) >= 1.0 - alpha else (middle, high)
         return high
+
+
+class ResponseTarget(ShareTarget):
+    """The T for searches whose every count is of users of its own, by randomised response.
+
+    A user whose score is within a grid point where F = x sends a one with the same probability q(x)
+    as all others, so that their number is Bin(m, q(x)), the coins of the users in it. A search goes
+    left from a certain number of ones on, and p(x) is the tail of that law: no noise is left to be
+    bounded.
+
+    Parameters
+    ----------
+    laws : sequence of ResponseNoise
+        Of the count of each step, with its number of users.
+
+    Examples
+    --------
+    >>> from skpriv._equations._conformal import ResponseTarget
+    >>> from skpriv.privacy import ResponseNoise
+    >>> target = ResponseTarget([ResponseNoise(1.0, 2000)] * 6)
+    >>> 0.9 < target(0.1) < 0.93
+    True
+    """
+
+    def __init__(self, laws):
+        self._steps = [(law, law.estimate(np.arange(law.reports + 1.0))) for law in laws]
+
+    def _left(self, step, target):
+        """Upper bound of p at ``POINTS``: a binomial tail, with room for its rounding."""
+        law, estimates = step
+        # The comparison of the search itself, so that both turn at the same number
+        least = int(np.searchsorted(estimates / law.reports >= target, True))
+        tail = special.bdtrc(least - 1.0, law.reports, np.minimum(law.share(POINTS), 1.0))
+        return np.minimum(1.0, tail + BEYOND) if least else np.ones_like(POINTS)
+
+    def __call__(self, alpha):
+        """Smallest T, up to 1e-4; infinite above 1, which coins alone would reach."""
+        target = super().__call__(alpha)
+        return target if target <= 1.0 else np.inf
 
 
 def _smallest(before, left):
@@ -208,10 +252,31 @@ def share_depth(n, alpha, searches, scale):
     return min((depth for depth in DEPTHS if depth <= n), key=loss, default=0)
 
 
-def _relative_width(alpha, share, depth):
+def response_depth(n, alpha, places, scale):
+    """The same rule for randomised response, where every count has users of its own.
+
+    Parameters
+    ----------
+    n : int
+    alpha : float
+        The smallest of the searches.
+    places : callable
+        Number of counts of a search of this depth.
+    scale : float
+        Noise of one report.
+    """
+
+    def loss(depth):
+        deviation = sqrt((alpha * (1.0 - alpha) + scale**2) * places(depth) / n)
+        return _relative_width(alpha, 0.5 * deviation, depth, 1.0 / FALLBACK)
+
+    return min((depth for depth in DEPTHS if places(depth) <= n), key=loss, default=0)
+
+
+def _relative_width(alpha, share, depth, reach=LARGEST / SMALLEST):
     z = stats.norm.isf(alpha / 2.0)
     density = 2.0 * z * exp(-(z**2) / 2.0) / sqrt(2.0 * np.pi)
-    return share / density + log(LARGEST / SMALLEST) / 2.0 ** (depth + 1)
+    return share / density + log(reach) / 2.0 ** (depth + 1)
 
 
 def exact_rank(n, alpha):

@@ -4,7 +4,7 @@ import numpy as np
 from scipy import special
 
 from ..privacy import GaussianNoise, GumbelNoise, lifted, listening
-from ._tape import Player, Recorder
+from ._tape import REPORTS, Player, Recorder
 
 FLOOR = 1e-300
 
@@ -51,7 +51,7 @@ def released_ratio(make, run, given, other):
 
 def _log_ratio(draw, other):
     """Of one draw of noise: of the value under the other exact answer, over that of its own."""
-    if draw.method in ("unit_reports", "codebook_reports", "lifted_reports"):
+    if draw.method in REPORTS:
         ask = _lifted_logs if draw.method == "lifted_reports" else _report_logs
         changed = (draw.exact != other).any(axis=1)
         values, law = draw.value[changed], draw.law[0]

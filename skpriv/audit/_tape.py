@@ -8,7 +8,7 @@ import numpy as np
 from ..privacy import Answer, Stream
 
 
-REPORTS = frozenset({"unit_reports", "lifted_reports", "codebook_reports"})
+REPORTS = frozenset({"unit_reports", "lifted_reports", "codebook_reports", "responses"})
 
 
 @dataclass

@@ -254,16 +254,17 @@ class PrivateRegressor(PredictsAtPoints, Accounted, Writable, RegressorMixin, Ba
                 "channel='codebook' is what users send, and privacy='central' has a curator "
                 "instead: pass privacy='local' or 'shuffle', or channel='auto'."
             )
-        # Users send the counts of a prediction interval with Gaussian noise.
-        counts = getattr(self, "calibration_size", None) is not None
-        if self.channel == "codebook" and counts:
+        # The distances that normalise a prediction interval are learned with Gaussian noise.
+        held_out = getattr(self, "calibration_size", None) is not None
+        spread = held_out and self.conformity_score == "normalized"
+        if self.channel == "codebook" and spread:
             raise ValueError(
-                "channel='codebook' has no counts for a prediction interval: pass "
-                "calibration_size=None, or channel='gaussian'."
+                "channel='codebook' has no report of the distances that conformity_score="
+                "'normalized' learns: pass 'absolute' or 'signed', or channel='gaussian'."
             )
         # Workers send the sums of their rows alone: no reports of single users.
         far = not rows.at_hand and trust.budget.mu > 0.0
-        if trust.curator or (self.channel == "auto" and (self._any_auto or counts or far)):
+        if trust.curator or (self.channel == "auto" and (self._any_auto or spread or far)):
             return "gaussian"
         if self.channel != "auto":
             return self.channel

@@ -31,6 +31,7 @@ from .._equations._intervals import ConfidenceInterval, check_level
 from ..privacy import ROUNDING, Procedure, Query, split
 from ._base import PrivateRegressor
 from ._points import rowwise
+from ._score_reports import response_counts, response_targets
 from ._spread import Spread, learn_spread
 
 SIDES = {"absolute": (0,), "signed": (-1, 1), "normalized": (0,)}
@@ -183,7 +184,7 @@ class Calibration:
         return np.inf, np.inf
 
 
-def calibrate(session, score, levels, sides, deviation):
+def calibrate(session, score, levels, sides, deviation, reported=False):
     """Search the quantiles of the scores of a session's rows.
 
     Parameters
@@ -197,6 +198,8 @@ def calibrate(session, score, levels, sides, deviation):
         Two sides share the failure probability.
     deviation : (float, float) or None
         Released bounds on the deviation of the residuals, in the units of y.
+    reported : bool
+        Whether users answer by randomised response, one bit each.
 
     Returns
     -------
@@ -209,7 +212,8 @@ def calibrate(session, score, levels, sides, deviation):
             ranks = [min(exact_rank(session.n, alpha), session.n + 1) for alpha in alphas]
             targets, depth = [rank if rank <= session.n else np.inf for rank in ranks], 0
         else:
-            targets, depth = _targets(session, score, alphas, sides)
+            rule = response_targets if reported else _targets
+            targets, depth = rule(session, score, alphas, sides)
         if np.isfinite(targets).all():
             break
         levels = levels[:-1]  # public: more rows or a larger budget are needed for it
@@ -220,7 +224,7 @@ def calibrate(session, score, levels, sides, deviation):
         found = session.release(ScoreQuantiles(score, asked), 1.0).value
     else:
         grid = score_grid(depth, top, deviation)
-        found = _search(session, score, targets, sides, grid, depth)
+        found = _search(session, score, targets, sides, grid, depth, reported)
     found = np.where(found >= top, np.inf, found).reshape(len(sides), -1)
     whole = np.full((len(sides), len(asked_for) - len(levels)), np.inf)
     found = np.hstack([np.maximum.accumulate(found, axis=1), whole])
@@ -255,14 +259,27 @@ def _blocks(n, depth):
     return [n // depth + (step < n % depth) for step in range(depth)]
 
 
-def _search(session, score, targets, sides, grid, depth):
+def _counter(session, score, sides, slots, reported):
+    """Function ``ask(step, thresholds)``: noisy counts (central) or shares (local) of scores."""
+    if reported:  # each user answers one count
+        counts = response_counts(session, score, len(sides) * sum(slots))
+        return lambda step, thresholds: counts(thresholds)
+    if session.trust.curator:
+        shares = [slot / sum(slots) for slot in slots]
+        return lambda step, asked: session.sum(ScoresWithin(score, asked), shares[step]).value
+    sessions = split(session, *_blocks(session.n, len(slots)))  # each user answers one step
+
+    def ask(step, thresholds):
+        answer = sessions[step].sum(ScoresWithin(score, thresholds), 1.0)
+        return answer.value / answer.n
+
+    return ask
+
+
+def _search(session, score, targets, sides, grid, depth, reported=False):
     """Binary search for all sides and targets at once; the right ends at last."""
     slots = search_slots(depth, len(targets))
-    local = not session.trust.curator
-    if local:  # each user answers one step
-        sessions, shares = split(session, *_blocks(session.n, depth)), [1.0] * depth
-    else:
-        sessions, shares = [session] * depth, [slot / sum(slots) for slot in slots]
+    ask = _counter(session, score, sides, slots, reported)
     searches = [(side, target) for side in sides for target in targets]
     low, high = np.full(len(searches), -1), np.full(len(searches), len(grid) - 1)
     for step in range(depth):
@@ -275,8 +292,7 @@ def _search(session, score, targets, sides, grid, depth):
         thresholds = [(side, 0.0) for side in sides for _ in range(slots[step])]
         for (side, m), place in nodes.items():
             thresholds[place] = (side, float(grid[m]))
-        answer = sessions[step].sum(ScoresWithin(score, tuple(thresholds)), shares[step])
-        values = answer.value / (answer.n if local else 1.0)
+        values = ask(step, tuple(thresholds))
         for i, (side, target) in enumerate(searches):
             left = values[nodes[side, middle[i]]] >= target
             low[i], high[i] = (low[i], middle[i]) if left else (middle[i], high[i])
@@ -291,7 +307,7 @@ class PredictionIntervals(PrivateRegressor):
 
         session, held_out = self._hold_out(session)
         ...                      # fit with session
-        self._calibrate(held_out, deviation)
+        self._calibrate(held_out, deviation, channel)
     """
 
     _calibration_constraints: ClassVar[dict] = {  # a subclass joins them to its own
@@ -342,7 +358,7 @@ class PredictionIntervals(PrivateRegressor):
         parts = 2 if self.conformity_score == "normalized" and 2 * size < n else 1
         return n - parts * size
 
-    def _calibrate(self, held_out, deviation=None):
+    def _calibrate(self, held_out, deviation=None, channel="gaussian"):
         """Release the quantiles of the scores of the calibration rows.
 
         Parameters
@@ -350,6 +366,9 @@ class PredictionIntervals(PrivateRegressor):
         held_out : list of Session, or None
         deviation : (float, float) or None
             Bounds on the deviation of the residuals that released answers leave open.
+        channel : {"gaussian", "codebook"}
+            With "codebook", of pure reports, users answer by randomised response. They have
+            reported signs of targets, of which no deviation of residuals can be read off.
         """
         self._calibration = None
         if self.calibration_size is None:
@@ -362,7 +381,9 @@ class PredictionIntervals(PrivateRegressor):
         if len(held_out) > 1:
             score = replace(score, spread=learn_spread(held_out[1], score, self._scaling))
             deviation = NORMALIZED
-        self._calibration = calibrate(held_out[0], score, levels, sides, deviation)
+        pure = channel == "codebook"
+        bounded = None if pure else deviation
+        self._calibration = calibrate(held_out[0], score, levels, sides, bounded, pure)
 
     @rowwise
     def prediction_interval(self, X: Any, confidence_level: float = 0.95) -> ConfidenceInterval:
@@ -372,7 +393,9 @@ class PredictionIntervals(PrivateRegressor):
         least ``confidence_level``, over the rows, their random division, the noise and the new
         record, for any number of rows: neither linearity nor a model of the noise is assumed. Only
         targets outside of ``bounds_y`` are not counted. The level holds on average over x, not at
-        each x.
+        each x. In the local and shuffle models rows must be independent; with the codebook channel,
+        also at ``delta=0``, held-out users send one bit each by randomised response, and the level
+        counts their coins exactly.
 
         Parameters
         ----------

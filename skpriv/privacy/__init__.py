@@ -41,6 +41,7 @@ if TYPE_CHECKING:  # what type checkers see; a test holds it to what is loaded
         SymmetricWishartNoise,
     )
     from ._noise._privunit import PrivUnitNoise, hadamard_entries
+    from ._noise._responses import ResponseNoise
     from ._quantile import BoundsQuery
     from ._query import ROUNDING, Answer, Procedure, Query
     from ._session._base import Session
@@ -104,6 +105,7 @@ _HOMES = {
         "SymmetricWishartNoise",
     ],
     "_noise._privunit": ["PrivUnitNoise", "hadamard_entries"],
+    "_noise._responses": ["ResponseNoise"],
     "_wire": [
         "SEED_BYTES",
         "VERSION",
@@ -163,6 +165,7 @@ __all__ = [
     "Procedure",
     "Query",
     "ReportRow",
+    "ResponseNoise",
     "Session",
     "ShuffleStream",
     "Stream",

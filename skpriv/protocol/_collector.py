@@ -105,6 +105,11 @@ class Collector:
     ) -> None:
         if getattr(estimator, "privacy", None) not in LOCAL_MODELS:
             raise PrivacyError(NO_ROWS)
+        if getattr(estimator, "calibration_size", None) is not None:
+            raise ValueError(
+                "devices send indices of a codebook, and none of the bits that prediction "
+                "intervals are calibrated by: pass calibration_size=None."
+            )
         if not isinstance(n_users, (int, np.integer)) or n_users is True or n_users < 1:
             raise ValueError(f"n_users={n_users!r} must be a whole number of at least 1.")
         if not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**32:

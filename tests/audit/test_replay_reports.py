@@ -5,7 +5,7 @@ import pytest
 
 from skpriv.audit import replay
 from skpriv.linear_model import LayeredRegressor, SSPRegressor
-from skpriv.privacy import Codebook, index_weights
+from skpriv.privacy import Codebook, ResponseNoise, index_weights
 from skpriv.privacy._noise import _codebook
 
 BOUNDS = {"data_norm": 1.0, "bounds_y": (-1, 1)}
@@ -87,3 +87,29 @@ def test_a_shuffled_report_costs_the_claim(records):
     )
     found = replay(make, *records(n=400))
     assert found.holds and found.epsilon == pytest.approx(1.0, rel=1e-9)
+
+
+def held_out_bits(seed):
+    """A fit of which most users are held out, and send a bit each."""
+    return lambda: SSPRegressor(
+        privacy="local", delta=0.0, calibration_size=0.9, prediction_levels=(0.5,), **BOUNDS,
+        random_state=seed,
+    )  # fmt: skip
+
+
+def test_a_bit_costs_the_log_ratio_of_its_weights(records):
+    near, far = index_weights(1.0)
+    found = [replay(held_out_bits(seed), *records(n=30)) for seed in (None, *range(12))]
+    assert all(one.holds and one.unstable == [] for one in found)
+    for one in found:  # the record was not asked, or says the same about its threshold
+        assert one.epsilon in (0.0, pytest.approx(np.log(near / far), rel=1e-9))
+    assert max(one.epsilon for one in found) > 0.9
+
+
+def test_bits_for_twice_the_epsilon_are_flagged(records, monkeypatch):
+    honest = ResponseNoise.truth.fget
+    twice = property(lambda law: honest(ResponseNoise(2.0 * law.epsilon)))
+    monkeypatch.setattr(ResponseNoise, "truth", twice)
+    found = [replay(held_out_bits(seed), *records(n=30)) for seed in range(12)]
+    # a record of the fit sends an index, whose price is not touched
+    assert any(not one.holds and one.epsilon == pytest.approx(2.0, rel=1e-6) for one in found)

@@ -8,6 +8,7 @@ from skpriv._equations import _conformal as conformal
 from skpriv._equations._conformal import (
     SHORTFALLS,
     STEP,
+    ResponseTarget,
     ShareTarget,
     count_target,
     largest_shortfall,
@@ -15,6 +16,7 @@ from skpriv._equations._conformal import (
     score_grid,
     search_slots,
 )
+from skpriv.privacy import ResponseNoise
 
 ALPHAS = (0.05, 0.1, 0.2)
 CENTRAL = [
@@ -138,8 +140,11 @@ def _local_cases():
 
 
 def _left(x, rows, scale, target):
-    """P(Bin(rows, x) + N(0, scale^2) >= target rows), by its sum."""
+    """P(Bin(rows, x) + N(0, scale^2) >= target rows), by its sum; or of responses."""
     counts = np.arange(rows + 1)
+    if isinstance(scale, ResponseNoise):  # users whose bits are turned, term by term
+        mass = stats.binom.pmf(counts[None, :], rows, scale.share(np.atleast_1d(x))[:, None])
+        return mass @ (scale.estimate(counts.astype(float)) / rows >= target)
     mass = stats.binom.pmf(counts[None, :], rows, np.atleast_1d(x)[:, None])
     return mass @ stats.norm.cdf((counts - target * rows) / scale)
 
@@ -203,6 +208,37 @@ def test_exact_coverage_where_other_rows_answer_each_step():
             half = (target + 1.0 - alpha) / 2.0
             failed += _share_coverage(_worst_shares(blocks, half), blocks, half) < 1.0 - alpha
     assert failed >= 12
+
+
+def _response_cases():
+    for rows, epsilon in ((40, 8.0), (150, 2.0), (600, 1.0), (2000, 0.5)):
+        for depth in (2, 4, 6):
+            law = ResponseNoise(epsilon, rows)
+            yield [(rows, law)] * depth, ResponseTarget([law] * depth)
+
+
+def test_exact_coverage_of_randomised_responses():
+    """Binomial tails alone, for shares that an adversary places along the recursion."""
+    failed, smallest = 0, []
+    for blocks, rule in _response_cases():
+        for alpha in (0.05, 0.2):
+            target = rule(alpha)
+            coverage = _share_coverage(_worst_shares(blocks, target), blocks, target)
+            assert coverage >= 1.0 - alpha
+            assert rule.coverage(target) <= coverage + 1e-9  # what is proved is below
+            half = (target + 1.0 - alpha) / 2.0
+            missed = _share_coverage(_worst_shares(blocks, half), blocks, half) < 1.0 - alpha
+            failed += missed
+            smallest.append((coverage - 1.0 + alpha) / alpha)
+    assert failed >= 12
+    assert min(smallest) < 0.1  # nearly attained
+
+
+def test_bits_that_never_reach_their_target_leave_the_range():
+    rule = ResponseTarget([ResponseNoise(0.1, 5)] * 4)
+    assert rule(0.1) == np.inf
+    assert rule.coverage(1e9) == pytest.approx(1.0, abs=1e-7)
+    assert rule.coverage(-1e9) == 0.0  # always left: the first grid point, which may hold nothing
 
 
 def test_depths_follow_from_public_numbers():

@@ -109,9 +109,13 @@ def test_the_whole_is_charged_once(Estimator, privacy):
         assert sum(row.share for row in fit) == pytest.approx(1.0)
         assert sum(row.share for row in held_out) == pytest.approx(1.0)
         assert _paid(fit) == pytest.approx(_paid(held_out), rel=1e-5)
-    else:  # every user answers once
+    elif privacy == "shuffle":  # every user answers once
         assert sum(row.records for row in fit) <= 3000
         assert sum(row.records for row in held_out) == 1000
+    else:  # the same number of users for every count: fewer than there are counts are not asked
+        assert sum(row.records for row in fit) <= 3000
+        assert len({row.records for row in held_out}) == 1
+        assert 1000 - len(held_out) < sum(row.records for row in held_out) <= 1000
 
 
 @every_pair

@@ -157,6 +157,11 @@ def test_only_codebook_reports_are_collected(params, error):
         Collector(model(**params), 10, 0, n_features=2)
 
 
+def test_held_out_users_are_not_collected():
+    with pytest.raises(ValueError, match="calibration_size=None"):
+        Collector(model(calibration_size=0.2), 10, 0, n_features=2)
+
+
 @pytest.mark.parametrize("arguments", [
     {"n_users": 0}, {"n_users": 2.5}, {"seed": -1}, {"seed": None}, {"n_features": 0},
     {"n_features": 2**16 - 2}, {"n_users": True},
@@ -342,6 +347,7 @@ def test_adaptive_rounds_have_the_law_of_the_simulated_fit():
     X = rng.normal(size=(n, 2)) * [1.0, 0.3]
     y = np.sign(X[:, 0] + rng.uniform(-1.0, 1.0, n))
     options = {"epsilon": 12.0, "delta": 0.0, "privacy": "local", "n_spectral_iter": 2}
+    options |= {"data_norm": 1.0, "bounds_y": (-1.0, 1.0)}
     adaptive = ReweightedRegressor(**options, channel="codebook", fit_intercept=False)
     collected, simulated = np.empty((repetitions, 2)), np.empty((repetitions, 2))
     for seed in range(repetitions):

@@ -6,6 +6,7 @@ import numpy as np
 
 from skpriv._equations._moments import MomentsQuery
 from skpriv.linear_model._prediction_intervals import Score, ScoreQuantiles, ScoresWithin
+from skpriv.linear_model._score_reports import ScoreReports
 from skpriv.linear_model._spread import DistanceMoments, Spread
 
 from .case import Case
@@ -49,6 +50,18 @@ def _within(rng):
     return ScoresWithin(score, tuple((int(rng.choice([-1, 0, 1])), g) for g in values))
 
 
+def _reports(rng):
+    score = _score(rng)
+    value = rng.choice([0.0, 1e-300, 0.3, 1.0, score.top, np.inf])
+    return ScoreReports(score, int(rng.choice([-1, 0, 1])), float(value))
+
+
+def _reported():
+    """A record within the threshold, and one beyond it."""
+    asked = ScoreReports(Score(Line(np.zeros(2)), BOUNDS), 0, 0.2)
+    return asked, one(np.zeros(2), 0.0), one(np.zeros(2), 1.0)
+
+
 def _quantiles(rng):
     ranks = tuple((int(rng.choice([-1, 0, 1])), int(rng.randint(1, 6))) for _ in range(3))
     return ScoreQuantiles(_score(rng), ranks[: rng.randint(1, 4)])
@@ -80,6 +93,7 @@ def _far_and_near():
 
 CASES = {
     ScoresWithin: Case(_within, (_counted,), unit=lambda asked: asked.score.bounds[1]),
+    ScoreReports: Case(_reports, (_reported,), unit=lambda asked: asked.score.bounds[1]),
     ScoreQuantiles: Case(_quantiles, (_ordered,), n=6, unit=lambda asked: asked.score.bounds[1]),
     DistanceMoments: Case(
         _distances, (_far_and_near,), unit=lambda asked: asked.moments.scaling.row_bound

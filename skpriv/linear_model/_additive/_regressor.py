@@ -87,9 +87,8 @@ class AdditiveRegressor(PredictionIntervals):
     channel : {"auto", "gaussian", "codebook"}, default="auto"
         What users send in the local and shuffle models: vectors with Gaussian noise, or one index
         of a public codebook each, which is pure (``delta=0``) and safe to release. "auto" takes the
-        one of less noise, from public numbers; for prediction intervals it is "gaussian", and,
-        unless delta is 0, in the shuffle model, and in the local one under an accountant that adds
-        up Gaussian noise.
+        one of less noise, from public numbers; it is "gaussian", unless delta is 0, in the shuffle
+        model, and in the local one under an accountant that adds up Gaussian noise.
     n_jobs : int or None, default=-1
         Threads that read, scale and add up rows; -1 is one for each core. Answers do not depend on
         it, to the last digit.
@@ -263,7 +262,7 @@ class AdditiveRegressor(PredictionIntervals):
         if channel == "gaussian":
             size = target.radius * sqrt(self._released.variance)
             deviation = tuple(factor * size for factor in DEVIATIONS)
-        self._calibrate(held_out, deviation)
+        self._calibrate(held_out, deviation, channel)
         self.privacy_report_ = session.report
         return self
 

@@ -232,7 +232,7 @@ class LinearRegression(PredictionIntervals):
         del X, y, records  # only the session has the data now
         session, held_out = self._hold_out(session)
         self._fit_session(session, rows, target, channel, weighted)
-        self._calibrate(held_out, self._deviation())
+        self._calibrate(held_out, self._deviation(), channel)
         self.privacy_report_ = session.report
         return self
 
@@ -316,7 +316,7 @@ class LinearRegression(PredictionIntervals):
     def _deviation(self):
         """Limits on the deviation of the residuals, in the units of y, from released answers."""
         if isinstance(self._released, ReportedFit):
-            return None  # no prediction intervals from codebook reports
+            return None  # users have reported signs of targets
         size = self._target.radius * sqrt(max(self._released.variance, 0.0))
         return 0.7 * size, 1.4 * size
 

@@ -92,7 +92,7 @@ class ReweightedRegressor(MomentRegressor):
     conformity_score : {"absolute", "signed", "normalized"}, default="absolute"
         Prediction intervals go equally far to both sides; or, for skewed targets, as far to each as
         targets do; or as far as a released linear model of the distances says, so that widths
-        adapt to the row, which takes as many rows again from the fit.
+        adapt to the row, which takes as many rows again from the fit, and Gaussian reports.
     prediction_levels : array-like of float, default=(0.9, 0.95)
         Confidence levels whose quantiles ``fit`` releases for :meth:`prediction_interval`. They
         share the budget of the calibration rows.
@@ -304,7 +304,7 @@ class ReweightedRegressor(MomentRegressor):
             )
         else:
             self._descend(session, scaling, instrument, steps, link)
-        self._calibrate(held_out, deviation)
+        self._calibrate(held_out, deviation, channel)
         self.privacy_report_ = session.report
         return self
 

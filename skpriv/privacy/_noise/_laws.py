@@ -274,6 +274,11 @@ class NoiseSource:
             return secure_directions(vectors, code)
         return simulated_directions(vectors, code, self._rng)
 
+    @draws
+    def responses(self, signs: Any, law: Any) -> Any:
+        """Signs that users report about signs, one a row, by randomised response."""
+        return law.responses(signs, self._rng)
+
     @chooses
     def rows(self, n: int, size: int) -> Any:
         """Public random rows of a matrix, one a user; nothing secret depends on them."""

@@ -53,8 +53,6 @@ def test_what_has_no_codebook_says_so():
     X, y, _ = records(500, 1)
     with pytest.raises(ValueError, match="curator"):
         model(privacy="central", channel="codebook", delta=1e-6).fit(X, y)
-    with pytest.raises(ValueError, match="counts for a prediction interval"):
-        model(channel="codebook", calibration_size=0.2).fit(X, y)
     with pytest.raises(ValueError, match="lines"):
         Collector(model(), 100, 0, n_features=2)
     shuffled = model(privacy="shuffle", delta=1e-6, random_state=0).fit(X, y)
