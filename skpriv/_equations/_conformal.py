@@ -115,7 +115,7 @@ class ShareTarget:
     """
 
     def __init__(self, blocks):
-        self._steps = []
+        self._steps: list[tuple] = []
         for rows, scale in blocks:
             width = max(1, int(scale / CELLS))
             edges = np.unique(np.append(np.arange(0, rows, width), rows))

@@ -4,6 +4,7 @@ For prediction intervals of users who trust nobody, with delta = 0. The search i
 ``_prediction_intervals.py``; every count of it has users of its own.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf, sqrt
@@ -33,7 +34,7 @@ class ScoreReports(Query):
     threshold : float
     """
 
-    score: object
+    score: Callable
     side: int
     threshold: float
     name: str = "scores within"

@@ -1,4 +1,4 @@
-"""Randomised response: one exact draw decides, two integers bound the ratio, counts are binomial."""
+"""Randomised response: one exact draw, two integers bound the ratio, counts are binomial."""
 
 from fractions import Fraction
 
