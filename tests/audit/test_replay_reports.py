@@ -99,7 +99,9 @@ def held_out_bits(seed):
 
 def test_a_bit_costs_the_log_ratio_of_its_weights(records):
     near, far = index_weights(1.0)
-    found = [replay(held_out_bits(seed), *records(n=30)) for seed in (None, *range(12))]
+    asked = held_out_bits(0)().fit(*records(n=400)[0]).privacy_report_.rows
+    assert sum(row.records for row in asked if row.query == "scores within") > 350
+    found = [replay(held_out_bits(seed), *records(n=400)) for seed in (None, *range(12))]
     assert all(one.holds and one.unstable == [] for one in found)
     for one in found:  # the record was not asked, or says the same about its threshold
         assert one.epsilon in (0.0, pytest.approx(np.log(near / far), rel=1e-9))
@@ -110,6 +112,6 @@ def test_bits_for_twice_the_epsilon_are_flagged(records, monkeypatch):
     honest = ResponseNoise.truth.fget
     twice = property(lambda law: honest(ResponseNoise(2.0 * law.epsilon)))
     monkeypatch.setattr(ResponseNoise, "truth", twice)
-    found = [replay(held_out_bits(seed), *records(n=30)) for seed in range(12)]
+    found = [replay(held_out_bits(seed), *records(n=400)) for seed in range(12)]
     # a record of the fit sends an index, whose price is not touched
     assert any(not one.holds and one.epsilon == pytest.approx(2.0, rel=1e-6) for one in found)
