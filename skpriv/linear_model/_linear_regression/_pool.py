@@ -145,10 +145,8 @@ class Pool:
     def recentre(self, constant, location_scale):
         """Undo what clipping skewed residuals did to the mean, where it is beyond doubt.
 
-        Two released numbers tell the mean of the fit where no residual is cut: the mean of the
-        target, up to the weights (w < 1 moves the mean of the fit by a part of its spread), and the
-        first moments along the constant, up to their noise. What their average says is shrunk by
-        its error (James-Stein), so that nothing happens where residuals are symmetric.
+        What :meth:`excess` says is shrunk by its error (James-Stein), so that nothing happens where
+        residuals are symmetric.
 
         Parameters
         ----------
@@ -156,6 +154,30 @@ class Pool:
             The vector v with psi'v = 1 for every record.
         location_scale : float
             Standard deviation of the noise of the released location.
+
+        Returns
+        -------
+        float
+            By how much the mean was lowered.
+        """
+        found, variances = self.excess(constant, location_scale)
+        precisions = 1.0 / variances
+        shift = float(precisions @ found) / precisions.sum()
+        shift *= max(0.0, 1.0 - SURE / max(precisions.sum() * shift**2, 1e-300))
+        self.b = self.b - constant * shift
+        return shift
+
+    def excess(self, constant, location_scale):
+        """By how much the mean of the fit is above that of the target, where no residual is cut.
+
+        Two released numbers tell it: the mean of the target, up to the weights (w < 1 moves the
+        mean of the fit by a part of its spread), and the first moments along the constant, up to
+        their noise.
+
+        Returns
+        -------
+        (values, variances)
+            Each an ndarray of shape (2,).
         """
         scale, matrix = self.gram()
         moment, variance, _ = self._equations[0]
@@ -168,10 +190,7 @@ class Pool:
         weighted = max(level * (1.0 - level), 0.0) + 0.02
         spread = max(float(self.b @ matrix @ self.b), 0.0)
         second = location_scale**2 + sampling + WEIGHTING**2 * spread * weighted
-        precision = 1.0 / first + 1.0 / second
-        shift = (by_moments / first + mean / level / second) / precision
-        sure = max(0.0, 1.0 - SURE / max(precision * shift**2, 1e-300))
-        self.b = self.b - constant * shift * sure
+        return np.array([by_moments, mean / level]), np.array([first, second])
 
     @property
     def spread(self):

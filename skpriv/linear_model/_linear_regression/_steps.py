@@ -89,9 +89,10 @@ def fit_rows(session, rows, target, rules, priors=()):
         pool.add(newton[-1])
     if rules.location and rows.constant is not None:
         constant = np.linalg.solve(whitened.W.T, rows.constant)
-        pool.recentre(constant, location_scale)
         if rules.mean:
-            _move_mean(session, whitened, target, means[0], pool, constant, rules)
+            _move_mean(session, whitened, target, means[0], deviation, pool, constant, rules)
+        else:
+            pool.recentre(constant, location_scale)
     return NewtonFit(
         location,
         location_scale,
@@ -128,24 +129,33 @@ def _without_tail(equation, clip, most, rules):
     return clip
 
 
-def _move_mean(session, whitened, target, means, pool, constant, rules):
-    """Move the mean of the fit by the mean of its residuals, as far as that is told from noise.
+def _move_mean(session, whitened, target, means, deviation, pool, constant, rules):
+    """Move the mean of the fit to where all that is released together says that it is.
 
-    What it was before has the noise of the Newton steps along the constant, or of the location, and
-    what clipping did to it.
+    The excess of the mean is 0 by the Newton steps, up to their noise along the constant and what
+    clipping skewed residuals did to it; the mean of the residuals knows it up to its noise and what
+    its wider clip does, the location and the first moments up to their noise. Skewness moves the
+    first two in one direction: s times what `skewness_bias` says, with s ~ N(0, 1) the other
+    unknown of a least-squares problem. Limits are in units of a deviation that no clip made small:
+    clipped at 1.25 of their own deviations, the residuals of a rare target have a third of theirs.
     """
     location, location_scale = means
-    clip = rules.mean_clip * sqrt(pool.variance)
-    limit = min(1.0 + abs(location) + REACHES * pool.spread, clip)
+    direct, variances = pool.excess(constant, location_scale)
+    moved = pool.recentre(constant, location_scale)
+    deviation = sqrt(max(pool.variance, deviation**2 - pool.spread**2))
+    limit = min(1.0 + abs(location) + REACHES * pool.spread, rules.mean_clip * deviation)
     theta = whitened.W.T @ pool.b
     query = ResidualMeanQuery(whitened.rows, target, location, theta, limit)
     answer = session.sum(query, rules.mean)
-    found = limit * float(answer.value[0]) / answer.n
+    found = np.array([0.0, moved - limit * float(answer.value[0]) / answer.n, *direct])
     noise = (limit * answer.noise.scale / answer.n) ** 2
-    noise += pool.variance * skewness_bias(rules.mean_clip) ** 2
-    before = 1.0 / (location_scale**-2.0 + 1.0 / (pool.noise * float(constant @ constant)))
-    before += pool.variance * skewness_bias(rules.clip) ** 2
-    pool.b = pool.b + constant * found * before / (before + noise)
+    clips = np.array([rules.clip * sqrt(pool.variance), limit]) / deviation
+    skew = [deviation * skewness_bias(clip) for clip in clips]
+    error = np.sqrt([pool.noise * float(constant @ constant), noise, *variances])
+    design = np.column_stack([np.ones(4), [*skew, 0.0, 0.0]]) / error[:, None]
+    normal = design.T @ design + np.diag([0.0, 1.0])
+    excess = np.linalg.solve(normal, design.T @ (found / error))[0]
+    pool.b = pool.b - constant * (float(excess) - moved)
 
 
 def _row_prior(rows):

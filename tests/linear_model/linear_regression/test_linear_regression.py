@@ -233,3 +233,15 @@ def test_few_records_of_a_skewed_count_keep_their_mean():
         shifts.append((model.predict(X).mean() - y.mean()) / y.std())
     assert abs(np.mean(shifts)) < 0.1
     assert np.std(shifts) < 0.12
+
+
+def test_few_records_of_a_rare_target_keep_their_mean():
+    """Clipped at their own deviations, residuals of a rare target would lose the mean."""
+    shifts = []
+    for seed in range(16):
+        rng = np.random.RandomState(seed)
+        X = rng.uniform(-1.0, 1.0, size=(1200, 4))
+        y = (rng.uniform(size=1200) < 0.1 * (1.0 + 0.5 * X[:, 0])).astype(float)
+        model = LinearRegression(bounds_X=(-1, 1), bounds_y=(0, 1), random_state=seed).fit(X, y)
+        shifts.append((model.predict(X).mean() - y.mean()) / y.std())
+    assert abs(np.mean(shifts)) < 0.12  # .16 if limits are in units of clipped deviations
