@@ -263,7 +263,8 @@ class LinearRegression(PredictionIntervals):
         """Public rules: nothing of the session but its number of records and its noise."""
         unit = SpreadQuery(target, 0.0)
         reach = session.records(1.0) / session.noise(unit, 1.0).scale
-        return Rules.of(session.n, rows.size, reach, self.clip, bool(rows.fit_intercept))
+        ranged = self.bounds_X is not None
+        return Rules.of(session.n, rows.size, reach, self.clip, bool(rows.fit_intercept), ranged)
 
     def _public_maps(self, X, y):
         """Rows, and the public maps of rows and targets; nothing is charged yet."""

@@ -26,7 +26,8 @@ WHITENING_RESOLUTION = 20.0
 ROUNDS = 3
 # The whitening asks as many records as make this resolution, so many for each coordinate, and all
 # of so few that their time does not matter: badly scaled features are whitened the better for it.
-SUBSET_RESOLUTION, SUBSET_RECORDS, FEW_RECORDS = 100.0, 400.0, 1e5
+# Features without ranges of their own may have any scale: there the second resolution is asked.
+SUBSET_RESOLUTIONS, SUBSET_RECORDS, FEW_RECORDS = (100.0, 1e4), 400.0, 1e5
 # Below these numbers only the mean is released.
 LEAST_RESOLUTION, LEAST_REACH, LEAST_SPREAD = 3.0, 60.0, 14.0
 # k grows as precision^.45 where noise rules and as precision^.2 beyond, so that noise falls below
@@ -91,13 +92,15 @@ class Rules:
     subset: float
 
     @classmethod
-    def of(cls, n, p, reach, clip="auto", fit_intercept=True):
+    def of(cls, n, p, reach, clip="auto", fit_intercept=True, ranged=True):
         """Rules for n records, rows of length p and this reach.
 
         Parameters
         ----------
         clip : {"auto", "wide"}
             "wide" clips at 6 deviations at least, at any resolution, and takes two steps.
+        ranged : bool
+            Whether every feature has a public range, and not the norm of the row alone.
         """
         resolution = reach / p**1.5
         location = _within(LOCATION_SHARES, (LOCATION_REACH / reach) ** 2)
@@ -117,6 +120,7 @@ class Rules:
         k = max(LEAST_CLIP, min(wide, max(cheap, precision**CLIP_GROWTH)))
         if clip == "wide":
             k = max(k, WIDEST_CLIP)
+        enough = SUBSET_RESOLUTIONS[0 if ranged else 1]
         mean = LAST_MEAN if fit_intercept and k < NARROW else 0.0
         return cls(
             reach=reach,
@@ -135,7 +139,7 @@ class Rules:
             wide=clip == "wide",
             subset=min(
                 1.0,
-                max(SUBSET_RESOLUTION / resolution, max(SUBSET_RECORDS * p, FEW_RECORDS) / n),
+                max(enough / resolution, max(SUBSET_RECORDS * p, FEW_RECORDS) / n),
             ),
         )
 
