@@ -16,7 +16,16 @@ from sklearn.utils.validation import check_is_fitted
 from .._compat import HasMethods, Interval, fit_context, safe_indexing
 from .._progress import progress
 from ..linear_model import IHTRegressor
-from ..privacy import Budget, Cost, PrivacyReport, ReportRow, charge, open_session, prepaid
+from ..privacy import (
+    Accounted,
+    Budget,
+    Cost,
+    PrivacyReport,
+    ReportRow,
+    charge,
+    open_session,
+    prepaid,
+)
 from ._curve import _private_prefix as private_prefix
 from ._private_score import learn_scale, numeric_target, target_bounds
 from ._score_queries import Gains, SquaredErrors, row_numbers
@@ -36,7 +45,7 @@ def _winner_has(name):
     return lambda self: hasattr(getattr(self, "best_estimator_", self.estimator), name)
 
 
-class PrivateSearchCV(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
+class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimator):
     """Search for the parameters of a private estimator; one budget pays for all of it.
 
     Every candidate is fitted with a part of the budget, on 80% of the rows. The other rows choose
@@ -181,7 +190,8 @@ class PrivateSearchCV(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
             raise ValueError(f"n_samples={n} is too few for a search: it needs 10 rows at least.")
         self.candidates_ = self._candidates(rng)
         plan = _Plan(clone(self.estimator), prefix, Budget(self.epsilon, self.delta))
-        charge(plan.cost(1.0), type(self).__name__)
+        with self._accounting():  # those of the process where it was pickled, too
+            charge(plan.cost(1.0), type(self).__name__)
         limit = plan.scale(target, bounds, self._seed(rng))
         order = rng.permutation(n)
         scored, fitted = order[: max(1, round(SCORED * n))], order[max(1, round(SCORED * n)) :]

@@ -4,6 +4,7 @@ Rows are numbers 0, ..., n-1 of a table that the query holds, so that a predicti
 chunk is asked for: after the charge.
 """
 
+import warnings
 from dataclasses import dataclass, field
 from math import sqrt
 from typing import Any
@@ -11,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from .._compat import safe_indexing
-from ..exceptions import PrivacyError
+from ..exceptions import InvalidValues, PrivacyError
 from ..privacy import ROUNDING, Query
+from ..records import INVALID_VALUES, stand_in
 
 
 def row_numbers(n):
@@ -150,7 +152,21 @@ def _predictions(estimator, rows):
     try:
         return np.asarray(estimator.predict(rows), dtype=float).reshape(-1)
     except Exception:  # its text may hold a value of a row
-        raise PrivacyError(
-            "the estimator could not predict the rows of X: pass rows of the kind on which it was "
-            "fitted, of finite numbers. What was charged stays charged."
-        ) from None
+        pass
+    if _predicts(estimator, stand_in(rows)):  # so it was values: as where rows are fitted
+        raise InvalidValues(INVALID_VALUES)
+    raise PrivacyError(
+        "the estimator could not predict the rows of X: pass rows of the kind on which it was "
+        "fitted, of finite numbers. What was charged stays charged."
+    )
+
+
+def _predicts(estimator, rows):
+    """Whether public rows of the same kind can be predicted."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of names, which they do not have
+            estimator.predict(rows)
+    except Exception:
+        return False
+    return True

@@ -5,10 +5,11 @@ import pytest
 from sklearn.metrics import r2_score
 
 from skpriv import Budget, BudgetAccountant
-from skpriv.exceptions import BudgetExceeded, PrivacyError
+from skpriv.exceptions import BudgetExceeded, InvalidValues, PrivacyError
 from skpriv.linear_model import SSPRegressor
 from skpriv.model_selection import private_score
 from skpriv.model_selection._score_queries import ErrorMoments, SpreadQuery, SquaredErrors
+from skpriv.records import INVALID_VALUES
 
 
 class Identity:
@@ -97,13 +98,18 @@ def test_sensitivity_is_reached():
     assert np.linalg.norm(one - two) == pytest.approx(np.sqrt(2.75))
 
 
-def test_what_cannot_be_predicted_gives_one_sentence():
+def test_values_that_cannot_be_predicted_give_the_sentence_of_a_fit():
     X, y = data(50, np.random.default_rng(0))
     model = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(X, y)
-    X[3, 1] = np.nan
+    bad = X.copy()
+    bad[3, 1] = np.nan
+    score = lambda rows: private_score(model, rows, y, epsilon=1.0, delta=1e-6)  # noqa: E731
+    with pytest.raises(InvalidValues) as caught:
+        score(bad)
+    assert str(caught.value) == INVALID_VALUES and caught.value.__context__ is None
     with pytest.raises(PrivacyError, match="could not predict") as caught:
-        private_score(model, X, y, epsilon=1.0, delta=1e-6)
-    assert caught.value.__suppress_context__
+        score(X[:, :1])
+    assert caught.value.__context__ is None
 
 
 def test_too_few_rows_are_not_resolved():

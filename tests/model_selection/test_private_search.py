@@ -1,6 +1,11 @@
 """Private searches: one charge, runs held to their cost, and a winner worth having."""
 
+import os
+import pickle
+import subprocess
+import sys
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,11 +14,12 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 from skpriv import BudgetAccountant
-from skpriv.exceptions import BudgetExceeded
+from skpriv.exceptions import BudgetExceeded, InvalidValues
 from skpriv.linear_model import IHTRegressor, LayeredRegressor, SSPRegressor
 from skpriv.model_selection import PrivateSearchCV
 from skpriv.preprocessing import BoundsScaler
 from skpriv.privacy import Budget, Cost, prepaid
+from skpriv.records import INVALID_VALUES
 
 GRID = {"data_norm": [0.05, 1.0, 20.0]}
 
@@ -179,3 +185,27 @@ def test_nothing_of_the_other_candidates_is_shown():
         "best_estimator_", "best_params_", "best_score_", "candidates_", "epsilon_per_run_",
         "privacy_report_", "n_features_in_",
     }  # fmt: skip
+
+
+def test_where_a_value_is_that_is_no_number_is_not_told():
+    """Rows that fit and rows that score are refused by the same words."""
+    X, y = data(20, np.random.default_rng(0))
+    for row in range(20):
+        bad = X.copy()
+        bad[row, 1] = np.nan
+        with pytest.raises(InvalidValues) as caught:
+            search().fit(bad, y)
+        assert str(caught.value) == INVALID_VALUES
+
+
+def test_a_pickled_search_is_charged_wherever_it_is_fitted(tmp_path):
+    """In a process that does not descend from the accountant's, as any estimator is."""
+    with BudgetAccountant(2.0, 1e-6, ledger=tmp_path / "ledger") as accountant:
+        data = pickle.dumps(search())
+    code = (
+        "import pickle, numpy as np\n"
+        f"pickle.loads({data!r}).fit(np.ones((20, 3)) / 4, np.ones(20) / 4)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+    assert [charge.name for charge in accountant.charges] == ["PrivateSearchCV"]
