@@ -7,7 +7,7 @@ towards their middle where it leaves them; its noise, uniform or exponential, ha
 the table's residuals and is kept inside of the bounds in the same way. Columns: coverage at .95 on
 300 rows of the table (mean, and least over fits), mean half-width over the 95% quantile of the
 error of ``predict``, part of the rows that is resolved, and that quantile over the deviation of the
-noise. In the same run, on the same data: the interval of `SSPRegressor`.
+noise. In the same run, on the same data: `SSPRegressor` and `ReweightedRegressor`.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from _record import record
 from _tables import TABLES
 from sklearn.pipeline import make_pipeline
 
-from skpriv.linear_model import LinearRegression, SSPRegressor
+from skpriv.linear_model import LinearRegression, ReweightedRegressor, SSPRegressor
 from skpriv.preprocessing import BoundsScaler
 
 LEVEL, POINTS = 0.95, 300
@@ -63,14 +63,17 @@ def measure(key, table, noise, epsilon, repeats, methods):
         public = {"epsilon": epsilon, "bounds_y": table.bounds_y, "random_state": rng}
         models = {
             "LinearRegression": LinearRegression(bounds_X=pairs, **public),
-            "SSPRegressor": make_pipeline(
-                BoundsScaler(table.bounds), SSPRegressor(data_norm=1.0, **public)
-            ),
+            **{
+                Estimator.__name__: make_pipeline(
+                    BoundsScaler(table.bounds), Estimator(data_norm=1.0, **public)
+                )
+                for Estimator in (SSPRegressor, ReweightedRegressor)
+            },
         }
         points = rng.choice(len(X), size=POINTS, replace=False)
         for name, model in models.items():
             rows = X
-            if name == "SSPRegressor":
+            if name != "LinearRegression":
                 rows = table.data.iloc[:0].reindex(range(len(X)))
                 rows = rows.assign(**{c: X[:, j] for j, c in enumerate(rows.columns)})
             model.fit(rows, y)
@@ -93,7 +96,7 @@ def measure(key, table, noise, epsilon, repeats, methods):
             quantile / size,
         ]  # fmt: skip
         cells = " ".join(f"{value:7.3f}" for value in row)
-        print(f"{key:12} {noise:12} {epsilon:4g} {name:17} {method:10} {cells}", flush=True)
+        print(f"{key:12} {noise:12} {epsilon:4g} {name:19} {method:10} {cells}", flush=True)
         yield f"{key} {noise} {epsilon:g} {name} {method}", row
 
 
@@ -107,7 +110,7 @@ def main():
     every = {**TABLES, **MORE_TABLES}
     parser.add_argument("--tables", nargs="+", default=list(every))
     options = parser.parse_args()
-    print(f"{'table':12} {'noise':12}  eps {'estimator':17} method  cover least ratio told error")
+    print(f"{'table':12} {'noise':12}  eps {'estimator':19} method  cover least ratio told error")
     numbers = {}
     for key in options.tables:
         table = every[key]()

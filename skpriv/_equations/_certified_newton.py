@@ -46,17 +46,52 @@ bound for terms in [0, B]: sqrt(V) <= sqrt(B l / 2) + sqrt(B l / 2 + Q) but for 
 from dataclasses import dataclass
 from functools import lru_cache
 from math import log, sqrt
+from typing import NamedTuple
 
 import numpy as np
 from scipy import optimize, special, stats
 
+from ._intervals import split_failure
+
 RANGE = 2.0  # |zeta| <= 2
-# Parts of the failure probability.
-MAIN, SECOND, DIRECTION = 0.74, 0.06, 0.01
-RESIDUAL, MOMENT, DESIGN, COUNT, GRAM, SPREAD = 0.02, 0.02, 0.02, 0.04, 0.07, 0.02
 ROUNDS = 6  # of sharpening tau: each is valid, whatever their number
 NOISE_PART = 0.25  # of the main part's failure, for the noise beyond q
 FLOOR = 0.5  # of the noise of the Gram matrix that v comes from
+
+
+class _Failures(NamedTuple):
+    """Parts of a failure probability: one for each event, and all are named here.
+
+    Of the distance: ``excess``, what is cut (from all the answers about it); ``sums``, |S| and the
+    sum of terms |e|^2 e w zeta; ``moment`` and ``design``, the norms of N_z and N_L d; ``largest``
+    and ``trace``, of H; ``total`` and ``weak``, noises of the trace and of the largest eigenvalue
+    of the residual Gram; ``variances``, from realised squares to variances, for both of these.
+    At a point: ``main``; ``second``, v'N_L d; ``direction``, N_L along v; ``seen``, the noise of
+    the residual Gram along v; ``realised``, from realised squares to V; ``cross``, its cross term.
+    """
+
+    main: float
+    second: float
+    direction: float
+    sums: float
+    moment: float
+    design: float
+    excess: float
+    largest: float
+    trace: float
+    seen: float
+    realised: float
+    cross: float
+    total: float
+    weak: float
+    variances: float
+
+
+WEIGHTS = _Failures(
+    main=0.74, second=0.06, direction=0.01, sums=0.02, moment=0.02, design=0.02, excess=0.04,
+    largest=0.014, trace=0.014, seen=0.014, realised=0.014, cross=0.014,
+    total=0.005, weak=0.005, variances=0.01,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +117,7 @@ def certified(fit, points, confidence_level):
     -------
     (centre, half) : ndarrays of shape (n_points,)
     """
-    failure = 1.0 - confidence_level
+    failure = _Failures(*split_failure(1.0 - confidence_level, *WEIGHTS))
     first, last = fit.first, fit.newton[-1]
     centre, half = points @ fit.b, np.full(len(points), np.inf)
     if last.excesses is None:
@@ -91,7 +126,7 @@ def certified(fit, points, confidence_level):
     if smallest <= 0.0 and last.gram_scale:
         return centre, half
     inverse = np.linalg.pinv(last.gram, hermitian=True)
-    noise = _goe_norm(len(inverse), DESIGN * failure) * last.gram_scale  # |N_L d| / |d|
+    noise = _goe_norm(len(inverse), failure.design) * last.gram_scale  # |N_L d| / |d|
     step = inverse @ last.moment
     bounds = _distance(last, step, smallest, noise, failure)
     if bounds is None:
@@ -100,7 +135,7 @@ def certified(fit, points, confidence_level):
     squares = np.einsum("ij,ij->i", dual, dual)
     lengths = np.sqrt(squares)
     variance = _variance(last, dual, squares, bounds, failure) / last.n
-    t, q = _region(0.5 * MAIN * failure / len(last.excesses))
+    t, q = _region(0.5 * failure.main / len(last.excesses))
     for excess, scale in last.excesses:
         gaussian = (last.moment_scale**2 + scale**2) * squares
         main = np.sqrt(2.0 * t * variance + gaussian * q**2) + RANGE * lengths / last.n * t / 3.0
@@ -112,7 +147,7 @@ def certified(fit, points, confidence_level):
         longest = np.linalg.norm(other, axis=1)
         along = np.minimum(np.abs(other @ step) + longest * bounds.distance, longest * bounds.moved)
         design = last.gram_scale * np.sqrt(((longest * bounds.moved) ** 2 + along**2) / 2.0)
-        half += stats.norm.isf(0.5 * SECOND * failure) * design
+        half += stats.norm.isf(0.5 * failure.second) * design
         half += np.linalg.norm(dual - other, axis=1) * noise * bounds.moved
     return points @ (last.point + step), half
 
@@ -123,11 +158,11 @@ def _distance(last, step, smallest, noise, failure):
     if smallest <= noise and last.gram_scale:
         return None
     away = float(np.linalg.norm(step))
-    privacy = last.moment_scale * stats.chi.isf(MOMENT * failure, p)
-    quantile = stats.norm.isf(COUNT * failure / len(last.excesses))
+    privacy = last.moment_scale * stats.chi.isf(failure.moment, p)
+    quantile = stats.norm.isf(failure.excess / len(last.excesses))
     excess = max(min(x + quantile * scale for x, scale in last.excesses), 0.0)
     widths = 2.0 * last.limit + last.most_excess
-    length = log(2.0 / (RESIDUAL * failure))
+    length = log(2.0 / failure.sums)
 
     def size(total, weak):
         """Bound on |S| if mean(|e|^2 w^2 zeta^2) <= total and mean(ee' w^2 zeta^2) <= weak I.
@@ -144,18 +179,18 @@ def _distance(last, step, smallest, noise, failure):
         known = size(total, weak) + excess + privacy
         return (known + noise * away) / (smallest - noise) if last.gram_scale else 0.0
 
-    error = _operator_norm(p, GRAM * failure / 2.0)
+    error = _operator_norm(p, failure.largest)
     largest = min(float(np.linalg.eigvalsh(last.gram)[-1]) + error * last.gram_scale, 1.0)
-    error = sqrt(p) * stats.norm.isf(GRAM * failure / 2.0)
+    error = sqrt(p) * stats.norm.isf(failure.trace)
     trace = min(max(float(np.trace(last.gram)) + error * last.gram_scale, largest), 1.0)
     total, weak = trace, largest  # E zeta^2 <= 1
     tau = solved(total, weak)
-    quantile = stats.norm.isf(SPREAD * failure / 4.0)
-    seen = np.trace(last.residual_gram) + sqrt(p) * quantile * last.residual_scale
+    seen = np.trace(last.residual_gram)
+    seen += sqrt(p) * stats.norm.isf(failure.total) * last.residual_scale
     most = float(np.linalg.eigvalsh(last.residual_gram)[-1])
-    most += _operator_norm(p, SPREAD * failure / 4.0) * last.residual_scale
+    most += _operator_norm(p, failure.weak) * last.residual_scale
     seen, most = (max(value, 0.0) + widths * excess for value in (seen, most))
-    tail = RANGE**2 * log(4.0 * p / (SPREAD * failure)) / n / 2.0
+    tail = RANGE**2 * log(2.0 * p / failure.variances) / n / 2.0
     for _ in range(ROUNDS):
         moved = tau + away
         # mean((w zeta)^2 |e|^2) is that of c^2 less 2 d'mean(|e|^2 e w zeta); in any direction,
@@ -171,14 +206,14 @@ def _distance(last, step, smallest, noise, failure):
 def _variance(last, dual, squares, bounds, failure):
     """Bound on mean((v'e)^2 w^2 E zeta^2) at each point."""
     p = len(last.moment)
-    noise = _operator_norm(p, DIRECTION * failure) * last.gram_scale  # dual depends on it
+    noise = _operator_norm(p, failure.direction) * last.gram_scale  # dual depends on it
     design = np.einsum("ij,ij->i", dual @ last.gram, dual)
     most = np.clip(design + noise * squares, 0.0, squares)  # E zeta^2 <= 1 and |e| <= 1
     seen = np.einsum("ij,ij->i", dual @ last.residual_gram, dual)
-    seen += stats.norm.isf(GRAM * failure / 4.0) * last.residual_scale * squares
+    seen += stats.norm.isf(failure.seen) * last.residual_scale * squares
     seen = np.maximum(seen, 0.0) + bounds.squares * squares
-    n, length = last.n, log(4.0 / (GRAM * failure))
-    tail = RANGE**2 * squares * length / n / 2.0
+    n, length = last.n, log(1.0 / failure.cross)
+    tail = RANGE**2 * squares * log(1.0 / failure.realised) / n / 2.0
     variance = most
     for _ in range(ROUNDS):
         # 2 |d| |mean((v'e)^2 e w zeta)|, by Bousquet's inequality for its norm

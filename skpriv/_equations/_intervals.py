@@ -62,6 +62,32 @@ def check_level(confidence_level):
         raise ValueError(f"confidence_level={confidence_level!r} must lie in (0, 1).")
 
 
+def inside_bounds(scaling, low, high, predicted, limit=1.0):
+    """Intervals in the units of y and inside of its bounds, from their ends in scaled units.
+
+    The function lies within the limits. Where an interval leaves them, it ends there with the width
+    that it has: none has width zero because both ends were cut. And it contains the prediction,
+    which is shrunk otherwise than its centre. Within the limits it only grows by that.
+
+    Parameters
+    ----------
+    scaling : Scaling
+    low, high : ndarrays of shape (n_points,)
+    predicted : ndarray of shape (n_points,)
+        Predictions in the units of y, inside of its bounds.
+    limit : float or ndarray of shape (n_points,)
+        Bound on the absolute value of the function in scaled units, at most 1.
+
+    Returns
+    -------
+    ConfidenceInterval
+    """
+    half = 0.5 * (high - low)
+    low = scaling.unscale(np.clip(np.minimum(low, limit - half), -limit, limit))
+    high = scaling.unscale(np.clip(np.maximum(high, half - limit), -limit, limit))
+    return ConfidenceInterval(np.minimum(low, predicted), np.maximum(high, predicted))
+
+
 def certified(equations, points, theta_bound, confidence_level):
     """Finite-sample intervals: at each fixed x, coverage of at least the level for any n.
 

@@ -167,24 +167,17 @@ class NewtonEquation:
 
 @dataclass(frozen=True, eq=False)
 class FirstEquation:
-    """Means of e w (r - m) and of ee' over the same n records, before any Newton step.
+    """Mean of ee' that was released before any Newton step.
 
     Attributes
     ----------
-    moment : ndarray of shape (p,)
     gram : ndarray of shape (p, p)
-    n : int
-    moment_scale, gram_scale : float
-    whole : bool
-        Whether no target was cut, so that the moment is gram b* plus noise of mean zero.
+    gram_scale : float
+        Standard deviation of the noise of its coordinates.
     """
 
-    moment: np.ndarray
     gram: np.ndarray
-    n: int
-    moment_scale: float
     gram_scale: float
-    whole: bool
 
 
 @dataclass(frozen=True, eq=False)

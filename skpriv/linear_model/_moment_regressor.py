@@ -14,7 +14,7 @@ from .._linalg import one_blas_thread
 from ._base import PrivateRegressor
 from ._points import rowwise
 from ._prediction_intervals import PredictionIntervals
-from .._equations._intervals import ConfidenceInterval, asymptotic, certified
+from .._equations._intervals import ConfidenceInterval, asymptotic, certified, inside_bounds
 from .._equations._coefficients import CoefficientLaw, moment_law
 from .._equations._moments import ResidualGramQuery
 from .._equations._normal_equations import ridge_prior
@@ -184,7 +184,7 @@ class MomentRegressor(PredictionIntervals):
 
     @rowwise
     def predict(self, X: Any) -> np.ndarray:
-        """Predict the regression function.
+        """Predict the regression function, inside ``bounds_y``.
 
         Parameters
         ----------
@@ -194,10 +194,14 @@ class MomentRegressor(PredictionIntervals):
         -------
         ndarray of shape (n_samples,)
         """
-        return self._function(self._points(X))
+        return self._predicted(self._points(X))
+
+    def _predicted(self, X):
+        """Predictions for checked rows, inside of the bounds of y."""
+        return np.clip(self._function(X), *self._scaling.bounds_y)
 
     def _function(self, X):
-        """Predictions for checked rows."""
+        """The fitted function for checked rows, which may leave the bounds of y."""
         return X @ self.coef_ + self.intercept_
 
     def _deviation(self, theta):
@@ -256,7 +260,7 @@ class MomentRegressor(PredictionIntervals):
         -------
         ConfidenceInterval
             Named tuple (low, high) of ndarrays of shape (n_samples,), in the units of y and inside
-            ``bounds_y``. It contains the prediction, where that is inside of ``bounds_y``.
+            ``bounds_y``. It contains the prediction, and none has width zero.
         """
         X = self._interval_points(X, confidence_level, method)
         scaling, equations = self._scaling, self._equations
@@ -273,11 +277,4 @@ class MomentRegressor(PredictionIntervals):
             centre, half = certified(equations, points, bound, confidence_level)
         else:
             centre, half = asymptotic(equations, points, theta, bound, confidence_level)
-        # Where the line leaves the bounds, the interval ends there with the width that it has; and
-        # it contains the prediction, which is shrunk otherwise than its centre.
-        predicted = np.clip(
-            scaling.features(X) @ scaling.scaled(self.coef_, self.intercept_), -limit, limit
-        )
-        low = np.minimum(np.clip(np.minimum(centre, limit) - half, -limit, limit), predicted)
-        high = np.maximum(np.clip(np.maximum(centre, -limit) + half, -limit, limit), predicted)
-        return ConfidenceInterval(scaling.unscale(low), scaling.unscale(high))
+        return inside_bounds(scaling, centre - half, centre + half, self._predicted(X), limit)

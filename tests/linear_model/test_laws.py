@@ -98,3 +98,27 @@ def test_the_order_of_the_features_does_not_matter(Estimator, variant, global_ra
     private = _model(Estimator, variant, RANGES[order], **settings).fit(X[:, order], y)
     away = (private.predict(X[:, order]) - exact) / _standard_errors(X, y)
     assert np.sqrt(np.mean(away**2)) < 0.1
+
+
+@every_variant
+@pytest.mark.parametrize("privacy", ["central", "none"])
+@pytest.mark.parametrize("method", ["certified", "asymptotic"])
+def test_intervals_have_a_width_and_contain_the_prediction(Estimator, variant, privacy, method):
+    """Also where the line leaves the bounds of y, or the ball of ``coef_norm``: far rows do."""
+    X, y = _data(6000, 0)
+    bounds = (-0.4, 1.0)
+    model = _model(
+        Estimator, variant, bounds_y=bounds, privacy=privacy, epsilon=3.0, random_state=0
+    ).fit(X, np.clip(y, *bounds))
+    last = model if isinstance(model, OWN_BOUNDS) else model[-1]
+    points = X[:300] if last is model else model[:-1].transform(X[:300])
+    points = np.vstack([points, 20.0 * points])
+    predicted = last.predict(points)
+    assert bounds[0] <= predicted.min() and predicted.max() <= bounds[1]
+    try:
+        low, high = last.confidence_interval(points, method=method)
+    except (NotImplementedError, ValueError) as error:
+        pytest.skip(str(error))  # it has no such interval, and says why
+    assert ((bounds[0] <= low) & (low <= predicted)).all()
+    assert ((predicted <= high) & (high <= bounds[1])).all()
+    assert (high - low > 1e-3).all()

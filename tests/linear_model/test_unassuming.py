@@ -46,20 +46,6 @@ def test_what_is_not_resolved_gets_the_bounds(Estimator):
     assert (low == -1.0).all() and (high == 1.0).all()
 
 
-@pytest.mark.parametrize("Estimator", [SSPRegressor, ReweightedRegressor])
-@pytest.mark.parametrize("method", ["certified", "asymptotic"])
-def test_intervals_have_a_width_and_contain_the_prediction(Estimator, method):
-    """Also where the line leaves the bounds of y, and the prediction with it."""
-    X, mean, y = _data(20_000, 0)
-    est = Estimator(data_norm=1.0, bounds_y=(-0.4, 0.4), random_state=0).fit(X, y)
-    predicted = est.predict(X[:500])
-    assert (np.abs(predicted) > 0.4).any()
-    low, high = est.confidence_interval(X[:500], method=method)
-    assert (high - low > 1e-3).all() and (low >= -0.4).all() and (high <= 0.4).all()
-    inside = np.clip(predicted, -0.4, 0.4)
-    assert ((low <= inside + 1e-12) & (inside <= high + 1e-12)).all()
-
-
 def test_the_bound_on_the_coefficients_holds(global_random_seed):
     for seed in range(20):
         X, _, y = _data(20_000, 100 * global_random_seed + seed)

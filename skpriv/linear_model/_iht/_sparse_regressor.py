@@ -9,7 +9,7 @@ from scipy import sparse
 from .._points import rowwise
 from .._prediction_intervals import PredictionIntervals
 from ._intervals import certificate, given_support, log_supports, sparse_norms
-from ..._equations._intervals import ConfidenceInterval
+from ..._equations._intervals import ConfidenceInterval, inside_bounds
 
 
 class SparseRegressor(PredictionIntervals):
@@ -29,7 +29,11 @@ class SparseRegressor(PredictionIntervals):
         -------
         ndarray of shape (n_samples,)
         """
-        return np.clip(self._function(self._points(X)), *self._scaling.bounds_y)
+        return self._predicted(self._points(X))
+
+    def _predicted(self, X):
+        """Predictions for checked rows, inside of the bounds of y."""
+        return np.clip(self._function(X), *self._scaling.bounds_y)
 
     def _function(self, X):
         """Predictions for checked rows."""
@@ -72,15 +76,14 @@ class SparseRegressor(PredictionIntervals):
         -------
         ConfidenceInterval
             Named tuple (low, high) of ndarrays of shape (n_samples,), in the units of y and inside
-            ``bounds_y``.
+            ``bounds_y``. It contains the prediction, and none has width zero.
         """
         X = self._interval_points(X, confidence_level, method)
         if method == "certified":
             centre, half = self._certified(X, confidence_level)
         else:
             centre, half = self._given_support(X, confidence_level)
-        low, high = np.clip([centre - half, centre + half], -1.0, 1.0)
-        return ConfidenceInterval(self._scaling.unscale(low), self._scaling.unscale(high))
+        return inside_bounds(self._scaling, centre - half, centre + half, self._predicted(X))
 
     def _certified(self, X, confidence_level):
         """Certificate that is uniform over x."""

@@ -87,7 +87,7 @@ class ReportBound:
 
 
 def certified(tree, points, theta_bound, confidence_level):
-    """Low and high ends in [-1, 1] for x'theta*, uniformly over the points."""
+    """Low and high ends for x'theta*, uniformly over the points."""
     bins, bounds = _bounds(tree, theta_bound, confidence_level)
     low, high = np.empty(len(points)), np.empty(len(points))
     for start in range(0, len(points), ROWS):
@@ -102,8 +102,7 @@ def certified(tree, points, theta_bound, confidence_level):
                 np.maximum(low[chunk], centre - half, out=low[chunk])
                 np.minimum(high[chunk], centre + half, out=high[chunk])
     # on the rare event that the intervals do not meet, their order is not to be relied upon
-    low, high = np.minimum(low, high), np.maximum(low, high)
-    return np.clip(low, -1.0, 1.0), np.clip(high, -1.0, 1.0)
+    return np.minimum(low, high), np.maximum(low, high)
 
 
 def _bounds(tree, theta_bound, confidence_level):

@@ -279,5 +279,4 @@ class PaperIntervals:
                 centre, half = X @ self.states[step.path].total, eta + self.theta_bound * rest
                 low[rows] = np.maximum(low[rows], centre - half)
                 high[rows] = np.minimum(high[rows], centre + half)
-        low, high = np.minimum(low, high), np.maximum(low, high)
-        return np.clip(low, -1.0, 1.0), np.clip(high, -1.0, 1.0)
+        return np.minimum(low, high), np.maximum(low, high)

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from ..._compat import Interval, StrOptions, fit_context
-from ..._equations._intervals import ConfidenceInterval
+from ..._equations._intervals import ConfidenceInterval, inside_bounds
 from ..._equations._normal_equations import ridge_prior
 from .._base import PrivateRegressor
 from .._points import rowwise
@@ -249,7 +249,7 @@ class LayeredRegressor(PrivateRegressor):
 
     @rowwise
     def predict(self, X: Any) -> np.ndarray:
-        """Predict the regression function.
+        """Predict the regression function, inside ``bounds_y``.
 
         Parameters
         ----------
@@ -259,10 +259,13 @@ class LayeredRegressor(PrivateRegressor):
         -------
         ndarray of shape (n_samples,)
         """
-        X = self._points(X)
+        return self._predicted(self._points(X))
+
+    def _predicted(self, X):
+        """Predictions for checked rows."""
         if self.variant == "paper":
             return self._scaling.unscale(self._rules.predict(self._scaling.features(X)))
-        return X @ self.coef_ + self.intercept_
+        return np.clip(X @ self.coef_ + self.intercept_, *self._scaling.bounds_y)
 
     @rowwise
     def confidence_interval(
@@ -285,7 +288,8 @@ class LayeredRegressor(PrivateRegressor):
         Returns
         -------
         ConfidenceInterval
-            Named tuple (low, high) of ndarrays of shape (n_samples,), inside ``bounds_y``.
+            Named tuple (low, high) of ndarrays of shape (n_samples,), inside ``bounds_y``. It
+            contains the prediction, and none has width zero.
         """
         X = self._interval_points(X, confidence_level, method)
         if method == "asymptotic":
@@ -300,4 +304,4 @@ class LayeredRegressor(PrivateRegressor):
         else:
             bound = scaling.theta_bound(self.coef_norm)
             low, high = certified(self.tree_, points, bound, confidence_level)
-        return ConfidenceInterval(scaling.unscale(low), scaling.unscale(high))
+        return inside_bounds(scaling, low, high, self._predicted(X))

@@ -79,7 +79,6 @@ def fit_exactly(session, rows, target, penalty=None):
     limit = 2.0 + float(np.linalg.norm(b))
     step = NewtonQuery(Whitened(rows, W), target, 0.0, b, limit, most_excess=0.0)
     equation = NewtonEquation.of(step, session.sum(step, SHARES[2]))
-    moment = equation.moment + equation.gram @ b
-    first = FirstEquation(moment, equation.gram, equation.n, 0.0, 0.0, whole=True)
+    first = FirstEquation(equation.gram, 0.0)
     fit = NewtonFit(0.0, 0.0, W, b, equation.square, equation.gram, first, (equation,), True)
     return coef, intercept, fit

@@ -59,7 +59,7 @@ def fit_rows(session, rows, target, rules, priors=()):
     moments = FirstMomentsQuery(whitened, target, location, limit)
     answer = session.sum(moments, rules.moments)
     largest = SIGNAL * (deviation / rules.length) ** 2
-    (moment, noise), (gram, gram_noise), _ = first = moments.read(answer)
+    _, (gram, gram_noise), _ = first = moments.read(answer)
     # Coefficients of equal size in whitened coordinates, or in those of the rows
     back = np.linalg.inv(whitened.W.T)
     shapes = [np.eye(rows.size), back @ _row_prior(rows)]
@@ -100,7 +100,7 @@ def fit_rows(session, rows, target, rules, priors=()):
         pool.b,
         pool.variance,
         pool.gram()[1],
-        FirstEquation(moment, gram, answer.n, noise, gram_noise, limit == whole),
+        FirstEquation(gram, gram_noise),
         tuple(newton),
         same_rows=session.trust.curator,
     )

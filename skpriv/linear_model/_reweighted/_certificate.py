@@ -83,8 +83,10 @@ class GradientCertificate:
             ):
                 better = width < half
                 centre, half = np.where(better, middle, centre), np.where(better, width, half)
-        low, high = np.clip([centre - half, centre + half], -trivial, trivial)
-        return np.clip([self.link.mean(low), self.link.mean(high)], -1.0, 1.0)
+        # Both ends may lie beyond: the interval then ends there with the width that it has
+        low = np.clip(np.minimum(centre, trivial) - half, -trivial, trivial)
+        high = np.clip(np.maximum(centre, -trivial) + half, -trivial, trivial)
+        return self.link.mean(low), self.link.mean(high)
 
     def _events(self, failure):
         """Bounds on the noise of the gradient plus the gradient at the truth, and on the noise of

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..._compat import Interval, StrOptions, fit_context
 from ..._equations._coefficients import CoefficientLaw
-from ..._equations._intervals import ConfidenceInterval
+from ..._equations._intervals import ConfidenceInterval, inside_bounds
 from ..._equations._lifted import LiftedMomentsQuery
 from ..._equations._moments import Instrument, MomentsQuery
 from .._points import rowwise
@@ -411,7 +411,7 @@ class ReweightedRegressor(MomentRegressor):
         -------
         ConfidenceInterval
             Named tuple (low, high) of ndarrays of shape (n_samples,), in the units of y and inside
-            ``bounds_y``.
+            ``bounds_y``. It contains the prediction, and none has width zero.
         """
         if getattr(self, "_certificate", None) is None:
             return super().confidence_interval(X, confidence_level, method)
@@ -421,4 +421,4 @@ class ReweightedRegressor(MomentRegressor):
             return ConfidenceInterval(low, high)
         points, radius = self._scaling.features(X), self._radius(self._scaling)
         low, high = self._certificate.interval(points, radius, confidence_level)
-        return ConfidenceInterval(self._scaling.unscale(low), self._scaling.unscale(high))
+        return inside_bounds(self._scaling, low, high, self._predicted(X))
