@@ -74,7 +74,7 @@ def inside_bounds(scaling, low, high, predicted, limit=1.0):
     scaling : Scaling
     low, high : ndarrays of shape (n_points,)
     predicted : ndarray of shape (n_points,)
-        Predictions in the units of y, inside of its bounds.
+        Predictions in the units of y; outside of its bounds the nearest bound counts.
     limit : float or ndarray of shape (n_points,)
         Bound on the absolute value of the function in scaled units, at most 1.
 
@@ -82,7 +82,7 @@ def inside_bounds(scaling, low, high, predicted, limit=1.0):
     -------
     ConfidenceInterval
     """
-    half = 0.5 * (high - low)
+    half, predicted = 0.5 * (high - low), np.clip(predicted, *scaling.bounds_y)
     low = scaling.unscale(np.clip(np.minimum(low, limit - half), -limit, limit))
     high = scaling.unscale(np.clip(np.maximum(high, half - limit), -limit, limit))
     return ConfidenceInterval(np.minimum(low, predicted), np.maximum(high, predicted))

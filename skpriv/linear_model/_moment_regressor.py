@@ -184,7 +184,9 @@ class MomentRegressor(PredictionIntervals):
 
     @rowwise
     def predict(self, X: Any) -> np.ndarray:
-        """Predict the regression function, inside ``bounds_y``.
+        """Predict the regression function: inside ``bounds_y``, but without privacy.
+
+        Without privacy it is scikit-learn's prediction, which may leave them.
 
         Parameters
         ----------
@@ -197,8 +199,9 @@ class MomentRegressor(PredictionIntervals):
         return self._predicted(self._points(X))
 
     def _predicted(self, X):
-        """Predictions for checked rows, inside of the bounds of y."""
-        return np.clip(self._function(X), *self._scaling.bounds_y)
+        """Predictions for checked rows; without privacy they are the textbook's, as they are."""
+        fitted = self._function(X)
+        return fitted if self._trust.exact else np.clip(fitted, *self._scaling.bounds_y)
 
     def _function(self, X):
         """The fitted function for checked rows, which may leave the bounds of y."""
@@ -260,7 +263,8 @@ class MomentRegressor(PredictionIntervals):
         -------
         ConfidenceInterval
             Named tuple (low, high) of ndarrays of shape (n_samples,), in the units of y and inside
-            ``bounds_y``. It contains the prediction, and none has width zero.
+            ``bounds_y``. It contains the prediction (without privacy the nearest one inside of
+            ``bounds_y``), and none has width zero.
         """
         X = self._interval_points(X, confidence_level, method)
         scaling, equations = self._scaling, self._equations

@@ -411,7 +411,8 @@ class ReweightedRegressor(MomentRegressor):
         -------
         ConfidenceInterval
             Named tuple (low, high) of ndarrays of shape (n_samples,), in the units of y and inside
-            ``bounds_y``. It contains the prediction, and none has width zero.
+            ``bounds_y``. It contains the prediction (without privacy the nearest one inside of
+            ``bounds_y``), and none has width zero.
         """
         if getattr(self, "_certificate", None) is None:
             return super().confidence_interval(X, confidence_level, method)
