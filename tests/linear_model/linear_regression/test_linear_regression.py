@@ -229,10 +229,10 @@ def test_float32_rows_give_nearly_the_same(global_random_seed):
 
 
 def test_few_records_of_a_skewed_count_nearly_keep_their_mean(global_random_seed):
-    """Clips move it by .12 deviations towards the median, with a deviation of .063 (100 fits).
+    """Clips move it by .06 deviations towards the median, with a deviation of .08 (120 fits).
 
-    Without the last look at the mean the deviation is .136. The bias stays: the look clips, too,
-    at what least noise and bias of exponential noise together ask, and this count is more skewed.
+    It is no zero bias: the last look at the mean clips, too. The limits are three standard errors
+    of 40 fits away. Clipped in units of clipped residuals the mean moved by .12.
     """
     shifts = []
     for seed in range(40 * global_random_seed, 40 * global_random_seed + 40):
@@ -243,8 +243,8 @@ def test_few_records_of_a_skewed_count_nearly_keep_their_mean(global_random_seed
             X, y
         )
         shifts.append((model.predict(X).mean() - y.mean()) / y.std())
-    assert abs(np.mean(shifts)) < 0.16
-    assert np.std(shifts) < 0.1
+    assert abs(np.mean(shifts)) < 0.1
+    assert np.std(shifts) < 0.12
 
 
 def test_few_records_of_a_rare_target_keep_their_mean():
