@@ -232,7 +232,9 @@ class NewtonFit:
             x'b + v'z - x'b* = v' mean(e xi) + v'N_z - v'N_H (b* - b),
 
         with xi the clipped noise of the target, and N_z and N_H the privacy noises. N_H is
-        independent of b and N_z, and b* - b is estimated by H^-1 z.
+        independent of b and N_z, and b* - b is estimated by H^-1 z. Where H is below its noise in a
+        direction u, x'u u'(b* - b) is left over: b* is taken to be as large there, in whitened
+        coordinates, as it is on average where it is seen.
 
         Parameters
         ----------
@@ -260,7 +262,9 @@ class NewtonFit:
         step = (vectors / np.maximum(values, floor)) @ vectors.T @ (weights @ np.array(moments))
         rotated = points @ vectors
         dual = (rotated / np.maximum(values, floor)) @ vectors.T
-        lost = (rotated[:, values < floor] ** 2).sum(axis=1)
+        hidden = values < floor
+        lost = (rotated[:, hidden] ** 2).sum(axis=1)
+        typical = 0.0 if hidden.all() else sqrt(np.square(self.b @ vectors)[~hidden].mean())
         noise = float(weights**2 @ (1.0 / precision)) if last.moment_scale else 0.0
         noise += 0.5 * last.gram_scale**2 * float(step @ step)
         return NewtonEstimate(
@@ -273,6 +277,7 @@ class NewtonFit:
             noise=noise,
             tail=last.tail_bias(last.limit) / kept[-1],
             along=last.gram_scale / sqrt(2.0) * (dual @ step),
+            unseen=typical * rotated[:, hidden],
             resolved=lost <= UNRESOLVED * (rotated**2).sum(axis=1),
         )
 
@@ -299,8 +304,10 @@ class NewtonEstimate:
         How far cut residuals may have moved a coordinate: see `NewtonEquation.tail_bias`.
     along : ndarray of shape (n_points,)
         The privacy noise that all points share, as one more coordinate.
+    unseen : ndarray of shape (n_points, n_hidden)
+        Deviations of independent errors: of the part of a point in each direction that is not seen.
     resolved : ndarray of bool of shape (n_points,)
-        Whether the point lies in directions that are told from noise.
+        Whether the point lies in directions that are told from noise, but for a small part.
     """
 
     value: np.ndarray
@@ -312,6 +319,7 @@ class NewtonEstimate:
     noise: float
     tail: float
     along: np.ndarray
+    unseen: np.ndarray
     resolved: np.ndarray
 
     def variances(self):
@@ -330,7 +338,8 @@ class NewtonEstimate:
         ratio = (self.residual_scale * squares / typical / UNEQUAL) ** 2
         weight = 1.0 / (1.0 + ratio)
         sampling = np.maximum(weight * robust + (1.0 - weight) * typical, LEAST_ROBUST * typical)
-        sampling, privacy = sampling / self.records, self.noise * squares + self.along**2
+        hidden = np.einsum("ij,ij->i", self.unseen, self.unseen)
+        sampling, privacy = sampling / self.records, self.noise * squares + self.along**2 + hidden
         uncertain = (UNEQUAL * typical / self.records) ** 2 * ratio * weight
         return sampling + STUDENT * uncertain / (sampling + privacy), privacy
 
@@ -345,8 +354,8 @@ class NewtonEstimate:
         scale = np.sqrt(sampling / np.where(diagonal > 0.0, diagonal, 1.0))
         robust = robust * np.outer(scale, scale)
         np.fill_diagonal(robust, sampling)
-        privacy = self.noise * self.dual @ self.dual.T + np.outer(self.along, self.along)
-        return robust, privacy
+        shared = np.outer(self.along, self.along) + self.unseen @ self.unseen.T
+        return robust, self.noise * self.dual @ self.dual.T + shared
 
 
 @dataclass(frozen=True, eq=False)

@@ -130,6 +130,7 @@ class ReportedFit:
             records=n,
             noise=0.0,
             along=np.zeros(len(points)),
+            unseen=np.zeros((len(points), 0)),
             tail=0.0,
             resolved=lost <= UNRESOLVED * (rotated**2).sum(axis=1),
         )
