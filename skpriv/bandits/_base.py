@@ -108,7 +108,8 @@ class BasePolicy(Accounted, BaseEstimator, ABC):
         self.n_actions_ = n_actions
         if not len(contexts):
             return np.empty(0, dtype=np.intp), np.empty(0)
-        return self._act(self._phi(contexts), available, self._rng)
+        with np.errstate(all="ignore"):  # a warning would tell of a context
+            return self._act(self._phi(contexts), available, self._rng)
 
     @property
     def _turn(self):

@@ -18,6 +18,7 @@ LINEAR = {
     linear_model.LinearRegression,
     linear_model.Ridge,
 }
+LARGEST = 1e300  # prediction whose gap to another is a number
 ENTRIES = 2**17  # of an array of indices, which stays in the cache
 
 
@@ -110,6 +111,8 @@ def inverse_gap(predictions, weight, available=None):
     An action at a gap g below the best of K available ones has probability 1 / (K + weight g).
     """
     count: int | np.ndarray = predictions.shape[1]
+    # Of huge contexts they may be no numbers, and their gaps none.
+    predictions = np.clip(np.nan_to_num(predictions, nan=0.0), -LARGEST, LARGEST)
     if available is not None:
         predictions = np.where(available, predictions, -np.inf)
         count = available.sum(axis=1, keepdims=True)

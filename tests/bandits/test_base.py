@@ -12,7 +12,7 @@ from sklearn.utils.estimator_checks import (
     check_set_params,
 )
 
-from skpriv.bandits import EpochGreedy, LinUCB, RandomPolicy, load
+from skpriv.bandits import EpochGreedy, LinSquareCB, LinUCB, RandomPolicy, load
 from skpriv.bandits._epochs._policy import EpochPolicy
 from skpriv.exceptions import InvalidValues
 from skpriv.linear_model import SSPRegressor
@@ -306,3 +306,15 @@ def test_threads_take_turns(policy, make_rounds):
     assert policy.n_rounds_ == 200
     assert policy.rounds_until_update_ == alone.rounds_until_update_
     assert getattr(policy, "epoch_", 0) == getattr(alone, "epoch_", 0)
+
+
+@pytest.mark.parametrize("kind", [LinSquareCB, LinUCB])
+def test_no_warning_tells_of_a_huge_context(kind):
+    """Warnings are errors here."""
+    policy = kind(data_norm=0.1, random_state=0)
+    contexts = np.random.RandomState(0).uniform(-0.1, 0.1, size=(100, 3, 2))
+    policy.update(contexts, policy.act(contexts), np.ones(100))
+    huge = np.full((2, 3, 2), 1.7e308) * [1.0, -1.0]
+    actions = policy.act(huge)
+    assert np.isfinite(policy.propensities_).all()
+    policy.update(huge, actions, [1.0, -1.0])
