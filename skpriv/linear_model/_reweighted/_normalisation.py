@@ -78,7 +78,7 @@ class ReweightedMomentsQuery(Query):
     still, whatever U is: with a = ||e||, b = ||e'|| and t = |p| the squared change is at most
     a^2 (r^2 + 1) + b^2 (r'^2 + 1) + a^4 + b^4 + 2 t (|r r'| + 1) - 2 t^2 + 1.25 (r^2 - r'^2)^2,
     which grows with a and b; at a = b = 1 it is largest at t = (1 + |r r'|) / 2. With
-    |r r'| <= (r^2 + r'^2) / 2 what is left is convex in r^2 and in r'^2, with corners 4.5, 7.375, 8.
+    |r r'| <= (r^2 + r'^2) / 2 the rest is convex in r^2 and in r'^2, with corners 4.5, 7.375, 8.
     """
 
     scaling: Scaling
