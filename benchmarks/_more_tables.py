@@ -121,10 +121,30 @@ def scores():
     )  # fmt: skip
 
 
+def riders():
+    """Thousands of riders at a station on 5,698 days, on 20 other stations that move together."""
+    raw = _read("modeldata", "Chicago")
+    stations = list(raw.columns[raw.columns.get_loc("ridership") + 1 :][:20])
+    weekday = raw["date"].astype("datetime64[ns]").dt.dayofweek
+    bounds = dict.fromkeys(stations, (0.0, 30.0))
+    bounds |= {"temp": (-30.0, 110.0), "humidity": (0.0, 100.0), "wind": (0.0, 60.0),
+               "percip": (0.0, 5.0), "weather_rain": (0.0, 1.0), "weather_snow": (0.0, 1.0),
+               "Cubs_Home": (0.0, 1.0), "Bulls_Home": (0.0, 1.0)}  # fmt: skip
+    raw = raw.assign(weekend=weekday >= 5)
+    return _table(raw, raw["ridership"], bounds, (0.0, 40.0), weekend=("weekend", True))
+
+
+def inspections():
+    """Score of 27,178 inspections of restaurants: chains of hundreds among single places."""
+    raw = _read("causaldata", "restaurant_inspections")
+    bounds = {"Year": (2000.0, 2020.0), "NumberofLocations": (1.0, 1000.0), "Weekend": (0.0, 1.0)}
+    return _table(raw, raw["inspection_score"], bounds, (0.0, 100.0))
+
+
 MORE_TABLES = {
     function.__name__: function
     for function in (
         food_share, visits, incomes, log_incomes, diamonds, rooms, loans, hours, worked, census,
-        panel, scores,
+        panel, scores, riders, inspections,
     )
 }  # fmt: skip
