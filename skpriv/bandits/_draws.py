@@ -4,7 +4,7 @@ import numpy as np
 from scipy.stats import norm
 from sklearn import linear_model
 
-from ..linear_model import IHTRegressor, SSPRegressor
+from ..linear_model import IHTRegressor, ReweightedRegressor, SSPRegressor
 
 # Equally likely, as the absolute value of a normal variable: its 16 mid-quantiles. Its standard
 # deviation of 0.75 is a compromise: less is better for independent contexts, more for fixed arms.
@@ -13,6 +13,7 @@ HALF_NORMAL = 0.75 * norm.ppf(0.5 + (np.arange(16) + 0.5) / 32.0)
 # ask them spares the checks of contexts that are checked.
 LINEAR = {
     IHTRegressor,
+    ReweightedRegressor,  # with the identity link
     SSPRegressor,
     linear_model.Lasso,
     linear_model.LinearRegression,
@@ -80,7 +81,7 @@ def greedy(oracle, contexts, available):
 def predicted(oracle, contexts):
     """Predictions of shape (n_rounds or 1, n_actions)."""
     rows, shape = flat(contexts)
-    if type(oracle) in LINEAR:
+    if type(oracle) in LINEAR and getattr(oracle, "link", "identity") == "identity":
         return (rows @ oracle.coef_ + oracle.intercept_).reshape(shape)
     return oracle.predict(rows).reshape(shape)
 

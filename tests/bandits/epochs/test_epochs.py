@@ -21,6 +21,7 @@ from skpriv.bandits import (
     SquareCB,
     simulate,
 )
+from skpriv.bandits._draws import greedy
 from skpriv.bandits._epochs._schedule import epoch_length
 from skpriv.exceptions import BudgetExceeded, PrivacyError
 from skpriv.linear_model import ReweightedRegressor, SSPRegressor
@@ -411,7 +412,7 @@ def test_oracles_of_codebook_reports_have_half_the_regret(Policy, Oracle):
     for channel, delta in (("gaussian", 1e-6), ("codebook", 0.0)):
         oracle = Oracle(
             epsilon=4.0, delta=delta, privacy="local", channel=channel, fit_intercept=False,
-            coef_norm=1.0,
+            coef_norm=1.0, data_norm=1.0, bounds_y=(-1.0, 1.0),
         )  # fmt: skip
         policy = Policy(oracle=oracle, random_state=0)
         regret[channel] = simulate([policy], env, 10_000, random_state=0).regret_[0, 0, -1]
@@ -419,3 +420,15 @@ def test_oracles_of_codebook_reports_have_half_the_regret(Policy, Oracle):
     with BudgetAccountant(4.0, 0.0) as accountant:
         simulate([policy], env, 1_000, random_state=0)
         assert accountant.spent.epsilon <= 4.0 * (1.0 + 1e-12) and accountant.spent.delta == 0.0
+
+
+def test_actions_beyond_the_bounds_of_rewards_do_not_tie():
+    """`predict` is clipped to ``bounds_y``; greedy actions are not those of clipped numbers."""
+    rng = np.random.RandomState(0)
+    X = rng.uniform(-1.0, 1.0, size=(20_000, 1))
+    contexts = np.array([[[5.0], [9.0]]])
+    for Estimator in (SSPRegressor, ReweightedRegressor):
+        oracle = Estimator(data_norm=1.0, bounds_y=(0.0, 1.0), random_state=0)
+        oracle.fit(X, np.clip(0.5 + 0.4 * X[:, 0], 0.0, 1.0))
+        assert (oracle.predict(contexts[0]) == 1.0).all()
+        assert greedy(oracle, contexts, None)[0] == 1
