@@ -44,7 +44,7 @@ def epochs(kind, oracle=SSPRegressor, **parameters):
 
 def codebook(kind, **parameters):
     return lambda privacy: kind(
-        SSPRegressor(privacy=privacy, channel="codebook", fit_intercept=False, **COMMON),
+        SSPRegressor(privacy=privacy, channel="codebook", fit_intercept=False, **BOUNDS, **COMMON),
         schedule=SCHEDULE, random_state=0, **parameters,
     )  # fmt: skip
 

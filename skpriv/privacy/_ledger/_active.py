@@ -134,7 +134,7 @@ def noticed_charges() -> Iterator[list[Cost]]:
     >>> with noticed_charges() as costs:
     ...     charge(Cost.from_epsilon(1.0), "mean")
     >>> costs
-    [Cost(pure=1, pure_squared=0.5, pure_gaussian=1.51788)]
+    [Cost(pure=1, pure_squared=0.5, pure_gaussian=1.51791)]
     """
     costs: list[Cost] = []
     _noticing[id(costs)] = costs

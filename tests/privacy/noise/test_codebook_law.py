@@ -186,6 +186,7 @@ def test_impossible_codes_are_refused(bad):
 
 @pytest.mark.parametrize("Estimator", [SSPRegressor, ReweightedRegressor, ImproperSGDRegressor])
 def test_an_epsilon_of_which_nothing_is_left_is_refused(Estimator):
-    fit = Estimator(epsilon=1e-13, delta=0.0, privacy="local", channel="codebook").fit
+    model = Estimator(epsilon=1e-13, delta=0.0, privacy="local", channel="codebook")
+    fit = model.set_params(data_norm=1.0, bounds_y=(-1.0, 1.0)).fit
     with pytest.raises(PrivacyError, match="tell nothing"):
         fit(np.zeros((50, 2)), np.zeros(50))
