@@ -21,7 +21,11 @@ UNRESOLVED = 0.1  # part of a squared length below that floor, at which no inter
 UNEQUAL = 0.5  # deviation of the robust variance over the homoskedastic one, on real tables
 STUDENT = (1.96**2 + 1.0) / 4.0
 LEAST_ROBUST = 0.3  # of the homoskedastic variance: the released residual Gram has noise
-NOISE = "the released equations do not tell some directions from noise"
+NOISE = (
+    "the released equations do not tell some directions from noise: more records or epsilon, "
+    "narrower bounds, and no column that hardly varies help (such as the 'other' of a "
+    "complete list of categories: other=False)"
+)
 TAILS = (
     "more residuals are near the limit at which they were clipped than noise explains, so that "
     "coefficients may be biased by more than their error"

@@ -68,11 +68,12 @@ class Replay:
         return not self.differences and self.epsilon <= self.claim.epsilon * (1.0 + SLACK)
 
     def __str__(self):
-        verdict = "holds" if self.holds else "FAILS"
-        lines = [
-            f"{verdict}: this pair costs epsilon = {self.epsilon:.4g} at delta = "
-            f"{self.claim.delta:g}, of a claim of {self.claim.epsilon:.4g}"
-        ]
+        cost = f"this pair costs epsilon = {self.epsilon:.4g} at delta = {self.claim.delta:g}"
+        if self.claim.epsilon == inf:
+            lines = [f"nothing is claimed, so that nothing can fail: {cost}; pass claim= a Budget"]
+        else:
+            verdict = "holds" if self.holds else "FAILS"
+            lines = [f"{verdict}: {cost}, of a claim of {self.claim.epsilon:.4g}"]
         lines += [f"  {name}: {epsilon:.4g}" for name, epsilon in self.answers]
         return "\n".join(lines + [f"  differs: {text}" for text in self.differences])
 

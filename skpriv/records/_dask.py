@@ -169,10 +169,7 @@ class DaskRows(Rows):
             if sizes is None:
                 sizes = compute(*[delayed(_size, pure=False)(part) for part in found])
             if list(sizes) != self._sizes:
-                raise ValueError(
-                    "X and y are cut into parts of different lengths: take both from one Dask "
-                    "frame, or compute their chunk sizes before."
-                )
+                found = self._recut(found, sizes)
         else:
             y = next(iter(y())) if callable(y) else y
             y = np.asarray(y) if isinstance(y, list | tuple) else y
@@ -181,6 +178,24 @@ class DaskRows(Rows):
             found = [cut(y, start, start + size) for start, size in self._ranges()]
         parts = [delayed(_with, pure=False)(*pair) for pair in zip(self._parts, found)]
         return DaskRows(parts, self._sizes, self.n_features, self.names, steps=self._steps)
+
+    def _recut(self, found: Any, sizes: Any) -> Any:
+        """Targets cut as X is: dask reads a few columns of small files in fewer, longer parts."""
+        from dask import delayed
+
+        if sum(sizes) != self.n:
+            raise ValueError("X and y have different numbers of rows.")
+        first = np.cumsum([0, *sizes]).tolist()
+        recut = []
+        for start, size in self._ranges():
+            stop = start + size
+            pieces = [
+                (part, max(start - low, 0), min(stop, high) - low)
+                for part, low, high in zip(found, first, first[1:])
+                if low < stop and high > start
+            ]
+            recut.append(delayed(_recut_part, pure=False)(pieces or [(found[0], 0, 0)]))
+        return recut
 
     def evaluated(self, function: Any, kind: Any = None) -> Any:
         """Dask array of the values of a function of X; of several results, if ``kind`` says so."""
@@ -329,6 +344,10 @@ def _length(part):
 
 def _size(y):
     return length(y)
+
+
+def _recut_part(pieces):
+    return np.concatenate([np.asarray(y)[start:stop] for y, start, stop in pieces])
 
 
 def _values(part, steps, function, at):

@@ -19,7 +19,8 @@ from ..exceptions import InvalidValues
 INVALID_VALUES = (
     "the rows or targets contain NaN, infinity, or something that is no number: every argument "
     "must be free of text, string or object values, and each number finite. Which value it is "
-    "stays private, and the charge stands: clean or fill in by a public rule before."
+    "stays private, and the charge stands: clean or fill in by a public rule "
+    "before, as TableEncoder does."
 )
 CHUNK_ENTRIES = 2**19
 SMALL = 4096  # numbers, of which looking at each takes no longer than the sum

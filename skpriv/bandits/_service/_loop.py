@@ -213,7 +213,7 @@ class Loop:
             return held.counts()[1]
 
     def _take(self, rows):
-        contexts = np.stack([_unpacked(blob) for _, blob, *_ in rows])
+        contexts = _stacked([_unpacked(blob) for _, blob, *_ in rows])
         actions = np.array([action for _, _, action, *_ in rows], dtype=np.intp)
         rewards = np.array([self.default_reward if r is None else r for *_, r, _ in rows])
         self.policy.update(contexts, actions, rewards)
@@ -255,6 +255,15 @@ def _same(saved, policy):
             "path. Parameters of a policy that has promised a guarantee cannot be changed."
         )
     return saved
+
+
+def _stacked(contexts):
+    """One array of rounds whose numbers of actions may differ: zeros stand where nothing was."""
+    most = max(len(one) for one in contexts)
+    stacked = np.zeros((len(contexts), most, *contexts[0].shape[1:]), dtype=contexts[0].dtype)
+    for at, one in enumerate(contexts):
+        stacked[at, : len(one)] = one  # the action of a round is one of its own: zeros are not read
+    return stacked
 
 
 def _packed(contexts):

@@ -52,6 +52,14 @@ def test_order_is_that_of_the_ranks(tmp_path):
     assert (service.n_events, service.n_learned) == (5, 5)
 
 
+def test_actions_may_come_and_go_between_rounds(tmp_path):
+    service = loop(tmp_path, learn_every=3)
+    for k, n_actions in enumerate((2, 4, 3)):
+        service.rank(f"e{k}", np.full((n_actions, 3), float(k)))
+        service.reward(f"e{k}", k / 10)
+    assert service.policy.seen == [(k, k / 10) for k in range(3)]
+
+
 def test_repeated_late_and_unknown(tmp_path):
     clock = Clock()
     service = loop(tmp_path, cutoff=10.0, default_reward=-1.0, clock=clock)
