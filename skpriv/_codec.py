@@ -167,6 +167,8 @@ def to_dict(model: Any) -> dict[str, Any]:
     """
     from . import __version__
 
+    if hasattr(model, "act") and not hasattr(model, "fit"):
+        raise TypeError("a policy goes on learning: keep it by policy.save(path), not as a model.")
     check_is_fitted(model)
     last = model.steps[-1][1] if isinstance(model, Pipeline) else model
     report = getattr(last, "privacy_report_", None)

@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 
 from skpriv import BudgetAccountant, from_dict, linear_model, load, save, to_dict
 from skpriv._codec import to_json
+from skpriv.bandits import LinUCB
 from skpriv.exceptions import PrivacyError
 from skpriv.linear_model import (
     IHTRegressor,
@@ -195,6 +196,11 @@ def test_improper_values_are_refused(change, message):
     plain = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(*data()).to_dict()
     with pytest.raises(ValueError, match=message):
         SSPRegressor.from_dict(change(plain))
+
+
+def test_a_policy_is_sent_to_its_own_file():
+    with pytest.raises(TypeError, match=r"policy\.save"):
+        to_dict(LinUCB())
 
 
 def test_a_model_of_another_class_is_refused():

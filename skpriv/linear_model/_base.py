@@ -110,7 +110,10 @@ class PrivateRegressor(PredictsAtPoints, Accounted, Writable, RegressorMixin, Ba
     def _public_bounds(self):
         """The checked bounds_y, or the outer ones if they are "auto"."""
         name, value = self._public("bounds_y", "outer_bounds_y")
-        bounds = np.asarray(value, dtype=float)
+        try:
+            bounds = np.asarray(value, dtype=float)
+        except (TypeError, ValueError):
+            bounds = np.empty(0)  # text, or ragged: refused in the same words as other ranges
         if bounds.shape != (2,) or not np.isfinite(bounds).all() or bounds[0] >= bounds[1]:
             raise ValueError(
                 f"{name}={value!r} must be two finite numbers (low, high) with "

@@ -168,6 +168,7 @@ def test_scaled_rows_need_a_norm_alone():
         ({"bounds_X": (1.0, 0.0)}, "low < high"),
         ({"bounds_X": [(0, 1)] * 4}, "3 features"),
         ({"bounds_y": (0.0, inf)}, "two finite numbers"),
+        ({"bounds_y": ("low", "high")}, "two finite numbers"),
     ],
 )
 def test_missing_bounds_are_explained_and_nothing_is_charged(settings, message):
