@@ -57,9 +57,13 @@ def policies(options, privacy):
         named[f"elimination, {name}"] = ActionElimination(
             oracle=oracle, schedule=schedule, interval=width, memory=options.memory
         )
-    named["elimination, re-weighted, certified"] = ActionElimination(
-        oracle=oracles["re-weighted"], schedule=schedule, memory=options.memory
-    )
+    for interval in ("certified", "posterior"):
+        named[f"elimination, re-weighted, {interval}"] = ActionElimination(
+            oracle=oracles["re-weighted"],
+            schedule=schedule,
+            memory=options.memory,
+            interval=interval,
+        )
     named["SquareCB, re-weighted"] = SquareCB(oracle=oracles["re-weighted"], schedule=schedule)
     linear = {"epsilon": options.epsilon, "delta": 1e-6, "privacy": privacy}
     named["LinUCB, certified"] = LinUCB(**linear, width="certified")

@@ -1,6 +1,7 @@
 """Fixtures that every test may use."""
 
 import os
+import sys
 
 import pytest
 from hypothesis import settings
@@ -16,6 +17,14 @@ def _state_folder(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SKPRIV_STATE", str(tmp_path_factory.mktemp("state")))
         yield
+
+
+@pytest.fixture(autouse=True)
+def _figures_are_closed():
+    """Matplotlib warns of the twenty-first that is open."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 _SEEDS = os.environ.get("SKPRIV_TEST_SEED", "0,1")

@@ -40,7 +40,8 @@ class ActionElimination(EpochPolicy):
         "posterior": an action is out if it is less than the best one by more than a normal
         quantile of standard deviations of their difference, by one posterior from the pooled sums
         of all epochs: not a proved interval, but one that misses no more often, where the model
-        holds. Else the papers' form, with intervals of every epoch, by this ``method`` of the
+        holds. Where sums cannot be added (re-weighted codebook reports), by the posteriors of all
+        epochs. Else the papers' form, with intervals of every epoch, by this ``method`` of the
         oracle. "auto" is "posterior" for oracles that have one, and "certified" for others.
     memory : int, default=None
         In the papers' form: number of latest oracles that are asked; None asks all of them. Any
@@ -134,11 +135,20 @@ class ActionElimination(EpochPolicy):
         self.n_actions = n_actions
         self.random_state = random_state
 
+    def _start(self, n_phi):
+        super()._start(n_phi)
+        self._fits, self._apart = [], False
+
     def _with_past(self, oracle, n_fitted):
-        if self._by_posterior(oracle):
-            return super()._with_past(oracle, n_fitted)
-        self._n_pooled = n_fitted  # the papers' form: every epoch has intervals of its own
-        return oracle
+        past, self._fits = self._pool, [*self._fits, oracle]
+        if not self._by_posterior(oracle):
+            self._n_pooled = n_fitted  # the papers' form: every epoch has intervals of its own
+            return oracle
+        pooled = super()._with_past(oracle, n_fitted)
+        # Sums that cannot be added would be forgotten, and what they ruled out would come back.
+        added = past is None or self.forget or self._n_pooled > n_fitted
+        self._apart = self._apart or not added
+        return pooled
 
     def _widen(self, extra):
         if self._epochs and not self._by_posterior(self._pool):
@@ -153,10 +163,10 @@ class ActionElimination(EpochPolicy):
         )
 
     def _learn(self, oracle, n_fitted):
-        if self._by_posterior(oracle):
-            self.oracles_, self._posterior = [oracle], coef_posterior(oracle)
-        else:
-            self.oracles_ = [*getattr(self, "oracles_", []), oracle]
+        by_posterior = self._by_posterior(oracle)
+        self.oracles_ = list(self._fits) if self._apart or not by_posterior else [oracle]
+        if by_posterior:
+            self._posteriors = [coef_posterior(fit) for fit in self.oracles_]
 
     def _act(self, contexts, available, rng):
         n, n_actions = contexts.shape[:2]
@@ -173,16 +183,25 @@ class ActionElimination(EpochPolicy):
         return uniform_among(np.broadcast_to(alive, (n, n_actions)), rng)
 
     def _plausible(self, contexts, available):
-        """Actions that may be the best, by the posterior of differences to the best mean."""
+        """Actions that may be the best, by posteriors of differences to the best mean."""
         contexts = contexts[:1] if contexts.strides[0] == 0 and available is None else contexts
         (n, n_actions, _), rounds = contexts.shape, np.arange(len(contexts))
-        mean, covariance = self._posterior
-        means = contexts @ mean
-        best = largest(means, available, n)
-        apart = contexts - contexts[rounds, best][:, None]
-        spread = np.sqrt(np.einsum("nkj,nkj->nk", apart @ covariance, apart))
-        failure = (1.0 - self.confidence_level) * 6.0 / (pi * len(self._epochs)) ** 2
-        alive = means[rounds, best][:, None] - means <= -ndtri(failure / n_actions) * spread
+        alive = np.ones((n, n_actions), dtype=bool)
+        # One that knows all epochs, or one of each, with the level of its epoch.
+        last = len(self._epochs) + 1
+        for epoch, (mean, covariance) in enumerate(
+            self._posteriors, start=last - len(self._posteriors)
+        ):
+            means = contexts @ mean
+            best = largest(means, available, n)
+            apart = contexts - contexts[rounds, best][:, None]
+            spread = np.sqrt(np.einsum("nkj,nkj->nk", apart @ covariance, apart))
+            failure = (1.0 - self.confidence_level) * 6.0 / (pi * epoch) ** 2
+            behind = means[rounds, best][:, None] - means
+            left = alive & (behind <= -ndtri(failure / n_actions) * spread)
+            open_ = left if available is None else left & available
+            # Contradictory posteriors rule out nothing.
+            alive = np.where(open_.any(axis=1)[:, None], left, alive)
         return alive if available is None else alive & available
 
     def _alive(self, contexts, available=None):
@@ -196,7 +215,7 @@ class ActionElimination(EpochPolicy):
         lower, upper = np.full((n, n_actions), -np.inf), np.full((n, n_actions), np.inf)
         failure = (1.0 - self.confidence_level) * 6.0 / (pi**2 * n_actions)
         oracles = list(enumerate(self.oracles_, start=1))
-        method = "certified" if self.interval == "auto" else self.interval
+        method = "asymptotic" if self.interval == "asymptotic" else "certified"
         # The latest oracle knows most, and rounds with one survivor need no other.
         for epoch, oracle in reversed(oracles[-(self.memory or len(oracles)) :]):
             open_rounds = np.flatnonzero(alive.sum(axis=1) > 1)
