@@ -186,7 +186,7 @@ class ActionElimination(EpochPolicy):
         """Actions that may be the best, by posteriors of differences to the best mean."""
         contexts = contexts[:1] if contexts.strides[0] == 0 and available is None else contexts
         (n, n_actions, _), rounds = contexts.shape, np.arange(len(contexts))
-        alive = np.ones((n, n_actions), dtype=bool)
+        alive = _all_or(available, (n, n_actions))
         # One that knows all epochs, or one of each, with the level of its epoch.
         last = len(self._epochs) + 1
         for epoch, (mean, covariance) in enumerate(
@@ -199,10 +199,9 @@ class ActionElimination(EpochPolicy):
             failure = (1.0 - self.confidence_level) * 6.0 / (pi * epoch) ** 2
             behind = means[rounds, best][:, None] - means
             left = alive & (behind <= -ndtri(failure / n_actions) * spread)
-            open_ = left if available is None else left & available
             # Contradictory posteriors rule out nothing.
-            alive = np.where(open_.any(axis=1)[:, None], left, alive)
-        return alive if available is None else alive & available
+            alive = np.where(left.any(axis=1)[:, None], left, alive)
+        return alive
 
     def _alive(self, contexts, available=None):
         """Surviving actions, of shape (n_rounds or 1, n_actions).
