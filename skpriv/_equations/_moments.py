@@ -1,6 +1,6 @@
 """Second-moment queries: what sufficient-statistics estimators ask, with or without instruments."""
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from math import sqrt
 
@@ -32,6 +32,7 @@ class Instrument:
     """
 
     matrix: np.ndarray | None = None
+    _: KW_ONLY
     length: float = 1.0
     floor: float = 0.0
 

@@ -79,7 +79,8 @@ def draw_instrument(size, rng):
 def draw_weights(size, rng):
     """A public U, and lengths up to which rows are not weighed: none, some, or nearly all."""
     matrix = draw_matrix(size, rng)
-    return Instrument(matrix, rng.choice([0.0, 1e-3, 0.3, 1.0]) * float(np.linalg.norm(matrix, 2)))
+    floor = rng.choice([0.0, 1e-3, 0.3, 1.0]) * float(np.linalg.norm(matrix, 2))
+    return Instrument(matrix, floor=floor)
 
 
 def _residual(rng):

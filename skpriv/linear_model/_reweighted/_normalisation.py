@@ -158,13 +158,14 @@ def learn_normalisation(session, scaling, share, iterations, fades=False, kind=N
         before = max(float(np.trace(root @ noisy @ root)), EIGENVALUE_FLOOR * ridge)
         length = min(1.0, sqrt(before * scaling.size) / float(norm))
     if not fades:
-        return Instrument(U, length)
+        return Instrument(U, length=length)
     # Records over the noise of a sum of sensitivity 1 with the whole budget; sampling is sqrt(n p)
     reach = sqrt(2.0 * iterations / share) / scale
     reach *= 1.0 if subset is None else session.n / len(subset)
     precision = reach / sqrt(session.n * scaling.size)
     fade = min(FADE * precision, sqrt(session.n / scaling.size))
-    return Instrument(U, length, min(1.0, fade * length) if fade >= LEAST_FADE else 0.0)
+    floor = min(1.0, fade * length) if fade >= LEAST_FADE else 0.0
+    return Instrument(U, length=length, floor=floor)
 
 
 def _public_part(session, scaling, share):

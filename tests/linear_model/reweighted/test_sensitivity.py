@@ -80,13 +80,13 @@ def test_the_sensitivity_of_moments_whose_weights_fade_is_attained_and_never_exc
     """Two rows at a small angle that U turns into nearly opposite ones, both above the floor."""
     scaling = Scaling(1.0, (-1.0, 1.0), False, 2)
     U = np.diag([1.0, 1e-4])
-    query = ReweightedMomentsQuery(scaling, Instrument(U, 1e-3))
+    query = ReweightedMomentsQuery(scaling, Instrument(U, floor=1e-3))
     X = np.array([[0.01, 1.0], [-0.01, 1.0]]) / np.hypot(0.01, 1.0)
     assert 0.98 * np.sqrt(8.0) < _change(query, X, np.ones(2)) <= query.sensitivity
     assert query.sensitivity <= np.sqrt(8.0) * ROUNDING
     rng = np.random.RandomState(0)
     for floor in (1e-3, 0.03, 0.3, 1.0):
-        query = ReweightedMomentsQuery(scaling, Instrument(U, floor))
+        query = ReweightedMomentsQuery(scaling, Instrument(U, floor=floor))
         assert _largest_change(query, U, 2, rng, starts=10) <= query.sensitivity
 
 
