@@ -182,7 +182,7 @@ def refit(session, rows, residual_clip, share, known=None):
     if exact:
         theta = raw.solve_ridge(np.zeros(scaling.size))
     else:
-        equations = shrunk(raw, scaling.fit_intercept)
+        equations = floored(shrunk(raw, scaling.fit_intercept), raw.design_scale)
         prior = [ridge_prior(scaling.size, scaling.fit_intercept)]
         if known is None:
             theta = equations.solve_shrunk(prior)
@@ -247,3 +247,24 @@ def shrunk(equations, has_intercept):
     design[np.arange(size), np.arange(size)] = mean + along * (np.diagonal(block) - mean)
     scale = equations.design_scale * sqrt(keep)
     return replace(equations, design=design, gram=design, design_scale=scale, gram_scale=scale)
+
+
+def floored(equations, noise):
+    """Equations whose Gram matrix has no direction below its noise: a ridge where it counts.
+
+    The noise of k coefficients, of deviation s on the diagonal and s / sqrt(2) off it, has
+    eigenvalues of root mean square s sqrt((k + 1) / 2). A smaller eigenvalue says nothing, and a
+    step along it would be the noise of the target divided by it, of any length: with all features
+    of few records fits exploded. Raised to that size, the step is short, and the next equation, of
+    smaller residuals, goes on from there. What is above the noise stays, and as n grows all is.
+
+    Parameters
+    ----------
+    equations : NormalEquations
+    noise : float
+        Deviation of the noise of the Gram matrix as it was released, before it was shrunk.
+    """
+    values, vectors = np.linalg.eigh(equations.design)
+    floor = noise * sqrt((len(values) + 1) / 2.0)
+    design = (vectors * np.maximum(values, floor)) @ vectors.T
+    return replace(equations, design=design)
