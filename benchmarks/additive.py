@@ -13,6 +13,7 @@ import time
 import warnings
 
 import numpy as np
+from _peers import dp_ebm
 from _record import record
 from _tables import TABLES, Table, _read
 from sklearn.linear_model import LinearRegression as LeastSquares
@@ -107,19 +108,6 @@ ADDITIVE_TABLES = {
 }
 
 
-def dp_ebm(table, epsilon, seed, two_valued):
-    """Boosted private additive model of interpret."""
-    from interpret.privacy import DPExplainableBoostingRegressor
-
-    return DPExplainableBoostingRegressor(
-        feature_names=list(table.bounds),
-        feature_types=["nominal" if name in two_valued else "continuous" for name in table.bounds],
-        epsilon=epsilon, delta=DELTA, random_state=seed, n_jobs=1,
-        privacy_bounds=np.array(list(table.bounds.values())),
-        privacy_target_min=table.bounds_y[0], privacy_target_max=table.bounds_y[1],
-    )  # fmt: skip
-
-
 def measure(table, seeds, with_peer):
     """R2 by model and epsilon, a list over seeds; and seconds of a fit."""
     columns = list(table.bounds)
@@ -147,7 +135,7 @@ def measure(table, seeds, with_peer):
             score(f"additive {epsilon}", AdditiveRegressor(**curves, **options), (A, a), (B, b))
             score(f"linear {epsilon}", LinearRegression(**public, **options), (A, a), (B, b))
             if with_peer:
-                peer = dp_ebm(table, epsilon, seed, two_valued)
+                peer = dp_ebm(table.bounds, table.bounds_y, epsilon, DELTA, seed, two_valued)
                 score(f"dp-ebm {epsilon}", peer, (A, a), (B, b))
     return {"n": len(X), "d": X.shape[1], "r2": found, "seconds": seconds}
 
