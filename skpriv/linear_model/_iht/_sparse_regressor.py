@@ -70,7 +70,10 @@ class SparseRegressor(PredictionIntervals):
             contains the true one, allows for all such supports that could have been chosen, and
             takes the noise of the targets for symmetric (or inside of the residual clips) and of
             one variance. ``sparsity``, taken as exact, makes fewer of them: it is narrowest if all
-            ``n_nonzero_coefs = sparsity`` selected features are known to be the true ones.
+            ``n_nonzero_coefs = sparsity`` selected features are known to be the true ones. Where
+            the noise leaves the fit further from the truth than residuals are wide, clips bias the
+            last step, which is not counted: with all features of real rows and a linear truth,
+            coverage measured is .95 to .99 on three tables and .73 and .75 on two.
 
         Returns
         -------
