@@ -6,7 +6,7 @@ Claims (Chen, Li, Rakhlin and Simchi-Levi 2025, Theorems 6.2 and 6.3): the root 
 does not depend on d, and falls at worst like n^{-1/4} in the central and n^{-1/6} in the local
 model. Designs: "decaying", rows on the sphere with scales 1/j (the signal stays as d grows), and
 "rank one", their Proposition 6.1 with the mean 1/2 (predictions are clipped, so that 1 would be met
-exactly). "zero" is the error of predicting 0. SSP stops at 1,000 features.
+exactly). "zero" is the error of predicting 0. SSP and LinearRegression stop at 1,000 features.
 """
 
 import numpy as np
@@ -14,9 +14,9 @@ from _designs import make_signs
 from _rates import NOISE, arguments, draw, show, sweep, written
 
 from skpriv.datasets import make_rank_one
-from skpriv.linear_model import ImproperSGDRegressor, SSPRegressor
+from skpriv.linear_model import ImproperSGDRegressor, LinearRegression, SSPRegressor
 
-METHODS = ("zero", "improper", "improper, output", "SSP")
+METHODS = ("zero", "improper", "improper, output", "SSP", "LinearRegression")
 MOST_MOMENTS = 1000
 
 
@@ -36,7 +36,7 @@ def make(design, n, d, seed):
 
 
 def errors_of(design, n, d, epsilon, seed, privacy, moments=True):
-    """Root mean square errors of METHODS ("output" needs a curator, SSP few features)."""
+    """Root mean square errors of METHODS ("output" needs a curator, moments few features)."""
     X, y, mean = make(design, n, d, seed)
     options = {"epsilon": epsilon, "privacy": privacy, "fit_intercept": False}
     options |= {"random_state": NOISE + seed, "data_norm": 1.0, "bounds_y": (-1.0, 1.0)}
@@ -44,7 +44,7 @@ def errors_of(design, n, d, epsilon, seed, privacy, moments=True):
     if privacy == "central":
         estimators.append(ImproperSGDRegressor(calibration=0.0, perturbation="output", **options))
     if moments:
-        estimators.append(SSPRegressor(**options))
+        estimators += [SSPRegressor(**options), LinearRegression(**options)]
     errors = [np.sqrt(np.mean(mean**2))]
     for est in estimators:
         errors.append(np.sqrt(np.mean((est.fit(X, y).predict(X) - mean) ** 2)))
@@ -69,16 +69,16 @@ def main():
         few = [d for d in options.features if d <= MOST_MOMENTS]
 
         def moments(d, epsilon, seed, design=design):
-            return errors_of(design, n, d, epsilon, seed, "central")[-1:]
+            return errors_of(design, n, d, epsilon, seed, "central")[-2:]
 
         if len(few) > 1:
-            show(f"{title}: SSP", "d", few, METHODS[3:], sweep(moments, few, options))
+            show(f"{title}: moments", "d", few, METHODS[3:], sweep(moments, few, options))
     written("rate_improper_sgd_features", panels)
     draw(options.plot and options.plot.replace(".", "_features."), "d", panels, "RMS error")
 
     panels = []
     for privacy, power in (("central", -0.25), ("local", -1.0 / 6.0)):
-        methods = METHODS if privacy == "central" else ("zero", "improper", "SSP")
+        methods = METHODS if privacy == "central" else ("zero", "improper", *METHODS[3:])
         for design in ("decaying", "rank one"):
 
             def by_records(n, epsilon, seed, design=design, privacy=privacy):
