@@ -45,6 +45,7 @@ OURS = ("LinearRegression", "SSP", "re-weighted", "additive")
 PEERS = ("AdaSSP", "TukeyEM", "binned", "DP-EBM", "descent")
 METHODS = (*OURS, *PEERS, "least squares")
 SLOW = {"mortgages": ("additive", "DP-EBM")}  # docs/additive.md has them
+ONE_SEED = ("additive", "DP-EBM", "descent")  # they take long and spread little
 FEW_FOLDS = {("mortgages", "descent"): 2}  # a minute a fit
 ENOUGH, CLOSE = 5000, 0.01  # n epsilon from which descent must not be ahead by more than this
 ROUNDS = (80, 960)  # of the oracle's descents: as is usual, and all
@@ -124,8 +125,7 @@ def wanted(name, methods, seeds, known):
     for method in methods:
         if method in SLOW.get(name, ()):
             continue
-        # DP-EBM and the oracle take long and spread little: one seed
-        rounds = 1 if method in ("DP-EBM", "descent") else seeds
+        rounds = 1 if method in ONE_SEED else seeds
         for epsilon in EPSILONS if method != "least squares" else EPSILONS[:1]:
             have = known.get(method, {}).get(str(epsilon), {})
             for seed in range(rounds):

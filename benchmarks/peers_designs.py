@@ -12,12 +12,13 @@ for targets mean +-.1 at n=1e4, 1.1 for targets +-1), and over the best peer.
 """
 
 import argparse
+import json
 
 import numpy as np
 from _designs import DESIGNS, make_rows, make_signs, make_theta
 from _peers import AdaSSP, InputPerturbation, NoisyIHT, OracleDescent
 from _rates import NOISE
-from _record import record
+from _record import HERE, record
 from joblib import Parallel, delayed
 
 from skpriv.datasets import make_sparse_autoregressive
@@ -93,16 +94,16 @@ def descent(design, d, options, X, y, mean):
     return np.abs(model.predictions(X, y, X) - mean[:, None]).mean(axis=0).min()
 
 
-def errors_of(design, n, d, privacy, epsilon, seed, oracle):
-    """Mean absolute errors of the regression function: (of ours, of peers)."""
+def errors_of(design, n, d, privacy, epsilon, seed, oracle, known=({}, {})):
+    """Mean absolute errors of the regression function, but for known ones: (of ours, of peers)."""
     X, y, mean = make(design, n, d, seed)
     options = {"epsilon": epsilon, "random_state": seed}
     groups = ours(design, d, privacy, options), peers(design, d, privacy, options)
-    errors = [
-        {name: np.abs(est.fit(X, y).predict(X) - mean).mean() for name, est in group.items()}
-        for group in groups
-    ]
-    if oracle and privacy == "central":
+    errors = [dict(found) for found in known]
+    for found, group in zip(errors, groups):
+        for name in [name for name in group if name not in found]:
+            found[name] = np.abs(group[name].fit(X, y).predict(X) - mean).mean()
+    if oracle and privacy == "central" and "descent, oracle" not in errors[1]:
         errors[1]["descent, oracle"] = descent(design, d, options, X, y, mean)
     return errors
 
@@ -145,6 +146,19 @@ def show(design, n, d, results):
     print(end="", flush=True)
 
 
+def recorded(name, again):
+    """Errors of the last record by design and seed, without those of ``again``."""
+    path = HERE / "results" / f"{name}.json"
+    numbers = json.loads(path.read_text(encoding="utf-8"))["numbers"] if path.exists() else {}
+    return {
+        key: [
+            [{k: e for k, e in found.items() if k not in again} for found in pair] for pair in runs
+        ]
+        for key, runs in numbers.items()
+        if ", n=" in key
+    }
+
+
 def main():
     """Print one table a design."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -158,21 +172,26 @@ def main():
     parser.add_argument("--oracle-seeds", type=int, default=5, help="of descent, which is slow")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--name", default="peers_designs", help="of the record")
+    parser.add_argument("--again", nargs="*", help="keep recorded errors, but not of these methods")
     options = parser.parse_args()
     print(f"{options.privacy}, epsilon={options.epsilon:g}, delta=1e-6, {options.seeds} seeds")
     dense = [f"{name}, {targets}" for name in DESIGNS for targets in ("uniform +-0.1", "signs")]
     runs = [(design, n, options.d) for n in options.n for design in dense]
     if options.sparse_d and options.privacy == "central":
         runs.append(("sparse", options.sparse_n, options.sparse_d))
-    numbers = dict(vars(options))
+    known = {} if options.again is None else recorded(options.name, options.again)
+    numbers = {**vars(options), **known}
     for design, n, d in runs:
+        key = f"{design}, n={n}, d={d}"
+        have = known.get(key, [])
         jobs = (
             delayed(errors_of)(
-                design, n, d, options.privacy, options.epsilon, seed, seed < options.oracle_seeds
+                design, n, d, options.privacy, options.epsilon, seed, seed < options.oracle_seeds,
+                *have[seed : seed + 1],
             )
             for seed in range(options.seeds)
-        )
-        numbers[f"{design}, n={n}, d={d}"] = results = Parallel(options.jobs)(jobs)
+        )  # fmt: skip
+        numbers[key] = results = Parallel(options.jobs)(jobs)
         show(design, n, d, results)
     record(options.name, numbers)
 
