@@ -102,6 +102,26 @@ def add_gram(total, rows):
         blas.dsyrk(1.0, rows.T, beta=1.0, c=total, overwrite_c=True)
 
 
+def triangle_times(matrix, rows):
+    """``rows @ matrix.T`` of an upper triangle, in place and at half the price of a product.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (p, p)
+        Below the diagonal it is not read.
+    rows : ndarray of shape (n_rows, p)
+        Of float64 and contiguous; overwritten.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv._linalg import triangle_times
+    >>> triangle_times(np.array([[1.0, 2.0], [0.0, 3.0]]), np.array([[1.0, 1.0]])).tolist()
+    [[3.0, 3.0]]
+    """
+    return blas.dtrmm(1.0, matrix, rows.T, overwrite_b=True).T if rows.size else rows
+
+
 def blocks_of(n_rows, width):
     """Yield slices of rows so few that numbers of this width for each of them stay in the cache."""
     count = -(-n_rows // max(64, BLOCK_ENTRIES // max(1, width)))

@@ -6,7 +6,7 @@ from math import sqrt
 
 import numpy as np
 
-from .._linalg import add_gram, psd_power, row_norms, unvech, vech, vech_size
+from .._linalg import add_gram, psd_power, row_norms, triangle_times, unvech, vech, vech_size
 from ..privacy import ROUNDING, Query
 from ._normal_equations import NormalEquations
 from ._scaling import Scaling
@@ -59,6 +59,35 @@ class Instrument:
         rows = phi @ self.matrix
         rows *= (_inverse(np.maximum(row_norms(rows), self.floor)) * weights)[:, None]
         return rows
+
+    def turned(self, phi, weights=1.0, longest=None):
+        """Rows Q'e times weights, for U = QR: at half the price, and phi is overwritten.
+
+        Noise that is the same in every direction has the same law before and after `unturned`. With
+        a longest length L the rows are U phi / sqrt(l max(l, L)), l = ||U phi||.
+        """
+        Q, R = self._factors
+        rows = phi if Q is None else triangle_times(R, phi)
+        norms = row_norms(rows)
+        if longest is not None:
+            weights = np.sqrt(norms / np.maximum(norms, longest))
+        rows *= (_inverse(np.maximum(norms, self.floor)) * weights)[:, None]
+        return rows
+
+    def unturned(self, answer, matrix=False):
+        """Sums of e by those of Q'e; of a matrix ee' both sides are turned."""
+        Q = self._factors[0]
+        if Q is None:
+            return answer
+        return Q @ answer @ Q.T if matrix else Q @ answer
+
+    @cached_property
+    def _factors(self):
+        """Q and R of U = QR: R phi is as long as U phi; None for U = 1."""
+        U = np.asarray(self.matrix)
+        if np.array_equal(U, np.eye(len(U))):
+            return None, None
+        return np.linalg.qr(U)
 
     @cached_property
     def root(self):
@@ -174,7 +203,7 @@ class ResidualGramQuery(Query):
         total = np.zeros((scaling.size, scaling.size), order="F")
         for block, phi in scaling.blocks(X):
             zeta = r[block] - np.clip(phi @ theta, -1.0, 1.0)
-            instruments = self.instrument.rows(phi, self._cut(zeta))
+            instruments = self.instrument.turned(phi, self._cut(zeta))
             add_gram(total, scaling.weigh(instruments, X[block]))
         return vech(total)
 
@@ -184,5 +213,7 @@ class ResidualGramQuery(Query):
 
     def residual_gram(self, answer):
         """Noisy sum of zeta^2 e e' and the standard deviation of its noise."""
-        unit = self.limit**2
-        return unit * unvech(answer.value, self.scaling.size), unit * answer.noise.scale
+        unit, gram = self.limit**2, unvech(answer.value, self.scaling.size)
+        if self.instrument.matrix is not None:
+            gram = self.instrument.unturned(gram, matrix=True)
+        return unit * gram, unit * answer.noise.scale

@@ -80,7 +80,8 @@ def draw_weights(size, rng):
     """A public U, and lengths up to which rows are not weighed: none, some, or nearly all."""
     matrix = draw_matrix(size, rng)
     floor = rng.choice([0.0, 1e-3, 0.3, 1.0]) * float(np.linalg.norm(matrix, 2))
-    return Instrument(matrix, floor=floor)
+    length = rng.choice([1e-8, 1e-3, 1.0]) * float(np.linalg.norm(matrix, 2))
+    return Instrument(matrix, floor=floor, length=length)
 
 
 def _residual(rng):
@@ -142,7 +143,7 @@ def _residuals_behind():
 
 
 def _normalisation():
-    query = NormalisationQuery(PLANE, Instrument(np.diag([1.0, 0.01])))
+    query = NormalisationQuery(PLANE, Instrument(np.diag([1.0, 0.01]), length=0.01))
     return query, one(E1, 0.0), one(E2, 0.0)
 
 

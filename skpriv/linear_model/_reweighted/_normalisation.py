@@ -16,10 +16,12 @@ from ...privacy import ROUNDING, Query
 REWEIGHTED_SQUARE_WEIGHT = sqrt(1.25)
 LARGEST_CONDITION = 1e8  # of U: rounding errors stay below the margin of the sensitivities
 # Of many records a part is enough: so many that the Gram matrix is resolved as well as this, and so
-# many for each coordinate; all of so few that their time does not matter. Features of small scale
-# are found only as far as the noise is below them: at a resolution of 100 the error of a fit with
-# scales from 1 to .02 grows by three quarters, at 400 by a third.
-SUBSET_RESOLUTION, SUBSET_RECORDS, FEW_RECORDS = 1e4, 400.0, 1e5
+# many for each coordinate; all of so few that their time does not matter.
+SUBSET_RESOLUTION, SUBSET_RECORDS, FEW_RECORDS = 200.0, 400.0, 1e5
+# In a direction where phi has deviation s, e phi' is about s / sqrt(p). The noise of its sum, of
+# sensitivity sqrt(8), has an operator norm of 2 sqrt(8 p) / mu: it hides what is below
+# HIDDEN p / N, N = n mu. There U is not larger for smaller s, since there is nothing to be found.
+HIDDEN = 2.0 * sqrt(8.0)
 EIGENVALUE_FLOOR = 0.1  # of the ridge: noise may not turn an eigenvalue of H negative
 SINGULAR = 1e-13  # the ridge without noise, of the largest eigenvalue
 # Rows up to this many lengths of a typical one are not weighed, per unit of the precision (mu
@@ -30,11 +32,14 @@ FADE, LEAST_FADE = 1.0 / 300.0, 0.5
 
 @dataclass(frozen=True, eq=False)
 class NormalisationQuery(Query):
-    """Sum of Phi_U = U^{1/2} phi phi' U^{1/2} / ||U phi|| (Algorithm 1, Eq. 6).
+    """Sum of h h', h = U phi / sqrt(l max(l, L)), l = ||U phi||: for l < L that of Eq. (6) over L.
 
-    Positive semi-definite of rank one with trace phi'U phi / ||U phi|| <= ||phi|| <= 1; two such
-    matrices differ by at most sqrt(1 + 1) in Frobenius norm. Sensitivity sqrt(2), attained at
-    orthogonal unit eigenvectors of U. (The paper's SymPriv_1 allows for 2.)
+    Positive semi-definite of rank one with trace l / max(l, L) <= 1; two such matrices differ by at
+    most sqrt(1 + 1) in Frobenius norm. Sensitivity sqrt(2), attained where U phi and U phi' are
+    orthogonal and not shorter than L. (The paper's SymPriv_1 allows for 2, and it asks for
+    U^{1/2} phi phi' U^{1/2} / l, of trace 1 at most, which it multiplies by U^{1/2} from both sides
+    afterwards: its noise hides small scales again in every iteration, this one hides none that the
+    iteration before has found. L is about the mean of l: longer rows count as if they had it.)
     """
 
     scaling: Scaling
@@ -48,16 +53,26 @@ class NormalisationQuery(Query):
         return (vech_size(self.scaling.size),)
 
     def sum(self, X, y):
-        """Exact sum over a chunk of rows."""
+        """Exact sum over a chunk of rows, of Q'h for U = QR."""
         total = np.zeros((self.scaling.size, self.scaling.size), order="F")
         for _, phi in self.scaling.blocks(X):
-            add_gram(total, self.instrument.halves(phi))
+            add_gram(total, self.instrument.turned(phi, longest=self.longest))
         return vech(total)
 
     def read(self, answer):
-        """Noisy mean of Phi_U, and the standard deviation of its orthonormal coordinates."""
-        mean = unvech(answer.value, self.scaling.size) / answer.n
-        return mean, answer.noise.scale / answer.n
+        """Noisy mean of h h', and the standard deviation of its orthonormal coordinates."""
+        mean = self.instrument.unturned(unvech(answer.value, self.scaling.size), matrix=True)
+        return mean / answer.n, answer.noise.scale / answer.n
+
+    @property
+    def longest(self):
+        """L, from what was released; ||U phi|| is at most 1 where nothing was."""
+        return self.instrument.length
+
+    @property
+    def root(self):
+        """The matrix B for which B (mean of h h') B' estimates Sigma of Eq. (6)."""
+        return sqrt(self.longest) * np.eye(self.scaling.size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,11 +114,11 @@ class ReweightedMomentsQuery(Query):
         return (p + p * p + vech_size(p) + 1,)
 
     def sum(self, X, y):
-        """Exact sum over a chunk of rows."""
+        """Exact sum over a chunk of rows, of Q'e for U = QR."""
         p, r = self.scaling.size, self.scaling.target(y)
         target, design, gram = np.zeros(p), np.zeros((p, p)), np.zeros((p, p), order="F")
         for block, phi in self.scaling.blocks(X):
-            e = self.scaling.weigh(self.instrument.rows(phi), X[block])
+            e = self.scaling.weigh(self.instrument.turned(phi.copy()), X[block])
             target += r[block] @ e
             design += e.T @ phi
             add_gram(gram, e)
@@ -112,12 +127,12 @@ class ReweightedMomentsQuery(Query):
 
     def equations(self, answer):
         """Normal equations of an answer."""
-        p = self.scaling.size
+        p, unturned = self.scaling.size, self.instrument.unturned
         scale = answer.noise.scale
         return NormalEquations(
-            design=answer.value[p : p + p * p].reshape(p, p),
-            target=answer.value[:p],
-            gram=unvech(answer.value[p + p * p : -1], p),
+            design=unturned(answer.value[p : p + p * p].reshape(p, p)),
+            target=unturned(answer.value[:p]),
+            gram=unturned(unvech(answer.value[p + p * p : -1], p), matrix=True),
             square=float(answer.value[-1]) / REWEIGHTED_SQUARE_WEIGHT,
             n=answer.n,
             symmetric=False,
@@ -135,11 +150,11 @@ def learn_normalisation(session, scaling, share, iterations, fades=False, kind=N
     iteration from the scaling and the instrument so far. If it fades, weights are left off the rows
     as far as privacy can afford it, by public numbers.
     """
-    U, subset = np.eye(scaling.size), None
+    U, subset, length = np.eye(scaling.size), None, 1.0
     if session.model == "central" and session.ordered:
         subset = _public_part(session, scaling, share)
     for _ in range(iterations):
-        instrument = Instrument(U)
+        instrument = Instrument(U, length=length)
         query = kind(scaling, instrument=instrument)
         noisy, scale = query.read(session.sum(query, share / iterations, subset))
         # lambda: the operator norm that the noise alone would have
@@ -147,22 +162,23 @@ def learn_normalisation(session, scaling, share, iterations, fades=False, kind=N
         if ridge == 0.0:
             ridge = SINGULAR * max(float(np.linalg.norm(noisy, 2)), SINGULAR)
         mean = noisy + ridge * np.eye(scaling.size)
-        root = instrument.root
+        root = query.root
         sigma = root @ psd_part(mean, EIGENVALUE_FLOOR * ridge) @ root  # Eq. (6)
+        before = max(float(np.trace(root @ noisy @ root)), EIGENVALUE_FLOOR * ridge)  # E ||U phi||
+        # Records over the noise of a sum of sensitivity 1 with the whole budget
+        reach = sqrt(2.0 * iterations / share) / scale if scale else np.inf
+        reach *= 1.0 if subset is None else session.n / len(subset)
+        sigma += (HIDDEN * scaling.size / reach) ** 2 / before * U @ U
         U = psd_power(U @ np.linalg.inv(sigma) @ U, 0.5)
         # The instrument does not depend on the size of U, but its precision on the condition.
         norm = np.linalg.norm(U, 2)
         U = psd_part(U / norm, 1.0 / LARGEST_CONDITION)
         # E ||V phi|| for the new V and the last U, by Cauchy and Schwarz at most the root of
-        # E ||U phi|| = tr(U^{1/2} Phi_U U^{1/2}) and E ||V phi||^2 / ||U phi|| = p / norm^2
-        before = max(float(np.trace(root @ noisy @ root)), EIGENVALUE_FLOOR * ridge)
+        # E ||U phi|| and E ||V phi||^2 / ||U phi|| = p / norm^2
         length = min(1.0, sqrt(before * scaling.size) / float(norm))
     if not fades:
         return Instrument(U, length=length)
-    # Records over the noise of a sum of sensitivity 1 with the whole budget; sampling is sqrt(n p)
-    reach = sqrt(2.0 * iterations / share) / scale
-    reach *= 1.0 if subset is None else session.n / len(subset)
-    precision = reach / sqrt(session.n * scaling.size)
+    precision = reach / sqrt(session.n * scaling.size)  # sampling is sqrt(n p)
     fade = min(FADE * precision, sqrt(session.n / scaling.size))
     floor = min(1.0, fade * length) if fade >= LEAST_FADE else 0.0
     return Instrument(U, length=length, floor=floor)

@@ -130,12 +130,13 @@ class ReweightedRegressor(MomentRegressor):
     each user sends one index, about U or about the moments, whose price rests on one exact integer
     draw (delta = 0, docs/codebook.md). Public: the number of records and all parameters.
 
-    Departures from the paper: all records serve every central step (the paper splits them), the
-    sensitivities are tight for replacement, and the solution shrinks by the known noise law. By
-    default rows are weighed only as far as privacy needs it: under ``privacy="none"`` the fit is
-    ordinary least squares, or maximum likelihood for the logit. "sgd" grows its steps' shares, and
-    its last step, at the last released gradient, comes after the point that this gradient
-    certifies; so it is not lost.
+    Departures from the paper: all records serve every central step (the paper splits them; of very
+    many a public part serves the normalisation), Sigma of Eq. (6) is asked without the factors
+    U^{1/2}, under which noise hides small scales, the sensitivities are tight for replacement, and
+    the solution shrinks by the known noise law. By default rows are weighed only as far as privacy
+    needs it: under ``privacy="none"`` the fit is ordinary least squares, or maximum likelihood for
+    the logit. "sgd" grows its steps' shares, and its last step, at the last released gradient,
+    comes after the point that this gradient certifies; so it is not lost.
 
     References
     ----------

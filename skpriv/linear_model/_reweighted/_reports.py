@@ -41,6 +41,11 @@ class ReportedNormalisationQuery(LiftedMomentsQuery):
         p, n = self.scaling.size, answer.n
         return unvech(answer.value[p:-1], p) / n, answer.noise.square_scale / n
 
+    @property
+    def root(self):
+        """U^{1/2}, by which Sigma of Eq. (6) is estimated from Phi_U."""
+        return self.instrument.root
+
     def wire(self):
         """The query as a public task has it."""
         U = self.instrument

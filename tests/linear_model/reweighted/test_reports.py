@@ -7,9 +7,9 @@ from numpy.testing import assert_allclose
 from skpriv import BudgetAccountant
 from skpriv._equations._moments import Instrument
 from skpriv._equations._scaling import Scaling
+from skpriv._linalg import psd_power, unvech
 from skpriv.exceptions import PrivacyError
 from skpriv.linear_model import ReweightedRegressor, SSPRegressor
-from skpriv.linear_model._reweighted._normalisation import NormalisationQuery
 from skpriv.linear_model._reweighted._reports import (
     ReportedNormalisationQuery,
     ReweightedReportsQuery,
@@ -53,11 +53,11 @@ def test_the_equations_are_those_of_the_same_line():
     assert (np.linalg.norm(X @ U, axis=1) > 1.0).any()  # some were shortened
 
 
-def test_halves_are_those_of_the_curators_query():
+def test_halves_are_those_of_the_paper():
     X, y, _ = records(500, 1)
-    scaling = Scaling(1.0, (-1.0, 1.0), False, 3)
-    ours = queries(scaling)[0].sum(X, y)
-    assert_allclose(ours[3:-1], NormalisationQuery(scaling, Instrument(U)).sum(X, y), rtol=1e-12)
+    ours = queries(Scaling(1.0, (-1.0, 1.0), False, 3))[0].sum(X, y)
+    halves = X @ psd_power(U, 0.5) / np.sqrt(np.linalg.norm(X @ U, axis=1))[:, None]
+    assert_allclose(unvech(ours[3:-1], 3), halves.T @ halves, rtol=1e-12)
     assert not ours[:3].any()
 
 

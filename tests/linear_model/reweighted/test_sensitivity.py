@@ -18,7 +18,9 @@ QUERIES = {
     "residual": lambda scaling, U, rng: ResidualGramQuery(
         scaling, tuple(1e9 * rng.normal(size=scaling.size)), Instrument(U)
     ),
-    "normalisation": lambda scaling, U, rng: NormalisationQuery(scaling, Instrument(U)),
+    "normalisation": lambda scaling, U, rng: NormalisationQuery(
+        scaling, Instrument(U, length=float(np.linalg.norm(U, -2)))
+    ),
     "re-weighted": lambda scaling, U, rng: ReweightedMomentsQuery(scaling, Instrument(U)),
 }
 # What the papers and proofs say, for each condition number of U.

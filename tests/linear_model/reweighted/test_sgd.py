@@ -11,7 +11,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from skpriv.linear_model import Link, ReweightedRegressor
 from skpriv._equations._moments import Instrument
 from skpriv.linear_model._reweighted._links import LINKS
-from skpriv.linear_model._reweighted._normalisation import NormalisationQuery
+from skpriv.linear_model._reweighted._normalisation import (
+    NormalisationQuery,
+    ReweightedMomentsQuery,
+)
 from skpriv.linear_model._reweighted._sgd import (
     GradientQuery,
     descend,
@@ -306,7 +309,8 @@ def test_rounding_stays_below_the_slack_of_the_sensitivity():
     X /= np.linalg.norm(X, axis=1, keepdims=True) * (1.0 + 1e-15)
     for query in (
         GradientQuery(scaling, Instrument((U + U.T) / 2), LINKS["identity"], np.zeros(p)),
-        NormalisationQuery(scaling, Instrument((U + U.T) / 2)),
+        NormalisationQuery(scaling, Instrument((U + U.T) / 2, length=1e-8)),
+        ReweightedMomentsQuery(scaling, Instrument((U + U.T) / 2)),
     ):
         rows = np.array([query.sum(X[i : i + 1], np.ones(1)) for i in range(n)])
         exact = np.array([math.fsum(column) for column in rows.T])
