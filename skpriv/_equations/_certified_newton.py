@@ -1,23 +1,22 @@
 """Certified intervals from the last Newton step: no assumption on the coefficients or the noise.
 
 Notation, in means over the n records of the last step, taken at a released b0 with residuals
-c = w (r - m) - e'b0 clipped at R: z = H d + S - Q + N_z for d = b* - b0, S = mean(e w zeta) with
-|zeta| <= 2 and E[zeta | x] = 0 (linearity), and Q = mean(e (c - clip(c))) what is cut. H_L = H +
-N_L; the noises are fresh, of known law, and independent of each other. With u = H_L^-1 x,
+c = w (r - m) - e'b0: z = H d + S - Q + N_z for d = b* - b0, S = mean(e w zeta) with |zeta| <= 2 and
+E[zeta | x] = 0 (linearity), and Q what the step cuts: mean of e sign(c) k (|c| - R)_+, where k is 1
+and the slope by which residuals beyond R count for less. H_L = H + N_L; the noises are fresh, of
+known law, and independent of each other. With u = H_L^-1 x,
 
     x'b0 + u'z - x'b* = u'S - u'Q + u'N_z - u'N_L d,
 
 where u depends on the rows and on N_L alone, so that it is independent of zeta and N_z.
 
-*What is cut.* |u'Q| <= |u| X, with X the mean of (|c| - R)_+, and X is released in two ways: itself
-with noise, and as the part of the records beyond .75 R, which is at least the part that is cut,
-times the largest excess E of a target and a row inside of their bounds. Both are X' = X + s N at
-least, with a noise N of known scale, so that |u| X <= |u| (X' - s N): N joins the Gaussian terms.
+*What is cut.* |u'Q| <= k |u| X, with X the mean of |e| (|c| - R)_+, which is released as
+X' = X + s N: k |u| X = k |u| (X' - s N), and N joins the Gaussian terms.
 
 *The main part.* u'S is, given the rows and N_L, a sum of terms of mean zero and at most
 B = 2 |u| / n, with variance V: P(u'S > sqrt(2 V t) + B t / 3) <= exp(-t) (Bernstein). Given zeta
-and all before the last step, u'N_z - s |u| N is G times one normal variable,
-G^2 = (s_z^2 + s^2) |u|^2.
+and all before the last step, u'N_z - k s |u| N is G times one normal variable,
+G^2 = (s_z^2 + k^2 s^2) |u|^2.
 G depends on zeta, through R and E, but that variable N does not. So P(u'S + G N > sqrt(2 V t +
 G^2 q^2) + B t / 3 for any G >= 0) is at most the probability that (t(u'S), N) leaves the region
 t <= t0 (1 - (N_+ / q)^2), N <= q, of which that is the support function:
@@ -26,26 +25,33 @@ exp(-t0) / 2 + int_0^q phi(a) exp(-t0 (1 - a^2 / q^2)) da + P(N > q).
 *The noise of H_L* acts on d, which it is independent of. For a v that is computed from the Gram
 matrix of another release, |u'N_L d| <= |v'N_L d| + |u - v| |N_L d|: one normal variable of variance
 s_L^2 (|v|^2 |d|^2 + (v'd)^2) / 2, and a norm whose law is known, times a difference of two noises.
+v is shrunk (James-Stein) to the multiple of the identity that a whitened matrix is near to.
 
-*The distance.* With g = b0 + H_L^-1 z, H_L (b* - g) = Q - S - N_z + N_L d, so that
+*The distance.* d'H_L d = d'(z - S + Q - N_z) + d'N_L d, where given d the two noises together are
+one normal variable of deviation |d| (s_z^2 + s_L^2 |d|^2)^(1/2) at most. So with one-sided q
 
-    |b* - g| <= (|S| + X + |N_z| + |N_L d|) / smallest eigenvalue of H_L,
-    |d| <= |g - b0| + |b* - g|,
+    d'(H_L - q s_L I) d <= d'z + |d| C,    C = |S| + k X + q s_z,
 
-which is solved for |d|. Where it cannot be solved the fit is not resolved. The location m may
-depend on the records: b* is then random through m alone, of which zeta's part in S, the noises and
-u need no independence, because mean(e w) = H c exactly for the c with psi'c = 1, so that S is the
-same for every m.
+and d'(H_L - q s_L I) d - d'z >= a |d|^2 - z'(H_L - (q s_L + a) I)^-1 z / 4 for any a below the
+smallest eigenvalue of that matrix (complete the square): each a bounds |d|, the least counts. Where
+there is none the fit is not resolved. The location m may depend on the records: b* is then random
+through m alone, of which zeta's part in S, the noises and u need no independence, because
+mean(e w) = H c exactly for the c with psi'c = 1, so that S is the same for every m.
 
-*The variance of S* is read off the residual Gram of the step, of clipped residuals:
-(w zeta)^2 <= clip(c)^2 + (2 R + E) (|c| - R)_+ - 2 w zeta e'd. The cross term has mean zero but for
-d, and is bounded by |d| times a norm (Bousquet). From realised squares to variances by a Chernoff
-bound for terms in [0, B]: sqrt(V) <= sqrt(B l / 2) + sqrt(B l / 2 + Q) but for exp(-l).
+|S| is bounded by Bousquet's inequality, whose two variances, the trace and the largest eigenvalue
+of mean(ee' w^2 E zeta^2), are read off the residual Gram of the step. The eigenvector of the latter
+depends on the rows alone, so that the noise along it is one normal variable; the same for H.
+
+*Variances* along any such vector v: w^2 zeta^2 <= clip(c)^2 + (2 R + E) (|c| - R)_+ - 2 w zeta e'd,
+in the mean v'Gv + (2 R + E) |v|^2 X and a cross term, for the residual Gram G and the largest
+excess E. The noises of G and X' are one normal variable together. The cross term has mean zero but
+for d, and is bounded by |d| times a norm (Bousquet). From realised squares to variances by a
+Chernoff bound, see `_expected`.
 """
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import log, sqrt
+from math import hypot, log, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -54,43 +60,47 @@ from scipy import optimize, special, stats
 from ._intervals import split_failure
 
 RANGE = 2.0  # |zeta| <= 2
-ROUNDS = 6  # of sharpening tau: each is valid, whatever their number
-NOISE_PART = 0.25  # of the main part's failure, for the noise beyond q
+ROUNDS = 6  # of sharpening the distance: each is valid, whatever their number
+NOISE_PART = 0.15  # of the main part's failure, for the noise beyond q
 FLOOR = 0.5  # of the noise of the Gram matrix that v comes from
+SHIFTS = np.linspace(0.02, 0.98, 49)[:, None]  # of the smallest eigenvalue: see `_distance`
+RANK = 1e-12  # of the largest eigenvalue: without noise, what is smaller is 0
 
 
 class _Failures(NamedTuple):
     """Parts of a failure probability: one for each event, and all are named here.
 
-    Of the distance: ``excess``, what is cut (from all the answers about it); ``sums``, |S| and the
-    sum of terms |e|^2 e w zeta; ``moment`` and ``design``, the norms of N_z and N_L d; ``largest``
-    and ``trace``, of H; ``total`` and ``weak``, noises of the trace and of the largest eigenvalue
-    of the residual Gram; ``variances``, from realised squares to variances, for both of these.
-    At a point: ``main``; ``second``, v'N_L d; ``direction``, N_L along v; ``seen``, the noise of
-    the residual Gram along v; ``realised``, from realised squares to V; ``cross``, its cross term.
+    At a point: ``main``; ``second``, v'N_L d; ``along``, N_z along a vector; ``direction``, N_L
+    along u; ``seen``, the noise of the variance; ``realised``, from realised squares to it;
+    ``cross``, its cross term. For all points: ``excess``, of what is cut; ``sums``, |S| and the sum
+    of terms |e|^2 e w zeta; ``pull``, the noise along d; ``design``, |N_L d|; ``largest`` and
+    ``trace``, of H; ``total`` and ``weak``, of the residual Gram; ``tilt``, the cross term along
+    its eigenvector; ``variances``, from realised squares to variances, for both of these.
     """
 
     main: float
     second: float
+    along: float
     direction: float
-    sums: float
-    moment: float
-    design: float
-    excess: float
-    largest: float
-    trace: float
     seen: float
     realised: float
     cross: float
+    excess: float
+    sums: float
+    pull: float
+    design: float
+    largest: float
+    trace: float
     total: float
     weak: float
+    tilt: float
     variances: float
 
 
 WEIGHTS = _Failures(
-    main=0.74, second=0.06, direction=0.01, sums=0.02, moment=0.02, design=0.02, excess=0.04,
-    largest=0.014, trace=0.014, seen=0.014, realised=0.014, cross=0.014,
-    total=0.005, weak=0.005, variances=0.01,
+    main=0.66, second=0.08, along=0.01, direction=0.005, seen=0.06, realised=0.03, cross=0.02,
+    excess=0.02, sums=0.03, pull=0.02, design=0.02, largest=0.005, trace=0.005, total=0.005,
+    weak=0.01, tilt=0.01, variances=0.01,
 )  # fmt: skip
 
 
@@ -98,9 +108,8 @@ WEIGHTS = _Failures(
 class _Bounds:
     """What holds at once, but for its part of the failure probability."""
 
-    distance: float  # |g - b*|
-    moved: float  # |b* - b0|
-    squares: float  # mean of c^2 - clip(c)^2
+    moved: float  # |d|
+    missed: float  # |S| + |Q| + |N_L d|
     largest: float  # eigenvalue of H
 
 
@@ -118,51 +127,63 @@ def certified(fit, points, confidence_level):
     (centre, half) : ndarrays of shape (n_points,)
     """
     failure = _Failures(*split_failure(1.0 - confidence_level, *WEIGHTS))
-    first, last = fit.first, fit.newton[-1]
-    centre, half = points @ fit.b, np.full(len(points), np.inf)
-    if last.excesses is None:
-        return centre, half
-    smallest = float(np.linalg.eigvalsh(last.gram)[0])
-    if smallest <= 0.0 and last.gram_scale:
-        return centre, half
-    inverse = np.linalg.pinv(last.gram, hermitian=True)
-    noise = _goe_norm(len(inverse), failure.design) * last.gram_scale  # |N_L d| / |d|
-    step = inverse @ last.moment
-    bounds = _distance(last, step, smallest, noise, failure)
+    last = fit.newton[-1]
+    unknown = points @ fit.b, np.full(len(points), np.inf)
+    if last.most_excess is None:
+        return unknown
+    values, vectors = np.linalg.eigh(last.gram)
+    if not last.gram_scale:
+        vectors = vectors[:, values > RANK * values[-1]]
+        values = values[values > RANK * values[-1]]
+    noise = _goe_norm(len(values), failure.design) * last.gram_scale  # |N_L d| / |d|
+    bounds = _distance(last, values, vectors, noise, failure)
     if bounds is None:
-        return centre, half
-    dual = points @ inverse
-    squares = np.einsum("ij,ij->i", dual, dual)
-    lengths = np.sqrt(squares)
-    variance = _variance(last, dual, squares, bounds, failure) / last.n
-    t, q = _region(0.5 * failure.main / len(last.excesses))
-    for excess, scale in last.excesses:
-        gaussian = (last.moment_scale**2 + scale**2) * squares
-        main = np.sqrt(2.0 * t * variance + gaussian * q**2) + RANGE * lengths / last.n * t / 3.0
-        half = np.minimum(half, main + lengths * max(excess, -scale))
+        return unknown
+    inverse = (vectors / values) @ vectors.T
+    step, dual = inverse @ last.moment, points @ inverse
+    half = _main(last, dual, _variance(last, dual, bounds, failure), failure)
     if last.gram_scale:
-        values, vectors = np.linalg.eigh(first.gram)
-        floor = max(FLOOR * first.gram_scale * sqrt(2.0 * len(values)), 1e-14 * values[-1], 1e-300)
-        other = ((points @ vectors) / np.maximum(values, floor)) @ vectors.T
-        longest = np.linalg.norm(other, axis=1)
-        along = np.minimum(np.abs(other @ step) + longest * bounds.distance, longest * bounds.moved)
-        design = last.gram_scale * np.sqrt(((longest * bounds.moved) ** 2 + along**2) / 2.0)
-        half += stats.norm.isf(0.5 * failure.second) * design
+        other = points @ _independent_inverse(fit.first)
+        half += _design_noise(last, other, inverse, bounds, failure)
         half += np.linalg.norm(dual - other, axis=1) * noise * bounds.moved
     return points @ (last.point + step), half
 
 
-def _distance(last, step, smallest, noise, failure):
-    """Bound on |g - b*| and |b* - b0| from the equation, and on what is cut; or None."""
-    p, n = len(step), last.n
-    if smallest <= noise and last.gram_scale:
+def _design_noise(last, other, inverse, bounds, failure):
+    """Bound on |v'N_L d| at each v of ``other``."""
+    longest = np.linalg.norm(other, axis=1)
+    turned = np.linalg.norm(other @ inverse, axis=1)  # v'(d - H_L^-1 z) = v'H_L^-1 (Q - S - ...)
+    along = bounds.missed + stats.norm.isf(0.5 * failure.along) * last.moment_scale
+    along = np.abs(other @ inverse @ last.moment) + turned * along
+    along = np.minimum(along, longest * bounds.moved)
+    deviation = last.gram_scale * np.sqrt(((longest * bounds.moved) ** 2 + along**2) / 2.0)
+    return stats.norm.isf(0.5 * failure.second) * deviation
+
+
+def _independent_inverse(first):
+    """Inverse of the Gram matrix of another release, shrunk by its noise: any matrix is valid."""
+    p = len(first.gram)
+    level = float(np.trace(first.gram)) / p
+    away = first.gram - level * np.eye(p)
+    noise = first.gram_scale**2 * (p * (p + 1) / 2.0 - 1.0)
+    weight = max(0.0, 1.0 - noise / max(float((away**2).sum()), 1e-300))
+    values, vectors = np.linalg.eigh(level * np.eye(p) + weight * away)
+    floor = max(FLOOR * first.gram_scale * sqrt(2.0 * p), 1e-14 * values[-1], 1e-300)
+    return (vectors / np.maximum(values, floor)) @ vectors.T
+
+
+def _distance(last, values, vectors, noise, failure):
+    """Bounds on |b* - b0| and what belongs to it, or None where there are none."""
+    p, n = len(last.moment), last.n
+    pull = stats.norm.isf(failure.pull)
+    smallest = float(values[0]) - pull * last.gram_scale
+    if smallest <= 0.0:
         return None
-    away = float(np.linalg.norm(step))
-    privacy = last.moment_scale * stats.chi.isf(failure.moment, p)
-    quantile = stats.norm.isf(failure.excess / len(last.excesses))
-    excess = max(min(x + quantile * scale for x, scale in last.excesses), 0.0)
-    widths = 2.0 * last.limit + last.most_excess
-    length = log(2.0 / failure.sums)
+    excess = max(last.excess + stats.norm.isf(failure.excess) * last.excess_scale, 0.0)
+    cut, squares = (1.0 + last.slope) * excess, (2.0 * last.limit + last.most_excess) * excess
+    shifts = SHIFTS * smallest
+    pulls = (vectors.T @ last.moment) ** 2 / (values - pull * last.gram_scale - shifts)
+    shifts, pulls = shifts[:, 0], SHIFTS[:, 0] * smallest * pulls.sum(axis=1)
 
     def size(total, weak):
         """Bound on |S| if mean(|e|^2 w^2 zeta^2) <= total and mean(ee' w^2 zeta^2) <= weak I.
@@ -170,61 +191,86 @@ def _distance(last, step, smallest, noise, failure):
         By Bousquet's inequality: E|S| <= sqrt(total / n), terms of size RANGE / n. It holds for
         mean(|e|^2 e w zeta) too, whose terms are no larger.
         """
-        root = sqrt(total / n)
-        deviation = sqrt(2.0 * length * (weak / n + 2.0 * RANGE * root / n))
-        return root + deviation + RANGE * length / (3.0 * n)
+        return _sum_norm(total, weak, 1.0, n, log(2.0 / failure.sums))
 
     def solved(total, weak):
-        """Bound on |g - b*|."""
-        known = size(total, weak) + excess + privacy
-        return (known + noise * away) / (smallest - noise) if last.gram_scale else 0.0
+        """Bound on |d|."""
+        known = size(total, weak) + cut + pull * last.moment_scale
+        return float(((known + np.sqrt(known**2 + pulls)) / (2.0 * shifts)).min())
 
-    error = _operator_norm(p, failure.largest)
-    largest = min(float(np.linalg.eigvalsh(last.gram)[-1]) + error * last.gram_scale, 1.0)
-    error = sqrt(p) * stats.norm.isf(failure.trace)
-    trace = min(max(float(np.trace(last.gram)) + error * last.gram_scale, largest), 1.0)
-    total, weak = trace, largest  # E zeta^2 <= 1
-    tau = solved(total, weak)
-    seen = np.trace(last.residual_gram)
+    largest = float(values[-1]) + stats.norm.isf(failure.largest) * last.gram_scale
+    largest = min(largest, 1.0)
+    trace = float(values.sum()) + sqrt(p) * stats.norm.isf(failure.trace) * last.gram_scale
+    total, weak = min(max(trace, largest), 1.0), largest  # E zeta^2 <= 1
+    moved = solved(total, weak)
+    seen = float(np.trace(last.residual_gram))
     seen += sqrt(p) * stats.norm.isf(failure.total) * last.residual_scale
     most = float(np.linalg.eigvalsh(last.residual_gram)[-1])
-    most += _operator_norm(p, failure.weak) * last.residual_scale
-    seen, most = (max(value, 0.0) + widths * excess for value in (seen, most))
-    tail = RANGE**2 * log(2.0 * p / failure.variances) / n / 2.0
+    most += stats.norm.isf(failure.weak) * last.residual_scale
+    seen, most = (max(value, 0.0) + squares for value in (seen, most))
+    unit = RANGE**2 * log(2.0 / failure.variances) / n
     for _ in range(ROUNDS):
-        moved = tau + away
         # mean((w zeta)^2 |e|^2) is that of c^2 less 2 d'mean(|e|^2 e w zeta); in any direction,
         # the root of its mean is at most that of c^2 and of (e'd)^2 together
-        trace_seen = seen + 2.0 * moved * size(total, weak)
-        weak_seen = (sqrt(most) + moved * sqrt(largest)) ** 2
-        total = min(total, (sqrt(tail) + sqrt(tail + trace_seen)) ** 2)
-        weak = min(weak, total, (sqrt(tail) + sqrt(tail + weak_seen)) ** 2)
-        tau = min(tau, solved(total, weak))
-    return _Bounds(float(tau), float(tau + away), widths * excess, largest)
+        tilt = 2.0 * moved * _sum_norm(weak, weak, 1.0, n, log(1.0 / failure.tilt))
+        weak_seen = min((sqrt(most) + moved * sqrt(largest)) ** 2, most + tilt)
+        total = min(total, _expected(seen + 2.0 * moved * size(total, weak), unit))
+        weak = min(weak, total, _expected(weak_seen, unit))
+        moved = min(moved, solved(total, weak))
+    return _Bounds(moved, size(total, weak) + cut + noise * moved, largest)
 
 
-def _variance(last, dual, squares, bounds, failure):
-    """Bound on mean((v'e)^2 w^2 E zeta^2) at each point."""
-    p = len(last.moment)
-    noise = _operator_norm(p, failure.direction) * last.gram_scale  # dual depends on it
+def _variance(last, dual, bounds, failure):
+    """Bound on mean((v'e)^2 w^2 E zeta^2) at each v of ``dual``."""
+    n, squares = last.n, np.einsum("ij,ij->i", dual, dual)
+    noise = _operator_norm(len(last.moment), failure.direction) * last.gram_scale  # dual has it
     design = np.einsum("ij,ij->i", dual @ last.gram, dual)
-    most = np.clip(design + noise * squares, 0.0, squares)  # E zeta^2 <= 1 and |e| <= 1
-    seen = np.einsum("ij,ij->i", dual @ last.residual_gram, dual)
-    seen += stats.norm.isf(failure.seen) * last.residual_scale * squares
-    seen = np.maximum(seen, 0.0) + bounds.squares * squares
-    n, length = last.n, log(1.0 / failure.cross)
-    tail = RANGE**2 * squares * log(1.0 / failure.realised) / n / 2.0
-    variance = most
+    variance = np.clip(design + noise * squares, 0.0, squares)  # E zeta^2 <= 1 and |e| <= 1
+    widths = 2.0 * last.limit + last.most_excess
+    scale = hypot(last.residual_scale, widths * last.excess_scale)
+    seen = widths * last.excess + stats.norm.isf(failure.seen) * scale
+    seen = np.einsum("ij,ij->i", dual @ last.residual_gram, dual) + seen * squares
+    seen = np.maximum(seen, 0.0)
+    unit = RANGE**2 * squares * log(1.0 / failure.realised) / n
+    away = bounds.moved * np.sqrt(bounds.largest * squares)  # root of mean((v'e)^2 (e'd)^2)
     for _ in range(ROUNDS):
-        # 2 |d| |mean((v'e)^2 e w zeta)|, by Bousquet's inequality for its norm
-        root = np.sqrt(squares * variance / n)
-        cross = root + np.sqrt(2.0 * length * root * (root + 2.0 * RANGE * squares / n))
-        cross += RANGE * squares * length / (3.0 * n)
-        realised = seen + 2.0 * bounds.moved * cross
-        away = bounds.moved * np.sqrt(bounds.largest * squares)  # root of mean((v'e)^2 (e'd)^2)
-        realised = np.minimum(realised, (np.sqrt(seen) + away) ** 2)
-        variance = np.minimum(variance, (np.sqrt(tail) + np.sqrt(tail + realised)) ** 2)
+        least = squares * variance
+        cross = _sum_norm(least, least, squares, n, log(1.0 / failure.cross))
+        realised = np.minimum(seen + 2.0 * bounds.moved * cross, (np.sqrt(seen) + away) ** 2)
+        variance = np.minimum(variance, _expected(realised, unit))
     return variance
+
+
+def _main(last, dual, variance, failure):
+    """The main part at each point: sampling, what is cut, and the noise of the moment."""
+    (t, q), lost = _region(0.5 * failure.main), 1.0 + last.slope
+    lengths = np.linalg.norm(dual, axis=1)
+    gaussian = q**2 * (last.moment_scale**2 + (lost * last.excess_scale) ** 2)
+    main = np.sqrt(2.0 * t * variance / last.n + gaussian * lengths**2)
+    return main + (RANGE / last.n * t / 3.0 + lost * last.excess) * lengths
+
+
+def _sum_norm(total, weak, largest, n, length):
+    """Norm of a mean of n independent vectors, but for exp(-length): Bousquet's inequality.
+
+    Of mean squared length ``total``, variance ``weak`` in any direction, and RANGE largest long.
+    """
+    root, size = np.sqrt(total / n), RANGE * largest / n
+    return root + np.sqrt(2.0 * length * (weak / n + 2.0 * size * root)) + size * length / 3.0
+
+
+def _expected(realised, unit):
+    """Bound on the mean v of a sum of independent terms in [0, b] from its value r, unit = b l.
+
+    It fails with probability exp(-l): P(sum <= r) <= exp(-(v - r - r log(v / r)) / b) (Chernoff).
+    Newton's method from above stays above.
+    """
+    realised = np.maximum(realised, 1e-9 * unit)
+    value = (np.sqrt(unit / 2.0) + np.sqrt(unit / 2.0 + realised)) ** 2
+    for _ in range(4):
+        left = value - realised - realised * np.log(value / realised) - unit
+        value = value - np.maximum(left, 0.0) / (1.0 - realised / value)
+    return value
 
 
 def _operator_norm(p, failure):

@@ -50,7 +50,7 @@ class NewtonEquation:
     limit : float
         R.
     moment : ndarray of shape (p,)
-        Mean of e clip(c, -R, R).
+        Mean of e clip(c, -R, R); less slope e (|c| - R)_+ sign(c) where that was asked.
     gram : ndarray of shape (p, p)
         Mean of ee'.
     residual_gram : ndarray of shape (p, p)
@@ -65,7 +65,9 @@ class NewtonEquation:
     most_excess : float or None
         Largest (|c| - R)_+ of any record, 0 where nothing can be cut; None if it was not asked.
     excess : float
-        Mean of (|c| - R)_+; 0 if it was not asked.
+        Mean of |e| (|c| - R)_+; 0 if it was not asked.
+    slope : float
+        By how much a residual beyond R counts for less: 0 where it is clipped.
     n : int
     moment_scale, gram_scale, residual_scale, square_scale, cut_scale, far_scale : float
     excess_scale : float
@@ -83,6 +85,7 @@ class NewtonEquation:
     far: float
     most_excess: float | None
     excess: float
+    slope: float
     n: int
     moment_scale: float
     gram_scale: float
@@ -106,16 +109,6 @@ class NewtonEquation:
     def variance(self):
         """Residual variance, with what was cut if residuals are normal."""
         return self._clip[1]
-
-    @property
-    def excesses(self):
-        """Noisy upper bounds of the mean of (|c| - R)_+ with their scales; None if not asked."""
-        if self.most_excess is None:
-            return None
-        if not self.most_excess:
-            return ((0.0, 0.0),)
-        counted = (self.most_excess * self.nearly_cut, self.most_excess * self.cut_scale)
-        return ((self.excess, self.excess_scale), counted)
 
     def tail_bias(self, limit):
         """How far cutting residuals at a limit may move a coordinate of the moment.
@@ -144,6 +137,7 @@ class NewtonEquation:
         p, limit, weight = len(query.point), query.limit, query.count_weight
         far, cut = query.far_weight, query.excess_weight
         unit = query.most_excess / cut if cut else 0.0
+        square = query.square_weight
         size = vech_size(p)
         value, scale = answer.value / answer.n, answer.noise.scale / answer.n
         return cls(
@@ -152,16 +146,17 @@ class NewtonEquation:
             moment=limit * value[:p],
             residual_gram=2.0 * limit**2 * unvech(value[p : p + size], p),
             gram=2.0 * unvech(value[p + size : p + 2 * size], p),
-            square=limit**2 * float(value[p + 2 * size]),
+            square=limit**2 / square * float(value[p + 2 * size]),
             nearly_cut=float(value[p + 2 * size + 1]) / weight,
             far=float(value[p + 2 * size + 2]) / far if far else 0.0,
             most_excess=query.most_excess,
             excess=float(value[-1]) * unit,
+            slope=query.fall * limit / query.most_excess if cut else 0.0,
             n=answer.n,
             moment_scale=limit * scale,
             gram_scale=2.0 * scale,
             residual_scale=2.0 * limit**2 * scale,
-            square_scale=limit**2 * scale,
+            square_scale=limit**2 / square * scale,
             cut_scale=scale / weight,
             far_scale=scale / far if far else 0.0,
             excess_scale=scale * unit,
@@ -279,7 +274,7 @@ class NewtonFit:
             typical_gram=self.variance * self.gram,
             records=last.n if self.same_rows else 1.0 / sum(weights**2 / [eq.n for eq in used]),
             noise=noise,
-            tail=last.tail_bias(last.limit) / kept[-1],
+            tail=(1.0 + last.slope) * last.tail_bias(last.limit) / kept[-1],
             along=last.gram_scale / sqrt(2.0) * (dual @ step),
             unseen=typical * rotated[:, hidden],
             resolved=lost <= UNRESOLVED * (rotated**2).sum(axis=1),

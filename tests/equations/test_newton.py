@@ -21,9 +21,9 @@ def _fit(rng):
     moment = GRAM @ (TRUTH - point) + 0.002 * rng.normal(size=P)
     equation = NewtonEquation(
         point=point, limit=1.0, moment=moment, gram=GRAM + _goe(rng), residual_gram=1e-4 * GRAM,
-        square=1e-4, nearly_cut=0.0, far=0.0, most_excess=None, excess=0.0, n=10_000,
-        moment_scale=0.002, gram_scale=SCALE, residual_scale=0.0, square_scale=0.0, cut_scale=0.0,
-        far_scale=0.0, excess_scale=0.0, widest=1.0,
+        square=1e-4, nearly_cut=0.0, far=0.0, most_excess=None, excess=0.0, slope=0.0,
+        n=10_000, moment_scale=0.002, gram_scale=SCALE, residual_scale=0.0, square_scale=0.0,
+        cut_scale=0.0, far_scale=0.0, excess_scale=0.0, widest=1.0,
     )  # fmt: skip
     return NewtonFit(0.0, 0.0, np.eye(P), point, 1e-4, GRAM, None, (equation,), True)
 

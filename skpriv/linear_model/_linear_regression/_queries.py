@@ -22,7 +22,9 @@ FAR = (
     2.0  # length of psi from where rows are counted as far away, and a quarter of leverage is left
 )
 SMALL, FAR_WEIGHT = 0.5, 0.57  # that count is free too, of residuals within half of the clip
-EXCESS_WEIGHT = 0.6  # of what is cut, which is not free: the sensitivity is 4.4% larger
+# Where what is cut is asked, too: the largest part by which a record that is cut counts for less,
+# and the weights of s^2 and of the count that leave it free.
+FALL, CUT_SQUARE_WEIGHT, CUT_COUNT_WEIGHT = 0.5, 0.5, 0.79
 
 
 @dataclass(frozen=True)
@@ -233,8 +235,18 @@ class NewtonQuery(Query):
     4. J = F = 0: D^2 <= h(1) = 4, attained at e' = -e, |e| = |s| = |s'| = 1. J = 1, F = 0:
        Z < .75^2, and D^2 < h(9/16) + .83^2 = 3.3031 + .6889 < 4. F = 1: one of them is below 1/4,
        so Z is, and D^2 < h(1/4) + .83^2 + .57^2 = 2.9782 + .6889 + .3249 < 4. In any dimension.
-    5. If what is cut is asked too, .6 min((|c| - R)_+ / E, 1) for the residual c before the clip,
-       that is one more number in [0, .6]: D^2 <= 4 + .6^2, attained as in 4.
+    5. If what is cut is asked for, too, so is sqrt(3 f) |e| h, h = min((|c| - R)_+ / E, 1), with
+       the residual c before the clip, the largest excess E and f = min(1/2, E / R): a record that
+       is cut gives e s (1 - f h) in place of e s. s^2 has the weight 1/2 then, and the first count
+       .79. The new term 3 f (|e| h - |e'| h')^2 is at most 3 f |e|^2 h^2, or that of e', so that
+       a = b = 1 is the worst case. With m = x (1 - f h), m' alike, step 2 leaves at most
+       2 (m m')^2 / (1 + X Z) of the terms in t. h = h' = 0 is as above, with smaller weights.
+       h > 0 = h': X = 1, and D^2 <= (1 - f h)^2 (1 + 2 Z / (1 + Z)) + 3 f h^2 + Z + 3/4 + Z^2 / 4
+       + (1 - Z)^2 / 4 + .79^2 J + .57^2 F is convex in h and, at h = 1, in f: h = 0 and f = 0 are
+       the case above, and at h = 1, f = 1/2 it increases in Z, to 4 at 1, to 3.994 at 9/16, below
+       which J = 1, and to 3.956 at 1/4, below which F = 1.
+       h, h' > 0: X = Z = 1, J = F = 0, and D^2 <= (1 + m^2) (1 + m'^2) + 3 f h^2
+       <= 2 (1 + m^2) + 3 f h^2 is convex in h, 4 at 0 and 4 - f + 2 f^2 <= 4 at 1.
     """
 
     whitened: Whitened
@@ -243,19 +255,33 @@ class NewtonQuery(Query):
     point: np.ndarray
     limit: float
     name: str = "Newton step"
-    count_weight: float = COUNT_WEIGHT
     count_far: bool = True
     most_excess: float | None = None
 
     @property
     def sensitivity(self):
-        """Declared sensitivity; what is cut is not asked for None, or 0 where nothing can be."""
-        return sqrt(4.0 + self.excess_weight**2) * ROUNDING
+        """Declared sensitivity, whatever is asked."""
+        return 2.0 * ROUNDING
+
+    @property
+    def fall(self):
+        """f, 0 where what is cut is not asked: for None, or 0 where nothing can be."""
+        return min(FALL, self.most_excess / self.limit) if self.most_excess else 0.0
 
     @property
     def excess_weight(self):
         """Weight of what is cut, 0 where it is not asked."""
-        return EXCESS_WEIGHT if self.most_excess else 0.0
+        return sqrt(3.0 * self.fall)
+
+    @property
+    def square_weight(self):
+        """Weight of s^2."""
+        return CUT_SQUARE_WEIGHT if self.most_excess else 1.0
+
+    @property
+    def count_weight(self):
+        """Weight of the count of residuals beyond CUT."""
+        return CUT_COUNT_WEIGHT if self.most_excess else COUNT_WEIGHT
 
     @property
     def far_weight(self):
@@ -278,16 +304,21 @@ class NewtonQuery(Query):
         for block, e, weights in self.whitened.blocks(X):
             residual = weights * target[block] - e @ self.point
             s = np.clip(residual / self.limit, -1.0, 1.0)
-            moment += s @ e
+            kept = s
+            if self.most_excess:
+                over = np.clip((np.abs(residual) - self.limit) / self.most_excess, 0.0, 1.0)
+                beyond = np.flatnonzero(over)
+                lengths = np.minimum(row_norms(e[beyond]), 1.0)
+                cut += self.excess_weight * (lengths @ over[beyond])
+                kept = s * (1.0 - self.fall * over)
+            moment += kept @ e
             add_gram(gram, e)
             e *= s[:, None]
             add_gram(residual_gram, e)
             size = np.abs(s)
             far = self.far_weight * np.count_nonzero((weights < 1.0 / FAR) & (size < SMALL))
-            tail += s @ s, self.count_weight * np.count_nonzero(size >= CUT), far
-            if self.most_excess:
-                over = (np.abs(residual) - self.limit) / self.most_excess
-                cut += self.excess_weight * np.clip(over, 0.0, 1.0).sum()
+            count = self.count_weight * np.count_nonzero(size >= CUT)
+            tail += self.square_weight * (s @ s), count, far
         tail = tail if self.count_far else tail[:2]
         tail = np.append(tail, cut) if self.most_excess else tail
         return np.concatenate([moment, vech(residual_gram) / 2.0, vech(gram) / 2.0, tail])

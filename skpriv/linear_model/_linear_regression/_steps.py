@@ -8,6 +8,7 @@ from ..._equations._newton import FirstEquation, NewtonEquation, NewtonFit
 from ..._equations._weights import WeightedMeanQuery
 from ._pool import Pool, shrunk_gram
 from ._queries import (
+    FALL,
     FirstMomentsQuery,
     LocationQuery,
     NewtonQuery,
@@ -26,6 +27,7 @@ SIGNAL = 2.0  # bound on tau^2, in units of the target's variance over the squar
 RESIDUAL, REACHES = 2.5, 3.0
 LARGEST_RESIDUAL, FREE_CLIP = 4.0, 8.0  # more room where k is so large that noise does not count
 TAIL, WIDER_CLIP = 0.2, 1.1  # see _without_tail
+LEAST_EXCESS = 0.01  # of the clip, that is, of its noise
 WIDER = 10.0  # the prior of the constant, which is the best determined coefficient
 
 
@@ -72,10 +74,13 @@ def fit_rows(session, rows, target, rules, priors=()):
             most = min(whole + REACHES * pool.spread, RESIDUAL)
         clip = min(rules.clip * sqrt(pool.variance), most)
         if newton and rules.wide:
-            clip = _without_tail(newton[0], clip, most, rules)
+            reach = _largest_excess(whitened, location, pool.b, 0.0)
+            clip = _without_tail(newton[0], clip, most, rules, reach)
         excess: float | None = _largest_excess(whitened, location, pool.b, clip)
         if excess and not (rules.whole and share == rules.last):
             excess = None  # only certified intervals ask for it
+        elif excess and excess < LEAST_EXCESS * clip:  # not worth a number: nothing is cut
+            clip, excess = clip + excess, 0.0
         step = NewtonQuery(
             whitened,
             target,
@@ -107,24 +112,31 @@ def fit_rows(session, rows, target, rules, priors=()):
 
 
 def _largest_excess(whitened, location, b, clip):
-    """Largest excess of a residual w (r - m - phi'theta) over the clip: w <= 1, r in [-1, 1]."""
-    theta = whitened.W.T @ b
+    """Largest excess of a residual w (r - m) - e'b over the clip: w <= 1, r in [-1, 1], and e'b is
+    w phi'theta, and at most |b|.
+    """
+    theta, most = whitened.W.T @ b, float(np.linalg.norm(b))
     low, high = (-np.linalg.norm(theta), np.linalg.norm(theta))
     if hasattr(whitened.rows, "span"):
         low, high = whitened.rows.span(theta)
-    return max(max(1.0 + location + high, 1.0 - location - low) - clip, 0.0)
+    above, below = 1.0 + location + min(high, most), 1.0 - location + min(-low, most)
+    return max(max(above, below) - clip, 0.0)
 
 
-def _without_tail(equation, clip, most, rules):
+def _without_tail(equation, clip, most, rules, reach):
     """The least limit from this one on at which the tail that a step has seen moves no coordinate
     of the next one by more than a part of its error, of privacy and sampling together.
+
+    What is beyond the limit counts for less still where it is asked for: see `NewtonQuery`.
     """
     p = len(equation.moment)
     unit = equation.moment_scale / equation.limit * sqrt(rules.first / rules.last)
     sampling = equation.variance * rules.length**2 / p / equation.n
-    while clip < most and (
-        equation.tail_bias(clip) > TAIL * sqrt((unit * clip) ** 2 + sampling)
-    ):  # fmt: skip
+    while clip < most:
+        slope = min(FALL * clip / max(reach - clip, FALL * clip), 1.0) if rules.whole else 0.0
+        bias = (1.0 + slope) * equation.tail_bias(clip)
+        if bias <= TAIL * sqrt((unit * clip) ** 2 + sampling):
+            break
         clip = min(WIDER_CLIP * clip, most)
     return clip
 
@@ -218,6 +230,8 @@ def learn_whitening(session, rows, rules):
         W = (vectors * values**-0.5) @ vectors.T @ W
         # The sum is the number of directions that are above the noise.
         W *= rules.length / sqrt(max((np.maximum(values - ridge, 0.0) / values).sum(), 1.0))
+        # No row is longer than W makes it: where that is below 1, more costs no weight.
+        W /= min(1.0, float(np.linalg.norm(W, 2)))
         # Rotated: cheaper to apply, and otherwise the same
         W = np.asarray(np.linalg.qr(W, mode="r"))
     return W

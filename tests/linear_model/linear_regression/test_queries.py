@@ -12,7 +12,9 @@ from skpriv._equations._newton import CUT
 from skpriv._equations._public_maps import RowMap, TargetMap
 from skpriv.linear_model._linear_regression._queries import (
     COUNT_WEIGHT,
-    EXCESS_WEIGHT,
+    CUT_COUNT_WEIGHT,
+    CUT_SQUARE_WEIGHT,
+    FALL,
     FAR_WEIGHT,
     SMALL,
     FirstMomentsQuery,
@@ -53,7 +55,7 @@ QUERIES["newton, and what is cut"] = lambda white, target, rng: replace(
     QUERIES["newton"](white, target, rng), most_excess=10.0 ** rng.uniform(-2.0, 0.5)
 )
 DECLARED = {
-    "newton, and what is cut": np.sqrt(4.0 + EXCESS_WEIGHT**2),
+    "newton, and what is cut": 2.0,
     "residual mean": 2.0,
     "location": 2.0,
     "spread": 1.0,
@@ -135,9 +137,12 @@ def test_the_declared_sensitivity_is_attained(name, d, global_random_seed):
         query = NewtonQuery(
             Whitened(rows, np.eye(d)), target, 0.0, np.zeros(d), 0.5, most_excess=0.5
         )
-        unit = np.eye(d)[:1]
-        best = _change(query, np.vstack([unit, -unit]), np.array([0.5, 1.0]))
-        assert best == pytest.approx(DECLARED[name], rel=1e-12)
+        unit, angle = np.eye(d)[0], -0.5
+        turned = angle * unit + np.sqrt(1.0 - angle**2) * np.eye(d)[1]
+        # Both at the clip, and one at the clip with one beyond as far as can be
+        for other, targets in ((-unit, [0.5, 0.5]), (turned, [0.5, 1.0])):
+            found = _change(query, np.vstack([unit, other]), np.array(targets))
+            assert found == pytest.approx(DECLARED[name], rel=1e-12)
         assert query.sensitivity == DECLARED[name] * ROUNDING
         return
     best = 0.0
@@ -176,6 +181,58 @@ def test_the_newton_statistics_are_free(a, b, x, z, cosine):
         + FAR_WEIGHT**2 * (min(x, z) < SMALL)  # they may be far away or not
     )  # fmt: skip
     assert change <= 4.0 + 1e-12
+
+
+@given(
+    a=squares, b=squares, x=squares, h=squares, z=squares, i=squares,
+    cosine=st.floats(-1.0, 1.0), fall=st.floats(0.0, FALL),
+)  # fmt: skip
+@example(1.0, 1.0, 1.0, 1.0, CUT * (1.0 - 1e-12), 0.0, -0.48, FALL)
+@example(1.0, 1.0, 1.0, 1.0, SMALL * (1.0 - 1e-12), 0.0, -0.4, FALL)
+@example(1.0, 1.0, 1.0, 1.0, 1.0, 0.0, -0.5, FALL)
+@settings(max_examples=3000, deadline=None)
+def test_and_so_is_what_is_cut(a, b, x, h, z, i, cosine, fall):
+    """With residuals beyond the clip, by parts h and i of the most: the docstring's item 5."""
+    t = -cosine * np.sqrt(a * b)
+    x, z = (1.0 if h else x), (1.0 if i else z)
+    first, second = x * (1.0 - fall * h), z * (1.0 - fall * i)
+    change = (
+        a * first**2 + b * second**2 + 2 * t * first * second
+        + (a**2 * x**4 + b**2 * z**4 - 2 * (t * x * z) ** 2) / 4
+        + (a**2 + b**2 - 2 * t**2) / 4
+        + CUT_SQUARE_WEIGHT**2 * (x**2 - z**2) ** 2
+        + CUT_COUNT_WEIGHT**2 * ((x >= CUT) != (z >= CUT))
+        + FAR_WEIGHT**2 * (min(x, z) < SMALL)
+        + 3.0 * fall * (np.sqrt(a) * h - np.sqrt(b) * i) ** 2
+    )  # fmt: skip
+    assert change <= 4.0 + 1e-12
+
+
+def test_larger_weights_beside_what_is_cut_would_not_be_free():
+    """The largest changes of item 5, of which the first two are attained by records."""
+    fall, rows = FALL, RowMap(None, None, 1.0, False, 2)
+    target = TargetMap((-1.0, 1.0), False)
+    query = NewtonQuery(
+        Whitened(rows, 3.0 * np.eye(2)), target, 0.0, np.zeros(2), 0.25, most_excess=0.25
+    )
+    assert query.fall == FALL and query.excess_weight == pytest.approx(np.sqrt(1.5))
+    rests = []
+    for cut in (CUT, SMALL):
+        z = cut**2
+        rest = (1.0 - fall) ** 2 * (1.0 + 2.0 * z / (1.0 + z)) + 3.0 * fall + z + 0.75 + z**2 / 4.0
+        rests.append(rest + CUT_SQUARE_WEIGHT**2 * (1.0 - z) ** 2)
+        cosine = -2.0 * (1.0 - fall) * cut / (1.0 + z)
+        rows = np.array([[1.0, 0.0], [cosine, np.sqrt(1.0 - cosine**2)]])
+        # residuals w r: rows of length 3 have w = 1/3; r = 1 would be .33, beyond R by a third
+        lengths = np.array([0.5, 0.5]) if cut == CUT else np.array([0.5, 1.0])
+        weights = 1.0 / (3.0 * lengths)
+        targets = np.array([0.5, cut * 0.25 * (1.0 - 1e-12)]) / weights
+        counts = CUT_COUNT_WEIGHT**2 + (FAR_WEIGHT**2 if cut == SMALL else 0.0)
+        change = _change(query, rows * lengths[:, None], targets)
+        assert change == pytest.approx(np.sqrt(rests[-1] + counts), rel=1e-9)
+    assert rests[0] + CUT_COUNT_WEIGHT**2 <= 4.0 < rests[0] + 0.80**2
+    assert rests[1] + CUT_COUNT_WEIGHT**2 + FAR_WEIGHT**2 <= 4.0
+    assert 4.0 - FALL + 2.0 * FALL**2 <= 4.0 < 4.0 - 0.51 + 2.0 * 0.51**2
 
 
 def test_a_larger_weight_of_the_count_would_not_be_free():
