@@ -162,11 +162,15 @@ class MomentsQuery(Query):
 
 @dataclass(frozen=True)
 class ResidualGramQuery(Query):
-    """Sum of (zeta / R)^2 e e', zeta = r - clip(phi'theta, -1, 1) clipped to [-R, R], instrument e.
+    """Joint sum of ((zeta / R)^2 e e', x): residuals at a released theta, and what their clip cuts.
 
-    (zeta / R)^2 <= 1 and ||e|| <= 1, so each term is positive semi-definite with trace at most 1;
-    two such terms differ by at most sqrt(1 + 1) in Frobenius norm. Sensitivity sqrt(2), attained at
-    orthogonal unit e and e' with |zeta| = |zeta'| = R.
+    zeta = r - clip(phi'theta, -1, 1), |zeta| <= 2, is clipped to [-R, R] in the matrix, with an
+    instrument e; x = (zeta^2 - R^2)_+ / (4 - R^2) is in [0, 1], and 0 if R = 2.
+
+    (zeta / R)^2 <= 1 and ||e|| <= 1, so each matrix is positive semi-definite with trace at most 1;
+    two such matrices differ by at most sqrt(1 + 1) in Frobenius norm, and x by at most 1.
+    Sensitivity sqrt(3), attained at orthogonal unit e and e' with |zeta| = 2, |zeta'| = R; sqrt(2)
+    if R = 2.
 
     Parameters
     ----------
@@ -184,36 +188,65 @@ class ResidualGramQuery(Query):
     instrument: Instrument
     limit: float = 2.0
     name: str = "residual variance"
-    sensitivity: float = sqrt(2.0) * ROUNDING
+
+    @property
+    def sensitivity(self):
+        """Largest change, rounded up."""
+        return sqrt(3.0 if self._room > 0.0 else 2.0) * ROUNDING
 
     @property
     def shape(self):
         """Number of coordinates."""
-        return (vech_size(self.scaling.size),)
+        return (vech_size(self.scaling.size) + 1,)
+
+    @property
+    def _room(self):
+        """Largest zeta^2 - R^2."""
+        return max(4.0 - self.limit**2, 0.0)
 
     def sum(self, X, y):
-        """Exact sum over a chunk of rows."""
+        """Exact sums over a chunk of rows."""
         scaling, theta, r = self.scaling, np.array(self.theta), self.scaling.target(y)
+        beyond = [0.0]
+
+        def cut(block, fitted):
+            zeta = r[block] - np.clip(fitted, -1.0, 1.0)
+            beyond[0] += self._beyond(zeta)
+            return np.clip(zeta, -self.limit, self.limit) / self.limit
+
         if self.instrument.matrix is None:
 
             def weigh(block, fitted):
-                return self._cut(r[block] - np.clip(fitted(theta), -1.0, 1.0))
+                return cut(block, fitted(theta))
 
-            return vech(scaling.sums(X, np.empty((0, len(r))), weigh)[0])
+            total = scaling.sums(X, np.empty((0, len(r))), weigh)[0]
+            return np.append(vech(total), beyond)
         total = np.zeros((scaling.size, scaling.size), order="F")
         for block, phi in scaling.blocks(X):
-            zeta = r[block] - np.clip(phi @ theta, -1.0, 1.0)
-            instruments = self.instrument.turned(phi, self._cut(zeta))
+            instruments = self.instrument.turned(phi, cut(block, phi @ theta))
             add_gram(total, scaling.weigh(instruments, X[block]))
-        return vech(total)
+        return np.append(vech(total), beyond)
 
-    def _cut(self, zeta):
-        """zeta / R clipped to [-1, 1]."""
-        return np.clip(zeta, -self.limit, self.limit) / self.limit
+    def _beyond(self, zeta):
+        """Sum of x."""
+        if not self._room:
+            return 0.0
+        square = np.clip(zeta**2 - self.limit**2, 0.0, self._room)
+        return float(square.sum()) / self._room
 
-    def residual_gram(self, answer):
-        """Noisy sum of zeta^2 e e' and the standard deviation of its noise."""
-        unit, gram = self.limit**2, unvech(answer.value, self.scaling.size)
+    def read(self, answer):
+        """What `NormalEquations` keep of an answer: noisy sums, and the deviations of their noise.
+
+        The sums are of zeta^2 e e', clipped, and of zeta^2 less the clipped zeta^2.
+        """
+        unit, scale = self.limit**2, answer.noise.scale
+        gram = unvech(answer.value[:-1], self.scaling.size)
         if self.instrument.matrix is not None:
             gram = self.instrument.unturned(gram, matrix=True)
-        return unit * gram, unit * answer.noise.scale
+        return {
+            "residual_gram": unit * gram,
+            "residual_scale": unit * scale,
+            "residual_excess": self._room * float(answer.value[-1]),
+            "excess_scale": self._room * scale,
+            "residual_thetas": (tuple(map(float, self.theta)),),
+        }

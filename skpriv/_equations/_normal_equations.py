@@ -43,7 +43,13 @@ class NormalEquations:
         Standard deviation of the noise of each orthonormal coordinate.
     residual_gram : ndarray of shape (p, p) or None
         Noisy sum e_i e_i' zeta_i^2 (residual variance, robust to heteroscedasticity).
+        The residuals are those at a released theta, and clipped.
     residual_scale : float
+    residual_excess, excess_scale : float
+        Noisy sum of what the clip took off from squared residuals, and the deviation of its noise.
+    residual_thetas : tuple of tuple of float
+        Where residuals were taken; more than one if sums were pooled, and none if what was cut is
+        not known.
     law : CodebookNoise or None
         Where the noises of ``target`` and ``design`` are dependent: their law. The residual Gram is
         then the whole covariance of target - design theta*, privacy included.
@@ -62,6 +68,9 @@ class NormalEquations:
     gram_scale: float
     residual_gram: np.ndarray | None = None
     residual_scale: float = 0.0
+    residual_excess: float = 0.0
+    excess_scale: float = 0.0
+    residual_thetas: tuple = ()
     law: CodebookNoise | None = None
     weight: float = 0.0
 
@@ -91,6 +100,9 @@ class NormalEquations:
             gram_scale=hypot(a**2 * self.gram_scale, b**2 * other.gram_scale),
             residual_gram=a**2 * self.residual_gram + b**2 * other.residual_gram if known else None,
             residual_scale=hypot(a**2 * self.residual_scale, b**2 * other.residual_scale),
+            residual_excess=a**2 * self.residual_excess + b**2 * other.residual_excess,
+            excess_scale=hypot(a**2 * self.excess_scale, b**2 * other.excess_scale),
+            residual_thetas=self.residual_thetas + other.residual_thetas if known else (),
             weight=largest,
         )
 
@@ -109,7 +121,9 @@ class NormalEquations:
             return matrix
 
         names = ("design", "target", "gram", "residual_gram")
-        return replace(self, **{name: wide(getattr(self, name)) for name in names})
+        thetas = tuple(tuple(wide(np.array(theta))) for theta in self.residual_thetas)
+        widened = {name: wide(getattr(self, name)) for name in names}
+        return replace(self, **widened, residual_thetas=thetas)
 
     def _added(self, other):
         """Sums of codebook reports of two sets of users: all have one law, hence one weight."""

@@ -5,7 +5,7 @@ import pytest
 
 from skpriv._equations._moments import Instrument, MomentsQuery, ResidualGramQuery
 from skpriv._equations._scaling import Scaling
-from skpriv._linalg import unvech
+from skpriv.privacy import Answer, GaussianNoise
 
 
 @pytest.mark.parametrize("norm", [0.5, 10.0])
@@ -17,9 +17,26 @@ def test_residuals_are_clipped_at_the_limit_with_and_without_an_instrument(norm,
     phi = scaling.rows(X)
     residual = scaling.target(y) - np.clip(phi @ theta, -1.0, 1.0)
     rows = phi * np.clip(residual, -limit, limit)[:, None]
-    query = ResidualGramQuery(scaling, tuple(theta), Instrument(), limit)
-    found = limit**2 * unvech(query.sum(X, y), 4)
-    np.testing.assert_allclose(found, rows.T @ rows, rtol=1e-9, atol=1e-9)
+    exact = residual @ residual - (np.clip(residual, -limit, limit) ** 2).sum()
+    for instrument in (Instrument(), Instrument(np.eye(4), floor=1.0)):
+        query = ResidualGramQuery(scaling, tuple(theta), instrument, limit)
+        found = query.read(Answer(query.sum(X, y), len(X), GaussianNoise(3.0)))
+        np.testing.assert_allclose(found["residual_gram"], rows.T @ rows, rtol=1e-9, atol=1e-9)
+        assert found["residual_scale"] == pytest.approx(3.0 * limit**2)
+        assert found["residual_excess"] == pytest.approx(exact, rel=1e-9, abs=1e-9)
+        assert found["excess_scale"] == pytest.approx(3.0 * (4.0 - limit**2))
+
+
+@pytest.mark.parametrize("limit", [0.3, 1.9, 2.0])
+def test_the_sensitivity_of_residuals_is_attained(limit):
+    """Rows at a right angle; one residual of 2, which the clip cuts, and one at the clip."""
+    scaling = Scaling(1.0, (-1.0, 1.0), False, 2)
+    query = ResidualGramQuery(scaling, (1e9, -1e9), Instrument(), limit)
+    far = query.sum(np.array([[1.0, 0.0]]), np.array([-1.0]))
+    near = query.sum(np.array([[0.0, 1.0]]), np.array([limit - 1.0]))
+    moved = np.linalg.norm(far - near)
+    assert query.sensitivity / 2.0 < moved <= query.sensitivity
+    assert moved == pytest.approx(query.sensitivity, rel=1e-5)
 
 
 @pytest.mark.parametrize("data_norm", [1e-300, 1.0, 1e300])

@@ -87,7 +87,8 @@ def draw_weights(size, rng):
 def _residual(rng):
     scaling = draw_scaling(rng)
     instrument = draw_instrument(scaling.size, rng)
-    return ResidualGramQuery(scaling, tuple(draw_theta(scaling.size, rng)), instrument)
+    limit = rng.choice([0.1, 0.7, 1.9, 2.0])
+    return ResidualGramQuery(scaling, tuple(draw_theta(scaling.size, rng)), instrument, limit)
 
 
 def _gradient(rng):

@@ -1,0 +1,315 @@
+"""Certified intervals from noisy normal equations, whose width follows the targets' own noise.
+
+Released are b = A0 theta* + S + N_b and A = A0 + N, S = sum e zeta with E[zeta | row] = 0 and
+|zeta| <= 2; the noises are Gaussian and independent. For the solution theta = A^-1 b, v = A^-T x
+and v0 = A0^-T x,
+
+    x'theta - x'theta* = v'S + v0'(N_b - N theta*) + (v - v0)'(N_b - N theta*),
+    v - v0 = -A^-T N'v0.
+
+v0 and theta* do not depend on noise. So the second term is one normal variable, and of the noise in
+all directions only the norms of N'v0 and N theta* are needed, two vectors of known law: each is at
+most s q times the length of v0 or theta*, and with k = s q / (smallest singular value of A) < 1
+
+    |v0| <= |v| / (1 - k),   |v - v0| <= k |v0|,   |(v - v0)'N theta*| <= k |v0| s q |theta*|.
+
+Given the rows and N, (v - v0)'N_b is normal. (If A0 is singular there is no v0, but a unit vector u
+with A'u = N'u; the event of v0 is then one of u, on which k >= 1 and nothing is said.) Gaussian
+thinning gives a v that is independent of the noise it meets by more noise; here it is not needed.
+
+*The main part.* Given rows and noises v'S is a sum of terms of mean zero and at most B = 2 |v|,
+with variance V = sum (v'e)^2 E zeta^2: P(v'S > sqrt(2 V t) + B t / 3) <= exp(-t) (Bernstein). With
+the normal variable v0'(N_b - N theta*) = G z, whose law does not depend on zeta, let t(v'S) be the
+level that v'S reaches. Where t <= t0 (1 - (z_+ / q)^2) and z <= q,
+
+    v'S + G z <= sqrt(2 V t0 + G^2 q^2) + B t0 / 3
+
+for any V and G, also those that depend on the noises and on what is released, and the pair leaves
+that region with probability at most
+exp(-t0) / 2 + int_0^q density(z) exp(-t0 (1 - (z / q)^2)) dz + P(z > q).
+
+*The variance* is read off the released sum of e e'u^2, u = r - clip(phi'theta_R) at a released
+theta_R, whose noise is new: v'R v with one normal quantile. What the clip of u cut is released, too
+(`ResidualGramQuery`), and counts |v|^2 times. zeta = u - d with |d| <= |phi'(theta* - theta_R)|:
+
+    sum (v'e)^2 zeta^2 <= sum (v'e)^2 u^2 - 2 sum (v'e)^2 zeta d.
+
+The last sum has mean zero but for theta_R, which has seen the targets. Over all theta_R within a
+distance D of theta* its largest value has mean at most 2 D |v| sqrt(V) (symmetrisation, and
+contraction since d is 1-Lipschitz in phi'theta_R), and exceeds it as Klein and Rio (2005) say; D is
+rounded up to a public grid, over which a union bound goes. From realised squares to variances by a
+Chernoff bound for terms in [0, B^2]: sqrt(V) <= B sqrt(l / 2) + sqrt(B^2 l / 2 + Q) but for
+exp(-l). Without a residual Gram (local reports) V <= sum (v'e)^2, since E zeta^2 <= 1.
+
+*The distance* |theta - theta*| <= |A^-1 S| + |A^-1 N_b| + k |theta*|. The second is a quadratic
+form of normal variables (Laurent and Massart 2000), the first the norm of a sum of terms of length
+at most 2 |A^-1| (Klein and Rio), with variances that are read off the residual Gram in the same
+way. It bounds |theta*| <= |theta| + |theta - theta*|: nothing is assumed. Sharper is the same with
+the unit vector u of theta*, which is fixed: u'theta - |theta*| = w'(S + N_b) - w'N theta* for
+w = A^-T u, whose first part is one sum and one normal variable given the rows and N. The bounds on
+variances and on the distance need each other; rounds sharpen both, and each round is valid.
+"""
+
+from functools import lru_cache
+from math import inf, isfinite, log, sqrt
+from typing import NamedTuple
+
+import numpy as np
+from scipy import optimize, special, stats
+
+from ._intervals import ConfidenceInterval, _operator_quantile, _unit_norm_quantile, split_failure
+from ._intervals import certified as plain
+
+# Part of the failure probability of the intervals of `_intervals`, with which these are
+# intersected: more where a norm is assumed, with which they need not be resolved, and without
+# noise, where both have the targets' alone.
+FREE, ASSUMED, EXACT = 0.15, 0.3, 0.5
+RANGE = 2.0  # |zeta| <= 2
+ROUNDS = 6  # of sharpening; each is valid, whatever their number
+NOISE_PART = 0.25  # of the main part's failure, for z > q
+DISTANCES = np.geomspace(2.0**-12, 2.0, 27)  # public grid of D
+
+
+class _Failures(NamedTuple):
+    """Parts of a failure probability, one for each event.
+
+    ``main``; ``size``, of |theta*|; ``norms`` of N'v0 and N theta*; ``moment``, |A^-1 N_b|; ``follows``, (v - v0)'N_b;
+    ``sums``, |A^-1 S|; ``gram``, the noise of sum e e'; ``excess``, of what was cut; ``seen``, of
+    the residual Gram along v; ``realised`` and ``cross``, from it to V; ``total``, ``weak``,
+    ``squares`` and ``whole``: noises, realised squares and cross term of the variances of |A^-1 S|.
+    """
+
+    main: float = 0.74
+    size: float = 0.02
+    norms: float = 0.06
+    moment: float = 0.015
+    follows: float = 0.03
+    sums: float = 0.015
+    gram: float = 0.01
+    excess: float = 0.03
+    seen: float = 0.03
+    realised: float = 0.01
+    cross: float = 0.01
+    total: float = 0.01
+    weak: float = 0.01
+    squares: float = 0.005
+    whole: float = 0.005
+
+
+class _Solved(NamedTuple):
+    """The solution, and what bounds its error but for a part of the failure probability."""
+
+    inverse: np.ndarray  # A^-1
+    theta: np.ndarray
+    ratio: float  # k
+    noise: float  # s q
+    size: float  # |theta*|
+    distance: float  # |theta - theta*|
+    seen_from: float  # |theta_R - theta*|
+    excess: float
+    slack: float  # of the noise of sum e e', in any direction
+    fits: int  # number of theta_R
+
+
+def certified(equations, points, theta_bound, confidence_level):
+    """Finite-sample intervals: at each fixed x, coverage of at least the level for any n.
+
+    Parameters
+    ----------
+    equations : NormalEquations
+    points : ndarray of shape (n_points, p)
+    theta_bound : float or None
+        Assumed bound on ||theta*||; None takes one from the equations.
+    confidence_level : float
+
+    Returns
+    -------
+    (centre, half) : ndarrays of shape (n_points,)
+        Half-widths are infinite where the equations do not bound ||theta*||.
+    """
+    if equations.law is not None or not _resolvable(equations):  # public numbers
+        return plain(equations, points, theta_bound, confidence_level)
+    part = FREE if theta_bound is None else ASSUMED
+    part = EXACT if equations.exact else part
+    other, failure = split_failure(1.0 - confidence_level, part, 1.0 - part)
+    first = _ends(*plain(equations, points, theta_bound, 1.0 - other))
+    second = _ends(*_sharp(equations, points, theta_bound, failure))
+    low, high = np.maximum(first.low, second.low), np.minimum(first.high, second.high)
+    # Both hold at once, or the failure has happened: then the narrower one is as good as any.
+    empty = low >= high
+    narrower = empty & (second.high - second.low <= first.high - first.low)
+    low = np.where(empty, np.where(narrower, second.low, first.low), low)
+    high = np.where(empty, np.where(narrower, second.high, first.high), high)
+    found = np.isfinite(high - low)
+    centre, half = np.zeros(len(points)), np.full(len(points), inf)
+    centre[found] = (low[found] + high[found]) / 2.0
+    half[found] = (high[found] - low[found]) / 2.0
+    return centre, half
+
+
+def _ends(centre, half):
+    return ConfidenceInterval(centre - half, centre + half)
+
+
+def _resolvable(equations):
+    """Whether A0, of rows in the unit ball, can stand above the noise in all directions."""
+    p = len(equations.target)
+    return equations.n / p > equations.design_scale * sqrt(p if not equations.symmetric else p / 2)
+
+
+def _sharp(equations, points, theta_bound, failure):
+    """Centres and half-widths; infinite where the design does not stand above its noise."""
+    parts = _Failures(*split_failure(failure, *_Failures()))
+    nothing = np.zeros(len(points)), np.full(len(points), inf)
+    solved = _solve(equations, inf if theta_bound is None else theta_bound, parts)
+    if solved is None:
+        return nothing
+    V = points @ solved.inverse
+    squares = np.einsum("ij,ij->i", V, V)
+    lengths = np.sqrt(squares)
+    variance = _variance(equations, V, squares, solved, parts)
+    longest = lengths / (1.0 - solved.ratio)  # |v0|
+    t, q = _region(parts.main / 2.0)
+    size, scale = solved.size, equations.target_scale
+    along = longest * size
+    design = equations.design_scale**2 * along**2
+    if equations.symmetric:  # (v0'theta*)^2
+        other = np.abs(V @ solved.theta) + lengths * solved.distance + (longest - lengths) * size
+        design = (design + equations.design_scale**2 * np.minimum(along, other) ** 2) / 2.0
+    noise = (scale * longest) ** 2 + design
+    half = np.sqrt(2.0 * t * variance + noise * q**2) + RANGE * lengths * t / 3.0
+    follows = scale * stats.norm.isf(parts.follows / 2.0) + solved.noise * size
+    return points @ solved.theta, half + solved.ratio * longest * follows
+
+
+def _solve(equations, theta_bound, parts):
+    """Solution and the bounds on its error, or None if it is not resolved."""
+    p = len(equations.target)
+    left, singular, right = np.linalg.svd(equations.design)
+    smallest = float(singular[-1])
+    if not smallest > singular[0] * p * np.finfo(float).eps:
+        return None
+    rest = 0.5 if equations.symmetric else 1.0
+    noise = equations.design_scale * _unit_norm_quantile(rest, p, parts.norms / 2.0)
+    ratio = noise / smallest
+    if ratio >= 1.0:
+        return None
+    inverse = (right.T / singular) @ left.T
+    theta = inverse @ equations.target
+    length, start = log(1.0 / parts.moment), float(np.linalg.norm(theta))
+    squares = singular**-2.0
+    privacy = squares.sum() + 2.0 * sqrt((squares**2).sum() * length) + 2.0 * squares[-1] * length
+    privacy = equations.target_scale * sqrt(privacy)
+    excess = equations.residual_excess
+    excess = max(excess + stats.norm.isf(parts.excess) * equations.excess_scale, 0.0)
+    slack = _operator_quantile(equations.gram_scale, p, parts.gram)
+    away = [float(np.linalg.norm(theta - np.array(at))) for at in equations.residual_thetas]
+    bounds = _SumBounds(equations, inverse, 1.0 / smallest, slack, excess, parts)
+    t, q = _region(parts.size)
+    distance = size = inf
+    for _ in range(ROUNDS):
+        known = bounds.norm(distance + max(away, default=inf)) + privacy
+        distance = min(distance, (known + ratio * start) / (1.0 - ratio))
+        along = sqrt(2.0 * t * bounds.weak + (equations.target_scale * q / smallest) ** 2)
+        along += RANGE * t / (3.0 * smallest)
+        size = min(theta_bound, size, start + distance, (start + along) / (1.0 - ratio))
+        distance = min(distance, known + ratio * size)
+    seen_from = distance + max(away, default=inf)
+    fits = len(away)
+    return _Solved(inverse, theta, ratio, noise, size, distance, seen_from, excess, slack, fits)
+
+
+class _SumBounds:
+    """Bound on |A^-1 S|, from the Gram matrix and from the residual Gram."""
+
+    def __init__(self, equations, inverse, longest, slack, excess, parts):
+        both = inverse.T @ inverse  # of |A^-1 e|^2
+        p, self.longest, self.parts = len(both), longest, parts
+        self.fits = len(equations.residual_thetas)
+        spread = float(np.trace(both))
+        self.total = float((both * equations.gram).sum()) + slack * spread
+        self.total = min(max(self.total, 0.0), equations.n * longest**2)
+        largest = float(np.linalg.eigvalsh(inverse @ _upper(equations.gram) @ inverse.T)[-1])
+        self.largest = self.weak = min(max(largest + slack * longest**2, 0.0), self.total)
+        self.seen = self.most = inf
+        if equations.residual_thetas:
+            scale, R = equations.residual_scale, _upper(equations.residual_gram)
+            cut = excess * longest**2
+            quantile = stats.norm.isf(parts.total) * scale
+            self.seen = float((both * R).sum()) + quantile * float(np.linalg.norm(both))
+            self.seen = max(self.seen, 0.0) + cut
+            most = float(np.linalg.eigvalsh(inverse @ R @ inverse.T)[-1])
+            most += _operator_quantile(scale, p, parts.weak) * longest**2
+            self.most = max(most, 0.0) + cut
+
+    def norm(self, distance):
+        """Bound on |A^-1 S| if |theta_R - theta*| is at most the distance."""
+        size, parts = self.longest**2, self.parts
+        if isfinite(distance):
+            cross = float(_cross(size, self.total, distance, parts.whole, self.fits))
+            realised = self.seen + 2.0 * cross
+            self.total = min(self.total, float(_expected(size, realised, parts.squares / 2.0)))
+            realised = (sqrt(self.most) + distance * sqrt(self.largest)) ** 2
+            weak = float(_expected(size, realised, parts.squares / 2.0))
+            self.weak = min(self.weak, weak, self.total)
+        length, root, term = log(1.0 / parts.sums), sqrt(self.total), RANGE * self.longest
+        deviation = sqrt(2.0 * length * (self.weak + 2.0 * term * root))
+        return root + deviation + 2.0 * term * length / 3.0
+
+
+def _variance(equations, V, squares, solved, parts):
+    """Bound on sum (v'e)^2 E zeta^2 at each point."""
+    variance = np.einsum("ij,ij->i", V @ equations.gram, V) + solved.slack * squares
+    variance = np.clip(variance, 0.0, equations.n * squares)  # E zeta^2 <= 1 and |e| <= 1
+    if not equations.residual_thetas:
+        return variance
+    seen = np.einsum("ij,ij->i", V @ equations.residual_gram, V)
+    seen += stats.norm.isf(parts.seen) * equations.residual_scale * squares
+    seen = np.maximum(seen, 0.0) + solved.excess * squares
+    for _ in range(ROUNDS):
+        cross = _cross(squares, variance, solved.seen_from, parts.cross, solved.fits)
+        variance = np.minimum(variance, _expected(squares, seen + 2.0 * cross, parts.realised))
+    return variance
+
+
+def _cross(size, variance, distance, failure, fits=1):
+    """Bound on -sum a zeta d for 0 <= a <= size with sum a E zeta^2 = variance.
+
+    Of pooled sums each part has its own theta_R, and the means add up: by Cauchy and Schwarz to at
+    most the root of their number times that of one.
+    """
+    reach = float(DISTANCES[np.searchsorted(DISTANCES, distance)]) if distance <= 2.0 else inf
+    if not isfinite(reach):
+        return np.full(np.shape(size), inf)
+    length = log(len(DISTANCES) / failure)
+    term = RANGE * reach * size
+    mean = 2.0 * reach * np.sqrt(fits * size * variance)
+    weak = reach**2 * size * variance
+    return mean + np.sqrt(2.0 * length * (weak + 2.0 * term * mean)) + 2.0 * term * length / 3.0
+
+
+def _expected(size, realised, failure):
+    """Bound on an expected sum of squares, each at most 4 size, from the sum itself."""
+    tail = RANGE**2 * size * log(1.0 / failure) / 2.0
+    return (np.sqrt(tail) + np.sqrt(tail + realised)) ** 2
+
+
+def _upper(matrix):
+    """The symmetric matrix, rounding apart."""
+    return (matrix + matrix.T) / 2.0
+
+
+
+@lru_cache(maxsize=256)
+def _region(failure):
+    """(t0, q) of the region that the main part leaves with this probability, on one side."""
+    q = float(stats.norm.isf(NOISE_PART * failure))
+    nodes, weights = special.roots_legendre(60)
+    z = 0.5 * q * (nodes + 1.0)
+    density = 0.5 * q * weights * stats.norm.pdf(z)
+
+    def beyond(t):
+        return 0.5 * np.exp(-t) + density @ np.exp(-t * (1.0 - (z / q) ** 2))
+
+    allowed = (1.0 - NOISE_PART) * failure
+    return float(optimize.brentq(lambda t: beyond(t) - allowed, 0.0, 100.0)) * (1.0 + 1e-9), q
