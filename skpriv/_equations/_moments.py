@@ -162,15 +162,15 @@ class MomentsQuery(Query):
 
 @dataclass(frozen=True)
 class ResidualGramQuery(Query):
-    """Joint sum of ((zeta / R)^2 e e', x): residuals at a released theta, and what their clip cuts.
+    """Joint sum of (w (zeta / R)^2 e e', x): residuals at a released theta, and what the clip cuts.
 
     zeta = r - clip(phi'theta, -1, 1), |zeta| <= 2, is clipped to [-R, R] in the matrix, with an
-    instrument e; x = (zeta^2 - R^2)_+ / (4 - R^2) is in [0, 1], and 0 if R = 2.
+    instrument e; x = (zeta^2 - R^2)_+ / (4 - R^2) is in [0, 1]. If R = 2 there is no x, and w^2 is
+    1.5; else 1.
 
-    (zeta / R)^2 <= 1 and ||e|| <= 1, so each matrix is positive semi-definite with trace at most 1;
-    two such matrices differ by at most sqrt(1 + 1) in Frobenius norm, and x by at most 1.
-    Sensitivity sqrt(3), attained at orthogonal unit e and e' with |zeta| = 2, |zeta'| = R; sqrt(2)
-    if R = 2.
+    (zeta / R)^2 <= 1 and ||e|| <= 1, so each matrix is positive semi-definite with trace at most w;
+    two such matrices differ by at most w sqrt(1 + 1) in Frobenius norm, and x by at most 1.
+    Sensitivity sqrt(3), attained at orthogonal unit e and e' with |zeta| = 2, |zeta'| = R.
 
     Parameters
     ----------
@@ -188,11 +188,7 @@ class ResidualGramQuery(Query):
     instrument: Instrument
     limit: float = 2.0
     name: str = "residual variance"
-
-    @property
-    def sensitivity(self):
-        """Largest change, rounded up."""
-        return sqrt(3.0 if self._room > 0.0 else 2.0) * ROUNDING
+    sensitivity: float = sqrt(3.0) * ROUNDING
 
     @property
     def shape(self):
@@ -203,6 +199,10 @@ class ResidualGramQuery(Query):
     def _room(self):
         """Largest zeta^2 - R^2."""
         return max(4.0 - self.limit**2, 0.0)
+
+    @property
+    def _weight(self):
+        return 1.0 if self._room else sqrt(1.5)
 
     def sum(self, X, y):
         """Exact sums over a chunk of rows."""
@@ -220,12 +220,12 @@ class ResidualGramQuery(Query):
                 return cut(block, fitted(theta))
 
             total = scaling.sums(X, np.empty((0, len(r))), weigh)[0]
-            return np.append(vech(total), beyond)
+            return np.append(self._weight * vech(total), beyond)
         total = np.zeros((scaling.size, scaling.size), order="F")
         for block, phi in scaling.blocks(X):
             instruments = self.instrument.turned(phi, cut(block, phi @ theta))
             add_gram(total, scaling.weigh(instruments, X[block]))
-        return np.append(vech(total), beyond)
+        return np.append(self._weight * vech(total), beyond)
 
     def _beyond(self, zeta):
         """Sum of x."""
@@ -239,7 +239,7 @@ class ResidualGramQuery(Query):
 
         The sums are of zeta^2 e e', clipped, and of zeta^2 less the clipped zeta^2.
         """
-        unit, scale = self.limit**2, answer.noise.scale
+        unit, scale = self.limit**2 / self._weight, answer.noise.scale
         gram = unvech(answer.value[:-1], self.scaling.size)
         if self.instrument.matrix is not None:
             gram = self.instrument.unturned(gram, matrix=True)

@@ -1,5 +1,6 @@
 """Certified intervals of normal equations: their ingredients, where they are tight, coverage."""
 
+from dataclasses import replace
 from math import log, sqrt
 
 import numpy as np
@@ -232,3 +233,76 @@ def test_normal_intervals_say_nothing_below_the_noise():
     assert np.linalg.svd(equations.design, compute_uv=False)[-1] < RESOLVED
     assert np.isinf(asymptotic(equations, np.eye(2), np.ones(2), None, 0.95)[1]).all()
     assert np.isfinite(asymptotic(equations, np.eye(2), np.ones(2), 2.0, 0.95)[1]).all()
+
+
+def by_hand(eq, x, failure):
+    """Half-width of one coefficient, as the module's proof has it: numbers alone."""
+    part = _Failures(*split_failure(failure, *_Failures()))
+    isf, scale = stats.norm.isf, eq.design_scale
+    A, G, theta = eq.design[0, 0], eq.gram[0, 0], eq.target[0] / eq.design[0, 0]
+    length = 1.0 / A  # |A^-1|
+    worst = scale * stats.chi.isf(part.norms / 2.0, 1)  # s q
+    k = worst / A
+    gram = min(G + eq.gram_scale * (sqrt(2.0) + sqrt(2.0 * log(1.0 / part.gram))), eq.n)
+    cut = max(eq.residual_excess + isf(part.excess) * eq.excess_scale, 0.0)
+    moment = log(1.0 / part.moment)
+    privacy = eq.target_scale * length * sqrt(1.0 + 2.0 * sqrt(moment) + 2.0 * moment)
+    R, noise = eq.residual_gram[0, 0], eq.residual_scale
+
+    def expected(seen, failure):
+        tail = 4.0 * log(1.0 / failure) / 2.0
+        return (sqrt(tail) + sqrt(tail + seen)) ** 2
+
+    def cross(V, distance, failure):
+        reach, l = DISTANCES[DISTANCES >= distance][0], log(27.0 / failure)
+        mean = 2.0 * reach * sqrt(V)
+        return mean + sqrt(2.0 * l * (reach**2 * V + 4.0 * reach * mean)) + 4.0 * reach * l / 3.0
+
+    operator = sqrt(2.0) + sqrt(2.0 * log(1.0 / part.weak))
+    seen, most = R + isf(part.total) * noise + cut, R + operator * noise + cut
+    total = weak = gram
+    away = abs(theta - eq.residual_thetas[0][0])
+    t, q = _region(part.size)
+    distance = size = np.inf
+    for turn in range(6):
+        if turn and distance + away <= 2.0:
+            reach = distance + away
+            total = min(total, expected(seen + 2 * cross(total, reach, part.whole), part.squares / 2))
+            minkowski = (sqrt(most) + reach * sqrt(gram)) ** 2
+            weak = min(weak, expected(minkowski, part.squares / 2), total)
+        l, root = log(1.0 / part.sums), sqrt(total)
+        sums = root + sqrt(2.0 * l * (weak + 4.0 * root)) + 4.0 * l / 3.0
+        known = sums * length + privacy
+        distance = min(distance, (known + k * abs(theta)) / (1.0 - k))
+        along = sqrt(2.0 * t * weak + (eq.target_scale * q) ** 2) * length + 2.0 * t * length / 3.0
+        size = min(size, abs(theta) + distance, (abs(theta) + along) / (1.0 - k))
+        distance = min(distance, known + k * size)
+    variance, along = gram, R + isf(part.seen) * noise + cut
+    for _ in range(6):
+        if distance + away <= 2.0:
+            twice = 2.0 * cross(variance, distance + away, part.cross)
+            variance = min(variance, expected(along + twice, part.realised))
+    v, v0 = abs(x) / A, abs(x) / A / (1.0 - k)
+    design = (scale * v0 * size) ** 2
+    if eq.symmetric:
+        other = v * (abs(theta) + distance) + (v0 - v) * size
+        design = (design + scale**2 * min(v0 * size, other) ** 2) / 2.0
+    t, q = _region(part.main / 2.0)
+    main = sqrt(2.0 * t * variance * v**2 + ((eq.target_scale * v0) ** 2 + design) * q**2)
+    follows = eq.target_scale * isf(part.follows / 2.0) + worst * size
+    return main + 2.0 * v * t / 3.0 + k * v0 * follows
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize("value", [30.0, 90.0, 600.0, 20_000.0])
+@pytest.mark.parametrize("sigma", [0.05, 0.5])
+@pytest.mark.parametrize("cut", [0.0, 100.0])
+def test_one_coefficient_by_hand(symmetric, value, sigma, cut):
+    rng = np.random.RandomState(0)
+    equations = draw(rng, [value], np.array([0.7]), sigma, 5.0, symmetric)
+    shifted = ((float(equations.residual_thetas[0][0]) + 0.01,),)
+    equations = replace(
+        equations, residual_excess=cut, residual_thetas=shifted, target_scale=7.0, gram_scale=3.0
+    )
+    found = _sharp(equations, np.array([[0.9]]), None, 0.04)[1][0]
+    assert found == pytest.approx(by_hand(equations, 0.9, 0.04), rel=1e-9)

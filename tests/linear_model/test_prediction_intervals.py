@@ -339,7 +339,7 @@ def _heteroscedastic(n, seed):
 @pytest.mark.parametrize("privacy", ["central", "none"])
 def test_normalized_widths_adapt_and_the_level_holds(Estimator, privacy):
     covered, low_end, high_end = [], [], []
-    for seed in range(4):
+    for seed in range(10):
         X, y = _heteroscedastic(20_000, seed)
         params = {"conformity_score": "normalized", "privacy": privacy, "random_state": seed}
         est = _fit(Estimator, X, y, epsilon=2.0, **params, calibration_size=0.2)

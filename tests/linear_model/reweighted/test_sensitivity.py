@@ -25,7 +25,7 @@ QUERIES = {
 }
 # What the papers and proofs say, for each condition number of U.
 DECLARED = {
-    "residual": lambda condition: np.sqrt(2.0),
+    "residual": lambda condition: np.sqrt(3.0),
     "normalisation": lambda condition: np.sqrt(2.0),
     "re-weighted": lambda condition: {1.0: 2.5}.get(condition, np.sqrt(8.0)),
 }
