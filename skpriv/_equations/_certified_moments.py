@@ -73,10 +73,11 @@ DISTANCES = np.geomspace(2.0**-12, 2.0, 27)  # public grid of D
 class _Failures(NamedTuple):
     """Parts of a failure probability, one for each event.
 
-    ``main``; ``size``, of |theta*|; ``norms`` of N'v0 and N theta*; ``moment``, |A^-1 N_b|; ``follows``, (v - v0)'N_b;
-    ``sums``, |A^-1 S|; ``gram``, the noise of sum e e'; ``excess``, of what was cut; ``seen``, of
-    the residual Gram along v; ``realised`` and ``cross``, from it to V; ``total``, ``weak``,
-    ``squares`` and ``whole``: noises, realised squares and cross term of the variances of |A^-1 S|.
+    ``main``; ``size``, of |theta*|; ``norms`` of N'v0 and N theta*; ``moment``, |A^-1 N_b|;
+    ``follows``, (v - v0)'N_b; ``sums``, |A^-1 S|; ``gram``, the noise of sum e e'; ``excess``, of
+    what was cut; ``seen``, of the residual Gram along v; ``realised`` and ``cross``, from it to V;
+    ``total``, ``weak``, ``squares`` and ``whole``: noises, realised squares and cross term of the
+    variances of |A^-1 S|.
     """
 
     main: float = 0.74
@@ -297,7 +298,6 @@ def _expected(size, realised, failure):
 def _upper(matrix):
     """The symmetric matrix, rounding apart."""
     return (matrix + matrix.T) / 2.0
-
 
 
 @lru_cache(maxsize=256)

@@ -267,7 +267,9 @@ def by_hand(eq, x, failure):
     for turn in range(6):
         if turn and distance + away <= 2.0:
             reach = distance + away
-            total = min(total, expected(seen + 2 * cross(total, reach, part.whole), part.squares / 2))
+            total = min(
+                total, expected(seen + 2 * cross(total, reach, part.whole), part.squares / 2)
+            )
             minkowski = (sqrt(most) + reach * sqrt(gram)) ** 2
             weak = min(weak, expected(minkowski, part.squares / 2), total)
         l, root = log(1.0 / part.sums), sqrt(total)
