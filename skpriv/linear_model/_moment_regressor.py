@@ -240,7 +240,8 @@ class MomentRegressor(PredictionIntervals):
 
         Both methods assume that the clipped target has a linear mean in the clipped rows. With
         ``coef_norm=None`` nothing else is assumed: the coefficients are bounded from the released
-        equations, and where these do not resolve them the interval is ``bounds_y``. With a number,
+        equations, and where these do not resolve a direction the interval is ``bounds_y`` (that of
+        "asymptotic" below 3.5 deviations of the design's noise). With a number,
         (coefficients, intercept) in scaled units are taken to have at most this l2 norm. Where
         linearity fails, as on most real data, the interval is one for no particular function.
 
@@ -256,7 +257,8 @@ class MomentRegressor(PredictionIntervals):
         X : array-like of shape (n_samples, n_features)
         confidence_level : float in (0, 1), default=0.95
         method : {"certified", "asymptotic"}, default="certified"
-            "certified" holds at each fixed x for any n, with exact noise quantiles. "asymptotic" is
+            "certified" holds at each fixed x for any n, with exact noise quantiles, and adapts to
+            the released variance of the targets by Bernstein's inequality. "asymptotic" is
             narrower: it uses the normal approximation of the targets' noise and plugs in the
             estimate, so that its coverage is exact only as n grows, where the privacy noise is
             small beside the Gram matrix of the data.

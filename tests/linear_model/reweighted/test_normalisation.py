@@ -43,7 +43,7 @@ def test_answers_are_read_as_sums_of_the_papers_rows(matrix, floor):
     np.testing.assert_allclose(found.target, e.T @ y, atol=1e-10)
     np.testing.assert_allclose(found.gram, e.T @ e, atol=1e-10)
     query = ResidualGramQuery(scaling, tuple(theta), instrument, 0.5)
-    gram, _ = query.residual_gram(exact(query, X, y))
+    gram = query.read(exact(query, X, y))["residual_gram"]
     rows = e * np.clip(y - X @ theta, -0.5, 0.5)[:, None]
     np.testing.assert_allclose(gram, rows.T @ rows, atol=1e-10)
 
