@@ -8,8 +8,10 @@ import numpy as np
 from scipy import stats
 
 from .._linalg import unvech, vech_size
+from ._newton_estimate import KnownMean, NewtonEstimate
 
 CUT = 0.75  # of the clip: residuals beyond it are counted as nearly cut
+CUBE = 0.5 * CUT**3  # mean excess over the clip, in clips, of each that is counted: an inverse cube
 SMALLEST_VARIANCE = 1e-12
 UNCUT = 0.9  # of the range of the target: with a limit above it next to nothing is cut
 SMALLEST_LIMIT = 0.5  # deviations: with residuals cut at fewer, their variance is not known
@@ -18,9 +20,6 @@ LARGEST_TAIL = 1.0  # standard errors by which cut tails may move a coefficient 
 FAR_DEVIATIONS = 2.0  # of the noise of their number, from where far rows are told from none
 FLOOR = 0.5  # of the operator norm of the noise: smaller eigenvalues are not told from zero
 UNRESOLVED = 0.1  # part of a squared length below that floor, at which no interval is given
-UNEQUAL = 0.5  # deviation of the robust variance over the homoskedastic one, on real tables
-STUDENT = (1.96**2 + 1.0) / 4.0
-LEAST_ROBUST = 0.3  # of the homoskedastic variance: the released residual Gram has noise
 NOISE = (
     "the released equations do not tell some directions from noise: more records or epsilon, "
     "narrower bounds, and no column that hardly varies help (such as the 'other' of a "
@@ -121,8 +120,8 @@ class NewtonEquation:
             return 0.0
         square = max(self.square, 2.0 * self.square_scale, SMALLEST_VARIANCE)
         length = max(np.trace(self.residual_gram) / square, np.trace(self.gram), 0.0)
-        beyond = max(self.nearly_cut, 0.0) * (CUT * self.limit / limit) ** 3
-        return 0.5 * beyond * limit * sqrt(min(float(length), 1.0))
+        beyond = CUBE * max(self.nearly_cut, 0.0) * (self.limit / limit) ** 3
+        return beyond * limit * sqrt(min(float(length), 1.0))
 
     @property
     def _clip(self):
@@ -201,6 +200,8 @@ class NewtonFit:
         Empty where only the mean was released, and then there is no first equation either.
     same_rows : bool
         Whether all equations are of the same records (else of disjoint ones).
+    mean : KnownMean, default=None
+        What is known of the mean of the fit beside its Newton steps.
     """
 
     location: float
@@ -212,6 +213,7 @@ class NewtonFit:
     first: FirstEquation | None
     newton: tuple
     same_rows: bool
+    mean: KnownMean | None = None
 
     @property
     def theta(self):
@@ -232,8 +234,8 @@ class NewtonFit:
 
         with xi the clipped noise of the target, and N_z and N_H the privacy noises. N_H is
         independent of b and N_z, and b* - b is estimated by H^-1 z. Where H is below its noise in a
-        direction u, x'u u'(b* - b) is left over: b* is taken to be as large there, in whitened
-        coordinates, as it is on average where it is seen.
+        direction u, x'u u'(b* - b) is left over: see :meth:`_hidden`. Of the mean of all records
+        more is known: see :class:`KnownMean`.
 
         Parameters
         ----------
@@ -258,16 +260,28 @@ class NewtonFit:
         values, vectors = np.linalg.eigh(last.gram)
         floor = FLOOR * last.gram_scale * sqrt(2.0 * len(values))
         floor = max(floor, 1e-14 * float(values[-1]), 1e-300)
-        step = (vectors / np.maximum(values, floor)) @ vectors.T @ (weights @ np.array(moments))
+        moment = weights @ np.array(moments)
+        step = (vectors / np.maximum(values, floor)) @ vectors.T @ moment
         rotated = points @ vectors
         dual = (rotated / np.maximum(values, floor)) @ vectors.T
         hidden = values < floor
         lost = (rotated[:, hidden] ** 2).sum(axis=1)
-        typical = 0.0 if hidden.all() else sqrt(np.square(self.b @ vectors)[~hidden].mean())
         noise = float(weights**2 @ (1.0 / precision)) if last.moment_scale else 0.0
         noise += 0.5 * last.gram_scale**2 * float(step @ step)
+        along = last.gram_scale / sqrt(2.0) * step
+        value, unseen = points @ (start + step), np.zeros((len(points), 0))
+        if hidden.any():
+            away = self._hidden(values, vectors, hidden, moment, noise)
+            unseen = away * rotated[:, hidden]
+            noise += 0.5 * last.gram_scale**2 * float(away @ away)
+        replies = dual
+        if self.mean is not None:
+            excess, reply, deviation = self.mean.excess(start + step, noise, along)
+            part = points @ self.mean.constant  # of the mean of all records
+            value, replies = value - excess * part, dual - np.outer(part, reply)
+            unseen = np.column_stack([unseen, deviation * part])
         return NewtonEstimate(
-            value=points @ (start + step),
+            value=value,
             dual=dual,
             residual_gram=last.residual_gram / kept[-1] ** 2,
             residual_scale=last.residual_scale / kept[-1] ** 2,
@@ -275,86 +289,29 @@ class NewtonFit:
             records=last.n if self.same_rows else 1.0 / sum(weights**2 / [eq.n for eq in used]),
             noise=noise,
             tail=(1.0 + last.slope) * last.tail_bias(last.limit) / kept[-1],
-            along=last.gram_scale / sqrt(2.0) * (dual @ step),
-            unseen=typical * rotated[:, hidden],
+            along=replies @ along,
+            unseen=unseen,
             resolved=lost <= UNRESOLVED * (rotated**2).sum(axis=1),
+            noise_dual=replies,
         )
 
+    def _hidden(self, values, vectors, hidden, moment, noise):
+        """Deviation of u'(b* - b) in each direction u in which the Gram H is below its noise.
 
-@dataclass(frozen=True, eq=False)
-class NewtonEstimate:
-    """Estimates at points, and the parts of their covariance.
-
-    Attributes
-    ----------
-    value : ndarray of shape (n_points,)
-    dual : ndarray of shape (n_points, p)
-        v of each point.
-    residual_gram : ndarray of shape (p, p)
-        Noisy mean of ee' xi^2 over the squared part that is not cut.
-    residual_scale : float
-    typical_gram : ndarray of shape (p, p)
-        What it would be if the noise of the target had the same variance everywhere.
-    records : float
-        Number of records in the mean.
-    noise : float
-        Variance of the privacy noise of each coordinate.
-    tail : float
-        How far cut residuals may have moved a coordinate: see `NewtonEquation.tail_bias`.
-    along : ndarray of shape (n_points,)
-        The privacy noise that all points share, as one more coordinate.
-    unseen : ndarray of shape (n_points, n_hidden)
-        Deviations of independent errors: of the part of a point in each direction that is not seen.
-    resolved : ndarray of bool of shape (n_points,)
-        Whether the point lies in directions that are told from noise, but for a small part.
-    """
-
-    value: np.ndarray
-    dual: np.ndarray
-    residual_gram: np.ndarray
-    residual_scale: float
-    typical_gram: np.ndarray
-    records: float
-    noise: float
-    tail: float
-    along: np.ndarray
-    unseen: np.ndarray
-    resolved: np.ndarray
-
-    def variances(self):
-        """Variances of the points by sampling and by privacy, each of shape (n_points,).
-
-        The residual Gram is robust, but noisy: where its noise is larger than what unequal
-        variances may do, the value that equal variances would give is leant on. What remains
-        uncertain of the variance V, with standard deviation s, widens intervals as with Student's t
-        of 2 (V / s)^2 degrees of freedom: its squared quantile is 1 + (z^2 + 1) (s / V)^2 / 4 times
-        that of a normal variable, to first order.
+        Three released sizes of it. What b* is on average where it is seen, in whitened coordinates,
+        is the least that is counted. Whitening makes rows shorter where H is not seen, so that b*
+        may be larger there: the moment is h u'(b* - b) up to its noise, and u explains h (u'b*)^2
+        of the target, with an h that is not known and taken to be the released one, or one
+        deviation of its noise if that is more. So what the moment says is counted, but not more
+        than what makes u explain as much as a direction does on average that is seen.
         """
-        squares = np.einsum("ij,ij->i", self.dual, self.dual)
-        robust = np.einsum("ij,ij->i", self.dual @ self.residual_gram, self.dual)
-        typical = np.einsum("ij,ij->i", self.dual @ self.typical_gram, self.dual)
-        typical = np.maximum(typical, 1e-300)
-        ratio = (self.residual_scale * squares / typical / UNEQUAL) ** 2
-        weight = 1.0 / (1.0 + ratio)
-        sampling = np.maximum(weight * robust + (1.0 - weight) * typical, LEAST_ROBUST * typical)
-        hidden = np.einsum("ij,ij->i", self.unseen, self.unseen)
-        sampling, privacy = sampling / self.records, self.noise * squares + self.along**2 + hidden
-        uncertain = (UNEQUAL * typical / self.records) ** 2 * ratio * weight
-        return sampling + STUDENT * uncertain / (sampling + privacy), privacy
-
-    def covariances(self):
-        """Covariance matrices by sampling and by privacy, each of shape (n_points, n_points)."""
-        sampling, _ = self.variances()
-        robust = self.dual @ self.residual_gram @ self.dual.T / self.records
-        robust = (robust + robust.T) / 2.0
-        values, vectors = np.linalg.eigh(robust)
-        robust = (vectors * np.maximum(values, 0.0)) @ vectors.T
-        diagonal = np.diagonal(robust)
-        scale = np.sqrt(sampling / np.where(diagonal > 0.0, diagonal, 1.0))
-        robust = robust * np.outer(scale, scale)
-        np.fill_diagonal(robust, sampling)
-        shared = np.outer(self.along, self.along) + self.unseen @ self.unseen.T
-        return robust, self.noise * self.dual @ self.dual.T + shared
+        b = np.square(self.b @ vectors)[~hidden]
+        if not len(b):
+            return np.zeros(len(values))
+        known = np.maximum(values[hidden], max(self.newton[-1].gram_scale, 1e-300))
+        told = ((vectors[:, hidden].T @ moment) ** 2 + noise) / known**2
+        explained = (values[~hidden] * b).mean() / known
+        return np.sqrt(np.maximum(np.minimum(told, explained), b.mean()))
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,6 +5,7 @@ from math import sqrt
 import numpy as np
 from scipy import linalg
 
+from ..._equations._newton_estimate import weights_move_mean
 from ..._linalg import psd_part
 
 # Public grid of prior variances of the coordinates of b.
@@ -14,7 +15,6 @@ SAMPLING = 10.0  # privacy noise over sampling, from where sampling is shrunk as
 ROUNDS = 3  # of solving and weighing by the distance to the solution
 DESIGN = 0.75  # (1 + 1/2) / 2: variance of N u between its values along u and across, GOE noise N
 SURE = 2.0  # squared deviations by which a shift must exceed its error
-WEIGHTING = 0.6  # part of the spread of the fit by which weights may move its mean
 
 
 def shrunk_gram(gram, scale):
@@ -187,9 +187,8 @@ class Pool:
         size, away = constant @ constant, self.b @ self.b
         by_moments = (mean - constant @ moment) / level
         first = (size * (variance + 0.5 * scale**2 * away)) / level**2 + sampling
-        weighted = max(level * (1.0 - level), 0.0) + 0.02
-        spread = max(float(self.b @ matrix @ self.b), 0.0)
-        second = location_scale**2 + sampling + WEIGHTING**2 * spread * weighted
+        moved = weights_move_mean(level, float(self.b @ matrix @ self.b))
+        second = location_scale**2 + sampling + moved
         return np.array([by_moments, mean / level]), np.array([first, second])
 
     @property

@@ -1,10 +1,12 @@
 """The fit: location, whitening, first moments and two Newton steps, asked of one session."""
 
+from dataclasses import replace
 from math import sqrt
 
 import numpy as np
 
-from ..._equations._newton import FirstEquation, NewtonEquation, NewtonFit
+from ..._equations._newton import CUBE, FirstEquation, NewtonEquation, NewtonFit
+from ..._equations._newton_estimate import KnownMean
 from ..._equations._weights import WeightedMeanQuery
 from ._pool import Pool, shrunk_gram
 from ._queries import (
@@ -92,10 +94,12 @@ def fit_rows(session, rows, target, rules, priors=()):
         )
         newton.append(NewtonEquation.of(step, session.sum(step, share)))
         pool.add(newton[-1])
+    mean = None
     if rules.location and rows.constant is not None:
         constant = np.linalg.solve(whitened.W.T, rows.constant)
+        mean = _known_mean(pool, constant, location_scale, newton[-1], deviation)
         if rules.mean:
-            _move_mean(session, whitened, target, means[0], deviation, pool, constant, rules)
+            mean = _move_mean(session, whitened, target, means[0], deviation, pool, mean, rules)
         else:
             pool.recentre(constant, location_scale)
     return NewtonFit(
@@ -108,6 +112,7 @@ def fit_rows(session, rows, target, rules, priors=()):
         FirstEquation(gram, gram_noise),
         tuple(newton),
         same_rows=session.trust.curator,
+        mean=mean,
     )
 
 
@@ -141,33 +146,65 @@ def _without_tail(equation, clip, most, rules, reach):
     return clip
 
 
-def _move_mean(session, whitened, target, means, deviation, pool, constant, rules):
+def _known_mean(pool, constant, location_scale, equation, deviation):
+    """What the location and the first moments, which cut nothing, say of the mean of the fit.
+
+    The last Newton step moves the mean by what `skewness_bias` says, or by what a tail like the
+    inverse cube does if that is more, but by no more than if all residuals that it counted near its
+    limit were on one side and a deviation beyond it.
+    """
+    values, variances = pool.excess(constant, location_scale)
+    deviation = _deviation(pool, deviation)
+    clip, counted = equation.limit / deviation, max(equation.nearly_cut, 0.0)
+    counted += 2.0 * equation.cut_scale
+    skew = deviation * min(counted, max(skewness_bias(clip), CUBE * clip * counted))
+    gram, none = pool.gram()[1], np.zeros(len(values))
+    return KnownMean(pool.b, constant, gram, values, variances, none, skew)
+
+
+def _deviation(pool, deviation):
+    """Deviation of the residuals that no clip made small: clipped at 1.25 of their own deviations,
+    those of a rare target have a third of theirs.
+    """
+    return sqrt(max(pool.variance, deviation**2 - pool.spread**2))
+
+
+def _move_mean(session, whitened, target, means, deviation, pool, known, rules):
     """Move the mean of the fit to where all that is released together says that it is.
 
     The excess of the mean is 0 by the Newton steps, up to their noise along the constant and what
     clipping skewed residuals did to it; the mean of the residuals knows it up to its noise and what
     its wider clip does, the location and the first moments up to their noise. Skewness moves the
     first two in one direction: s times what `skewness_bias` says, with s ~ N(0, 1) the other
-    unknown of a least-squares problem. Limits are in units of a deviation that no clip made small:
-    clipped at 1.25 of their own deviations, the residuals of a rare target have a third of theirs.
+    unknown of a least-squares problem.
+
+    Returns
+    -------
+    KnownMean
+        What was known, and the mean of the residuals.
     """
     location, location_scale = means
-    direct, variances = pool.excess(constant, location_scale)
+    constant = known.constant
     moved = pool.recentre(constant, location_scale)
-    deviation = sqrt(max(pool.variance, deviation**2 - pool.spread**2))
+    deviation = _deviation(pool, deviation)
     limit = min(1.0 + abs(location) + REACHES * pool.spread, rules.mean_clip * deviation)
     theta = whitened.W.T @ pool.b
     query = ResidualMeanQuery(whitened.rows, target, location, theta, limit)
     answer = session.sum(query, rules.mean)
-    found = np.array([0.0, moved - limit * float(answer.value[0]) / answer.n, *direct])
+    found = np.array([0.0, moved - limit * float(answer.value[0]) / answer.n, *known.values])
     noise = (limit * answer.noise.scale / answer.n) ** 2
     clips = np.array([rules.clip * sqrt(pool.variance), limit]) / deviation
     skew = [deviation * skewness_bias(clip) for clip in clips]
-    error = np.sqrt([pool.noise * float(constant @ constant), noise, *variances])
+    variances = np.array([noise, *known.variances])
+    error = np.sqrt([pool.noise * float(constant @ constant), *variances])
     design = np.column_stack([np.ones(4), [*skew, 0.0, 0.0]]) / error[:, None]
     normal = design.T @ design + np.diag([0.0, 1.0])
     excess = np.linalg.solve(normal, design.T @ (found / error))[0]
     pool.b = pool.b - constant * (float(excess) - moved)
+    if not session.trust.curator:  # the residuals of other users
+        variances[0] += deviation**2 / answer.n
+    skews = np.array([skew[1], 0.0, 0.0])
+    return replace(known, values=found[1:], variances=variances, skews=skews)
 
 
 def _row_prior(rows):

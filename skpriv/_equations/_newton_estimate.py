@@ -1,0 +1,173 @@
+"""What an estimate of a Newton fit is made of, and what is known of its mean beside its steps."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+UNEQUAL = 0.5  # deviation of the robust variance over the homoskedastic one, on real tables
+STUDENT = (1.96**2 + 1.0) / 4.0
+LEAST_ROBUST = 0.3  # of the homoskedastic variance: the released residual Gram has noise
+WEIGHTING = 0.6  # part of the spread of a fit by which weights may move its mean
+
+
+@dataclass(frozen=True, eq=False)
+class KnownMean:
+    """Released numbers that tell the mean of a fit without the clip of its Newton steps.
+
+    Each says by how much the mean of the fit at a point b is above that of the target. Clipping
+    residuals of one long tail moves the mean of a fit, in one direction for all clips; by how much
+    is s times a size for each clip, with one unknown s.
+
+    Attributes
+    ----------
+    point : ndarray of shape (p,)
+        b.
+    constant : ndarray of shape (p,)
+        The vector v with psi'v = 1 for every record.
+    gram : ndarray of shape (p, p)
+        Mean of ee', positive semi-definite.
+    values, variances : ndarray of shape (n_known,)
+        The excesses, and the variances of their errors.
+    skews : ndarray of shape (n_known,)
+        How far a clip moves each.
+    skew : float
+        How far that of the Newton steps moves the mean of their solution.
+    """
+
+    point: np.ndarray
+    constant: np.ndarray
+    gram: np.ndarray
+    values: np.ndarray
+    variances: np.ndarray
+    skews: np.ndarray
+    skew: float
+
+    def excess(self, b, noise, along):
+        """By how much the mean of an estimate b is above that of the target.
+
+        A least-squares problem with two unknowns, the excess and s, and one equation more: that b
+        has none, up to its privacy noise and the clip. With s ~ N(0, 1), what is left over of the
+        clip has a deviation that bounds its bias for every s in [-1, 1].
+
+        Parameters
+        ----------
+        b : ndarray of shape (p,)
+        noise : float
+            Variance of the noise of each coordinate of the moment that b solves.
+        along : ndarray of shape (p,)
+            Its noise in a direction that all coordinates share.
+
+        Returns
+        -------
+        (excess, dual, deviation)
+            The excess; the dual by which the noise of the moment enters what is known beside b; the
+            deviation of what else does.
+        """
+        level = max(float(self.constant @ self.gram @ self.constant), 0.1)  # mean of w^2
+        dual, away = self.constant / level, b - self.point
+        found = np.append(0.0, self.values + dual @ self.gram @ away)
+        own = noise * float(dual @ dual) + float(dual @ along) ** 2
+        moved = weights_move_mean(level, float(away @ self.gram @ away))
+        error = np.sqrt(np.append(own, self.variances + moved))
+        skews = np.append(self.skew, self.skews)
+        design = np.column_stack([np.ones(len(found)), skews]) / error[:, None]
+        weights = np.linalg.solve(design.T @ design + np.diag([0.0, 1.0]), design.T)[0] / error
+        others = float(np.square(weights[1:] * error[1:]).sum() + (weights @ skews) ** 2)
+        return float(weights @ found), (1.0 - weights[0]) * dual, np.sqrt(others)
+
+
+def weights_move_mean(level, square):
+    """Variance of the mean of a fit over its mean weighted by w^2, whose mean is the level.
+
+    Parameters
+    ----------
+    level : float
+    square : float
+        Mean square of the fit.
+    """
+    return WEIGHTING**2 * max(square, 0.0) * (max(level * (1.0 - level), 0.0) + 0.02)
+
+
+@dataclass(frozen=True, eq=False)
+class NewtonEstimate:
+    """Estimates at points, and the parts of their covariance.
+
+    Attributes
+    ----------
+    value : ndarray of shape (n_points,)
+    dual : ndarray of shape (n_points, p)
+        v of each point.
+    residual_gram : ndarray of shape (p, p)
+        Noisy mean of ee' xi^2 over the squared part that is not cut.
+    residual_scale : float
+    typical_gram : ndarray of shape (p, p)
+        What it would be if the noise of the target had the same variance everywhere.
+    records : float
+        Number of records in the mean.
+    noise : float
+        Variance of the privacy noise of each coordinate.
+    tail : float
+        How far cut residuals may have moved a coordinate: see `NewtonEquation.tail_bias`.
+    along : ndarray of shape (n_points,)
+        The privacy noise that all points share, as one more coordinate.
+    unseen : ndarray of shape (n_points, n_hidden)
+        Deviations of independent errors: of the part of a point in each direction that is not seen.
+    resolved : ndarray of bool of shape (n_points,)
+        Whether the point lies in directions that are told from noise, but for a small part.
+    noise_dual : ndarray of shape (n_points, p), default=None
+        v of the privacy noise, where it is not that of the records: see :class:`KnownMean`.
+    """
+
+    value: np.ndarray
+    dual: np.ndarray
+    residual_gram: np.ndarray
+    residual_scale: float
+    typical_gram: np.ndarray
+    records: float
+    noise: float
+    tail: float
+    along: np.ndarray
+    unseen: np.ndarray
+    resolved: np.ndarray
+    noise_dual: np.ndarray | None = None
+
+    def variances(self):
+        """Variances of the points by sampling and by privacy, each of shape (n_points,).
+
+        The residual Gram is robust, but noisy: where its noise is larger than what unequal
+        variances may do, the value that equal variances would give is leant on. What remains
+        uncertain of the variance V, with standard deviation s, widens intervals as with Student's t
+        of 2 (V / s)^2 degrees of freedom: its squared quantile is 1 + (z^2 + 1) (s / V)^2 / 4 times
+        that of a normal variable, to first order.
+        """
+        squares = np.einsum("ij,ij->i", self.dual, self.dual)
+        robust = np.einsum("ij,ij->i", self.dual @ self.residual_gram, self.dual)
+        typical = np.einsum("ij,ij->i", self.dual @ self.typical_gram, self.dual)
+        typical = np.maximum(typical, 1e-300)
+        ratio = (self.residual_scale * squares / typical / UNEQUAL) ** 2
+        weight = 1.0 / (1.0 + ratio)
+        sampling = np.maximum(weight * robust + (1.0 - weight) * typical, LEAST_ROBUST * typical)
+        noisy, unseen = self._noise_dual, self.unseen
+        noise = self.noise * np.einsum("ij,ij->i", noisy, noisy)
+        hidden = np.einsum("ij,ij->i", unseen, unseen)
+        sampling, privacy = sampling / self.records, noise + self.along**2 + hidden
+        uncertain = (UNEQUAL * typical / self.records) ** 2 * ratio * weight
+        return sampling + STUDENT * uncertain / (sampling + privacy), privacy
+
+    def covariances(self):
+        """Covariance matrices by sampling and by privacy, each of shape (n_points, n_points)."""
+        sampling, _ = self.variances()
+        robust = self.dual @ self.residual_gram @ self.dual.T / self.records
+        robust = (robust + robust.T) / 2.0
+        values, vectors = np.linalg.eigh(robust)
+        robust = (vectors * np.maximum(values, 0.0)) @ vectors.T
+        diagonal = np.diagonal(robust)
+        scale = np.sqrt(sampling / np.where(diagonal > 0.0, diagonal, 1.0))
+        robust = robust * np.outer(scale, scale)
+        np.fill_diagonal(robust, sampling)
+        shared = np.outer(self.along, self.along) + self.unseen @ self.unseen.T
+        return robust, self.noise * self._noise_dual @ self._noise_dual.T + shared
+
+    @property
+    def _noise_dual(self):
+        return self.dual if self.noise_dual is None else self.noise_dual
