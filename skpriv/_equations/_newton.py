@@ -16,6 +16,7 @@ SMALLEST_VARIANCE = 1e-12
 UNCUT = 0.9  # of the range of the target: with a limit above it next to nothing is cut
 SMALLEST_LIMIT = 0.5  # deviations: with residuals cut at fewer, their variance is not known
 CLIPPED_MORE = 1.25  # an equation that cuts at so many times less than the last one is left out
+FAR = 2.0  # length of psi from where rows are counted as far away: a quarter of leverage is left
 LARGEST_TAIL = 1.0  # standard errors by which cut tails may move a coefficient that is published
 FAR_DEVIATIONS = 2.0  # of the noise of their number, from where far rows are told from none
 FLOOR = 0.5  # of the operator norm of the noise: smaller eigenvalues are not told from zero
@@ -32,6 +33,10 @@ TAILS = (
 FAR_ROWS = (
     "some rows are so far from the others that the least-squares line hangs on them, and each "
     "counts for less here: narrower bounds_X would help, or a logarithm of long-tailed features"
+)
+FAR_BOUNDS = (
+    "the bounds allow rows so far from the others that the least-squares line would hang on fewer "
+    "of them than noise hides: narrower bounds_X would help, or a logarithm of long-tailed features"
 )
 
 
@@ -348,7 +353,7 @@ def coefficients(fit, rows, target):
     Parameters
     ----------
     fit : NewtonFit
-    rows : RowMap, or what stands in its place, with ``coefficient_map()``
+    rows : RowMap, or what stands in its place, with ``coefficient_map()`` and ``reach(W)``
     target : TargetMap
 
     Returns
@@ -371,12 +376,30 @@ def coefficients(fit, rows, target):
     reason = "" if told.all() else NOISE
     if not resolved.all():
         reason = TAILS
-    if last.far > FAR_DEVIATIONS * last.far_scale:
-        resolved, reason = np.zeros(len(told), dtype=bool), FAR_ROWS
+    far = _far_rows(last, rows.reach(fit.W))
+    if far:
+        resolved, reason = np.zeros(len(told), dtype=bool), far
     value = target.radius * estimate.value
     if rows.constant is not None:
         value[-1] += target.centre + target.radius * fit.location
     return CoefficientEstimate(value, sampling, privacy + moved @ moved.T, told & resolved, reason)
+
+
+def _far_rows(equation, reach):
+    """Why far rows leave no coefficient resolved; empty if they do not.
+
+    Rows are far if psi is longer than FAR, which none is inside of bounds that reach less far. Of
+    those beyond the count's noise some are seen. Of as many as the count cannot exclude nothing is
+    seen; they must not hold more of the second moments of psi than all that the equation counts,
+    were they all at the end of the bounds.
+    """
+    if reach <= FAR:
+        return ""
+    noise = FAR_DEVIATIONS * equation.far_scale
+    if equation.far > noise:
+        return FAR_ROWS
+    hidden = max(equation.far, 0.0) + noise
+    return FAR_BOUNDS if hidden * reach**2 > np.trace(equation.gram) else ""
 
 
 def normal_clip(square, limit):

@@ -13,6 +13,7 @@ from ._scaling import scaled_target
 # phi = (REACH z, 1) / sqrt(1 + REACH^2): a unit vector z of features has three times the length of
 # the constant, so that whitening starts from features that are above its noise.
 REACH = 3.0
+MOVES = 50  # of the corners of a search, which stops by itself long before
 FOLD = 16  # rows that one vector operation takes at once
 
 # What to pass for a bound that has no default, since one would clip silently.
@@ -117,6 +118,37 @@ class RowMap:
         else:
             reach = long / sqrt(max(1, self.n_features)) * float(np.abs(slopes).sum())
         return centre - reach, centre + reach
+
+    def reach(self, W):
+        """Length of W phi of a row inside of the bounds that is as long as can easily be found.
+
+        With ranges, of a corner: from the corner nearest to each coordinate of W phi, and from the
+        opposite one, all features move to the ends that make it longer until none does. With
+        ``data_norm``, of the longest row with one feature.
+
+        Parameters
+        ----------
+        W : ndarray of shape (p, p)
+
+        Returns
+        -------
+        float
+        """
+        long, short = self.parts
+        A, b = long * W[:, : self.n_features], np.zeros(len(W))
+        if self.fit_intercept:
+            b = short * W[:, -1]
+        if self.low is None:
+            rows = np.concatenate([A.T, -A.T])
+            return float(row_norms(rows + b).max(initial=0.0))
+        A = A / sqrt(max(1, self.n_features))
+        rows = np.where(np.concatenate([A, -A]) < 0.0, -1.0, 1.0)
+        for _ in range(MOVES):
+            better = np.where((rows @ A.T + b) @ A < 0.0, -1.0, 1.0)
+            if (better == rows).all():
+                break
+            rows = better
+        return float(row_norms(rows @ A.T + b).max(initial=0.0))
 
     def clipped(self, X):
         """Rows within the bounds, in the units of X; NaN becomes the middle, or a zero row."""

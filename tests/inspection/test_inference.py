@@ -278,3 +278,13 @@ def test_rows_that_the_line_hangs_on_are_said_to_be_unresolved():
     X.loc[X.index[:60], "dose"] = 400.0
     found = inference(LinearRegression(bounds_X=bounds, **params).fit(X, y))
     assert np.isnan(found.estimate).all() and "so far from the others" in found.reason
+
+
+def test_rows_that_no_count_can_exclude_leave_nothing_resolved():
+    """Bounds a hundred times too wide: a few dozen rows at their end would be most of the line."""
+    X, y = _frame(20_000)
+    params = {"bounds_y": (0.0, 35.0), "clip": "wide", "random_state": 0}
+    wide = LinearRegression(bounds_X={**BOUNDS, "dose": (0.0, 500.0)}, **params).fit(X, y)
+    found = inference(wide)
+    assert np.isnan(found.estimate).all() and "narrower bounds_X" in found.reason
+    assert not inference(LinearRegression(bounds_X=BOUNDS, **params).fit(X, y)).reason

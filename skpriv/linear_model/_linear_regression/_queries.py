@@ -12,15 +12,12 @@ from math import sqrt
 import numpy as np
 from scipy.linalg import blas
 
-from ..._equations._newton import CUT
+from ..._equations._newton import CUT, FAR
 from ..._equations._public_maps import RowMap, TargetMap
 from ..._linalg import SQRT2, add_gram, blocks_of, row_norms, unvech, vech, vech_size
 from ...privacy import ROUNDING, Query
 
 COUNT_WEIGHT = 0.83  # of the residuals beyond CUT beside the Newton sums: free, see NewtonQuery
-FAR = (
-    2.0  # length of psi from where rows are counted as far away, and a quarter of leverage is left
-)
 SMALL, FAR_WEIGHT = 0.5, 0.57  # that count is free too, of residuals within half of the clip
 # Where what is cut is asked, too: the largest part by which a record that is cut counts for less,
 # and the weights of s^2 and of the count that leave it free.
