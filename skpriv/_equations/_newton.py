@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 
 from .._linalg import unvech, vech_size
-from ._newton_estimate import KnownMean, NewtonEstimate
+from ._newton_estimate import KnownMean, NewtonEstimate, hidden_sizes
 
 CUT = 0.75  # of the clip: residuals beyond it are counted as nearly cut
 CUBE = 0.5 * CUT**3  # mean excess over the clip, in clips, of each that is counted: an inverse cube
@@ -239,8 +239,8 @@ class NewtonFit:
 
         with xi the clipped noise of the target, and N_z and N_H the privacy noises. N_H is
         independent of b and N_z, and b* - b is estimated by H^-1 z. Where H is below its noise in a
-        direction u, x'u u'(b* - b) is left over: see :meth:`_hidden`. Of the mean of all records
-        more is known: see :class:`KnownMean`.
+        direction u, x'u u'(b* - b) is left over: see :func:`hidden_sizes`. Of the mean of all
+        records more is known: see :class:`KnownMean`.
 
         Parameters
         ----------
@@ -276,7 +276,8 @@ class NewtonFit:
         along = last.gram_scale / sqrt(2.0) * step
         value, unseen = points @ (start + step), np.zeros((len(points), 0))
         if hidden.any():
-            away = self._hidden(values, vectors, hidden, moment, noise)
+            told = (vectors.T @ moment) ** 2 + noise
+            away = hidden_sizes(values, self.b @ vectors, told, hidden, last.gram_scale)
             unseen = away * rotated[:, hidden]
             noise += 0.5 * last.gram_scale**2 * float(away @ away)
         replies = dual
@@ -299,24 +300,6 @@ class NewtonFit:
             resolved=lost <= UNRESOLVED * (rotated**2).sum(axis=1),
             noise_dual=replies,
         )
-
-    def _hidden(self, values, vectors, hidden, moment, noise):
-        """Deviation of u'(b* - b) in each direction u in which the Gram H is below its noise.
-
-        Three released sizes of it. What b* is on average where it is seen, in whitened coordinates,
-        is the least that is counted. Whitening makes rows shorter where H is not seen, so that b*
-        may be larger there: the moment is h u'(b* - b) up to its noise, and u explains h (u'b*)^2
-        of the target, with an h that is not known and taken to be the released one, or one
-        deviation of its noise if that is more. So what the moment says is counted, but not more
-        than what makes u explain as much as a direction does on average that is seen.
-        """
-        b = np.square(self.b @ vectors)[~hidden]
-        if not len(b):
-            return np.zeros(len(values))
-        known = np.maximum(values[hidden], max(self.newton[-1].gram_scale, 1e-300))
-        told = ((vectors[:, hidden].T @ moment) ** 2 + noise) / known**2
-        explained = (values[~hidden] * b).mean() / known
-        return np.sqrt(np.maximum(np.minimum(told, explained), b.mean()))
 
 
 @dataclass(frozen=True, eq=False)

@@ -76,6 +76,41 @@ class KnownMean:
         return float(weights @ found), (1.0 - weights[0]) * dual, np.sqrt(others)
 
 
+def hidden_sizes(values, b, told, hidden, scale):
+    """Deviation of u'(b* - b) in each direction u in which a Gram matrix H is below its noise.
+
+    Three released sizes of it. What b* is on average where it is seen, in whitened coordinates, is
+    the least that is counted. Whitening makes rows shorter where H is not seen, so that b* may be
+    larger there: the moment is h u'(b* - b) up to its noise, and u explains h (u'b*)^2 of the
+    target, with an h that is not known and taken to be the released one, or one deviation of its
+    noise if that is more. So what the moment says is counted, but not more than what makes u explain
+    as much as a direction does on average that is seen.
+
+    Parameters
+    ----------
+    values : ndarray of shape (p,)
+        Released h of each direction.
+    b : ndarray of shape (p,)
+        Coordinates of the fit.
+    told : ndarray of shape (p,)
+        Squares of the released moments, and of their noise.
+    hidden : ndarray of bool of shape (p,)
+    scale : float
+        Deviation of the noise of h.
+
+    Returns
+    -------
+    ndarray of shape (n_hidden,)
+        Zeros where nothing is seen: then nothing is resolved.
+    """
+    if hidden.all():
+        return np.zeros(len(values))
+    known = np.maximum(values[hidden], max(scale, 1e-300))
+    seen = np.square(b[~hidden])
+    explained = (values[~hidden] * seen).mean() / known
+    return np.sqrt(np.maximum(np.minimum(told[hidden] / known**2, explained), seen.mean()))
+
+
 def weights_move_mean(level, square):
     """Variance of the mean of a fit over its mean weighted by w^2, whose mean is the level.
 

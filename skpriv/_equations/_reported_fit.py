@@ -11,7 +11,8 @@ from .._linalg import psd_part
 from ._intervals import asymptotic
 from ._intervals import certified as with_norm
 from ._lifted import LiftedMomentsQuery
-from ._newton import UNRESOLVED, NewtonEstimate
+from ._newton import UNRESOLVED
+from ._newton_estimate import NewtonEstimate, hidden_sizes
 from ._normal_equations import NormalEquations, ridge_prior
 from ._public_maps import TargetMap
 
@@ -112,15 +113,18 @@ class ReportedFit:
     def estimate(self, points):
         """Estimate of x'theta* without shrinkage, and its covariance: the sandwich of the reports.
 
-        Directions below the noise of the design are held at it, and are not resolved.
+        Directions below the noise of the design are held at it, and are not resolved. What a point
+        has in them is an error too, and by the noise of the design one of all points.
         """
         eq, n = self.equations, self.equations.n
         values, vectors = np.linalg.eigh(eq.design)
         floor = eq.design_scale * np.sqrt(2.0 * len(values))  # the norm that noise alone has
-        rotated = points @ vectors
+        rotated, hidden = points @ vectors, values <= floor
         dual = (rotated / np.maximum(values, floor)) @ vectors.T
-        lost = (rotated[:, values <= floor] ** 2).sum(axis=1)
+        lost = (rotated[:, hidden] ** 2).sum(axis=1)
         mean = np.asarray(eq.residual_gram) / n
+        told = (vectors.T @ eq.target) ** 2 + np.diagonal(vectors.T @ eq.residual_gram @ vectors)
+        away = hidden_sizes(values, self.theta @ vectors, told, hidden, eq.design_scale)
         return NewtonEstimate(
             value=dual @ eq.target,
             dual=n * dual,
@@ -128,9 +132,9 @@ class ReportedFit:
             residual_scale=0.0,
             typical_gram=mean,
             records=n,
-            noise=0.0,
+            noise=0.5 * (eq.design_scale / n) ** 2 * float(away @ away),
             along=np.zeros(len(points)),
-            unseen=np.zeros((len(points), 0)),
+            unseen=away * rotated[:, hidden],
             tail=0.0,
             resolved=lost <= UNRESOLVED * (rotated**2).sum(axis=1),
         )

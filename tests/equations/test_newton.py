@@ -9,6 +9,7 @@ from scipy import stats
 
 from skpriv._equations import _newton
 from skpriv._equations._newton import NewtonEquation, NewtonFit, _far_rows, coefficients
+from skpriv._equations._newton_estimate import hidden_sizes
 from skpriv._equations._public_maps import RowMap, TargetMap
 
 P, SEEN = 8, 5
@@ -37,8 +38,8 @@ def _fit(rng):
 
 def _misses(part, monkeypatch):
     """Misses at .95 over draws of the noise and of points, with a part of the hidden deviations."""
-    rng, missed, whole = np.random.RandomState(0), [], NewtonFit._hidden
-    monkeypatch.setattr(NewtonFit, "_hidden", lambda *args: part * whole(*args))
+    rng, missed, whole = np.random.RandomState(0), [], hidden_sizes
+    monkeypatch.setattr(_newton, "hidden_sizes", lambda *args: part * whole(*args))
     for _ in range(1500):
         x = np.r_[rng.normal(size=SEEN), 0.3 * rng.normal(size=P - SEEN)][None]
         estimate = _fit(rng).estimate(x)
