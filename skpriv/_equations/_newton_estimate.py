@@ -83,8 +83,8 @@ def hidden_sizes(values, b, told, hidden, scale):
     the least that is counted. Whitening makes rows shorter where H is not seen, so that b* may be
     larger there: the moment is h u'(b* - b) up to its noise, and u explains h (u'b*)^2 of the
     target, with an h that is not known and taken to be the released one, or one deviation of its
-    noise if that is more. So what the moment says is counted, but not more than what makes u explain
-    as much as a direction does on average that is seen.
+    noise if that is more. So what the moment says is counted, but not more than what makes u
+    explain as much as a direction does on average that is seen.
 
     Parameters
     ----------

@@ -24,11 +24,10 @@ def _variance(released, noise, privacy):
 
 
 def _coverage(true, noise, privacy=0.0):
-    """Coverage at .95 of a normal error of the true variance, over the noise of the released one."""
+    """Coverage of a normal error of the true variance, over the noise of the released one."""
     found = [_variance(true + noise * x, noise, privacy) for x in NODES]
-    return float(
-        WEIGHTS @ (2.0 * stats.norm.cdf(Z * np.sqrt(np.array(found) / (true + privacy))) - 1.0)
-    )
+    half = Z * np.sqrt(np.array(found) / (true + privacy))
+    return float(WEIGHTS @ (2.0 * stats.norm.cdf(half) - 1.0))
 
 
 NOISES = (0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 3.0, 30.0)
