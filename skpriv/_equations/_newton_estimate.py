@@ -105,8 +105,10 @@ def hidden_sizes(values, b, told, hidden, scale):
     """
     if hidden.all():
         return np.zeros(len(values))
-    known = np.maximum(values[hidden], max(scale, 1e-300))
     seen = np.square(b[~hidden])
+    if not scale:  # exact: columns that determine each other
+        return np.full(hidden.sum(), np.sqrt(seen.mean()))
+    known = np.maximum(values[hidden], scale)
     explained = (values[~hidden] * seen).mean() / known
     return np.sqrt(np.maximum(np.minimum(told[hidden] / known**2, explained), seen.mean()))
 
