@@ -141,10 +141,124 @@ def inspections():
     return _table(raw, raw["inspection_score"], bounds, (0.0, 100.0))
 
 
+def doctors():
+    """Visits to a doctor of 19,609 Germans in five years: a skewed count."""
+    raw = _read("COUNT", "rwm5yr")
+    bounds = {"age": (18.0, 70.0), "hhninc": (0.0, 40.0), "educ": (5.0, 20.0),
+              "female": (0.0, 1.0), "married": (0.0, 1.0), "kids": (0.0, 1.0),
+              "self": (0.0, 1.0), "outwork": (0.0, 1.0)}  # fmt: skip
+    return _table(raw, raw["docvis"], bounds, (0.0, 130.0))
+
+
+def runners():
+    """Seconds of 8,636 runners for ten miles."""
+    raw = _read("mosaicData", "TenMileRace")
+    raw = raw.assign(square=(raw["age"] - 40.0) ** 2 / 100.0)
+    bounds = {"age": (5.0, 100.0), "square": (0.0, 36.0)}
+    return _table(raw, raw["time"], bounds, (1800.0, 14_400.0), man=("sex", "M"))
+
+
+def chemistry():
+    """A-level score in chemistry of 31,022 pupils: six even numbers."""
+    raw = _read("mlmRev", "Chem97")
+    bounds = {"gcsescore": (0.0, 8.0), "age": (-6.0, 6.0)}
+    return _table(raw, raw["score"], bounds, (0.0, 10.0), girl=("gender", "F"))
+
+
+def salaries():
+    """Salary of 5,594 programmers in four countries, and whether they live in one of them."""
+    raw = _read("modeldata", "stackoverflow")
+    raw = raw.assign(log_size=np.log10(raw["CompanySizeNumber"]))
+    bounds = {"YearsCodedJob": (0.0, 20.0), "OpenSource": (0.0, 1.0), "Hobby": (0.0, 1.0),
+              "log_size": (0.0, 4.0), "CareerSatisfaction": (0.0, 10.0)}  # fmt: skip
+    return _table(raw, raw["Salary"], bounds, (0.0, 200_000.0), remote=("Remote", "Remote"),
+                  america=("Country", "United States"), india=("Country", "India"))  # fmt: skip
+
+
+def weeks():
+    """Weeks in which 30,000 mothers worked: half of them never, or always."""
+    raw = _read("AER", "Fertility2")
+    return _table(
+        raw, raw["work"], {"age": (20.0, 36.0)}, (0.0, 52.0), more=("morekids", "yes"),
+        boy=("gender1", "male"), second_boy=("gender2", "male"), black=("afam", "yes"),
+        hispanic=("hispanic", "yes"),
+    )  # fmt: skip
+
+
+def nations():
+    """Life expectancy in 9,000 years of countries, among them of genocides."""
+    raw = _read("dslabs", "gapminder")
+    raw = raw.assign(log_population=np.log10(raw["population"]))
+    bounds = {"year": (1960.0, 2020.0), "infant_mortality": (0.0, 300.0), "fertility": (0.0, 10.0),
+              "log_population": (4.0, 10.0)}  # fmt: skip
+    return _table(raw, raw["life_expectancy"], bounds, (0.0, 100.0), africa=("continent", "Africa"))
+
+
+def pharmacies():
+    """Visits to a pharmacy of 27,765 Vietnamese: mostly none."""
+    raw = _read("Ecdat", "VietNamI")
+    bounds = {"lnhhexp": (0.0, 6.0), "age": (0.0, 5.0), "married": (0.0, 1.0), "educ": (0.0, 12.0),
+              "illness": (0.0, 10.0), "injury": (0.0, 1.0), "illdays": (0.0, 60.0),
+              "actdays": (0.0, 60.0), "insurance": (0.0, 1.0)}  # fmt: skip
+    return _table(raw, raw["pharvis"], bounds, (0.0, 30.0), male=("sex", "male"))
+
+
+def young_men():
+    """Log wage of 4,360 person-years of young men."""
+    raw = _read("Ecdat", "Males")
+    raw = raw.assign(year=raw["year"].astype(float))
+    bounds = {"school": (0.0, 20.0), "exper": (0.0, 20.0), "year": (1980.0, 1987.0)}
+    return _table(raw, raw["wage"], bounds, (-4.0, 5.0), union=("union", "yes"),
+                  married=("maried", "yes"), black=("ethn", "black"))  # fmt: skip
+
+
+def pupils():
+    """Mathematics of 7,185 pupils in 160 high schools."""
+    raw = _read("mlmRev", "Hsb82")
+    bounds = {"ses": (-4.0, 4.0), "meanses": (-2.0, 2.0)}
+    return _table(raw, raw["mAch"], bounds, (-5.0, 30.0), minority=("minrty", "Yes"),
+                  girl=("sx", "Female"), catholic=("sector", "Catholic"))  # fmt: skip
+
+
+def films():
+    """Rating of 58,788 films, a few of which last for days."""
+    raw = _read("ggplot2movies", "movies")
+    raw = raw.assign(log_votes=np.log10(raw["votes"]))
+    bounds = {"year": (1890.0, 2010.0), "length": (0.0, 6000.0), "log_votes": (0.0, 6.0),
+              "Drama": (0.0, 1.0), "Comedy": (0.0, 1.0), "Short": (0.0, 1.0)}  # fmt: skip
+    return _table(raw, raw["rating"], bounds, (1.0, 10.0))
+
+
+def homes():
+    """Median price of homes in 7,000 months of Texan cities, on skewed numbers of sales."""
+    raw = _read("ggplot2", "txhousing")
+    bounds = {"year": (2000.0, 2016.0), "month": (1.0, 12.0), "sales": (0.0, 10_000.0),
+              "listings": (0.0, 50_000.0), "inventory": (0.0, 60.0)}  # fmt: skip
+    return _table(raw, raw["median"], bounds, (0.0, 400_000.0))
+
+
+def expenses():
+    """Medical expenses of 5,574 person-years: a tail of two hundred times the mean."""
+    raw = _read("Ecdat", "MedExp")
+    bounds = {"lc": (0.0, 5.0), "ndisease": (0.0, 60.0), "linc": (0.0, 12.0), "lfam": (0.0, 3.0),
+              "educdec": (0.0, 25.0), "age": (0.0, 70.0)}  # fmt: skip
+    return _table(raw, raw["med"], bounds, (0.0, 40_000.0), female=("sex", "female"))
+
+
+def checks():
+    """Seconds of 13,626 checks of packages: all features are counts with long tails."""
+    raw = _read("modeldata", "check_times")
+    bounds = {"authors": (0.0, 200.0), "imports": (0.0, 100.0), "suggests": (0.0, 100.0),
+              "depends": (0.0, 20.0), "r_count": (0.0, 1000.0), "Roxygen": (0.0, 1.0),
+              "doc_count": (0.0, 100.0), "testthat_count": (0.0, 500.0)}  # fmt: skip
+    return _table(raw, raw["check_time"], bounds, (0.0, 1500.0))
+
+
 MORE_TABLES = {
     function.__name__: function
     for function in (
         food_share, visits, incomes, log_incomes, diamonds, rooms, loans, hours, worked, census,
-        panel, scores, riders, inspections,
+        panel, scores, riders, inspections, doctors, runners, chemistry, salaries, weeks, nations,
+        pharmacies, young_men, pupils, films, homes, expenses, checks,
     )
 }  # fmt: skip

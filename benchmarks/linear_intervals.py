@@ -1,6 +1,7 @@
 """Intervals of `LinearRegression` for a mean that is linear, on the rows of real tables.
 
 Run: python benchmarks/linear_intervals.py [--repeats 40] [--epsilons 1] [--methods asymptotic]
+[--estimators LinearRegression]
 
 The mean is the least-squares line of the table, kept inside of the bounds of y by shrinking it
 towards their middle where it leaves them; its noise, uniform or exponential, has the deviation of
@@ -23,6 +24,7 @@ from skpriv.linear_model import LinearRegression, ReweightedRegressor, SSPRegres
 from skpriv.preprocessing import BoundsScaler
 
 LEVEL, POINTS = 0.95, 300
+ESTIMATORS = ("LinearRegression", "SSPRegressor", "ReweightedRegressor")
 NOISES = {
     "uniform": lambda rng, n: np.sqrt(3.0) * rng.uniform(-1.0, 1.0, size=n),
     "exponential": lambda rng, n: np.minimum(rng.exponential(size=n), 8.0) - 1.0 + np.exp(-8.0),
@@ -52,7 +54,7 @@ def truth_of(table, noise):
     return X, centre + room * (mean - centre), size
 
 
-def measure(key, table, noise, epsilon, repeats, methods):
+def measure(key, table, noise, epsilon, repeats, methods, estimators=ESTIMATORS):
     """One line for each estimator and method."""
     X, mean, size = truth_of(table, noise)
     pairs = np.array([table.bounds[column] for column in table.data.columns])
@@ -70,6 +72,7 @@ def measure(key, table, noise, epsilon, repeats, methods):
                 for Estimator in (SSPRegressor, ReweightedRegressor)
             },
         }
+        models = {name: models[name] for name in estimators}
         points = rng.choice(len(X), size=POINTS, replace=False)
         for name, model in models.items():
             rows = X
@@ -106,6 +109,7 @@ def main():
     parser.add_argument("--repeats", type=int, default=40)
     parser.add_argument("--epsilons", type=float, nargs="+", default=[1.0])
     parser.add_argument("--methods", nargs="+", default=["asymptotic", "certified"])
+    parser.add_argument("--estimators", nargs="+", default=list(ESTIMATORS))
     parser.add_argument("--noises", nargs="+", default=list(NOISES))
     every = {**TABLES, **MORE_TABLES}
     parser.add_argument("--tables", nargs="+", default=list(every))
@@ -116,9 +120,8 @@ def main():
         table = every[key]()
         for noise in options.noises:
             for epsilon in options.epsilons:
-                numbers.update(
-                    measure(key, table, noise, epsilon, options.repeats, options.methods)
-                )
+                cell = (key, table, noise, epsilon, options.repeats)
+                numbers.update(measure(*cell, options.methods, options.estimators))
     record("linear_intervals", numbers)
 
 
