@@ -153,7 +153,7 @@ def _tailed(counted):
     equation = NewtonEquation(
         point=np.zeros(2), limit=0.3, moment=np.zeros(2), gram=np.eye(2) / 2.0,
         residual_gram=0.005 * np.eye(2), square=0.01, nearly_cut=counted, far=0.0,
-        most_excess=None, excess=0.0, n=10_000, moment_scale=1e-4, gram_scale=1e-5,
+        most_excess=None, excess=0.0, slope=0.0, n=10_000, moment_scale=1e-4, gram_scale=1e-5,
         residual_scale=1e-6, square_scale=1e-6, cut_scale=1e-5, far_scale=1e-5, excess_scale=0.0,
         widest=1.0,
     )  # fmt: skip

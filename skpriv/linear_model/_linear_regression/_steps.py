@@ -158,6 +158,7 @@ def _known_mean(pool, constant, location_scale, equation, deviation):
     clip, counted = equation.limit / deviation, max(equation.nearly_cut, 0.0)
     counted += 2.0 * equation.cut_scale
     skew = deviation * min(counted, max(skewness_bias(clip), CUBE * clip * counted))
+    skew *= 1.0 + equation.slope
     gram, none = pool.gram()[1], np.zeros(len(values))
     return KnownMean(pool.b, constant, gram, values, variances, none, skew)
 
