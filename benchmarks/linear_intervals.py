@@ -1,7 +1,10 @@
 """Intervals of `LinearRegression` for a mean that is linear, on the rows of real tables.
 
 Run: python benchmarks/linear_intervals.py [--repeats 40] [--epsilons 1] [--methods asymptotic]
-[--estimators LinearRegression]
+     [--estimators LinearRegression] [--tables cps1988 uniform_4_0.1] [--add]
+
+--tables may name the synthetic designs of ``_synthetic_tables.py``, too; --add keeps what is
+recorded of other cells.
 
 The mean is the least-squares line of the table, kept inside of the bounds of y by shrinking it
 towards their middle where it leaves them; its noise, uniform or exponential, has the deviation of
@@ -12,11 +15,13 @@ noise. In the same run, on the same data: `SSPRegressor` and `ReweightedRegresso
 """
 
 import argparse
+import json
 import warnings
 
 import numpy as np
 from _more_tables import MORE_TABLES
-from _record import record
+from _record import HERE, record
+from _synthetic_tables import SYNTHETIC
 from _tables import TABLES
 from sklearn.pipeline import make_pipeline
 
@@ -111,11 +116,15 @@ def main():
     parser.add_argument("--methods", nargs="+", default=["asymptotic", "certified"])
     parser.add_argument("--estimators", nargs="+", default=list(ESTIMATORS))
     parser.add_argument("--noises", nargs="+", default=list(NOISES))
-    every = {**TABLES, **MORE_TABLES}
-    parser.add_argument("--tables", nargs="+", default=list(every))
+    every = {**TABLES, **MORE_TABLES, **SYNTHETIC}
+    parser.add_argument("--tables", nargs="+", default=[*TABLES, *MORE_TABLES])
+    parser.add_argument("--add", action="store_true")
     options = parser.parse_args()
     print(f"{'table':12} {'noise':12}  eps {'estimator':19} method  cover least ratio told error")
     numbers = {}
+    if options.add:
+        recorded = (HERE / "results" / "linear_intervals.json").read_text(encoding="utf-8")
+        numbers = json.loads(recorded)["numbers"]
     for key in options.tables:
         table = every[key]()
         for noise in options.noises:

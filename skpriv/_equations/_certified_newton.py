@@ -98,9 +98,9 @@ class _Failures(NamedTuple):
 
 
 WEIGHTS = _Failures(
-    main=0.66, second=0.08, along=0.01, direction=0.005, seen=0.06, realised=0.03, cross=0.02,
-    excess=0.02, sums=0.03, pull=0.02, design=0.02, largest=0.005, trace=0.005, total=0.005,
-    weak=0.01, tilt=0.01, variances=0.01,
+    main=0.6, second=0.1, along=0.006, direction=0.002, seen=0.08, realised=0.055, cross=0.025,
+    excess=0.025, sums=0.05, pull=0.025, design=0.01, largest=0.002, trace=0.002, total=0.004,
+    weak=0.005, tilt=0.005, variances=0.01,
 )  # fmt: skip
 
 
