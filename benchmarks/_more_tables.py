@@ -254,6 +254,18 @@ def checks():
     return _table(raw, raw["check_time"], bounds, (0.0, 1500.0))
 
 
+def wages_by_region():
+    """Log weekly wage of 28,155 men (CPS 1988): experience and its raw square, and regions."""
+    raw = _read("AER", "CPS1988")
+    raw = raw.assign(square=raw["experience"] ** 2)
+    bounds = {"education": (0.0, 18.0), "experience": (-5.0, 65.0), "square": (0.0, 4225.0)}
+    return _table(
+        raw, np.log(raw["wage"]), bounds, (np.log(50.0), np.log(20_000.0)),
+        black=("ethnicity", "afam"), city=("smsa", "yes"), part_time=("parttime", "yes"),
+        northeast=("region", "northeast"), midwest=("region", "midwest"), south=("region", "south"),
+    )  # fmt: skip
+
+
 MORE_TABLES = {
     function.__name__: function
     for function in (

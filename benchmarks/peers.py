@@ -23,7 +23,7 @@ import warnings
 from functools import lru_cache
 
 import numpy as np
-from _more_tables import MORE_TABLES
+from _more_tables import MORE_TABLES, wages_by_region
 from _peers import SETTINGS, AdaSSP, BinnedAggregation, OracleDescent, TukeyEM, dp_ebm
 from _record import HERE, record
 from _tables import TABLES
@@ -40,7 +40,7 @@ from skpriv.linear_model import (
 from skpriv.preprocessing import BoundsScaler
 
 EPSILONS, DELTA, FOLDS = (0.3, 1.0, 3.0), 1e-6, 5
-ALL_TABLES = {**TABLES, **MORE_TABLES}
+ALL_TABLES = {**TABLES, **MORE_TABLES, "cps1988_regions": wages_by_region}
 OURS = ("LinearRegression", "SSP", "re-weighted", "additive")
 PEERS = ("AdaSSP", "TukeyEM", "binned", "DP-EBM", "descent")
 METHODS = (*OURS, *PEERS, "least squares")
