@@ -308,3 +308,20 @@ def test_one_coefficient_by_hand(symmetric, value, sigma, cut):
     )
     found = _sharp(equations, np.array([[0.9]]), None, 0.04)[1][0]
     assert found == pytest.approx(by_hand(equations, 0.9, 0.04), rel=1e-9)
+
+
+def test_pooled_and_widened_sums_keep_what_was_cut(global_random_seed):
+    rng, theta = np.random.RandomState(global_random_seed), np.array([0.5, -0.5])
+    missed, points = 0, np.array([[1.0, 0.0], [0.0, 1.0]])
+    for _ in range(60):
+        one, two = (draw(rng, [v, 0.3 * v], theta, 0.3, 5.0) for v in (8000.0, 3000.0))
+        both = one.pooled(replace(two, residual_excess=50.0))
+        assert both.residual_thetas == one.residual_thetas + two.residual_thetas
+        assert 0.0 < both.residual_excess <= 50.0 and both.excess_scale > 0.0
+        centre, half = certified(both, points, None, 0.8)
+        assert (half < 1.1 * certified(one, points, None, 0.8)[1]).all()
+        missed += np.abs(centre - points @ theta) > half
+    assert missed.max() <= stats.binom.isf(LEVEL / 4, 60, 0.2)
+    unknown = one.pooled(replace(two, residual_gram=None, residual_thetas=()))
+    assert unknown.residual_thetas == ()
+    assert one.widened(1, 2).residual_thetas == ((0.5, 0.0, 0.0, -0.5),)

@@ -55,7 +55,7 @@ def _assert_certified(misses, configurations):
 
 @every_class
 def test_certified_intervals_cover_with_chosen_bounds(Estimator, global_random_seed):
-    certified, _ = _misses(Estimator, "signs", 40_000, 60, global_random_seed)
+    certified, _ = _misses(Estimator, "signs", 10_000, 60, global_random_seed)
     _assert_certified(certified, 4)
 
 
