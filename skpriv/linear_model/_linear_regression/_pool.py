@@ -142,7 +142,7 @@ class Pool:
         for _ in range(ROUNDS):
             self._solve()
 
-    def recentre(self, constant, location_scale):
+    def recentre(self, constant, location_scale, skew=None):
         """Undo what clipping skewed residuals did to the mean, where it is beyond doubt.
 
         What :meth:`excess` says is shrunk by its error (James-Stein), so that nothing happens where
@@ -154,6 +154,9 @@ class Pool:
             The vector v with psi'v = 1 for every record.
         location_scale : float
             Standard deviation of the noise of the released location.
+        skew : float, default=None
+            How far the clip may have moved the mean: a standard deviation. With wide clips that is
+            much less than the noise of what the first moments say.
 
         Returns
         -------
@@ -164,6 +167,8 @@ class Pool:
         precisions = 1.0 / variances
         shift = float(precisions @ found) / precisions.sum()
         shift *= max(0.0, 1.0 - SURE / max(precisions.sum() * shift**2, 1e-300))
+        if skew is not None:
+            shift *= skew**2 / (skew**2 + 1.0 / precisions.sum())
         self.b = self.b - constant * shift
         return shift
 

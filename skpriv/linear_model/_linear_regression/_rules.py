@@ -21,7 +21,7 @@ LOCATION_SHARES, LOCATION_REACH = (0.05, 0.3), 28.0
 WHITENING_SHARES, MOMENTS, FIRST_STEP = (0.1, 0.2), 0.10, 0.12
 # Where N / p is above WHOLE, the first moments take more and cut no target: certified intervals
 # come from them, and they are near enough for the last Newton step to need none before it.
-WHOLE, WHOLE_MOMENTS = 200.0, 0.25
+WHOLE, WHOLE_MOMENTS = 200.0, 0.15
 WHITENING_RESOLUTION = 20.0
 ROUNDS = 3
 # The whitening asks as many records as make this resolution, so many for each coordinate, and all

@@ -101,7 +101,7 @@ def fit_rows(session, rows, target, rules, priors=()):
         if rules.mean:
             mean = _move_mean(session, whitened, target, means[0], deviation, pool, mean, rules)
         else:
-            pool.recentre(constant, location_scale)
+            pool.recentre(constant, location_scale, mean.skew)
     return NewtonFit(
         location,
         location_scale,
