@@ -42,9 +42,11 @@ def line(X, y, weights):
 def weights_of(model, X):
     """Public weights of a fit at the rows of the table; 1 but for re-weighted regression."""
     last = model[-1]
-    if not hasattr(last, "_instrument"):
+    instrument = getattr(last, "_instrument", None)
+    if instrument is None or instrument.matrix is None:
         return np.ones(len(X))
-    return last._instrument.weights(last._scaling.rows(np.asarray(model[:-1].transform(X))))
+    rows = last._scaling.rows(np.asarray(model[:-1].transform(X))) @ instrument.matrix
+    return 1.0 / np.maximum(np.linalg.norm(rows, axis=1), instrument.floor)
 
 
 def measure(name, table, epsilon, seed):

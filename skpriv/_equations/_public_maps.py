@@ -179,13 +179,11 @@ class RowMap:
             return self._phi(self.clipped(X) / self._norm, out)
         # Clipping after the affine map is the same, and as few passes over the rows as can be.
         d, phi = self.n_features, np.empty((len(X), self.size)) if out is None else out
-        shift, scale, folded, limit = self._affine
-        phi[:, d:] = 0.0
+        shift, scale, limit = self._affine
+        phi[:, :d], phi[:, d:] = X, 0.0
         if np.any(shift):
-            np.subtract(X, shift, out=phi[:, :d])
-            _by_columns(np.multiply, phi, folded)
-        else:
-            np.multiply(X, scale, out=phi[:, :d])
+            _by_columns(np.subtract, phi, shift)
+        _by_columns(np.multiply, phi, scale)
         np.clip(phi, -limit, limit, out=phi)
         phi[:, d:] = self.parts[1]
         if out is None and np.isnan(phi.sum()):
@@ -194,15 +192,15 @@ class RowMap:
 
     @cached_property
     def _affine(self):
-        """What is subtracted, the factors, these for FOLD rows of phi, the limit of the products.
+        """What is subtracted from the columns of phi, their factors, and the limit of the products.
 
         A few long vector operations are faster than many short ones, and one number is faster than
         as many equal ones as there are columns. That of the constant is written afterwards.
         """
         long, d = self.parts[0], self.n_features
-        scale, limit = long / self.divisor, long / sqrt(max(1, d))
-        folded = np.tile(np.append(scale, np.zeros(self.size - d)), FOLD)
-        return _one(self.offset), _one(scale), folded, limit
+        more, limit = np.zeros(self.size - d), long / sqrt(max(1, d))
+        scale = long / self.divisor
+        return *(_folded(values, more) for values in (self.offset, scale)), limit
 
     def features(self, X):
         """Return phi without clipping, for predictions."""
@@ -278,13 +276,18 @@ class TargetMap:
         return np.clip(self.centre + self.radius * value, *self.bounds_y)
 
 
-def _one(values):
-    """The values, or one of them if they are all the same."""
-    return values[0] if len(values) and (values == values[0]).all() else values
+def _folded(values, more):
+    """One of the values if they are all the same, else them and more for FOLD rows of phi."""
+    if len(values) and (values == values[0]).all():
+        return values[0]
+    return np.tile(np.append(values, more), FOLD)
 
 
 def _by_columns(operation, rows, folded):
-    """Apply a ufunc with one number a column to contiguous rows, in place."""
+    """Apply a ufunc with one number, or one a column, to contiguous rows, in place."""
+    if np.ndim(folded) == 0:
+        operation(rows, folded, out=rows)
+        return
     whole, width = len(rows) - len(rows) % FOLD, rows.shape[1]
     wide, rest = rows[:whole].reshape(-1, FOLD * width), rows[whole:]
     operation(wide, folded, out=wide)

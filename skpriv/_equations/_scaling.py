@@ -150,7 +150,9 @@ class Scaling:
 
     def _phi(self, X, factor):
         phi = np.empty((len(X), self.size))
-        np.multiply(X, factor, out=phi[:, : self.n_features])
+        phi[:, : self.n_features] = X
+        phi[:, self.n_features :] = 0.0
+        phi *= factor  # as long vectors: of a part of the columns it is slower
         if self.fit_intercept:
             phi[:, -1] = self.shrink
         return phi
