@@ -26,6 +26,10 @@ NOISE = (
     "narrower bounds, and no column that hardly varies help (such as the 'other' of a "
     "complete list of categories: other=False)"
 )
+MEAN_ONLY = (
+    "only the mean of the target was released, since the records are too few for coefficients at "
+    "this budget: more records, a larger epsilon or fewer features help"
+)
 TAILS = (
     "more residuals are near the limit at which they were clipped than noise explains, so that "
     "coefficients may be biased by more than their error"
@@ -348,7 +352,7 @@ def coefficients(fit, rows, target):
     if not fit.newton:
         unknown = np.full((len(matrix), len(matrix)), np.nan)
         return CoefficientEstimate(
-            unknown[0], unknown, unknown.copy(), np.zeros(len(matrix), dtype=bool), NOISE
+            unknown[0], unknown, unknown.copy(), np.zeros(len(matrix), dtype=bool), MEAN_ONLY
         )
     estimate, last = fit.estimate(fit.points(matrix)), fit.newton[-1]
     sampling, privacy = (target.radius**2 * part for part in estimate.covariances())

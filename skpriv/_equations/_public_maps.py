@@ -1,6 +1,6 @@
 """Public maps of records: a row to phi in the unit ball, a target to [-1, 1], and back."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
@@ -300,6 +300,7 @@ def column_bounds(given, names, n_features, parameter):
     Parameters
     ----------
     given : mapping, array-like of shape (n_features, 2) or (low, high)
+        What pandas has labelled by the names of the columns is a mapping, too.
     names : list of str
         Names of the columns; empty if X has none.
     n_features : int
@@ -310,6 +311,10 @@ def column_bounds(given, names, n_features, parameter):
     ------
     ValueError
     """
+    if isinstance(getattr(given, "index", None), Iterable):
+        labels = list(given.index)
+        if names and all(isinstance(label, str) for label in labels):
+            given = dict(zip(labels, given.to_numpy(), strict=True))
     if isinstance(given, Mapping):
         if not names:
             raise ValueError(
@@ -323,13 +328,16 @@ def column_bounds(given, names, n_features, parameter):
     try:
         pairs = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{parameter} must be pairs (low, high) of numbers.") from error
+        raise ValueError(
+            f"{parameter} must be pairs (low, high) of numbers: public ranges that follow from "
+            "what the features mean, one for each or one for all. None is read off the rows."
+        ) from error
     if pairs.shape == (2,):
         pairs = np.tile(pairs, (n_features, 1))
     if pairs.shape != (n_features, 2):
         raise ValueError(
             f"{parameter} has shape {pairs.shape}, but X has {n_features} features: pass "
-            "one (low, high) for all of them, or one for each."
+            "one public range (low, high) for all of them, or one for each."
         )
     low, high = pairs.T.copy()
     with np.errstate(over="ignore", invalid="ignore"):

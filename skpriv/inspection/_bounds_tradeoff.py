@@ -178,7 +178,13 @@ def _law(target):
         if not np.isfinite(target.std()) or not target.std() > 0.0:
             raise ValueError("target has no finite positive deviation: guess another law.")
         return target
-    mean, deviation = target
+    try:
+        mean, deviation = map(float, target)
+    except (TypeError, ValueError):
+        raise ValueError(
+            "target must be a frozen distribution of scipy.stats, such as stats.norm(20.0, 7.0), "
+            "or (mean, deviation): a guess from public knowledge, and not the targets themselves."
+        ) from None
     if not (np.isfinite(mean) and np.isfinite(deviation) and deviation > 0.0):
         raise ValueError(f"target={target!r} must be a law, or (mean, deviation) with deviation>0.")
     return stats.norm(mean, deviation)

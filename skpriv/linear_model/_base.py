@@ -54,7 +54,7 @@ class PrivateRegressor(PredictsAtPoints, Accounted, Writable, RegressorMixin, Ba
         "delta": [Interval(Real, 0, 1, closed="left")],
         "privacy": [StrOptions({"central", "local", "shuffle", "none"})],
         "data_norm": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"}), None],
-        "bounds_y": ["array-like", StrOptions({"auto"}), None],
+        "bounds_y": "no_validation",  # by `_public_bounds`, which says what is wanted
         "outer_norm": [Interval(Real, 0, None, closed="neither"), None],
         "outer_bounds_y": ["array-like", None],
         "coef_norm": [Interval(Real, 0, None, closed="neither")],
@@ -128,7 +128,12 @@ class PrivateRegressor(PredictsAtPoints, Accounted, Writable, RegressorMixin, Ba
             raise ValueError(f"{name} is required: {REQUIRED[name]}")
         if not self._is_auto(name):
             return name, value
-        value = getattr(self, outer, None)
+        if not hasattr(self, outer):
+            raise ValueError(
+                f"{name}='auto' is not for {type(self).__name__}, which learns by itself where the "
+                "targets are: pass the public range (low, high) of y, generous if need be."
+            )
+        value = getattr(self, outer)
         if value is None:
             raise ValueError(
                 f"{name}='auto' needs {outer}: a public bound that is safely too wide, since "

@@ -47,6 +47,36 @@ class PredictsAtPoints:
         check_is_fitted(self)
         return validate_data(self, X, accept_sparse=self._sparse, dtype=self._dtypes, reset=False)
 
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """R2 of the predictions for rows whose targets are at hand.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            Without y: those of rows that are read in batches must be given, too.
+
+        Notes
+        -----
+        An exact function of X and y, which nobody has paid for: it is **not private**.
+        :func:`skpriv.model_selection.private_score` is.
+        """
+        if y is None:
+            raise ValueError(
+                "score needs the targets beside the rows, in memory: score(X, y). It is exact and "
+                "therefore not private; skpriv.model_selection.private_score releases one that is."
+            )
+        return super().score(X, y, sample_weight)  # type: ignore[misc]
+
     def _interval_points(self, X, confidence_level, method, methods=("certified", "asymptotic")):
         """The same for an interval, whose level and method are checked first."""
         check_is_fitted(self)

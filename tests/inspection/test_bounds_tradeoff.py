@@ -37,7 +37,8 @@ def test_noise_is_in_proportion_to_the_range_and_falls_with_n():
 
 @pytest.mark.parametrize("wrong", [
     {"bounds_y": [(1, 0)]}, {"bounds_y": [(0, np.inf)]}, {"target": (0.0, 0.0)},
-    {"target": stats.cauchy()}, {"epsilon": 0.0}, {"r2": 1.0}, {"privacy": "none"},
+    {"target": np.arange(9.0)}, {"target": "y"}, {"target": stats.cauchy()}, {"epsilon": 0.0},
+    {"r2": 1.0}, {"privacy": "none"},
 ])  # fmt: skip
 def test_wrong_numbers_are_refused(wrong):
     params = {"bounds_y": [(0, 1)], "target": (0.0, 1.0), **PUBLIC, **wrong}

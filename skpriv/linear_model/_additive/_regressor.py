@@ -38,7 +38,8 @@ class AdditiveRegressor(PredictionIntervals):
 
     Every feature with a curve has public knots, and its curve is a line between two of them. The
     heights at the knots are fitted by the equations of :class:`LinearRegression`; how smooth curves
-    are is decided by the evidence of the released answers, at no cost.
+    are is decided by the evidence of the released answers, at no cost. There is no `fit_intercept`:
+    the heights of a curve can all move up together, so that no additive fit is without a constant.
 
     Parameters
     ----------
@@ -138,8 +139,7 @@ class AdditiveRegressor(PredictionIntervals):
     _parameter_constraints: ClassVar[dict] = {
         **PredictionIntervals._parameter_constraints,
         **PredictionIntervals._calibration_constraints,
-        "bounds_X": ["array-like", Mapping, None],
-        "bounds_y": ["array-like", None],
+        "bounds_X": "no_validation",  # by `column_bounds`, which says what is wanted
         "knots": [StrOptions({"auto"}), Interval(Integral, 2, None, closed="left"), Mapping],
         "linear_features": ["array-like", None],
         "pairs": [list, tuple, None],

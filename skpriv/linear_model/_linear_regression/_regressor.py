@@ -1,6 +1,5 @@
 """Private linear regression: the regressor to take."""
 
-from collections.abc import Mapping
 from math import sqrt
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -132,9 +131,8 @@ class LinearRegression(PredictionIntervals):
 
     _parameter_constraints: ClassVar[dict] = {
         **PrivateRegressor._parameter_constraints,
-        "bounds_X": ["array-like", Mapping, None],
-        "bounds_y": ["array-like", None],
-        "data_norm": [Interval(Real, 0, None, closed="neither"), None],
+        "bounds_X": "no_validation",  # by `column_bounds`, which says what is wanted
+        "data_norm": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"}), None],
         "coef_norm": [Interval(Real, 0, None, closed="neither"), None],
         **PredictionIntervals._calibration_constraints,
         "conformity_score": [StrOptions({"absolute", "signed"})],
@@ -286,6 +284,11 @@ class LinearRegression(PredictionIntervals):
             )
         intercept = bool(self.fit_intercept)
         if self.bounds_X is None:
+            if self._is_auto("data_norm"):
+                raise ValueError(
+                    "data_norm='auto' is not for LinearRegression: pass bounds_X, the public range "
+                    "(low, high) of every feature, in its place, or a number as data_norm."
+                )
             if not 1e-300 <= float(self.data_norm) <= 1e300:
                 raise ValueError(
                     f"data_norm={self.data_norm!r} must lie in [1e-300, 1e300]: the public bound "
@@ -341,7 +344,7 @@ class LinearRegression(PredictionIntervals):
             return equations_law(self._released.equations, matrix, shift, {})
         found = coefficients(self._released, self._map, self._target)
         resolved, reason = found.resolved, found.reason
-        if self._clip < PUBLISHED_CLIP:
+        if self._clip < PUBLISHED_CLIP and self._released.newton:
             resolved = np.zeros(len(resolved), dtype=bool)
             reason = (
                 f"residuals were clipped at {self._clip:.2g} of their deviations, which biases "

@@ -30,6 +30,11 @@ RESIDUAL, REACHES = 2.5, 3.0
 LARGEST_RESIDUAL, FREE_CLIP = 4.0, 8.0  # more room where k is so large that noise does not count
 TAIL, WIDER_CLIP = 0.2, 1.1  # see _without_tail
 LEAST_EXCESS = 0.01  # of the clip, that is, of its noise
+# What the report says where there are too few records, by public numbers and the released spread.
+MEAN_ONLY = "Only the mean of the target was asked: the records are too few for coefficients."
+NOTHING = "The records are too few for coefficients, and there is no intercept: the fit is 0."
+LOST = "The noise of the mean is {:.2g} half-ranges of the target, which hides it, too."
+LOST_MEAN = 0.5  # half-ranges: nearly the deviation of a target that is anywhere in its range
 WIDER = 10.0  # the prior of the constant, which is the best determined coefficient
 
 
@@ -229,6 +234,9 @@ def _mean_only(session, rows, target, means, share):
         weights = np.array([scale**-2.0 for _, scale in means])
         location = float(weights @ [mean for mean, _ in means] / weights.sum())
         scale = float(weights.sum() ** -0.5)
+    session.report.note = MEAN_ONLY if rows.constant is not None else NOTHING
+    if scale > LOST_MEAN:
+        session.report.note += f" {LOST.format(scale)}"
     p = rows.size
     nothing, variance = np.zeros((p, p)), 1.0 - location**2
     return NewtonFit(location, scale, np.eye(p), nothing[0], variance, nothing, None, (), True)

@@ -15,6 +15,7 @@ PIPELINE = (
     "covers the last step of the Pipeline alone: what steps before it learned from the data is "
     "neither counted nor protected"
 )
+PUBLIC = ("BoundsScaler", "TableEncoder")  # of skpriv.preprocessing: they learn nothing from rows
 HEADERS = ("query", "norm", "sensitivity", "share", "records", "noise", "scale", "mu")
 
 
@@ -26,15 +27,26 @@ def price(cost):
 
 
 def in_pipeline():
-    """Whether the running code was called by the fit of a scikit-learn Pipeline."""
+    """Whether the running code was called by the fit of a scikit-learn Pipeline in which steps
+    before the last one may have learned from the rows: all but those with public bounds may.
+    """
     file = getattr(sys.modules.get("sklearn.pipeline"), "__file__", None)
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and file is not None:
         code = frame.f_code
         if code.co_filename == file and code.co_name.startswith("fit"):
-            return True
+            steps = getattr(frame.f_locals.get("self"), "steps", [(None, None), (None, None)])
+            if not all(_learns_nothing(step) for _, step in steps[:-1]):
+                return True
         frame = frame.f_back
     return False
+
+
+def _learns_nothing(step):
+    """Whether a step is none, or one of ours that learns nothing from rows."""
+    kind = type(step)
+    ours = kind.__module__.startswith("skpriv.preprocessing.") and kind.__name__ in PUBLIC
+    return ours or step is None or (isinstance(step, str) and step == "passthrough")
 
 
 def _dearest(costs):
@@ -108,7 +120,8 @@ class PrivacyReport:
     disjoint : bool
         Whether each row is about records of its own, as are the phases of a bandit.
     pipeline : bool
-        Whether it is about the last step of a Pipeline, which is all that it covers then.
+        Whether it is about the last step of a Pipeline alone, since steps before it may have
+        learned from the rows: all but `BoundsScaler` and `TableEncoder` may.
     charged : Cost or None
         What accountants were charged at once; None: the total of the rows.
     passes : int or None
@@ -118,6 +131,8 @@ class PrivacyReport:
         each row is protected alone.
     max_weight : float or None
         Public bound to which the weights of rows were clipped; None where there are none.
+    note : str or None
+        What a reader has to know of the fit, by public numbers and released answers.
     """
 
     name: str
@@ -131,6 +146,7 @@ class PrivacyReport:
     passes: int | None = None
     rows_per_unit: int | None = None
     max_weight: float | None = None
+    note: str | None = None
 
     def add(self, row: Any) -> None:
         """Append an answered query."""
@@ -212,6 +228,7 @@ class PrivacyReport:
         head += self._weights and f"\n{self._weights}"
         foot = f"total {self._currency} = {price(self.total)}; {self.randomness}"
         read = [] if self.passes is None else [f"the rows were read {self.passes} times"]
+        read += [self.note] if self.note else []
         return "\n".join([head, *lines, foot, *read, *([PIPELINE] if self.pipeline else [])])
 
     __repr__ = __str__
@@ -226,5 +243,7 @@ class PrivacyReport:
             f"{self._weights and f'<p>{self._weights}</p>'}"
             f"<table><thead>{line((*HEADERS[:-1], self._currency), 'th')}</thead>"
             f"<tbody>{body}</tbody></table>"
-            f"<p>{escape(self.randomness)}</p>" + f"<p>{PIPELINE}</p>" * self.pipeline
+            f"<p>{escape(self.randomness)}</p>"
+            + (f"<p>{escape(self.note)}</p>" if self.note else "")
+            + f"<p>{PIPELINE}</p>" * self.pipeline
         )

@@ -4,13 +4,16 @@ import pickle
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.ensemble import BaggingRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from skpriv import Budget
 from skpriv.linear_model import SSPRegressor
+
+from skpriv.preprocessing import BoundsScaler, Numeric, TableEncoder
 from skpriv.privacy import Query, open_session
 from skpriv.privacy._accounting._report import HEADERS
 
@@ -106,6 +109,26 @@ def test_a_fit_in_a_pipeline_says_that_it_covers_the_last_step_alone():
     ):
         assert ("covers the last step of the Pipeline alone" in str(report)) == said
         assert ("covers the last step of the Pipeline alone" in report._repr_html_()) == said
+
+
+def test_steps_that_learn_nothing_are_covered():
+    X, y = np.linspace(-1.0, 1.0, 60).reshape(30, 2) / 2.0, np.zeros(30)
+    X = pd.DataFrame(X, columns=["a", "b"])
+    model = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0)
+    schema = {"a": Numeric(-1.0, 1.0), "b": Numeric(-1.0, 1.0)}
+    for steps, alone in (
+        ((BoundsScaler(),), False),
+        ((TableEncoder(schema),), False),
+        (("passthrough", None), False),
+        ((StandardScaler(), BoundsScaler()), True),
+        ((FunctionTransformer(np.tanh),), True),  # of which nobody knows
+    ):
+        pipeline = make_pipeline(*steps, model).fit(X, y)
+        assert pipeline[-1].privacy_report_.pipeline == alone
+        inner = make_pipeline("passthrough", make_pipeline(*steps, model)).fit(X, y)
+        assert inner[-1][-1].privacy_report_.pipeline == alone
+        outer = make_pipeline(*steps, make_pipeline("passthrough", model)).fit(X, y)
+        assert outer[-1][-1].privacy_report_.pipeline == alone
 
 
 def test_a_report_as_a_frame():

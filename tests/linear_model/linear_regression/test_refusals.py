@@ -1,0 +1,90 @@
+"""Wrong inputs are refused with the remedy, and what too few records allow is said."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skpriv import BudgetAccountant
+from skpriv.inspection import inference
+from skpriv.linear_model import AdditiveRegressor, IHTRegressor, LinearRegression, SSPRegressor
+from skpriv.records import from_table
+
+PUBLIC = {"bounds_X": (-1.0, 1.0), "bounds_y": (-3.0, 3.0), "random_state": 0}
+
+
+def rows(n=200):
+    rng = np.random.RandomState(0)
+    X = pd.DataFrame(rng.uniform(-1.0, 1.0, size=(n, 2)), columns=["a", "b"])
+    return X, X["a"] - X["b"]
+
+
+@pytest.mark.parametrize("Estimator", [LinearRegression, AdditiveRegressor])
+@pytest.mark.parametrize(("wrong", "remedy"), [
+    ({"bounds_y": 5}, r"bounds_y=5 must be two finite numbers \(low, high\)"),
+    ({"bounds_y": "wide"}, r"bounds_y='wide' must be two finite numbers \(low, high\)"),
+    ({"bounds_y": "auto"}, r"learns by itself where the targets are: pass the public range"),
+    ({"bounds_X": 5}, r"pass one public range \(low, high\)"),
+    ({"bounds_X": "auto"}, r"public ranges that follow from what the features mean"),
+    ({"bounds_X": {"a": (-1, 1)}}, r"no range for \['b'\]: add"),
+    ({"bounds_X": [(-1, 1), (1, -1)]}, r"of 'b' are \(1, -1\).*low < high"),
+])  # fmt: skip
+def test_public_ranges_are_asked_for_before_the_charge(Estimator, wrong, remedy):
+    with BudgetAccountant(epsilon=1.0, delta=1e-6) as accountant:
+        with pytest.raises(ValueError, match=remedy):
+            Estimator(**{**PUBLIC, **wrong}).fit(*rows())
+    assert accountant.spent.epsilon == 0.0
+
+
+def test_norms_that_are_auto_are_not_for_this_regressor():
+    with pytest.raises(ValueError, match="pass bounds_X, the public range"):
+        LinearRegression(data_norm="auto", bounds_y=(-3, 3)).fit(*rows())
+
+
+def test_other_regressors_say_what_a_range_is():
+    for model in (
+        SSPRegressor(data_norm=1.0, bounds_y=5),
+        IHTRegressor(data_max=1.0, bounds_y="wide"),
+    ):
+        with pytest.raises(ValueError, match=r"must be two finite numbers \(low, high\)"):
+            model.fit(*rows())
+    with pytest.raises(ValueError, match="needs outer_bounds_y"):
+        SSPRegressor(data_norm=1.0, bounds_y="auto").fit(*rows())
+
+
+@pytest.mark.parametrize("bounds", [
+    pd.DataFrame({"low": [-2.0, -1.0], "high": [4.0, 1.0]}, index=["b", "a"]),
+    pd.Series({"b": (-2.0, 4.0), "a": (-1.0, 1.0)}),
+])  # fmt: skip
+def test_ranges_that_are_labelled_go_by_the_label(bounds):
+    """They were taken in their own order before."""
+    X, y = rows()
+    named = {"a": (-1.0, 1.0), "b": (-2.0, 4.0)}
+    found, expected = (
+        LinearRegression(**{**PUBLIC, "bounds_X": given, "epsilon": 50.0}).fit(X, y)
+        for given in (bounds, named)
+    )
+    np.testing.assert_array_equal(found.coef_, expected.coef_)
+    assert expected.coef_[0] > 0.5 > -0.5 > expected.coef_[1]
+
+
+def test_scores_need_targets_and_say_so():
+    X, y = rows()
+    model = LinearRegression(**PUBLIC, privacy="none").fit(X, y)
+    for given in (X, from_table(X.assign(y=y), target="y"), from_table(X)):
+        with pytest.raises(ValueError, match="score needs the targets.*private_score"):
+            model.score(given)
+    assert model.score(X, y) == pytest.approx(1.0)
+    assert model.score(from_table(X), y) == pytest.approx(1.0)
+
+
+def test_the_report_says_where_the_mean_alone_was_asked_and_where_noise_hides_it():
+    few, fewer = (LinearRegression(**PUBLIC).fit(*rows(n)) for n in (200, 5))
+    for model in (few, fewer):
+        assert [row.query for row in model.privacy_report_.rows] == ["mean of the target"]
+        for text in (str(model.privacy_report_), model.privacy_report_._repr_html_()):
+            assert "Only the mean of the target was asked" in text
+        assert "only the mean of the target was released" in inference(model).reason
+    assert "hides it" in str(fewer.privacy_report_) and "hides it" not in str(few.privacy_report_)
+    assert LinearRegression(**PUBLIC).fit(*rows(5000)).privacy_report_.note is None
+    flat = LinearRegression(**PUBLIC, fit_intercept=False).fit(*rows())
+    assert "there is no intercept: the fit is 0" in str(flat.privacy_report_)
