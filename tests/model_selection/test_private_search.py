@@ -46,8 +46,8 @@ def test_one_charge_of_the_stated_total(n_jobs):
     assert found.privacy_report_.guarantee.epsilon == pytest.approx(2.0)
 
 
-def test_the_steps_add_up_to_the_total(monkeypatch):
-    """A record fits, or scores; it is in the scale and in the last fit in any case."""
+def steps(monkeypatch, model, n):
+    """Costs of the steps of a search of three candidates: scale, fits, choice, score, last fit."""
     paid = []
 
     @contextmanager
@@ -57,15 +57,31 @@ def test_the_steps_add_up_to_the_total(monkeypatch):
             yield
 
     monkeypatch.setattr("skpriv.model_selection._private_search.prepaid", seen)
-    X, y = data(2_000, np.random.default_rng(0))
-    found = search().fit(X, y)
+    model.fit(*data(n, np.random.default_rng(0)))
     scale, *fits, choice, score, last = paid
-    assert len(fits) == len(found.candidates_) == 3
+    assert len(fits) == len(model.candidates_) == 3
+    return scale + last, sum(fits, Cost()), choice, score
+
+
+def test_the_steps_add_up_to_the_total(monkeypatch):
+    """A record fits, or scores; it is in the scale and in the last fit in any case."""
+    both, fits, choice, score = steps(monkeypatch, search(), 2_000)
     mu2 = Budget(2.0, 1e-6).mu ** 2
-    both = (scale + last).amount("gdp")
-    assert both + sum(fits, Cost()).amount("gdp") == pytest.approx(mu2)
+    assert both.amount("gdp") + fits.amount("gdp") == pytest.approx(mu2)
     # the selection is priced in rho, and has a bounded range: see Cost.amount
-    assert both + np.pi * choice.amount("zcdp") + score.amount("gdp") == pytest.approx(mu2)
+    paid = (both + score).amount("gdp") + np.pi * choice.amount("zcdp")
+    assert paid == pytest.approx(mu2)
+
+
+def test_the_steps_of_a_search_of_iht_add_up_to_the_total_in_its_currency(monkeypatch):
+    model = IHTRegressor(data_max=1.0, n_nonzero_coefs=2, bounds_y=(-1, 1))
+    asked = PrivateSearchCV(
+        model, {"n_nonzero_coefs": [1, 2, 3]}, epsilon=2.0, delta=1e-6, random_state=0
+    )
+    both, fits, choice, score = steps(monkeypatch, asked, 5_000)
+    rho = Budget(2.0, 1e-6).rho
+    assert (both + fits).amount("zcdp") == pytest.approx(rho)
+    assert (both + choice + score).amount("zcdp") == pytest.approx(rho)
 
 
 @pytest.mark.parametrize("n_jobs", [None, 2])
