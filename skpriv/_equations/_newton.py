@@ -376,17 +376,24 @@ def _far_rows(equation, reach):
     """Why far rows leave no coefficient resolved; empty if they do not.
 
     Rows are far if psi is longer than FAR, which none is inside of bounds that reach less far. Of
-    those beyond the count's noise some are seen. Of as many as the count cannot exclude nothing is
-    seen; they must not hold more of the second moments of psi than all that the equation counts,
-    were they all at the end of the bounds.
+    those beyond the noise of their count some are seen. Where only few may be there, nothing is
+    seen, and two things together leave nothing resolved. One record at the end of the bounds, whose
+    residual is for its length as large as those of others, could move the least-squares line of the
+    records by more than the error that is counted: no private answer follows that line. And as many
+    as the count cannot exclude would hold more of the second moments in their direction than all
+    others do, so that nothing that is released says that the line does not hang on them.
     """
     if reach <= FAR:
         return ""
     noise = FAR_DEVIATIONS * equation.far_scale
     if equation.far > noise:
         return FAR_ROWS
-    hidden = max(equation.far, 0.0) + noise
-    return FAR_BOUNDS if hidden * reach**2 > np.trace(equation.gram) else ""
+    p = len(equation.gram)
+    sampling = max(float(np.trace(equation.residual_gram)), 0.0) / p / equation.n
+    moved = reach**2 * sqrt(equation.variance) / equation.n
+    held = (max(equation.far, 0.0) + noise) * reach**2
+    alone = moved > sqrt(equation.moment_scale**2 + sampling)
+    return FAR_BOUNDS if alone and held > np.trace(equation.gram) / p else ""
 
 
 def normal_clip(square, limit):

@@ -121,8 +121,12 @@ def test_the_reach_of_bounds_is_that_of_a_row(intercept, global_random_seed):
 NOISE = 1e-3  # of the part of the records that are far away
 
 
-def _count(far):
-    return SimpleNamespace(far=far, far_scale=NOISE, gram=GRAM)
+def _count(far, n=10_000, noise=1e-4):
+    """What is released of rows of which a part is far; sampling errs as much as privacy noise."""
+    return SimpleNamespace(
+        far=far, far_scale=NOISE, gram=np.eye(P) / P, n=n, variance=1e-4, moment_scale=noise,
+        residual_gram=np.eye(P) * noise**2 * n,
+    )  # fmt: skip
 
 
 def test_how_often_far_rows_are_seen():
@@ -139,13 +143,23 @@ def test_how_often_far_rows_are_seen():
     assert not any(_far_rows(_count(x), _newton.FAR) for x in 10.0 * far)
 
 
-def test_rows_that_the_count_cannot_exclude_must_not_hold_half_of_the_second_moments():
+def test_rows_that_the_count_cannot_exclude_must_not_rule_their_direction():
     """With a count of 0: two noises of records, all as far away as the bounds allow."""
-    least = np.sqrt(np.trace(GRAM) / (2.0 * NOISE))
+    least = np.sqrt(1.0 / P / (2.0 * NOISE))
+    few = {"n": 100}  # so few that one record moves the line by more than its error
+    assert not _far_rows(_count(0.0, **few), 0.99 * least)
+    assert _far_rows(_count(0.0, **few), 1.01 * least) == _newton.FAR_BOUNDS
+    assert _far_rows(_count(NOISE, **few), 0.83 * least) == _newton.FAR_BOUNDS  # three of them
+    assert _far_rows(_count(-NOISE, **few), 1.01 * least) == _newton.FAR_BOUNDS
+
+
+def test_one_record_must_not_move_the_line_by_more_than_its_error():
+    """At reach L and with a residual of one deviation, weighted as its row is: L^2 deviations."""
+    noise = 1e-4  # of privacy, and of sampling as much
+    least = np.sqrt(np.sqrt(2.0) * noise * 10_000 / 1e-2)
+    assert least > np.sqrt(1.0 / P / (2.0 * NOISE))
     assert not _far_rows(_count(0.0), 0.99 * least)
     assert _far_rows(_count(0.0), 1.01 * least) == _newton.FAR_BOUNDS
-    assert _far_rows(_count(NOISE), 0.83 * least) == _newton.FAR_BOUNDS  # three of them
-    assert _far_rows(_count(-NOISE), 1.01 * least) == _newton.FAR_BOUNDS
 
 
 def _tailed(counted):
