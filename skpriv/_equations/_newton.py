@@ -280,7 +280,7 @@ class NewtonFit:
         along = last.gram_scale / sqrt(2.0) * step
         value, unseen = points @ (start + step), np.zeros((len(points), 0))
         if hidden.any():
-            told = (vectors.T @ moment) ** 2 + noise
+            told = np.maximum((vectors.T @ moment) ** 2 - noise, 0.0)
             away = hidden_sizes(values, self.b @ vectors, told, hidden, last.gram_scale)
             unseen = away * rotated[:, hidden]
             noise += 0.5 * last.gram_scale**2 * float(away @ away)

@@ -93,7 +93,7 @@ def hidden_sizes(values, b, told, hidden, scale):
     b : ndarray of shape (p,)
         Coordinates of the fit.
     told : ndarray of shape (p,)
-        Squares of the released moments, and of their noise.
+        Squares of the released moments, beyond those of their noise.
     hidden : ndarray of bool of shape (p,)
     scale : float
         Deviation of the noise of h.

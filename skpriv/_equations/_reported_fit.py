@@ -123,7 +123,8 @@ class ReportedFit:
         dual = (rotated / np.maximum(values, floor)) @ vectors.T
         lost = (rotated[:, hidden] ** 2).sum(axis=1)
         mean = np.asarray(eq.residual_gram) / n
-        told = (vectors.T @ eq.target) ** 2 + np.diagonal(vectors.T @ eq.residual_gram @ vectors)
+        noise = np.einsum("ij,ij->j", vectors, eq.residual_gram @ vectors)
+        told = np.maximum((vectors.T @ eq.target) ** 2 - noise, 0.0)
         away = hidden_sizes(values, self.theta @ vectors, told, hidden, eq.design_scale)
         return NewtonEstimate(
             value=dual @ eq.target,

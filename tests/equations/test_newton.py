@@ -73,11 +73,11 @@ def test_nothing_is_added_where_every_direction_is_seen():
 def test_whitened_less_means_larger_coefficients():
     """A direction just below the noise, with coefficients that explain as much as others do.
 
-    It has .55 of the noise of one direction, so that its whitened coordinate is six times as large
+    It has .6 of the noise of one direction, so that its whitened coordinate is six times as large
     as those that are seen. Misses stay below .1, and are above .15 where it is taken to be as large
-    as those. With .4 of the noise they would be .19: what is farther below cannot be told.
+    as those. With .4 of the noise they would be .2: what is farther below cannot be told.
     """
-    rng, hidden = np.random.RandomState(0), 0.55 * SCALE
+    rng, hidden = np.random.RandomState(0), 0.6 * SCALE
     gram = np.diag([1.0 / P] * (P - 1) + [hidden])
     truth = np.append(np.ones(P - 1), np.sqrt(1.0 / P / hidden))
     missed: dict = {"as released": [], "as seen": []}
