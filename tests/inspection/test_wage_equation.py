@@ -28,7 +28,6 @@ def wages():
     return X, y, theta, np.sqrt(np.diagonal(inverse @ scores.T @ scores @ inverse))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("epsilon, most", [(1.0, 2.5), (10.0, 1.3)])
 @pytest.mark.parametrize("clip", ["auto", "wide"])
 def test_the_error_of_a_wage_equation(wages, epsilon, most, clip):
