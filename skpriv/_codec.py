@@ -8,7 +8,7 @@ noise is neither, and is never written: who knows it can take the noise off agai
 from typing import Any
 import json
 import sys
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from importlib import import_module
 from math import isfinite
 from pathlib import Path
@@ -297,6 +297,12 @@ def _remembered(value):
     return {f.name: state[f.name] for f in fields(value) if f.name in state}
 
 
+def _absent(value):
+    """Fields of a dataclass that it has neither of its own nor by default."""
+    known = fields(value) if is_dataclass(value) else ()
+    return [f.name for f in known if f.default is MISSING and f.name not in vars(value)]
+
+
 class _Decoder:
     """Undo `_Encoder`."""
 
@@ -356,6 +362,11 @@ class _Decoder:
         # Known before what it remembers is: an object may be part of what belongs to it.
         result = self._place(value, kind.__new__(kind))
         vars(result).update(self._state(value["state"]))
+        if absent := _absent(result):
+            raise ValueError(
+                f"The model has no {absent[0]!r} of a {kind.__name__}: another version of skpriv "
+                "wrote it. Use that version, which the file names, or fit again."
+            )
         if hasattr(result, "__post_init__"):
             result.__post_init__()  # the checks of a dataclass
         return result

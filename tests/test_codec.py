@@ -180,6 +180,18 @@ def test_what_cannot_be_written():
         model.to_dict()
 
 
+def test_answers_that_another_version_did_not_ask_are_missed_when_it_is_read():
+    """Not when an interval is asked for: predictions alone would seem to work."""
+    X = np.linspace(-1.0, 1.0, 2000)[:, None]
+    model = linear_model.LinearRegression(data_norm=1.0, bounds_y=(-1, 1), random_state=0)
+    text = model.fit(X, X[:, 0]).to_json()
+    assert '"slope"' in text
+    with pytest.raises(ValueError, match="no 'slope' of a NewtonEquation.*or fit again"):
+        from_dict(json.loads(text.replace('"slope"', '"excesses"')))
+    older = json.loads(text.replace('"max_weight"', '"unknown"'))  # which has a default
+    assert from_dict(older).privacy_report_.max_weight is None
+
+
 @pytest.mark.parametrize(
     "change, message",
     [
