@@ -102,6 +102,19 @@ def test_whitened_less_means_larger_coefficients():
     assert found["as released"] < 0.1 and found["as seen"] > 0.15, found
 
 
+def test_points_of_which_a_tenth_is_not_seen_get_no_interval():
+    """What lies there rests on the size of other coefficients, which only so much may rest on. No
+    law makes it a tenth: whoever changes that number has to measure riders, marriages and computers
+    again.
+    """
+    equation = _fit(np.random.RandomState(0)).newton[0]
+    equation = NewtonEquation(**{**equation.__dict__, "gram": GRAM})
+    fit = NewtonFit(0.0, 0.0, np.eye(P), TRUTH, 1e-4, GRAM, None, (equation,), True)
+    points = np.zeros((2, P))
+    points[:, 0], points[:, -1] = np.sqrt([0.91, 0.89]), np.sqrt([0.09, 0.11])
+    assert fit.estimate(points).resolved.tolist() == [True, False]
+
+
 @pytest.mark.parametrize("intercept", [True, False])
 def test_the_reach_of_bounds_is_that_of_a_row(intercept, global_random_seed):
     """Of a corner, and nearly the farthest one; of a row of one feature where a norm is known."""
