@@ -191,6 +191,17 @@ def _tailed(counted):
     return fit, coefficients(fit, rows, TargetMap((-1.0, 1.0), True))
 
 
+@pytest.mark.parametrize("limit", [0.3, 0.36, 0.6])
+def test_a_tail_like_the_inverse_cube_moves_the_moment_by_what_is_counted(limit):
+    """Residuals c > .75 R with P(c > x) = .02 (.75 R / x)^3, on one side, and rows of length 1:
+    cutting them at a limit takes E (c - limit)_+ away. Half of `CUBE` would count half of it.
+    """
+    fit, _ = _tailed(0.02)
+    x = np.linspace(limit, 60.0 * limit, 200_001)
+    beyond = 0.02 * (_newton.CUT * 0.3 / x) ** 3
+    assert fit.newton[-1].tail_bias(limit) == pytest.approx(np.trapezoid(beyond, x), rel=1e-3)
+
+
 def test_an_answered_coefficient_covers_whatever_its_tails_do():
     """A bias of either sign up to the counted one costs no coverage, exactly; nor does it make an
     interval more than sqrt(2) times as wide, or it is not answered. Half of `LARGEST_TAIL` would
