@@ -110,6 +110,23 @@ def test_a_clip_of_either_sign_costs_no_coverage(name, part, level):
         assert least < 0.9
 
 
+@pytest.mark.parametrize("level", [0.81, 0.9, 0.97, 1.0])
+def test_weights_move_a_mean_by_no_more_than_an_interval_counts(level):
+    """A mean weighted by w^2 of mean `level` is off by at most sqrt(level (1 - level)) / level
+    deviations of the function (Cauchy and Schwarz, and w^2 <= w): attained by a function of w^2 in
+    {0, 1}. 1.96 deviations are counted. Half of `WEIGHTING` would count half of it, also below a
+    level of .8, where the whole one is not enough.
+    """
+    weights = np.array([0.0, 1.0])  # squared, of parts 1 - level and level
+    parts = np.array([1.0 - level, level])
+    function = weights - level
+    square = float(parts @ function**2)
+    moved = abs(parts @ (weights * function)) / level - parts @ function
+    assert moved <= Z * np.sqrt(_newton_estimate.weights_move_mean(level, square)) + 1e-12
+    if 0.0 < square:
+        assert moved > 0.5 * Z * _newton_estimate.WEIGHTING * np.sqrt(level * (1 - level) * square)
+
+
 def test_weights_and_distance_make_the_mean_less_known():
     known = _mean([0.01], [0.0], 0.2, [0.1])
     near, far = (known.excess(b, 0.02**2, np.zeros(3)) for b in (np.zeros(3), np.ones(3)))
