@@ -23,6 +23,21 @@ def test_pure_noise_in_one_dimension_is_laplace(global_random_seed):
     assert stats.kstest(draws, stats.laplace(scale=2.0).cdf).pvalue > 1e-3
 
 
+@pytest.mark.parametrize("change", [0.5, 2.0])
+@pytest.mark.parametrize("size", [1, 4])
+def test_pure_noise_is_charged_the_log_ratio_of_its_density(change, size):
+    """In one dimension that of Laplace noise, which it is by the test above, moved by the change;
+    in more, of the change diag(change, 0, ...) of this nuclear norm: the price does not depend on
+    the size.
+    """
+    scale = 0.7
+    laplace = stats.laplace(scale=2.0 * scale)
+    ratio = laplace.logpdf(0.0) - laplace.logpdf(change)
+    price = SymmetricWishartNoise(scale, size).cost(change)
+    assert price.epsilon() == pytest.approx(ratio)
+    assert SymmetricWishartNoise.calibrated(change, ratio, size).scale == pytest.approx(scale)
+
+
 def test_pure_noise_of_users_adds_up(global_random_seed):
     """One draw for n users has the law of n draws: every fixed direction, by Kolmogorov-Smirnov."""
     size, users, copies = 3, 5, 3000
