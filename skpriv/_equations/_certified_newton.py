@@ -2,8 +2,8 @@
 
 Notation, in means over the n records of the last step, taken at a released b0 with residuals
 c = w (r - m) - e'b0: z = H d + S - Q + N_z for d = b* - b0, S = mean(e w zeta) with |zeta| <= 2 and
-E[zeta | x] = 0 (linearity), and Q what the step cuts: mean of e sign(c) k (|c| - R)_+, where k is 1
-and the slope by which residuals beyond R count for less. H_L = H + N_L; the noises are fresh, of
+E[zeta | x] = 0 (linearity), and Q what the step cuts, the mean of k e sign(c) (|c| - R)_+ for k = 1
+plus the slope by which residuals beyond R count for less. H_L = H + N_L; the noises are fresh, of
 known law, and independent of each other. With u = H_L^-1 x,
 
     x'b0 + u'z - x'b* = u'S - u'Q + u'N_z - u'N_L d,
