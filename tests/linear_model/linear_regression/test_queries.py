@@ -25,6 +25,7 @@ from skpriv.linear_model._linear_regression._queries import (
     Whitened,
     WhiteningQuery,
 )
+from skpriv.linear_model._linear_regression._steps import _largest_excess
 from skpriv.privacy import ROUNDING
 from skpriv.records import ArrayRows
 
@@ -291,3 +292,22 @@ def test_queries_of_the_target_never_load_rows(name):
     rows._ready = True
     assert rows.sum(query) == pytest.approx(query.sum(None, y))
     assert rows.sum(query, slice(3, 700)) == pytest.approx(query.sum(None, y[3:700]))
+
+
+@pytest.mark.parametrize("size", [0.3, 1.0, 3.0])
+def test_no_residual_exceeds_what_is_said_to_be_the_most(size):
+    """And some corner does nearly: half of it would not be a bound."""
+    rng = np.random.RandomState(0)
+    rows = RowMap(np.full(3, -1.0), np.full(3, 2.0), None, True, 3)
+    corners = np.array(np.meshgrid(*[(-1.0, 2.0)] * 3)).reshape(3, -1).T
+    X = np.vstack([corners, rng.uniform(-1.0, 2.0, size=(2000, 3))])
+    reached = []
+    for _ in range(40):
+        whitened = Whitened(rows, size * np.eye(4) + 0.1 * size * rng.normal(size=(4, 4)))
+        location, b, clip = rng.uniform(-0.5, 0.5), rng.normal(size=4) / 2.0, 0.3
+        e, weights = whitened(X)
+        residuals = [np.abs(weights * (r - location) - e @ b).max() for r in (-1.0, 1.0)]
+        most = _largest_excess(whitened, location, b, clip)
+        assert max(residuals) - clip <= most * (1.0 + 1e-12)
+        reached.append((max(residuals) - clip) / most)
+    assert np.mean(reached) > 0.6
