@@ -71,7 +71,7 @@ def test_the_second_order_is_small_where_anything_is_resolved(symmetric):
     """At the limit, with a design of equal eigenvalues, a tenth of a coefficient is taken off at
     most: (p + 1) / (4 p RESOLUTION^2), or 1 / (4 p RESOLUTION^2). Half of `RESOLUTION` would take
     .3 off, where an expansion to second order says little. Coverage does not rest on it: at half of
-    it, errors are counted as larger than they are (.94 to .96 over 4,000 draws, as above).
+    it, errors are counted as larger than they are (.94 to .96 over draws as above).
     """
     theta, found = _equations(1.0, symmetric)
     unit = np.sqrt(2.0 * P) if symmetric else 2.0 * np.sqrt(P)

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_selection import VarianceThreshold
 from sklearn.linear_model import LinearRegression as LeastSquares
@@ -288,3 +289,25 @@ def test_rows_that_no_count_can_exclude_leave_nothing_resolved():
     found = inference(wide)
     assert np.isnan(found.estimate).all() and "narrower bounds_X" in found.reason
     assert not inference(LinearRegression(bounds_X=BOUNDS, **params).fit(X, y)).reason
+
+
+def test_the_wald_test_and_contrasts_have_their_level():
+    """120 draws of rows, targets and noise: of what is true of the population, more than 15 are
+    rejected at .05 with probability .001. Their power: nothing false is kept.
+    """
+    truth, wrong = np.array([0.2, -1.5, 0.0]), []
+    for seed in range(120):
+        X, y = _frame(20_000, seed)
+        model = LinearRegression(
+            bounds_X=BOUNDS, bounds_y=(0.0, 35.0), clip="wide", random_state=seed, epsilon=3.0
+        )
+        found = inference(model.fit(X, y))
+        if found.reason:
+            continue
+        away = y - X.to_numpy() @ truth  # 10 and noise: all three are zero
+        none = inference(clone(model).fit(X, away + 5.0)).wald_test(["age", "dose", "other"])
+        sums = found.contrast({"age": 10.0, "dose": 1.0})
+        wrong.append([none.p_value < 0.05, not sums.low[0] <= 0.5 <= sums.high[0]])
+        assert found.wald_test(["age", "dose"]).p_value < 1e-6
+    assert len(wrong) > 100
+    assert (np.sum(wrong, axis=0) <= 15).all()
