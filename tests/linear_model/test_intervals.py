@@ -1,5 +1,7 @@
 """Intervals: quantiles by Monte Carlo, shape, order, errors."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -9,6 +11,7 @@ from skpriv.linear_model import ReweightedRegressor, SSPRegressor
 from skpriv._equations._intervals import (
     _norm_quantile,
     _operator_quantile,
+    _residual_variance,
     asymptotic,
     certified,
 )
@@ -211,3 +214,24 @@ def test_bad_methods_and_points(Estimator):
         est.confidence_interval(np.zeros((2, 4)))
     with pytest.raises(ValueError, match="contains NaN"):
         est.confidence_interval(np.full((2, 3), np.nan))
+
+
+def test_the_released_residual_gram_is_the_variance_of_the_sum_of_residuals():
+    """Heteroscedastic residuals along fixed rows: v'Gv is the variance, and neither half nor twice
+    of it; where it is not released, the Gram matrix of the rows is above it.
+    """
+    rng, n, p, draws = np.random.RandomState(0), 300, 3, 20_000
+    rows = rng.normal(size=(n, p))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    deviations = 0.1 + 0.9 * np.abs(rows[:, 0])
+    scaled = rows * deviations[:, None]
+    equations = SimpleNamespace(
+        gram=rows.T @ rows, residual_gram=scaled.T @ scaled, residual_scale=0.0
+    )
+    V = rng.normal(size=(5, p))
+    squares = (V**2).sum(axis=1)
+    found = _residual_variance(equations, V, squares)
+    sums = np.where(rng.uniform(size=(draws, n)) < 0.5, 1.0, -1.0) @ scaled @ V.T
+    np.testing.assert_allclose(found, sums.var(axis=0), rtol=0.06)
+    equations.residual_gram = None
+    assert (_residual_variance(equations, V, squares) > found).all()

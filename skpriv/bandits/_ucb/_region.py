@@ -11,6 +11,7 @@ from math import log, sqrt
 
 import numpy as np
 
+from ..._equations._intervals import _operator_quantile
 from ..._equations._normal_equations import PRIOR_VARIANCES
 from ..._linalg import psd_part
 
@@ -57,17 +58,31 @@ def certified(equations, alpha, bound, failure):
         residual = equations.law.martingale_bound(bound, failure)
         return within(equations, residual, bound)
     p, level = len(equations.target), log(3.0 / failure)
-    variance = equations.target_scale**2 + (equations.design_scale * bound) ** 2 / 2.0
-    largest = equations.target_scale**2 + (equations.design_scale * bound) ** 2
-    trace, square = largest + (p - 1) * variance, largest**2 + (p - 1) * variance**2
-    noise = sqrt(trace + 2.0 * sqrt(square * level) + 2.0 * largest * level)
-    operator = equations.design_scale * (sqrt(2.0 * p) + sqrt(2.0 * level))
+    noise = noise_bound(equations, bound, level)
+    operator = _operator_quantile(equations.design_scale, p, failure / 3.0)
     ridge = max(alpha, noise**2 / (p + 2.0 * level))  # the noise then costs what the rewards do
 
     values, vectors = np.linalg.eigh(equations.design)
     widened = np.maximum(values + operator + ridge, ridge)  # W in the eigenvectors of S
-    beta = sqrt(2.0 * level + np.log(widened / ridge).sum()) + noise / sqrt(ridge)
+    beta = rewards_bound(widened / ridge, level) + noise / sqrt(ridge)
     return _smallest(values, vectors, equations.target, widened, beta, bound)
+
+
+def noise_bound(equations, bound, level):
+    """Bound on ||N_b - N_A theta||, ||theta|| <= bound, but for a probability of exp(-level)."""
+    p = len(equations.target)
+    variance = equations.target_scale**2 + (equations.design_scale * bound) ** 2 / 2.0
+    largest = equations.target_scale**2 + (equations.design_scale * bound) ** 2
+    trace, square = largest + (p - 1) * variance, largest**2 + (p - 1) * variance**2
+    return sqrt(trace + 2.0 * sqrt(square * level) + 2.0 * largest * level)
+
+
+def rewards_bound(growth, level):
+    """Bound on ||sum phi zeta|| in the norm of W^-1 at all times, but for exp(-level).
+
+    The eigenvalues of W over the ridge are the growth.
+    """
+    return sqrt(2.0 * level + np.log(growth).sum())
 
 
 def within(equations, residual, bound):

@@ -1,5 +1,6 @@
 import pickle
 from math import log, sqrt
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from skpriv import BudgetAccountant, BudgetExceeded
 from skpriv.bandits import LinearEnvironment, LinUCB, load, simulate
 from skpriv.bandits._ucb import _lin_ucb
 from skpriv.bandits._ucb._running import EvenTimes, GrowingTimes
-from skpriv.bandits._ucb._region import certified
+from skpriv.bandits._ucb._region import certified, noise_bound, rewards_bound
 from skpriv._equations._moments import MomentsQuery
 from skpriv._equations._scaling import Scaling
 from skpriv.privacy import Budget, open_stream
@@ -147,6 +148,36 @@ def test_a_run_of_many_phases_costs_what_it_says(kind):
 def test_no_privacy_is_no_part_of_a_finite_budget(parameters):
     with BudgetAccountant(100.0, 1e-3), pytest.raises(BudgetExceeded):
         LinUCB(**parameters).act(np.ones((1, 2, 2)))
+
+
+@pytest.mark.parametrize("p", [1, 10])
+@pytest.mark.parametrize("target, design", [(1.0, 0.0), (0.0, 1.0)])
+def test_noise_of_the_equations_is_within_its_bound_and_half_is_not(p, target, design):
+    """N_b alone, and N_A theta alone, with one coordinate of twice the variance of the others."""
+    rng, failure, draws = np.random.RandomState(0), 0.1, 20_000
+    equations = SimpleNamespace(target=np.zeros(p), target_scale=target, design_scale=design)
+    bound = noise_bound(equations, 2.0, np.log(1.0 / failure))
+    sizes = np.full(p, np.hypot(target, np.sqrt(2.0) * design))  # |theta| = 2
+    sizes[0] = np.hypot(target, 2.0 * design)
+    noise = np.linalg.norm(sizes * rng.normal(size=(draws, p)), axis=1)
+    assert (noise > bound).mean() <= failure < (noise > bound / 2.0).mean()
+
+
+def test_rewards_are_within_their_bound_at_all_times_and_half_is_exceeded():
+    """Signs along ten directions in turn, the norm after each of 1000 rounds."""
+    p, ridge, failure, runs, n = 10, 0.1, 0.1, 400, 1000
+    rng, missed, halved = np.random.RandomState(0), 0, 0
+    counts = np.array([[t // p + (i < t % p) for i in range(p)] for t in range(1, n + 1)])
+    widened = counts + ridge
+    bounds = np.array([rewards_bound(row / ridge, np.log(1.0 / failure)) for row in widened])
+    for _ in range(runs):
+        steps = (
+            np.where(rng.uniform(size=n) < 0.5, 1.0, -1.0)[:, None] * np.eye(p)[np.arange(n) % p]
+        )
+        sizes = np.sqrt((np.cumsum(steps, axis=0) ** 2 / widened).sum(axis=1))
+        missed += (sizes > bounds).any()
+        halved += (sizes > bounds / 2.0).any()
+    assert missed <= failure * runs < halved
 
 
 @pytest.mark.parametrize("privacy", ["none", "local", "central"])

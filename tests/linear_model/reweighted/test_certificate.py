@@ -1,8 +1,34 @@
 import numpy as np
 import pytest
 
+from skpriv._linalg import unvech, vech_size
 from skpriv.linear_model import ReweightedRegressor
 from skpriv.linear_model._reweighted import _sgd
+from skpriv.linear_model._reweighted._certificate import WEIGHTS, GradientCertificate
+from skpriv.linear_model._reweighted._links import IdentityLink
+
+
+def certificate(p, n, scale):
+    """A certificate of whose errors one is all there is."""
+    zero = np.zeros(p)
+    return GradientCertificate(IdentityLink(), np.eye(p), zero, zero, scale, np.eye(p), scale, n)
+
+
+@pytest.mark.parametrize("p", [1, 8])
+def test_each_error_is_within_its_bound_and_halves_would_not_be(p):
+    """The gradient at the truth, the noise of the gradient, the largest eigenvalue of that of H."""
+    rng, failure, draws, n = np.random.RandomState(0), 0.1, 20_000, 400
+    if p == 1:  # in more directions the bound allows for rows that are all alike
+        truth = abs(rng.binomial(n, 0.5, size=draws) - n / 2.0) * 2.0 / n
+        bound = certificate(p, n, 0.0)._events(failure)[0]
+        assert (truth > bound).mean() <= failure < (truth > bound / 2.0).mean()
+    bound, slack = certificate(p, 10**12, 1.0)._events(failure)
+    noise = np.linalg.norm(rng.normal(size=(draws, p)), axis=1)
+    assert (noise > bound).mean() <= failure < (noise > bound / 2.0).mean()
+    matrices = [unvech(rng.normal(size=vech_size(p)), p) for _ in range(2000)]
+    largest = np.linalg.eigvalsh(matrices)[:, -1]
+    assert (largest > slack).mean() <= failure
+    assert (largest > slack / 2.0).mean() > (WEIGHTS[2] * failure if p == 1 else failure)
 
 
 @pytest.mark.parametrize("privacy", ["central", "local", "shuffle"])
