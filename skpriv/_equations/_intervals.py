@@ -14,6 +14,7 @@ at a typical v (a public choice): "joint", ||v|| times a quantile of ||N_b - N_A
 
 from functools import lru_cache
 from math import inf, isfinite, log, sqrt
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -60,8 +61,8 @@ def split_failure(failure, *weights):
 
 def check_level(confidence_level):
     """Refuse what is no level of an interval."""
-    if not 0.0 < confidence_level < 1.0:
-        raise ValueError(f"confidence_level={confidence_level!r} must lie in (0, 1).")
+    if not isinstance(confidence_level, Real) or not 0.0 < float(confidence_level) < 1.0:
+        raise ValueError(f"confidence_level={confidence_level!r} must be a number in (0, 1).")
 
 
 def inside_bounds(scaling, low, high, predicted, limit=1.0):

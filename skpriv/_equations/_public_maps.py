@@ -318,8 +318,9 @@ def column_bounds(given, names, n_features, parameter):
     if isinstance(given, Mapping):
         if not names:
             raise ValueError(
-                f"{parameter} is a mapping of feature names, but X has no feature names: pass a "
-                f"DataFrame, or an array of shape (n_features, 2) as {parameter}."
+                f"{parameter} is a mapping of feature names, but X has no feature names that are "
+                "strings: pass a DataFrame that has, or an array of shape (n_features, 2) as "
+                f"{parameter}."
             )
         absent = [name for name in names if name not in given]
         if absent:

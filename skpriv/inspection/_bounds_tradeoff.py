@@ -152,7 +152,9 @@ def bounds_tradeoff(
     >>> found.best
     (0.0, 40.0)
     """
-    pairs = np.asarray(bounds_y, dtype=float).reshape(-1, 2)
+    pairs = np.atleast_2d(np.asarray(bounds_y, dtype=float))
+    if pairs.shape[1:] != (2,):
+        raise ValueError(f"bounds_y={bounds_y!r} must be pairs (low, high), one for each range.")
     if not (np.isfinite(pairs).all() and (pairs[:, 0] < pairs[:, 1]).all()):
         raise ValueError("bounds_y must be pairs (low, high) of finite numbers with low < high.")
     law = _law(target)

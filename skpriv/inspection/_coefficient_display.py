@@ -3,7 +3,7 @@
 from typing import Any, Self
 import numpy as np
 
-from ._inference import inference
+from ._inference import Inference, inference
 from ._units import INTERCEPT
 
 
@@ -106,6 +106,11 @@ class CoefficientDisplay:
         -------
         display : CoefficientDisplay
         """
+        if not isinstance(found, Inference):
+            raise TypeError(
+                f"found is a {type(found).__name__}, but it must be what inference(model) "
+                "returned: from_estimator draws the coefficients of a fitted model."
+            )
         keep = [i for i, name in enumerate(found.names) if intercept or name != INTERCEPT]
         return cls(
             names=[found.names[i] for i in keep],

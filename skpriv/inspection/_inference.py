@@ -179,7 +179,12 @@ class Inference:
         matrix = np.atleast_2d(np.asarray(weights, dtype=float))
         if matrix.shape[1] != len(self.names) or not np.isfinite(matrix).all():
             raise ValueError(
-                f"weights must be finite, one for each of {len(self.names)} coefficients."
+                f"weights must be finite, one for each of {len(self.names)} coefficients "
+                f"({', '.join(self.names)}), or a mapping from the names of some."
+            )
+        if not matrix.any(axis=1).all():
+            raise ValueError(
+                f"A contrast needs a weight other than 0: {', '.join(self.names)} can have one."
             )
         return matrix
 

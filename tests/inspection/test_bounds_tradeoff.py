@@ -36,7 +36,8 @@ def test_noise_is_in_proportion_to_the_range_and_falls_with_n():
 
 
 @pytest.mark.parametrize("wrong", [
-    {"bounds_y": [(1, 0)]}, {"bounds_y": [(0, np.inf)]}, {"target": (0.0, 0.0)},
+    {"bounds_y": [(1, 0)]}, {"bounds_y": [(0, 1, 2)]}, {"bounds_y": [0, 1, 2, 3]},
+    {"bounds_y": [(0, np.inf)]}, {"target": (0.0, 0.0)},
     {"target": np.arange(9.0)}, {"target": "y"}, {"target": stats.cauchy()}, {"epsilon": 0.0},
     {"r2": 1.0}, {"privacy": "none"},
 ])  # fmt: skip

@@ -5,8 +5,9 @@ import pandas as pd
 import pytest
 
 from skpriv import BudgetAccountant
-from skpriv.inspection import inference
+from skpriv.inspection import CoefficientDisplay, inference
 from skpriv.linear_model import AdditiveRegressor, IHTRegressor, LinearRegression, SSPRegressor
+from skpriv.preprocessing import BoundsScaler
 from skpriv.records import from_table
 
 PUBLIC = {"bounds_X": (-1.0, 1.0), "bounds_y": (-3.0, 3.0), "random_state": 0}
@@ -88,3 +89,34 @@ def test_the_report_says_where_the_mean_alone_was_asked_and_where_noise_hides_it
     assert LinearRegression(**PUBLIC).fit(*rows(5000)).privacy_report_.note is None
     flat = LinearRegression(**PUBLIC, fit_intercept=False).fit(*rows())
     assert "there is no intercept: the fit is 0" in str(flat.privacy_report_)
+
+
+@pytest.mark.parametrize("level", ["95%", 95, 0.0, None])
+def test_levels_are_numbers(level):
+    model = LinearRegression(**PUBLIC, calibration_size=0.5).fit(*rows())
+    for method in (model.confidence_interval, model.prediction_interval):
+        with pytest.raises(ValueError, match="confidence_level=.* must be a number in"):
+            method(rows()[0], confidence_level=level)
+
+
+def test_contrasts_and_pictures_say_what_they_need():
+    model = LinearRegression(**PUBLIC, privacy="none").fit(*rows())
+    found = inference(model)
+    for weights in ({}, {"a": 0.0}, [[1, 0, 0], [0, 0, 0]]):
+        with pytest.raises(ValueError, match="a weight other than 0: a, b, intercept"):
+            found.contrast(weights)
+    with pytest.raises(ValueError, match=r"3 coefficients \(a, b, intercept\)"):
+        found.contrast([1.0, -1.0])
+    with pytest.raises(TypeError, match="is a LinearRegression.*from_estimator"):
+        CoefficientDisplay.from_inference(model)
+
+
+def test_names_of_columns_that_are_numbers_are_no_names():
+    X, y = rows()
+    with pytest.raises(ValueError, match="no feature names that are strings"):
+        LinearRegression(**{**PUBLIC, "bounds_X": {0: (-1, 1), 1: (-1, 1)}}).fit(
+            X.set_axis([0, 1], axis=1), y
+        )
+    for wrong in (5, "auto"):
+        with pytest.raises(ValueError, match="public range"):
+            BoundsScaler(wrong).fit(X)
