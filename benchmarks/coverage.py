@@ -51,8 +51,10 @@ def one_repeat(design, n, d, privacy, epsilon, seed):
     peer = ridge_half_width(X, points, Budget(epsilon, 1e-6), privacy == "local").mean()
     figures = {}
     for estimator in (SSPRegressor, ReweightedRegressor):
-        public = {"data_norm": 1.0, "bounds_y": (-1.0, 1.0), "fit_intercept": False}
-        est = estimator(epsilon=epsilon, privacy=privacy, random_state=seed, **public).fit(X, y)
+        public = {"data_norm": 1.0, "bounds_y": (-1.0, 1.0), "coef_norm": 1.0}
+        est = estimator(
+            epsilon=epsilon, privacy=privacy, fit_intercept=False, random_state=seed, **public
+        ).fit(X, y)
         errors = np.abs(est.predict(points) - truth)
         row = [peer, errors]
         for method in ("certified", "asymptotic"):

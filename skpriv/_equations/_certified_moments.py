@@ -16,6 +16,8 @@ most s q times the length of v0 or theta*, and with k = s q / (smallest singular
 Given the rows and N, (v - v0)'N_b is normal. (If A0 is singular there is no v0, but a unit vector u
 with A'u = N'u; the event of v0 is then one of u, on which k >= 1 and nothing is said.) Gaussian
 thinning gives a v that is independent of the noise it meets by more noise; here it is not needed.
+Where k is large v'S + v'N_b and |v'N theta*| <= |v| s q |theta*| are less: both bounds are taken,
+and the smaller one counts.
 
 *The main part.* Given rows and noises v'S is a sum of terms of mean zero and at most B = 2 |v|,
 with variance V = sum (v'e)^2 E zeta^2: P(v'S > sqrt(2 V t) + B t / 3) <= exp(-t) (Bernstein). With
@@ -61,9 +63,10 @@ from ._intervals import ConfidenceInterval, _operator_quantile, _unit_norm_quant
 from ._intervals import certified as plain
 
 # Part of the failure probability of the intervals of `_intervals`, with which these are
-# intersected: more where a norm is assumed, with which they need not be resolved, and without
-# noise, where both have the targets' alone.
-FREE, ASSUMED, EXACT = 0.15, 0.3, 0.5
+# intersected: where a norm is assumed, with which they need not be resolved (a bandit with rewards
+# of 1 and -1, of the largest variance there is, has no use for these), and without noise, where
+# both have the targets' alone. Without an assumption they are never narrower.
+ASSUMED, EXACT = 0.7, 0.5
 RANGE = 2.0  # |zeta| <= 2
 ROUNDS = 6  # of sharpening; each is valid, whatever their number
 NOISE_PART = 0.25  # of the main part's failure, for z > q
@@ -73,14 +76,15 @@ DISTANCES = np.geomspace(2.0**-12, 2.0, 27)  # public grid of D
 class _Failures(NamedTuple):
     """Parts of a failure probability, one for each event.
 
-    ``main``; ``size``, of |theta*|; ``norms`` of N'v0 and N theta*; ``moment``, |A^-1 N_b|;
-    ``follows``, (v - v0)'N_b; ``sums``, |A^-1 S|; ``gram``, the noise of sum e e'; ``excess``, of
+    ``main``; ``bounded``, the main part without the noise of the design; ``size``, of |theta*|;
+    ``norms`` of N'v0 and N theta*; ``moment``, |A^-1 N_b|; ``follows``, (v - v0)'N_b; ``sums``, |A^-1 S|; ``gram``, the noise of sum e e'; ``excess``, of
     what was cut; ``seen``, of the residual Gram along v; ``realised`` and ``cross``, from it to V;
     ``total``, ``weak``, ``squares`` and ``whole``: noises, realised squares and cross term of the
     variances of |A^-1 S|.
     """
 
-    main: float = 0.74
+    main: float = 0.64
+    bounded: float = 0.1
     size: float = 0.02
     norms: float = 0.06
     moment: float = 0.015
@@ -130,8 +134,9 @@ def certified(equations, points, theta_bound, confidence_level):
     """
     if equations.law is not None or not _resolvable(equations):  # public numbers
         return plain(equations, points, theta_bound, confidence_level)
-    part = FREE if theta_bound is None else ASSUMED
-    part = EXACT if equations.exact else part
+    if theta_bound is None and not equations.exact:
+        return _sharp(equations, points, None, 1.0 - confidence_level)
+    part = EXACT if equations.exact else ASSUMED
     other, failure = split_failure(1.0 - confidence_level, part, 1.0 - part)
     first = _ends(*plain(equations, points, theta_bound, 1.0 - other))
     second = _ends(*_sharp(equations, points, theta_bound, failure))
@@ -180,7 +185,10 @@ def _sharp(equations, points, theta_bound, failure):
     noise = (scale * longest) ** 2 + design
     half = np.sqrt(2.0 * t * variance + noise * q**2) + RANGE * lengths * t / 3.0
     follows = scale * stats.norm.isf(parts.follows / 2.0) + solved.noise * size
-    return points @ solved.theta, half + solved.ratio * longest * follows
+    half += solved.ratio * longest * follows
+    t, q = _region(parts.bounded / 2.0)
+    bounded = np.sqrt(2.0 * t * variance + (scale * lengths * q) ** 2) + RANGE * lengths * t / 3.0
+    return points @ solved.theta, np.minimum(half, bounded + lengths * solved.noise * size)
 
 
 def _solve(equations, theta_bound, parts):

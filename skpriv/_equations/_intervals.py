@@ -32,7 +32,8 @@ TARGET_PARTS = np.array([0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9])
 PATH = np.concatenate([[0.0], np.geomspace(0.2, 40.0, 18)])
 NORMS = np.geomspace(0.125, 64.0, 28)  # of theta*; above them intervals are the whole range
 # Of the design, in deviations of its noise: below it normal intervals without a norm say nothing.
-RESOLVED = 3.5
+# That far beyond the normal quantile of the level, where this is more.
+RESOLVED, BEYOND = 3.5, 1.5
 ROWS = 4096  # query points handled at a time
 
 
@@ -253,7 +254,8 @@ def _solved(equations, points, quantile):
     of the noise, by Gaussian thinning, is wider by a third to a multiple there.
     """
     left, singular, right = np.linalg.svd(equations.design)
-    least = max(RESOLVED * equations.design_scale, singular[0] * len(left) * np.finfo(float).eps)
+    least = max(RESOLVED, BEYOND + quantile) * equations.design_scale
+    least = max(least, singular[0] * len(left) * np.finfo(float).eps)
     if not singular[-1] > least:
         return np.zeros(len(points)), np.full(len(points), np.inf)
     inverse = (right.T / singular) @ left.T
