@@ -77,10 +77,10 @@ class _Failures(NamedTuple):
     """Parts of a failure probability, one for each event.
 
     ``main``; ``bounded``, the main part without the noise of the design; ``size``, of |theta*|;
-    ``norms`` of N'v0 and N theta*; ``moment``, |A^-1 N_b|; ``follows``, (v - v0)'N_b; ``sums``, |A^-1 S|; ``gram``, the noise of sum e e'; ``excess``, of
-    what was cut; ``seen``, of the residual Gram along v; ``realised`` and ``cross``, from it to V;
-    ``total``, ``weak``, ``squares`` and ``whole``: noises, realised squares and cross term of the
-    variances of |A^-1 S|.
+    ``norms`` of N'v0 and N theta*; ``moment``, |A^-1 N_b|; ``follows``, (v - v0)'N_b; ``sums``,
+    |A^-1 S|; ``gram``, the noise of sum e e'; ``excess``, of what was cut; ``seen``, of the
+    residual Gram along v; ``realised`` and ``cross``, from it to V; ``total``, ``weak``,
+    ``squares`` and ``whole``: noises, realised squares and cross term of the variances of |A^-1 S|.
     """
 
     main: float = 0.64
