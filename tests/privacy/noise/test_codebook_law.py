@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import special, stats
 
+from skpriv._linalg import vech
 from skpriv.exceptions import PrivacyError
 from skpriv.linear_model import ImproperSGDRegressor, ReweightedRegressor, SSPRegressor
 from skpriv.privacy import Codebook, CodebookNoise, LiftedReports, best_codebook, codebook, lifted
@@ -168,6 +169,23 @@ def test_the_bound_holds_and_is_not_vacuous(p, epsilon, global_random_seed):
     # a Gaussian's norm is 1.4 times below sqrt(p) + sqrt(2 l); n is small for the linear terms
     bound = noise.norm_bound(1.0, failure)
     assert 0.35 * bound < np.quantile(norms, 1.0 - failure) < bound
+
+
+@pytest.mark.parametrize("p, epsilon", [(3, 0.5), (5, 1.0), (5, 4.0)])
+def test_the_scales_are_about_the_deviations_of_a_report(p, epsilon, global_random_seed):
+    """They are means over all directions of the lifted row, and its last coordinate is not used:
+    off by up to a sixth here, which would let one pass that is too small by a quarter.
+    """
+    rows, theta, rng = rows_and_targets(3000, p, global_random_seed)
+    r, code = rows @ theta, best_codebook(p + 1, epsilon)
+    directions = simulated_directions(lifted(rows, random_signs(r, rng)), code, rng)
+    reports = [LiftedReports(one[None], code) for one in directions]
+    moments = np.array([report.target for report in reports]) - r[:, None] * rows
+    squares = np.array([vech(report.square) for report in reports])
+    squares -= np.array([vech(np.outer(row, row)) for row in rows])
+    noise = CodebookNoise(code)
+    assert 0.8 < np.sqrt((moments**2).mean()) / noise.scale < 1.25
+    assert 0.8 < np.sqrt((squares**2).mean()) / noise.square_scale < 1.25
 
 
 def test_a_report_costs_epsilon_and_sums_add_users():
