@@ -92,7 +92,8 @@ def main():
                     error = np.quantile(np.concatenate([row[1] for row in rows]), LEVEL)
                     peer = np.mean([row[0] for row in rows])
                     cover, half, asym, narrow = np.mean([row[2:] for row in rows], axis=0)
-                    numbers["rows"].append([design, d, privacy, name, rows])
+                    kept = [[row[0], np.quantile(row[1], LEVEL), *row[2:]] for row in rows]
+                    numbers["rows"].append([design, d, privacy, name, kept])
                     print(
                         f"{design:16} {d:3} {privacy:8} {name:20} {error:7.4f} {cover:8.4f} "
                         f"{half:7.4f} {half / error:6.2f} {asym:8.4f} {narrow:7.4f} "
