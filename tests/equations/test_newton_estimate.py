@@ -56,6 +56,7 @@ def test_half_of_a_constant_would_cost_coverage(name, monkeypatch):
 
 
 def test_a_released_variance_below_zero_leaves_a_width():
+    """No level rests on how much: below it, what is added for Student's t grows. Half passes."""
     assert _variance(-3.0, 1.0, 0.0) > _newton_estimate.LEAST_ROBUST
     assert _variance(-0.1, 0.01, 0.0) >= _newton_estimate.LEAST_ROBUST
 

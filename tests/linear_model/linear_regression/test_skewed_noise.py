@@ -4,8 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from skpriv.linear_model import LinearRegression
+from skpriv.linear_model._linear_regression import _steps
+from skpriv.linear_model._linear_regression._rules import NARROW, skewness_bias
 
 FITS, N, D = 80, 9_000, 7
 
@@ -48,3 +51,32 @@ def test_a_tight_clip_of_skewed_noise_costs_no_coverage(noise):
 def test_symmetric_noise_is_covered_as_before():
     found, _ = _fits(lambda rng: np.sqrt(3.0) * rng.uniform(-1.0, 1.0, size=N), 0.3)
     assert found <= 11
+
+
+@pytest.mark.parametrize("law", [stats.expon(), stats.gamma(0.5), stats.lognorm(1.0)], ids=str)
+def test_skewness_is_counted_that_is_twice_exponential(law):
+    """What a clip at k deviations takes off the mean of a long tail, for the k at which the mean is
+    asked once more. Half of it would not hold for log-normal noise, as the next test says.
+    """
+    for k in np.linspace(1.25, NARROW, 8):
+        assert _cut(law, k) <= skewness_bias(k)
+
+
+def test_half_of_the_skewness_would_not_hold():
+    assert _cut(stats.lognorm(1.0), NARROW) > 0.9 * skewness_bias(NARROW)
+
+
+def _cut(law, k):
+    """E (z - k)_+ of the standardised law, less E (-z - k)_+."""
+    x = np.linspace(k, 400.0, 2_000_001)
+    above = np.trapezoid(law.sf(law.mean() + law.std() * x), x)
+    return above - np.trapezoid(law.cdf(law.mean() - law.std() * x), x)
+
+
+def test_a_tail_that_the_last_step_leaves_costs_half_a_percent():
+    """Published coefficients: the clip is widened until a tail moves them by `TAIL` of an error at
+    most. That bias is counted as well, by what is released of it; were nothing counted, coverage
+    would be .9455, and .932 with twice the bias.
+    """
+    covered = np.diff(stats.norm.cdf([-1.96 - _steps.TAIL, 1.96 - _steps.TAIL]))[0]
+    assert covered > 0.945
