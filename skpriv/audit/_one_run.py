@@ -164,11 +164,20 @@ def audit_one_run(
     scores = _scores(recorder.events, chosen, earned, canaries)
     right = (scores > 0.0) == (coins == 1)
     order = np.argsort(-np.abs(scores), kind="stable")
-    counts = sorted({max(1, int(part * len(canaries))) for part in TRIED})
+    return _best(right[order], delta, confidence_level)
+
+
+def _best(right, delta, confidence_level):
+    """Best bound of several numbers of guesses, by the union bound over these.
+
+    Parameters
+    ----------
+    right : ndarray of shape (canaries,) of bool
+        Whether the guess of each canary is right, the surest first.
+    """
+    counts = sorted({max(1, int(part * len(right))) for part in TRIED})
     level = 1.0 - (1.0 - confidence_level) / len(counts)
-    bounds = [
-        one_run_bound(len(canaries), r, int(right[order[:r]].sum()), delta, level) for r in counts
-    ]
+    bounds = [one_run_bound(len(right), r, int(right[:r].sum()), delta, level) for r in counts]
     best = max(bounds, key=lambda bound: bound.epsilon)
     return OneRunBound(
         best.epsilon, best.delta, confidence_level, best.canaries, best.guesses, best.correct

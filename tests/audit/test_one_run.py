@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from skpriv.audit import audit_one_run, one_run_bound
+from skpriv.audit._one_run import _best
 from skpriv.bandits import EpochGreedy, LinUCB
 from skpriv.linear_model import SSPRegressor
 from skpriv.privacy import Budget
@@ -68,3 +69,15 @@ def test_only_some_users_are_canaries():
         _policies(30.0)["epochs"], *ROUNDS, np.arange(0, M, 2), delta=1e-6, random_state=3
     )
     assert found.canaries == M // 2 and found.epsilon > 0.3
+
+
+def test_of_several_numbers_of_guesses_the_best_keeps_the_level():
+    """Guesses that are coins: some bound is above 0 in a twentieth of the runs at most.
+
+    Without the union over the numbers of guesses it is so in a tenth.
+    """
+    rng, runs = np.random.RandomState(0), 500
+    guesses = rng.uniform(size=(runs, 200)) < 0.5
+    found = sum(_best(right, 0.0, 0.95).epsilon > 0.0 for right in guesses)
+    assert found <= stats.binom.isf(1e-3, runs, 0.05)
+    assert found > 0.01 * runs

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from skpriv import Budget
-from skpriv.privacy import Query, open_session
+from skpriv.privacy import Query, SymmetricWishartNoise, open_session
 from skpriv.privacy._session._central import CentralSession
 
 BUDGET = Budget(0.7, 1e-5)
@@ -43,6 +43,30 @@ def test_prices_are_parts_of_the_budget(shares):
     costs = [row.cost.gaussian for row in session.report.rows]
     np.testing.assert_allclose(costs, np.array(shares) * BUDGET.mu**2, rtol=1e-9)
     assert session.report.total.gaussian == pytest.approx(sum(shares) * BUDGET.mu**2, rel=1e-9)
+
+
+class PureTotal(Total):
+    """One coordinate with pure noise."""
+
+    name, shape = "pure total", (1,)
+
+    def sum(self, X, y):
+        return np.array([X.sum()])
+
+    def local_noise(self, budget):
+        return SymmetricWishartNoise.calibrated(self.sensitivity, budget.epsilon, 1)
+
+
+@pytest.mark.parametrize("shares", [(1.0,), (0.5, 0.5), (0.1,) * 10, (0.2, 0.3)])
+def test_prices_of_pure_answers_are_parts_of_epsilon(shares):
+    budget = Budget(2.0, 0.0)
+    session = open_session("central", np.zeros((9, 1)), np.zeros(9), budget, 0, currency="pure")
+    for share in shares:
+        answer = session.sum(PureTotal(), share)
+        assert 2.0 * answer.noise.scale == pytest.approx(1.7 / (2.0 * share))  # Laplace noise
+    costs = [row.cost.pure for row in session.report.rows]
+    np.testing.assert_allclose(costs, 2.0 * np.array(shares), rtol=1e-9)
+    assert session.report.total.pure == pytest.approx(2.0 * sum(shares), rel=1e-9)
 
 
 def test_two_answers_have_independent_noise():

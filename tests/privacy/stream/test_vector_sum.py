@@ -97,7 +97,9 @@ def test_the_number_of_shares_is_the_smallest_that_is_proved():
     assert shares_needed(1000, 20) > shares_needed(1000, 20, 2.0**-20)
 
 
-@pytest.mark.parametrize("epsilon, delta", [(0.5, 1e-6), (4.0, 1e-6), (10.0, 1e-7), (1.0, 1e-10)])
+@pytest.mark.parametrize(
+    "epsilon, delta", [(0.5, 1e-6), (10.0, 1e-7), (10.0, 1e-8), (1.0, 1e-10), (3.0, 1e-11)]
+)
 def test_the_sharing_is_taken_off_delta(epsilon, delta):
     budget = Budget(epsilon, delta)
     tau = _vector_sum.sharing_security(budget)
