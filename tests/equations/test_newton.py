@@ -1,5 +1,6 @@
 """Intervals from released Newton equations, against draws of their noise."""
 
+from dataclasses import replace
 from itertools import product
 from types import SimpleNamespace
 
@@ -189,6 +190,20 @@ def _tailed(counted):
     )
     rows = RowMap(np.array([0.0]), np.array([1.0]), None, True, 1)
     return fit, coefficients(fit, rows, TargetMap((-1.0, 1.0), True))
+
+
+@pytest.mark.parametrize("wider, both", [(1.2, True), (1.3, False)])
+def test_a_step_that_cuts_much_more_than_the_last_is_left_out(wider, both):
+    """The last step was widened since the one before had cut a tail, whose bias it does not have.
+
+    At 1.25 times the limit, twice as many residuals of an inverse cube are beyond the first one.
+    """
+    fit, _ = _tailed(0.0)
+    last = fit.newton[0]
+    first = replace(last, limit=last.limit / wider, moment=np.array([0.01, 0.0]))
+    fit = replace(fit, newton=(first, last))
+    moved = fit.estimate(np.eye(2)).value[0]
+    assert (moved > 0.005) == both and (moved == 0.0) != both
 
 
 @pytest.mark.parametrize("limit", [0.3, 0.36, 0.6])
