@@ -1,7 +1,7 @@
 """Coverage of the intervals, in a small grid always and in a large one with ``-m slow``.
 
 Rows are fixed in each configuration, as the certified interval allows for; targets, noise and the
-parameter, of norm 1 = coef_norm, are new in each repetition. Targets are +-1: the largest variance.
+parameter, of norm 1, are new in each repetition. Targets are +-1: the largest variance.
 """
 
 import numpy as np
@@ -39,7 +39,9 @@ def make_theta(design, d, rng):
     return theta / np.linalg.norm(theta)
 
 
-def simulate(Estimator, design, privacy, n, d, repeats, levels, seed=0, fit_intercept=False):
+def simulate(
+    Estimator, design, privacy, n, d, repeats, levels, seed=0, fit_intercept=False, coef_norm=None
+):
     """Errors (repeats, points), and for each method and level: misses and half-widths."""
     rng = np.random.RandomState(seed)
     X, points = make_rows(design, n, d, rng), make_rows(design, N_POINTS, d, rng)
@@ -55,6 +57,7 @@ def simulate(Estimator, design, privacy, n, d, repeats, levels, seed=0, fit_inte
             privacy=privacy,
             epsilon=1.0,
             fit_intercept=fit_intercept,
+            coef_norm=coef_norm,
             random_state=rng,
         ).fit(X, y)
         truth = points @ theta
@@ -98,7 +101,7 @@ def test_certified_intervals_cover_in_small_samples(Estimator, privacy, fit_inte
 @pytest.mark.parametrize("design", DESIGNS)
 def test_coverage_and_width(Estimator, privacy, d, design, record_property):
     n, repeats = 100_000, 400 if privacy == "central" else 200
-    errors, found = simulate(Estimator, design, privacy, n, d, repeats, (0.95,))
+    errors, found = simulate(Estimator, design, privacy, n, d, repeats, (0.95,), coef_norm=1.0)
     (missed, half), (asymptotic_missed, asymptotic_half) = found.values()
     worst_error = np.quantile(errors[:, 1:], 0.95)
     coverage = 1.0 - asymptotic_missed.mean(axis=1)  # points share the errors of a repetition
@@ -202,3 +205,26 @@ def test_certified_widths_follow_the_targets_noise(Estimator):
     ratio = np.mean(halves) / np.quantile(errors, 0.95)
     assert ratio <= (3.6 if Estimator is SSPRegressor else 2.6)
     assert np.mean(missed) <= 0.05
+
+
+@pytest.mark.parametrize("Estimator", ESTIMATORS)
+@pytest.mark.parametrize("privacy", ["local", "shuffle"])
+@pytest.mark.parametrize("method", ["certified", "asymptotic"])
+def test_gaussian_reports_are_covered(Estimator, privacy, method):
+    """No residuals are released: the targets' variance is bounded by 1, and widths are resolved."""
+    rng, repeats, points = np.random.RandomState(0), 40, 20
+    X = rng.uniform(-1.0, 1.0, size=(60_000, 2)) / np.sqrt(2.0)
+    mean = X @ np.array([0.6, -0.3])
+    misses, halves = np.zeros(points), []
+    for seed in range(repeats):
+        rng = np.random.RandomState(seed)
+        y = np.where(rng.uniform(-1.0, 1.0, size=len(X)) < mean, 1.0, -1.0)
+        est = Estimator(
+            data_norm=1.0, bounds_y=(-1, 1), privacy=privacy, channel="gaussian", epsilon=4.0,
+            fit_intercept=False, random_state=rng,
+        ).fit(X, y)  # fmt: skip
+        low, high = est.confidence_interval(X[:points], 0.8, method=method)
+        misses += (mean[:points] < low) | (high < mean[:points])
+        halves.append((high - low).mean() / 2.0)
+    assert misses.max() <= stats.binom.isf(FAMILY_LEVEL / (points * 8), repeats, 0.2)
+    assert np.mean(halves) < 0.5
