@@ -63,7 +63,7 @@ def split_failure(failure, *weights):
 def check_level(confidence_level):
     """Refuse what is no level of an interval."""
     if not isinstance(confidence_level, Real) or not 0.0 < float(confidence_level) < 1.0:
-        raise ValueError(f"confidence_level={confidence_level!r} must be a number in (0, 1).")
+        raise ValueError(f"confidence_level={confidence_level!r} must lie in (0, 1), as a number.")
 
 
 def inside_bounds(scaling, low, high, predicted, limit=1.0):

@@ -35,7 +35,9 @@ MEAN_ONLY = "Only the mean of the target was asked: the records are too few for 
 NOTHING = "The records are too few for coefficients, and there is no intercept: the fit is 0."
 LOST = "The noise of the mean is {:.2g} half-ranges of the target, which hides it, too."
 LOST_MEAN = 0.5  # half-ranges: nearly the deviation of a target that is anywhere in its range
-EFFECT = 1.0  # deviations of the target by which half of a feature's range moves it, a priori
+# Deviations of the target by which half of a feature's range moves it, a priori: as features do
+# that use their ranges, and, next, as those that use a thirtieth of them.
+EFFECTS = 1.0, 30.0
 WIDER = 10.0  # the prior of the constant, which is the best determined coefficient
 
 
@@ -72,8 +74,10 @@ def fit_rows(session, rows, target, rules, priors=()):
     _, (gram, gram_noise), _ = first = moments.read(answer)
     # Coefficients of equal size in whitened coordinates, or in those of the rows
     back = np.linalg.inv(whitened.W.T)
-    shapes = [np.eye(rows.size), back @ _row_prior(rows)]
-    shapes = [_bounded_prior(whitened, deviation, rules), *shapes]
+    bounded = [
+        _bounded_prior(whitened, size * deviation, deviation / rules.length) for size in EFFECTS
+    ]
+    shapes = [*bounded, back @ _row_prior(rows)]
     shapes = [*(back @ prior for prior in priors), *shapes]
     pool = Pool(first, answer.n, session.trust.curator, largest, shapes)
     newton: list[NewtonEquation] = []
@@ -215,18 +219,19 @@ def _move_mean(session, whitened, target, means, deviation, pool, known, rules):
     return replace(known, values=found[1:], variances=variances, skews=skews)
 
 
-def _bounded_prior(whitened, deviation, rules):
-    """Equal coefficients in whitened coordinates, as far as features move the target by about a
-    deviation over half of their range.
+def _bounded_prior(whitened, effect, unit):
+    """Equal coefficients in whitened coordinates, as far as half of a feature's range moves the
+    target by about this effect.
 
     Of a constant column or a rare category W makes what noise lets it, so that a coefficient of
     usual size in whitened coordinates would move a row that has it by many deviations, out of the
     bounds of the target. Precisions add up: 1 / unit^2 of a function whose variance is that of the
     target, and those of the effects. Where features use little of their range evidence speaks for
-    the other shapes.
+    the larger effect. Without a bound a small part of the evidence would do: coefficients of a
+    constant column had no limit as n grew.
     """
-    W, unit = whitened.W, deviation / rules.length
-    prior = EFFECT * deviation * sqrt(len(W)) * _row_prior(whitened.rows)
+    W = whitened.W
+    prior = effect * sqrt(len(W)) * _row_prior(whitened.rows)
     along = W @ np.linalg.inv(prior)
     precision = np.eye(len(W)) / unit**2 + along @ along.T
     values, vectors = np.linalg.eigh(precision)

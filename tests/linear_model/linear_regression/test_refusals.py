@@ -95,7 +95,7 @@ def test_the_report_says_where_the_mean_alone_was_asked_and_where_noise_hides_it
 def test_levels_are_numbers(level):
     model = LinearRegression(**PUBLIC, calibration_size=0.5).fit(*rows())
     for method in (model.confidence_interval, model.prediction_interval):
-        with pytest.raises(ValueError, match="confidence_level=.* must be a number in"):
+        with pytest.raises(ValueError, match="confidence_level=.* as a number"):
             method(rows()[0], confidence_level=level)
 
 
