@@ -199,9 +199,9 @@ def verdict(numbers):
                 print(f"  behind on {name}, epsilon {epsilon:g}: {by_fold:+.3f}, {by_cell:+.3f}")
 
 
-def known_numbers():
-    """What the last record has."""
-    path = HERE / "results" / "peers.json"
+def known_numbers(name="peers"):
+    """What the last record of this name has."""
+    path = HERE / "results" / f"{name}.json"
     return json.loads(path.read_text(encoding="utf-8"))["numbers"] if path.exists() else {}
 
 
@@ -214,8 +214,9 @@ def main():
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--reuse", action="store_true", help="keep and show recorded fits")
     parser.add_argument("--again", nargs="+", default=[], choices=METHODS, help="but not of these")
+    parser.add_argument("--name", default="peers", help="of the record")
     args = parser.parse_args()
-    numbers = known_numbers() if args.reuse else {}
+    numbers = known_numbers(args.name) if args.reuse else {}
     for name in args.tables:
         table = read(name)
         empty = {"n": len(table.target), "d": table.data.shape[1], "r2": {}, "seconds": {}}
@@ -235,7 +236,7 @@ def main():
         found["seconds"].update({method: round(np.mean(s), 3) for method, s in spent.items()})
         show(name, found)
     verdict({name: numbers[name] for name in args.tables})
-    record("peers", numbers)
+    record(args.name, numbers)
 
 
 if __name__ == "__main__":
