@@ -146,17 +146,16 @@ def show(design, n, d, results):
     print(end="", flush=True)
 
 
-def recorded(name, again):
-    """Errors of the last record by design and seed, without those of ``again``."""
+def recorded(name):
+    """Errors of the last record, by design and seed."""
     path = HERE / "results" / f"{name}.json"
     numbers = json.loads(path.read_text(encoding="utf-8"))["numbers"] if path.exists() else {}
-    return {
-        key: [
-            [{k: e for k, e in found.items() if k not in again} for found in pair] for pair in runs
-        ]
-        for key, runs in numbers.items()
-        if ", n=" in key
-    }
+    return {key: runs for key, runs in numbers.items() if ", n=" in key}
+
+
+def without(pair, methods):
+    """Errors of one seed (of ours, of peers), but not of these methods."""
+    return [{name: error for name, error in found.items() if name not in methods} for found in pair]
 
 
 def main():
@@ -179,11 +178,11 @@ def main():
     runs = [(design, n, options.d) for n in options.n for design in dense]
     if options.sparse_d and options.privacy == "central":
         runs.append(("sparse", options.sparse_n, options.sparse_d))
-    known = {} if options.again is None else recorded(options.name, options.again)
+    known = {} if options.again is None else recorded(options.name)
     numbers = {**vars(options), **known}
     for design, n, d in runs:
         key = f"{design}, n={n}, d={d}"
-        have = known.get(key, [])
+        have = [without(pair, options.again) for pair in known.get(key, [])]
         jobs = (
             delayed(errors_of)(
                 design, n, d, options.privacy, options.epsilon, seed, seed < options.oracle_seeds,
