@@ -25,6 +25,7 @@ from skpriv.linear_model import (
 )
 from skpriv.linear_model._linear_regression._queries import (
     FirstMomentsQuery,
+    LengthsQuery,
     NewtonQuery,
     Whitened,
     WhiteningQuery,
@@ -156,6 +157,7 @@ def queries(rng):
     yield NormalisationQuery(scaling, instrument)
     yield ReweightedMomentsQuery(scaling, instrument)
     yield WhiteningQuery(whitened)
+    yield LengthsQuery(whitened)
     yield FirstMomentsQuery(whitened, UNIT_TARGET, 0.0, 0.5)
     yield NewtonQuery(whitened, UNIT_TARGET, 0.0, point, 0.5)
 

@@ -7,6 +7,7 @@ from skpriv._equations._weights import WeightedMap, WeightedMeanQuery
 from skpriv.linear_model._linear_regression._exact import LeastSquares
 from skpriv.linear_model._linear_regression._queries import (
     FirstMomentsQuery,
+    LengthsQuery,
     LocationQuery,
     NewtonQuery,
     ResidualMeanQuery,
@@ -84,6 +85,10 @@ CASES = {
     WhiteningQuery: Case(
         lambda rng: WhiteningQuery(_maps(rng)[0]),
         (lambda: (WhiteningQuery(PLANE), one(E1, 0.0), one(E2, 0.0)),),
+    ),
+    LengthsQuery: Case(
+        lambda rng: LengthsQuery(_maps(rng)[0]),
+        (lambda: (LengthsQuery(PLANE), one(E1, 0.0), one(0.1 * E2, 0.0)),),
     ),
     FirstMomentsQuery: Case(_first, (_opposite(FirstMomentsQuery(PLANE, TARGET, 0.0, 0.7)),)),
     NewtonQuery: Case(_newton, (_opposite(NewtonQuery(PLANE, TARGET, 0.0, np.zeros(2), 0.5)),)),

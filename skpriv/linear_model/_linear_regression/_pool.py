@@ -40,6 +40,38 @@ def shrunk_gram(gram, scale):
     return weight * away + level * np.eye(p), weight
 
 
+def denoised_gram(gram, scale):
+    """Estimate of a symmetric matrix that underrates neither level nor leading directions.
+
+    The mean of the James-Stein estimate, which is good where eigenvalues are about equal, and of
+    the rotationally invariant estimate for additive Gaussian noise (Bun, Allez, Bouchaud and
+    Potters 2016), which is good where a few directions are far above the others: James-Stein
+    divides all of them alike, and a Newton step along one that is underrated goes too far.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (p, p)
+        A matrix of nonnegative eigenvalues plus GOE(scale).
+    scale : float
+
+    Returns
+    -------
+    ndarray of shape (p, p), positive semi-definite
+    """
+    p = len(gram)
+    first = shrunk_gram(gram, scale)[0]
+    if not scale or p == 1:
+        return psd_part(first)
+    values, vectors = np.linalg.eigh(gram)
+    variance = 0.5 * p * scale**2  # of the semicircle
+    gaps = values[:, None] - values
+    width = 2.0 * sqrt(variance / p)
+    attraction = (gaps / (gaps**2 + width**2)).sum(axis=1) / p  # Hilbert transform of the spectrum
+    second = np.maximum(values - 2.0 * variance * attraction, 0.0)
+    second *= max(np.trace(gram), scale * sqrt(p)) / max(second.sum(), 1e-300)
+    return psd_part(0.5 * (first + (vectors * second) @ vectors.T))
+
+
 def posterior_mean(gram, moment, spread, sampling, priors, largest=np.inf):
     """Mean of b for moment = gram b + error under b = tau L c, c ~ N(0, I), averaged by evidence.
 
@@ -71,7 +103,7 @@ def posterior_mean(gram, moment, spread, sampling, priors, largest=np.inf):
     for rank, prior in enumerate(priors):
         share = np.einsum("ij,ij->", gram @ prior, prior)
         prior = prior * sqrt(np.trace(gram) / share) if share > 0.0 else prior
-        left, singular, right = linalg.svd(root.T @ gram @ prior, full_matrices=False)
+        left, singular, right = _svd(root.T @ gram @ prior)
         projected = left.T @ response
         total = 1.0 + variances[:, None] * singular**2
         # log N(response; 0, I + tau^2 D D'): what lies across the range of D is the same for all.
@@ -82,6 +114,14 @@ def posterior_mean(gram, moment, spread, sampling, priors, largest=np.inf):
     evidence = np.concatenate(evidences)
     weights = np.exp(evidence - evidence.max())
     return (weights / weights.sum()) @ np.concatenate(means)
+
+
+def _svd(matrix):
+    """Thin decomposition; divide and conquer, which is faster, fails for a few matrices."""
+    try:
+        return linalg.svd(matrix, full_matrices=False)
+    except linalg.LinAlgError:
+        return linalg.svd(matrix, full_matrices=False, lapack_driver="gesvd")
 
 
 class Pool:
@@ -100,6 +140,8 @@ class Pool:
         Largest variance of a coordinate of b that is thought possible.
     priors : list of ndarray of shape (p, p)
         Shapes of the prior of b, see :func:`posterior_mean`.
+    deviation : float
+        Of the target. A least-squares fit has no larger mean square than its target.
 
     Attributes
     ----------
@@ -110,10 +152,10 @@ class Pool:
         Variance of the privacy noise of a coordinate of b, before shrinkage.
     """
 
-    def __init__(self, first_moments, n, curator, largest, priors):
+    def __init__(self, first_moments, n, curator, largest, priors, deviation):
         moment, gram, square = first_moments
         self._n, self._curator, self._largest = n, curator, largest
-        self._priors = priors
+        self._priors, self._most = priors, max(deviation**2, float(square[0]))
         self._grams = [gram]
         self._equations = [(moment[0], moment[1] ** 2, np.zeros(len(moment[0])))]
         self.b = np.zeros(len(moment[0]))
@@ -206,7 +248,8 @@ class Pool:
         weights = np.array([1.0 / scale**2 for _, scale in self._grams])
         total = sum(weight * gram for weight, (gram, _) in zip(weights, self._grams, strict=True))
         scale = 1.0 / sqrt(weights.sum())
-        return scale, psd_part(shrunk_gram(total / weights.sum(), scale)[0])
+        self._raw = total / weights.sum()
+        return scale, denoised_gram(self._raw, scale)
 
     def _solve(self):
         scale, gram = self.gram()
@@ -226,3 +269,6 @@ class Pool:
             self._priors,
             self._largest,
         )
+        square = max(float(self.b @ gram @ self.b), float(self.b @ self._raw @ self.b))
+        if square > self._most:
+            self.b = self.b * sqrt(self._most / square)

@@ -22,6 +22,8 @@ SMALL, FAR_WEIGHT = 0.5, 0.57  # that count is free too, of residuals within hal
 # Where what is cut is asked, too: the largest part by which a record that is cut counts for less,
 # and the weights of s^2 and of the count that leave it free.
 FALL, CUT_SQUARE_WEIGHT, CUT_COUNT_WEIGHT = 0.5, 0.5, 0.79
+# Ends of the classes of lengths of whitened rows: coarse beyond 2, where rows are few
+LENGTHS = 2.0 ** np.array([-1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0])
 
 
 @dataclass(frozen=True)
@@ -163,6 +165,28 @@ class WhiteningQuery(Query):
     def gram(self, answer):
         """Noisy mean of ee', and the standard deviation of its noise (GOE)."""
         return unvech(answer.value, len(self.whitened.W)) / answer.n, answer.noise.scale / answer.n
+
+
+@dataclass(frozen=True, eq=False)
+class LengthsQuery(Query):
+    """Number of rows W phi in each class of lengths, up to each of `LENGTHS` and above.
+
+    A record is in one class: replacing it moves two counts by one, sensitivity sqrt(2).
+    """
+
+    whitened: Whitened
+    name: str = "lengths of whitened rows"
+    shape: tuple = (len(LENGTHS) + 1,)
+    sensitivity: float = SQRT2 * ROUNDING
+
+    def sum(self, X, y):
+        """Exact counts over a chunk of rows."""
+        counts = np.zeros(len(LENGTHS) + 1)
+        for block in blocks_of(len(X), len(self.whitened.W)):
+            norms = row_norms(self.whitened.rows.rows(X[block]) @ self.whitened.W.T)
+            classes = np.searchsorted(LENGTHS, norms)  # NaN, of overflow, is the last
+            counts += np.bincount(classes, minlength=len(counts))
+        return counts
 
 
 @dataclass(frozen=True, eq=False)

@@ -101,11 +101,12 @@ class LinearRegression(PredictionIntervals):
     -----
     **Privacy guarantee**: (epsilon, delta)-differential privacy under replacement of one record,
     local in the local model. Released: Gaussian answers for the mean and the spread of the target,
-    three for the whitening, one for first moments and one for each of two Newton steps; their costs
-    compose exactly as Gaussian DP (Dong, Roth and Su 2022). With the codebook channel: one index of
-    each user, by one exact integer draw, and nothing else (delta = 0, docs/codebook.md). Public:
-    the number of records and all parameters. With so few records that no coefficient can be found,
-    the mean alone is released.
+    four for the whitening, one for the lengths of whitened rows where records are many, one for
+    first moments, one for each of two Newton steps and one for the mean of the residuals where
+    records are few; their costs compose exactly as Gaussian DP (Dong, Roth and Su 2022). With the
+    codebook channel: one index of each user, by one exact integer draw, and nothing else (delta =
+    0, docs/codebook.md). Public: the number of records and all parameters. With so few records that
+    no coefficient can be found, the mean alone is released, and the report says so.
 
     The derivation, the rules and what they were measured on are in ``docs/linear_regression.md``.
 

@@ -23,13 +23,26 @@ WHITENING_SHARES, MOMENTS, FIRST_STEP = (0.1, 0.2), 0.10, 0.12
 # come from them, and they are near enough for the last Newton step to need none before it.
 WHOLE, WHOLE_MOMENTS = 200.0, 0.15
 WHITENING_RESOLUTION = 20.0
-ROUNDS = 3
+# The last round of the whitening should see the rows with weights of 1: those of far rows hide what
+# they add to the Gram matrix, and once it is whitened they are further still. Its rows are as short
+# as leaves a typical eigenvalue at about one operator norm of the noise.
+WHITENED_RESOLUTION = 16.0
 # The whitening asks as many records as make this resolution, so many for each coordinate, and all
 # of so few that their time does not matter: badly scaled features are whitened the better for it.
 # Features without ranges of their own may have any scale: there the second resolution is asked.
 SUBSET_RESOLUTIONS, SUBSET_RECORDS, FEW_RECORDS = (100.0, 1e4), 400.0, 1e5
-# Below these numbers only the mean is released.
-LEAST_RESOLUTION, LEAST_REACH, LEAST_SPREAD = 3.0, 60.0, 14.0
+# From that resolution on it is asked how long whitened rows are: with less they cannot be
+# shortened, since the noise of the Gram matrix does not allow it.
+LENGTHS_SHARE = 0.03
+# Only the mean is released unless one of these resolutions and the reach beside it are there, or if
+# the released deviation of the target is below that many noises of its mean. With a resolution far
+# below 3 the leading directions are found, but few records leave too little for the mean.
+LEAST_RESOLUTIONS, LEAST_REACHES, LEAST_SPREAD = (3.0, 0.25), (60.0, 150.0), 9.0
+# Shares of its first look and of the spread. Below this reach the second look could not clip
+# within that part of the range, whatever the spread is, and the first one has all.
+ALONE_LOCATION, ALONE_SPREAD, ALONE_REACH = 0.25, 0.1, 45.0
+# Deviations at which the second look clips, where that is less than this part of the range
+ALONE_CLIP, ALONE_WORTH = 3.0, 0.7
 # k grows as precision^.45 where noise rules and as precision^.2 beyond, so that noise falls below
 # sampling and clips still fade; and it is on the second line before that as far as it costs little:
 # a loss of .002 of the residual variance, and a Gram matrix that stays resolved.
@@ -57,14 +70,19 @@ class Rules:
         N.
     mean_only : bool
         Whether only the mean of the target can be found.
-    location, spread, whitening, moments, first, last, mean : float
-        Shares of the queries; they add up to one. Without a first step its share is 0, and without
-        a last look at the mean of the residuals that of the mean.
+    location, spread, whitening, lengths, moments, first, last, mean : float
+        Shares of the queries; they add up to one. Without a first step its share is 0, as is that
+        of the lengths of rows if they are not asked, and without a last look at the mean of the
+        residuals that of the mean.
     clip : float
         k: deviations at which residuals are clipped.
     length : float
         Root mean square length of a whitened row. At sqrt(p / n) no weight is below 1, since the
         leverage p / n of the average record can grow to 1 at most: there is no need for less.
+    shortest : float
+        The least, however far some rows are: with less the Gram matrix would not be resolved.
+    whitened : float
+        The largest such length in the last round of the whitening.
     target_clip : float
         Deviations at which the target is clipped in the first moments.
     whole : bool
@@ -80,12 +98,15 @@ class Rules:
     location: float
     spread: float
     whitening: float
+    lengths: float
     moments: float
     first: float
     last: float
     mean: float
     clip: float
     length: float
+    whitened: float
+    shortest: float
     target_clip: float
     whole: bool
     wide: bool
@@ -103,16 +124,23 @@ class Rules:
             Whether every feature has a public range, and not the norm of the row alone.
         """
         resolution = reach / p**1.5
+        mean_only = all(
+            resolution < least or reach < few
+            for least, few in zip(LEAST_RESOLUTIONS, LEAST_REACHES, strict=True)
+        )
         location = _within(LOCATION_SHARES, (LOCATION_REACH / reach) ** 2)
         spread = location / 2.0
+        if mean_only:
+            location, spread = ALONE_LOCATION, ALONE_SPREAD
         if not fit_intercept:  # the location is 0
             location = 0.0
         rest = 1.0 - location - spread
         whitening = _within(
             WHITENING_SHARES, WHITENING_SHARES[0] * WHITENING_RESOLUTION / resolution
         )
+        lengths = LENGTHS_SHARE if resolution >= WHITENED_RESOLUTION else 0.0
         whole = reach >= WHOLE * p
-        moments = WHOLE_MOMENTS if whole else MOMENTS
+        moments = (WHOLE_MOMENTS if whole else MOMENTS) - lengths
         first = 0.0 if whole and clip != "wide" else FIRST_STEP
         precision = reach / sqrt(n * p)
         wide = WIDE_CLIP * precision**WIDE_GROWTH
@@ -124,16 +152,19 @@ class Rules:
         mean = LAST_MEAN if fit_intercept and k < NARROW else 0.0
         return cls(
             reach=reach,
-            mean_only=resolution < LEAST_RESOLUTION or reach < LEAST_REACH,
+            mean_only=mean_only,
             location=location,
             spread=spread,
             whitening=rest * whitening,
+            lengths=rest * lengths,
             moments=rest * moments,
             first=rest * first,
-            last=rest * (1.0 - whitening - moments - first - mean),
+            last=rest * (1.0 - whitening - lengths - moments - first - mean),
             mean=rest * mean,
             clip=k,
             length=min(1.0, max(ROW_LENGTH / k, sqrt(p / n))),
+            whitened=min(1.0, sqrt(WHITENED_RESOLUTION / resolution)),
+            shortest=ROW_LENGTH / (RESOLVED_CLIP * sqrt(resolution)),
             target_clip=TARGET_CLIP * max(1.0, k / ROW_LENGTH) ** 2,
             whole=whole,
             wide=clip == "wide",
@@ -146,7 +177,7 @@ class Rules:
     @property
     def after_location(self):
         """Share of all that comes after the location and the spread of the target."""
-        return self.whitening + self.moments + self.first + self.last + self.mean
+        return self.whitening + self.lengths + self.moments + self.first + self.last + self.mean
 
     @property
     def published(self):

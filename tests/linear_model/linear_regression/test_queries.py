@@ -18,6 +18,7 @@ from skpriv.linear_model._linear_regression._queries import (
     FAR_WEIGHT,
     SMALL,
     FirstMomentsQuery,
+    LengthsQuery,
     LocationQuery,
     NewtonQuery,
     ResidualMeanQuery,
@@ -34,6 +35,7 @@ QUERIES = {
     "location": lambda white, target, rng: LocationQuery(target),
     "spread": lambda white, target, rng: SpreadQuery(target, rng.uniform(-1.0, 1.0)),
     "whitening": lambda white, target, rng: WhiteningQuery(white),
+    "lengths": lambda white, target, rng: LengthsQuery(white),
     "first moments": lambda white, target, rng: FirstMomentsQuery(
         white, target, rng.uniform(-1.0, 1.0), 10.0 ** rng.uniform(-3.0, 0.3)
     ),
@@ -61,6 +63,7 @@ DECLARED = {
     "location": 2.0,
     "spread": 1.0,
     "whitening": np.sqrt(2.0),
+    "lengths": np.sqrt(2.0),
     "first moments": 2.0,
     "newton": 2.0,
 }

@@ -1,0 +1,169 @@
+"""The mean: of the target before a fit, of the residuals after it, and alone."""
+
+from dataclasses import replace
+from math import sqrt
+
+import numpy as np
+
+from ..._equations._newton import CUBE, NewtonFit
+from ..._equations._newton_estimate import KnownMean
+from ..._equations._weights import WeightedMeanQuery
+from ._queries import LocationQuery, ResidualMeanQuery, SpreadQuery
+from ._rules import (
+    ALONE_CLIP,
+    ALONE_REACH,
+    ALONE_WORTH,
+    LEAST_REACHES,
+    LEAST_RESOLUTIONS,
+    skewness_bias,
+)
+
+NORMAL = 1.25  # standard deviation of a normal variable over its mean deviation
+# What the report says where there are too few records, by public numbers and the released spread.
+MEAN_ONLY = "Only the mean of the target was asked: the records are too few for coefficients."
+NOTHING = "The records are too few for coefficients, and there is no intercept: the fit is 0."
+LOST = "The noise of the mean is {:.2g} half-ranges of the target, which hides it, too."
+LOST_MEAN = 0.5  # half-ranges: nearly the deviation of a target that is anywhere in its range
+HIDDEN = (
+    "Only the mean of the target was asked: it varies too little inside of bounds_y to be told "
+    "from noise. Narrower bounds_y would help, if they hold."
+)
+REACHES = 3.0  # deviations of the fit that a residual may be away
+
+
+def find_location(session, target, rules):
+    """Noisy means (none without an intercept), and the target's deviation if it were normal."""
+    means = [_mean(session, target, rules.location)] if rules.location else []
+    query = SpreadQuery(target, means[0][0] if means else 0.0)
+    answer = session.sum(query, rules.spread)
+    noise = answer.noise.scale / answer.n
+    return means, NORMAL * max(float(answer.value[0]) / answer.n, 2.0 * noise, 1e-6)
+
+
+def mean_only(session, rows, target, rules, means=(), deviation=None):
+    """The private mean with all that is left, pooled with what is known of it.
+
+    Once a location and the spread are known, the last look clips the residuals at a few deviations:
+    of a target that varies by a tenth of its range it has a third of the noise.
+
+    Parameters
+    ----------
+    means : sequence of pairs
+        Means that are released already, with the scale of their noise.
+    deviation : float or None
+        Of the target, if it is released already.
+    """
+    if getattr(rows, "weighted", False) and rows.constant is not None:
+        query = WeightedMeanQuery(rows)
+        share = rules.after_location if deviation is not None else 1.0
+        means = [query.read(session.sum(query, share))]
+    elif rows.constant is not None and rules.reach < ALONE_REACH:
+        means = [_mean(session, target, 1.0)]
+    elif rows.constant is not None:
+        if deviation is None:
+            means, deviation = find_location(session, target, rules)
+        means = [*means, _mean_of_residuals(session, rows, target, rules, means[0], deviation)]
+    location, scale = 0.0, 0.0
+    if means:
+        weights = np.array([scale**-2.0 for _, scale in means])
+        location = float(weights @ [mean for mean, _ in means] / weights.sum())
+        scale = float(weights.sum() ** -0.5)
+    p = rows.size
+    session.report.note = _words(rules, rows, scale)
+    nothing, variance = np.zeros((p, p)), 1.0 - location**2
+    return NewtonFit(location, scale, np.eye(p), nothing[0], variance, nothing, None, (), True)
+
+
+def _words(rules, rows, scale):
+    """What the report says of a constant fit."""
+    if rows.constant is None:
+        return NOTHING
+    (enough, few), (reach, many) = LEAST_RESOLUTIONS, LEAST_REACHES
+    words = MEAN_ONLY if rules.mean_only else HIDDEN
+    if rules.mean_only:
+        words += (
+            f" N = {rules.reach:.3g} records over noise, p = {rows.size}: they need N / p^1.5 of "
+            f"{enough:g} with N of {reach:g}, or of {few:g} with N of {many:g}."
+        )
+    words += f" Noise of the mean: {50.0 * scale:.2g}% of bounds_y (standard deviation)."
+    return words + (f" {LOST.format(scale)}" if scale > LOST_MEAN else "")
+
+
+def _mean(session, target, share):
+    """Noisy mean of the target, and the standard deviation of its noise."""
+    answer = session.sum(LocationQuery(target), share)
+    return float(np.clip(answer.value[0] / answer.n, -1.0, 1.0)), answer.noise.scale / answer.n
+
+
+def _mean_of_residuals(session, rows, target, rules, found, deviation):
+    """Noisy mean of the target by what is left of it, with the standard deviation of its noise."""
+    location, scale = found
+    limit = ALONE_CLIP * deviation + 2.0 * scale
+    if limit >= ALONE_WORTH * (1.0 + abs(location)):  # hardly less noise
+        return _mean(session, target, rules.after_location)
+    query = ResidualMeanQuery(rows, target, location, np.zeros(rows.size), limit)
+    answer = session.sum(query, rules.after_location)
+    mean = location + limit * float(answer.value[0]) / answer.n
+    return float(np.clip(mean, -1.0, 1.0)), limit * answer.noise.scale / answer.n
+
+
+def known_mean(pool, constant, location_scale, equation, deviation):
+    """What the location and the first moments, which cut nothing, say of the mean of the fit.
+
+    The last Newton step moves the mean by what `skewness_bias` says, or by what a tail like the
+    inverse cube does if that is more, but by no more than if all residuals that it counted near its
+    limit were on one side and a deviation beyond it.
+    """
+    values, variances = pool.excess(constant, location_scale)
+    deviation = _deviation(pool, deviation)
+    clip, counted = equation.limit / deviation, max(equation.nearly_cut, 0.0)
+    counted += 2.0 * equation.cut_scale
+    skew = deviation * min(counted, max(skewness_bias(clip), CUBE * clip * counted))
+    skew *= 1.0 + equation.slope
+    gram, none = pool.gram()[1], np.zeros(len(values))
+    return KnownMean(pool.b, constant, gram, values, variances, none, skew)
+
+
+def _deviation(pool, deviation):
+    """Deviation of the residuals that no clip made small: clipped at 1.25 of their own deviations,
+    those of a rare target have a third of theirs.
+    """
+    return sqrt(max(pool.variance, deviation**2 - pool.spread**2))
+
+
+def move_mean(session, whitened, target, means, deviation, pool, known, rules):
+    """Move the mean of the fit to where all that is released together says that it is.
+
+    The excess of the mean is 0 by the Newton steps, up to their noise along the constant and what
+    clipping skewed residuals did to it; the mean of the residuals knows it up to its noise and what
+    its wider clip does, the location and the first moments up to their noise. Skewness moves the
+    first two in one direction: s times what `skewness_bias` says, with s ~ N(0, 1) the other
+    unknown of a least-squares problem.
+
+    Returns
+    -------
+    KnownMean
+        What was known, and the mean of the residuals.
+    """
+    location, location_scale = means
+    constant = known.constant
+    moved = pool.recentre(constant, location_scale)
+    deviation = _deviation(pool, deviation)
+    limit = min(1.0 + abs(location) + REACHES * pool.spread, rules.mean_clip * deviation)
+    theta = whitened.W.T @ pool.b
+    query = ResidualMeanQuery(whitened.rows, target, location, theta, limit)
+    answer = session.sum(query, rules.mean)
+    found = np.array([0.0, moved - limit * float(answer.value[0]) / answer.n, *known.values])
+    noise = (limit * answer.noise.scale / answer.n) ** 2
+    clips = np.array([rules.clip * sqrt(pool.variance), limit]) / deviation
+    skew = [deviation * skewness_bias(clip) for clip in clips]
+    variances = np.array([noise, *known.variances])
+    error = np.sqrt([pool.noise * float(constant @ constant), *variances])
+    design = np.column_stack([np.ones(4), [*skew, 0.0, 0.0]]) / error[:, None]
+    normal = design.T @ design + np.diag([0.0, 1.0])
+    excess = np.linalg.solve(normal, design.T @ (found / error))[0]
+    pool.b = pool.b - constant * (float(excess) - moved)
+    if not session.trust.curator:  # the residuals of other users
+        variances[0] += deviation**2 / answer.n
+    skews = np.array([skew[1], 0.0, 0.0])
+    return replace(known, values=found[1:], variances=variances, skews=skews)

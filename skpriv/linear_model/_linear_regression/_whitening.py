@@ -1,0 +1,105 @@
+"""Whitening: features of about equal length in all directions, and how long rows are then."""
+
+from math import sqrt
+
+import numpy as np
+
+from ._pool import shrunk_gram
+from ._queries import LENGTHS, LengthsQuery, Whitened, WhiteningQuery
+
+ROUNDS = 3  # for directions of little variance to rise above the noise, before a short one
+LAST_ROUND = 2.0  # records of the last round of the whitening over those of the first ones
+EIGENVALUE_FLOOR = 0.1  # of the ridge of a whitening round
+# Rows are shortened in steps of 2^(1/4), by as much as 16.
+SHORTER = 2.0 ** (-np.arange(17) / 4.0)
+SURE = 2.5  # deviations of its noise by which a part of the rows must exceed 0 to be believed
+CUT = 0.1  # part of the squared lengths that weights may cut off, as far as to cut less is cheap
+CHEAP = 0.01  # of the residual variance: privacy noise of predictions that is
+
+
+def learn_whitening(session, rows, rules):
+    """W such that W phi has about equal length in all directions that are above the noise.
+
+    Returns
+    -------
+    (W, length)
+        The root mean square length of a row W phi, as far as weights leave it whole.
+    """
+    p = rows.size
+    W = np.eye(p)
+    # The rows of the last round are short, so that it sees them with weights of 1: see Rules
+    short = min(1.0, rules.whitened / rules.length)
+    # With few records they cannot be short, and a fourth round would sharpen noise.
+    plan = [1.0] * (ROUNDS - 1) + ([1.0, LAST_ROUND] if short < 1.0 else [LAST_ROUND])
+    for number, part in enumerate(plan):
+        factor = short if number == ROUNDS else 1.0
+        W, subset = factor * W, _subset(session, rules, part)
+        asked = WhiteningQuery(Whitened(rows, W))
+        gram, scale = asked.gram(session.sum(asked, rules.whitening / len(plan), subset))
+        gram, weight = shrunk_gram(gram, scale)
+        ridge = weight * scale * sqrt(2.0 * p)  # the operator norm that the noise would have
+        values, vectors = np.linalg.eigh(gram + ridge * np.eye(p))
+        values = np.maximum(values, max(EIGENVALUE_FLOOR * ridge, 1e-14 * values[-1]))
+        W = (vectors * values**-0.5) @ vectors.T @ W
+        # The sum is the number of directions that are above the noise.
+        W *= rules.length / sqrt(max((np.maximum(values - ridge, 0.0) / values).sum(), 1.0))
+        W = _longest(W)
+        # Rotated: cheaper to apply, and otherwise the same
+        W = np.asarray(np.linalg.qr(W, mode="r"))
+    if not rules.lengths:
+        return W, rules.length
+    query = LengthsQuery(Whitened(rows, W))
+    answer = session.sum(query, rules.lengths, _subset(session, rules, 1.0))
+    shorter = shortening(answer.value / answer.n, answer.noise.scale / answer.n, rules, p)
+    return _longest(shorter * W), shorter * rules.length
+
+
+def shortening(parts, noise, rules, p):
+    """Factor in (0, 1] on whitened rows, by what is released of their lengths.
+
+    With rows of squared length A on average, of which weights leave T, predictions have privacy
+    noise of A (2 k p / (N T))^2 over the share of the last step, as part of the residual variance.
+    Where a few rows are far from the others, as those of a rare category are, A is much more than
+    T: shorter rows have less noise, until T itself falls. They have less bias as well, since far
+    rows whose weights are below 1 hardly count for the line that is to predict them, too. So the
+    length is the one of least noise or, as long as weights cut off more than a tenth of A, shorter
+    still while that is cheap.
+
+    Parameters
+    ----------
+    parts : ndarray of shape (len(LENGTHS) + 1,)
+        Noisy part of the rows in each class of lengths.
+    noise : float
+    rules : Rules
+    p : int
+    """
+    parts = np.where(parts > SURE * noise, parts, 0.0)
+    if not parts.sum():
+        return 1.0
+    ends = np.array([0.5 * LENGTHS[0], *LENGTHS, 2.0 * LENGTHS[-1]])
+    squares = ends[1:] * ends[:-1]  # the middle of a class
+    factors = SHORTER[: max(1, np.count_nonzero(rules.length * SHORTER >= rules.shortest))]
+    scaled = squares * factors[:, None] ** 2
+    whole, left = (lengths @ parts / parts.sum() for lengths in (scaled, np.minimum(scaled, 1.0)))
+    variance = whole * (2.0 * rules.clip * p / (rules.reach * left)) ** 2 / rules.last
+    best = chosen = int(np.argmin(variance))
+    affordable = max(CHEAP, variance[best])
+    while (
+        chosen + 1 < len(factors)
+        and left[chosen] < (1.0 - CUT) * whole[chosen]
+        and variance[chosen + 1] <= affordable
+    ):
+        chosen += 1
+    return float(factors[chosen])
+
+
+def _longest(W):
+    """The same, longer where no row is as long as 1: that costs no weight."""
+    return W / min(1.0, float(np.linalg.norm(W, 2)))
+
+
+def _subset(session, rules, part):
+    """Evenly spread positions: public, whatever the records are. None is all of them."""
+    if session.model != "central" or not session.ordered or part * rules.subset >= 1.0:
+        return None
+    return np.arange(0.0, session.n - 1.0, 1.0 / (part * rules.subset)).astype(np.intp)
