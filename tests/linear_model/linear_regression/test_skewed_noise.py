@@ -39,7 +39,9 @@ def _fits(noise, epsilon):
 
 
 @pytest.mark.parametrize(
-    "noise", [lambda rng: rng.exponential(size=N) - 1.0, lambda rng: 1.0 - rng.exponential(size=N)]
+    "noise",
+    [lambda rng: rng.exponential(size=N) - 1.0, lambda rng: 1.0 - rng.exponential(size=N)],
+    ids=["right", "left"],
 )
 def test_a_tight_clip_of_skewed_noise_costs_no_coverage(noise):
     """80 fits, each to cover at .95: more than 11 misses have a probability of .001."""
@@ -53,7 +55,11 @@ def test_symmetric_noise_is_covered_as_before():
     assert found <= 11
 
 
-@pytest.mark.parametrize("law", [stats.expon(), stats.gamma(0.5), stats.lognorm(1.0)], ids=str)
+@pytest.mark.parametrize(
+    "law",
+    [stats.expon(), stats.gamma(0.5), stats.lognorm(1.0)],
+    ids=["exponential", "gamma", "log-normal"],
+)
 def test_skewness_is_counted_that_is_twice_exponential(law):
     """What a clip at k deviations takes off the mean of a long tail, for the k at which the mean is
     asked once more. Half of it would not hold for log-normal noise, as the next test says.
