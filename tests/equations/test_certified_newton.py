@@ -196,8 +196,11 @@ def _fitted(seed, skewed, n=30_000):
 
 
 def test_what_is_cut_is_released_with_the_noise_that_is_declared():
-    """Standard normal over 60 fits: a scale of half or twice the true one fails surely."""
-    scores = []
+    """Standard normal over 60 fits: a scale of half or twice the true one fails surely.
+
+    Nearly all of them cut something, so that a release of nothing fails as well.
+    """
+    scores, cutting = [], 0
     for seed in range(60):
         X, y, model = _fitted(seed, True, 12_000)
         fit, target = model._released, model._target
@@ -205,7 +208,8 @@ def test_what_is_cut_is_released_with_the_noise_that_is_declared():
         e, weights = Whitened(model._map, fit.W)(X)
         c = weights * (target.scaled(y) - fit.location) - e @ step.point
         cut = np.maximum(np.abs(c) - step.limit, 0.0)
-        assert 0.0 < cut.max() <= step.most_excess
+        assert cut.max() <= step.most_excess
+        cutting += cut.max() > 0.0
         assert step.slope == min(0.5 * step.limit / step.most_excess, 1.0)
         excess = (np.linalg.norm(e, axis=1) * cut).mean()
         scores.append((step.excess - excess) / step.excess_scale)
@@ -214,6 +218,7 @@ def test_what_is_cut_is_released_with_the_noise_that_is_declared():
     assert stats.kstest(scores[::6], "norm").pvalue > 1e-4
     assert stats.kstest(scores, "norm").pvalue > 1e-4
     assert 0.7 < np.std(scores[::6]) < 1.4
+    assert cutting > 50
 
 
 @pytest.mark.parametrize("skewed", [False, True])
