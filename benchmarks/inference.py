@@ -1,6 +1,9 @@
 """Coverage of coefficient intervals over resamples of rows and noise, on real tables.
 
 Run: python benchmarks/inference.py [--repeats 100] [--epsilons 1 3 10]
+     [--estimators LinearRegression] [--tables cps1988 wages] [--add]
+
+--add keeps what is recorded of other cells.
 
 Each table is taken for the population: rows are drawn from it with replacement, as many as it has,
 fitted privately, and the intervals of ``skpriv.inspection.inference`` in original units compared
@@ -11,11 +14,12 @@ standard error over that of least squares (HC0), and the root mean square error 
 """
 
 import argparse
+import json
 import warnings
 
 import numpy as np
 from _more_tables import MORE_TABLES
-from _record import record
+from _record import HERE, record
 from _tables import TABLES
 from sklearn.pipeline import make_pipeline
 
@@ -85,9 +89,13 @@ def main():
     parser.add_argument("--estimators", nargs="+", default=ESTIMATORS)
     every = {**TABLES, **MORE_TABLES}
     parser.add_argument("--tables", nargs="+", default=list(every))
+    parser.add_argument("--add", action="store_true")
     options = parser.parse_args()
     print(f"{'table':10} {'estimator':20} {'eps':>4} resolved  cover  least  width  error")
     numbers = {}
+    if options.add:
+        recorded = (HERE / "results" / "inference.json").read_text(encoding="utf-8")
+        numbers = json.loads(recorded)["numbers"]
     for key in options.tables:
         table = every[key]()
         for name in options.estimators:
