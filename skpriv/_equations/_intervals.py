@@ -12,13 +12,14 @@ at a typical v (a public choice): "joint", ||v|| times a quantile of ||N_b - N_A
 ||N_A theta*|| is left. Any v is valid, and is chosen on a public path.
 """
 
-from functools import lru_cache
 from math import inf, isfinite, log, sqrt
 from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
-from scipy import optimize, special, stats
+from scipy import stats
+
+from ._certified._tails import norm_quantile, operator_quantile
 
 # Where nothing is assumed of theta*: weights of the failure probability of its bound and of all
 # else, and in the bound of the targets' noise and the privacy noise of target and design.
@@ -118,7 +119,7 @@ def certified(equations, points, theta_bound, confidence_level):
             return np.zeros(len(points)), np.full(len(points), np.inf)
     factor, joined, remainder = _division(equations, theta_bound, failure)
     of_gram, _ = split_failure(failure, GRAM_PART, 1.0 - GRAM_PART)
-    slack = _operator_quantile(equations.gram_scale, len(equations.target), of_gram)
+    slack = operator_quantile(equations.gram_scale, len(equations.target), of_gram)
 
     def half_width(V, squares, bias):
         quadratic = np.einsum("ij,ij->i", V @ equations.gram, V) + slack * squares
@@ -182,7 +183,7 @@ def released_bound(equations, failure):
     left, singular, _ = np.linalg.svd(equations.design)
     stat, moment, matrix = split_failure(failure, *RELEASED_WEIGHTS)
     rest = 0.5 if equations.symmetric else 1.0
-    noise = equations.design_scale * _unit_norm_quantile(rest, p, matrix)
+    noise = equations.design_scale * norm_quantile(1.0, rest, p, matrix)
     smallest = float(singular[-1])
     if smallest <= max(noise, singular[0] * p * np.finfo(float).eps):
         return inf
@@ -191,7 +192,7 @@ def released_bound(equations, failure):
     trace = float(np.trace(equations.gram))
     trace += equations.gram_scale * sqrt(p) * stats.norm.isf(of_trace)
     largest = float(np.linalg.eigvalsh(equations.gram)[-1])
-    largest += _operator_quantile(equations.gram_scale, p, of_largest)
+    largest += operator_quantile(equations.gram_scale, p, of_largest)
     trace = min(max(trace, largest, 0.0), float(equations.n))
     largest = min(largest, trace)
     size = sqrt(trace + 2.0 * sqrt(trace * largest * length) + 2.0 * largest * length)
@@ -215,8 +216,8 @@ def _division(equations, theta_bound, failure):
     for part in TARGET_PARTS:
         targets, _, noise = split_failure(failure, part, GRAM_PART, 1.0 - GRAM_PART - part)
         factor = sqrt(2.0 * log(2.0 / targets))
-        joint = (factor, 0.0, _norm_quantile(b + a, b + rest, p, noise))
-        split = (factor, equations.target_scale, _norm_quantile(a, rest, p, noise))
+        joint = (factor, 0.0, norm_quantile(b + a, b + rest, p, noise))
+        split = (factor, equations.target_scale, norm_quantile(a, rest, p, noise))
         candidates += [joint, split]
     typical = equations.n / p
     return min(candidates, key=lambda c: c[0] * sqrt(typical + c[1] ** 2) + c[2])
@@ -309,38 +310,3 @@ def _best_on_path(equations, points, half_width):
             best_centre[better] = (V @ equations.target)[better]
         centre[start : start + ROWS], half[start : start + ROWS] = best_centre, best_half
     return centre, half
-
-
-def _norm_quantile(first, rest, p, failure):
-    """Upper quantile of the square root of first chi2_1 + rest chi2_{p-1}.
-
-    With GOE noise N_A theta ~ N(0, (s^2/2) ||theta||^2 (I + uu')), u = theta / ||theta||.
-    """
-    return sqrt(first) * _unit_norm_quantile(rest / first, p, failure) if first else 0.0
-
-
-@lru_cache(maxsize=1024)
-def _unit_norm_quantile(rest, p, failure):
-    """Upper quantile of the square root of chi2_1 + rest chi2_{p-1}, by quadrature, rounded up."""
-    if p == 1 or rest == 1.0:
-        return float(stats.chi.isf(failure, p))
-    nodes, weights = _gauss_legendre()
-    z = 6.0 * (nodes + 1.0)  # [0, 12]
-    density = 6.0 * weights * 2.0 * stats.norm.pdf(z)
-
-    def excess(q):
-        halves = np.maximum(q - z**2, 0.0) / (2.0 * rest)
-        return density @ special.gammaincc((p - 1) / 2.0, halves) - failure  # chi-squared tail
-
-    upper = p + 4.0 * sqrt(p * log(1.0 / failure)) + 4.0 * log(1.0 / failure)
-    return sqrt(optimize.brentq(excess, 0.0, upper)) * (1.0 + 1e-4)
-
-
-@lru_cache(maxsize=1)
-def _gauss_legendre():
-    return np.polynomial.legendre.leggauss(400)
-
-
-def _operator_quantile(scale, p, failure):
-    """Upper quantile of the largest eigenvalue of GOE(scale): Gordon's mean plus concentration."""
-    return scale * (sqrt(2.0 * p) + sqrt(2.0 * log(1.0 / failure)))

@@ -14,7 +14,7 @@ from .._linalg import one_blas_thread
 from ._base import PrivateRegressor
 from ._points import rowwise
 from ._prediction_intervals import PredictionIntervals
-from .._equations._certified_moments import certified
+from .._equations._certified._moments import certified
 from .._equations._intervals import ConfidenceInterval, asymptotic, inside_bounds
 from .._equations._intervals import certified as wide
 from .._equations._coefficients import CoefficientLaw, moment_law

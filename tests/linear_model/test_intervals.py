@@ -9,8 +9,6 @@ from scipy import stats
 from skpriv._linalg import unvech, vech
 from skpriv.linear_model import ReweightedRegressor, SSPRegressor
 from skpriv._equations._intervals import (
-    _norm_quantile,
-    _operator_quantile,
     _residual_variance,
     asymptotic,
     certified,
@@ -40,59 +38,6 @@ def test_independent_noise_on_vech_is_symmetric_gaussian():
         lambda m: np.linalg.eigvalsh(m)[:, -1],
     ):
         assert stats.ks_2samp(function(released), function(drawn)).pvalue > LEVEL / 4
-
-
-@pytest.mark.parametrize("p", [1, 2, 5, 12])
-@pytest.mark.parametrize("failure", [0.3, 0.05, 0.005])
-@pytest.mark.parametrize("target_scale", [0.0, 0.7])
-def test_the_quantile_of_symmetric_noise(p, failure, target_scale):
-    """||N_b - N_A theta|| for a GOE N_A, ||theta|| = 1.5: exceeded as often as it should."""
-    rng = np.random.RandomState(p)
-    theta = rng.normal(size=p)
-    theta *= 1.5 / np.linalg.norm(theta)
-    noise = target_scale * rng.normal(size=(DRAWS, p)) - _goe(p, rng, DRAWS) @ theta
-    b, a = target_scale**2, 1.5**2
-    quantile = _norm_quantile(b + a, b + a / 2.0, p, failure)
-    exceeded = int((np.linalg.norm(noise, axis=1) > quantile).sum())
-    assert stats.binomtest(exceeded, DRAWS, failure).pvalue > LEVEL / 24
-
-
-@pytest.mark.parametrize("p", [1, 2, 10])
-@pytest.mark.parametrize("failure", [0.3, 0.05, 0.005])
-def test_the_quantile_of_independent_noise(p, failure):
-    rng = np.random.RandomState(p)
-    theta = rng.normal(size=p) / np.sqrt(p)
-    noise = rng.normal(size=(DRAWS, p)) - rng.normal(size=(DRAWS, p, p)) @ theta
-    variance = 1.0 + theta @ theta
-    exceeded = int(
-        (np.linalg.norm(noise, axis=1) > _norm_quantile(variance, variance, p, failure)).sum()
-    )
-    assert stats.binomtest(exceeded, DRAWS, failure).pvalue > LEVEL / 9
-
-
-@pytest.mark.parametrize("p", [1, 2, 40, 400])
-@pytest.mark.parametrize("failure", [0.5, 0.1, 1e-3, 1e-8])
-@pytest.mark.parametrize("rest", [0.5, 0.9, 1.0])  # what noisy equations have
-def test_norm_quantiles_have_the_right_order(p, failure, rest):
-    quantile = _norm_quantile(1.0, rest, p, failure)
-    assert _norm_quantile(1.0, rest, p, failure / 2) > quantile
-    assert _norm_quantile(4.0, 4.0 * rest, p, failure) == pytest.approx(2.0 * quantile, rel=1e-12)
-    # between that of one variable and that of all of them with the larger variance
-    assert stats.chi.isf(failure, 1) * (1 - 1e-9) <= quantile
-    assert quantile <= stats.chi.isf(failure, p) * (1 + 2e-4)
-
-
-def test_no_noise_has_no_quantile():
-    assert _norm_quantile(0.0, 0.0, 3, 0.05) == 0.0
-
-
-@pytest.mark.parametrize("p", [1, 2, 5, 20])
-@pytest.mark.parametrize("failure", [0.3, 0.05, 0.005])
-def test_the_operator_quantile_is_an_upper_bound(p, failure):
-    draws = 4000
-    values = np.linalg.eigvalsh(0.6 * _goe(p, np.random.RandomState(p), draws))
-    exceeded = int((values[:, -1] > _operator_quantile(0.6, p, failure)).sum())
-    assert stats.binomtest(exceeded, draws, failure, alternative="greater").pvalue > LEVEL / 12
 
 
 def _data(n=4000, d=3, seed=0):

@@ -2,9 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy import stats
 
-from skpriv._equations._certified_newton import _goe_norm, _region
 from skpriv._equations._intervals import released_bound
 from skpriv._equations._normal_equations import NormalEquations
 from skpriv.linear_model import LinearRegression, ReweightedRegressor, SSPRegressor
@@ -102,31 +100,3 @@ def test_certified_intervals_of_the_flagship_cover():
         misses.append(1.0 - ((low <= mean[:50]) & (mean[:50] <= high)).mean())
         assert (high - low).max() < 0.2
     assert np.mean(misses) <= 0.2
-
-
-@pytest.mark.parametrize("size", [0.01, 0.3])
-def test_the_quantile_is_one_of_the_worst_sum(size, global_random_seed):
-    """Poisson terms of this size and variance 1, with a normal variable of an adverse scale.
-
-    The scale is chosen after the sum is seen, as the scale of the noise may depend on the records:
-    for a positive normal variable the largest miss over scales, for a negative one scale 0.
-    """
-    rng = np.random.RandomState(global_random_seed)
-    failure, draws = 0.05, 200_000
-    t, q = _region(failure)
-    total = size * (rng.poisson(size**-2.0, size=draws) - size**-2.0)
-    normal, missed, halved = rng.normal(size=draws), np.zeros(draws, bool), np.zeros(draws, bool)
-    for scale in (0.0, *np.geomspace(0.05, 50.0, 40)):
-        h = np.sqrt(2.0 * t + (scale * q) ** 2) + size * t / 3.0
-        missed |= total + scale * normal > h
-        halved |= total + scale * normal > h / 2.0
-    assert missed.mean() <= failure < halved.mean()
-
-
-@pytest.mark.parametrize("p", [2, 10])
-def test_the_norm_of_a_noisy_design_is_bounded(p, global_random_seed):
-    rng = np.random.RandomState(global_random_seed)
-    square = rng.chisquare(1, size=50_000) + rng.chisquare(p - 1, size=50_000) / 2.0
-    assert (np.sqrt(square) > _goe_norm(p, 0.01)).mean() <= 0.01
-    assert (np.sqrt(square) > _goe_norm(p, 0.01) / 2.0).mean() > 0.01
-    assert stats.norm.isf(0.01) < _goe_norm(p, 0.01)

@@ -11,7 +11,7 @@ from math import log, sqrt
 
 import numpy as np
 
-from ..._equations._intervals import _operator_quantile
+from ..._equations._certified._tails import operator_quantile
 from ..._equations._normal_equations import PRIOR_VARIANCES
 from ..._linalg import psd_part
 
@@ -59,7 +59,7 @@ def certified(equations, alpha, bound, failure):
         return within(equations, residual, bound)
     p, level = len(equations.target), log(3.0 / failure)
     noise = noise_bound(equations, bound, level)
-    operator = _operator_quantile(equations.design_scale, p, failure / 3.0)
+    operator = operator_quantile(equations.design_scale, p, failure / 3.0)
     ridge = max(alpha, noise**2 / (p + 2.0 * level))  # the noise then costs what the rewards do
 
     values, vectors = np.linalg.eigh(equations.design)

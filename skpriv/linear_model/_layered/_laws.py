@@ -11,7 +11,8 @@ from math import log, sqrt
 
 from scipy import stats
 
-from ..._equations._intervals import _norm_quantile, _operator_quantile, split_failure
+from ..._equations._intervals import split_failure
+from ..._equations._certified._tails import norm_quantile, operator_quantile
 from ...privacy import PrivUnitNoise
 
 CROSS_WEIGHT = 0.5  # squared weight of the further columns beside z, see LevelQuery
@@ -44,11 +45,11 @@ class GaussianLaw:
 
     def operator(self, d, failure):
         """Bound on -N in every direction at once, exceeded with at most this probability."""
-        return _operator_quantile(self.scale, d, failure) if self.scale else 0.0
+        return operator_quantile(self.scale, d, failure) if self.scale else 0.0
 
     def vector(self, d, failure):
         """Bound on ||N v|| for a fixed unit v."""
-        return self.scale * _norm_quantile(1.0, 0.5, d, failure) if self.scale else 0.0
+        return self.scale * norm_quantile(1.0, 0.5, d, failure) if self.scale else 0.0
 
     def cross(self, d, failure):
         """Standard deviation of z times a column in any direction, given N; it never fails."""
@@ -97,7 +98,7 @@ class WishartLaw:
         """
         of_factor, of_form = split_failure(failure, 0.1, 0.9)
         largest = sqrt(self.dof) + sqrt(d) + sqrt(2.0 * log(1.0 / of_factor))
-        return _operator_quantile(2.0 * self.scale * largest, d, of_form)
+        return operator_quantile(2.0 * self.scale * largest, d, of_form)
 
     def vector(self, d, failure):
         """Bound on ||N v|| for a fixed unit v.

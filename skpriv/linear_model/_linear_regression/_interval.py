@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import stats
 
-from ..._equations._certified_newton import certified
+from ..._equations._certified._newton import certified
 from ..._equations._intervals import ConfidenceInterval
 
 

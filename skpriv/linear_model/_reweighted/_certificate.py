@@ -15,8 +15,9 @@ from math import log, sqrt
 import numpy as np
 from scipy import stats
 
+from ..._equations._intervals import split_failure
+from ..._equations._certified._tails import operator_quantile
 from ..._linalg import psd_power
-from ..._equations._intervals import _operator_quantile, split_failure
 from ._links import Link
 
 # Public grid of ridges lambda', in the units of H (whose trace is at most one).
@@ -105,7 +106,7 @@ class GradientCertificate:
             return residual, 0.0
         p = len(self.theta)
         residual += self.gradient_scale * stats.chi.isf(of_gradient, p)
-        return residual, _operator_quantile(self.mean_scale, p, of_mean / 2.0)
+        return residual, operator_quantile(self.mean_scale, p, of_mean / 2.0)
 
     def _about_point(self, points, ridge, slopes, residual, slack, reach):
         """|<phi, theta - theta*>| <= ||U phi|| ||u||, and strong monotonicity bounds ||u||."""

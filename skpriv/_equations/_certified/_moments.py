@@ -52,15 +52,15 @@ w = A^-T u, whose first part is one sum and one normal variable given the rows a
 variances and on the distance need each other; rounds sharpen both, and each round is valid.
 """
 
-from functools import lru_cache
 from math import inf, isfinite, log, sqrt
 from typing import NamedTuple
 
 import numpy as np
-from scipy import optimize, special, stats
+from scipy import stats
 
-from ._intervals import ConfidenceInterval, _operator_quantile, _unit_norm_quantile, split_failure
-from ._intervals import certified as plain
+from .._intervals import ConfidenceInterval, split_failure
+from .._intervals import certified as plain
+from ._tails import main_region, norm_quantile, operator_quantile
 
 # Part of the failure probability of the intervals of `_intervals`, with which these are
 # intersected: where a norm is assumed, with which they need not be resolved (a bandit with rewards
@@ -175,7 +175,7 @@ def _sharp(equations, points, theta_bound, failure):
     lengths = np.sqrt(squares)
     variance = _variance(equations, V, squares, solved, parts)
     longest = lengths / (1.0 - solved.ratio)  # |v0|
-    t, q = _region(parts.main / 2.0)
+    t, q = main_region(parts.main / 2.0, NOISE_PART)
     size, scale = solved.size, equations.target_scale
     along = longest * size
     design = equations.design_scale**2 * along**2
@@ -186,7 +186,7 @@ def _sharp(equations, points, theta_bound, failure):
     half = np.sqrt(2.0 * t * variance + noise * q**2) + RANGE * lengths * t / 3.0
     follows = scale * stats.norm.isf(parts.follows / 2.0) + solved.noise * size
     half += solved.ratio * longest * follows
-    t, q = _region(parts.bounded / 2.0)
+    t, q = main_region(parts.bounded / 2.0, NOISE_PART)
     bounded = np.sqrt(2.0 * t * variance + (scale * lengths * q) ** 2) + RANGE * lengths * t / 3.0
     return points @ solved.theta, np.minimum(half, bounded + lengths * solved.noise * size)
 
@@ -199,7 +199,7 @@ def _solve(equations, theta_bound, parts):
     if not smallest > singular[0] * p * np.finfo(float).eps:
         return None
     rest = 0.5 if equations.symmetric else 1.0
-    noise = equations.design_scale * _unit_norm_quantile(rest, p, parts.norms / 2.0)
+    noise = equations.design_scale * norm_quantile(1.0, rest, p, parts.norms / 2.0)
     ratio = noise / smallest
     if ratio >= 1.0:
         return None
@@ -211,10 +211,10 @@ def _solve(equations, theta_bound, parts):
     privacy = equations.target_scale * sqrt(privacy)
     excess = equations.residual_excess
     excess = max(excess + stats.norm.isf(parts.excess) * equations.excess_scale, 0.0)
-    slack = _operator_quantile(equations.gram_scale, p, parts.gram)
+    slack = operator_quantile(equations.gram_scale, p, parts.gram)
     away = [float(np.linalg.norm(theta - np.array(at))) for at in equations.residual_thetas]
     bounds = _SumBounds(equations, inverse, 1.0 / smallest, slack, excess, parts)
-    t, q = _region(parts.size)
+    t, q = main_region(parts.size, NOISE_PART)
     distance = size = inf
     for _ in range(ROUNDS):
         known = bounds.norm(distance + max(away, default=inf)) + privacy
@@ -248,7 +248,7 @@ class _SumBounds:
             self.seen = float((both * R).sum()) + quantile * float(np.linalg.norm(both))
             self.seen = max(self.seen, 0.0) + cut
             most = float(np.linalg.eigvalsh(inverse @ R @ inverse.T)[-1])
-            most += _operator_quantile(scale, p, parts.weak) * longest**2
+            most += operator_quantile(scale, p, parts.weak) * longest**2
             self.most = max(most, 0.0) + cut
 
     def norm(self, distance):
@@ -306,18 +306,3 @@ def _expected(size, realised, failure):
 def _upper(matrix):
     """The symmetric matrix, rounding apart."""
     return (matrix + matrix.T) / 2.0
-
-
-@lru_cache(maxsize=256)
-def _region(failure):
-    """(t0, q) of the region that the main part leaves with this probability, on one side."""
-    q = float(stats.norm.isf(NOISE_PART * failure))
-    nodes, weights = special.roots_legendre(60)
-    z = 0.5 * q * (nodes + 1.0)
-    density = 0.5 * q * weights * stats.norm.pdf(z)
-
-    def beyond(t):
-        return 0.5 * np.exp(-t) + density @ np.exp(-t * (1.0 - (z / q) ** 2))
-
-    allowed = (1.0 - NOISE_PART) * failure
-    return float(optimize.brentq(lambda t: beyond(t) - allowed, 0.0, 100.0)) * (1.0 + 1e-9), q

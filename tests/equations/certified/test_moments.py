@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skpriv._equations import _certified_moments as module
-from skpriv._equations._certified_moments import (
+from skpriv._equations._certified import _moments as module
+from skpriv._equations._certified._moments import (
     DISTANCES,
     _cross,
     _expected,
     _Failures,
-    _region,
     _sharp,
     _solve,
     _SumBounds,
@@ -22,6 +21,7 @@ from skpriv._equations._certified_moments import (
 from skpriv._equations._intervals import RESOLVED, asymptotic, split_failure
 from skpriv._equations._intervals import certified as plain
 from skpriv._equations._normal_equations import NormalEquations
+from skpriv._equations._certified._tails import main_region
 
 LEVEL = 1e-4  # family-wise, of each Monte Carlo test over its parameters
 
@@ -49,21 +49,6 @@ def draw(rng, values, theta, sigma, scale, symmetric=True, residual=True, n=100_
         symmetric=symmetric, design_scale=scale, target_scale=scale,
         gram_scale=scale if symmetric else 0.0, **(known if residual else {}),
     )  # fmt: skip
-
-
-@pytest.mark.parametrize("size", [0.01, 0.3])
-def test_the_main_part_is_exceeded_as_rarely_as_it_says(size, global_random_seed):
-    """Poisson terms of this size and variance 1, and a normal variable of the worst scale."""
-    rng = np.random.RandomState(global_random_seed)
-    failure, draws = 0.05, 200_000
-    t, q = _region(failure)
-    total = size * (rng.poisson(size**-2.0, size=draws) - size**-2.0)
-    normal, missed, halved = rng.normal(size=draws), np.zeros(draws, bool), np.zeros(draws, bool)
-    for scale in (0.0, *np.geomspace(0.05, 50.0, 40)):
-        bound = np.sqrt(2.0 * t + (scale * q) ** 2) + size * t / 3.0
-        missed |= total + scale * normal > bound
-        halved |= total + scale * normal > bound / 2.0
-    assert missed.mean() <= failure < halved.mean()
 
 
 def test_expected_squares_are_bounded_by_those_that_are_seen(global_random_seed):
@@ -262,7 +247,7 @@ def by_hand(eq, x, failure):
     seen, most = R + isf(part.total) * noise + cut, R + operator * noise + cut
     total = weak = gram
     away = abs(theta - eq.residual_thetas[0][0])
-    t, q = _region(part.size)
+    t, q = main_region(part.size, module.NOISE_PART)
     distance = size = np.inf
     for turn in range(6):
         if turn and distance + away <= 2.0:
@@ -289,11 +274,11 @@ def by_hand(eq, x, failure):
     if eq.symmetric:
         other = v * (abs(theta) + distance) + (v0 - v) * size
         design = (design + scale**2 * min(v0 * size, other) ** 2) / 2.0
-    t, q = _region(part.main / 2.0)
+    t, q = main_region(part.main / 2.0, module.NOISE_PART)
     main = sqrt(2.0 * t * variance * v**2 + ((eq.target_scale * v0) ** 2 + design) * q**2)
     follows = eq.target_scale * isf(part.follows / 2.0) + worst * size
     first = main + 2.0 * v * t / 3.0 + k * v0 * follows
-    t, q = _region(part.bounded / 2.0)
+    t, q = main_region(part.bounded / 2.0, module.NOISE_PART)
     second = sqrt(2.0 * t * variance * v**2 + (eq.target_scale * v * q) ** 2) + 2.0 * v * t / 3.0
     return min(first, second + v * worst * size)
 

@@ -46,18 +46,18 @@ depends on the rows alone, so that the noise along it is one normal variable; th
 in the mean v'Gv + (2 R + E) |v|^2 X and a cross term, for the residual Gram G and the largest
 excess E. The noises of G and X' are one normal variable together. The cross term has mean zero but
 for d, and is bounded by |d| times a norm (Bousquet). From realised squares to variances by a
-Chernoff bound, see `_expected`.
+Chernoff bound, see `expected_sum`.
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
 from math import hypot, log, sqrt
 from typing import NamedTuple
 
 import numpy as np
-from scipy import optimize, special, stats
+from scipy import stats
 
-from ._intervals import split_failure
+from .._intervals import split_failure
+from ._tails import expected_sum, main_region, norm_quantile, operator_quantile
 
 RANGE = 2.0  # |zeta| <= 2
 ROUNDS = 6  # of sharpening the distance: each is valid, whatever their number
@@ -135,7 +135,7 @@ def certified(fit, points, confidence_level):
     if not last.gram_scale:
         vectors = vectors[:, values > RANK * values[-1]]
         values = values[values > RANK * values[-1]]
-    noise = _goe_norm(len(values), failure.design) * last.gram_scale  # |N_L d| / |d|
+    noise = norm_quantile(1.0, 0.5, len(values), failure.design) * last.gram_scale  # |N_L d| / |d|
     bounds = _distance(last, values, vectors, noise, failure)
     if bounds is None:
         return unknown
@@ -214,8 +214,8 @@ def _distance(last, values, vectors, noise, failure):
         # the root of its mean is at most that of c^2 and of (e'd)^2 together
         tilt = 2.0 * moved * _sum_norm(weak, weak, 1.0, n, log(1.0 / failure.tilt))
         weak_seen = min((sqrt(most) + moved * sqrt(largest)) ** 2, most + tilt)
-        total = min(total, _expected(seen + 2.0 * moved * size(total, weak), unit))
-        weak = min(weak, total, _expected(weak_seen, unit))
+        total = min(total, expected_sum(seen + 2.0 * moved * size(total, weak), unit))
+        weak = min(weak, total, expected_sum(weak_seen, unit))
         moved = min(moved, solved(total, weak))
     return _Bounds(moved, size(total, weak) + cut + noise * moved, largest)
 
@@ -223,7 +223,7 @@ def _distance(last, values, vectors, noise, failure):
 def _variance(last, dual, bounds, failure):
     """Bound on mean((v'e)^2 w^2 E zeta^2) at each v of ``dual``."""
     n, squares = last.n, np.einsum("ij,ij->i", dual, dual)
-    noise = _operator_norm(len(last.moment), failure.direction) * last.gram_scale  # dual has it
+    noise = operator_quantile(last.gram_scale, len(last.moment), failure.direction)  # dual has it
     design = np.einsum("ij,ij->i", dual @ last.gram, dual)
     variance = np.clip(design + noise * squares, 0.0, squares)  # E zeta^2 <= 1 and |e| <= 1
     widths = 2.0 * last.limit + last.most_excess
@@ -237,13 +237,13 @@ def _variance(last, dual, bounds, failure):
         least = squares * variance
         cross = _sum_norm(least, least, squares, n, log(1.0 / failure.cross))
         realised = np.minimum(seen + 2.0 * bounds.moved * cross, (np.sqrt(seen) + away) ** 2)
-        variance = np.minimum(variance, _expected(realised, unit))
+        variance = np.minimum(variance, expected_sum(realised, unit))
     return variance
 
 
 def _main(last, dual, variance, failure):
     """The main part at each point: sampling, what is cut, and the noise of the moment."""
-    (t, q), lost = _region(0.5 * failure.main), 1.0 + last.slope
+    (t, q), lost = main_region(0.5 * failure.main, NOISE_PART), 1.0 + last.slope
     lengths = np.linalg.norm(dual, axis=1)
     gaussian = q**2 * (last.moment_scale**2 + (lost * last.excess_scale) ** 2)
     main = np.sqrt(2.0 * t * variance / last.n + gaussian * lengths**2)
@@ -257,43 +257,3 @@ def _sum_norm(total, weak, largest, n, length):
     """
     root, size = np.sqrt(total / n), RANGE * largest / n
     return root + np.sqrt(2.0 * length * (weak / n + 2.0 * size * root)) + size * length / 3.0
-
-
-def _expected(realised, unit):
-    """Bound on the mean v of a sum of independent terms in [0, b] from its value r, unit = b l.
-
-    It fails with probability exp(-l): P(sum <= r) <= exp(-(v - r - r log(v / r)) / b) (Chernoff).
-    Newton's method from above stays above.
-    """
-    realised = np.maximum(realised, 1e-9 * unit)
-    value = (np.sqrt(unit / 2.0) + np.sqrt(unit / 2.0 + realised)) ** 2
-    for _ in range(4):
-        left = value - realised - realised * np.log(value / realised) - unit
-        value = value - np.maximum(left, 0.0) / (1.0 - realised / value)
-    return value
-
-
-def _operator_norm(p, failure):
-    """Upper quantile of the largest eigenvalue of GOE(1): Gordon's mean and concentration."""
-    return sqrt(2.0 * p) + sqrt(2.0 * log(1.0 / failure))
-
-
-def _goe_norm(p, failure):
-    """Upper quantile of |N u|, |u| = 1, N GOE(1): chi2_1 + chi2_{p-1} / 2 (Laurent, Massart)."""
-    length = log(1.0 / failure)
-    return sqrt((p + 1) / 2.0 + 2.0 * sqrt((1.0 + (p - 1) / 4.0) * length) + 2.0 * length)
-
-
-@lru_cache(maxsize=64)
-def _region(failure):
-    """(t0, q) of the region that the main part leaves with this probability: see above."""
-    q = float(stats.norm.isf(NOISE_PART * failure))
-    nodes, weights = special.roots_legendre(60)
-    a = 0.5 * q * (nodes + 1.0)
-    density = 0.5 * q * weights * stats.norm.pdf(a)
-
-    def excess(t):
-        left = 0.5 * np.exp(-t) + density @ np.exp(-t * (1.0 - (a / q) ** 2))
-        return left - (1.0 - NOISE_PART) * failure
-
-    return float(optimize.brentq(excess, 0.0, 100.0)) * (1.0 + 1e-9), q

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skpriv._equations import _certified_newton as certified
+from skpriv._equations._certified import _newton as certified
 from skpriv._equations._newton import FirstEquation
+from skpriv._equations._certified._tails import expected_sum, main_region, norm_quantile
 from skpriv.linear_model import LinearRegression
 from skpriv.linear_model._linear_regression._queries import Whitened
 
@@ -33,37 +34,11 @@ def _goe(rng, p):
     return (upper + upper.T) / 2.0
 
 
-@pytest.mark.parametrize("failure", [0.05, 0.01])
-def test_the_region_of_the_main_part_has_its_probability(failure):
-    """An exponential and a normal variable leave it with this probability, in 400,000 draws."""
-    t, q = certified._region(failure)
-    rng = np.random.RandomState(0)
-    a, b = rng.exponential(size=400_000), rng.normal(size=400_000)
-    outside = (b > q) | (a > t * (1.0 - (np.maximum(b, 0.0) / q) ** 2))
-    assert outside.mean() == pytest.approx(failure, abs=5.0 * np.sqrt(failure / 400_000))
-    # In it sqrt(2 V a) + G b is at most what intervals take, whatever V and G are
-    for size in (0.0, 0.1, 1.0, 10.0, 1e3):
-        most = (np.sqrt(2.0 * a) + size * b)[~outside].max()
-        assert most <= np.sqrt(2.0 * t + (size * q) ** 2)
-        assert most >= 0.9 * np.sqrt(2.0 * t + (size * q) ** 2)
-
-
-def test_the_norms_of_the_noise_are_above_it():
-    """With probabilities of .05, in 4,000 draws of GOE(1): at most .05 + 5 standard errors."""
-    rng, p = np.random.RandomState(0), 6
-    noise = rng.normal(size=(4000, p, p))
-    noise = (noise + noise.transpose(0, 2, 1)) / 2.0
-    unit = np.ones(p) / np.sqrt(p)
-    above = np.linalg.norm(noise @ unit, axis=1) > certified._goe_norm(p, 0.05)
-    beyond = np.linalg.eigvalsh(noise)[:, -1] > certified._operator_norm(p, 0.05)
-    assert max(above.mean(), beyond.mean()) <= 0.05 + 5.0 * np.sqrt(0.05 / 4000)
-
-
 @pytest.mark.parametrize("value", [0.0, 0.3, 2.0, 50.0])
 def test_realised_sums_bound_their_means(value):
     """Poisson sums: as sharp as exp(-l) where nothing is seen, and valid beyond."""
     unit = 3.0
-    mean = float(certified._expected(np.array([value]), unit)[0])
+    mean = float(expected_sum(np.array([value]), unit)[0])
     assert mean - value - (value * np.log(mean / value) if value else 0.0) >= unit * (1.0 - 1e-6)
     missed = stats.poisson.cdf(np.floor(value), mean)
     assert missed <= np.exp(-unit) * (1.0 + 1e-6)
@@ -119,7 +94,7 @@ def test_the_distance_holds_in_any_direction_with_all_noises():
             moment_scale=0.02, gram_scale=0.01, residual_scale=0.001, excess_scale=0.005,
         )  # fmt: skip
         values, vectors = np.linalg.eigh(noisy)
-        noise = certified._goe_norm(p, 0.1) * 0.01
+        noise = norm_quantile(1.0, 0.5, p, 0.1) * 0.01
         bounds = certified._distance(step, values, vectors, noise, EACH)
         missed.append(bounds.moved < np.linalg.norm(d))
         assert bounds.largest <= 1.0
@@ -157,7 +132,7 @@ def test_the_noise_of_the_design_fails_as_often_as_it_may(across):
 
 def test_the_main_part_is_no_more_than_sampling_noise_and_what_is_cut():
     """Each alone, from its own formula; together they are at most their sum."""
-    t, q = certified._region(0.05)
+    t, q = main_region(0.05, certified.NOISE_PART)
     dual, nothing = np.array([[3.0, 4.0]]), np.zeros(1)
     alone = certified._main(_step(moment_scale=0.1), dual, nothing, EACH)
     assert alone == pytest.approx(5.0 * 0.1 * q)

@@ -1,0 +1,1 @@
+"""Certified intervals: of normal equations, of Newton steps, and the quantiles that they share."""

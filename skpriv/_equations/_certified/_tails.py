@@ -1,0 +1,89 @@
+"""Quantiles that certified intervals share: norms of noise, and sums with a normal part."""
+
+from functools import lru_cache
+from math import log, sqrt
+
+import numpy as np
+from scipy import optimize, special, stats
+
+ROUNDED_UP = 1.0 + 1e-4  # quantiles by quadrature
+TIMES_UP = 1.0 + 1e-9
+
+
+def norm_quantile(first, rest, p, failure):
+    """Upper quantile of the square root of first chi2_1 + rest chi2_{p-1}.
+
+    With GOE noise N theta ~ N(0, (s^2/2) ||theta||^2 (I + uu')), u = theta / ||theta||: that is
+    s ||theta|| times the quantile for 1 and 1/2.
+    """
+    return sqrt(first) * _unit_norm_quantile(rest / first, p, failure) if first else 0.0
+
+
+def operator_quantile(scale, p, failure):
+    """Upper quantile of the largest eigenvalue of GOE(scale): Gordon's mean plus concentration."""
+    return scale * (sqrt(2.0 * p) + sqrt(2.0 * log(1.0 / failure)))
+
+
+def expected_sum(realised, unit):
+    """Bound on the mean v of a sum of independent terms in [0, b] from its value r, unit = b l.
+
+    It fails with probability exp(-l): P(sum <= r) <= exp(-(v - r - r log(v / r)) / b) (Chernoff).
+    Newton's method from above stays above.
+    """
+    realised = np.maximum(realised, 1e-9 * unit)
+    value = (np.sqrt(unit / 2.0) + np.sqrt(unit / 2.0 + realised)) ** 2
+    for _ in range(4):
+        left = value - realised - realised * np.log(value / realised) - unit
+        value = value - np.maximum(left, 0.0) / (1.0 - realised / value)
+    return value
+
+
+@lru_cache(maxsize=256)
+def main_region(failure, noise_part):
+    """(t0, q) such that a sum of bounded terms and a normal variable of any scale are bounded.
+
+    Let P(S > sqrt(2 V t) + B t / 3) <= exp(-t) (Bernstein) and N ~ N(0, 1), independent of S. For
+    any scale G >= 0, even one that depends on S, S + G N > sqrt(2 V t0 + (G q)^2) + B t0 / 3 only
+    if (t(S), N) leaves the region t <= t0 (1 - (N_+ / q)^2), N <= q, of which that is the support
+    function, with probability
+    exp(-t0) / 2 + int_0^q phi(a) exp(-t0 (1 - a^2 / q^2)) da + P(N > q).
+
+    Parameters
+    ----------
+    failure : float
+        Of one side.
+    noise_part : float in (0, 1)
+        Part of it that is P(N > q).
+    """
+    q = float(stats.norm.isf(noise_part * failure))
+    nodes, weights = special.roots_legendre(60)
+    a = 0.5 * q * (nodes + 1.0)
+    density = 0.5 * q * weights * stats.norm.pdf(a)
+
+    def excess(t):
+        left = 0.5 * np.exp(-t) + density @ np.exp(-t * (1.0 - (a / q) ** 2))
+        return left - (1.0 - noise_part) * failure
+
+    return float(optimize.brentq(excess, 0.0, 100.0)) * TIMES_UP, q
+
+
+@lru_cache(maxsize=1024)
+def _unit_norm_quantile(rest, p, failure):
+    """Upper quantile of the square root of chi2_1 + rest chi2_{p-1}, by quadrature, rounded up."""
+    if p == 1 or rest == 1.0:
+        return float(stats.chi.isf(failure, p))
+    nodes, weights = _gauss_legendre()
+    z = 6.0 * (nodes + 1.0)  # [0, 12]
+    density = 6.0 * weights * 2.0 * stats.norm.pdf(z)
+
+    def excess(q):
+        halves = np.maximum(q - z**2, 0.0) / (2.0 * rest)
+        return density @ special.gammaincc((p - 1) / 2.0, halves) - failure  # chi-squared tail
+
+    upper = p + 4.0 * sqrt(p * log(1.0 / failure)) + 4.0 * log(1.0 / failure)
+    return sqrt(optimize.brentq(excess, 0.0, upper)) * ROUNDED_UP
+
+
+@lru_cache(maxsize=1)
+def _gauss_legendre():
+    return np.polynomial.legendre.leggauss(400)
