@@ -12,7 +12,9 @@ LAST_ROUND = 2.0  # records of the last round of the whitening over those of the
 EIGENVALUE_FLOOR = 0.1  # of the ridge of a whitening round
 # Rows are shortened in steps of 2^(1/4), by as much as 16.
 SHORTER = 2.0 ** (-np.arange(17) / 4.0)
-SURE = 2.5  # deviations of its noise by which a part of the rows must exceed 0 to be believed
+# Deviations of its noise by which a part of the rows must exceed 0 to be believed: noise passes for
+# one of ten classes in a fit of 200.
+SURE = 3.3
 CUT = 0.1  # part of the squared lengths that weights may cut off, as far as to cut less is cheap
 CHEAP = 0.01  # of the residual variance: privacy noise of predictions that is
 
