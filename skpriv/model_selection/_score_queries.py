@@ -85,8 +85,7 @@ class SquaredErrors(Query):
         return np.array([self._errors(X, unit_target(y, self.bounds)).sum()])
 
     def _errors(self, X, target):
-        rows = safe_indexing(self.table, X[:, 0].astype(np.intp))
-        return _clipped_errors(self.estimator, rows, target, self.bounds, self.limit)
+        return _clipped_errors(self.estimator, self.table, X, target, self.bounds, self.limit)
 
 
 @dataclass(frozen=True)
@@ -134,24 +133,28 @@ class Gains(Query):
 
     def sum(self, X, y):
         """Sums over a chunk of row numbers."""
-        rows = safe_indexing(self.table, X[:, 0].astype(np.intp))
         target = unit_target(y, self.bounds)
         errors = (
-            _clipped_errors(estimator, rows, target, self.bounds, self.limit).sum()
+            _clipped_errors(estimator, self.table, X, target, self.bounds, self.limit).sum()
             for estimator in self.estimators
         )
         return len(target) - np.array(list(errors))
 
 
-def _clipped_errors(estimator, rows, target, bounds, limit):
-    """min(e^2, c^2) / c^2 for the errors e of clipped predictions."""
+def _clipped_errors(estimator, table, numbers, target, bounds, limit):
+    """min(e^2, c^2) / c^2 for the errors e of clipped predictions of the rows with these numbers.
+
+    Each estimator has a copy of the rows, since steps such as ``Normalizer(copy=False)`` write to
+    it.
+    """
+    rows = safe_indexing(table, numbers[:, 0].astype(np.intp))
     errors = target - unit_target(_predictions(estimator, rows), bounds)
     return np.minimum(errors**2 / limit**2, 1.0)
 
 
 def _predictions(estimator, rows):
     try:
-        return np.asarray(predicted(estimator, rows), dtype=float).reshape(-1)
+        return predicted(estimator, rows)
     except Exception:  # its text may hold a value of a row
         pass
     if _predicts(estimator, stand_in(rows)):  # so it was values: as where rows are fitted
@@ -167,7 +170,7 @@ def _predicts(estimator, rows):
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of names, which they do not have
-            estimator.predict(rows)
+            predicted(estimator, rows)
     except Exception:
         return False
     return True

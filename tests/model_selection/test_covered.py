@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
-from sklearn.ensemble import BaggingRegressor, RandomForestRegressor, StackingRegressor
+from sklearn.ensemble import BaggingRegressor, StackingRegressor
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -14,8 +13,7 @@ from skpriv import BudgetAccountant
 from skpriv.exceptions import PrivacyError
 from skpriv.inspection import inference, model_card
 from skpriv.linear_model import SSPRegressor
-from skpriv.model_selection import PrivateSearchCV, private_score
-from skpriv.model_selection._covered import is_rowwise
+from skpriv.model_selection import PrivateSearchCV
 from skpriv.preprocessing import BoundsScaler
 
 RNG = np.random.RandomState(0)
@@ -108,46 +106,3 @@ def test_a_search_takes_steps_that_learn_nothing():
     pipeline = make_pipeline(*steps, model())
     found = search(pipeline, {f"{pipeline.steps[-1][0]}__data_norm": [0.5, 1.0]})
     assert found.fit(X, Y).best_params_
-
-
-class Mixing(SSPRegressor):
-    """One row in a batch moves the predictions for all."""
-
-    def predict(self, X):
-        return super().predict(X) + (1e3 if (np.asarray(X)[:, 0] > 0.9).any() else 0.0)
-
-
-class Alien(RegressorMixin, BaseEstimator):
-    """Another library's: nobody knows what it does."""
-
-    def predict(self, X):
-        return np.asarray(X)[:, 0] - np.asarray(X)[:, 0].mean()
-
-
-def test_one_row_moves_one_error_of_a_score():
-    """Predictions that may depend on other rows are made one row at a time."""
-    fitted = Mixing(data_norm=1.0, bounds_y=(-1, 1), epsilon=50.0, random_state=0).fit(X, Y)
-    other = X.copy()
-    other[0] = [0.95, 0.0]
-    first, second = (
-        private_score(fitted, rows, Y, epsilon=float("inf"), delta=0.0).mean_squared_error
-        for rows in (X, other)
-    )
-    assert abs(first - second) <= 4.0 / len(X)
-    # Of each row alone the mean is the row itself: all predictions are 0.
-    of_zero = private_score(Alien(), X, Y, epsilon=float("inf"), delta=0.0, bounds_y=(-1, 1))
-    assert of_zero.mean_squared_error == pytest.approx(np.mean(Y**2), rel=0.3)
-
-
-def test_what_is_known_to_predict_row_by_row():
-    known = (
-        model(), Ridge(), RandomForestRegressor(), make_pipeline(StandardScaler(), Ridge()),
-        make_pipeline(FunctionTransformer(np.arcsinh), model()),
-    )  # fmt: skip
-    assert all(map(is_rowwise, known))
-    replaced = Ridge()
-    replaced.predict = lambda X: X[:, 0]
-    unknown = (
-        Mixing(), Alien(), replaced, make_pipeline(FunctionTransformer(abs), Ridge()), object(),
-    )  # fmt: skip
-    assert not any(map(is_rowwise, unknown))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LinearRegression
 from sklearn.metrics import r2_score
 
 from skpriv import Budget, BudgetAccountant
@@ -12,13 +13,11 @@ from skpriv.model_selection._score_queries import ErrorMoments, SpreadQuery, Squ
 from skpriv.records import INVALID_VALUES
 
 
-class Identity:
-    """Predicts the first column."""
-
-    bounds_y_ = (-1.0, 1.0)
-
-    def predict(self, X):
-        return X[:, 0]
+def first_column():
+    """An estimator that predicts the first of two columns, and is known to do so row by row."""
+    model = LinearRegression()
+    model.coef_, model.intercept_, model.bounds_y_ = np.array([1.0, 0.0]), 0.0, (-1.0, 1.0)
+    return model
 
 
 def data(n, rng):
@@ -28,7 +27,7 @@ def data(n, rng):
 
 def test_without_privacy_it_is_r2(global_random_seed):
     X, y = data(500, np.random.default_rng(global_random_seed))
-    score = private_score(Identity(), X, y, epsilon=np.inf, delta=0.0)
+    score = private_score(first_column(), X, y, epsilon=np.inf, delta=0.0)
     assert score.r2 == pytest.approx(r2_score(y, X[:, 0]), abs=1e-10)
     assert score.mean_squared_error == pytest.approx(np.mean((y - X[:, 0]) ** 2), rel=1e-10)
 
@@ -41,7 +40,7 @@ def test_interval_covers_the_population(epsilon):
     hits = 0
     for seed in range(400):
         X, y = data(3_000, rng)
-        score = private_score(Identity(), X, y, epsilon=epsilon, delta=1e-6, random_state=seed)
+        score = private_score(first_column(), X, y, epsilon=epsilon, delta=1e-6, random_state=seed)
         hits += score.low <= truth <= score.high
     assert 0.91 <= hits / 400 <= 0.985
 
@@ -49,18 +48,20 @@ def test_interval_covers_the_population(epsilon):
 def test_it_is_charged_once_and_refused_before_rows_are_read():
     X, y = data(100, np.random.default_rng(0))
     with BudgetAccountant(1.0, 1e-6) as accountant:
-        private_score(Identity(), X, y, epsilon=1.0, delta=1e-6, random_state=0)
+        private_score(first_column(), X, y, epsilon=1.0, delta=1e-6, random_state=0)
         assert accountant.spent.epsilon == pytest.approx(1.0)
         with pytest.raises(BudgetExceeded):
-            private_score(Identity(), X, y, epsilon=0.1, delta=1e-6)
+            private_score(first_column(), X, y, epsilon=0.1, delta=1e-6)
 
 
 def test_the_score_lies_in_its_interval_and_is_at_most_one():
     """Of an exact prediction the noise alone is released, which is negative half of the time."""
-    X = np.random.default_rng(0).uniform(-0.5, 0.5, size=(3_000, 1))
+    X = np.random.default_rng(0).uniform(-0.5, 0.5, size=(3_000, 2))
     ones = 0
     for seed in range(30):
-        score = private_score(Identity(), X, X[:, 0], epsilon=1.0, delta=1e-6, random_state=seed)
+        score = private_score(
+            first_column(), X, X[:, 0], epsilon=1.0, delta=1e-6, random_state=seed
+        )
         assert score.low <= score.r2 <= score.high <= 1.0
         assert all(type(number) is float for number in (score.r2, score.low, score.high))
         ones += score.r2 == 1.0
@@ -70,7 +71,7 @@ def test_the_score_lies_in_its_interval_and_is_at_most_one():
 def test_report_adds_up():
     X, y = data(100, np.random.default_rng(0))
     report = private_score(
-        Identity(), X, y, epsilon=1.0, delta=1e-6, random_state=0
+        first_column(), X, y, epsilon=1.0, delta=1e-6, random_state=0
     ).privacy_report_
     assert sum(row.cost.gaussian for row in report.rows) == pytest.approx(Budget(1.0, 1e-6).mu ** 2)
 
@@ -83,8 +84,8 @@ def test_sensitivities(seed):
     y = rng.choice(extremes, 2)
     for query in (
         SpreadQuery((-1.0, 1.0), 0.3),
-        SquaredErrors(Identity(), table, (-1.0, 1.0), 0.5),
-        ErrorMoments(Identity(), table, (-1.0, 1.0), 0.5, centre=0.2),
+        SquaredErrors(first_column(), table, (-1.0, 1.0), 0.5),
+        ErrorMoments(first_column(), table, (-1.0, 1.0), 0.5, centre=0.2),
     ):
         one, two = (query.sum(np.array([[float(i)]]), y[i : i + 1]) for i in range(2))
         assert np.linalg.norm(one - two) <= query.sensitivity
@@ -92,8 +93,8 @@ def test_sensitivities(seed):
 
 def test_sensitivity_is_reached():
     """Half of the declared value is exceeded by a pair."""
-    table, y = np.array([[1.0], [0.0]]), np.array([-1.0, 0.0])
-    query = ErrorMoments(Identity(), table, (-1.0, 1.0), 0.5, centre=0.0)
+    table, y = np.array([[1.0, 0.0], [0.0, 0.0]]), np.array([-1.0, 0.0])
+    query = ErrorMoments(first_column(), table, (-1.0, 1.0), 0.5, centre=0.0)
     one, two = (query.sum(np.array([[float(i)]]), y[i : i + 1]) for i in range(2))
     assert np.linalg.norm(one - two) == pytest.approx(np.sqrt(2.75))
 
@@ -114,6 +115,6 @@ def test_values_that_cannot_be_predicted_give_the_sentence_of_a_fit():
 
 def test_too_few_rows_are_not_resolved():
     X, y = data(10, np.random.default_rng(0))
-    score = private_score(Identity(), X, y, epsilon=0.1, delta=1e-6, random_state=0)
+    score = private_score(first_column(), X, y, epsilon=0.1, delta=1e-6, random_state=0)
     assert not score.resolved and np.isnan(score.r2)
     assert (score.low, score.high) == (-np.inf, 1.0)

@@ -1,0 +1,292 @@
+"""Predictions by chunk are made by estimators alone of which one row moves one prediction."""
+
+import importlib
+import pickle
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy import special
+from sklearn.base import BaseEstimator
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor, make_column_selector
+from sklearn.decomposition import NMF
+from sklearn.ensemble import BaggingRegressor, RandomForestRegressor, VotingRegressor
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+from sklearn.gaussian_process.kernels import RBF
+from sklearn.impute import IterativeImputer, SimpleImputer
+from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
+
+from skpriv.exceptions import PrivacyError
+from skpriv.linear_model import SSPRegressor
+from skpriv.model_selection import PrivateSearchCV, private_score
+from skpriv.model_selection._covered import ROWWISE, is_elementwise, is_rowwise, predicted
+from skpriv.model_selection._score_queries import ErrorMoments, Gains
+from skpriv.preprocessing import BoundsScaler
+from tests.registry.door_makers import REGRESSORS
+from tests.registry.door_makers import _fitted as of_public_rows
+
+RNG = np.random.RandomState(0)
+X = RNG.uniform(0.0, 1.0, size=(60, 3))
+Y = np.round(2.0 * X[:, 0] + X[:, 1])
+OTHER = [[1e9, -1e9, 0.0], [0.0, 0.0, 0.0], [0.3, 1e-9, 0.7], [np.nan, 0.5, np.nan]]
+SETTINGS = {
+    "ColumnTransformer": {"transformers": [("a", StandardScaler(), [0, 1])]},
+    "BaggingRegressor": {"n_estimators": 2},
+    "ExtraTreesRegressor": {"n_estimators": 3},
+    "GradientBoostingRegressor": {"n_estimators": 3},
+    "HistGradientBoostingRegressor": {"max_iter": 3, "min_samples_leaf": 5},
+    "RandomForestRegressor": {"n_estimators": 3},
+    "StackingRegressor": {"estimators": [("a", Ridge())], "cv": 2},
+    "VotingRegressor": {"estimators": [("a", Ridge()), ("b", RandomForestRegressor(3))]},
+    "GridSearchCV": {"estimator": Ridge(), "param_grid": {"alpha": [1.0, 2.0]}, "cv": 2},
+    "RandomizedSearchCV": {
+        "estimator": Ridge(), "param_distributions": {"alpha": [1.0]}, "n_iter": 1, "cv": 2
+    },
+    "FeatureUnion": {"transformer_list": [("a", StandardScaler()), ("b", Normalizer())]},
+    "Pipeline": {"steps": [("a", StandardScaler()), ("b", Ridge())]},
+    "FunctionTransformer": {"func": np.arcsinh, "inverse_func": np.sinh},
+    "KBinsDiscretizer": {"n_bins": 3, "encode": "ordinal", "strategy": "uniform"},
+    "MLPRegressor": {"max_iter": 3, "hidden_layer_sizes": (4,)},
+    "OneHotEncoder": {"handle_unknown": "ignore", "sparse_output": False},
+    "OrdinalEncoder": {"handle_unknown": "use_encoded_value", "unknown_value": -1},
+    "QuantileTransformer": {"n_quantiles": 10},
+    "PCA": {"n_components": 2, "whiten": True},
+    "MissingIndicator": {"features": "all"},
+    "KNeighborsRegressor": {"weights": "distance"},
+    "TransformedTargetRegressor": {"func": np.arcsinh, "inverse_func": np.sinh},
+    "PowerTransformer": {"standardize": False},
+}  # fmt: skip
+OTHER_OURS = [[1e9, -1e9], [0.0, 0.0], [0.3, 1e-9]]
+
+
+def outputs(fitted, rows):
+    """Everything that a fitted object makes of rows, by the method that makes it."""
+    found = {}
+    for method in ("predict", "transform"):
+        if hasattr(fitted, method):
+            found[method] = np.asarray(getattr(fitted, method)(rows), dtype=float)
+    if "transform" in found and hasattr(fitted, "inverse_transform"):
+        if not isinstance(fitted, SimpleImputer):  # which has no inverse without an indicator
+            found["back"] = np.asarray(fitted.inverse_transform(found["transform"]))
+    return found
+
+
+def others_stay(fitted, batch=X[:40], replacements=OTHER, changed=(0, 17)):
+    """Whether predictions for other rows are the same to the last bit when a row is replaced.
+
+    At least one replacement must be answered: an estimator that refuses all of them shows nothing.
+    """
+    before, answered = outputs(fitted, batch.copy()), 0
+    for row in replacements:
+        for at in changed:
+            hostile = batch.copy()
+            hostile[at] = row
+            try:
+                after = outputs(fitted, hostile)
+            except ValueError:  # NaN, which is refused for the whole batch
+                continue
+            answered += 1
+            for method, values in before.items():
+                one, two = (np.delete(these, at, 0).tolist() for these in (values, after[method]))
+                if repr(one) != repr(two):  # all digits, and NaN is NaN
+                    return False
+    assert answered >= 2 * len(changed)
+    return True
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "module, name",
+    [
+        (module, name)
+        for module, names in ROWWISE.items()
+        for name in names.split()
+        if name not in ("_BinMapper", "make_column_selector")
+    ],
+)
+def test_each_class_of_the_list_maps_rows_by_themselves(module, name):
+    kind = getattr(importlib.import_module(module), name)
+    model = kind(**SETTINGS.get(name, {}))
+    if "random_state" in model.get_params():
+        model.set_params(random_state=0)
+    one = name == "LabelBinarizer"
+    model.fit(Y) if one else model.fit(X, Y + (name == "GammaRegressor"))
+    assert is_rowwise(model)
+    if one:  # labels, one of which is replaced by one that was never seen
+        before, after = (model.transform(np.r_[first, Y[1:]]) for first in (Y[0], 77.0))
+        assert np.array_equal(before[1:], after[1:])
+    else:
+        assert others_stay(model)
+
+
+@pytest.mark.parametrize("Estimator", REGRESSORS)
+def test_our_own_estimators_map_rows_by_themselves(Estimator):
+    fitted = of_public_rows(Estimator)
+    assert is_rowwise(fitted)
+    assert others_stay(fitted, RNG.uniform(-0.4, 0.4, size=(20, 2)), OTHER_OURS)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_attack_finds_what_mixes_rows():
+    """NMF begins at the mean of the batch, and imputation draws for each row with a gap."""
+    gaps = X.copy()
+    gaps[[3, 5], 1] = np.nan
+    for step, rows in (
+        (NMF(2, max_iter=3, init="random", solver="mu", random_state=0), X),
+        (IterativeImputer(sample_posterior=True, max_iter=1, random_state=0), gaps),
+        (FunctionTransformer(lambda X: X - X.mean(0)), X),
+    ):
+        model = make_pipeline(step, StandardScaler()).fit(X)
+        assert not is_rowwise(model)
+        other = rows.copy()
+        other[0] = [0.9, np.nan if rows is gaps else 0.0, 40.0]
+        one, two = (pickle.loads(pickle.dumps(model)) if rows is gaps else model for _ in range(2))
+        assert not np.array_equal(one.transform(rows)[1:], two.transform(other)[1:])
+
+
+class Own(BaseEstimator):
+    """Another's class."""
+
+    def predict(self, X):
+        return np.zeros(len(X))
+
+
+class Ridge2(Ridge):
+    """A subclass, which may have replaced anything."""
+
+
+def mean_free(X):
+    return X - X.mean(0)
+
+
+def disguised():
+    """A class with the name and the module of another."""
+    return type("Ridge", (Ridge,), {"__module__": Ridge.__module__})().fit(X, Y)
+
+
+def hidden(attribute="predict"):
+    model = Ridge().fit(X, Y)
+    setattr(model, attribute, lambda X: X[:, 0])
+    return model
+
+
+def winner_of_a_grid():
+    """The function stands in the grid and in the winner, not in the parameters of the estimator."""
+    grid = {"functiontransformer__func": [mean_free]}
+    pipeline = make_pipeline(FunctionTransformer(), Ridge())
+    found = GridSearchCV(pipeline, grid, cv=2).fit(X, Y)
+    found.set_params(param_grid={})
+    return found
+
+
+def function(func, **settings):
+    return make_pipeline(FunctionTransformer(func, **settings), Ridge())
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        Own(), Ridge2(), disguised(), hidden(), hidden("_decision_function"), hidden("_validated"),
+        winner_of_a_grid(), object(), BaggingRegressor(Own(), 2),
+        VotingRegressor([("a", Ridge()), ("b", Own())]),
+        TransformedTargetRegressor(Ridge(), func=mean_free, inverse_func=mean_free),
+        function(mean_free), function(reversed), function(np.cumsum), function(np.add.accumulate),
+        function(np.frompyfunc(abs, 1, 1)), function(np.linalg._umath_linalg.inv),
+        function(RBF()), function(np.vectorize(abs)), function(partial(np.exp)),
+        function(np.exp, kw_args={"where": False}),
+        ColumnTransformer([("a", FunctionTransformer(mean_free), [0])]),
+        ColumnTransformer([("a", "passthrough", lambda X: [0])]),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_what_is_not_known_is_called_for_one_row_at_a_time(estimator):
+    assert not is_rowwise(estimator)
+
+
+def test_what_is_known():
+    columns = ColumnTransformer([("a", StandardScaler(), make_column_selector("x"))])
+    for estimator in (
+        make_pipeline(BoundsScaler((-1, 1)), columns, Ridge()),
+        function(np.arcsinh), function(special.expit), function(None),
+        TransformedTargetRegressor(Ridge(), func=np.log, inverse_func=np.exp),
+        PrivateSearchCV(SSPRegressor(), {"data_norm": [1.0]}, epsilon=1.0, delta=1e-6),
+    ):  # fmt: skip
+        assert is_rowwise(estimator)
+    assert not is_elementwise(np.matmul) and not is_elementwise(np.add)
+
+
+class Counting(BaseEstimator):
+    """Says how many rows it sees at once."""
+
+    def __init__(self):
+        self.seen = []
+
+    def predict(self, X):
+        self.seen.append(len(X))
+        return X.mean(axis=1) + X.mean()
+
+
+def test_unknown_predictors_see_one_row_and_known_ones_see_all():
+    model, frame = Counting(), pytest.importorskip("pandas").DataFrame(X)
+    assert np.allclose(predicted(model, X), 2.0 * X.mean(axis=1))
+    assert model.seen == [1] * len(X)
+    ridge = Ridge().fit(X, Y)
+    assert np.array_equal(predicted(ridge, X), ridge.predict(X))
+    fitted = hidden("seen")  # not known, hence one by one
+    fitted.predict = fitted.__class__.predict.__get__(fitted)
+    assert np.allclose(predicted(fitted, frame.to_numpy()), ridge.predict(X))
+
+
+class Mixing(SSPRegressor):
+    """One row in a batch moves the predictions for all."""
+
+    def predict(self, X):
+        return super().predict(X) + (1e3 if (np.asarray(X)[:, 0] > 0.9).any() else 0.0)
+
+
+class Alien(BaseEstimator):
+    """Another library's: nobody knows what it does."""
+
+    def predict(self, X):
+        return np.asarray(X)[:, 0] - np.asarray(X)[:, 0].mean()
+
+
+def test_one_row_moves_one_error_of_a_score():
+    """Predictions that may depend on other rows are made one row at a time."""
+    rows, y = X[:, :2] - 0.5, 0.5 * (X[:, 0] - 0.5)
+    fitted = Mixing(data_norm=1.0, bounds_y=(-1, 1), epsilon=50.0, random_state=0).fit(rows, y)
+    assert not is_rowwise(fitted)
+    other = rows.copy()
+    other[0] = [0.95, 0.0]
+    first, second = (
+        private_score(fitted, these, y, epsilon=float("inf"), delta=0.0).mean_squared_error
+        for these in (rows, other)
+    )
+    assert abs(first - second) <= 4.0 / len(X)
+    # Of each row alone the mean is the row itself: all predictions are 0.
+    of_zero = private_score(Alien(), rows, y, epsilon=float("inf"), delta=0.0, bounds_y=(-1, 1))
+    assert of_zero.mean_squared_error == pytest.approx(np.mean(y**2), rel=0.3)
+
+
+def test_two_predictions_for_a_row_do_not_count_twice():
+    """In a chunk of one row they would be added up, and a record would move the sum by 2."""
+    double = LinearRegression().fit(X, np.column_stack([Y, -Y]))
+    for rows in (X[:1], X):
+        with pytest.raises(PrivacyError, match="could not predict"):
+            private_score(double, rows, Y[: len(rows)], epsilon=1.0, delta=0.1, bounds_y=(0, 3))
+    query = ErrorMoments(double, X, (0.0, 3.0), 0.5)
+    with pytest.raises(PrivacyError):
+        query.sum(np.array([[0.0]]), Y[:1])
+
+
+def test_steps_that_write_to_their_rows_leave_them_to_the_next_candidate():
+    scaled = make_pipeline(Normalizer(copy=False), Ridge(fit_intercept=False)).fit(X.copy(), Y)
+    plain = Ridge(fit_intercept=False).fit(X, Y)
+    numbers = np.arange(len(X), dtype=float).reshape(-1, 1)
+    for pair in ((scaled, plain), (plain, scaled)):
+        both = Gains(pair, X, (0.0, 3.0), 1.0).sum(numbers, Y)
+        alone = [Gains((one,), X, (0.0, 3.0), 1.0).sum(numbers, Y)[0] for one in pair]
+        assert np.array_equal(both, alone)
