@@ -374,7 +374,8 @@ class BasePolicy(LearnsFromPersons, Accounted, BaseEstimator, ABC):
             if not hasattr(self, "_numbering"):
                 self._numbering = Numbering()
             most = getattr(self, "max_visits", None)
-            self._visits: Any = None if most is None else Visits(int(most))
+            visits = None if most is None else Visits(int(most), self._numbering.part("people"))
+            self._visits: Any = visits
             self._start(n_features * (1 if self._shared else n_actions))
             self.n_rounds_ = 0
         except BaseException:

@@ -9,6 +9,7 @@ import numpy as np
 from ..records import public_shape
 
 KEY_BYTES = 32
+PLACE_BITS = 62  # of a random number: an integer of SQLite has 63 and a sign
 HASH_BYTES = 16  # 1e9 people collide with a probability of about 1e-21
 
 
@@ -24,14 +25,21 @@ class Visits:
     another epoch. Which rounds these are follows from the times at which the person came, and from
     nothing else; the policy plays the others all the same.
 
+    The counts are kept where the released answers are numbered, and all copies of a policy share
+    them: a backup that is restored knows of the rounds that were learned from after it was made.
+    Increments of a sum and epochs have one answer whatever the number of copies, so that the rounds
+    of a person in all copies together move no more of them than ``most`` rounds of one would.
+
     Parameters
     ----------
     most : int
+    numbering : Numbering
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, numbering: Any) -> None:
         self.most, self._key = most, secrets.token_bytes(KEY_BYTES)
-        self.table: Any = {}  # hash -> (rounds, place of the last one)
+        self._numbering = numbering
+        self._until, self._here = 0, set()  # who was learned from since the last change
 
     def hashed(self, user: Any) -> Hashed | None:
         """Hash of a name, by which nobody finds the person without the key."""
@@ -40,38 +48,40 @@ class Visits:
         name = user if isinstance(user, bytes) else str(user).encode()
         return Hashed(blake2b(name, digest_size=HASH_BYTES, key=self._key).digest())
 
-    def admit(self, users: Any, place: int) -> tuple[np.ndarray, list]:
-        """Decide from which rounds is learned, and count them.
+    def admit(self, users: Any, until: int, place: int) -> tuple[np.ndarray, list]:
+        """Decide from which rounds is learned, and count them before they are read.
 
         Parameters
         ----------
         users : sequence of shape (n_rounds,)
             Names or hashes; from a round of nobody (None) nothing is learned.
+        until : int
+            Public: number of the round after which the policy changes.
         place : int
-            Public: that of the rounds among all changes of the policy.
+            Public: number of the answer that will be made of these rounds, the same in all copies.
 
         Returns
         -------
         admitted : ndarray of bool of shape (n_rounds,)
-        before : list of (hash, count)
-            Counts as they were, for `restore`.
+        names : list
+            The hashes of those who were admitted, for `restore`.
         """
-        admitted, before = np.zeros(len(users), dtype=bool), []
+        if until != self._until:
+            self._until, self._here = until, set()
+        come: dict = {}  # person -> the first of these rounds
         for at, user in enumerate(users):
             name = self.hashed(user)
-            known = None if name is None else self.table.get(name)
-            rounds, last = known or (0, None)
-            if name is not None and rounds < self.most and last != place:
-                self.table[name] = (rounds + 1, place)
-                before.append((name, known))
-                admitted[at] = True
-        return admitted, before
+            if name is not None and name not in self._here:
+                come.setdefault(name, at)
+        admitted = np.zeros(len(users), dtype=bool)
+        admitted[list(come.values())] = self._numbering.admit(come, place, self.most)
+        names = [name for name, at in come.items() if admitted[at]]
+        self._here.update(names)
+        return admitted, names
 
-    def restore(self, before: list) -> None:
-        """Take back what was counted, of rounds that were not taken."""
-        for name, known in before:
-            # a place that no round has: the person may be learned from again
-            self.table[name] = known or (0, None)
+    def restore(self, names: list) -> None:
+        """Take back that people were in rounds which were not taken; in their place they count."""
+        self._here.difference_update(names)
 
 
 class LearnsFromPersons:
@@ -112,6 +122,15 @@ class LearnsFromPersons:
             return low / 2.0 + high / 2.0
         return min(max(0.0, low), high)
 
+    @property
+    def _place(self):
+        """Number of the answer that the next rounds will be in, the same for all copies.
+
+        One of its own in each part of an update, where answers are not numbered by the changes of
+        the policy: no copy is in the same one, and each costs a round.
+        """
+        return secrets.randbits(PLACE_BITS)
+
     def _update_persons(self, rows, rewards, users):
         """Take in rounds; those that are not to be learned from keep their places, and are blank.
 
@@ -121,13 +140,13 @@ class LearnsFromPersons:
         while start < len(rewards):
             until = self.rounds_until_update_
             part = slice(start, start + until)
-            admitted, before = self._visits.admit(users[part], self.n_rounds_ + until)
+            admitted, names = self._visits.admit(users[part], self.n_rounds_ + until, self._place)
             blank = np.where(admitted, rewards[part], self._neutral_reward)
             try:
                 self._update(np.where(admitted[:, None], rows[part], 0.0), blank)
             except BaseException as error:
                 if not getattr(error, "rounds_taken", 0):
-                    self._visits.restore(before)
+                    self._visits.restore(names)
                 if hasattr(error, "rounds_taken"):
                     error.rounds_taken += start
                 raise

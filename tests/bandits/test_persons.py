@@ -1,5 +1,8 @@
 """People who come back: what is learned from them, and what it costs them."""
 
+import pickle
+import sqlite3
+from contextlib import closing
 from itertools import combinations
 from math import sqrt
 
@@ -20,8 +23,9 @@ from skpriv.bandits import (
     SquareCB,
     load,
 )
+from skpriv.exceptions import PrivacyError
 from skpriv.linear_model import SSPRegressor
-from skpriv.privacy import Budget, Cost, NoiseSource, Query, open_stream
+from skpriv.privacy import Budget, Cost, NoiseSource, Numbering, Query, open_stream
 
 M = 3
 COMMON = {"epsilon": 1.0, "delta": 1e-6, "max_visits": M, "random_state": 0}
@@ -234,18 +238,117 @@ def test_users_and_their_number_belong_together():
     assert policy.n_rounds_ == 0
 
 
+def visits_in(folder):
+    """Rounds of every person, as the file of the answers counts them."""
+    (file,) = folder.glob("*.answers")
+    with closing(sqlite3.connect(file)) as connection:
+        found = connection.execute("SELECT count(*) FROM visits GROUP BY object, person")
+        return [n for (n,) in found.fetchall()]
+
+
+@pytest.mark.parametrize("name", ["factor", "phases", "SquareCB"])
+def test_a_restored_service_knows_who_came_after_the_backup(name, tmp_path, monkeypatch):
+    """Whatever branch learned from a person: the noisy answers of all pay for three rounds."""
+    monkeypatch.setenv("SKPRIV_STATE", str(tmp_path / "state"))
+    contexts, _, rewards = rounds(240)
+
+    def serve(path, stop, start=0, backups=()):
+        make = POLICIES[name]().set_params(max_visits=None)
+        loop = Loop(make, tmp_path / path, max_visits=M)
+        for k in range(start, stop, 5):
+            if k in backups:
+                loop.backup(tmp_path / f"copy {k}")
+            names = [f"visit {k + j}" for j in range(5)]
+            users = [
+                "Ada" if k % 10 == 0 else f"guest {k}",
+                *(f"guest {name}" for name in names[1:]),
+            ]
+            loop.rank_many(names, contexts[k : k + 5], users=users)
+            loop.reward_many(names, rewards[k : k + 5])
+        assert not loop.troubles
+
+    serve("service", stop=100, backups=(20, 65))
+    for copy in (20, 65):  # each of them goes beyond the others
+        serve(f"copy {copy}", stop=160 + copy, start=copy)
+    counts = visits_in(tmp_path / "state")
+    assert max(counts) == M and counts.count(M) == 1
+
+
+def answers_of_copies(sign, folder, monkeypatch):
+    """Noisy answers of a policy and of copies of it, each of which goes beyond the others.
+
+    The same person comes to all of them, in other rounds.
+    """
+    monkeypatch.setenv("SKPRIV_STATE", str(folder))
+    contexts, actions, _ = rounds(400)
+    contexts /= np.linalg.norm(contexts, axis=2, keepdims=True)
+    copies, told = {0: LinUCB(**COMMON)}, {}
+    copies[0].act(contexts[:1])
+    for start, first, stop in ((0, 0, 120), (20, 120, 240), (40, 240, 400)):
+        policy = copies[start]
+        for k in range(start, stop, 10):
+            if k in (20, 40) and start == 0:
+                copies[k] = pickle.loads(pickle.dumps(policy))
+            part = slice(k, k + 10)
+            mine = (np.arange(k, k + 10) % 9 == 0) & (k >= first)
+            users = [f"me {sign}" if own else f"guest {k + at}" for at, own in enumerate(mine)]
+            policy.update(contexts[part], actions[part], np.where(mine, sign, 1.0), users=users)
+    (file,) = folder.glob("*.answers")
+    with closing(sqlite3.connect(file)) as connection:
+        query = "SELECT object, number, answer FROM answers WHERE number >= 0"
+        for name, number, answer in connection.execute(query):
+            told[name.split("/", 1)[1], number] = np.frombuffer(answer)
+    return told, policy._sums._streams[0].noise.scale
+
+
+def paid_by_copies(tmp_path, monkeypatch):
+    first, scale = answers_of_copies(1.0, tmp_path / "first", monkeypatch)
+    second, _ = answers_of_copies(-1.0, tmp_path / "second", monkeypatch)
+    assert first.keys() == second.keys() and len(first) == 19
+    return sum(float(((first[key] - second[key]) ** 2).sum()) for key in first) / scale**2
+
+
+def test_the_answers_of_all_copies_move_by_what_was_said(tmp_path, monkeypatch):
+    """One person is replaced, who comes to a policy and to its backups, with the same draws."""
+    promised = Budget(1.0, 1e-6).mu ** 2
+    assert 0.0 < paid_by_copies(tmp_path, monkeypatch) <= promised
+    # With counts that are forgotten a person pays for every round.
+    admit = Numbering.admit
+    monkeypatch.setattr(
+        Numbering, "admit", lambda self, people, number, most: admit(self, people, number, 99)
+    )
+    assert paid_by_copies(tmp_path / "again", monkeypatch) > promised
+
+
+def test_counts_are_not_put_back_to_an_earlier_day(tmp_path, monkeypatch):
+    """Who came to an open epoch is written down, though no answer was given since."""
+    monkeypatch.setenv("SKPRIV_STATE", str(tmp_path))
+    contexts, actions, rewards = rounds(60)
+    policy = pickle.loads(pickle.dumps(POLICIES["SquareCB"]()))
+    policy.act(contexts)
+    policy.save(tmp_path / "policy")
+    policy.update(contexts[:20], actions[:20], rewards[:20], users=range(20))
+    (file,) = tmp_path.glob("*.answers")
+    older = file.read_bytes()
+    policy.update(contexts[20:30], actions[20:30], rewards[20:30], users=range(20, 30))
+    file.write_bytes(older)
+    with pytest.raises(PrivacyError, match="put back"):
+        policy.update(contexts[30:40], actions[30:40], rewards[30:40], users=range(30, 40))
+
+
 @pytest.mark.parametrize("name", ["factor", "SquareCB"])
-def test_a_service_counts_the_people_who_come(name, tmp_path):
+def test_a_service_counts_the_people_who_come(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("SKPRIV_STATE", str(tmp_path / "state"))
     loop = Loop(POLICIES[name]().set_params(max_visits=None), tmp_path / "file", max_visits=M)
     contexts, _, rewards = rounds(200)
     for k in range(200):
         loop.rank(f"visit {k}", contexts[k], user="Ada" if k % 10 == 0 else f"guest {k}")
         loop.reward(f"visit {k}", rewards[k])
     assert loop.policy.guarantee.unit == "person" and not loop.troubles
-    held = loop._store.reading()
-    counts = [n for (n,) in held._run("SELECT number FROM visits").fetchall()]
+    counts = visits_in(tmp_path / "state")
     assert max(counts) == M and counts.count(M) == 1
-    assert b"Ada" not in (tmp_path / "file").read_bytes()
+    for file in (tmp_path / "file", *(tmp_path / "state").iterdir()):
+        assert b"Ada" not in file.read_bytes()
     again = Loop(POLICIES[name]().set_params(max_visits=None), tmp_path / "file", max_visits=M)
     assert again.policy.n_rounds_ == loop.policy.n_rounds_
     with pytest.raises(ValueError, match="user"):

@@ -83,6 +83,10 @@ class EpochPolicy(BasePolicy):
         return len(self._epochs)
 
     @property
+    def _place(self):
+        return self.epoch_
+
+    @property
     def n_pooled_(self) -> int:
         """Rounds that the present oracle knows: those of one epoch, if oracles are not pooled."""
         return int(getattr(self, "_n_pooled", 0))

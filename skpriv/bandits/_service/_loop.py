@@ -371,9 +371,7 @@ class Loop(Watched):
             given["players"] = np.array(players)
         default = self.default_reward
         rewards = np.array([default if reward is None else reward for reward in rewards])
-        visits = self.policy._visits
-        if visits is not None:  # counted in the file, so that the policy that is saved is small
-            visits.table = held
+        if self.policy._visits is not None:
             given["users"] = [None if user is None else Hashed(user) for user in users]
         try:
             self.policy.update(None, np.array(actions, dtype=np.intp), rewards, **given)
@@ -382,9 +380,6 @@ class Loop(Watched):
             if not n:
                 raise
             self._note(held, error, "its rounds are spent, and nothing was learned from them")
-        finally:
-            if visits is not None:
-                visits.table = {}
         held.forget(first, first + n)
         if self._value is not None:
             self._value.take(rewards[:n])

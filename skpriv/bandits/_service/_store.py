@@ -25,12 +25,11 @@ CREATE TABLE events (
     user BLOB,  -- keyed hash
     learned INTEGER NOT NULL DEFAULT 0  -- 1: with the default reward, 2: with its own
 );
-CREATE TABLE visits (user BLOB PRIMARY KEY, number INTEGER, last INTEGER) WITHOUT ROWID;
 CREATE TABLE troubles (time REAL, sentence TEXT);
 """  # noqa: E501
 BUSY = 120.0  # seconds that a process waits for another one
 CACHE = 16_384  # kB of the file that a thread keeps in memory: the indices of a million events
-FORMAT = 2  # of the file; 1 kept the contexts of all actions
+FORMAT = 3  # of the file; 2 kept the rounds of people, and 1 the contexts of all actions
 
 
 class Connection:
@@ -194,13 +193,6 @@ class Transaction:
     def n_open(self):
         """Number of events that were not learned."""
         return self.last() + 1 - self.first_open()
-
-    def get(self, user):
-        """(number, last place) of the rounds of a user that were learned from, or None."""
-        return self._run("SELECT number, last FROM visits WHERE user = ?", (user,)).fetchone()
-
-    def __setitem__(self, user, visits):
-        self._run("INSERT OR REPLACE INTO visits VALUES (?, ?, ?)", (user, *visits))
 
     def note(self, time, sentence):
         """Keep what went wrong, the last hundred times."""

@@ -217,6 +217,11 @@ class RunningSumsPolicy(BasePolicy):
     channel = "gaussian"
 
     @property
+    def _place(self):
+        sums = getattr(self, "_sums", None)  # exact ones have no reads, and reports a number each
+        return sums.place if isinstance(sums, PhasedSums) else super()._place
+
+    @property
     def _parameters_can(self):
         """What the model of the parameters can, which at epsilon=inf is not that of the run."""
         return capabilities(self.privacy)

@@ -17,6 +17,7 @@ from ...privacy import (
     parallel_part,
 )
 
+PHASE = 2**40  # reads: more than a phase has
 BLOCK = 256  # rows, fewer of which are kept until there are so many, or a read
 
 
@@ -71,6 +72,13 @@ class PhasedSums:
         for place, n in enumerate(self._users):
             rows[place] = replace(rows[place], records=n)
         return self._report
+
+    @property
+    def place(self):
+        """Number of the next read among those of all phases: that by which copies find it."""
+        stream, phase = self._streams[0], self._opened - len(self._streams)
+        ended = stream.reads == stream.n_reads
+        return (phase + ended) * PHASE + (0 if ended else stream.reads)
 
     def covers(self, rounds):
         """Whether the streams are open that so many further rounds need."""

@@ -4,7 +4,7 @@ import os
 import pickle
 import sqlite3
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,14 @@ _MARK = -1  # the number by which a file shows that answers of the object are ke
 _ASK = "SELECT answer FROM answers WHERE object = ? AND number = ?"
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS answers "
-    "(object TEXT, number INTEGER, answer BLOB, PRIMARY KEY (object, number))"
+    "(object TEXT, number INTEGER, answer BLOB, PRIMARY KEY (object, number))",
+    "CREATE TABLE IF NOT EXISTS visits (object TEXT, person BLOB, place INTEGER, "
+    "PRIMARY KEY (object, person, place)) WITHOUT ROWID",
 )
+_COUNT = "SELECT count(*), total(place = ?) FROM visits WHERE object = ? AND person = ?"
+_VISIT = "INSERT OR IGNORE INTO visits VALUES (?, ?, ?)"
+_SEEN = "SELECT 1 FROM visits WHERE object = ? AND person = ? AND place = ?"
+_GIVEN = "SELECT 1 FROM answers WHERE object = ? AND number = ?"
 
 
 class _Place:
@@ -56,16 +62,15 @@ class _Place:
         living = [path for path in self.ledgers if os.path.isfile(path)]
         path = living[0] if living else str(_own_file(name))
         with closing(sqlite3.connect(path, timeout=120.0)) as connection, connection:
-            connection.execute(_SCHEMA)
+            for statement in _SCHEMA:
+                connection.execute(statement)
             connection.execute("INSERT INTO answers VALUES (?, ?, NULL)", (name, _MARK))
         self.path, self.name = path, name
 
-    def expect(self, connection: sqlite3.Connection, name: str, number: int) -> None:
-        """Refuse a file in which an answer is missing that was given before."""
+    def expect(self, connection: sqlite3.Connection, query: str, *given: Any) -> None:
+        """Refuse a file in which something is missing that was written down before."""
         try:
-            found = connection.execute(
-                "SELECT 1 FROM answers WHERE object = ? AND number = ?", (name, number)
-            ).fetchone()
+            found = connection.execute(query, given).fetchone()
         except sqlite3.OperationalError:  # no table
             found = None
         if found is None:
@@ -86,7 +91,7 @@ class _Place:
         ) as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:
-                self.expect(connection, self.name, _MARK)
+                self.expect(connection, _GIVEN, self.name, _MARK)
                 yield connection
             except BaseException:
                 connection.execute("ROLLBACK")
@@ -108,10 +113,11 @@ class Numbering:
     -----
     The file is the ledger of the accountant under which the object was made, and without one a
     small file of its own in the folder ``SKPRIV_STATE``, or ``~/.local/state/skpriv``. It holds
-    released answers, and nothing else. A copy that does not find it refuses to answer, on another
-    machine say, and so does an object in a forked process, which copied it unseen. The file must
-    not be put back with a backup of the object: it tells what was released after the backup. An
-    object refuses a file that does not have the answer which it has given last.
+    released answers and, where people are counted, keyed hashes of them with the numbers of the
+    answers that they are in; nothing else. A copy that does not find it refuses to answer, on
+    another machine say, and so does an object in a forked process, which copied it unseen. The
+    file must not be put back with a backup of the object: it tells what was released after the
+    backup. An object refuses a file that does not have the answer which it has given last.
 
     Examples
     --------
@@ -130,11 +136,14 @@ class Numbering:
         self._name = uuid.uuid4().hex
         self._place = _Place()
         self._last: int | None = None  # number that was written down last
+        self._people: dict[bytes, set[int]] = {}  # numbers of the answers that each is in
+        self._seen: tuple[bytes, int] | None = None  # who was written down last
 
     def part(self, name: object) -> "Numbering":
         """Numbers of one of several parts of the object: copies of it find them by this name."""
         part = Numbering.__new__(Numbering)
         part._name, part._place, part._last = f"{self._name}/{name}", self._place, None
+        part._people, part._seen = {}, None
         return part
 
     def check(self) -> None:
@@ -221,16 +230,73 @@ class Numbering:
         self._last = number
         return answer if given is None else pickle.loads(given[0])
 
+    def admit(self, people: Iterable[bytes], number: int, most: int) -> list[bool]:
+        """Count people who come to an answer, each of whom may be in at most so many answers.
+
+        All copies count together, so that whoever was in an answer of one of them is not forgotten
+        by another. A second time in the same answer is free: all copies give one answer of it.
+
+        Parameters
+        ----------
+        people : iterable of bytes
+            Keyed hashes.
+        number : int
+            Number of the answer that their records will be in.
+        most : int
+
+        Returns
+        -------
+        admitted : list of bool
+
+        Raises
+        ------
+        PrivacyError
+            If copies may exist that cannot be asked.
+        """
+        self.check()
+        if self._place.path is None:
+            admitted = []
+            for person in people:
+                numbers = self._people.setdefault(person, set())
+                admitted.append(number in numbers or len(numbers) < most)
+                if admitted[-1]:
+                    numbers.add(number)
+            return admitted
+        self._write_down()
+        with self._held() as connection:
+            return [self._admitted(connection, person, number, most) for person in people]
+
+    def _admitted(
+        self, connection: sqlite3.Connection, person: bytes, number: int, most: int
+    ) -> bool:
+        count, here = connection.execute(_COUNT, (number, self._name, person)).fetchone()
+        if not here and count >= most:
+            return False
+        connection.execute(_VISIT, (self._name, person, number))
+        self._seen = person, number
+        return True
+
+    def _write_down(self) -> None:
+        """Move to the file who was counted before there was one."""
+        if self._people:
+            rows = [(self._name, person, n) for person, ns in self._people.items() for n in ns]
+            with self._held() as connection:
+                connection.executemany(_VISIT, rows)
+            self._people, self._seen = {}, rows[-1][1:] if rows else self._seen
+
     @contextmanager
     def _held(self) -> Iterator[sqlite3.Connection]:
-        """Hold the file, in which the answer is that this object has given last."""
+        """Hold the file, in which is what this object has written down last."""
         with self._place.file() as connection:
             if self._last is not None:
-                self._place.expect(connection, self._name, self._last)
+                self._place.expect(connection, _GIVEN, self._name, self._last)
+            if self._seen is not None:
+                self._place.expect(connection, _SEEN, self._name, *self._seen)
             yield connection
 
     def __getstate__(self) -> dict[str, Any]:
         self._place.share(self._name.split("/")[0])
+        self._write_down()
         return dict(vars(self))
 
 
