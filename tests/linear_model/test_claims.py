@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from registry.claims import POINTS, claims, unfitted, world
-from registry.estimators import ESTIMATORS, SETTINGS
+from registry.estimators import ESTIMATORS, SETTINGS, targets
 from scipy.stats import binom
 
 from skpriv.inspection import inference
@@ -12,10 +12,10 @@ from skpriv.linear_model import SSPRegressor
 METHODS = ("certified", "asymptotic")
 
 
-def _data(n=2000):
+def _data(Estimator, n=2000):
     rng = np.random.RandomState(0)
     X = rng.uniform(-0.5, 0.5, size=(n, 2))
-    return X, X @ [0.5, -0.3] + rng.uniform(-0.1, 0.1, size=n)
+    return X, targets(Estimator, X @ [0.5, -0.3] + rng.uniform(-0.1, 0.1, size=n))
 
 
 @pytest.mark.parametrize("Estimator", ESTIMATORS, ids=lambda cls: cls.__name__)
@@ -23,7 +23,7 @@ def test_every_estimator_states_its_estimand_and_its_claims(Estimator):
     assert vars(Estimator)["estimand"]
     claims = vars(Estimator)["interval_claims"]
     assert claims and set(claims) <= set(METHODS)
-    X, y = _data()
+    X, y = _data(Estimator)
     fitted = Estimator(**SETTINGS[Estimator], random_state=0).fit(X, y)
     for method in METHODS:
         if method in claims:
@@ -38,7 +38,7 @@ def test_every_estimator_states_its_estimand_and_its_claims(Estimator):
 def test_a_subclass_inherits_no_claim(Estimator, stated):
     """Neither an estimand nor a claim alone is enough."""
     Other = type("Other", (Estimator,), {"__init__": Estimator.__init__, **stated})
-    X, y = _data()
+    X, y = _data(Estimator)
     fitted = Other(**SETTINGS[Estimator], random_state=0).fit(X, y)
     fitted.predict(X[:2])
     for method in vars(Estimator)["interval_claims"]:
@@ -54,7 +54,7 @@ def test_a_subclass_has_what_it_claims():
         estimand = "the same line"
         interval_claims = ("asymptotic",)
 
-    X, y = _data()
+    X, y = _data(SSPRegressor)
     fitted = Other(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(X, y)
     fitted.confidence_interval(X[:2], method="asymptotic")
     assert inference(fitted).law.estimand == "the same line"

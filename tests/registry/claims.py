@@ -2,7 +2,14 @@
 
 import numpy as np
 
-from skpriv.linear_model import IHTRegressor
+from scipy.special import expit
+
+from skpriv.linear_model import (
+    IHTRegressor,
+    IVRegressor,
+    LogisticRegression,
+    PoissonRegressor,
+)
 
 from .estimators import ESTIMATORS, SETTINGS
 
@@ -27,9 +34,40 @@ def symmetric_world(n, rng):
     return X, X @ COEF + rng.uniform(-0.2, 0.2, size=n), POINTS @ COEF
 
 
+def classes_world(n, rng):
+    """Two classes, whose log-odds are three times the line."""
+    X = rng.uniform(-0.5, 0.5, size=(n, 2))
+    labels = (rng.uniform(size=n) < expit(3.0 * X @ COEF)).astype(int)
+    return X, labels, expit(3.0 * POINTS @ COEF)
+
+
+def counts_world(n, rng):
+    """Counts whose variance is one and a half of their mean: intervals are robust to that."""
+    X = rng.uniform(-0.5, 0.5, size=(n, 2))
+    mean = np.exp(X @ COEF)
+    return X, rng.negative_binomial(2.0 * mean, 2.0 / 3.0), np.exp(POINTS @ COEF)
+
+
+def instrument_world(n, rng):
+    """The second feature follows the first, its instrument, and what else moves the target."""
+    hidden, X = rng.uniform(-0.5, 0.5, size=n), rng.uniform(-0.5, 0.5, size=(n, 2))
+    X[:, 1] = 0.7 * X[:, 0] + 0.3 * hidden
+    return X, COEF[1] * X[:, 1] + 0.5 * hidden, POINTS[:, 1] * COEF[1]
+
+
 # A class whose claim has other premises has a world of its own here, and settings.
-WORLDS = {IHTRegressor: symmetric_world}  # its asymptotic interval takes noise for symmetric,
-CHOSEN = {IHTRegressor: {"n_nonzero_coefs": 2}}  # and the true features for selected
+WORLDS = {
+    IHTRegressor: symmetric_world,  # its asymptotic interval takes noise for symmetric
+    LogisticRegression: classes_world,
+    PoissonRegressor: counts_world,
+    IVRegressor: instrument_world,
+}
+CHOSEN = {
+    IHTRegressor: {"n_nonzero_coefs": 2},  # the true features are selected
+    LogisticRegression: {"bounds_X": (-0.5, 0.5)},
+    PoissonRegressor: {"bounds_X": (-0.5, 0.5), "bounds_y": (0.0, 12.0)},
+    IVRegressor: {"bounds_X": (-0.5, 0.5), "bounds_y": (-1.0, 1.0)},
+}
 
 
 def claims():

@@ -9,14 +9,13 @@ from functools import cache, partial
 
 import numpy as np
 import pandas as pd
-from sklearn.base import is_classifier
 from sklearn.linear_model import Ridge
 
 from skpriv import bandits, inspection, metrics, model_selection, preprocessing, privacy, protocol
 from skpriv import audit, records
-from skpriv.linear_model import IVRegressor, LogisticRegression, PoissonRegressor, SSPRegressor
+from skpriv.linear_model import SSPRegressor
 
-from .estimators import ESTIMATORS, SETTINGS
+from .estimators import ESTIMATORS, SETTINGS, targets
 
 N, K, D = 40, 3, 2  # records or rounds, actions, features
 _RNG = np.random.RandomState(0)
@@ -32,15 +31,7 @@ def _regressor(Estimator, **settings):
     return Estimator(**{**REGRESSORS[Estimator], "random_state": 0, **extra, **settings})
 
 
-# A new regressor is one line here, if it is not in the registry of estimators.
-REGRESSORS = {
-    **{Estimator: SETTINGS[Estimator] for Estimator in ESTIMATORS},
-    IVRegressor: {
-        "instruments": [0], "endogenous": [1], "bounds_X": (-1.0, 1.0), "bounds_y": (-1.0, 1.0),
-    },
-    LogisticRegression: {"bounds_X": (-1.0, 1.0)},
-    PoissonRegressor: {"bounds_X": (-1.0, 1.0), "bounds_y": (0.0, 1.0)},
-}  # fmt: skip
+REGRESSORS = {Estimator: SETTINGS[Estimator] for Estimator in ESTIMATORS}
 AT_POINTS = (
     "predict", "confidence_interval", "prediction_interval", "prediction_set", "predict_proba",
     "predict_log_proba", "decision_function",
@@ -56,7 +47,7 @@ def _fitted(Estimator):
 
 def _targets(Estimator):
     """Labels for a classifier, numbers for a regressor."""
-    return (Y > 0.0).astype(int) if is_classifier(Estimator()) else Y
+    return targets(Estimator, Y)
 
 
 def _fit(Estimator, given):

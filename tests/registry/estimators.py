@@ -1,11 +1,17 @@
 """All regressors, their privacy models, and the bounds without which none is fitted."""
 
+import numpy as np
+from sklearn.base import is_classifier
+
 from skpriv.linear_model import (
     AdditiveRegressor,
     IHTRegressor,
     ImproperSGDRegressor,
+    IVRegressor,
     LayeredRegressor,
     LinearRegression,
+    LogisticRegression,
+    PoissonRegressor,
     ReweightedRegressor,
     SSPRegressor,
 )
@@ -19,6 +25,9 @@ ESTIMATORS = {
     IHTRegressor: ("central", "none"),
     ImproperSGDRegressor: ("central", "aggregate", "local", "shuffle", "none"),
     LayeredRegressor: ("central", "aggregate", "local", "shuffle", "none"),
+    LogisticRegression: ("central", "aggregate", "shuffle", "none"),
+    PoissonRegressor: ("central", "aggregate", "shuffle", "none"),
+    IVRegressor: ("central", "aggregate", "none"),
 }
 PUBLIC = {"bounds_X": (-10.0, 10.0), "bounds_y": (-2.0, 2.0)}
 SETTINGS = {
@@ -26,6 +35,9 @@ SETTINGS = {
     LinearRegression: PUBLIC,
     AdditiveRegressor: PUBLIC,
     IHTRegressor: {"data_max": 1.0, "bounds_y": (-1.0, 1.0)},
+    LogisticRegression: {"bounds_X": (-10.0, 10.0)},
+    PoissonRegressor: {"bounds_X": (-10.0, 10.0), "bounds_y": (0.0, 4.0)},
+    IVRegressor: {**PUBLIC, "instruments": [0], "endogenous": [1]},
 }
 # Other ways to fit, for laws that all of them obey.
 VARIANTS = {
@@ -46,4 +58,19 @@ VARIANTS = {
     ],
     ImproperSGDRegressor: [{}, {"perturbation": "output"}],
     LayeredRegressor: [{}, {"n_levels": 2}],
+    LogisticRegression: [{}],
+    PoissonRegressor: [{}],
+    IVRegressor: [{}],
 }
+
+
+def targets(Estimator, y):
+    """Targets in the public range of an estimator, made of numbers around 0: labels or counts."""
+    if is_classifier(Estimator()):
+        return (np.asarray(y) > 0.0).astype(int)
+    return y + 1.0 if Estimator is PoissonRegressor else y
+
+
+def curve(model, X):
+    """What a fit says of rows, as numbers: log-odds of a classifier, and predictions."""
+    return model.decision_function(X) if is_classifier(model) else model.predict(X)

@@ -13,17 +13,19 @@ from ..._equations._coefficients import CoefficientLaw
 from ..._equations._intervals import ConfidenceInterval
 from ..._equations._public_maps import RowMap, column_bounds
 from ..._equations._weights import WeightedMap
+from ...exceptions import PrivacyError
+from ...privacy import models_that
 from ...records import WeightedRows
 from .._base import PrivateEstimator
 from ._exact import fit_exactly
 from ._score import RateQuery
 from ._steps import USER_SHARE, Rules, fit_scores
 
-USERS = (
-    "{name} needs somebody who adds up: privacy='central', 'shuffle' or 'none'. In the local model "
-    "every user answers once, with noise of their own, so that the dozen score steps of a curve "
-    "that bends would each be asked of a twelfth of the users, and no fit is left. "
-    "LinearRegression(privacy='local') fits the line of the same target, whose slopes are "
+ALONE = (
+    "privacy={privacy!r}: {name} needs somebody who adds up. Where every user answers once, with "
+    "noise of their own, the dozen score steps of a curve that bends would each be asked of a "
+    "twelfth of the users, and no fit is left: use {models} or 'shuffle', or "
+    "LinearRegression(privacy='local') for the line of the same target, whose slopes are "
     "differences of {what}."
 )
 
@@ -87,7 +89,9 @@ class GeneralizedLinear:
     def _row_map(self: Any, n_features):
         """The public map of the rows; nothing is charged yet."""
         if self._trust.can.alone:
-            raise ValueError(USERS.format(name=type(self).__name__, what=self._means))
+            name, models = type(self).__name__, models_that("same_rows")
+            words = {"privacy": self.privacy, "name": name, "models": models}
+            raise PrivacyError(ALONE.format(**words, what=self._means))
         if (self.bounds_X is None) == (self.data_norm is None):
             raise ValueError(
                 "Give one of bounds_X and data_norm: bounds_X, the public range (low, high) of "
@@ -110,13 +114,16 @@ class GeneralizedLinear:
         """eta of checked rows, which are clipped as in the fit."""
         return self._map.clipped(X) @ self._coef + self._intercept
 
-    def _linear_interval(self: Any, X, confidence_level, method):
-        """Interval for eta at checked rows; all numbers where a direction is not resolved."""
+    def _linear_interval(self: Any, X, confidence_level, method, most=np.inf):
+        """Interval for eta at checked rows; all numbers where a direction is not resolved.
+
+        Where it is above ``most`` it ends there, with the width that it has.
+        """
         X = self._interval_points(X, confidence_level, method)
         eta = self._linear(X)
         estimate = self._released.estimate(self._map.rows(X) @ self._released.W.T)
         half = stats.norm.ppf(0.5 + confidence_level / 2.0) * np.sqrt(sum(estimate.variances()))
-        low, high = estimate.value - half, estimate.value + half
+        low, high = np.minimum(estimate.value, most) - half, estimate.value + half
         told = estimate.resolved & np.isfinite(half)
         low, high = np.where(told, low, -np.inf), np.where(told, high, np.inf)
         return ConfidenceInterval(np.minimum(low, eta), np.maximum(high, eta))
@@ -132,6 +139,7 @@ class GeneralizedLinear:
             shrunk, and so differ from ``coef_``.
         """
         check_is_fitted(self)
+        self._check_claim("asymptotic")
         matrix = self._map.coefficient_map()
         return self._released.law(matrix, self._n_fitted, self._law_estimand, self._ratio)
 

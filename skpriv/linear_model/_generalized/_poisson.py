@@ -28,8 +28,9 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
         Privacy parameter; ``inf`` is the same as ``privacy="none"``.
     delta : float in (0, 1), default=1e-6
         Privacy parameter: choose it well below one over the number of records.
-    privacy : {"central", "shuffle", "none"}, default="central"
-        Who adds the noise: a trusted curator, every user with a trusted shuffler that makes the
+    privacy : {"central", "aggregate", "shuffle", "none"}, default="central"
+        Who adds the noise: a trusted curator, all users together to a sum that nobody can look
+        behind (as much noise as a curator), every user with a trusted shuffler that makes the
         reports anonymous, or nobody. With "local" an error says what to do in its place.
     bounds_X : mapping, array-like of shape (n_features, 2) or (low, high), default=None
         Public range of every feature, in its own units: a mapping from feature name, for a data
@@ -241,5 +242,6 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
             Named tuple (low, high) of ndarrays of shape (n_samples,), inside ``bounds_y``; all of
             that where the fit does not resolve a row's direction.
         """
-        low, high = self._linear_interval(X, confidence_level, method)
+        most = float(np.log(self.bounds_y_[1]))
+        low, high = self._linear_interval(X, confidence_level, method, most)
         return ConfidenceInterval(self._mean(low), self._mean(high))

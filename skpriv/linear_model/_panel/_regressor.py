@@ -8,6 +8,8 @@ from scipy import stats
 from sklearn.utils.validation import check_is_fitted
 
 from ..._compat import Interval, StrOptions, fit_context
+from ...exceptions import PrivacyError
+from ...privacy import models_that
 from ..._equations._coefficients import CoefficientLaw
 from ..._equations._intervals import ConfidenceInterval
 from ..._equations._persons import WithinPersons
@@ -40,8 +42,9 @@ class IVRegressor(PrivateRegressor):
         Privacy parameter; ``inf`` is the same as ``privacy="none"``.
     delta : float in [0, 1), default=1e-6
         Privacy parameter: choose it well below one over the number of records.
-    privacy : {"central", "none"}, default="central"
-        Who adds the noise: a trusted curator, or nobody.
+    privacy : {"central", "aggregate", "none"}, default="central"
+        Who adds the noise: a trusted curator, every user a part that only the sum hides all of, or
+        nobody.
     bounds_X : mapping, array-like of shape (n_features, 2) or (low, high)
         Public range of every feature, in its own units; instruments are features, too. Required.
     bounds_y : (float, float)
@@ -116,7 +119,6 @@ class IVRegressor(PrivateRegressor):
             for name, constraint in PrivateRegressor._parameter_constraints.items()
             if name not in ("data_norm", "outer_norm", "outer_bounds_y", "coef_norm")
         },
-        "privacy": [StrOptions({"central", "none"})],
         "delta": [Interval(Real, 0, 1, closed="left")],
         "instruments": "no_validation",  # by `_places`, which says what is wanted
         "endogenous": "no_validation",
@@ -184,6 +186,7 @@ class IVRegressor(PrivateRegressor):
         BudgetExceeded
             If an active :class:`skpriv.BudgetAccountant` cannot pay.
         """
+        self._refuse_reports()
         groups = self._groups(groups, max_rows_per_group)
         records = self._records(X, y)
         rows, target = self._maps(records.n_features, groups)
@@ -204,6 +207,14 @@ class IVRegressor(PrivateRegressor):
         session.report.note = self.first_stage_.warning or None
         self.privacy_report_ = session.report
         return self
+
+    def _refuse_reports(self):
+        if not self._trust.can.same_rows:
+            raise PrivacyError(
+                f"privacy={self.privacy!r}: scores are asked at a first solution, for which users "
+                "would have answered already, and their noise leaves no first stage: use "
+                f"{models_that('same_rows')}."
+            )
 
     def _maps(self, n_features, groups):
         """Public maps of rows and targets; nothing is charged yet."""
@@ -249,7 +260,9 @@ class IVRegressor(PrivateRegressor):
             if isinstance(column, str) and column in names:
                 column = names.index(column)
             if isinstance(column, str) or not 0 <= column < n_features:
-                raise ValueError(f"{parameter} has {column!r}, which is no column of X.")
+                raise ValueError(
+                    f"{parameter} has {column!r}, no column of X with n_features={n_features}."
+                )
             found.append(int(column))
         if len(set(found)) < len(found):
             raise ValueError(f"{parameter}={given!r} has a column twice.")
@@ -297,6 +310,7 @@ class IVRegressor(PrivateRegressor):
             Nothing is resolved where instruments are weak.
         """
         check_is_fitted(self)
+        self._check_claim("asymptotic")
         fit, units = self._fit, self._units
         sampling, privacy = (units @ part @ units.T for part in (fit.sampling, fit.privacy))
         value, weak = np.append(self.coef_, self.intercept_), self.first_stage_.weak

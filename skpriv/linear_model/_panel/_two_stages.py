@@ -20,6 +20,9 @@ from ._queries import (
 MOMENTS, LENGTH_SHARE = 0.35, 0.04
 CLIP = 5.0  # deviations of residuals: few are beyond, and the noise is in proportion to it
 ROW_LENGTH = 0.6  # root mean square length of V z: of uniform rows next to none is longer than 1
+# N / sqrt(n p) from which privacy noise is small beside sampling: rows are shortened as its root
+# and residuals are clipped as its fourth root beyond that, so that both fade before noise does
+CLEAR_PRECISION = 50.0
 FLOOR = 2.0  # deviations of the noise that eigenvalues of a released Gram matrix are held above
 WEAK = 10.0  # F of the first stage below which normal intervals do not hold (Staiger, Stock 1997)
 
@@ -63,7 +66,11 @@ def solve_two_stages(session, rows, target, exogenous, structural):
         V = white / max(float(np.linalg.norm(white, 2)), 1e-300)  # no row is shortened, none is cut
         limit = 2.0 + float(np.abs(theta).sum())
     else:
-        V, limit = ROW_LENGTH / sqrt(len(white)) * white, _limit(moments, theta, structural)
+        reach = session.records(1.0) * query.sensitivity / session.noise(query, 1.0).scale
+        free = max(1.0, reach / sqrt(session.n * len(white)) / CLEAR_PRECISION)
+        length = ROW_LENGTH / sqrt(free * len(white))
+        V = max(length, 1.0 / float(np.linalg.norm(white, 2))) * white
+        limit = _limit(moments, theta, structural, CLIP * free**0.25)
     length = 1.0
     if lengths:
         length = seldom_cut(session, ScoreLengthsQuery(*maps, V, theta, limit), lengths)
@@ -100,14 +107,14 @@ def _first_solution(moments, exogenous, structural):
     return np.linalg.solve(normal, slope.T @ moment), white
 
 
-def _limit(moments, theta, structural):
+def _limit(moments, theta, structural, clip):
     """Where residuals are clipped: released deviations, and nowhere beyond their range."""
     size = float(theta @ theta)
     square = moments.square - 2.0 * theta @ moments.target[structural]
     square += theta @ moments.design[np.ix_(structural, structural)] @ theta
     noise = moments.design_scale * sqrt(1.0 + 4.0 * size + size**2)
     deviation = sqrt((max(float(square), 0.0) + 2.0 * noise) / moments.n)
-    return min(CLIP * deviation, 1.0 + sqrt(size))
+    return min(clip * deviation, 1.0 + sqrt(size))
 
 
 def _degrees(session, n, p):

@@ -9,7 +9,6 @@ from scipy.special import expit
 from sklearn.base import clone, is_classifier
 from sklearn.linear_model import LogisticRegression as Reference
 from sklearn.utils import get_tags
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import skpriv
 from skpriv import BudgetAccountant, PrivacyError
@@ -28,30 +27,6 @@ def data(n=4000, seed=0, coef=COEF):
 
 def make(**settings):
     return LogisticRegression(**{"bounds_X": (-1.0, 1.0), "random_state": 0, **settings})
-
-
-# Classes are public, so that nothing is learned from labels, and nothing is said of them.
-NOT_PROMISED = {
-    "check_classifiers_classes": "classes are public, and not those of y",
-    "check_classifiers_regression_target": "a label that is no class is told by nothing",
-    "check_classifier_not_supporting_multiclass": "a label that is no class is told by nothing",
-    "check_supervised_y_no_nan": "a label that is no class is told by nothing",
-}
-
-
-@parametrize_with_checks(
-    [
-        make(privacy=privacy, random_state=random_state, bounds_X=(-10.0, 10.0))
-        for privacy in ("central", "aggregate", "shuffle", "none")
-        for random_state in (None, 0)
-    ],
-    expected_failed_checks=lambda estimator: NOT_PROMISED,
-)
-def test_scikit_learn_checks(estimator, check):
-    name = getattr(check, "func", check).__name__
-    if name == "check_classifiers_one_label" and estimator.privacy != "none":
-        return  # ten records: noise decides
-    check(estimator)
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
