@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # what type checkers see; a test holds it to what is loaded
     from ._noise._codebook_law import Codebook, best_codebook
     from ._noise._codebook_noise import CodebookBlocksNoise, CodebookNoise
     from ._noise._codebook_reports import LiftedReports
+    from ._noise._discrete_gaussian import discrete_gaussian
     from ._noise._laws import (
         NO_SECURE_REPORTS,
         NO_SECURE_SAMPLER,
@@ -45,7 +46,7 @@ if TYPE_CHECKING:  # what type checkers see; a test holds it to what is loaded
         NoiseSource,
         SymmetricWishartNoise,
     )
-    from ._noise._lattice import additive_shares, discrete_gaussian, rounded, summed_shares
+    from ._noise._lattice import additive_shares, rounded, summed_shares
     from ._noise._privunit import PrivUnitNoise, hadamard_entries
     from ._noise._responses import ResponseNoise
     from ._quantile import BoundsQuery
@@ -107,6 +108,7 @@ _HOMES = {
     "_noise._codebook_law": ["Codebook", "best_codebook"],
     "_noise._codebook_noise": ["CodebookBlocksNoise", "CodebookNoise"],
     "_noise._codebook_reports": ["LiftedReports"],
+    "_noise._discrete_gaussian": ["discrete_gaussian"],
     "_noise._laws": [
         "NO_SECURE_REPORTS",
         "NO_SECURE_SAMPLER",
@@ -115,7 +117,7 @@ _HOMES = {
         "NoiseSource",
         "SymmetricWishartNoise",
     ],
-    "_noise._lattice": ["additive_shares", "discrete_gaussian", "rounded", "summed_shares"],
+    "_noise._lattice": ["additive_shares", "rounded", "summed_shares"],
     "_noise._privunit": ["PrivUnitNoise", "hadamard_entries"],
     "_noise._responses": ["ResponseNoise"],
     "_wire": [

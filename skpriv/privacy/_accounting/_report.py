@@ -250,13 +250,13 @@ class PrivacyReport:
         if capabilities(self.privacy).exact:
             return "no noise was added"
         if self.simulated and self.secure:
-            return "simulated: one draw (OpenDP) for all devices, by a machine that has the rows"
+            return "simulated: one secure draw for all devices, by a machine that has the rows"
         if self.secure and self.devices is not None:
             return "secure draws (exact integers of the operating system) on each device"
         if self.secure:
             if self.rows and all(row.noise == "codebook" for row in self.rows):
                 return "secure draws (exact integers of the operating system)"
-            return "secure noise (OpenDP)"
+            return "secure noise (exact draws with random bits of the operating system)"
         return "reproducible noise (NumPy, random_state set): for study, not for release"
 
     @property

@@ -1,14 +1,15 @@
 """Privacy noise: its laws, its price and its draws, in one file.
 
-No other file of the library draws privacy noise. With ``random_state=None`` the draws are OpenDP's:
-cryptographic randomness and exact sampling on a fine grid, safe against floating-point attacks.
-With an int or a ``RandomState`` they are NumPy's: the same law, fast and reproducible, for study.
+No other file of the library draws privacy noise. With ``random_state=None`` the draws are secure:
+random bits of the operating system and exact sampling, safe against floating-point attacks
+(Gaussian noise on a fine grid; selections are OpenDP's). With an int or a ``RandomState`` they are
+NumPy's: the same law, fast and reproducible, for study.
 """
 
 import secrets
 from dataclasses import dataclass
 from functools import lru_cache
-from math import floor, log2, sqrt
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -16,26 +17,22 @@ from sklearn.utils import check_random_state
 
 from ..._linalg import vech, vech_size
 from ...exceptions import PrivacyError
-from ...records import SEED_BYTES, SeededOrder, in_threads
+from ...records import SEED_BYTES, SeededOrder
 from .._accounting._cost import Cost
 from .._tape import chooses, deals, draws
 from ._codebook_reports import lifted_directions, secure_directions, simulated_directions
+from ._lattice import gaussian_on_grid
 
-# OpenDP rounds to multiples of 2^k. At 2^-60 of the scale the rounding moves the privacy map by a
-# relative 1e-16 (a test holds it to the price charged), and sampling is three times faster than at
-# the finest grid.
-GRANULARITY = 60
-SLICE = 2**11  # coordinates that a thread draws at once: 20 ms of work at 10 us each
 NO_SECURE_SAMPLER = (
     "delta=0.0 needs symmetrised Wishart noise, of which no floating-point-safe sampler exists: "
-    "pass delta in (0, 1) for Gaussian noise by OpenDP, or an integer random_state to study the "
-    "method with simulated noise."
+    "pass delta in (0, 1) for Gaussian noise, or an integer random_state to study the method with "
+    "simulated noise."
 )
 
 NO_SECURE_REPORTS = (
     "PrivUnit reports are points of a sphere, of which no floating-point-safe sampler exists: pass "
-    "channel='additive' with delta in (0, 1) for Gaussian noise by OpenDP, or an integer "
-    "random_state to study the method with simulated reports."
+    "channel='additive' with delta in (0, 1) for Gaussian noise, or an integer random_state to "
+    "study the method with simulated reports."
 )
 
 
@@ -114,13 +111,7 @@ class GaussianNoise(Noise):
         """Value plus one draw, coordinate by coordinate."""
         if rng is not None:
             return value + rng.normal(scale=self.scale, size=value.shape)
-        flat = value.ravel()
-        slices = [flat[start : start + SLICE] for start in range(0, flat.size, SLICE)]
-        released = [*in_threads(self._drawn, slices)]  # coordinates are independent
-        return np.reshape(np.concatenate([np.empty(0), *released]), value.shape)
-
-    def _drawn(self, values):
-        return opendp_gaussian(self.scale, values.size)(values.tolist())
+        return gaussian_on_grid(value, self.scale)
 
     def __str__(self):
         return "Gaussian" if self.scale else "none"
@@ -238,7 +229,7 @@ class NoiseSource:
     Parameters
     ----------
     random_state : None, int or RandomState
-        None for a real release (OpenDP), anything else for study and tests (NumPy).
+        None for a real release, anything else for study and tests (NumPy).
     """
 
     def __init__(self, random_state: int | np.random.RandomState | None = None) -> None:
@@ -314,20 +305,6 @@ class NoiseSource:
     def _seed(self):
         """Seed of a cryptographic generator."""
         return secrets.token_bytes(SEED_BYTES) if self._rng is None else self._rng.bytes(SEED_BYTES)
-
-
-@lru_cache(maxsize=64)
-def opendp_gaussian(scale, size):
-    """OpenDP's Gaussian measurement on vectors of this size, under the l2 distance."""
-    import opendp.prelude as dp
-
-    dp.enable_features("contrib")
-    return dp.m.make_gaussian(
-        dp.vector_domain(dp.atom_domain(T=float, nan=False), size=size),
-        dp.l2_distance(T=float),
-        scale=scale,
-        k=max(floor(log2(scale)) - GRANULARITY, -1074),
-    )
 
 
 @lru_cache(maxsize=64)

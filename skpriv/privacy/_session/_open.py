@@ -44,7 +44,7 @@ def open_session(
     budget : Budget
         What one record may lose in the whole session.
     random_state : None, int or RandomState, default=None
-        None draws secure noise by OpenDP; anything else draws reproducible noise by NumPy.
+        None draws secure noise, exactly; anything else draws reproducible noise by NumPy.
     name : str
         Who asks, for reports and accountants.
     currency : {"gdp", "zcdp", "pure"}, default="gdp"
@@ -120,7 +120,7 @@ def open_stream(
     n_reads : int
         How often the sum may be read at most.
     random_state : None, int or RandomState, default=None
-        None draws secure noise by OpenDP; anything else draws reproducible noise by NumPy.
+        None draws secure noise, exactly; anything else draws reproducible noise by NumPy.
     name : str
         Who asks, for accountants.
     mechanism : str or None, default=None

@@ -70,7 +70,7 @@ def noisy_vector(needed, x, y, entropy=os.urandom):
     with np.errstate(all="ignore"):
         vector = np.asarray(needed.query.sum(row, target), dtype=float)
     steps = rounded(vector, needed.lattice.step)
-    return steps + discrete_gaussian(needed.lattice.variance, needed.size, entropy)
+    return steps + discrete_gaussian(needed.lattice.variance, np.zeros(needed.size), entropy)
 
 
 def packed(fields, shares):

@@ -132,7 +132,9 @@ def test_secure_noise_is_drawn_for_every_variant():
             n_levels=2,
         )
         est.fit(X, y)
-        assert ("OpenDP" if variant == "paper" else "exact integers") in str(est.privacy_report_)
+        assert ("exact draws" if variant == "paper" else "exact integers") in str(
+            est.privacy_report_
+        )
 
 
 def test_asymptotic_intervals_are_refused_with_the_reason():

@@ -1,20 +1,24 @@
-"""The draws of one device: integers whose law is exact, and shares that hide all but their sum."""
+"""Numbers on a grid: released noise, rounding, and shares that hide all but their sum."""
 
 import itertools
 from collections import Counter
+from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy import stats
 
-from skpriv.exceptions import PrivacyError
+from skpriv.privacy._accounting._lattice import WIDTH
 from skpriv.privacy._noise import _lattice
+from skpriv.privacy._noise._discrete_gaussian import discrete_gaussian
 from skpriv.privacy._noise._lattice import (
     additive_shares,
-    discrete_gaussian,
+    gaussian_on_grid,
+    grid,
     rounded,
     summed_shares,
 )
+
+SCALES = [5e-324, 1e-300, 1e-12, 0.37, 1.0, np.nextafter(1.0, 0.0), 1e12, 1e300]
 
 
 @pytest.fixture
@@ -22,57 +26,46 @@ def entropy(global_random_seed):
     return np.random.RandomState(global_random_seed).bytes
 
 
-@pytest.mark.parametrize("variance", [1, 2, 5, 40])
-def test_the_law_of_a_draw(variance, entropy):
-    drawn = discrete_gaussian(variance, 40_000, entropy)
-    grid = np.arange(-60, 61)
-    law = np.exp(-(grid**2) / (2.0 * variance))
-    law *= len(drawn) / law.sum()
-    seen = law > 10.0
-    counts = np.array([(drawn == z).sum() for z in grid[seen]] + [0.0])
-    expected = np.append(law[seen], len(drawn) - law[seen].sum())
-    counts[-1] = len(drawn) - counts.sum()
-    assert stats.chisquare(counts, expected * counts.sum() / expected.sum()).pvalue > 1e-5
+@pytest.mark.parametrize("scale", SCALES)
+def test_released_noise_is_no_less_than_its_scale(scale):
+    """What is rounded to the grid at random is Gaussian noise of at least this scale, exactly."""
+    step, variance = grid(scale)
+    squared = (Fraction(scale) / Fraction(step)) ** 2
+    assert 0 <= variance - int(WIDTH) ** 2 - squared < 1
+    assert variance <= 2**90
+    if scale > 1e-300:
+        assert 2**44 <= Fraction(scale) / Fraction(step) < 2**45
+        assert variance / float(squared) == pytest.approx(1.0, rel=1e-15)
 
 
-@pytest.mark.parametrize("variance", [10**6, 10**12 + 7, 2**80 + 1])
-def test_the_law_of_wide_draws(variance, entropy):
-    drawn = discrete_gaussian(variance, 20_000, entropy) / np.sqrt(float(variance))
-    assert stats.kstest(drawn, "norm").pvalue > 1e-5
-    assert abs((drawn > 0).mean() - 0.5) < 0.02
+@pytest.mark.parametrize("scale", SCALES)
+def test_released_numbers_are_exact_sums_on_the_grid(monkeypatch, scale, global_random_seed):
+    """Each is the double next to point plus noise, and the law is about the exact value."""
+    rng, given = np.random.RandomState(global_random_seed), {}
+
+    def drawn(variance, centers, entropy):
+        given["centers"], given["z"] = centers, rng.randint(-(2**52), 2**52, len(centers))
+        given["z"][:9] = 0
+        return given["z"]
+
+    monkeypatch.setattr(_lattice, "discrete_gaussian", drawn)
+    step, _ = grid(scale)
+    values = rng.normal(size=600) * np.repeat(step * 2.0 ** np.array([-30, 0, 3, 40, 51, 60]), 100)
+    values[:5] = 0.0, -0.0, 5e-324, -step / 2.0, step * 2.0**52
+    released = gaussian_on_grid(values.reshape(30, 20), scale).ravel()
+    for value, center, z, seen in zip(values, given["centers"], given["z"], released, strict=True):
+        whole = Fraction(value) / Fraction(step) - Fraction(center)
+        if not (abs(value) < 1e-300 and step > 1.0):  # what underflows is closer than 2^-1000 steps
+            assert whole.denominator == 1 and abs(center) <= 0.5
+        exact = (round(whole) + int(z)) * Fraction(step)
+        assert seen == float(exact)  # correctly rounded
+        assert seen != 0.0 or not np.signbit(seen)  # no sign of a zero tells more than the sum
 
 
-def test_doubles_decide_as_exact_numbers_would(monkeypatch):
-    """The same bytes give the same integers when every decision is made with all its digits."""
-    known = discrete_gaussian(10**10, 200, np.random.RandomState(3).bytes)
-    monkeypatch.setattr(_lattice, "CLOSE", 1e9)
-    exact = discrete_gaussian(10**10, 200, np.random.RandomState(3).bytes)
-    np.testing.assert_array_equal(known, exact)
-
-
-def test_close_decisions_are_made_with_more_bits():
-    """A number whose first 64 bits are those of the chance is decided by the bits that follow."""
-    from decimal import Decimal, localcontext
-
-    with localcontext() as context:
-        context.prec = 80
-        chance = (-Decimal(5 * 5) / Decimal(2 * 11)).exp()
-        word = int(chance * 2**64)
-        rest = chance * 2**64 - word
-    low, high = (lambda n: b"\0" * n), (lambda n: b"\xff" * n)
-    assert 0 < rest < 1
-    assert _lattice._exactly(word, 0, 5, 11, low)
-    assert not _lattice._exactly(word, 0, 5, 11, high)
-    assert _lattice._exactly(word - 1, 0, 5, 11, high)
-    assert not _lattice._exactly(word + 1, 0, 5, 11, low)
-
-
-def test_a_dead_source_of_bytes_is_refused():
-    with pytest.raises(PrivacyError, match="random bytes"):
-        discrete_gaussian(100, 3, lambda n: b"\xff" * n)
-    for variance in (0, 2**90 + 1):
-        with pytest.raises(PrivacyError, match="variance"):
-            discrete_gaussian(variance, 3)
+def test_what_is_no_number_is_released_as_zero():
+    released = gaussian_on_grid(np.array([np.nan, 0.0]), 1.0)
+    assert np.isfinite(released).all() and np.abs(released).max() < 20.0
+    assert not np.isnan(gaussian_on_grid(np.array([np.inf, -np.inf, 1e308]), 1e-3)).any()
 
 
 def test_numbers_are_rounded_to_the_grid():
@@ -134,7 +127,7 @@ def test_the_whole_path_of_a_device(entropy):
     step, variance = 2.0**-20, 10**8
     both = np.zeros((2, 5), dtype=np.uint64)
     for value in values:
-        noisy = rounded(value, step) + discrete_gaussian(variance, 5, entropy)
+        noisy = rounded(value, step) + discrete_gaussian(variance, np.zeros(5), entropy)
         both += additive_shares(noisy, 2, entropy)
     error = summed_shares(both) * step - values.sum(axis=0)
     scale = step * np.sqrt(40 * variance)

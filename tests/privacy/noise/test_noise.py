@@ -1,18 +1,19 @@
 """Noise: one law whatever the source, at the price that is charged."""
 
-from math import floor, log2, sqrt
+from math import sqrt
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from skpriv.privacy import Budget, GaussianNoise, GumbelNoise, NoiseSource
-from skpriv.privacy._noise._laws import GRANULARITY, SLICE, opendp_gaussian, opendp_top
+from skpriv.privacy._noise._laws import opendp_top
+from skpriv.privacy._noise._lattice import SLICE, grid
 
 SCALES = [1e-300, 1e-12, 0.37, 1.0, 1e12, 1e300]
 SOURCES = [None, 0]
 LEVEL = 1e-4  # family-wise, of each test over its parameters (Bonferroni)
-sources = pytest.mark.parametrize("random_state", SOURCES, ids=["OpenDP", "NumPy"])
+sources = pytest.mark.parametrize("random_state", SOURCES, ids=["secure", "NumPy"])
 
 
 @sources
@@ -44,28 +45,23 @@ def test_no_noise_leaves_the_value_alone(random_state):
 
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("mu", [1e-3, 0.2367, 1.0, 20.0])
-@pytest.mark.parametrize("size", [1, 77])
-def test_opendp_agrees_with_the_price_that_is_charged(scale, mu, size):
-    noise, sensitivity = GaussianNoise(scale), mu * scale
-    charged = noise.cost(sensitivity)
-    assert charged.gaussian == pytest.approx(mu**2, rel=1e-12)
-    # OpenDP's map is in zCDP: rho = mu^2 / 2
-    assert opendp_gaussian(scale, size).map(sensitivity) == pytest.approx(
-        charged.gaussian / 2.0, rel=1e-12
-    )
+def test_secure_noise_has_the_price_that_is_charged(scale, mu):
+    """The grid's noise is a function of Gaussian noise, whose mu is charged (docs: noise)."""
+    sensitivity, (step, variance) = mu * scale, grid(scale)
+    true = sensitivity / (step * sqrt(variance - 100.0))
+    charged = GaussianNoise(scale).cost(sensitivity).gaussian
+    assert charged == pytest.approx(mu**2, rel=1e-12)
+    assert true**2 == pytest.approx(charged, rel=1e-12)
 
 
 @pytest.mark.parametrize("scale", [1e-12, 0.37, 1.0, 1e12])
-def test_the_grid_of_opendp_is_fine_enough(scale):
-    assert GRANULARITY >= 50
-    grid = 2.0 ** (floor(log2(scale)) - GRANULARITY)
-    assert grid <= 2.0**-50 * scale
-    # 20,000 draws: about 70 of them are below 2^53 steps, half of which are odd
-    draws = np.array(opendp_gaussian(scale, 20_000)([0.0] * 20_000))
-    steps = draws / grid  # a power of two: exact
+def test_the_grid_is_fine_and_no_finer(scale):
+    grid_step, _ = grid(scale)
+    assert grid_step <= 2.0**-44 * scale
+    draws = NoiseSource(None).add(np.zeros(2000), GaussianNoise(scale))
+    steps = draws / grid_step  # a power of two: exact
     assert np.array_equal(steps, np.rint(steps))
-    # and it is no coarser: a grid of twice the step would have even multiples only
-    assert (np.abs(steps[np.abs(steps) < 2.0**53]) % 2.0 == 1.0).any()
+    assert (np.abs(steps) % 2.0 == 1.0).any()  # and no coarser
 
 
 def test_calibration_price_and_sums():
@@ -121,7 +117,7 @@ def test_top_without_noise_is_exact():
     assert NoiseSource(0).top(scores, 3, GumbelNoise(0.0)).tolist() == [1, 3, 2]
 
 
-def test_slices_that_threads_draw_are_independent_noise_in_their_place():
+def test_slices_are_independent_noise_in_their_place():
     size = 3 * SLICE + 5
     value = 1e3 * np.arange(size).reshape(1, size)
     draws = NoiseSource(None).add(value, GaussianNoise(2.0)) - value

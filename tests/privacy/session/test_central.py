@@ -24,7 +24,7 @@ class Total(Query):
 
 
 @pytest.mark.parametrize("share", [1.0, 0.3, 0.01])
-@pytest.mark.parametrize("random_state", [None, 0], ids=["OpenDP", "NumPy"])
+@pytest.mark.parametrize("random_state", [None, 0], ids=["secure", "NumPy"])
 def test_noise_is_sensitivity_over_mu_and_the_root_of_the_share(share, random_state):
     X, y = np.full((500, 1), 0.25), np.zeros(500)
     answer = open_session("central", X, y, BUDGET, random_state).sum(Total(), share)

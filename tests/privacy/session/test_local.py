@@ -71,7 +71,7 @@ def test_each_user_pays_for_one_report():
     assert session.report.total.gaussian == pytest.approx(BUDGET.mu**2, rel=1e-9)
 
 
-@pytest.mark.parametrize("random_state", [None, 0], ids=["OpenDP", "NumPy"])
+@pytest.mark.parametrize("random_state", [None, 0], ids=["secure", "NumPy"])
 def test_the_answer_has_the_law_of_the_sum_of_reports(random_state):
     """`randomize` is what devices run; the session simulates its sum by one draw."""
     rng = np.random.RandomState(1)

@@ -1,0 +1,191 @@
+"""Discrete Gaussian noise: the law is exact, whatever doubles do."""
+
+from decimal import Decimal, localcontext
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from skpriv.exceptions import PrivacyError
+from skpriv.privacy._noise import _discrete_gaussian
+from skpriv.privacy._noise._discrete_gaussian import CLOSE, HIGHEST, NOTHING, discrete_gaussian
+
+LEVEL = 1e-5  # of each test of a law
+N_DRAWS = 40_000
+
+
+@pytest.fixture
+def entropy(global_random_seed):
+    return np.random.RandomState(global_random_seed).bytes
+
+
+def chance(level, away, variance, digits=90):
+    """2^level exp(-away^2 / (2 variance)) to many digits."""
+    with localcontext() as context:
+        context.prec = digits
+        return (-away * away / Decimal(2 * variance)).exp() * 2**level
+
+
+def given(*words):
+    """A source that hands out these words in turn, and zeros afterwards."""
+    queue = [np.asarray(part, dtype="<u8").tobytes() for part in words]
+    return lambda n: queue.pop(0) if queue else b"\0" * n
+
+
+@pytest.mark.parametrize("variance", [1, 2, 7])
+@pytest.mark.parametrize("center", [0.0, 0.5, -0.5, 0.1875])
+def test_every_proposal_is_enumerated(monkeypatch, variance, center):
+    """Each integer is proposed once, and taken with a chance that makes its law Gaussian.
+
+    Every decision is asked on both sides of the exact chance, one part in 2^64 away from it.
+    """
+    widths = []
+    real = _discrete_gaussian._proposals
+    monkeypatch.setattr(
+        _discrete_gaussian, "_proposals", lambda *a: (widths.append(a[1]), real(*a))[1]
+    )
+    discrete_gaussian(variance, np.zeros(1))
+    width = widths[0]
+    assert width >= np.sqrt(2.0 * np.log(2.0) * variance) + 0.5
+    level, uniform, negative = (
+        part.ravel() for part in np.meshgrid(range(6), range(width), [0, 1], indexing="ij")
+    )
+    magnitude = level * width + uniform
+    sign = np.where(negative, -1, 1)
+    exact = [
+        chance(int(v), Decimal(int(z)) - Decimal(int(s)) * Decimal(center), variance)
+        for v, z, s in zip(level, magnitude, sign, strict=True)
+    ]
+    assert max(exact) <= 1
+    words = np.array([min(int(c * 2**64), 2**64 - 1) for c in exact], dtype=np.uint64)
+    bits = (np.uint64(1) << (level + 8).astype(np.uint64)) | negative.astype(np.uint64)
+    centers = np.full(len(level), center)
+    told = words > 0  # chances below 2^-64 have no side
+    possible = ~((magnitude == 0) & (negative == 1))
+    for drawn, expected in (
+        (words - np.uint64(1), True),
+        (np.minimum(words, 2**64 - 2) + np.uint64(1), np.array([c == 1 for c in exact])),
+    ):
+        z, taken = real(variance, width, centers, given(uniform, bits, drawn))
+        np.testing.assert_array_equal(z, sign * magnitude)
+        np.testing.assert_array_equal(taken[told], (possible & expected)[told])
+    # each integer once; chance of the proposal times chance of taking it is Gaussian
+    assert len(set((sign * magnitude)[possible])) == possible.sum()
+    assert set((sign * magnitude)[possible]) == set(range(-6 * width + 1, 6 * width))
+    taken = np.array([float(c) for c in exact]) * 2.0 ** -(level + 1)
+    law = np.exp(-((sign * magnitude - center) ** 2) / (2.0 * variance)) / 2.0
+    np.testing.assert_allclose(taken, law, rtol=1e-12)
+
+
+def test_levels_are_geometric_and_signs_fair():
+    """All values of the bits that decide, each once."""
+    patterns = np.arange(2**10, dtype=np.uint64)
+    for sign in (0, 1):
+        words = patterns << np.uint64(8) | np.uint64(sign)
+        level, negative = _discrete_gaussian._levels(len(words), given(words))
+        assert (negative == bool(sign)).all()
+        assert [(level == v).sum() for v in range(10)] == [2 ** (9 - v) for v in range(10)]
+        assert level.max() == HIGHEST  # no bit of them is set
+
+
+@pytest.mark.parametrize("variance", [1, 2**20 + 1, 2**89 - 1, 2**90])
+def test_the_error_of_doubles_is_an_eighth_of_the_margin(variance, global_random_seed):
+    """At chances above 2^-51 relative to the chance, and absolutely below.
+
+    The proof (docs/mathematics/noise.md) bounds the one by 2^-43 and the other by 2^-53.
+    """
+    assert CLOSE >= 8.0 * 2.0**-43 and NOTHING >= 8.0 * 2.0**-53
+    rng, n = np.random.RandomState(global_random_seed), 1500
+    level = rng.geometric(0.3, size=n) % HIGHEST
+    level[:500] = rng.randint(HIGHEST, size=500)
+    away = np.sqrt(2.0 * variance) * np.sqrt(np.log(2.0) * (level + 60.0 * rng.uniform(size=n)))
+    known = _discrete_gaussian._chance(level, away, variance)
+    exact = [
+        chance(int(v), Decimal(a), variance, 40) for v, a in zip(level, away.tolist(), strict=True)
+    ]
+    errors = [abs(Decimal(k) - e) for k, e in zip(known.tolist(), exact, strict=True)]
+    large = [(d, e) for d, e in zip(errors, exact, strict=True) if e > Decimal(2.0**-51)]
+    assert 500 < len(large) < n
+    assert max(d / e for d, e in large) < 2.0**-43
+    assert max(d for d, e in zip(errors, exact, strict=True) if e < 2.0**-51) < 2.0**-53
+
+
+@pytest.mark.parametrize("variance", [1, 5, 40])
+@pytest.mark.parametrize("center", [0.0, 0.5, -0.3])
+def test_the_law_of_a_draw(variance, center, entropy):
+    """A law at a total variation distance of .03 passes less than once in 1,000 times."""
+    drawn = discrete_gaussian(variance, np.full(N_DRAWS, center), entropy)
+    points = np.arange(-60, 61)
+    law = np.exp(-((points - center) ** 2) / (2.0 * variance))
+    law *= N_DRAWS / law.sum()
+    seen = law > 10.0
+    counts = np.append([(drawn == z).sum() for z in points[seen]], 0.0)
+    counts[-1] = N_DRAWS - counts.sum()
+    expected = np.append(law[seen], N_DRAWS - law[seen].sum())
+    assert stats.chisquare(counts, expected * N_DRAWS / expected.sum()).pvalue > LEVEL
+
+
+@pytest.mark.parametrize("variance", [10**6, 10**12 + 7, 2**80 + 1, 2**90])
+def test_the_law_of_wide_draws(variance, entropy):
+    drawn = discrete_gaussian(variance, np.zeros(20_000), entropy) / np.sqrt(float(variance))
+    assert stats.kstest(drawn, "norm").pvalue > LEVEL
+    assert stats.kstest((drawn[::2] + drawn[1::2]) / np.sqrt(2.0), "norm").pvalue > LEVEL
+    assert abs((drawn > 0).mean() - 0.5) < 0.02
+
+
+def test_the_law_is_that_of_opendp(entropy, scale=2.0, n=20_000):
+    """Its discrete Gaussian on integers, at the price in zero-concentrated privacy.
+
+    A law at a total variation distance of .06 passes less than once in 1,000 times.
+    """
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    integers = dp.vector_domain(dp.atom_domain(T="i32"), size=n)
+    theirs = dp.m.make_gaussian(integers, dp.l2_distance(T="i32"), scale=scale)
+    assert theirs.map(3) == pytest.approx(9.0 / (2.0 * scale**2), rel=1e-12)
+    theirs = np.array(theirs([0] * n))
+    ours = discrete_gaussian(int(scale**2), np.zeros(n), entropy)
+    points = np.arange(-4 * int(scale), 4 * int(scale) + 1)
+    table = np.array([[(draws == z).sum() for z in points] for draws in (ours, theirs)])
+    table = table[:, table.sum(axis=0) >= 20]
+    assert stats.chi2_contingency(table).pvalue > LEVEL
+
+
+@pytest.mark.parametrize("center", [0.0, 0.25])
+def test_doubles_decide_as_exact_numbers_would(monkeypatch, center):
+    """The same bytes give the same integers when every decision is made with all its digits."""
+    centers, variance = np.full(200, center), 10**10
+    known = discrete_gaussian(variance, centers, np.random.RandomState(3).bytes)
+    monkeypatch.setattr(_discrete_gaussian, "CLOSE", 1e9)
+    exact = discrete_gaussian(variance, centers, np.random.RandomState(3).bytes)
+    np.testing.assert_array_equal(known, exact)
+
+
+def test_close_decisions_are_made_with_more_bits():
+    """A number whose first 64 bits are those of the chance is decided by the bits that follow."""
+    exact = chance(0, Decimal(5) - Decimal(0.25), 11) * 2**64
+    word, rest = int(exact), exact % 1
+    low, high = (lambda n: b"\0" * n), (lambda n: b"\xff" * n)
+    assert 0 < rest < 1
+    decide, distance = _discrete_gaussian._exactly, (Decimal(5), Decimal(0.25))
+    assert decide(word, 0, distance, 11, low)
+    assert not decide(word, 0, distance, 11, high)
+    assert decide(word - 1, 0, distance, 11, high)
+    assert not decide(word + 1, 0, distance, 11, low)
+
+
+def test_rare_is_what_doubles_leave_open(monkeypatch, entropy):
+    asked = []
+    monkeypatch.setattr(_discrete_gaussian, "_exactly", lambda *a: asked.append(a))
+    discrete_gaussian(2**89, np.zeros(200_000), entropy)
+    assert not asked  # 4e5 decisions, each of which is open with a chance of 3e-12
+
+
+def test_a_dead_source_of_bytes_is_refused():
+    for byte in (b"\0", b"\xff"):
+        with pytest.raises(PrivacyError, match="random bytes"):
+            discrete_gaussian(100, np.zeros(3), lambda n, byte=byte: byte * n)
+    for variance in (0, 2**90 + 1):
+        with pytest.raises(PrivacyError, match="variance"):
+            discrete_gaussian(variance, np.zeros(3))
