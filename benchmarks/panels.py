@@ -46,9 +46,12 @@ def levels(Estimator, persons, rows, varies, epsilon, seed):
     X = np.column_stack([own, rng.uniform(-1, 1, shape)[kept]])
     effect = np.broadcast_to(rng.uniform(-0.5, 0.5, (persons, 1)), shape)[kept]
     y = X @ TRUTH[:2] + effect + serial(rng, persons, rows)[kept]
-    bounds = {"data_norm": 2.0**0.5} if Estimator is SSPRegressor else {"bounds_X": (-1.0, 1.0)}
     model = Estimator(
-        **bounds, bounds_y=(-2.0, 2.0), epsilon=epsilon, max_rows_per_group=rows, random_state=seed
+        **_bounds(Estimator),
+        bounds_y=(-2.0, 2.0),
+        epsilon=epsilon,
+        max_rows_per_group=rows,
+        random_state=seed,
     ).fit(X, y, groups=np.repeat(np.arange(persons), sizes))
     found, mean = inference(model), POINTS @ TRUTH[:2]
     inside = [(found.low <= TRUTH) & (TRUTH <= found.high)]
@@ -63,14 +66,18 @@ def levels(Estimator, persons, rows, varies, epsilon, seed):
     }
 
 
-def effects(persons, rows, epsilon, seed):
+def _bounds(Estimator):
+    return {"data_norm": 2.0**0.5} if Estimator is SSPRegressor else {"bounds_X": (-1.0, 1.0)}
+
+
+def effects(Estimator, persons, rows, epsilon, seed):
     """Errors of private and of plain fixed effects, and whether intervals cover."""
     rng = np.random.RandomState(seed)
     effect, beta = rng.uniform(-1, 1, persons), np.array([0.5, -0.3])
     X = 0.4 * effect[:, None, None] + rng.uniform(-0.6, 0.6, (persons, rows, 2))
     y = X @ beta + effect[:, None] + serial(rng, persons, rows)
-    model = LinearRegression(
-        bounds_X=(-1.0, 1.0), bounds_y=(-2.5, 2.5), epsilon=epsilon, max_rows_per_group=rows,
+    model = Estimator(
+        **_bounds(Estimator), bounds_y=(-2.5, 2.5), epsilon=epsilon, max_rows_per_group=rows,
         effects="person", random_state=seed,
     ).fit(X.reshape(-1, 2), y.ravel(), groups=np.repeat(np.arange(persons), rows))  # fmt: skip
     found = inference(model)
@@ -127,11 +134,11 @@ def main():
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     cells = []
+    both = SSPRegressor, LinearRegression
     if "levels" in args.only:
-        cells += [
-            (levels, kind, *cell) for cell in LEVELS for kind in (SSPRegressor, LinearRegression)
-        ]
-    cells += [(effects, *cell) for cell in EFFECTS if "effects" in args.only]
+        cells += [(levels, kind, *cell) for cell in LEVELS for kind in both]
+    if "effects" in args.only:
+        cells += [(effects, kind, *cell) for cell in EFFECTS for kind in both]
     cells += [(instruments, *cell) for cell in INSTRUMENTS if "instruments" in args.only]
     numbers = []
     for measure, *cell in cells:

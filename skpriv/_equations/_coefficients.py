@@ -200,8 +200,7 @@ def _expansion(equations, words):
     if equations.residual_gram is None:  # |r - phi'theta*| is no larger than r on average
         variance = max(equations.square, equations.target_scale) / equations.n
     else:
-        released = float(np.trace(equations.residual_gram))
-        variance = max(released, equations.residual_scale * sqrt(p)) / rows if rows else 0.0
+        variance = equations.residual_level(rows)
     sampling = sandwich(W, gram, equations.sampling_gram, equations.residual_scale, variance)
     sampling = sampling * equations.degrees
     privacy = W @ (equations.target_scale**2 * eye + spread) @ W.T

@@ -294,12 +294,18 @@ def _variance(equations, V, squares, theta):
 
 
 def _residual_variance(equations, V, squares):
-    """Variance of v' sum e zeta: the released residual Gram, at most the Gram itself (|r| <= 1)."""
+    """Variance of v' sum e zeta: the released residual Gram, at most the Gram itself (|r| <= 1).
+
+    Where it is noisy the variance that equal variances would give is leant on, as in `sandwich`.
+    """
     bound = np.maximum(np.einsum("ij,ij->i", V @ equations.gram, V), 0.0)
     if equations.sampling_gram is None:
         return bound
     robust = np.einsum("ij,ij->i", V @ equations.sampling_gram, V)
-    return np.clip(robust + equations.residual_scale * squares, 0.0, bound)
+    equal = equations.residual_level(float(np.trace(equations.gram))) * bound
+    noise = equations.residual_scale * squares
+    weight = equal**2 / np.maximum(equal**2 + noise**2, 1e-300)
+    return np.clip(weight * robust + (1.0 - weight) * equal, 0.0, bound)
 
 
 def _best_on_path(equations, points, half_width):

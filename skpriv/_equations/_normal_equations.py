@@ -178,6 +178,13 @@ class NormalEquations:
         """Noisy covariance of sum e zeta, by persons if records are; None if it is not known."""
         return self.residual_gram if self.person_gram is None else self.person_gram
 
+    def residual_level(self, rows):
+        """Released mean square of residuals, or by persons of what is left of theirs, from the
+        trace of the Gram matrix.
+        """
+        released = float(np.trace(self.sampling_gram))
+        return max(released, self.residual_scale * sqrt(len(self.target))) / max(rows, 1e-300)
+
     @property
     def degrees(self):
         """Factor of the sampling covariance by degrees of freedom, as in least squares."""

@@ -17,24 +17,27 @@ MOST_CUT = 0.001  # part of the persons whose scores may be cut, as far as noise
 SURE = 2.0  # deviations of its noise that a count of long scores must exceed
 
 
-def length_counts(scores):
+def length_counts(scores, lengths=LENGTHS):
     """Number of persons in each class of lengths."""
-    classes = np.minimum(np.searchsorted(LENGTHS, row_norms(scores)), len(LENGTHS) - 1)
-    return np.bincount(classes, minlength=len(LENGTHS)).astype(float)
+    classes = np.minimum(np.searchsorted(lengths, row_norms(scores)), len(lengths) - 1)
+    return np.bincount(classes, minlength=len(lengths)).astype(float)
 
 
 def seldom_cut(session, query, share):
     """A length of persons' scores beyond which next to none is, by private counts.
 
-    As many as the noise of the counts hides may be beyond the class that is found: the next one is
-    taken, of scores that are longer by a factor of sqrt(2).
+    From the shortest class on, that is the first beyond which there are no more persons than the
+    noise of the counts may be; the next one is taken, of scores that are longer by a factor of
+    sqrt(2), for as many as the noise hides. A class of long scores alone is not believed: one of
+    so many sums of noise is often large. Where the noise hides everybody nothing is cut.
     """
+    lengths = getattr(query, "classes", LENGTHS)
     answer = session.sum(query, share)
     beyond = np.cumsum(answer.value[::-1])[::-1]
     noise = answer.noise.scale * np.sqrt(np.arange(len(beyond), 0, -1))
-    many = np.flatnonzero(beyond > MOST_CUT * session.n + SURE * noise)
-    found = int(many[-1]) + 1 if len(many) else 0
-    return float(LENGTHS[min(found, len(LENGTHS) - 1)])
+    few = np.flatnonzero(beyond <= MOST_CUT * session.n + SURE * noise)
+    found = int(few[0]) if len(few) else len(lengths) - 1
+    return float(lengths[found]) if found else 1.0
 
 
 def person_sums(values, starts):
@@ -42,6 +45,22 @@ def person_sums(values, starts):
     if len(starts) < 2:
         return np.zeros((0, *np.shape(values)[1:]))
     return np.add.reduceat(values, starts[:-1], axis=0)
+
+
+def dependence(persons, rows, places):
+    """How large the sum uu' of persons is beside that of their rows, over all directions.
+
+    It is between 1 / m, for rows that do not depend on each other, and 1, for rows that are alike.
+
+    Parameters
+    ----------
+    persons, rows : ndarray of shape (p, p)
+        Covariances of the scores of persons, with noise, and what it would be at most.
+    places : int
+        m.
+    """
+    most = max(float(np.trace(rows)), 1e-300)
+    return float(np.clip(np.trace(persons) / most, 1.0 / places, 1.0))
 
 
 @dataclass(frozen=True, eq=False)

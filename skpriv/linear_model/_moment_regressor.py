@@ -13,6 +13,7 @@ from .._compat import Interval, StrOptions
 from .._linalg import one_blas_thread
 from ._base import PrivateRegressor
 from ._panel._effects import refuse_level, within_law
+from ._panel._moments import PersonMeatQuery, score_limit
 from ._points import rowwise
 from ._prediction_intervals import PredictionIntervals
 from .._equations._certified._moments import certified
@@ -185,8 +186,12 @@ class MomentRegressor(PredictionIntervals):
         scaling, limit = asked or self._scaling, 2.0
         if not equations.exact:
             limit = min(limit, RESIDUAL_CLIP * equations.residual_deviation(theta)[1])
-        kind: type = ResidualGramQuery if session.persons is None else PersonGramQuery
-        query = kind(scaling, tuple(theta), instrument, limit)
+        query: Any
+        if getattr(self, "effects", None) is not None and not equations.exact:
+            query = PersonMeatQuery(scaling, theta, score_limit(equations, theta))
+        else:
+            kind = ResidualGramQuery if session.persons is None else PersonGramQuery
+            query = kind(scaling, tuple(theta), instrument, limit)
         answer = session.sum(query, self._residual_share)
         found = query.read(answer)
         if session.persons is not None and session.trust.exact:

@@ -8,6 +8,7 @@ from .._equations._lifted import moments_query
 from .._equations._moments import Instrument
 from ._base import WEIGHTS
 from ._panel._effects import within_scaling
+from ._panel._moments import asked_moments
 from ._moment_regressor import MomentRegressor
 
 # code -> paper (Wang 2018, "Revisiting differentially private linear regression"):
@@ -228,8 +229,10 @@ class SSPRegressor(MomentRegressor):
         if asked is scaling:
             scaling = asked = self._bounded(session, scaling)
 
-        query = moments_query(asked, channel)
-        answer = session.sum(query, 1.0 - self._residual_share)
+        query, left = moments_query(asked, channel), 1.0
+        if self.effects is not None:
+            query, left = asked_moments(session, asked)
+        answer = session.sum(query, left - self._residual_share)
         equations = query.equations(answer)
         theta = self._solve(equations, scaling)
         self._scaling = scaling

@@ -171,8 +171,9 @@ def test_the_released_residual_gram_is_the_variance_of_the_sum_of_residuals():
     deviations = 0.1 + 0.9 * np.abs(rows[:, 0])
     scaled = rows * deviations[:, None]
     equations = SimpleNamespace(
-        gram=rows.T @ rows, sampling_gram=scaled.T @ scaled, residual_scale=0.0
-    )
+        gram=rows.T @ rows, sampling_gram=scaled.T @ scaled, residual_scale=0.0,
+        residual_level=lambda rows: 0.1,
+    )  # fmt: skip
     V = rng.normal(size=(5, p))
     squares = (V**2).sum(axis=1)
     found = _residual_variance(equations, V, squares)

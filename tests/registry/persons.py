@@ -8,6 +8,11 @@ from skpriv._equations._moments import Instrument
 from skpriv._equations._persons import PersonGramQuery
 from skpriv._equations._public_maps import RowMap, TargetMap
 from skpriv._equations._scaling import Scaling
+from skpriv.linear_model._panel._moments import (
+    MomentLengthsQuery,
+    PersonMeatQuery,
+    PersonMomentsQuery,
+)
 from skpriv.linear_model._panel._queries import (
     AllMomentsQuery,
     InstrumentScoreQuery,
@@ -161,7 +166,45 @@ def _one_class_and_another():
     return query, first, person(*[[1.0, 0.0, 0.0]] * PLACES)
 
 
+def _differences(rng):
+    return Scaling(rng.choice([1.0, 1e3]), (-1.0, 1.0), False, 2)
+
+
+def _other_rows(query):
+    """All rows of one person are across those of the other."""
+    first = person(*[[1.0, 0.0, 1.0]] * PLACES)
+    return query, first, person(*[[0.0, 1.0, 0.0]] * PLACES)
+
+
+def _within(asked):
+    return asked.scaling.row_bound
+
+
 CASES = {
+    PersonMomentsQuery: Case(
+        lambda rng: PersonMomentsQuery(_differences(rng), rng.choice([0.02, 0.5, 1.0])),
+        (
+            lambda: _other_rows(PersonMomentsQuery(PLANE, 0.5)),
+            lambda: (
+                PersonMomentsQuery(PLANE), person(*[[1.0, 0.0, 1.0]] * PLACES),
+                person(*[[0.5, np.sqrt(0.75), -1.0]] * PLACES),
+            ),
+        ),
+        width=3 * PLACES, ask=ask_persons, unit=_within,
+    ),
+    MomentLengthsQuery: Case(
+        lambda rng: MomentLengthsQuery(_differences(rng)),
+        (lambda: _other_rows(MomentLengthsQuery(PLANE)),),
+        width=3 * PLACES, ask=ask_persons, unit=_within,
+    ),
+    PersonMeatQuery: Case(
+        lambda rng: PersonMeatQuery(_differences(rng), rng.normal(size=2), rng.choice([0.01, 2.0])),
+        (lambda: (
+            PersonMeatQuery(PLANE, np.zeros(2), 0.5), person(*[[1.0, 0.0, 1.0]] * PLACES),
+            person(*[[0.0, 1.0, 1.0]] * PLACES),
+        ),),
+        width=3 * PLACES, ask=ask_persons, unit=_within,
+    ),
     PersonScoreQuery: Case(
         _person_scores,
         (_opposite_scores,),

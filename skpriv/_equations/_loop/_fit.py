@@ -9,6 +9,7 @@ from scipy import stats
 
 from .._certified._newton import certified
 from .._intervals import ConfidenceInterval
+from .._persons import dependence
 from ._estimate import LEAST_ROBUST, KnownMean, LoopEstimate, hidden_sizes
 from ._links import IDENTITY, Link
 from ._rules import LEAST_REACHES, LEAST_RESOLUTIONS, LINE_RESOLUTION
@@ -243,12 +244,15 @@ class LoopFit:
         residual_gram = np.tensordot(
             precision / precision.sum(), [eq.residual_gram for eq in asked], 1
         )
+        typical = max(last.square, 2.0 * last.square_scale) * self.gram
+        if self.places > 1:  # rows of a person that hardly depend on each other cancel out
+            typical *= dependence(residual_gram, typical, self.places)
         return LoopEstimate(
             value=value,
             dual=dual,
             residual_gram=residual_gram,
             residual_scale=float(precision.sum() ** -0.5) if asked[-1].residual_scale else 0.0,
-            typical_gram=max(last.square, 2.0 * last.square_scale) * self.gram,
+            typical_gram=typical,
             records=records / self.degrees if self.degrees else max(records - len(values), 1.0),
             noise=noise,
             tail=(1.0 + last.fall) * last.tail_bias(last.limit),

@@ -77,6 +77,20 @@ def test_effects_of_persons_do_not_bias_slopes(kind):
 
 
 @both
+def test_noise_is_of_differences_and_not_of_all_that_rows_might_be(kind):
+    """In units of the errors without privacy; with the noise of whole rows SSP has 20."""
+    errors = {"none": [], "central": []}
+    for seed in range(10):
+        frame = panel(seed, persons=4000)
+        for privacy, found in errors.items():
+            model = fit(frame, kind=kind, effects="person", epsilon=3.0, privacy=privacy,
+                        random_state=seed)  # fmt: skip
+            found.append(inference(model).estimate[:2] - [0.5, -0.3])
+    sizes = {privacy: np.square(found).mean() for privacy, found in errors.items()}
+    assert sizes["central"] < 3.0**2 * sizes["none"]
+
+
+@both
 @pytest.mark.parametrize("privacy", ["none", "central"])
 def test_columns_that_are_constant_within_persons_are_named(kind, privacy):
     frame = panel(persons=2000)
