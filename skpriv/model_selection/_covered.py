@@ -146,7 +146,7 @@ def _is_known(part, seen):
     return room in DATA
 
 
-def _is_listed(kind):
+def _is_listed(kind: type) -> bool:
     """Whether a class is one of skpriv, or one of the list, and not one that has its name."""
     room, _, rest = kind.__module__.partition(".")
     names = ROWWISE.get(f"{room}.{rest.partition('.')[0]}", "").split()

@@ -179,6 +179,10 @@ class Rows(ABC):
         """The rows of a subset in memory, if it spares passes and they are no more than that."""
         return None
 
+    def kept_targets(self, subset: Any, most_bytes: int) -> Any:
+        """The rows of a subset and, without columns of X, all rows, from one pass; None is none."""
+        return None, None
+
     def select(self, subset: Any) -> Any:
         """The same rows, of which only a subset is there."""
         return self if subset is None else Selection(self, self.chosen(subset))

@@ -141,15 +141,40 @@ class BatchRows(Rows):
 
     def kept(self, subset: Any, most_bytes: int) -> Any:
         """The rows of a subset in memory, if they are no more than that; read in one pass."""
-        if 8 * len(subset) * (self.n_features + 1) > most_bytes:
+        n = self.n if subset is None else len(subset)
+        if not self.has_target or _size(n, self.n_features) > most_bytes:
             return None
-        X, y, start = np.empty((len(subset), self.n_features)), np.empty(len(subset)), 0
-        for part, targets in self.each(lambda *chunk: chunk, subset):
-            stop = start + len(part)
-            X[start:stop], y[start:stop], start = part, targets, stop
-        rows = ArrayRows(X, y)
-        rows.n_jobs = self.n_jobs
-        return rows
+        memory = _Memory(n, self.n_features)
+        for X, y in self.each(lambda *chunk: chunk, subset):
+            memory.add(X, y)
+        return memory.rows(self.n_jobs)
+
+    def kept_targets(self, subset: Any, most_bytes: int) -> Any:
+        """The rows of a subset and, without columns of X, all rows, from one pass.
+
+        Either is None if it does not fit. The subset comes first: it answers more questions.
+        """
+        if not self.has_target:
+            return None, None
+        n = 0 if subset is None else len(subset)
+        part = _Memory(n, self.n_features) if _size(n, self.n_features) <= most_bytes else None
+        left = most_bytes - (_size(n, self.n_features) if part else 0)
+        targets = _Memory(self.n, 0) if _size(self.n, 0) <= left else None
+        if not n or part is None:
+            if targets is not None:
+                for piece in self.targets(CHUNK_ROWS, None, False):
+                    y = piece()[1]
+                    targets.add(np.empty((len(y), 0)), y)
+            return None, targets and targets.rows(self.n_jobs)
+        self.passes += 1
+        alone = self._without_columns()
+        for start, X, y in self._cuts(CHUNK_ROWS):
+            if targets is not None:
+                targets.add(*alone._chunk(np.empty((length(X), 0)), y, None, False))
+            chosen = subset.between(start, start + length(X))
+            if len(chosen):
+                part.add(*self._chunk(X, y, chosen, False))
+        return part.rows(self.n_jobs), targets and targets.rows(self.n_jobs)
 
     def pieces(self, most: Any, subset: Any = None, sparse: bool = True) -> Any:
         """Functions that make one chunk each, of batches that a thread reads ahead.
@@ -167,28 +192,37 @@ class BatchRows(Rows):
         if self._targets is None:
             return self.pieces(most, subset, sparse)
         self.passes += 1
-        blocks = lambda: ((np.empty((length(y), 0)), y) for y in self._targets())  # noqa: E731
+        return self._without_columns().pieces(most, subset, sparse)
+
+    def _without_columns(self):
+        """The same records with their targets alone."""
+        targets = self._targets or (lambda: (y for _, y in self._blocks()))
+        blocks = lambda: ((np.empty((length(y), 0)), y) for y in targets())  # noqa: E731
         alone = self._like(blocks, 0, None, (), True)
         alone._refuses = self._refuses
-        return alone.pieces(most, subset, sparse)
+        return alone
 
     def _pieces(self, most, subset, keep_sparse):
+        for start, X, y in self._cuts(most, keep_sparse):
+            chosen = None
+            if subset is not None:
+                if subset.beyond(start):
+                    return
+                chosen = subset.between(start, start + length(X))
+                if not len(chosen):
+                    continue
+            yield partial(self._chunk, X, y, chosen, keep_sparse)
+
+    def _cuts(self, most, keep_sparse=False):
+        """Yield the place of the first row of a part of a block, and the part, as it comes."""
         start = 0
         for X, y in ahead(self._blocks()):
             size = length(X)
             step = CHUNK_ROWS if issparse(X) and keep_sparse else most
             for first in range(0, size, step):
                 last = min(first + step, size)
-                chosen = None
-                if subset is not None:
-                    chosen = subset.between(start + first, start + last)
-                    if not len(chosen):
-                        continue
-                part = cut(X, first, last), None if y is None else cut(y, first, last)
-                yield partial(self._chunk, *part, chosen, keep_sparse)
+                yield start + first, cut(X, first, last), None if y is None else cut(y, first, last)
             start += size
-            if subset is not None and subset.beyond(start):
-                return
         if start != self.n:
             raise ValueError(OTHER_LENGTH.format(n=self.n))
 
@@ -216,6 +250,35 @@ class BatchRows(Rows):
         """Refuse rows of which no part can be chosen."""
         if not self.ordered:
             raise ValueError(UNSTABLE)
+
+
+class _Memory:
+    """Room for rows that come in chunks; those that are too many are not kept.
+
+    Parameters
+    ----------
+    n, n_features : int
+    """
+
+    def __init__(self, n, n_features):
+        self._X, self._y, self._filled = np.empty((n, n_features)), np.empty(n), 0
+
+    def add(self, X, y):
+        """Copy the next chunk."""
+        stop = min(self._filled + len(y), len(self._y))
+        place, count = slice(self._filled, stop), stop - self._filled
+        self._X[place], self._y[place], self._filled = X[:count], y[:count], stop
+
+    def rows(self, n_jobs):
+        """All that was added, as rows."""
+        rows = ArrayRows(self._X, self._y)
+        rows.n_jobs = n_jobs
+        return rows
+
+
+def _size(n, n_features):
+    """Bytes of rows in memory."""
+    return 8 * n * (n_features + 1)
 
 
 def _step(function, numeric, X):

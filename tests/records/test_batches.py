@@ -20,6 +20,7 @@ from skpriv.linear_model import (
     ReweightedRegressor,
     SSPRegressor,
 )
+from skpriv.privacy._session import _pieces
 from skpriv.preprocessing import BoundsScaler, Categorical, Numeric, TableEncoder
 from skpriv.records import ArrayRows, from_batches, from_parquet, from_table, is_lazy
 from skpriv.records import _base as _records
@@ -123,7 +124,7 @@ def test_sources_give_the_same_fit(kind, tmp_path):
     assert rows.shape == (1500, 3) and rows.passes == 0
     fitted = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(rows)
     np.testing.assert_allclose(fitted.coef_, expected.coef_, rtol=1e-9)
-    assert list(fitted.feature_names_in_) == NAMES and rows.passes == 2
+    assert list(fitted.feature_names_in_) == NAMES and rows.passes == 1
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
@@ -431,7 +432,49 @@ def test_targets_are_read_without_their_rows(tmp_path, monkeypatch):
     monkeypatch.setattr(_tables.ParquetFiles, "scan", noted)
     X, y = _data()
     pd.DataFrame(X, columns=NAMES).assign(y=y).to_parquet(tmp_path / "rows.parquet")
-    LinearRegression(data_norm=1.0, bounds_y=(-1, 1), epsilon=8.0).fit(
-        from_parquet(tmp_path, target="y")
-    )
-    assert asked[:2] == [["y"], ["y"]] and asked[2] == [*NAMES, "y"]
+    model, found = LinearRegression(data_norm=1.0, bounds_y=(-1, 1), epsilon=8.0), []
+    for most in (0, 8 * len(y), 2**20):  # nothing, the targets, or all of it is kept
+        asked.clear()
+        monkeypatch.setattr(_pieces, "KEPT_BYTES", most)
+        model.set_params(random_state=0).fit(from_parquet(tmp_path, target="y"))
+        found.append((list(asked), model.coef_))
+    none, targets, everything = (columns for columns, _ in found)
+    assert none[:2] == [["y"], ["y"]] and none[2] == [*NAMES, "y"]
+    assert targets[0] == ["y"] and targets[1:] == none[2:] and everything == [[*NAMES, "y"]]
+    for _, coef in found[1:]:
+        np.testing.assert_allclose(coef, found[0][1], rtol=1e-9)
+
+
+def test_linear_regression_reads_six_times_what_does_not_fit(monkeypatch):
+    """Once for the target and all of the whitening, once for each step, once for the line."""
+    X, y = np.tile(_data()[0], (200, 1)), np.tile(_data()[1], 200)
+
+    def blocks():
+        for start in range(0, len(y), 40_000):
+            yield X[start : start + 40_000], y[start : start + 40_000]
+
+    model = LinearRegression(bounds_X=(-1, 1), bounds_y=(-1, 1), epsilon=30.0, random_state=0)
+    expected = clone(model).fit(X, y)
+    steps = sum(row.query == "scores" for row in expected.privacy_report_.rows)
+    assert steps <= 5
+    whitening = [row for row in expected.privacy_report_.rows if row.query.startswith("whit")]
+    part = 8 * 4 * max(row.records for row in whitening)
+    assert part < 8 * 4 * len(y)
+    found = {
+        8 * 4 * len(y): 1,  # all rows are kept
+        part + 8 * len(y): 1 + steps,  # a part of them, and the targets
+        part: 3 + steps,  # a part of them: two questions are about the targets alone
+        8 * len(y): 1 + len(whitening) + 1 + steps,  # the targets
+    }
+    for most, passes in found.items():
+        monkeypatch.setattr(_pieces, "KEPT_BYTES", most)
+        found = clone(model).fit(from_batches(blocks, n=len(y)))
+        assert found.privacy_report_.passes == passes
+        np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-9)
+
+
+def test_more_or_fewer_rows_than_stated_are_refused_where_they_are_kept():
+    X, y = _data()
+    for n in (len(y) - 1, len(y) + 1):
+        with pytest.raises(ValueError, match="did not find"):
+            SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)).fit(from_batches(_batches(X, y), n=n))

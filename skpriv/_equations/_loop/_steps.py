@@ -15,7 +15,7 @@ from ._pool import Pool
 from ._queries import ClippedRowsQuery, Whitened
 from ._rules import LEAST_SPREAD
 from ._score import ScoreQuery
-from ._whitening import learn_whitening
+from ._whitening import learn_whitening, whitening_parts
 
 SIGNAL = 2.0  # bound on tau^2, in units of the target's variance over the squared length
 # |r - m| <= 2, and a fit is seldom more than half of that away, or three deviations of itself
@@ -53,6 +53,7 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=()):
         return mean_only(session, rows, target, rules)
     if not hasattr(rows, "outside"):  # a public property of the map
         rules = rules.without_count()
+    whitening_parts(session, rules)  # so that files are read once for them and the targets
     means, deviation = find_location(session, target, rules)
     if deviation * rules.reach < LEAST_SPREAD:  # the mean itself is hard to find: see Rules
         return mean_only(session, rows, target, rules, means, deviation)
@@ -66,6 +67,7 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=()):
         SIGNAL * (signal / length) ** 2, link, session.trust.can.same_rows,
     )  # fmt: skip
     equations: list[ScoreEquation] = []
+    count = ClippedRowsQuery(rows) if rules.clipped else None
     kept, lengths = 1.0, LENGTHS_SHARE if session.persons is not None else 0.0
     for number, share in enumerate(rules.steps, 1):
         last = number == len(rules.steps)
@@ -86,8 +88,11 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=()):
                 kept = seldom_cut(session, PersonLengthsQuery(*asked), part)
             query = PersonScoreQuery(*asked, sandwich=True, length=kept)
             share *= 1.0 - lengths
+        if last and count:  # which files are read once for
+            session.together(query, count)
         equations.append(ScoreEquation.of(query, session.sum(query, share)))
         pool.add(equations[-1])
+    clipped = count.read(session.sum(count, rules.clipped)) if count else None
     known = None
     if link.linear and rules.location and rows.constant is not None:
         known = known_mean(
@@ -100,10 +105,6 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=()):
     line = None
     if rules.line:
         line = _least_squares(session, whitened, target, location, pool.b, link, rules.line)
-    clipped = None
-    if rules.clipped:
-        count = ClippedRowsQuery(rows)
-        clipped = count.read(session.sum(count, rules.clipped))
     return LoopFit(
         location,
         mean_scale,

@@ -19,6 +19,21 @@ CUT = 0.1  # part of the squared lengths that weights may cut off, as far as to 
 CHEAP = 0.01  # of the residual variance: privacy noise of predictions that is
 
 
+def whitening_parts(session, rules):
+    """Secret random parts of the records, for each round.
+
+    With few records the rows of the last round cannot be short, and a fourth round would sharpen
+    noise. All parts are asked for at once, so that rows of files are read once for them.
+    """
+    plan = [1.0] * (ROUNDS - 1) + ([1.0, LAST_ROUND] if _short(rules) < 1.0 else [LAST_ROUND])
+    return [session.part(part * rules.subset) for part in plan]
+
+
+def _short(rules):
+    """Part of their length that rows have in the last round, which sees them with weights of 1."""
+    return min(1.0, rules.whitened / rules.length)  # see Rules
+
+
 def learn_whitening(session, rows, rules):
     """W such that W phi has about equal length in all directions that are above the noise.
 
@@ -31,16 +46,11 @@ def learn_whitening(session, rows, rules):
     """
     p = rows.size
     W = np.eye(p)
-    # The rows of the last round are short, so that it sees them with weights of 1: see Rules
-    short = min(1.0, rules.whitened / rules.length)
-    # With few records they cannot be short, and a fourth round would sharpen noise.
-    plan = [1.0] * (ROUNDS - 1) + ([1.0, LAST_ROUND] if short < 1.0 else [LAST_ROUND])
-    # All parts are asked for at once, so that rows of files are read once for them
-    parts = [session.part(part * rules.subset) for part in plan]
+    parts = whitening_parts(session, rules)
     for number, subset in enumerate(parts):
-        W = (short if number == ROUNDS else 1.0) * W
+        W = (_short(rules) if number == ROUNDS else 1.0) * W
         asked = WhiteningQuery(Whitened(rows, W))
-        gram, scale = asked.gram(session.sum(asked, rules.whitening / len(plan), subset))
+        gram, scale = asked.gram(session.sum(asked, rules.whitening / len(parts), subset))
         gram, weight = shrunk_gram(gram, scale)
         ridge = weight * scale * sqrt(2.0 * p)  # the operator norm that the noise would have
         values, vectors = np.linalg.eigh(gram + ridge * np.eye(p))

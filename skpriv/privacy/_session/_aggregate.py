@@ -97,7 +97,7 @@ class AggregateSession(Session):
         zero = np.zeros((1, self._rows.n_features))
         lattice.check(float(np.abs(query.sum(zero, np.zeros(1))).max()), self._change(query))
         if self._simulated:
-            exact = self._rows.sum(query, slot.subset)
+            exact = self._pieces.sum(query, slot.subset)
             noise = GaussianNoise(law.scale)
             value, counted = self._source.add(exact, noise), self.persons is None
             return Answer(value, self._size(slot), noise, counted=counted)

@@ -155,6 +155,19 @@ class Session(ABC):
             return None
         return self._pieces.prefix(start, stop, fraction)
 
+    def together(self, *queries: Any) -> None:
+        """Announce queries that `sum` will ask of all records, one after the other.
+
+        Rows that are read again for each answer are read once for all of them. Each of them must be
+        known before the first one is answered.
+
+        Parameters
+        ----------
+        *queries : Query
+        """
+        if self.persons is None:
+            self._pieces.join(queries)
+
     @property
     def used(self) -> float:
         """Largest share that a record may have used."""
@@ -262,7 +275,7 @@ class Session(ABC):
         cost = law.cost(self._change(procedure))
         self._enforce(procedure, cost)
         paid = self._book(slot, cost)
-        exact = procedure.run(self._rows.select(slot.subset))
+        exact = procedure.run(self._pieces.whole().select(slot.subset))
         answer = Answer(self._source.add(exact, law), self._size(slot), law)
         self._report(procedure, slot, self._count(slot), law, paid)
         return answer

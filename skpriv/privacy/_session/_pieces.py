@@ -1,11 +1,14 @@
 """Random parts of the rows of a session: pieces of one order, which only the session knows."""
 
+from typing import Any
 from dataclasses import dataclass
-from math import floor
+from math import floor, prod
+
+import numpy as np
 
 from ...exceptions import PrivacyError
 
-KEPT_BYTES = 2**27  # of parts of the rows in memory: 200,000 rows of 80 columns
+KEPT_BYTES = 2**28  # of rows in memory: 20 million targets, and 200,000 rows of 60 columns
 PUBLIC_SUBSET = (
     "under a curator a part of the records must be a secret random one: pass as subset what "
     "session.part(fraction) returns, and no positions. A record that changes its place in the "
@@ -33,12 +36,13 @@ class Piece:
 
 
 class Pieces:
-    """The pieces of a session's rows: their random order, and those that are kept in memory.
+    """The pieces of a session's rows: their random order, and what of the rows is in memory.
 
-    The order is drawn when a piece is first asked about. Rows that are read again for each answer
-    are kept, as far as they are in a piece that is not too large, while the session lasts. The
-    largest piece that was handed out at the same place is read with it, so that pieces inside of
-    each other take one pass.
+    The order is drawn at the first question after a piece was handed out, whatever the rows are.
+    Rows that are read again for each answer are kept while the session lasts, as far as
+    `KEPT_BYTES` allow: all of them where they fit, or else pieces of them, and the targets of all.
+    The largest piece that was handed out is read with a smaller one inside of it, or with the
+    targets, so that all of these take one pass.
 
     Parameters
     ----------
@@ -49,6 +53,9 @@ class Pieces:
     def __init__(self, rows, source):
         self._rows, self._source, self._order = rows, source, None
         self._kept, self._left, self._foreseen = [], KEPT_BYTES, {}
+        self._all, self._targets = None, None
+        self._joined: list[Any] = []
+        self._found: list[Any] = []
 
     def prefix(self, start, stop, fraction):
         """The first records of those from one place up to another: a fraction of them."""
@@ -64,24 +71,119 @@ class Pieces:
             raise PrivacyError(
                 f"a piece up to record {piece.stop} is not one of {self._rows.n} records."
             )
+        return self._drawn().users(piece.start, piece.stop)
+
+    def _drawn(self):
         if self._order is None:
             self._order = self._source.order(self._rows)
-        return self._order.users(piece.start, piece.stop)
+        return self._order
+
+    def join(self, queries):
+        """Sum these queries in one pass when the first of them is asked."""
+        self._joined, self._found = list(queries), []
 
     def sum(self, query, subset):
         """Exact sum over a subset, or all records."""
-        if subset is None or self._rows.passes is None or len(subset) > self._left // 8:
-            return self._rows.sum(query, subset)
+        if self._foreseen:
+            self._drawn()
+        rows = self.whole()
+        if rows.passes is None:
+            return rows.sum(query, subset)
+        for place, (asked, among, value) in enumerate(self._found):
+            if asked is query and _same(among, subset):
+                del self._found[place]
+                return value
+        if any(asked is query for asked in self._joined):
+            both = Joint(tuple(self._joined))
+            self._joined = []
+            values = both.parts(self._sum(both, subset))
+            self._found = [
+                (asked, subset, value) for asked, value in zip(both.queries, values, strict=True)
+            ]
+            return self.sum(query, subset)
+        return self._sum(query, subset)
+
+    def _sum(self, query, subset):
+        if subset is not None:
+            return self._sum_of_part(query, subset)
+        rows = self._of_targets() if query.width == 0 else self._rows
+        return rows.sum(query)
+
+    def whole(self):
+        """All rows, in memory if they are or if they fit."""
+        if self._all is None:
+            found = self._rows.kept(None, self._left)
+            self._all = self._rows if found is None else found
+        return self._all
+
+    def _of_targets(self):
+        """Rows for questions about targets alone; the part that is asked next is read with them."""
+        if self._targets is None:
+            self._targets = self._rows
+            piece = max(self._foreseen.values(), key=len, default=None)
+            subset = None if piece is None or self._kept else self.users(piece)
+            rows, targets = self._rows.kept_targets(subset, self._left)
+            if targets is not None:
+                self._left -= 8 * targets.n
+                self._targets = targets
+            if rows is not None:
+                self._keep(subset, rows)
+        return self._targets
+
+    def _keep(self, subset, rows):
+        self._left -= 8 * rows.n * (rows.n_features + 1)
+        self._kept.append((subset, rows))
+
+    def _sum_of_part(self, query, subset):
         for whole, rows in self._kept:
             places = subset.among(whole)
             if places is not None:
                 return rows.sum(query, places)
+        if len(subset) > self._left // 8:
+            return self._rows.sum(query, subset)
         larger = map(self.users, (p for p in self._foreseen.values() if len(p) > len(subset)))
         for whole in (*larger, subset):
             places = subset.among(whole)
             rows = None if places is None else self._rows.kept(whole, self._left)
             if rows is not None:
-                self._left -= 8 * rows.n * (rows.n_features + 1)
-                self._kept.append((whole, rows))
+                self._keep(whole, rows)
                 return rows.sum(query, places)
         return self._rows.sum(query, subset)
+
+
+def _same(one, other):
+    """Whether two choices, None for all, are of the same records."""
+    return one is other or (one is not None and other is not None and one.same(other))
+
+
+@dataclass(frozen=True)
+class Joint:
+    """Several queries, whose sums are made in one pass over the rows. It is never released.
+
+    Parameters
+    ----------
+    queries : tuple of Query
+    """
+
+    queries: tuple
+    width: int | None = None
+
+    @property
+    def takes_sparse(self):
+        """Whether all of them add up sparse chunks."""
+        return all(query.takes_sparse for query in self.queries)
+
+    @property
+    def shape(self):
+        """Number of coordinates of all queries."""
+        return (sum(prod(query.shape) for query in self.queries),)
+
+    def sum(self, X, y):
+        """Exact sums over a chunk of rows, one after the other."""
+        return np.concatenate([np.ravel(query.sum(X, y)) for query in self.queries])
+
+    def parts(self, value):
+        """The sum of each query."""
+        ends = np.cumsum([prod(query.shape) for query in self.queries])[:-1]
+        parts = zip(np.split(value, ends), self.queries, strict=True)
+        return [part.reshape(query.shape) for part, query in parts]

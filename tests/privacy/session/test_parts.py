@@ -150,17 +150,93 @@ def _batches(n_features=1):
     return from_batches(lambda: [(X[a : a + 300], y[a : a + 300]) for a in range(0, N, 300)], n=N)
 
 
-def test_parts_of_files_are_read_once_for_all_queries():
-    """The larger part was asked for before the smaller one was read, and has it inside."""
+@pytest.fixture
+def too_large(monkeypatch):
+    """Rows of three columns that are not kept, but half of them, or the targets, are."""
+    monkeypatch.setattr(_pieces, "KEPT_BYTES", 8 * 4 * N // 2 + 8 * N)
+    return _batches(n_features=3)
+
+
+def test_rows_of_files_that_fit_are_read_once():
     rows = _batches()
     session = open_session("central", rows, None, BUDGET, 0)
+    for piece in (None, session.part(0.1), None, session.part(0.9)):
+        assert session.sum(Chosen(), 0.1, piece).n == (N if piece is None else len(piece))
+    assert rows.passes == session.report.passes == 1
+
+
+def test_parts_of_files_are_read_once_for_all_queries(too_large):
+    """The larger part was asked for before the smaller one was read, and has it inside."""
+    session = open_session("central", too_large, None, BUDGET, 0)
     small, large = session.part(0.1), session.part(0.4)
     for piece in (small, large, small, session.part(0.2)):
         assert session.sum(Chosen(), 0.1, piece).n == len(piece)
-    assert rows.passes == 1
+    assert too_large.passes == 1
     session.sum(Chosen(), 0.1)
-    session.sum(Chosen(), 0.1, session.part(0.5))
-    assert rows.passes == 3 == session.report.passes
+    session.sum(Chosen(), 0.1, session.part(0.9))
+    assert too_large.passes == 3 == session.report.passes
+
+
+class OfTargets(Total):
+    """It reads no column of X."""
+
+    width = 0
+
+    def sum(self, X, y):
+        return np.array([y.sum()])
+
+
+def test_targets_are_kept_with_the_part_that_comes_next(too_large):
+    session = open_session("none", too_large, None, BUDGET, 0)
+    part = session.part(0.3)
+    for _ in range(3):
+        assert session.sum(OfTargets(), 0.1).value == N / 2
+    session.sum(Chosen(), 0.1, part)
+    assert too_large.passes == 1
+
+
+def test_targets_alone_are_kept_where_no_part_is_foreseen(too_large):
+    session = open_session("none", too_large, None, BUDGET, 0)
+    for _ in range(2):
+        assert session.sum(OfTargets(), 0.1).value == N / 2
+    assert too_large.passes == 1
+    session.sum(Total(), 0.1)
+    assert too_large.passes == 2
+
+
+@pytest.mark.parametrize("where", ["all", "part"])
+def test_announced_queries_are_answered_in_one_pass(too_large, where):
+    session, first, second, other = (
+        open_session("none", too_large, None, BUDGET, 0), Chosen(), Total(), Total()
+    )  # fmt: skip
+    if where == "part":
+        _, session = split(session, 100, 900)
+    session.together(first, second)
+    session.sum(other, 0.1)  # nobody announced it
+    assert too_large.passes == 1
+    answers = [session.sum(query, 0.1).value for query in (first, second, second)]
+    assert answers[0].sum() == session.n and answers[1] == answers[2]
+    assert too_large.passes == 3  # once for both, and once for the one that was asked again
+
+
+def test_announced_queries_are_not_answered_about_other_records(too_large):
+    session, first, second = open_session("none", too_large, None, BUDGET, 0), Chosen(), Chosen()
+    session.together(first, second)
+    session.sum(first, 0.1)
+    few = session.part(0.01)
+    assert session.sum(second, 0.1, few).value.sum() == len(few)
+    assert session.sum(second, 0.1).value.sum() == N
+
+
+def test_announced_queries_have_the_noise_and_the_cost_of_others():
+    found = []
+    for announce in (True, False):
+        session, queries = open_session("central", _batches(), None, BUDGET, 0), (Chosen(), Total())
+        if announce:
+            session.together(*queries)
+        answers = [session.sum(query, 0.3) for query in queries]
+        found.append([(a.noise, a.value.tolist()) for a in answers] + [session.report.total])
+    assert found[0] == found[1]
 
 
 def test_parts_in_memory_are_the_same_rows():
@@ -171,6 +247,18 @@ def test_parts_in_memory_are_the_same_rows():
         pieces = [session.part(fraction) for fraction in (0.3, 0.1, 0.9)]
         found.append([session.sum(Chosen(), 0.1, piece).value for piece in pieces])
     np.testing.assert_array_equal(*found)
+
+
+def test_files_and_arrays_draw_the_same_order_and_noise(too_large):
+    X = np.tile(np.arange(float(N))[:, None], 3)
+    found = []
+    for rows, y in ((too_large, None), (X, np.full(N, 0.5))):
+        session = open_session("central", rows, y, BUDGET, 0)
+        part = session.part(0.2)
+        asked = (OfTargets(), None), (Chosen(), part), (Total(), None)
+        found.append([session.sum(query, 0.1, piece).value for query, piece in asked])
+    for one, two in zip(*found, strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-12)
 
 
 def test_parts_that_are_too_large_are_read_again(monkeypatch):
