@@ -80,7 +80,7 @@ def _each(y, n):
 
 
 class LabelledRows(ArrayRows):
-    """Rows in memory whose targets are labels; after ``check`` they are codes of public classes.
+    """Rows in memory whose targets are labels, and codes of public classes where they are read.
 
     Whatever a label is, it becomes a code: that one is not a class is told by nothing.
 
@@ -96,11 +96,11 @@ class LabelledRows(ArrayRows):
         self._classes = classes
         self._coded = False
 
-    def check(self, refuse: bool = True) -> None:
-        """Turn labels into codes and values into numbers; refuse rows that are none."""
+    def _prepare(self):
+        """Turn labels into codes and values into numbers."""
         if not self._coded:
             self._y, self._coded = codes(self._y, self._classes, self.n), True
-        super().check(refuse)
+        super()._prepare()
 
 
 @dataclass(frozen=True)

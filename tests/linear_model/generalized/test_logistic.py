@@ -232,6 +232,17 @@ def test_it_is_a_classifier_that_can_be_cloned_pickled_and_written():
         np.testing.assert_array_equal(copy.predict(X), model.predict(X))
 
 
+@pytest.mark.parametrize("case", LABELS)
+def test_labels_of_any_kind_are_one_fit_of_persons(case):
+    X, y = data()
+    classes, labels = LABELS[case]
+    people = {"groups": np.arange(len(y)) // 2, "max_rows_per_group": 2}
+    plain = make().fit(X, y, **people)
+    model = make(classes=classes).fit(X, labels[y], **people)
+    np.testing.assert_array_equal(model.coef_, plain.coef_)
+    assert plain.coef_.any()
+
+
 def test_groups_are_protected_together():
     X, y = data(2000)
     people = np.repeat(np.arange(500), 4)
