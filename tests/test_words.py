@@ -2,11 +2,21 @@
 
 import re
 from pathlib import Path
+from pydoc_data import topics
 
+import numpy as np
 import pytest
+from scipy import stats
+from sklearn import linear_model, metrics, model_selection, preprocessing
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = [DOCS / "index.md", *sorted((DOCS / "user").glob("*.md"))]
+# Explanations and how-tos: measurements and proofs have pages of their own
+PLAIN = [DOCS / f"{name}.md" for name in (
+    "linear_regression", "choosing", "epsilon", "bounds", "shuffle", "codebook", "additive",
+    "prediction_intervals",
+)]  # fmt: skip
+ALL = [page for page in sorted(DOCS.rglob("*.md")) if "auto_examples" not in page.parts]
 LONGEST_MEAN = 20.0  # words of a sentence, on average over a page
 # Words that only this project uses in this sense, with what the field says
 PRIVATE_WORDS = {
@@ -37,10 +47,76 @@ def test_sentences_are_short(page):
     assert max(lengths) <= 45
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", ALL, ids=lambda page: str(page.relative_to(DOCS)))
+def test_sentences_are_short_on_average(page):
+    lengths = [len(sentence.split()) for sentence in sentences(page.read_text("utf-8"))]
+    assert not lengths or sum(lengths) / len(lengths) <= LONGEST_MEAN
+
+
+MOST_NUMBERS = 0.08  # of the words of a sentence, on average over a page
+
+
+@pytest.mark.parametrize("page", PLAIN, ids=lambda page: page.name)
+def test_measurements_are_elsewhere(page):
+    words = " ".join(sentences(page.read_text("utf-8"))).split()
+    numbers = [word for word in words if re.fullmatch(r"[(\[-]*[\d.]+[\d,.]*%?[),.;:\]]*", word)]
+    assert len(numbers) <= MOST_NUMBERS * len(words)
+
+
+@pytest.mark.parametrize("page", [*PAGES, *PLAIN], ids=lambda page: page.name)
 def test_words_are_those_of_the_field(page):
     words = set(re.findall(r"[a-z]+", page.read_text("utf-8").lower()))
     assert not words & set(PRIVATE_WORDS)
+
+
+# Everyday words that no manual of Python or scikit-learn happens to use, and names
+EVERYDAY = set(
+    """absurdly anybody attack attacks backups beforehand bends bent birth bussgang calibrated
+    came clones cryptographically csv dash deployment diameter dollars drowns duckdb ebm
+    ever everybody firms generous gently gone harmless heap hide hour household hundred
+    installation late lay lei mends million nearness nobody opendp papadopoulos parquet pay
+    pays picture promise researchers saw secret sends skpriv somebody someone speak stage
+    stories story suffices survives tenth thick trust visitor visitors visits wages walls
+    weigh widens win""".split()
+)
+# fmt: off
+ENDINGS = [
+    ("ies", "y"), ("es", ""), ("s", ""), ("ed", ""), ("ed", "e"), ("ing", ""), ("ing", "e"),
+    ("er", ""), ("er", "e"), ("est", ""), ("ly", ""), ("d", ""), ("iest", "y"), ("al", ""),
+    ("ied", "y"), ("ication", "y"), ("ifies", "ification"), ("ified", "ification"),
+]
+# fmt: on
+
+
+def stems(word):
+    """A word and what it may be a form of."""
+    doubled = re.sub(r"(.)\1(ed|ing|er|est)$", r"\1", word)
+    return {word, doubled, *(word.removesuffix(a) + b for a, b in ENDINGS if word.endswith(a))}
+
+
+def vocabulary(text):
+    return set(re.findall(r"[a-z]{3,}", text.lower()))
+
+
+@pytest.fixture(scope="module")
+def common():
+    """Words of the manuals of Python, scikit-learn and SciPy: what a reader surely knows."""
+    found = vocabulary(" ".join(topics.topics.values()))
+    for module in (linear_model, model_selection, preprocessing, metrics, stats, np, np.random):
+        for name in dir(module):
+            thing = getattr(module, name)
+            for one in (thing, *(vars(thing).values() if isinstance(thing, type) else ())):
+                text = getattr(one, "__doc__", None)
+                found |= vocabulary(text) if isinstance(text, str) else set()
+    return found
+
+
+@pytest.mark.parametrize("page", [*PAGES, *PLAIN], ids=lambda page: page.name)
+def test_unusual_words_are_in_the_glossary(page, common):
+    text = re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"`[^`]*`|\]\([^)]*\)|\$[^$]*\$", " ", text)
+    known = common | EVERYDAY | vocabulary((DOCS / "glossary.md").read_text("utf-8"))
+    assert not {word for word in vocabulary(text) if not stems(word) & known}
 
 
 SECTION = re.compile(r"^\s*-{3,}\s*$")
