@@ -21,7 +21,12 @@ from _tables import TABLES
 from linear_intervals import LEVEL, NOISES, POINTS, truth_of
 from scipy import stats
 
-from skpriv._equations._intervals import RESOLVED, _variance, asymptotic, released_bound
+from skpriv._equations._intervals import (
+    MIN_RESOLUTION_FOR_INTERVALS,
+    _variance,
+    asymptotic,
+    released_bound,
+)
 from skpriv.linear_model import ReweightedRegressor, SSPRegressor
 
 QUANTILE = stats.norm.isf((1.0 - LEVEL) / 2.0)
@@ -73,7 +78,7 @@ def measure(table, Estimator, epsilon, repeats):
         ).fit(Z, y)
         equations, scaling = est._equations, est._scaling
         singular = np.linalg.svd(equations.design, compute_uv=False)
-        if singular[-1] <= RESOLVED * equations.design_scale:
+        if singular[-1] <= MIN_RESOLUTION_FOR_INTERVALS * equations.design_scale:
             continue
         chosen = rng.choice(len(X), size=POINTS, replace=False)
         truth = (mean[chosen] - scaling.centre) / scaling.radius

@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-FORMAT = 1
+MODEL_VERSION = 1
 _SECRET = ("random_state",)
 
 
@@ -172,7 +172,7 @@ def to_dict(model: Any) -> dict[str, Any]:
     check_is_fitted(model)
     last = model.steps[-1][1] if isinstance(model, Pipeline) else model
     report = getattr(last, "privacy_report_", None)
-    head = {"format": FORMAT, "skpriv": __version__}
+    head = {"format": MODEL_VERSION, "skpriv": __version__}
     if report is not None:
         head["guarantee"] = str(report.guarantee)
     return {**head, "model": _Encoder().encode(model)}
@@ -208,10 +208,10 @@ def from_dict(data: Any) -> Any:
     """
     if not isinstance(data, dict) or "model" not in data or "format" not in data:
         raise ValueError("This is not a model of skpriv: pass what to_dict returned.")
-    if data["format"] != FORMAT:
+    if data["format"] != MODEL_VERSION:
         raise ValueError(
             f"The model has format {data['format']!r}, and this version of skpriv reads format "
-            f"{FORMAT}: use the version that wrote it, {data.get('skpriv')!r}."
+            f"{MODEL_VERSION}: use the version that wrote it, {data.get('skpriv')!r}."
         )
     try:
         return _Decoder([data["model"]]).decode(data["model"])

@@ -8,9 +8,11 @@ from threadpoolctl import ThreadpoolController
 
 SQRT2 = np.sqrt(2.0)
 _HAS_VECDOT = hasattr(np, "vecdot")  # from NumPy 2.0 on, and faster
-UNDERFLOW = 1e-140  # norms below it have lost digits to underflow of the squares
-
-
+# Lengths and eigenvalues below it count as zero: squares of them underflow, or are close to it.
+TINY = 1e-140
+# Of the largest eigenvalue or number beside it: what is smaller is rounding, of sums of 1e6 terms.
+RELATIVE_ZERO = 1e-13
+ROUNDED = 1e-9  # relative: two shares, levels or counts that differ by less are the same
 BLOCK_ENTRIES = 2**18  # of a block of rows; a copy of it, or two, are in the cache with it
 
 
@@ -69,7 +71,7 @@ def row_norms(X):
     """
     with np.errstate(over="ignore", invalid="ignore"):
         norms = np.sqrt(np.vecdot(X, X) if _HAS_VECDOT else np.einsum("ij,ij->i", X, X))
-    wrong = ~(np.isfinite(norms) & (norms > UNDERFLOW))
+    wrong = ~(np.isfinite(norms) & (norms > TINY))
     if wrong.any():
         largest = np.abs(X[wrong]).max(axis=1, initial=0.0)
         unit = np.where(largest > 0.0, largest, 1.0)

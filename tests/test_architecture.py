@@ -243,6 +243,53 @@ def test_no_offenders(rule):
     assert not offenders, "\n" + "\n".join(offenders)
 
 
+MOST_CONSTANTS = 320  # numbers with a name of their own, in all files; it may only fall
+
+
+def is_number(node):
+    """Whether a piece of source is a number, or is computed from numbers alone."""
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, int | float) and not isinstance(node.value, bool)
+    if isinstance(node, ast.UnaryOp):
+        return is_number(node.operand)
+    return isinstance(node, ast.BinOp) and is_number(node.left) and is_number(node.right)
+
+
+def constants(tree):
+    """(name, value) of each number that has a name in a module, of pairs of names as well."""
+    for node in tree.body:
+        if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
+            continue
+        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+            both = isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple)
+            names = target.elts if both else [target]
+            values = node.value.elts if both else [node.value]
+            for name, value in zip(names, values, strict=False):
+                if isinstance(name, ast.Name) and is_number(value):
+                    yield name.id, ast.unparse(value)
+
+
+def constants_with_two_homes(files):
+    """Names of numbers that stand in several files: one of them should be imported."""
+    homes: dict[str, set] = {}
+    for file, tree in files.items():
+        for name, _ in constants(tree):
+            homes.setdefault(name, set()).add(file)
+    return {name: sorted(found) for name, found in homes.items() if len(found) > 1}
+
+
+def test_a_constant_has_one_home():
+    assert not constants_with_two_homes(FILES)
+    assert sum(len(list(constants(tree))) for tree in FILES.values()) <= MOST_CONSTANTS
+
+
+def test_constants_with_two_homes_are_found():
+    source = {"a/_x.py": "CUT, STEPS = 0.75, 2**3", "a/_y.py": "CUT = -0.1", "b/_z.py": "A = [1]"}
+    files = {file: ast.parse(text) for file, text in source.items()}
+    assert constants_with_two_homes(files) == {"CUT": ["a/_x.py", "a/_y.py"]}
+    assert [name for name, _ in constants(files["a/_x.py"])] == ["CUT", "STEPS"]
+
+
 def neighbours(files):
     """The files that each file imports, late imports included; names are looked for in files."""
 

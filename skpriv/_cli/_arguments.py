@@ -123,3 +123,8 @@ def write(figure, path):
     except OSError as error:
         raise CommandError(f"--plot {path} cannot be written: {error}.") from error
     print(f"Wrote {path}.", file=sys.stderr)
+
+
+def row(label, cells):
+    """One line of a table: a label, and cells at the right of columns of equal width."""
+    return f"{label:<24}" + "".join(f"{cell:>15}" for cell in cells)

@@ -20,7 +20,7 @@ from ..linear_model import (
 )
 from ..privacy import MODELS, capabilities
 
-N_RECORDS, N_SELECTING, N_ROUNDS, N_ACTIONS = 30, 100, 120, 3
+N_ROUNDS, N_ACTIONS = 120, 3
 SCHEDULE = (50, 70)
 # As few users as an estimator can do with: the noise of others hides a report in the sum.
 N_USERS = {"ssp": 1, "layered": 1, "re-weighted": 10, "descent": 10, "improper": 10, "linear": 20}
@@ -51,10 +51,10 @@ def records(name, privacy):
         first, second = ([1.0, 0.0], 1.0), ([-1.0, 0.0], 1.0)
     elif name == "iht":
         first, second = ([1.0, -1.0], 1.0), ([1.0, -1.0], -1.0)
-    n = N_RECORDS if same_rows else N_USERS[name]
+    n = 30 if same_rows else N_USERS[name]
     background = np.zeros((n, 2))
     if name in ("iht", "linear") and same_rows:  # they ask little about few zeros
-        background = np.random.RandomState(0).uniform(-0.7, 0.7, size=(N_SELECTING, 2))
+        background = np.random.RandomState(0).uniform(-0.7, 0.7, size=(100, 2))
     pair = []
     for row, target in (first, second):
         X, y = background.copy(), np.clip(background @ [1.0, -0.5], -1.0, 1.0)

@@ -14,12 +14,10 @@ from ._arguments import (
     panels,
     positives,
     probability,
+    row,
     write,
 )
 from ._regret_settings import RANDOM, SETTINGS
-
-RECORDS = 500  # rounds of a line of the picture
-_CELL, _LABEL = 15, 20
 
 
 def add_command(commands):
@@ -74,6 +72,7 @@ def run(args):
 def _simulate(args, title, policies, env, horizon):
     """All epsilons have the same rounds, because they have the same seed."""
     print(f"{title}: {', '.join(policies)}", file=sys.stderr, flush=True)
+    # So many rounds of a line are drawn
     return simulate(
         policies,
         env,
@@ -82,7 +81,7 @@ def _simulate(args, title, policies, env, horizon):
         n_jobs=args.jobs,
         random_state=args.seed,
         verbose=1,
-        n_records=RECORDS,
+        n_records=500,
     )
 
 
@@ -101,7 +100,7 @@ def table(results, known):
     str
     """
     chance = known.regret_[known.names.index(RANDOM), :, -1].mean()
-    lines = [_row("epsilon", [f"{epsilon:g}" for epsilon in results])]
+    lines = [row("epsilon", [f"{epsilon:g}" for epsilon in results])]
     lines.append("-" * len(lines[0]))
     for i, name in enumerate(next(iter(results.values())).names):
         lines += _cells(name, [result.regret_[i, :, -1] for result in results.values()], chance)
@@ -114,8 +113,8 @@ def table(results, known):
 def _cells(name, regrets, chance):
     return [
         name,
-        _row("  regret", map(_mean, regrets)),
-        _row("  share of random", [f"{regret.mean() / chance:.1%}" for regret in regrets]),
+        row("  regret", map(_mean, regrets)),
+        row("  share of random", [f"{regret.mean() / chance:.1%}" for regret in regrets]),
     ]
 
 
@@ -123,10 +122,6 @@ def _mean(regret):
     if len(regret) == 1:
         return f"{regret[0]:.0f}"
     return f"{regret.mean():.0f} +-{np.std(regret, ddof=1) / np.sqrt(len(regret)):.0f}"
-
-
-def _row(label, cells):
-    return f"{label:<{_LABEL}}" + "".join(f"{cell:>{_CELL}}" for cell in cells)
 
 
 def guarantees(private, references):

@@ -7,8 +7,8 @@ For released equations design' theta* = target of the line theta* (best linear p
 The first term is sampling noise, whose covariance is the sandwich W (sum zeta^2 e e') W', robust to
 heteroscedasticity and to a mean that is not linear; the others are privacy noise, of known law. To
 second order the noise of the design multiplies the error itself: that has a bias, which is taken
-off, and a variance, which is added. Below ``RESOLUTION`` the expansion does not hold, and nothing
-is said.
+off, and a variance, which is added. Below a resolution of 2 the expansion does not hold, and no
+law is given.
 """
 
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ import numpy as np
 from .._linalg import psd_part
 
 # Smallest singular value of the released design over the norm that its noise alone would have.
-RESOLUTION = 2.0
+MIN_RESOLUTION_FOR_COEFFICIENTS = 2.0
 NULL = 4.0 * np.finfo(float).eps  # eigenvalues of an exact design, relative: rounding alone
 
 
@@ -141,11 +141,12 @@ def equations_law(equations, matrix, shift, words):
         if not law.resolved.all():
             reason = "columns determine each other exactly"
             law = replace(law, reason=reason)
-    elif resolution < RESOLUTION:
+    elif resolution < MIN_RESOLUTION_FOR_COEFFICIENTS:
         nothing, none = np.full((p, p), np.nan), np.zeros(p, dtype=bool)
         reason = (
             f"the released design stands {resolution:.2g} times above its noise in its weakest "
-            f"direction, and {RESOLUTION:g} times are needed: more rows, a larger epsilon, "
+            f"direction, and {MIN_RESOLUTION_FOR_COEFFICIENTS:g} times are needed: more rows, "
+            "a larger epsilon, "
             "narrower bounds or fewer columns that nearly determine each other would help"
         )
         law = CoefficientLaw(nothing[0], nothing, nothing, none, reason, equations.n, **words)

@@ -3,8 +3,9 @@
 Split conformal prediction takes a quantile of n scores that were held out. Here it is searched on a
 public grid g_1 < ... < g_m, m = 2^depth: a noisy count of the scores up to the middle grid point
 decides whether the search goes left (count >= T) or right, and the right end q at last is returned;
-the last grid point holds every score, and is never asked for. ``docs/prediction_intervals.md``
-proves what stands here in short, with N(g) for the number of scores up to g:
+the last grid point holds every score, and is never asked for.
+``docs/mathematics/prediction_intervals.md`` proves what stands here in short, with N(g) for the
+number of scores up to g:
 
 * the same rows answer all counts (central): if sd is the noise of each count and
   T = (1 - alpha)(n + 1) + w sd with f_depth(w - S) <= w, S = alpha (n + 1) / sd, a new score lies
@@ -27,15 +28,14 @@ import numpy as np
 from scipy import special, stats
 
 # The grid of scores, in units of the released residual deviation.
-SMALLEST, LARGEST = 0.3, 8.0
+SCORES = (0.3, 8.0)
 FALLBACK = 1e-3  # smallest grid point over the largest, where no deviation was released
 DEPTHS = range(4, 13)  # of the search; the public rule picks one
 # Shortfalls in units of the noise: data that start above the first gain no more than at it.
 STEP = 0.005
 SHORTFALLS = np.arange(-4000, 1601) * STEP
-BEYOND = 1e-9  # above all that shortfalls beyond the last can add
+SHORTFALL_TAIL = 1e-9  # above all that shortfalls beyond the last can add
 POINTS = np.concatenate([np.linspace(0.0, 0.7, 101), np.linspace(0.7, 1.0, 501)[1:]])
-CELLS = 50  # to a standard deviation of the noise, in the sum over binomial counts
 
 
 @lru_cache(maxsize=64)
@@ -57,7 +57,7 @@ def largest_shortfall(depth):
     before = largest_shortfall(depth - 1)
     tail = stats.norm.sf(SHORTFALLS)[:-1]
     lines = tail * before[1:]  # the gain at f = before[i] is lines - tail f
-    result = before + BEYOND
+    result = before + SHORTFALL_TAIL
     for i in range(len(before) - 1):
         result[i] += max(0.0, float((lines[i:] - tail[i:] * before[i]).max()))
     return result
@@ -117,7 +117,8 @@ class ShareTarget:
     def __init__(self, blocks):
         self._steps: list[tuple] = []
         for rows, scale in blocks:
-            width = max(1, int(scale / CELLS))
+            # 50 cells to a standard deviation of the noise are enough for the sum over counts
+            width = max(1, int(scale / 50))
             edges = np.unique(np.append(np.arange(0, rows, width), rows))
             below = special.bdtr(edges[None, :].astype(float), rows, POINTS[:, None])
             below[:, -1] = 1.0
@@ -179,7 +180,7 @@ class ResponseTarget(ShareTarget):
         # The comparison of the search itself, so that both turn at the same number
         least = int(np.searchsorted(estimates / law.reports >= target, True))
         tail = special.bdtrc(least - 1.0, law.reports, np.minimum(law.share(POINTS), 1.0))
-        return np.minimum(1.0, tail + BEYOND) if least else np.ones_like(POINTS)
+        return np.minimum(1.0, tail + SHORTFALL_TAIL) if least else np.ones_like(POINTS)
 
     def __call__(self, alpha):
         """Smallest T, up to 1e-4; infinite above 1, which coins alone would reach."""
@@ -207,8 +208,8 @@ def score_grid(depth, top, bounds):
     """
     low, high = FALLBACK * top, top
     if bounds is not None:
-        high = float(np.clip(LARGEST * bounds[1], low, top))
-        low = float(np.clip(SMALLEST * bounds[0], FALLBACK * low, high))
+        high = float(np.clip(SCORES[1] * bounds[1], low, top))
+        low = float(np.clip(SCORES[0] * bounds[0], FALLBACK * low, high))
     return np.append(np.geomspace(low, high, 2**depth - 1), top)
 
 
@@ -273,7 +274,7 @@ def response_depth(n, alpha, places, scale):
     return min((depth for depth in DEPTHS if places(depth) <= n), key=loss, default=0)
 
 
-def _relative_width(alpha, share, depth, reach=LARGEST / SMALLEST):
+def _relative_width(alpha, share, depth, reach=SCORES[1] / SCORES[0]):
     z = stats.norm.isf(alpha / 2.0)
     density = 2.0 * z * exp(-(z**2) / 2.0) / sqrt(2.0 * np.pi)
     return share / density + log(reach) / 2.0 ** (depth + 1)

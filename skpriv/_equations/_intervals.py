@@ -33,9 +33,9 @@ TARGET_PARTS = np.array([0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9])
 # Tikhonov path of v in units of the noise scale (public, the same for every data set).
 PATH = np.concatenate([[0.0], np.geomspace(0.2, 40.0, 18)])
 NORMS = np.geomspace(0.125, 64.0, 28)  # of theta*; above them intervals are the whole range
-# Of the design, in deviations of its noise: below it normal intervals without a norm say nothing.
-# That far beyond the normal quantile of the level, where this is more.
-RESOLVED, BEYOND = 3.5, 1.5
+# Smallest singular value of the released design, in deviations of its noise, for normal intervals
+# that assume no norm: this number, or this much above the normal quantile of the level.
+MIN_RESOLUTION_FOR_INTERVALS, RESOLUTION_ABOVE_QUANTILE = 3.5, 1.5
 ROWS = 4096  # query points handled at a time
 
 
@@ -264,14 +264,17 @@ def _solved(equations, points, quantile):
     """Normal intervals about the solution theta = design^-1 target, at v = design^-T x.
 
     v has seen the noise of the design that it meets. That is of second order, and where the
-    smallest singular value is at least ``RESOLVED`` of its deviations the coverage stays near the
+    smallest singular value is at least 3.5 of its deviations the coverage stays near the
     level: of one weak direction .95 from five deviations on, whatever its coefficient, and never
     below .91 over all of its strengths, what is not resolved counted as covered; of directions that
     are all as weak .95 to .98, up to 60 of them (benchmarks/thinning.py). A v that is independent
     of the noise, by Gaussian thinning, is wider by a third to a multiple there.
     """
     left, singular, right = np.linalg.svd(equations.design)
-    least = max(RESOLVED, BEYOND + quantile) * equations.design_scale
+    least = (
+        max(MIN_RESOLUTION_FOR_INTERVALS, RESOLUTION_ABOVE_QUANTILE + quantile)
+        * equations.design_scale
+    )
     least = max(least, singular[0] * len(left) * np.finfo(float).eps)
     if not singular[-1] > least:
         return np.zeros(len(points)), np.full(len(points), np.inf)

@@ -6,12 +6,11 @@ from math import sqrt
 
 import numpy as np
 
-from .._linalg import add_gram, psd_power, row_norms, triangle_times, unvech, vech, vech_size
+from .._linalg import TINY, add_gram, psd_power, row_norms, triangle_times, unvech, vech, vech_size
 from ..privacy import ROUNDING, Query
 from ._normal_equations import NormalEquations
 from ._scaling import Scaling
 
-SHORTEST = 1e-150  # shorter U phi count as zero: their direction is not representable
 # Weight of r^2 beside (r phi, vech phi phi'): the largest that is free, see MomentsQuery.
 SQUARE_WEIGHT = sqrt(1.5)
 
@@ -104,7 +103,7 @@ class Instrument:
 
 
 def _inverse(norms):
-    return np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > SHORTEST)
+    return np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > TINY)
 
 
 @dataclass(frozen=True)

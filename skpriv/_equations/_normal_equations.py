@@ -7,7 +7,7 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg import lapack
 
-from .._linalg import psd_part
+from .._linalg import RELATIVE_ZERO, psd_part
 from ..privacy import CodebookNoise
 
 # Public grid of prior variances for the empirical-Bayes shrinkage, in units of theta^2.
@@ -15,7 +15,6 @@ PRIOR_VARIANCES = np.geomspace(1e-7, 1e2, 46)
 # The intercept is the best determined coefficient: its prior is this much wider.
 INTERCEPT_PRIOR = 100.0
 EXACT_RCOND = 1e-15
-LEAST_SPREAD = 1e-12
 SAMPLING = 10.0  # privacy noise over sampling, from where sampling is shrunk as a whole
 
 
@@ -266,7 +265,9 @@ class NormalEquations:
             spread = self.target_scale**2 + self.design_scale**2 * (theta @ theta) / (
                 2.0 if self.symmetric else 1.0
             )
-            spread = max(spread, LEAST_SPREAD * (1.0 + np.trace(gram)))  # without noise it may be 0
+            spread = max(
+                spread, RELATIVE_ZERO * (1.0 + np.trace(gram))
+            )  # without noise it may be 0
             typical = max(variance * float(np.trace(gram)) / len(gram), 1e-300)
             part = min(1.0, SAMPLING * float(spread) / typical) if fading else 1.0
             covariance = part * variance * gram + spread * np.eye(len(theta))

@@ -14,7 +14,7 @@ from ._moments import ResidualGramQuery
 # Classes of lengths of a person's score, as parts of the largest that it may have.
 LENGTHS = 2.0 ** (-np.arange(13)[::-1] / 2.0)
 MOST_CUT = 0.001  # part of the persons whose scores may be cut, as far as noise tells
-SURE = 2.0  # deviations of its noise that a count of long scores must exceed
+SURE = 2.0  # deviations of its noise that a released count or distance is allowed to be off
 
 
 def length_counts(scores, lengths=LENGTHS):

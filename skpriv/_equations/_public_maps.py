@@ -10,17 +10,16 @@ import numpy as np
 from .._linalg import row_norms
 from ._scaling import scaled_target
 
-# phi = (REACH z, 1) / sqrt(1 + REACH^2): a unit vector z of features has three times the length of
-# the constant, so that whitening starts from features that are above its noise.
-REACH = 3.0
+# phi = (t z, 1) / sqrt(1 + t^2), t = FEATURE_LENGTH: a unit vector z of features has three times
+# the length of the constant, so that whitening starts from features that are above its noise.
+FEATURE_LENGTH = 3.0
 # Half-widths of ranges, and units of coefficients: far enough from the ends of float64, 2e-308 and
 # 2e308, for the factors of a fit. At 1e-12 of its largest number a range has four digits left.
-SMALLEST, LARGEST, RESOLVED = 1e-300, 1e290, 1e-12
+UNITS, DIGITS = (1e-300, 1e290), 1e-12
 NARROW = (
-    f"at least {2.0 * SMALLEST:g} and {2.0 * RESOLVED:g} of the larger number apart, or rounding "
+    f"at least {2.0 * UNITS[0]:g} and {2.0 * DIGITS:g} of the larger number apart, or rounding "
     "is all that is left: subtract a public number from the column, or use other units"
 )
-MOVES = 50  # of the corners of a search, which stops by itself long before
 FOLD = 16  # rows that one vector operation takes at once
 
 # What to pass for a bound that has no default, since one would clip silently.
@@ -104,8 +103,8 @@ class RowMap:
     @property
     def parts(self):
         """Length of z and of the constant in phi."""
-        root = sqrt(1.0 + REACH**2)
-        return (REACH / root, 1.0 / root) if self.fit_intercept else (1.0, 0.0)
+        root = sqrt(1.0 + FEATURE_LENGTH**2)
+        return (FEATURE_LENGTH / root, 1.0 / root) if self.fit_intercept else (1.0, 0.0)
 
     @property
     def constant(self):
@@ -150,7 +149,8 @@ class RowMap:
             return float(row_norms(rows + b).max(initial=0.0))
         A = A / sqrt(max(1, self.n_features))
         rows = np.where(np.concatenate([A, -A]) < 0.0, -1.0, 1.0)
-        for _ in range(MOVES):
+        # The search stops by itself long before 50 moves
+        for _ in range(50):
             better = np.where((rows @ A.T + b) @ A < 0.0, -1.0, 1.0)
             if (better == rows).all():
                 break
@@ -362,7 +362,7 @@ def column_bounds(given, names, n_features, parameter):
     with np.errstate(over="ignore", invalid="ignore"):
         width = high - low
         proper = np.isfinite(pairs).all(axis=1) & np.isfinite(width) & (low < high)
-        resolved = width / 2.0 >= np.maximum(SMALLEST, RESOLVED * np.abs(pairs).max(axis=1))
+        resolved = width / 2.0 >= np.maximum(UNITS[0], DIGITS * np.abs(pairs).max(axis=1))
     for fits, what in ((proper, "finite, with low < high"), (resolved, NARROW)):
         if not fits.all():
             column = int(np.flatnonzero(~fits)[0])
@@ -392,10 +392,10 @@ def check_units(bound, radius, parameter):
     """
     with np.errstate(over="ignore", divide="ignore"):
         units = np.atleast_1d(radius / np.asarray(bound))
-    wrong = units[~((units >= SMALLEST) & (units <= LARGEST))]
+    wrong = units[~((units >= UNITS[0]) & (units <= UNITS[1]))]
     if len(wrong):
         raise ValueError(
             f"a coefficient is measured in units of the width of bounds_y over that of "
-            f"{parameter}, which is {wrong[0]:g} here: it must lie in [{SMALLEST:g}, {LARGEST:g}] "
+            f"{parameter}, which is {wrong[0]:g} here: it must lie in [{UNITS[0]:g}, {UNITS[1]:g}] "
             "for numbers to hold it. Give X or y in other units."
         )

@@ -6,6 +6,7 @@ import numpy as np
 
 from .._linalg import unvech
 from ..privacy import (
+    LARGEST_EPSILON,
     Budget,
     Cost,
     ExactStream,
@@ -14,10 +15,10 @@ from ..privacy import (
     GumbelNoise,
     LocalStream,
     PrivUnitNoise,
+    SharedSumStream,
     ShuffleStream,
     SymmetricWishartNoise,
     TreeStream,
-    SharedSumStream,
     amplified,
     amplified_epsilon,
     capabilities,
@@ -25,7 +26,6 @@ from ..privacy import (
 from ._tape import REPORTS
 
 ORDER = {"l1": 1, "l2": 2, "linf": np.inf}
-RATIO, LARGEST_EPSILON = 1.05, 1e3  # of the claims that are tried for a shuffled report
 
 
 def size(change, norm):
@@ -118,7 +118,7 @@ def _shuffled_reports(epsilon, n, budget, likely):
     delta, high = budget.delta, max(budget.epsilon, 1e-3)
     epsilon *= 1.0 - 1e-9
     while amplified_epsilon(Budget(high, delta), n, likely) < epsilon and high < LARGEST_EPSILON:
-        high *= RATIO
+        high *= 1.05
     return Cost(approximate=min(high, epsilon), delta=delta)
 
 
@@ -132,7 +132,7 @@ def shuffled_cost(mu, n, budget, dimension):
     delta, high = budget.delta, max(budget.epsilon, 1e-3)
     mu *= 1.0 - 1e-9
     while amplified(Budget(high, delta), n, dimension=dimension).mu < mu and high < LARGEST_EPSILON:
-        high *= RATIO
+        high *= 1.05
     return Cost(approximate=min(high, Budget.from_mu(mu, delta).epsilon), delta=delta)
 
 

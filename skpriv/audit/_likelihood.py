@@ -6,8 +6,6 @@ from scipy import special
 from ..privacy import GaussianNoise, GumbelNoise, lifted, listening
 from ._tape import REPORTS, Player, Recorder
 
-FLOOR = 1e-300
-
 
 def released_ratio(make, run, given, other):
     """Log likelihood ratio of what a run on ``given`` released: of ``other`` over ``given``.
@@ -82,7 +80,7 @@ def _order_log(chosen, scores):
 def _report_logs(values, vectors, law):
     """Log density of reported directions about unit vectors, one a row."""
     heights = np.einsum("ij,ij->i", values, vectors)
-    return np.log(np.maximum(law.density(heights), FLOOR))
+    return np.log(np.maximum(law.density(heights), np.finfo(float).tiny))
 
 
 def _lifted_logs(values, records, code):
@@ -90,4 +88,4 @@ def _lifted_logs(values, records, code):
     phi, r = records[:, :-1], records[:, -1]
     ups = np.einsum("ij,ij->i", values, lifted(phi, np.ones(len(phi))))
     mixed = (1.0 + r) / 2.0 * code.density(ups) + (1.0 - r) / 2.0 * code.density(-ups)
-    return np.log(np.maximum(mixed, FLOOR))
+    return np.log(np.maximum(mixed, np.finfo(float).tiny))

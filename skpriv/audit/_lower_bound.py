@@ -16,16 +16,12 @@ from ._likelihood import released_ratio
 from ._runs import Play, check_maker, fit, is_policy, replaced_rows, unfitted
 from ._snapshot import snapshot
 
-BATCHES = 200  # of runs, for progress and for workers
-THRESHOLDS = 200  # quantiles of the scores that are tried
 CHOOSING = 4  # one of so many fits, where there is no direction to be found
 SMOOTH = 25  # neighbouring thresholds over which what they show is averaged, to choose one
-COORDINATES = 8  # single numbers that are tried beside their best combination
-MARKS = 50  # of numbers that only some fits have
 FEW = 20  # samples a number, for a direction that is tried on the same samples
 HUGE = 1e100  # stands for NaN and infinity
 DIRECTIONS = 30  # numbers that differ most, for their best combination
-LARGEST = 1e3  # in units of their spread: what is further out is clipped
+FARTHEST = 1e3  # in units of their spread: what is further out is clipped
 
 
 @dataclass(frozen=True)
@@ -146,7 +142,8 @@ def lower_bound(
     labels = rng.permutation(2 * n_runs) % 2  # the order of the fits tells nothing
     seeds = np.random.SeedSequence(random_state).generate_state(2 * n_runs) % 2**31
     one = partial(_samples, make, data, replaced, statistic)
-    batches = np.array_split(np.arange(2 * n_runs), min(BATCHES, 2 * n_runs))
+    # 200 batches of runs, for progress and for workers
+    batches = np.array_split(np.arange(2 * n_runs), min(200, 2 * n_runs))
     tasks = (delayed(one)(labels[batch], seeds[batch]) for batch in batches)
     results = Parallel(n_jobs=n_jobs, return_as="generator")(tasks)
     results = progress(results, len(batches), "audit", unit="batches", enabled=verbose > 0)
@@ -220,7 +217,8 @@ def _aligned(samples):
     sizes = [{path: len(numbers) for path, numbers in sample.items()} for sample in samples]
     common = [path for path, n in sizes[0].items() if all(s.get(path) == n for s in sizes)]
     # What only some fits have is told by a mark.
-    others = sorted({path for size in sizes for path in size} - set(common))[:MARKS]
+    # At most 50 of the numbers that only some fits have
+    others = sorted({path for size in sizes for path in size} - set(common))[:50]
     rows = [
         np.concatenate(
             [*(sample[path] for path in common), [float(path in sample) for path in others]]
@@ -245,7 +243,8 @@ def _choose(first, delta, failure, n, smooth):
     chosen: Any = None
     for score in _scores(*train):
         low, high = score(held[0]), score(held[1])
-        levels = np.quantile(np.concatenate([low, high]), np.linspace(0, 1, THRESHOLDS))
+        # 200 quantiles of the scores are tried
+        levels = np.quantile(np.concatenate([low, high]), np.linspace(0, 1, 200))
         for sign in (1.0, -1.0):
             wrong, right = (np.mean(sign * s[:, None] > sign * levels, axis=0) for s in (low, high))
             values = _epsilon(right * n, wrong * n, n, delta, failure)
@@ -272,7 +271,7 @@ class _Scale:
 
     def __call__(self, values):
         moved = values[:, self.kept] - self.centre[self.kept]
-        return np.clip(moved / self.spread[self.kept], -LARGEST, LARGEST)
+        return np.clip(moved / self.spread[self.kept], -FARTHEST, FARTHEST)
 
 
 def _scores(before, after):
@@ -292,7 +291,8 @@ def _scores(before, after):
         yield partial(_linear, direction)
     spread = np.abs(after).mean(axis=0) - np.abs(before).mean(axis=0)
     for signal, score in ((shift, _linear), (np.abs(spread), _size)):
-        for place in np.argsort(-signal, kind="stable")[:COORDINATES]:
+        # Eight single numbers are tried beside their best combination
+        for place in np.argsort(-signal, kind="stable")[:8]:
             yield partial(score, np.eye(len(signal))[place])
 
 

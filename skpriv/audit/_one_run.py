@@ -6,12 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from ..privacy import Answer, Stream, listening
+from ..privacy import LARGEST_EPSILON, Answer, Stream, listening
 from ..records import finite_numbers
 from ._runs import Play
 from ._tape import Recorder
 
-LARGEST_EPSILON = 64.0
 TRIED = (0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0)  # parts of the canaries that are guessed
 
 

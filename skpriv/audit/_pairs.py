@@ -12,7 +12,6 @@ from ..privacy import Budget
 from ..records import finite_numbers
 from ._replay import replay
 
-PILOTS = 12  # fits of each of two neighbours, where answers cannot be listened to
 ANGLES = (60.0, 90.0, 180.0)  # at which corrected sensitivities are attained
 
 
@@ -131,9 +130,9 @@ def _budget(estimator):
 def _distance(make, D, D_prime):
     """Distance of the mean predictions of a few fits, in standard deviations."""
     at = np.vstack([D[0][:1], D_prime[0][:1]])
+    # 12 fits of each neighbour, where answers cannot be listened to
     samples = [
-        np.array([make(seed).fit(*data).predict(at) for seed in range(PILOTS)])
-        for data in (D, D_prime)
+        np.array([make(seed).fit(*data).predict(at) for seed in range(12)]) for data in (D, D_prime)
     ]
     spread = np.sqrt(sum(sample.var(axis=0) for sample in samples)) + 1e-12
     return float(np.max(np.abs(samples[0].mean(axis=0) - samples[1].mean(axis=0)) / spread))

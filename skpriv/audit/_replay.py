@@ -24,7 +24,7 @@ from ._runs import (
 from ._snapshot import differing
 from ._tape import Player, Recorder
 
-SLACK = 1e-6  # relative, of the claim: conversions of budgets are rounded
+CONVERSION_SLACK = 1e-6  # relative, of the claim: conversions of budgets are rounded
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,9 @@ class Replay:
         """Whether the cost is within the claim and nothing else differs, if anything is claimed."""
         if self.claim.epsilon == inf:
             return True
-        return not self.differences and self.epsilon <= self.claim.epsilon * (1.0 + SLACK)
+        return not self.differences and self.epsilon <= self.claim.epsilon * (
+            1.0 + CONVERSION_SLACK
+        )
 
     def __str__(self):
         cost = f"this pair costs epsilon = {self.epsilon:.4g} at delta = {self.claim.delta:g}"

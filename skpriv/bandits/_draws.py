@@ -19,8 +19,7 @@ LINEAR = {
     linear_model.LinearRegression,
     linear_model.Ridge,
 }
-LARGEST = 1e300  # prediction whose gap to another is a number
-ENTRIES = 2**17  # of an array of indices, which stays in the cache
+LARGEST_PREDICTION = 1e300  # prediction whose gap to another is a number
 
 
 def flat(contexts):
@@ -94,7 +93,8 @@ def optimistic(means, widths, bonuses, available, n_rounds, rng):
     if available is not None:
         means = np.where(available, means, -np.inf)
         widths = np.broadcast_to(widths, means.shape)
-    size = max(1, ENTRIES // (means.shape[1] * len(bonuses)))
+    # An array of 2^17 indices stays in the cache
+    size = max(1, 2**17 // (means.shape[1] * len(bonuses)))
     best = np.concatenate(
         [
             (means[i : i + size, :, None] + widths[i : i + size, :, None] * bonuses).argmax(axis=1)
@@ -113,7 +113,9 @@ def inverse_gap(predictions, weight, available=None):
     """
     count: int | np.ndarray = predictions.shape[1]
     # Of huge contexts they may be no numbers, and their gaps none.
-    predictions = np.clip(np.nan_to_num(predictions, nan=0.0), -LARGEST, LARGEST)
+    predictions = np.clip(
+        np.nan_to_num(predictions, nan=0.0), -LARGEST_PREDICTION, LARGEST_PREDICTION
+    )
     if available is not None:
         predictions = np.where(available, predictions, -np.inf)
         count = available.sum(axis=1, keepdims=True)

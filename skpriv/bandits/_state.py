@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 
 MAGIC = b"skpriv policy\n"
-VERSION = 1
+STATE_VERSION = 1
 
 
 class Raw(list):
@@ -45,7 +45,7 @@ def save(policy, path, raw_path, kept_apart):
 
     buffer = io.BytesIO()
     Pickler(buffer, protocol=5).dump(policy)
-    header = {"version": VERSION, "policy": type(policy).__name__, "apart": len(apart)}
+    header = {"version": STATE_VERSION, "policy": type(policy).__name__, "apart": len(apart)}
     if raw_path is not None:
         _write(raw_path, {**header, "policy": "raw data of an open epoch"}, pickle.dumps(apart))
     _write(path, header, buffer.getvalue())
@@ -68,10 +68,10 @@ def _read(path):
         raise ValueError(f"{os.fspath(path)!r} is not a file that a policy was saved in.")
     line, body = content[len(MAGIC) :].split(b"\n", 1)
     header = json.loads(line)
-    if header["version"] != VERSION:
+    if header["version"] != STATE_VERSION:
         raise ValueError(
             f"{os.fspath(path)!r} has version {header['version']} of the format, and this skpriv "
-            f"reads version {VERSION}."
+            f"reads version {STATE_VERSION}."
         )
     return header, body
 

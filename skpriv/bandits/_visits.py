@@ -8,9 +8,7 @@ import numpy as np
 
 from ..records import public_shape
 
-KEY_BYTES = 32
 PLACE_BITS = 62  # of a random number: an integer of SQLite has 63 and a sign
-HASH_BYTES = 16  # 1e9 people collide with a probability of about 1e-21
 
 
 class Hashed(bytes):
@@ -37,7 +35,7 @@ class Visits:
     """
 
     def __init__(self, most: int, numbering: Any) -> None:
-        self.most, self._key = most, secrets.token_bytes(KEY_BYTES)
+        self.most, self._key = most, secrets.token_bytes(32)
         self._numbering = numbering
         self._until, self._here = 0, set()  # who was learned from since the last change
 
@@ -46,7 +44,8 @@ class Visits:
         if user is None or isinstance(user, Hashed):
             return user
         name = user if isinstance(user, bytes) else str(user).encode()
-        return Hashed(blake2b(name, digest_size=HASH_BYTES, key=self._key).digest())
+        # Of 16 bytes: 1e9 people collide with a probability of about 1e-21
+        return Hashed(blake2b(name, digest_size=16, key=self._key).digest())
 
     def admit(self, users: Any, until: int, place: int) -> tuple[np.ndarray, list]:
         """Decide from which rounds is learned, and count them before they are read.

@@ -5,13 +5,12 @@ from math import ceil, inf, sqrt
 
 from scipy.optimize import brentq
 
-from ..privacy import Budget, Trust
+from ..privacy import LARGEST_EPSILON, Budget, Trust
 
 # A whitened Gram matrix of p columns has eigenvalues of about .9 / p, and the noise of its mean has
 # the operator norm 4 sqrt(2 p) / N, with the effective sample size N = n mu. The matrix is known to
 # a factor of two where the first is twice the second: where N / p^1.5 exceeds this number.
 ESTIMABLE = 2.0 * 4.0 * sqrt(2.0) / 0.9
-LARGEST_EPSILON = 100.0  # a larger one is no protection, and is not proposed
 
 
 @dataclass(frozen=True)

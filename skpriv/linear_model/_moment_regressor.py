@@ -25,7 +25,6 @@ from .._equations._normal_equations import ridge_prior
 from .._equations._persons import PersonGramQuery, cluster_degrees
 from .._equations._weights import WeightedScaling
 
-SMALL = 300  # features, below which more BLAS threads cost more than they help
 # Of the budget, for the residual Gram and what its clip cuts: 1.6% more noise elsewhere than the
 # .05 that would do for the first alone.
 RESIDUAL_SHARE = 0.08
@@ -75,7 +74,8 @@ class MomentRegressor(PredictionIntervals):
         shapes = [prior, *(prior @ shape for shape in self._shapes)]
         if self._basis is not None:
             shapes = [np.linalg.solve(self._basis, shape) for shape in shapes]
-        with one_blas_thread() if scaling.size < SMALL else nullcontext():
+        # Below 300 columns more BLAS threads cost more than they help
+        with one_blas_thread() if scaling.size < 300 else nullcontext():
             mean, covariance = equations.posterior(shapes, least_variance, fading)
         return self._of_basis(mean), self._of_basis(self._of_basis(covariance).T)
 

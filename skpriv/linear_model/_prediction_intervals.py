@@ -3,7 +3,7 @@
 Some rows, chosen at random and without looking, are held out of the fit. Their scores, the
 distances of their targets from the predictions, have a quantile that is found by noisy counts; the
 arithmetic and its margins are in ``_equations/_conformal.py``, the proofs in
-``docs/prediction_intervals.md``.
+``docs/mathematics/prediction_intervals.md``.
 """
 
 import warnings
@@ -28,6 +28,7 @@ from .._equations._conformal import (
     share_depth,
 )
 from .._equations._intervals import ConfidenceInterval, check_level
+from .._linalg import ROUNDED
 from ..privacy import ROUNDING, Procedure, Query, split
 from ._base import PrivateRegressor
 from ._points import rowwise
@@ -36,7 +37,6 @@ from ._held_out._spread import Spread, learn_spread
 
 SIDES = {"absolute": (0,), "signed": (-1, 1), "normalized": (0,)}
 NORMALIZED = (0.7, 2.0)  # about the deviation of distances over their released mean at the row
-LEVEL_SLACK = 1e-9  # 0.9 and 1 - 0.1 are one level
 OUTWARD = 4.0 * np.finfo(float).eps  # ends must not lose a target to their rounding
 
 
@@ -175,7 +175,7 @@ class Calibration:
     def quantiles(self, confidence_level):
         """The released quantiles that serve a level; infinite where none does."""
         for level, below, above in zip(self.levels, self.below, self.above, strict=True):
-            if level >= confidence_level - LEVEL_SLACK:
+            if level >= confidence_level - ROUNDED:  # 0.9 and 1 - 0.1 are one level
                 return below, above
         warnings.warn(
             f"confidence_level={confidence_level} is above all prediction_levels, {self.levels}, "

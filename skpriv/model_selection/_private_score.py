@@ -15,9 +15,9 @@ from ..privacy import MODELS, Budget, PrivacyReport, capabilities, models_that, 
 from ..records import as_rows, public_shape
 from ._score_queries import ErrorMoments, LocationQuery, SpreadQuery, row_numbers
 
-LOCATION, SPREAD = 0.05, 0.10  # of mu^2; the squared errors have the rest
-DEVIATIONS = 5.0  # squares are clipped at so many mean absolute deviations of the target
-RESOLVED = 0.2  # a spread is used where its public noise is below this part of the range
+LOCATION_SHARE, SPREAD_SHARE = 0.05, 0.10  # of mu^2; the squared errors have the rest
+SCORE_CLIP = 5.0  # squares are clipped at so many mean absolute deviations of the target
+MOST_SPREAD_NOISE = 0.2  # a spread is used where its public noise is below this part of the range
 
 
 @dataclass(frozen=True)
@@ -139,13 +139,13 @@ def private_score(
         privacy, rows, None, Budget(epsilon, delta), random_state, "private_score"
     )
     rows.check()
-    centre, limit = learn_scale(session, bounds, LOCATION, SPREAD)
+    centre, limit = learn_scale(session, bounds, LOCATION_SHARE, SPREAD_SHARE)
     query = ErrorMoments(estimator, X, bounds, limit, centre=centre)
-    answer = session.sum(query, 1.0 - LOCATION - SPREAD)
+    answer = session.sum(query, 1.0 - LOCATION_SHARE - SPREAD_SHARE)
     return _score(answer, limit, bounds, confidence_level, session.report)
 
 
-def learn_scale(session, bounds, location, spread, deviations=DEVIATIONS):
+def learn_scale(session, bounds, location, spread, deviations=SCORE_CLIP):
     """Released mean of the target in [-1, 1], and the limit of deviations and errors from it.
 
     Where the noise of the spread, a public number, is too large, the limit is the whole range.
@@ -155,7 +155,7 @@ def learn_scale(session, bounds, location, spread, deviations=DEVIATIONS):
     deviation = session.sum(SpreadQuery(bounds, centre), spread)
     largest = 1.0 + abs(centre)
     noise = deviation.noise.scale / deviation.n
-    if noise > RESOLVED:
+    if noise > MOST_SPREAD_NOISE:
         return centre, largest
     released = float(deviation.value[0] / deviation.n) + 2.0 * noise
     return centre, largest * min(1.0, max(deviations * released, 10.0 * noise, 1e-6))

@@ -39,8 +39,7 @@ SCORED = 0.2  # of the rows; the other ones fit the candidates
 JUDGED = 0.1  # of what the scored rows pay, for the released score of the winner
 # Squares are clipped at so many mean absolute deviations of the target: 2.4 standard ones of a
 # normal target. Candidates are only compared, and noise falls with the square of the limit.
-DEVIATIONS = 3.0
-DRAWN = 30  # candidates, where there is a distribution
+SEARCH_CLIP = 3.0
 MAX_SEED = np.iinfo(np.int32).max
 
 
@@ -258,7 +257,8 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
         try:
             listed = list(ParameterGrid(grids))
         except TypeError:  # a distribution is among them
-            return list(ParameterSampler(grids, self.n_iter or DRAWN, random_state=rng))
+            # 30 candidates, where there is a distribution
+            return list(ParameterSampler(grids, self.n_iter or 30, random_state=rng))
         if self.n_iter is None or self.n_iter >= len(listed):
             return listed
         return [listed[i] for i in np.sort(rng.permutation(len(listed))[: self.n_iter])]
@@ -318,7 +318,7 @@ class _Plan:
         half, rows = 0.5, row_numbers(len(y))
         with prepaid(self.cost(SCALE), self.currency):
             session = open_session("central", rows, y, self.gaussian(SCALE), seed, "scale")
-            return learn_scale(session, bounds, half, half, DEVIATIONS)[1]
+            return learn_scale(session, bounds, half, half, SEARCH_CLIP)[1]
 
     def best(self, models, X, y, bounds, limit, seed):
         """Number of the candidate with the largest score and Gumbel noise."""

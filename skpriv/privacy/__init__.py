@@ -33,7 +33,15 @@ if TYPE_CHECKING:  # what type checkers see; a test holds it to what is loaded
     from ._ledger._lineage import Lineage
     from ._ledger._numbering import Numbering
     from ._ledger._parts import prepaid
-    from ._noise._codebook import codebook, draw_index, draw_ranks, draw_sign, index_weights, lifted
+    from ._noise._codebook import (
+        LARGEST_EPSILON,
+        codebook,
+        draw_index,
+        draw_ranks,
+        draw_sign,
+        index_weights,
+        lifted,
+    )
     from ._noise._codebook_law import Codebook, best_codebook
     from ._noise._codebook_noise import CodebookBlocksNoise, CodebookNoise
     from ._noise._codebook_reports import LiftedReports
@@ -61,9 +69,9 @@ if TYPE_CHECKING:  # what type checkers see; a test holds it to what is loaded
     from ._stream._local import LocalStream, SharedSumStream, ShuffleStream
     from ._tape import listening
     from ._wire import (
-        SEED_BYTES,
+        DEVICE_SEED_BYTES,
         TASK_BYTES,
-        VERSION,
+        WIRE_VERSION,
         is_known,
         read_report,
         read_task,
@@ -98,6 +106,7 @@ _HOMES = {
     "_ledger._numbering": ["Numbering"],
     "_ledger._parts": ["prepaid"],
     "_noise._codebook": [
+        "LARGEST_EPSILON",
         "codebook",
         "draw_index",
         "draw_ranks",
@@ -121,9 +130,9 @@ _HOMES = {
     "_noise._privunit": ["PrivUnitNoise", "hadamard_entries"],
     "_noise._responses": ["ResponseNoise"],
     "_wire": [
-        "SEED_BYTES",
+        "DEVICE_SEED_BYTES",
         "TASK_BYTES",
-        "VERSION",
+        "WIRE_VERSION",
         "is_known",
         "read_report",
         "read_task",
@@ -146,14 +155,15 @@ _HOMES = {
 }
 
 __all__ = [
+    "LARGEST_EPSILON",
     "MODELS",
     "MODULUS",
     "NO_SECURE_REPORTS",
     "NO_SECURE_SAMPLER",
     "ROUNDING",
-    "SEED_BYTES",
+    "DEVICE_SEED_BYTES",
     "TASK_BYTES",
-    "VERSION",
+    "WIRE_VERSION",
     "Accounted",
     "Answer",
     "BoundsQuery",

@@ -13,8 +13,8 @@ from ._query import ROUNDING, Query
 
 NORM_BINS = 24  # each sqrt(2) below the next: down to 1 / 2900 of the outer bound
 TARGET_BINS = 64  # of equal width
-DEVIATIONS = 3.0  # of the noise of a tail count, which do not count as records
-RESOLUTION = 0.2  # of the records: with more noise than this in a tail, the outer bounds stay
+TAIL_COUNT_DEVIATIONS = 3.0  # of the noise of a tail count, which do not count as records
+MOST_TAIL_NOISE = 0.2  # of the records: with more noise than this in a tail, the outer bounds stay
 
 
 @dataclass(frozen=True)
@@ -107,8 +107,8 @@ class BoundsQuery(Query):
         if not session.records(share):
             return False
         bins = NORM_BINS if self.outer_bounds_y is None else TARGET_BINS / 2.0
-        noise = DEVIATIONS * session.noise(self, share).scale * sqrt(bins)
-        return noise <= RESOLUTION * session.records(share)
+        noise = TAIL_COUNT_DEVIATIONS * session.noise(self, share).scale * sqrt(bins)
+        return noise <= MOST_TAIL_NOISE * session.records(share)
 
     def bounds(self, answer: Any, norm_quantile: Any, target_quantile: Any) -> tuple:
         """Grid points next above the quantiles: a norm bound and a range, None if not asked for.
@@ -142,9 +142,9 @@ class BoundsQuery(Query):
 def _cut(counts, answer, part):
     """How many of the last bins together have no more than this part of the records.
 
-    Up to ``DEVIATIONS`` standard deviations of a tail's noise do not count, and one bin remains.
+    Up to three standard deviations of a tail's noise do not count, and one bin remains.
     """
     tails = np.cumsum(counts[::-1])
-    noise = DEVIATIONS * answer.noise.scale * np.sqrt(np.arange(1, len(tails) + 1))
+    noise = TAIL_COUNT_DEVIATIONS * answer.noise.scale * np.sqrt(np.arange(1, len(tails) + 1))
     beyond = tails > np.maximum(part * answer.n, noise)
     return min(int(np.argmax(beyond)) if beyond.any() else 0, len(tails) - 1)

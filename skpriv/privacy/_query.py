@@ -19,7 +19,7 @@ from ._noise._laws import GaussianNoise, Noise, NoiseSource
 ROUNDING = 1.0 + 2.0**-20
 # The same a record, where the order of all records may change (docs/mathematics/sensitivities.md);
 # up to so many records it is half of what ROUNDING allows for.
-REORDERED, FEW_RECORDS = 2.0**-37, 2**16
+REORDERED, RECORDS_IN_ROUNDING = 2.0**-37, 2**16
 MOST_RECORDS = 2**32
 
 
@@ -56,7 +56,7 @@ def reordered(n: int) -> float:
             f"n={n} records are more than {MOST_RECORDS}, up to which the rounding of sums is "
             "proved to be small beside what one record changes: divide them among several fits."
         )
-    return 1.0 + n * REORDERED if n > FEW_RECORDS else 1.0
+    return 1.0 + n * REORDERED if n > RECORDS_IN_ROUNDING else 1.0
 
 
 @dataclass(frozen=True)

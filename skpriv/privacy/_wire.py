@@ -11,12 +11,12 @@ import numpy as np
 
 from ._noise._codebook import codebook
 
-VERSION = 1
+WIRE_VERSION = 1
 MAGIC = b"skp1"
 TASK_BYTES = 8  # of the hash, by which a report names its task
 SIZE_BYTES = 2  # of the number of coordinates of a direction
 INDEX_BYTES = 4
-SEED_BYTES = 16  # only where a device draws the seed
+DEVICE_SEED_BYTES = 16  # only where a device draws the seed
 
 
 def task_hash(fields: Any) -> str:
@@ -37,8 +37,8 @@ def read_task(task: Any) -> dict[str, Any]:
     fields = json.loads(task)
     if isinstance(fields, dict) and "task" in fields:  # of a policy's public state
         fields = fields["task"]
-    if not isinstance(fields, dict) or fields.get("version") != VERSION:
-        raise ValueError(f"this is no task of version {VERSION}.")
+    if not isinstance(fields, dict) or fields.get("version") != WIRE_VERSION:
+        raise ValueError(f"this is no task of version {WIRE_VERSION}.")
     if fields.get("hash") != task_hash(fields):
         raise ValueError("the hash of the task does not fit its fields: it was changed on its way.")
     return fields
@@ -68,7 +68,7 @@ def read_report(fields: Any, user: int, answer: Any) -> tuple:
         If they are malformed, of another round, or out of range.
     """
     channel = fields["channel"]
-    drawn = SEED_BYTES if channel["seed"] == "device" else 0
+    drawn = DEVICE_SEED_BYTES if channel["seed"] == "device" else 0
     head = len(MAGIC) + TASK_BYTES
     body = head + SIZE_BYTES + INDEX_BYTES
     if not isinstance(answer, bytes) or answer[: len(MAGIC)] != MAGIC:

@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 from ..exceptions import PrivacyError
 from ..privacy import (
-    VERSION,
+    WIRE_VERSION,
     LiftedReports,
     Lineage,
     active_ledgers,
@@ -29,8 +29,6 @@ from ._device import public_order
 from ._rows import NO_ROWS, DeviceRows, RoundNeeded
 from ._settings import described, home, n_features_of, restored
 from ._store import Store
-
-OPEN_SIZE = 6  # of directions, for the code of a task that does not know their size
 
 
 class Collector:
@@ -244,11 +242,12 @@ class Collector:
         if self._open_width:
             if "weights" in query:
                 raise ValueError("n_features must be given: the first query has a matrix of them.")
-            code, query["n_features"] = best_codebook(OPEN_SIZE, code.epsilon), None
+            # A task that does not know the size of directions has the code for six
+            code, query["n_features"] = best_codebook(6, code.epsilon), None
         self._code = code
         shuffled = capabilities(self._estimator.privacy).amplifies
         fields = {
-            "version": VERSION,
+            "version": WIRE_VERSION,
             "estimator": settings["estimator"],
             "query": query,
             "channel": {

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..exceptions import PrivacyError
 from ..privacy import (
-    SEED_BYTES,
+    DEVICE_SEED_BYTES,
     codebook,
     draw_index,
     draw_sign,
@@ -223,7 +223,7 @@ def report(
         raise ValueError(DAMAGED) from None
     if ledger is not None:  # before the record is looked at
         ledger.charge(fields["hash"], float(channel["epsilon"]))
-    drawn = secrets.token_bytes(SEED_BYTES) if channel["seed"] == "device" else b""
+    drawn = secrets.token_bytes(DEVICE_SEED_BYTES) if channel["seed"] == "device" else b""
     directions = codebook(drawn or seed, channel["count"], size_of_direction)
     secret = secret_direction(fields, size, x, y, action, blank)
     index = draw_index(secret, directions, channel["nearest"], channel["epsilon"])

@@ -10,8 +10,6 @@ from math import isfinite, prod, sqrt
 
 import numpy as np
 
-SHORTEST = 1e-150  # of a row: the direction of a shorter one is not representable
-
 
 def scaled_record(query, x, y):
     """(phi, r) of a record by the public maps of a query: |phi| <= 1 and |r| <= 1.
@@ -160,7 +158,7 @@ def weighted(weights, phi, r):
     length = float(np.sqrt(whitened @ whitened))
     if weights["kind"] == "whole":
         return whitened / max(length, 1.0), r / max(length, 1.0)
-    if not length > SHORTEST:
+    if not length > 1e-150:
         return np.zeros(len(phi)), 0.0
     half = np.array(weights["root"]) @ phi / sqrt(length)
     return half / max(float(np.sqrt(half @ half)), 1.0), 0.0

@@ -13,7 +13,6 @@ from ._subset import PublicOrder, Subset
 from ._threads import in_threads
 
 CHUNK_ROWS = 2**14  # at most; the rounding slack of every sensitivity rests on it
-PATIENCE = 3.0  # seconds of a pass over rows that are not in memory, after which it is shown
 CHUNK_BYTES = 2**23  # a chunk of rows; queries go through it in blocks that stay in the cache
 
 
@@ -112,7 +111,8 @@ class Rows(ABC):
         results = in_threads(chunk_sum, pieces, self.n_jobs)
         if self.shown:
             count = self.n if subset is None else len(subset)
-            options = {"unit": "rows", "after": PATIENCE, "size": itemgetter(0)}
+            # A pass over rows that are not in memory is shown after three seconds
+            options = {"unit": "rows", "after": 3.0, "size": itemgetter(0)}
             label = "rows" if self.passes is None else f"pass {self.passes + 1}"
             results = progress(results, count, label, **options)
         for _, term in results:

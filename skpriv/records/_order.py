@@ -6,8 +6,7 @@ from sklearn.utils import check_random_state
 
 from ._subset import Subset
 
-BLOCK_ROWS = 2**16
-SEED_SIZE = 256  # a permutation of 256 numbers is a seed of 1,683 bits
+PERMUTED_ROWS = 2**16
 
 
 class BlockOrder:
@@ -36,8 +35,9 @@ class BlockOrder:
     (6, 4, True)
     """
 
-    def __init__(self, n: int, permutation: Any, block_rows: int = BLOCK_ROWS) -> None:
-        self._seed = np.asarray(permutation(SEED_SIZE)).tolist()
+    def __init__(self, n: int, permutation: Any, block_rows: int = PERMUTED_ROWS) -> None:
+        # A permutation of 256 numbers is a seed of 1,683 bits
+        self._seed = np.asarray(permutation(256)).tolist()
         self._n, self._block_rows = n, block_rows
         starts = np.arange(0, n, block_rows)
         sizes = np.minimum(starts + block_rows, n) - starts

@@ -10,8 +10,7 @@ from .._linalg import CompensatedSum
 from ._base import Rows
 from ._subset import Subset, Users
 
-BLOCK_ROWS = 2**13  # whose keys stay in the cache while they are computed
-SEED_BYTES = 16  # of the secret order of a person's rows
+KEYED_ROWS = 2**13  # whose keys stay in the cache while they are computed
 
 
 class PersonRows(Rows):
@@ -185,7 +184,7 @@ def _rows_of(piece):
 
 def _seed(permutation):
     """Two words of a seed, from a secret permutation of 256 numbers: it has 127 bits."""
-    return np.frombuffer(bytes(permutation(256)[:SEED_BYTES].tolist()), dtype="<u8")
+    return np.frombuffer(bytes(permutation(256)[:16].tolist()), dtype="<u8")
 
 
 def _chosen(codes, largest, seed):
@@ -200,7 +199,7 @@ def _chosen(codes, largest, seed):
     found = codes[by_person]
     rank = np.arange(len(found)) - np.searchsorted(found, found)
     words = found.astype(np.uint64), rank.astype(np.uint64)
-    blocks = [slice(start, start + BLOCK_ROWS) for start in range(0, len(found), BLOCK_ROWS)]
+    blocks = [slice(start, start + KEYED_ROWS) for start in range(0, len(found), KEYED_ROWS)]
     keys = [np.empty(0, np.uint64)] + [
         _keys(seed, *(word[one] for word in words)) for one in blocks
     ]

@@ -18,7 +18,6 @@ from ._dask import DaskRows, is_dask
 from ._values import INVALID_VALUES, public_shape
 
 BATCH_ROWS = 2**16
-BUFFER_BYTES = 2**20  # of each column of a file that is being read
 FEW = {"batch_size": BATCH_ROWS, "batch_readahead": 1, "fragment_readahead": 0}
 MAP_BYTES = 2**26  # smaller memory maps are arrays like others: joblib makes them of any array
 
@@ -50,7 +49,8 @@ class ParquetFiles:
         for part in self._dataset.get_fragments():
             if set(columns) <= set(part.physical_schema.names):
                 with part.filesystem.open_input_file(part.path) as source:
-                    file = ParquetFile(source, pre_buffer=False, buffer_size=BUFFER_BYTES)
+                    # 1 MB of each column of a file that is being read
+                    file = ParquetFile(source, pre_buffer=False, buffer_size=2**20)
                     yield from file.iter_batches(BATCH_ROWS, columns=columns)
             else:  # a column is in the name of a folder
                 yield from part.to_batches(schema=self.schema, columns=columns, **FEW)

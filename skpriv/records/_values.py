@@ -22,7 +22,6 @@ INVALID_VALUES = (
     "stays private, and what was charged stays charged: clean or fill in by a public rule before, "
     "as TableEncoder does."
 )
-CHUNK_ENTRIES = 2**19
 SMALL = 4096  # numbers, of which looking at each takes no longer than the sum
 
 
@@ -229,7 +228,7 @@ def finite(*arrays: Any) -> Any:
             if not _all_finite(values):
                 raise InvalidValues(INVALID_VALUES)
             continue
-        rows = max(1, CHUNK_ENTRIES // max(1, int(np.prod(values.shape[1:]))))
+        rows = max(1, 2**19 // max(1, int(np.prod(values.shape[1:]))))
         for start in range(0, len(values), rows):
             if not _all_finite(values[start : start + rows]):
                 raise InvalidValues(INVALID_VALUES)

@@ -58,9 +58,9 @@ def test_bias_and_covariance_against_ten_thousand_draws(symmetric, resolution):
 
 @pytest.mark.parametrize("symmetric", [True, False])
 def test_what_is_not_resolved_is_not_answered(symmetric):
-    _, equations = _equations(coefficients.RESOLUTION * 1.01, symmetric)
+    _, equations = _equations(coefficients.MIN_RESOLUTION_FOR_COEFFICIENTS * 1.01, symmetric)
     assert moment_law(equations, SCALING).resolved.all()
-    _, equations = _equations(coefficients.RESOLUTION * 0.99, symmetric)
+    _, equations = _equations(coefficients.MIN_RESOLUTION_FOR_COEFFICIENTS * 0.99, symmetric)
     law = moment_law(equations, SCALING)
     assert not law.resolved.any() and "more rows" in law.reason
     assert np.isnan(law.estimate).all()
@@ -69,18 +69,20 @@ def test_what_is_not_resolved_is_not_answered(symmetric):
 @pytest.mark.parametrize("symmetric", [True, False])
 def test_the_second_order_is_small_where_anything_is_resolved(symmetric):
     """At the limit, with a design of equal eigenvalues, a tenth of a coefficient is taken off at
-    most: (p + 1) / (4 p RESOLUTION^2), or 1 / (4 p RESOLUTION^2). Half of `RESOLUTION` would take
+    most: (p + 1) / (4 p R^2), or 1 / (4 p R^2), for the least resolution R. Half of it would take
     .3 off, where an expansion to second order says little. Coverage does not rest on it: at half of
     it, errors are counted as larger than they are (.94 to .96 over draws as above).
     """
     theta, found = _equations(1.0, symmetric)
     unit = np.sqrt(2.0 * P) if symmetric else 2.0 * np.sqrt(P)
-    eigenvalue = coefficients.RESOLUTION * found.design_scale * unit
+    eigenvalue = coefficients.MIN_RESOLUTION_FOR_COEFFICIENTS * found.design_scale * unit
     equations = replace(found, design=eigenvalue * np.eye(P), target=eigenvalue * theta)
     taken = theta - coefficients._expansion(equations, {}).estimate
     assert taken @ theta > 0.0  # shrinks: the inverse of a noisy design is too large on average
     part = np.abs(taken).max() / np.abs(theta).max()
-    expected = (P + 1.0 if symmetric else 1.0) / (4.0 * P * coefficients.RESOLUTION**2)
+    expected = (P + 1.0 if symmetric else 1.0) / (
+        4.0 * P * coefficients.MIN_RESOLUTION_FOR_COEFFICIENTS**2
+    )
     assert part == pytest.approx(expected, rel=1e-6) and part <= 0.1
 
 
@@ -112,7 +114,9 @@ def test_errors_meet_the_noise_of_the_design_once_more(symmetric):
     rng, draws = np.random.RandomState(0), 20_000
     theta, found = _equations(1.0, symmetric)
     unit = np.sqrt(2.0 * P) if symmetric else 2.0 * np.sqrt(P)
-    eigenvalue = coefficients.RESOLUTION * found.design_scale * unit  # all directions are as weak
+    eigenvalue = (
+        coefficients.MIN_RESOLUTION_FOR_COEFFICIENTS * found.design_scale * unit
+    )  # all directions are as weak
     equations = replace(found, design=eigenvalue * np.eye(P), target=eigenvalue * theta)
     law, scale = coefficients._expansion(equations, {}), equations.design_scale
     W = np.linalg.inv(equations.design)

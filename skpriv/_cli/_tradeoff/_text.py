@@ -5,6 +5,7 @@ import textwrap
 import numpy as np
 
 from ...privacy import capabilities
+from .._arguments import row
 
 _HEAD = """\
 {data}: {rows:,} rows, {columns} features, target clipped to [{low:g}, {high:g}]
@@ -59,10 +60,6 @@ def notes(args, data):
     )
 
 
-_CELL = 15
-_LABEL = 24
-
-
 def table(curves):
     """Rows: estimators and the reference; columns: epsilon; cells: median and spread.
 
@@ -76,26 +73,22 @@ def table(curves):
     str
     """
     epsilons = curves[0].epsilons
-    lines = [_row("epsilon", [f"{epsilon:g}" for epsilon in epsilons])]
+    lines = [row("epsilon", [f"{epsilon:g}" for epsilon in epsilons])]
     lines.append("-" * len(lines[0]))
     for curve in curves:
         lines += [
             curve.estimator_name,
-            _row("  R2", map(_score, curve.test_scores)),
-            _row("  held-out y inside", map(_share, curve.prediction_coverages)),
-            _row("  width, a new y", map(_width, curve.prediction_widths)),
-            _row("  width, mean of y", map(_width, curve.interval_widths)),
+            row("  R2", map(_score, curve.test_scores)),
+            row("  held-out y inside", map(_share, curve.prediction_coverages)),
+            row("  width, a new y", map(_width, curve.prediction_widths)),
+            row("  width, mean of y", map(_width, curve.interval_widths)),
         ]
     lines += [
         "Least squares, not private (the reference)",
-        _row("  R2", [_score(curves[0].reference_scores)]),
-        _row("  width, mean of y", [_width(curves[0].reference_widths)]),
+        row("  R2", [_score(curves[0].reference_scores)]),
+        row("  width, mean of y", [_width(curves[0].reference_widths)]),
     ]
     return "\n".join(line.rstrip() for line in lines)
-
-
-def _row(label, cells):
-    return f"{label:<{_LABEL}}" + "".join(f"{cell:>{_CELL}}" for cell in cells)
 
 
 def _score(values):

@@ -61,16 +61,13 @@ from scipy import stats
 from .._intervals import ConfidenceInterval, split_failure
 from ._events import event
 from .._intervals import certified as plain
-from ._tails import main_region, norm_quantile, operator_quantile
+from ._tails import RANGE, SHARPENINGS, main_region, norm_quantile, operator_quantile
 
 # Part of the failure probability of the intervals of `_intervals`, with which these are
 # intersected: where a norm is assumed, with which they need not be resolved (a bandit with rewards
 # of 1 and -1, of the largest variance there is, has no use for these), and without noise, where
 # both have the targets' alone. Without an assumption they are never narrower.
 ASSUMED, EXACT = 0.7, 0.5
-RANGE = 2.0  # |zeta| <= 2
-ROUNDS = 6  # of sharpening; each is valid, whatever their number
-NOISE_PART = 0.25  # of the main part's failure, for z > q
 DISTANCES = np.geomspace(2.0**-12, 2.0, 27)  # public grid of D
 
 
@@ -177,7 +174,7 @@ def _sharp(equations, points, theta_bound, failure):
     lengths = np.sqrt(squares)
     variance = _variance(equations, V, squares, solved, parts)
     longest = lengths / (1.0 - solved.ratio)  # |v0|
-    t, q = main_region(parts.main / 2.0, NOISE_PART)
+    t, q = main_region(parts.main / 2.0)
     size, scale = solved.size, equations.target_scale
     along = longest * size
     design = equations.design_scale**2 * along**2
@@ -188,7 +185,7 @@ def _sharp(equations, points, theta_bound, failure):
     half = np.sqrt(2.0 * t * variance + noise * q**2) + RANGE * lengths * t / 3.0
     follows = scale * stats.norm.isf(parts.follows / 2.0) + solved.noise * size
     half += solved.ratio * longest * follows
-    t, q = main_region(parts.bounded / 2.0, NOISE_PART)
+    t, q = main_region(parts.bounded / 2.0)
     bounded = np.sqrt(2.0 * t * variance + (scale * lengths * q) ** 2) + RANGE * lengths * t / 3.0
     return points @ solved.theta, np.minimum(half, bounded + lengths * solved.noise * size)
 
@@ -216,9 +213,9 @@ def _solve(equations, theta_bound, parts):
     slack = operator_quantile(equations.gram_scale, p, parts.gram)
     away = [float(np.linalg.norm(theta - np.array(at))) for at in equations.residual_thetas]
     bounds = _SumBounds(equations, inverse, 1.0 / smallest, slack, excess, parts)
-    t, q = main_region(parts.size, NOISE_PART)
+    t, q = main_region(parts.size)
     distance = size = inf
-    for _ in range(ROUNDS):
+    for _ in range(SHARPENINGS):
         known = bounds.norm(distance + max(away, default=inf)) + privacy
         distance = min(distance, (known + ratio * start) / (1.0 - ratio))
         along = sqrt(2.0 * t * bounds.weak + (equations.target_scale * q / smallest) ** 2)
@@ -277,7 +274,7 @@ def _variance(equations, V, squares, solved, parts):
     seen = np.einsum("ij,ij->i", V @ equations.residual_gram, V)
     seen += stats.norm.isf(parts.seen) * equations.residual_scale * squares
     seen = np.maximum(seen, 0.0) + solved.excess * squares
-    for _ in range(ROUNDS):
+    for _ in range(SHARPENINGS):
         cross = _cross(squares, variance, solved.seen_from, parts.cross, solved.fits)
         variance = np.minimum(variance, _expected(squares, seen + 2.0 * cross, parts.realised))
     return variance

@@ -56,16 +56,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
+from ..._linalg import RELATIVE_ZERO
 from .._intervals import split_failure
 from ._events import event
-from ._tails import expected_sum, main_region, norm_quantile, operator_quantile
+from ._tails import RANGE, SHARPENINGS, expected_sum, main_region, norm_quantile, operator_quantile
 
-RANGE = 2.0  # |zeta| <= 2
-ROUNDS = 6  # of sharpening the distance: each is valid, whatever their number
-NOISE_PART = 0.15  # of the main part's failure, for the noise beyond q
-FLOOR = 0.5  # of the noise of the Gram matrix that v comes from
+GRAM_FLOOR = 0.5  # of the noise of the Gram matrix that v comes from
 SHIFTS = np.linspace(0.02, 0.98, 49)[:, None]  # of the smallest eigenvalue: see `_distance`
-RANK = 1e-12  # of the largest eigenvalue: without noise, what is smaller is 0
 
 
 class _Failures(NamedTuple):
@@ -135,8 +132,8 @@ def certified(fit, points, confidence_level):
         return unknown
     values, vectors = np.linalg.eigh(last.gram)
     if not last.gram_scale:
-        vectors = vectors[:, values > RANK * values[-1]]
-        values = values[values > RANK * values[-1]]
+        vectors = vectors[:, values > RELATIVE_ZERO * values[-1]]
+        values = values[values > RELATIVE_ZERO * values[-1]]
     noise = norm_quantile(1.0, 0.5, len(values), failure.design) * last.gram_scale  # |N_L d| / |d|
     bounds = _distance(last, values, vectors, noise, failure)
     if bounds is None:
@@ -170,7 +167,7 @@ def _independent_inverse(gram, scale):
     noise = scale**2 * (p * (p + 1) / 2.0 - 1.0)
     weight = max(0.0, 1.0 - noise / max(float((away**2).sum()), 1e-300))
     values, vectors = np.linalg.eigh(level * np.eye(p) + weight * away)
-    floor = max(FLOOR * scale * sqrt(2.0 * p), 1e-14 * values[-1], 1e-300)
+    floor = max(GRAM_FLOOR * scale * sqrt(2.0 * p), 1e-14 * values[-1], 1e-300)
     return (vectors / np.maximum(values, floor)) @ vectors.T
 
 
@@ -211,7 +208,7 @@ def _distance(last, values, vectors, noise, failure):
     most += stats.norm.isf(failure.weak) * last.residual_scale
     seen, most = (max(value, 0.0) + squares for value in (seen, most))
     unit = RANGE**2 * log(2.0 / failure.variances) / n
-    for _ in range(ROUNDS):
+    for _ in range(SHARPENINGS):
         # mean((w zeta)^2 |e|^2) is that of c^2 less 2 d'mean(|e|^2 e w zeta); in any direction,
         # the root of its mean is at most that of c^2 and of (e'd)^2 together
         tilt = 2.0 * moved * _sum_norm(weak, weak, 1.0, n, log(1.0 / failure.tilt))
@@ -235,7 +232,7 @@ def _variance(last, dual, bounds, failure):
     seen = np.maximum(seen, 0.0)
     unit = RANGE**2 * squares * log(1.0 / failure.realised) / n
     away = bounds.moved * np.sqrt(bounds.largest * squares)  # root of mean((v'e)^2 (e'd)^2)
-    for _ in range(ROUNDS):
+    for _ in range(SHARPENINGS):
         least = squares * variance
         cross = _sum_norm(least, least, squares, n, log(1.0 / failure.cross))
         realised = np.minimum(seen + 2.0 * bounds.moved * cross, (np.sqrt(seen) + away) ** 2)
@@ -245,7 +242,7 @@ def _variance(last, dual, bounds, failure):
 
 def _main(last, dual, variance, failure):
     """The main part at each point: sampling, what is cut, and the noise of the moment."""
-    (t, q), lost = main_region(0.5 * failure.main, NOISE_PART), 1.0 + last.fall
+    (t, q), lost = main_region(0.5 * failure.main), 1.0 + last.fall
     lengths = np.linalg.norm(dual, axis=1)
     gaussian = q**2 * (last.moment_scale**2 + (lost * last.excess_scale) ** 2)
     main = np.sqrt(2.0 * t * variance / last.n + gaussian * lengths**2)

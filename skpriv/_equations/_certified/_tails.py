@@ -6,6 +6,8 @@ from math import log, sqrt
 import numpy as np
 from scipy import optimize, special, stats
 
+RANGE = 2.0  # |zeta| <= 2: a scaled target in [-1, 1] is at most that far from its mean
+SHARPENINGS = 6  # of a bound by itself; each is valid, whatever their number
 ROUNDED_UP = 1.0 + 1e-4  # quantiles by quadrature
 TIMES_UP = 1.0 + 1e-9
 
@@ -39,7 +41,7 @@ def expected_sum(realised, unit):
 
 
 @lru_cache(maxsize=256)
-def main_region(failure, noise_part):
+def main_region(failure, noise_part=0.2):
     """(t0, q) such that a sum of bounded terms and a normal variable of any scale are bounded.
 
     Let P(S > sqrt(2 V t) + B t / 3) <= exp(-t) (Bernstein) and N ~ N(0, 1), independent of S. For
@@ -52,8 +54,9 @@ def main_region(failure, noise_part):
     ----------
     failure : float
         Probability of failure of one side.
-    noise_part : float in (0, 1)
-        Part of it that is P(N > q).
+    noise_part : float in (0, 1), default=0.2
+        Part of it that is P(N > q). Widths change by 2% at most between 0.15 and 0.25, where the
+        two deviations are about equal.
     """
     q = float(stats.norm.isf(noise_part * failure))
     nodes, weights = special.roots_legendre(60)

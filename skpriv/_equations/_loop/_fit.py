@@ -9,7 +9,7 @@ from scipy import stats
 
 from .._certified._newton import certified
 from .._intervals import ConfidenceInterval
-from .._persons import dependence
+from .._persons import SURE, dependence
 from ._estimate import LEAST_ROBUST, KnownMean, LoopEstimate, hidden_sizes
 from ._links import IDENTITY, Link
 from ._rules import LEAST_REACHES, LEAST_RESOLUTIONS, LINE_RESOLUTION
@@ -20,7 +20,6 @@ FUNCTION, FITTED, LEAST_SQUARES = "function", "fitted", "least_squares"
 EXACT_LEAST = 1e-12  # of the homoskedastic variance, where there is no noise in the robust one
 UNRESOLVED = 0.1  # part of a squared length below that floor, at which no interval is given
 FEW_CLIPPED, SURE_CLIPPED = 0.02, 3.0  # part of the rows, and noises of it, that are worth words
-SURE = 2.0  # deviations of its noise that a bound on the distance of two lines adds
 NOISE = (
     "the released equations do not tell some directions from noise: narrower bounds, and no column "
     "that hardly varies help (such as the 'other' of a complete list of categories: other=False)"

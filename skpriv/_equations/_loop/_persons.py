@@ -12,7 +12,7 @@ from ._score import CUT, ScoreQuery
 
 # Weights of the slope matrix, of s^2 and of the count beside the scores of a person: together the
 # noise of the scores is 6% larger for them.
-SLOPE, SQUARE, COUNT = 0.35, 0.35, 0.35
+PERSON_WEIGHT = 0.35
 
 
 def _summed(query, X, y):
@@ -53,11 +53,11 @@ class PersonScoreQuery(ScoreQuery):
     @property
     def sensitivity(self):
         """Declared sensitivity."""
-        return sqrt(4.0 + 2.0 * SLOPE**2 + SQUARE**2 + COUNT**2) * ROUNDING
+        return sqrt(4.0 + 4.0 * PERSON_WEIGHT**2) * ROUNDING
 
-    slope_weight = SLOPE
-    square_weight = SQUARE
-    count_weight = COUNT
+    slope_weight = PERSON_WEIGHT
+    square_weight = PERSON_WEIGHT
+    count_weight = PERSON_WEIGHT
     hidden_tail = SURE
     asks_cut = False
 
@@ -80,9 +80,9 @@ class PersonScoreQuery(ScoreQuery):
         scores, slope, numbers = _summed(self, X, y)
         u = person_sums(scores, starts) / (largest * self.length)
         u /= np.maximum(row_norms(u), 1.0)[:, None]
-        sums = {"moment": u.sum(axis=0), "slope": SLOPE / largest * vech(slope)}
+        sums = {"moment": u.sum(axis=0), "slope": PERSON_WEIGHT / largest * vech(slope)}
         for name, value in zip(("square", "nearly_cut"), numbers, strict=True):
-            sums[name] = [SQUARE / largest * value if name == "square" else COUNT / largest * value]
+            sums[name] = [PERSON_WEIGHT / largest * value]
         if self.sandwich:
             meat = self.whitened.empty_gram()
             add_gram(meat, u)

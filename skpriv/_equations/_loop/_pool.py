@@ -6,12 +6,12 @@ import numpy as np
 from scipy import linalg
 
 from ..._linalg import psd_part
+from .._normal_equations import SAMPLING
 
 # Public grid of prior variances of the coordinates of b.
 PRIOR_VARIANCES = np.geomspace(1e-5, 1e3, 49)
 ODDS = 3.0  # logarithm of the odds of each candidate against the next
-SAMPLING = 10.0  # privacy noise over sampling, from where sampling is shrunk as a whole
-ROUNDS = 3  # of solving and weighing by the distance to the solution
+SOLVES = 3  # of solving and weighing by the distance to the solution
 BEND = 0.5  # of the largest curvature, by Taylor's formula
 DESIGN = 0.75  # (1 + 1/2) / 2: variance of N u between its values along u and across, GOE noise N
 
@@ -170,7 +170,7 @@ class Pool:
         weights /= weights.sum()
         self._raw = sum(w * eq.slope for w, eq in zip(weights, self._equations, strict=True))
         self.slope = denoised_gram(self._raw, self.scale)
-        for _ in range(ROUNDS):
+        for _ in range(SOLVES):
             self._solve()
 
     @property

@@ -181,10 +181,7 @@ class Rules:
             shortest=ROW_LENGTH / (RESOLVED_CLIP * sqrt(resolution)),
             whole=whole,
             wide=clip == "wide",
-            subset=min(
-                1.0,
-                max(enough / resolution, max(SUBSET_RECORDS * p, FEW_RECORDS) / n),
-            ),
+            subset=min(1.0, part_needed(n, p, enough / resolution)),
         )
 
     def without_count(self):
@@ -204,6 +201,11 @@ class Rules:
         """Deviations at which the last look at the mean clips: least noise and bias together."""
         noise = 2.0 / (self.reach * sqrt(self.mean))
         return min(MEAN_CLIPS, key=lambda k: (noise * k) ** 2 + 4.0 * skewness_bias(k) ** 2)
+
+
+def part_needed(n, p, part):
+    """That part of n records, or all that are worth their time; from 1 on it is all of them."""
+    return max(part, max(SUBSET_RECORDS * p, FEW_RECORDS) / n)
 
 
 def skewness_bias(k):

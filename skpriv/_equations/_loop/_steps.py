@@ -22,12 +22,12 @@ SIGNAL = 2.0  # bound on tau^2, in units of the target's variance over the squar
 RESIDUAL = 2.5
 LARGEST_RESIDUAL, FREE_CLIP = 4.0, 8.0  # more room where k is so large that noise does not count
 # Of the steps, for the lengths of the scores of persons, before the first and before the last one
-LENGTHS_SHARE = 0.06
+PERSON_LENGTHS_SHARE = 0.06
 LEAST_EXCESS = 0.01  # of the clip, that is, of its noise
 # Deviations of the target by which half of a feature's range moves it, a priori: as features do
 # that use their ranges, and, next, as those that use a thirtieth of them.
 EFFECTS = 1.0, 30.0
-WIDER = 10.0  # the prior of the constant, which is the best determined coefficient
+CONSTANT_PRIOR = 10.0  # the prior of the constant, which is the best determined coefficient
 
 
 def fit_rows(session, rows, target, rules, link=IDENTITY, priors=()):
@@ -68,7 +68,7 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=()):
     )  # fmt: skip
     equations: list[ScoreEquation] = []
     count = ClippedRowsQuery(rows) if rules.clipped else None
-    kept, lengths = 1.0, LENGTHS_SHARE if session.persons is not None else 0.0
+    kept, lengths = 1.0, PERSON_LENGTHS_SHARE if session.persons is not None else 0.0
     for number, share in enumerate(rules.steps, 1):
         last = number == len(rules.steps)
         clip = _clip(rules, pool, link, 1.0 + abs(mean))
@@ -198,5 +198,5 @@ def _row_prior(rows):
     prior = np.eye(rows.size)
     if rows.constant is not None:
         unit = rows.constant / np.linalg.norm(rows.constant)
-        prior += (WIDER - 1.0) * np.outer(unit, unit)
+        prior += (CONSTANT_PRIOR - 1.0) * np.outer(unit, unit)
     return prior

@@ -14,8 +14,10 @@ EIGENVALUE_FLOOR = 0.1  # of the ridge of a whitening round
 SHORTER = 2.0 ** (-np.arange(17) / 4.0)
 # Deviations of its noise by which a part of the rows must exceed 0 to be believed: noise passes for
 # one of ten classes in a fit of 200.
-SURE = 3.3
-CUT = 0.1  # part of the squared lengths that weights may cut off, as far as to cut less is cheap
+BELIEVED_ABOVE = 3.3
+MOST_CUT_OFF = (
+    0.1  # part of the squared lengths that weights may cut off, as far as to cut less is cheap
+)
 CHEAP = 0.01  # of the residual variance: privacy noise of predictions that is
 
 
@@ -88,7 +90,7 @@ def shortening(parts, noise, rules, p):
     rules : Rules
     p : int
     """
-    parts = np.where(parts > SURE * noise, parts, 0.0)
+    parts = np.where(parts > BELIEVED_ABOVE * noise, parts, 0.0)
     if not parts.sum():
         return 1.0
     ends = np.array([0.5 * LENGTHS[0], *LENGTHS, 2.0 * LENGTHS[-1]])
@@ -101,7 +103,7 @@ def shortening(parts, noise, rules, p):
     affordable = max(CHEAP, variance[best])
     while (
         chosen + 1 < len(factors)
-        and left[chosen] < (1.0 - CUT) * whole[chosen]
+        and left[chosen] < (1.0 - MOST_CUT_OFF) * whole[chosen]
         and variance[chosen + 1] <= affordable
     ):
         chosen += 1

@@ -25,8 +25,6 @@ from ._claims import RewardQuery, over_eigenvalues
 #   _counts -> T(i, t),  _totals / _counts -> mu^_i,  regret_bounds -> (C_i, alpha_i),
 #   _regrets -> sum of mu^_{tau-1} - y~_tau
 
-BLOCKS = 200  # choices in a run, with update_every="auto"
-
 
 class BanditCombiner(BasePolicy):
     """Play the policy of the largest upper confidence bound on its mean reward.
@@ -231,7 +229,8 @@ class BanditCombiner(BasePolicy):
     def _period(self):
         if self.update_every != "auto":
             return int(self.update_every)
-        return max(1, self.horizon // BLOCKS)
+        # 200 choices in a run
+        return max(1, self.horizon // 200)
 
     def _start(self, n_phi):
         count = len(self.policies)

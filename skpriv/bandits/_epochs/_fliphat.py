@@ -12,9 +12,10 @@ from ._policy import SELECTION_SHARE, EpochPolicy, added
 from ._schedule import EpochSchedule
 
 SAMPLING_PART = 0.4  # of the rounds that would tell a coefficient from d others without privacy
-RATIO = 1.5
 # of the form that forgets:
-FIRST = 4.0  # rounds of the first epoch, for every non-zero coefficient and unit of log(n_features)
+FORGETFUL_FIRST = (
+    4.0  # rounds of the first epoch, for every non-zero coefficient and unit of log(n_features)
+)
 MU = 0.8  # Gaussian budget, with more of which the first epoch may be shorter
 
 
@@ -42,9 +43,9 @@ def forgetful_first_epoch(budget, n_nonzero_coefs, n_features):
     rewards' own, and fewer will do; with a small one, a longer epoch would cost more regret than
     it saves.
     """
-    length = FIRST * n_nonzero_coefs * log(max(n_features, 3))
+    length = FORGETFUL_FIRST * n_nonzero_coefs * log(max(n_features, 3))
     mu = inf if budget.epsilon == inf else budget.mu
-    return max(20, round(length * min(1.0, max(MU / max(mu, 1e-9), 1.0 / FIRST))))
+    return max(20, round(length * min(1.0, max(MU / max(mu, 1e-9), 1.0 / FORGETFUL_FIRST))))
 
 
 class FLIPHAT(EpochGreedy):
@@ -177,7 +178,7 @@ class FLIPHAT(EpochGreedy):
         if not isinstance(self.schedule, str) or self.schedule != "auto":
             return self.schedule
         budget = self._fit_budget
-        length, ratio = (forgetful_first_epoch, 2.0) if self.forget else (first_epoch, RATIO)
+        length, ratio = (forgetful_first_epoch, 2.0) if self.forget else (first_epoch, 1.5)
         return EpochSchedule(first=length(budget, self.n_nonzero_coefs, n_phi), ratio=ratio)
 
     @property

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
-FIRST = 64  # rounds
-
 
 @dataclass(frozen=True)
 class EpochSchedule:
@@ -36,7 +34,7 @@ class EpochSchedule:
     [100, 150, 225, 338]
     """
 
-    first: int = FIRST
+    first: int = 64
     ratio: float = 2.0
 
     def __call__(self, epoch: int) -> int:

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-NEGLIGIBLE = 1e-9  # relative: what is smaller counts as zero
-MAX_SWAPS = 200  # of one basis vector; far more than the determinant can grow
+from ..._linalg import ROUNDED
 
 
 def spanner(vectors, mask, approximation=2.0):
@@ -45,10 +44,11 @@ def spanner(vectors, mask, approximation=2.0):
     rounds = np.arange(n)  # the rounds that are not finished
     for _ in range(d):  # fill
         free = np.abs(coordinates[rounds]) * (basis[rounds] < 0)[:, :, None]
-        rounds, slot, vector = _largest(free, rounds, NEGLIGIBLE)
+        rounds, slot, vector = _largest(free, rounds, ROUNDED)
         _exchange(coordinates, basis, rounds, slot, vector)
     rounds = np.arange(n)
-    for _ in range(MAX_SWAPS * d):  # improve
+    # Far more swaps than the determinant can grow
+    for _ in range(200 * d):  # improve
         filled = np.abs(coordinates[rounds]) * (basis[rounds] >= 0)[:, :, None]
         rounds, slot, vector = _largest(filled, rounds, approximation)
         if not len(rounds):

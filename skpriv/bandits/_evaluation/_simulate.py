@@ -14,7 +14,7 @@ from ..._compat import Interval, validate_params
 from ..._progress import progress
 from .._base import MAX_SEED
 
-BLOCK = 2**23  # numbers in the contexts of a block of rounds, at most
+BLOCK_NUMBERS = 2**23  # numbers in the contexts of a block of rounds, at most
 
 
 class SimulationResult(Bunch):
@@ -161,7 +161,7 @@ def _run(policies, env, horizon, rounds, seed, seeded):
         _Lane(policy, env, policy_seed, np.random.default_rng(rewards_seed), rounds, seeded)
         for policy, policy_seed in zip(policies, policies_seed.spawn(len(policies)), strict=True)
     ]
-    block = max(1, min(horizon, BLOCK // (env.n_actions * env.n_features)))
+    block = max(1, min(horizon, BLOCK_NUMBERS // (env.n_actions * env.n_features)))
     for first in range(0, horizon, block):
         contexts, means = env.sample(min(block, horizon - first), rng)
         for lane in lanes:

@@ -26,8 +26,7 @@ from ._store import Store
 from ._value import RunningValue
 from ._watched import Watched
 
-BLOCK = 4096  # events that a policy without public times learns in one transaction
-PAUSE = 60.0  # seconds until learning is tried again that failed before anything was charged
+EVENTS_LEARNED_AT_ONCE = 4096  # events that a policy without public times learns in one transaction
 LOG = logging.getLogger("skpriv.bandits")
 
 
@@ -273,7 +272,8 @@ class Loop(Watched):
                         learned = self._learned(held, force)
                 except Exception as error:
                     self._version = None  # the policy in memory may have learned a part
-                    self._try_at = self._clock() + PAUSE
+                    # Learning that failed before anything was charged is tried again after a minute
+                    self._try_at = self._clock() + 60.0
                     with self._store.transaction() as held:
                         self._note(held, error, "nothing was lost, and it is tried again")
                     break
@@ -357,7 +357,7 @@ class Loop(Watched):
         if closed < max(until, self.learn_every) and not force:
             return first, 0
         # Up to a public time, so that the policy that is saved holds no rows of an open epoch.
-        return first, min(closed, BLOCK if until == 1 else until)
+        return first, min(closed, EVENTS_LEARNED_AT_ONCE if until == 1 else until)
 
     def _learned(self, held, force):
         """Give the policy what is due, save it, and return how many events that were."""

@@ -27,9 +27,7 @@ CREATE TABLE events (
 );
 CREATE TABLE troubles (time REAL, sentence TEXT);
 """  # noqa: E501
-BUSY = 120.0  # seconds that a process waits for another one
-CACHE = 16_384  # kB of the file that a thread keeps in memory: the indices of a million events
-FORMAT = 3  # of the file; 2 kept the rounds of people, and 1 the contexts of all actions
+EVENTS_VERSION = 3  # of the file; 2 kept the rounds of people, and 1 the contexts of all actions
 
 
 class Connection:
@@ -37,12 +35,14 @@ class Connection:
 
     def __init__(self, path):
         self.process = os.getpid()
+        # A process waits up to two minutes for another one
         self.raw = sqlite3.connect(
-            path, timeout=BUSY, isolation_level=None, check_same_thread=False
+            path, timeout=120.0, isolation_level=None, check_same_thread=False
         )
         # An acknowledged event survives a crash of the machine, not only of the process.
         self.raw.execute("PRAGMA synchronous = FULL")
-        self.raw.execute(f"PRAGMA cache_size = -{CACHE}")
+        # 16 MB of the file in memory hold the indices of a million events
+        self.raw.execute("PRAGMA cache_size = -16384")
 
     def __del__(self):
         # A connection that a fork has copied belongs to the other process.
@@ -111,16 +111,17 @@ class Transaction:
     def prepare(self):
         """Make the tables, once, and refuse a file of another version."""
         version = self._one("PRAGMA user_version")
-        if version == FORMAT:
+        if version == EVENTS_VERSION:
             return
         if version or self._one("SELECT count(*) FROM sqlite_master"):
             raise ValueError(
-                f"the file has another version of the format of Loop than {FORMAT}: let the skpriv "
+                f"the file has another version of the format of Loop than {EVENTS_VERSION}: let "
+                "the skpriv "
                 "that wrote it learn its events, and begin a new file."
             )
         for statement in SCHEMA.split(";\n"):
             self._run(statement)
-        self._run(f"PRAGMA user_version = {FORMAT}")
+        self._run(f"PRAGMA user_version = {EVENTS_VERSION}")
 
     def _one(self, query, *given):
         row = self._run(query, given).fetchone()

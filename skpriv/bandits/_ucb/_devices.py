@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from ...exceptions import PrivacyError
 from ...privacy import (
-    VERSION,
+    WIRE_VERSION,
     LiftedReports,
     is_known,
     read_report,
@@ -15,7 +15,7 @@ from ...privacy import (
     task_hash,
 )
 
-USERS = 2**53  # every whole number that JSON keeps is the number of a user
+EVERY_USER = 2**53  # every whole number that JSON keeps is the number of a user
 
 
 class ServesDevices:
@@ -113,7 +113,7 @@ class ServesDevices:
         if not hasattr(self, "_device_fields"):
             code, query = self._sums.code, self._sums.query
             fields = {
-                "version": VERSION,
+                "version": WIRE_VERSION,
                 "policy": {
                     "class": type(self).__name__, "id": secrets.token_hex(16),
                     "shared": bool(self._shared), "n_actions": int(self.n_actions_),
@@ -125,7 +125,7 @@ class ServesDevices:
                 },
                 "budget": {"epsilon": self._round_budget.epsilon, "delta": 0.0},
                 "round": 1,
-                "users": {"n": USERS, "seed": 0, "start": 0, "stop": USERS},
+                "users": {"n": EVERY_USER, "seed": 0, "start": 0, "stop": EVERY_USER},
             }  # fmt: skip
             self._device_fields = {**fields, "hash": task_hash(fields)}
             self._reported: Counter = Counter()

@@ -13,7 +13,6 @@ from ._region import asymptotic
 from ._running import RunningSumsPolicy
 
 GAP_WEIGHT = 30.0
-LEAST_SQUARE = 1e-30
 
 
 class LinSquareCB(ServesDevices, RunningSumsPolicy):
@@ -172,7 +171,7 @@ class LinSquareCB(ServesDevices, RunningSumsPolicy):
         square = max(0.0, float((equations.gram * fit.form).sum()) / equations.n)
         # Not below what rows of the mean length have in the best known direction.
         least = np.linalg.eigvalsh(fit.form)[0] * max(np.trace(equations.gram), 0.0) / equations.n
-        self._error = sqrt(max(square, least, LEAST_SQUARE))
+        self._error = sqrt(max(square, least, 1e-30))
         self.coef_ = self._scaling.coefficients(self._theta)[0]
 
     def _act(self, contexts, available, rng):

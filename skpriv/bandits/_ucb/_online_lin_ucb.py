@@ -12,13 +12,12 @@ from ._lin_ucb import LinUCB
 from ._maler import LEARNERS
 from ._online_reports import PairReports, difference
 from ._region import Region, asymptotic, ball, certified, within
-from ._running import FIRST_READS, EvenTimes
+from ._running import EVEN_READS, FIRST_READS, EvenTimes
 
 # code -> paper ("Improved rate for locally differentially private linear bandits"):
 #   learner.point -> theta_t,  _gram -> V~_t,  _predicted -> u~_t,  equations -> b, S
 
 FIRST_PHASE = 8  # updates of the first phase of the anytime form
-READS = 200  # up to the horizon, with update_every="auto"
 
 
 class OnlineLinUCB(LinUCB):
@@ -204,7 +203,7 @@ class OnlineLinUCB(LinUCB):
     @property
     def _times(self):
         auto = self.update_every == "auto"
-        every = max(1, self.horizon // READS) if auto else int(self.update_every)
+        every = max(1, self.horizon // EVEN_READS) if auto else int(self.update_every)
         return EvenTimes(every, max(FIRST_READS, -(-self.horizon // every)))
 
     def _read(self, equations):

@@ -20,8 +20,6 @@ from ..._linalg import psd_part
 # Weights of the likelihood's ellipsoid beside the ball; any is valid, the smallest result is used.
 # Not 0: the ball alone would leave the choice among arms of equal norm to rounding.
 WEIGHTS = (0.01, 0.03, 0.1, 0.25, 0.5, 0.75, 0.9, 0.98)
-UNKNOWN = 1e6  # variance of a weight of which nothing is known; weights are about 1
-REFRESH = 1024  # rounds between two inversions from scratch, which stop the drift of rounding
 
 
 @dataclass(frozen=True)
@@ -176,7 +174,8 @@ def _posterior(equations, least_variance, resolved):
         covariance = 1.0 / (values**2 / errors + 1.0 / priors[np.argmax(evidence)])
         centre = covariance * values * target / errors
     if resolved:
-        covariance[values == 0.0] = UNKNOWN
+        # A large variance: weights are about 1
+        covariance[values == 0.0] = 1e6
     return Region(vectors @ centre, (vectors * covariance) @ vectors.T)
 
 
@@ -198,7 +197,8 @@ class RidgeState:
 
     def add(self, phi, r):
         """Add rows phi with targets r."""
-        if len(phi) == 1 and self._age < REFRESH:
+        # An inversion from scratch every 1024 rounds stops the drift of rounding
+        if len(phi) == 1 and self._age < 1024:
             self._add_one(phi[0], r[0])
             return
         self.gram += phi.T @ phi

@@ -18,11 +18,7 @@ from ._region import asymptotic
 from ._sums import PhasedSums
 from ._windows import Windows
 
-FIRST = 20  # rounds before the first read, and between the first ones
-GROWTH = 0.05  # of the rounds so far, between two later reads
-READS = 400  # of one stream: these times then reach 4e10 rounds
-BATCH = 200  # users of the first shuffled batch
-BATCH_GROWTH = 0.3
+BATCH, BATCH_GROWTH = 200, 0.3  # users of the first shuffled batch, and growth of the next ones
 EVEN_READS = 200  # of the first phase, with a given period
 MECHANISMS = dict.fromkeys(name for session in MODELS.values() for name in session.streams)
 FIRST_READS = 7  # at least, of a short first phase
@@ -76,10 +72,10 @@ class GrowingTimes:
         noise is calibrated to its size.
     """
 
-    first: int = FIRST
-    growth: float = GROWTH
-    every: int = FIRST
-    n_reads: int = READS
+    first: int = 20
+    growth: float = 0.05
+    every: int = 20
+    n_reads: int = 400
 
     def reads(self, phase):
         """Reads of a phase: of one stream."""
@@ -99,7 +95,7 @@ class GrowingTimes:
 
 
 # An eigenvalue of a window's Gram matrix is known to a factor of two where it is twice its noise.
-RESOLVED = 2.0
+MIN_RESOLUTION_FOR_WINDOWS = 2.0
 
 
 class RunningSumsPolicy(BasePolicy):
@@ -197,7 +193,7 @@ class RunningSumsPolicy(BasePolicy):
         # Weights of norm 1 are not taken for impossible: a prior that is too narrow would make the
         # errors of both parts look smaller than they are.
         least = 1.0 / self._scaling.size
-        return asymptotic(equations, least, self._gram_blocks, resolved=RESOLVED)
+        return asymptotic(equations, least, self._gram_blocks, resolved=MIN_RESOLUTION_FOR_WINDOWS)
 
     @property
     def _gram_blocks(self):

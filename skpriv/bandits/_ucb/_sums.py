@@ -18,7 +18,7 @@ from ...privacy import (
 )
 
 PHASE = 2**40  # reads: more than a phase has
-BLOCK = 256  # rows, fewer of which are kept until there are so many, or a read
+MOST_KEPT_ROWS = 256  # rows, fewer of which are kept until there are so many, or a read
 
 
 class PhasedSums:
@@ -150,13 +150,16 @@ class PhasedSums:
 
     def _keep(self, X, y):
         """Keep a few rows until there are a block of them: one sum is faster than many."""
-        if self._kept + len(X) > BLOCK:
+        if self._kept + len(X) > MOST_KEPT_ROWS:
             self._push()
-        if len(X) > BLOCK:
+        if len(X) > MOST_KEPT_ROWS:
             self._streams[0].push(X, y)
             return
         if self._rows is None:
-            self._rows, self._rewards = np.empty((BLOCK, X.shape[1])), np.empty(BLOCK)
+            self._rows, self._rewards = (
+                np.empty((MOST_KEPT_ROWS, X.shape[1])),
+                np.empty(MOST_KEPT_ROWS),
+            )
         stop = self._kept + len(X)
         self._rows[self._kept : stop], self._rewards[self._kept : stop] = X, y
         self._kept = stop

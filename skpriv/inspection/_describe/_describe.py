@@ -12,9 +12,7 @@ from ._description import Description, Parts
 from ._queries import Binned, Coded, CountsQuery, DistributionQuery, Line, MomentsQuery
 
 # Levels of the tree over the range of a number: a cell is 1/2048 of the range, .05% of it.
-DEPTH = 11
-# Parts into which a number is cut in a two-way table: enough for a shape, few enough for counts.
-TABLE_PARTS = 4
+DISTRIBUTION_DEPTH = 11
 
 
 def describe(
@@ -126,7 +124,11 @@ def describe(
         raise ValueError("table has no rows.")
     lines, coded = _parts(encoder, schema)
     tables = [(column,) for column in coded] + _tables(pairs, schema, lines, coded)
-    queries = [MomentsQuery(tuple(lines)), DistributionQuery(tuple(lines), DEPTH)] if lines else []
+    queries = (
+        [MomentsQuery(tuple(lines)), DistributionQuery(tuple(lines), DISTRIBUTION_DEPTH)]
+        if lines
+        else []
+    )
     queries += [CountsQuery(tuple(tables))] if tables else []
     session = open_session(
         privacy, encoded, None, Budget(epsilon, delta), random_state, "describe", groups=persons
@@ -183,7 +185,8 @@ def _tables(pairs, schema, lines, coded):
 
 def _labels(column):
     """Names of the equal parts of a range."""
-    z = np.linspace(-1.0, 1.0, TABLE_PARTS + 1)
+    # Four parts of a number in a two-way table: enough for a shape, few enough for counts
+    z = np.linspace(-1.0, 1.0, 5)
     ends = column.decode(np.column_stack([z, np.zeros(len(z))]))
     said = [str(end) if isinstance(column, Date) else f"{end:g}" for end in ends]
     return [f"{low} to {high}" for low, high in zip(said[:-1], said[1:], strict=True)]

@@ -13,7 +13,7 @@ from ._distribution import Distribution, tree_levels
 from ._queries import CountsQuery, DistributionQuery, MomentsQuery, cells
 
 QUANTILES = (0.25, 0.5, 0.75)
-LEVEL = 5  # of the tree, whose 32 equal parts are the bins of the histogram
+HISTOGRAM_LEVEL = 5  # of the tree, whose 32 equal parts are the bins of the histogram
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ class Parts:
             mean_variance += spread / count
             spread_variance += max(1.0 - spread, 0.0) * spread / count
         at_low, at_high = (self._count(float(end), tree_scale) for end in ends)
-        counts, count_error = distribution.bins(LEVEL)
+        counts, count_error = distribution.bins(HISTOGRAM_LEVEL)
         return LineDescription(
             name=line.name,
             missing=None if self._persons else self._count(self.n - float(values), scale),
@@ -202,7 +202,7 @@ class Parts:
             quantiles={q: self._quantile(column, distribution, q) for q in QUANTILES},
             at_low=at_low,
             at_high=at_high,
-            edges=_values(column, np.linspace(-1.0, 1.0, 2**LEVEL + 1)),
+            edges=_values(column, np.linspace(-1.0, 1.0, 2**HISTOGRAM_LEVEL + 1)),
             counts=counts,
             count_error=count_error,
         )

@@ -11,7 +11,7 @@ from ._distribution import Distribution, tree_levels
 from ._queries import DistributionQuery, Ranged
 
 # Levels of the tree over the range: a cell is 1/16384 of it. A level more costs 3% of noise.
-DEPTH = 14
+QUANTILE_DEPTH = 14
 
 
 def private_quantiles(
@@ -89,7 +89,7 @@ def private_quantiles(
     if len(public_shape(y)) != 1 or not len(y):
         raise ValueError("y must hold one number for each record: an array of shape (n_samples,).")
     rows = ArrayRows(np.empty((len(y), 0)), y)
-    query = DistributionQuery((Ranged(low, high),), DEPTH)
+    query = DistributionQuery((Ranged(low, high),), QUANTILE_DEPTH)
     budget = Budget(epsilon, delta)
     session = open_session(privacy, rows, None, budget, random_state, "private_quantiles")
     rows.check()  # after the charge

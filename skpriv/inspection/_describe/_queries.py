@@ -12,10 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from ..._linalg import ROUNDED
 from ...privacy import ROUNDING, Query
-
-# A value this near to an end of its range, of a range of length 2, counts as being there.
-END = 1e-9
 
 
 @dataclass(frozen=True)
@@ -184,7 +182,7 @@ class DistributionQuery(Query):
             while len(counts) > 1:
                 parts.append(counts)
                 counts = counts.reshape(-1, 2).sum(axis=1)
-            ends = np.count_nonzero(z <= END - 1.0), np.count_nonzero(z >= 1.0 - END)
+            ends = np.count_nonzero(z <= ROUNDED - 1.0), np.count_nonzero(z >= 1.0 - ROUNDED)
             parts.append(np.array(ends, dtype=float))
         return np.concatenate(parts)
 

@@ -8,8 +8,6 @@ from scipy import optimize, stats
 from ._map import second_difference
 from ._terms import hats
 
-DENSE = 4  # points in each cell at which a band is made simultaneous
-NORMALS = 12  # 2^12 quasi-random normal vectors
 BIAS = 0.125  # of a second difference: the largest error of a line between two knots
 TIE = 1e-6  # of the largest curvature: decides what the released answers leave open
 
@@ -132,7 +130,8 @@ def simultaneous_factor(covariance, confidence_level):
     root = vectors[:, large] * np.sqrt(values[large])
     points = stats.qmc.Sobol(int(large.sum()), scramble=False, bits=30)
     points.fast_forward(1)  # the first is the origin
-    normal = stats.norm.ppf(points.random((1 << NORMALS) - 1))
+    # 2^12 quasi-random normal vectors
+    normal = stats.norm.ppf(points.random(2**12 - 1))
     largest = np.abs(normal @ root.T).max(axis=1)
     limit = np.sqrt(stats.chi2.ppf(confidence_level, int(large.sum())))
     return float(min(np.quantile(largest, confidence_level), limit))
@@ -158,7 +157,8 @@ def bands(fit, rows, target, columns, grid, average, heights, confidence_level):
     points = grid
     if len(columns) == 1:
         knots = rows.terms[places[0]].knots[0]
-        cells = [np.linspace(a, b, DENSE + 1) for a, b in zip(knots[:-1], knots[1:], strict=True)]
+        # Four points in each cell make a band simultaneous
+        cells = [np.linspace(a, b, 5) for a, b in zip(knots[:-1], knots[1:], strict=True)]
         points = np.concatenate([grid, np.unique(np.concatenate(cells))[:, None]])
     values = sum(
         effect_values(column, points[:, axis], rows, average) for axis, column in enumerate(columns)

@@ -7,13 +7,13 @@ from math import sqrt
 import numpy as np
 from scipy import linalg
 
+from ..._linalg import RELATIVE_ZERO
 from ._terms import Term
 
-RELATIVE_ZERO = 1e-10  # singular values of the public rows
 ROUGH = 1e-6  # of the length of a column: decides in a fit without privacy where there are no rows
 # Standard deviations of the constant and of slopes under a smooth prior, and of the last value
 # when all that is rough of a curve adds up.
-CONSTANT, SLOPE, ROUGHNESS = 10.0, 1.0, (1.0, 0.25)
+CONSTANT_DEVIATION, SLOPE_DEVIATION, ROUGHNESS = 10.0, 1.0, (1.0, 0.25)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +123,7 @@ class AdditiveMap:
             *(_blocks([_smooth(term, 2, part) for term in self.terms]) for part in ROUGHNESS),
             _blocks([_smooth(term, 1, 1.0) for term in self.terms]),
         ]
-        wide = np.full((len(self.basis), 1), CONSTANT / len(self.terms))
+        wide = np.full((len(self.basis), 1), CONSTANT_DEVIATION / len(self.terms))
         return [self.theta_of(np.hstack([wide, shape])) for shape in shapes]
 
 
@@ -138,7 +138,7 @@ def _cumulated(knots, order, part):
     """
     t = (knots - knots[0]) / (knots[-1] - knots[0]) * 2.0 - 1.0
     steps = np.diff(t)
-    line = SLOPE * t[:, None]
+    line = SLOPE_DEVIATION * t[:, None]
     if len(t) == 2:
         return line
     if order == 1:

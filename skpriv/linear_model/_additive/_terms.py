@@ -9,8 +9,8 @@ import numpy as np
 
 # As many knots as leave the Gram matrix resolved: the resolution N / p^1.5 of `Rules`, below which
 # whitening needs a larger share.
-RESOLUTION = 20.0
-GROWTH = 0.2  # of the optimal number of cells of piecewise linear functions with n
+MIN_RESOLUTION_FOR_KNOTS = 20.0
+KNOT_GROWTH = 0.2  # of the optimal number of cells of piecewise linear functions with n
 PAIR_KNOTS = 3  # of each feature of a pair
 LEAST_SEEN = 4  # knots that show how a curve bends
 
@@ -97,9 +97,9 @@ def automatic_knots(n, reach, n_curved, n_other):
     n_other : int
         Further coordinates: lines, pairs.
     """
-    most = 1 + ceil(n**GROWTH)
+    most = 1 + ceil(n**KNOT_GROWTH)
     for k in range(most, 2, -1):
-        if reach >= RESOLUTION * (1 + n_curved * (k - 1) + n_other) ** 1.5:
+        if reach >= MIN_RESOLUTION_FOR_KNOTS * (1 + n_curved * (k - 1) + n_other) ** 1.5:
             return k
     return 2
 

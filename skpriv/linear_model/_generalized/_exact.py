@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..._equations._public_maps import RowMap
+from ..._linalg import RELATIVE_ZERO
 from ...privacy import Procedure
 from ..._equations._loop._queries import Whitened
 from ._fit import ScoreFit
@@ -16,8 +17,6 @@ from ._score import ScoreEquation, ScoreQuery
 
 MOST_STEPS = 100
 CONVERGED = 1e-20  # of the deviance of the start: a Newton step that promises less is the last
-ROUNDED = 1e-12  # of it, by which rounding may raise it
-RANK = 1e-13  # of the largest eigenvalue: directions below it stay at 0
 SMALLEST_STEP = 2.0**-20
 SHARES = (0.5, 0.5)  # of nothing: exact answers are free
 
@@ -46,12 +45,12 @@ class MaximumLikelihood(Procedure):
             zero = (np.zeros(p), np.zeros((p, p)))
             gradient, hessian = rows.reduce(partial(self._slopes, theta), _sums, zero)
             values, vectors = np.linalg.eigh(hessian)
-            seen = values > RANK * max(values[-1], 0.0)
+            seen = values > RELATIVE_ZERO * max(values[-1], 0.0)
             step = vectors[:, seen] @ ((vectors[:, seen].T @ gradient) / values[seen])
             factor = 1.0
             while factor >= SMALLEST_STEP:
                 moved = self._deviance(rows, theta + factor * step)
-                if moved <= value + ROUNDED * start:
+                if moved <= value + RELATIVE_ZERO * start:
                     break
                 factor /= 2.0
             else:

@@ -7,11 +7,13 @@ import numpy as np
 
 from ..._equations._coefficients import CoefficientLaw
 from ..._equations._loop._estimate import LoopEstimate
+from ..._equations._loop._fit import UNRESOLVED
+from ..._linalg import RELATIVE_ZERO
 from ._links import Link
 
-RESOLVED = 1.0  # operator norms of the noise, from where an eigenvalue of the slopes is known
-FLAT = 1e-12  # of the largest slope: smaller ones are rounding
-UNRESOLVED = 0.1  # part of a squared length in directions below that, at which nothing is said
+SLOPE_RESOLUTION = (
+    1.0  # operator norms of the noise, from where an eigenvalue of the slopes is known
+)
 NOISE = (
     "the released equations do not tell some directions from noise: more records or epsilon, "
     "narrower bounds, and no column that hardly varies help (such as the 'other' of a "
@@ -101,7 +103,9 @@ class ScoreFit:
         p = len(self.b)
         values, vectors = np.linalg.eigh(slopes)
         floor = max(
-            RESOLVED * scale * sqrt(2.0 * p), FLAT * float(values[-1]), FLAT * self.link.unit
+            SLOPE_RESOLUTION * scale * sqrt(2.0 * p),
+            RELATIVE_ZERO * float(values[-1]),
+            RELATIVE_ZERO * self.link.unit,
         )
         hidden = values < floor
         inverse = (vectors / np.maximum(values, floor)) @ vectors.T
@@ -138,7 +142,9 @@ class ScoreFit:
             dual=dual,
             residual_gram=meat,
             residual_scale=meat_scale,
-            typical_gram=max(spread, FLAT) * (vectors * np.maximum(values, floor)) @ vectors.T,
+            typical_gram=max(spread, RELATIVE_ZERO)
+            * (vectors * np.maximum(values, floor))
+            @ vectors.T,
             records=records,
             noise=noise,
             tail=0.0,

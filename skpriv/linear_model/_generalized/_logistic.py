@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._compat import fit_context
 from ..._equations._intervals import ConfidenceInterval, check_level
+from ..._linalg import ROUNDED
 from ...privacy import split
 from ...records import ArrayRows, finite_numbers, public_shape
 from .._base import WEIGHTS, PrivateEstimator
@@ -23,7 +24,6 @@ from ._links import Logit
 
 
 SURPRISES = (0.3, 0.125)  # the grid of the search is from about a tenth of these up to 1
-ROUNDED = 1e-12  # a set must not lose a class to rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -361,7 +361,9 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
                 "example calibration_size=0.1, to the estimator and fit it again."
             )
         _, most = self._calibration.quantiles(confidence_level)
-        return 1.0 - self.predict_proba(X) <= most + ROUNDED
+        return (
+            1.0 - self.predict_proba(X) <= most + ROUNDED
+        )  # a set must not lose a class to rounding
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Part of the rows whose label is predicted, for rows whose labels are at hand.

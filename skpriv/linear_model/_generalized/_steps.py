@@ -6,19 +6,18 @@ from math import sqrt
 import numpy as np
 
 from ..._linalg import psd_part
-from ..._equations._loop._pool import posterior_mean, shrunk_gram
+from ..._equations._loop._pool import DESIGN, SOLVES, posterior_mean, shrunk_gram
 from ..._equations._loop._queries import Whitened
+from ..._equations._loop._rules import SUBSET_RESOLUTIONS, part_needed
 from ..._equations._loop._whitening import learn_whitening
 from ._fit import MeanOfFit, ScoreFit
 from ._score import RateQuery, ResidualQuery, ScoreEquation, ScoreQuery
 
-ROUNDS = 3  # of solving and weighing equations by their distance to the solution
-DESIGN = 0.75  # (1 + 1/2) / 2: variance of N u between its values along u and across, GOE noise N
-REACH = 3.0  # change of eta in one step, for a row of usual length
+LONGEST_MOVE = 3.0  # change of eta in one step, for a row of usual length
 WIDEST_PRIOR = 100.0  # variance of eta, a priori
-LEVEL = 4.0  # times the mean count, above which a mean needs no more room: see `Log`
+MEAN_ROOM = 4.0  # times the mean count, above which a mean needs no more room: see `Log`
 LEAST_SIZE = 0.3  # of the mean count: residuals are not thought to be smaller on average
-WIDER = 3.0  # the limit at which the mean of the fit is asked, over that of the steps
+MEAN_CLIP = 3.0  # the limit at which the mean of the fit is asked, over that of the steps
 
 
 @dataclass(frozen=True)
@@ -62,18 +61,18 @@ class Rules:
         if not same_rows:  # each share is of the users, of whom there must be some
             rate, whitening, mean = USER_SHARE, 3.0 * USER_SHARE, mean and USER_SHARE
         resolution = reach / p**1.5
-        steps = STEPS if same_rows else USER_STEPS
+        steps = SCORE_STEPS if same_rows else USER_STEPS
         length = NOISE_LENGTH * sqrt(n * p) / reach
         rest = 1.0 - (2.0 if clipped else 1.0) * rate - mean - whitening
         return cls(
             rate=rate,
             mean=mean,
-            clip=LEAST_CLIP * max(1.0, reach / sqrt(n * p) / FREE_PRECISION) ** 0.5,
+            clip=COUNT_CLIP * max(1.0, reach / sqrt(n * p) / FREE_PRECISION) ** 0.5,
             whitening=whitening,
             step=rest / steps,
             steps=steps,
             length=min(1.0, max(length, LEAST_LENGTH)),
-            subset=min(1.0, max(SUBSET_RESOLUTION / resolution, FEW_RECORDS / n)),
+            subset=min(1.0, part_needed(n, p, SUBSET_RESOLUTIONS[0] / resolution)),
         )
 
 
@@ -82,13 +81,12 @@ RATE_SHARES, RATE_REACH = (0.01, 0.1), 50.0
 WHITENING_SHARE, MEAN_SHARE = 0.15, 0.08
 # The limit of counts, in mean sizes of residuals, grows with N / sqrt(n p): privacy noise, which is
 # in proportion to it, falls beside sampling, and the limit fades
-LEAST_CLIP, FREE_PRECISION = 2.5, 8.0
+COUNT_CLIP, FREE_PRECISION = 2.5, 8.0
 # The gain in log loss is flat between 6 and 24 steps; users who answer once are divided by them.
-STEPS, USER_STEPS, USER_SHARE = 12, 3, 0.1
+SCORE_STEPS, USER_STEPS, USER_SHARE = 12, 3, 0.1
 # Privacy noise of eta is 2 sqrt(n p) / (N length sqrt(h)) of its sampling error, h the slope: a
 # fifth of it, at h = 1/6, where rows need not be longer
 NOISE_LENGTH, LEAST_LENGTH = 24.0, 0.25  # below that no row counts for less anyway
-SUBSET_RESOLUTION, FEW_RECORDS = 100.0, 1e5
 
 
 def fit_scores(session, rows, asked, target, link, rules, weighted=False):
@@ -122,7 +120,7 @@ def fit_scores(session, rows, asked, target, link, rules, weighted=False):
         answer = session.sum(sizes, rules.rate)
         size = float(answer.value[0]) / answer.n / part
         size = float(np.clip(size, LEAST_SIZE * rate, 1.0))
-        link = replace(link, level=min(1.0, LEVEL * rate), limit=min(1.0, rules.clip * size))
+        link = replace(link, level=min(1.0, MEAN_ROOM * rate), limit=min(1.0, rules.clip * size))
     W, _ = learn_whitening(session, asked, rules)
     whitened = Whitened(rows, W)
     pool = Pool(np.linalg.solve(W.T, start), rules.length, session.trust.can.same_rows)
@@ -140,7 +138,7 @@ def fit_scores(session, rows, asked, target, link, rules, weighted=False):
 
 def _known_mean(session, rows, target, link, rate, part, rules, weighted, whitened, pool):
     """The mean of the fit, asked with a wider limit than that of the steps."""
-    wide = min(1.0, WIDER * link.limit)
+    wide = min(1.0, MEAN_CLIP * link.limit)
     asked = ResidualQuery(rows, target, link, whitened.W.T @ pool.b, wide, weighted)
     answer = session.sum(asked, rules.mean)
     residual = wide * float(answer.value[0]) / answer.n / part
@@ -164,7 +162,7 @@ class Pool:
     t, whose Frobenius norm is t / sqrt(p), that is t d length^2 / p^3.
 
     A Newton step on a curve that bends may go too far, and where classes are rare it does. No step
-    changes the fit by more than ``REACH`` for a row of usual length.
+    changes the fit by more than ``LONGEST_MOVE`` for a row of usual length.
 
     Parameters
     ----------
@@ -189,9 +187,9 @@ class Pool:
         """Solve again with one more equation."""
         self.equations.append(equation)
         begin = self.b
-        for _ in range(ROUNDS):
+        for _ in range(SOLVES):
             move = self._solution() - begin
-            far = float(np.linalg.norm(move)) * self._length / REACH
+            far = float(np.linalg.norm(move)) * self._length / LONGEST_MOVE
             self.b = begin + move / max(far, 1.0)
 
     def _solution(self):

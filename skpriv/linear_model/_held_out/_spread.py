@@ -10,7 +10,7 @@ from ..._equations._normal_equations import ridge_prior
 from ..._equations._scaling import Scaling
 from ...privacy import Query
 
-FLOOR = 0.3  # of the mean distance: no width falls below it, so that scores stay bounded
+LEAST_WIDTH = 0.3  # of the mean distance: no width falls below it, so that scores stay bounded
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,4 +94,4 @@ def learn_spread(session, score, scaling):
     count = scaling.shrink * equations.n
     mean = scaling.unscale(float(equations.target[-1]) / count)
     noise = scaling.radius * equations.target_scale / count
-    return Spread(scaling, theta, float(max(FLOOR * mean, noise, 1e-6 * width)))
+    return Spread(scaling, theta, float(max(LEAST_WIDTH * mean, noise, 1e-6 * width)))

@@ -6,6 +6,7 @@ from math import sqrt
 import numpy as np
 from scipy import sparse
 
+from ..._equations._public_maps import FEATURE_LENGTH
 from ..._linalg import row_norms
 from ...records import canonical
 from ..._equations._scaling import Scaling
@@ -13,9 +14,6 @@ from ..._equations._scaling import Scaling
 # Rows on the support are longer than this part of the longest possible norm, sqrt(s), only in
 # designs such as signs: there they get weights below 1. Measured: 0.5 to 0.8 are equally good.
 NORM_FACTOR = 0.7
-# Length of the features' part of phi, beside a constant of 1: a larger constant would take budget
-# from the features, and a much smaller one would make the intercept noisy.
-FEATURE_LENGTH = 3.0
 
 
 @dataclass(frozen=True)

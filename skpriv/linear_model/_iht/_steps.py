@@ -24,7 +24,10 @@ VALUE_PART = 0.3  # of what selections leave, for values between selections (if 
 # The first selection starts from zero, where only the order of the scores counts: narrow clips, of
 # entries in units of data_max and of residuals in units of their size, make it robust and precise.
 ENTRY_LIMIT, SCREENING_CLIP = 0.5, 0.6
-MOMENTS_PART, STEPS = 0.4, 2  # of the refit's budget, for moments; gradient steps share the rest
+MOMENTS_PART, REFIT_STEPS = (
+    0.4,
+    2,
+)  # of the refit's budget, for moments; gradient steps share the rest
 SIZE_PART = 0.05  # of a gradient step's share, for the size of the residuals
 # Wider clips than asked for cost nothing while the privacy noise stays below this part of the
 # sampling noise, so that the clips disappear as n grows.
@@ -189,8 +192,8 @@ def refit(session, rows, residual_clip, share, known=None):
         else:
             coef = known[rows.support] * scaling.radius / rows.data_max
             theta = scaling.scaled(coef, scaling.centre)
-    step = share * (1.0 - MOMENTS_PART) / STEPS
-    for _ in range(1 if exact else STEPS):
+    step = share * (1.0 - MOMENTS_PART) / REFIT_STEPS
+    for _ in range(1 if exact else REFIT_STEPS):
         model, origin = SupportResidual(rows, theta), theta
         size = inf if exact else residual_size(session, model, step * SIZE_PART)
         query = _gradient(session, model, size, residual_clip, step)

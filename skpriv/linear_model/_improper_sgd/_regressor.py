@@ -9,6 +9,7 @@ import numpy as np
 from ..._compat import Interval, StrOptions, fit_context
 from ..._equations._certified._events import event
 from ..._equations._intervals import ConfidenceInterval, split_failure
+from ..._linalg import ROUNDED
 from ...exceptions import PrivacyError
 from ...privacy import best_codebook, models_that, split
 from .._base import PrivateRegressor
@@ -28,7 +29,6 @@ from ._steps import (
 
 # Weights of the failure probability: of the root mean square error, and of one error beyond it.
 ERROR_WEIGHTS = (0.1, 0.9)
-ROUNDED = 1e-9  # records, by which a product such as 0.29 * 100 may be rounded down
 
 
 class ImproperSGDRegressor(PrivateRegressor):

@@ -19,6 +19,7 @@ from scipy import linalg
 from ..._equations._certified._events import event
 from ..._equations._intervals import ROWS, split_failure
 from ..._equations._normal_equations import PRIOR_VARIANCES, SAMPLING
+from ..._linalg import RELATIVE_ZERO
 from ._laws import ReportLaw
 
 # Weights of a bin's failure probability: of the noise and targets given the gram, and of three
@@ -26,7 +27,6 @@ from ._laws import ReportLaw
 TARGETS_WEIGHT, NOISE_WEIGHTS = 0.84, (0.10, 0.04, 0.02)
 PATH = np.concatenate([[0.0], np.geomspace(0.3, 30.0, 9)])  # Tikhonov path in units of the noise
 STANDS_OUT = 0.3  # of the noise's median: smaller eigenvalues of a gram attenuate the estimate
-RCOND = 1e-13
 
 
 class BinBound:
@@ -159,7 +159,7 @@ def _along_chain(node, X, penalty, bounds, theta_bound):
 def _filter(node, penalty):
     """Regularised inverse of the gram; the plain inverse of what stands out if penalty is 0."""
     values, vectors = np.linalg.eigh(node.gram)
-    floor = max(node.law.rms, values[-1] * len(values) * RCOND)
+    floor = max(node.law.rms, values[-1] * len(values) * RELATIVE_ZERO)
     strength = penalty * node.law.rms
     kept = values > floor
     inverse = np.where(kept, values / (np.where(kept, values, 1.0) ** 2 + strength**2), 0.0)
@@ -212,7 +212,7 @@ def _whitened(node, theta):
     """Equation of a bin in its eigenbasis, scaled to variance 1; noise of privacy, and all."""
     values, vectors = np.linalg.eigh(node.gram)
     edge = STANDS_OUT * node.law.typical.operator(len(values), 0.5)
-    floor = max(edge, values[-1] * len(values) * RCOND)
+    floor = max(edge, values[-1] * len(values) * RELATIVE_ZERO)
     kept = values > floor
     W = vectors[:, kept].T
     design = _through(W, node)

@@ -13,9 +13,9 @@ from ..._equations._loop._queries import Whitened, WhiteningQuery
 from ..._equations._loop._score import ScoreQuery
 from ..._equations._persons import cluster_degrees
 from ..._equations._public_maps import RowMap, TargetMap
+from ..._linalg import RELATIVE_ZERO
 from ...privacy import Procedure
 
-RELATIVE_ZERO = 1e-14  # of the largest eigenvalue of a mean of phi phi'
 SHARES = (0.25, 0.25, 0.5)  # of nothing: exact answers are free
 
 

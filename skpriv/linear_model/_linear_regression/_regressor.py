@@ -25,7 +25,7 @@ from .._prediction_intervals import PredictionIntervals
 from ._exact import fit_exactly
 from ._plan import Plans
 
-# code -> docs/linear_regression.md:
+# code -> docs/mathematics/linear_regression.md:
 #   reach -> N,  rules.clip -> k,  location -> m,  whitened rows e -> w W phi,
 #   NewtonEquation -> the sums of a step at b
 

@@ -7,10 +7,10 @@ import numpy as np
 
 from ..._equations._coefficients import moment_law
 from ..._equations._persons import WithinPersons, spread_within
+from ..._linalg import RELATIVE_ZERO
 
 WITHIN = "slopes within persons, of clipped rows and targets"
 SEEN = 3.0  # deviations of the noise above which a column is said to vary within persons
-NULL = 1e-12  # of the largest: what a column of differences has by rounding alone
 
 
 def check_effects(model, groups, weights=None):
@@ -88,7 +88,7 @@ def within_law(model):
     """
     equations, scaling = model._equations, model._scaling
     diagonal = np.diagonal(equations.design)
-    least = max(SEEN * equations.design_scale, NULL * float(diagonal.max(initial=0.0)))
+    least = max(SEEN * equations.design_scale, RELATIVE_ZERO * float(diagonal.max(initial=0.0)))
     seen = np.flatnonzero(diagonal > least)
     left = equations.restricted(seen)
     law = moment_law(left, replace(scaling, n_features=len(seen)), WITHIN)

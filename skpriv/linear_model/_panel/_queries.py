@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from ..._equations._loop._persons import PERSON_WEIGHT
 from ..._equations._moments import SQUARE_WEIGHT
 from ..._equations._normal_equations import NormalEquations
 from ..._equations._persons import LENGTHS, length_counts, person_sums
 from ..._linalg import SQRT2, add_gram, row_norms, unvech, vech, vech_size
 from ...privacy import ROUNDING, Query
-
-SLOPE_WEIGHT = 0.35  # of e x' beside the scores: the noise of all is 6% larger for it
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +128,7 @@ class InstrumentScoreQuery(_Scores, Query):
     """
 
     name: str = "scores of instruments"
-    sensitivity: float = 2.0 * sqrt(1.0 + SLOPE_WEIGHT**2) * ROUNDING
+    sensitivity: float = 2.0 * sqrt(1.0 + PERSON_WEIGHT**2) * ROUNDING
 
     @property
     def shape(self):
@@ -143,7 +142,7 @@ class InstrumentScoreQuery(_Scores, Query):
         u = person_sums(scores, starts) / (largest * self.length)
         u /= np.maximum(row_norms(u), 1.0)[:, None]
         meat, moment = np.zeros((len(self.V),) * 2, order="F"), u.sum(axis=0)
-        slope = SLOPE_WEIGHT / largest * (e.T @ x)
+        slope = PERSON_WEIGHT / largest * (e.T @ x)
         add_gram(meat, u)
         return np.concatenate([moment, vech(meat) / SQRT2, slope.ravel()])
 
@@ -157,8 +156,8 @@ class InstrumentScoreQuery(_Scores, Query):
             moment_scale=unit * noise,
             meat=unit**2 * SQRT2 * unvech(meat, q),
             meat_scale=unit**2 * SQRT2 * noise,
-            slope=slope.reshape(q, -1) / SLOPE_WEIGHT,
-            slope_scale=noise / SLOPE_WEIGHT,
+            slope=slope.reshape(q, -1) / PERSON_WEIGHT,
+            slope_scale=noise / PERSON_WEIGHT,
         )
 
 

@@ -6,24 +6,22 @@ from math import sqrt
 
 import numpy as np
 
+from ..._equations._loop._rules import part_needed
+from ..._equations._loop._whitening import EIGENVALUE_FLOOR
 from ..._equations._moments import Instrument
 from ..._equations._normal_equations import NormalEquations
 from ..._equations._scaling import Scaling
-from ..._linalg import add_gram, psd_part, psd_power, unvech, vech, vech_size
+from ..._linalg import RELATIVE_ZERO, add_gram, psd_part, psd_power, unvech, vech, vech_size
 from ...privacy import ROUNDING, Query
 
 # Weights of (W, r^2) beside (xi, Xi): free, see ReweightedMomentsQuery.
 REWEIGHTED_SQUARE_WEIGHT = sqrt(1.25)
 LARGEST_CONDITION = 1e8  # of U: rounding errors stay below the margin of the sensitivities
-# Of many records a part is enough: so many that the Gram matrix is resolved as well as this, and so
-# many for each coordinate; all of so few that their time does not matter.
-SUBSET_RESOLUTION, SUBSET_RECORDS, FEW_RECORDS = 200.0, 400.0, 1e5
+SUBSET_RESOLUTION = 200.0  # of the Gram matrix: of many records a part is enough for that
 # In a direction where phi has deviation s, e phi' is about s / sqrt(p). The noise of its sum, of
 # sensitivity sqrt(8), has an operator norm of 2 sqrt(8 p) / mu: it hides what is below
 # HIDDEN p / N, N = n mu. There U is not larger for smaller s, since there is nothing to be found.
 HIDDEN = 2.0 * sqrt(8.0)
-EIGENVALUE_FLOOR = 0.1  # of the ridge: noise may not turn an eigenvalue of H negative
-SINGULAR = 1e-13  # the ridge without noise, of the largest eigenvalue
 # Rows up to this many lengths of a typical one are not weighed, per unit of the precision (mu
 # sqrt(n / p) under a curator): privacy noise then stays a few percent of sampling. Below LEAST_FADE
 # nothing fades, since the sensitivity would be larger, for little.
@@ -160,7 +158,7 @@ def learn_normalisation(session, scaling, share, iterations, fades=False, kind=N
         # lambda: the operator norm that the noise alone would have
         ridge = np.sqrt(2.0 * scaling.size) * scale
         if ridge == 0.0:
-            ridge = SINGULAR * max(float(np.linalg.norm(noisy, 2)), SINGULAR)
+            ridge = RELATIVE_ZERO * max(float(np.linalg.norm(noisy, 2)), RELATIVE_ZERO)
         mean = noisy + ridge * np.eye(scaling.size)
         root = query.root
         sigma = root @ psd_part(mean, EIGENVALUE_FLOOR * ridge) @ root  # Eq. (6)
@@ -189,7 +187,7 @@ def _enough(session, scaling, share):
     n, p = session.n, scaling.size
     noise = session.noise(NormalisationQuery(scaling, Instrument()), share).scale
     resolution = n * sqrt(2.0 / share) / noise / p**1.5  # n mu / p^1.5 of the whole budget
-    return max(SUBSET_RESOLUTION / resolution, max(SUBSET_RECORDS * p, FEW_RECORDS) / n)
+    return part_needed(n, p, SUBSET_RESOLUTION / resolution)
 
 
 @lru_cache(maxsize=256)

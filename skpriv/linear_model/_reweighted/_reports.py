@@ -17,7 +17,7 @@ from ..._equations._moments import Instrument
 from ..._equations._lifted import LiftedMomentsQuery
 from ..._linalg import row_norms, unvech
 
-RESOLVED = 0.5  # of an eigenvalue 1 / p: noise above it hides the shape of the rows
+MOST_SHAPE_NOISE = 0.5  # of an eigenvalue 1 / p: noise above it hides the shape of the rows
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,6 @@ def affordable(session, scaling, share, iterations):
     for count in range(iterations, 0, -1):
         noise = session.noise(query, share / count)
         operator = sqrt(2.0 * scaling.size) * noise.square_scale / noise.reports
-        if operator * scaling.size <= RESOLVED:
+        if operator * scaling.size <= MOST_SHAPE_NOISE:
             return count
     return 0

@@ -9,7 +9,7 @@ from scipy import optimize
 
 from ..._equations._moments import Instrument
 from ..._equations._scaling import Scaling
-from ..._linalg import psd_part, psd_power, unvech, vech, vech_size
+from ..._linalg import TINY, psd_part, psd_power, unvech, vech, vech_size
 from ...privacy import ROUNDING, Procedure, Query
 from ._certificate import GradientCertificate
 from ._links import IdentityLink, Link, LogitLink
@@ -29,7 +29,6 @@ MEAN_WEIGHT = 1.0  # of vech Phi_U beside the gradient
 
 UNBOUNDED = 1e6  # radius of a ball that holds all parameters
 TOLERANCE, MAX_ITER, FREE_ITER = 1e-13, 10_000, 500  # of the minimiser without noise
-SMALLEST = 1e-150  # eigenvalue of a metric: rows that are all zero have none, and their inverses
 
 
 def step_shares(divides, link, precision):
@@ -180,7 +179,7 @@ def nearest(point, metric, radius):
     if np.linalg.norm(point) <= radius:
         return point
     values, vectors = np.linalg.eigh(metric)
-    values = np.maximum(values, max(values[-1] * 1e-15, SMALLEST))
+    values = np.maximum(values, max(values[-1] * 1e-15, TINY))
     rotated = vectors.T @ point
 
     def excess(logarithm):
@@ -214,7 +213,7 @@ class Minimiser(Procedure):
         query = GradientQuery(self.scaling, Instrument(), self.link, np.zeros(self.scaling.size))
         metric = psd_part(unvech(rows.sum(query)[self.scaling.size :] / n, self.scaling.size))
         values, vectors = np.linalg.eigh(metric)
-        inverse = (vectors / np.maximum(values, max(values[-1] * 1e-13, SMALLEST))) @ vectors.T
+        inverse = (vectors / np.maximum(values, max(values[-1] * 1e-13, TINY))) @ vectors.T
         largest_slope = self.link.slope_bounds(self.radius)[1]
         theta = ahead = np.zeros(self.scaling.size)
         age = 0

@@ -12,8 +12,10 @@ from ...exceptions import PrivacyError
 MODULUS = 64  # bits of the integers in which sums are computed
 HEADROOM = 62  # bits that a sum may use: a quarter of the range on either side of zero
 FINEST, COARSEST = 32, 20  # bits: a step is 2^-bits of the sensitivity over sqrt(size)
-REACH = 4.0  # an entry of a record's vector is at most so many sensitivities away from zero
-TAIL = 40.0  # standard deviations of noise that must fit into the range: it exceeds them never
+LARGEST_ENTRY = 4.0  # an entry of a record's vector is at most so many sensitivities away from zero
+NOISE_ROOM = (
+    40.0  # standard deviations of noise that must fit into the range: it exceeds them never
+)
 # Width of the discrete Gaussian rounding, in steps. What the proof leaves out is a factor within
 # 1 +- 2 exp(-2 pi^2 WIDTH^2) / (1 - exp(-2 pi^2)) < 1 +- 1e-857, far below the smallest double.
 WIDTH = 10.0
@@ -104,7 +106,9 @@ class Lattice:
         if not 1 <= adding <= users:
             raise PrivacyError(f"adding={adding} devices must be from 1 to all {users} of them.")
         # In units of 2^bits steps: the sum of all vectors, and the tail of all noise.
-        whole = sqrt(size) * (users * (REACH + 1.0) + TAIL * sqrt(users / adding) / mu)
+        whole = sqrt(size) * (
+            users * (LARGEST_ENTRY + 1.0) + NOISE_ROOM * sqrt(users / adding) / mu
+        )
         bits = min(FINEST, int(HEADROOM - ceil(log2(whole))))
         if bits < COARSEST:
             raise PrivacyError(
@@ -138,7 +142,7 @@ class Lattice:
             Largest absolute entry of its vector of the record of zeros, which is public.
         sensitivity : float
         """
-        if not origin + sensitivity <= (REACH + 1.0) * sensitivity:
+        if not origin + sensitivity <= (LARGEST_ENTRY + 1.0) * sensitivity:
             raise PrivacyError(
                 "the numbers of a query are too far from zero for sums modulo "
                 f"2^{MODULUS}: subtract a public constant from each record's."

@@ -15,7 +15,7 @@ from ._lattice import MODULUS
 
 # Distance of all shares of a fit from what can be drawn from their sums, at most.
 SECURITY = 2.0**-40
-USERS = 256  # for which the recursion is computed user by user; see `_log_excess` for more
+SUMMED_USERS = 256  # for which the recursion is computed user by user; see `_log_excess` for more
 MOST_SHARES = 512
 
 
@@ -75,10 +75,10 @@ def _log_excess(users, mixed):
     component of one user, of s users, A_r = E q^(C - 1) has
         A_r - 1 <= sum over s < r of binom(r - 1, s - 1) / binom(r m, s m) q A_(r - s), A_1 = 1.
     Taking the last user out splits components only, unless that user is one, which has probability
-    1 / binom(r m, m): A_r <= A_(r-1) (1 + q / binom(r m, m)). For more users than USERS the second
+    1 / binom(r m, m): A_r <= A_(r-1) (1 + q / binom(r m, m)). For more than 256 users the second
     bounds each A_(r - s) of a single step of the first, at r = users.
     """
-    few, order = min(users, USERS), MODULUS * log(2.0)
+    few, order = min(users, SUMMED_USERS), MODULUS * log(2.0)
     logs = np.zeros(users + 1)  # of A_r
     excess = -np.inf
     for r in range(2, few + 1):

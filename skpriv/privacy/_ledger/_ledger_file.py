@@ -18,7 +18,7 @@ __all__ = ["COLUMNS", "connection_to", "opened", "prepared"]
 
 COLUMNS = tuple(field.name for field in fields(Cost))
 # Of the tables below, kept by SQLite as the file's user_version. Files without a number are older.
-VERSION = 1
+LEDGER_VERSION = 1
 
 _CHARGES = f"CREATE TABLE charges (name TEXT, part TEXT, {', '.join(COLUMNS)})"
 _SAID = ("who", "time", "purpose")
@@ -42,7 +42,7 @@ def prepared(path: str, limit: Limit | None) -> tuple[str, Limit | None]:
     """
     with connection_to(path, mode="rwc") as connection:
         try:
-            if _version(connection) < VERSION:
+            if _version(connection) < LEDGER_VERSION:
                 _write(connection, _bring_up_to_date)
             identity, known = opened(connection, path)
             if known is None and limit is not None and not isinf(limit.budget.epsilon):
@@ -58,12 +58,12 @@ def prepared(path: str, limit: Limit | None) -> tuple[str, Limit | None]:
 def opened(connection: sqlite3.Connection, path: str) -> tuple[str, Limit | None]:
     """Return the identity of a ledger and its total, None if it has none."""
     version = _version(connection)
-    if version > VERSION:
+    if version > LEDGER_VERSION:
         raise PrivacyError(
             f"The ledger {path} has version {version}, and this skpriv knows versions up to "
-            f"{VERSION}: open it with a newer skpriv."
+            f"{LEDGER_VERSION}: open it with a newer skpriv."
         )
-    if version < VERSION:
+    if version < LEDGER_VERSION:
         raise _no_ledger(path)
     identity, epsilon, *rest = connection.execute("SELECT * FROM ledger").fetchone()
     if epsilon is None:
@@ -116,7 +116,7 @@ def _columns(connection: sqlite3.Connection, table: str) -> set[str]:
 
 def _bring_up_to_date(connection: sqlite3.Connection) -> None:
     """Make the tables of a new file, or add what a file without a number lacks."""
-    if _version(connection) >= VERSION:  # another process was faster
+    if _version(connection) >= LEDGER_VERSION:  # another process was faster
         return
     tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
     if "charges" not in tables:
@@ -136,7 +136,7 @@ def _bring_up_to_date(connection: sqlite3.Connection) -> None:
         if row is not None:
             _set_total(connection, Limit(Budget(*row), "gdp", Budget(0.0)))
         connection.execute("DROP TABLE skpriv_total")
-    connection.execute(f"PRAGMA user_version = {VERSION}")
+    connection.execute(f"PRAGMA user_version = {LEDGER_VERSION}")
 
 
 def _set_total(connection: sqlite3.Connection, limit: Limit) -> None:

@@ -10,9 +10,6 @@ from ._ledger import Ledger, Transaction
 
 __all__ = ["Lineage", "advance"]
 
-# States that a file remembers. One would do where no process is killed between its file and a
-# ledger; each kill adds one.
-KEPT = 8
 
 _SCHEMA = "CREATE TABLE IF NOT EXISTS objects (identity TEXT PRIMARY KEY, state TEXT NOT NULL)"
 
@@ -66,7 +63,9 @@ class Lineage:
 
     def step(self) -> "Lineage":
         """The lineage after one more step."""
-        return replace(self, states=(*self.states, uuid.uuid4().hex)[-KEPT:])
+        # A file remembers eight states: one would do where no process is killed, and each kill adds
+        # one
+        return replace(self, states=(*self.states, uuid.uuid4().hex)[-8:])
 
     def paid_by(self, ledgers: Iterable[tuple[str, str]]) -> "Lineage":
         """The same one with more ledgers."""

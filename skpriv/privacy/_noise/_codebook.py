@@ -5,7 +5,7 @@ of ``count`` public directions: each of the ``nearest`` ones with weight a, each
 weight b. Both weights are integers with a / b <= e^epsilon, and one integer below the sum of all
 weights decides. So no two secrets give an index probabilities of a larger ratio than e^epsilon:
 delta is 0, whatever floating-point arithmetic made of v, of the directions and of their order
-(proofs: docs/codebook.md).
+(proofs: docs/mathematics/codebook.md).
 """
 
 from typing import Any

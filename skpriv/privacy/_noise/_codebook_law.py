@@ -10,8 +10,6 @@ from scipy import special
 
 from . import _codebook
 
-NODES = 1200
-SPREAD = 9.0  # of the coordinate of a uniform direction, in its standard deviations
 TYPICAL_NORM = 0.5  # of theta*, public: the code is chosen for the noise of N_b - N_A theta*
 
 
@@ -22,7 +20,7 @@ class Codebook:
     With rank r uniform in 1..m with probability P, else in m+1..K, the direction of the index is
     t v + sqrt(1 - t^2) w: (1 + t) / 2 is the Beta((D-1)/2, (D-1)/2) quantile of a
     Beta(K + 1 - r, r) variable, and w is uniform on the unit sphere orthogonal to v, independent
-    of t. All moments below follow from this law; see docs/codebook.md.
+    of t. All moments below follow from this law; see docs/mathematics/codebook.md.
 
     Parameters
     ----------
@@ -184,8 +182,9 @@ def _coordinate(size):
 
     In the angle, where its density is sin^(D-2), by Gauss and Legendre.
     """
-    half = min(np.pi / 2.0, SPREAD / sqrt(size)) if size > 2 else np.pi / 2.0
-    x, weights = np.polynomial.legendre.leggauss(NODES)
+    # Nine standard deviations of a coordinate of a uniform direction
+    half = min(np.pi / 2.0, 9.0 / sqrt(size)) if size > 2 else np.pi / 2.0
+    x, weights = np.polynomial.legendre.leggauss(1200)
     t = np.sin(half * x)
     weights = weights * np.cos(half * x) ** (size - 2)
     beta = (size - 1) / 2.0

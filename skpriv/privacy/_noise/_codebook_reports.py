@@ -11,8 +11,6 @@ from ..._linalg import vech
 from ._codebook import draw_ranks, lifted
 from ._codebook_law import Codebook
 
-CHUNK = 2**22  # entries of the codebooks that are in memory at a time
-
 
 def secure_directions(vectors, code):
     """Reported directions of users, by a codebook and an exact draw for each of them.
@@ -39,7 +37,8 @@ def secure_directions(vectors, code):
     public = np.random.Generator(np.random.SFC64(secrets.randbits(256)))
     ranks = draw_ranks(n, code.count, code.nearest, code.epsilon)
     reported = np.empty((n, size))
-    users = max(1, CHUNK // (code.count * size))
+    # 2^22 entries of the codebooks are in memory at a time
+    users = max(1, 2**22 // (code.count * size))
     for start in range(0, n, users):
         part = slice(start, min(n, start + users))
         secret = vectors[part].astype(np.float32)

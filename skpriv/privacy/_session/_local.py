@@ -81,7 +81,7 @@ class ShuffleSession(LocalSession):
 
     The budget is a central guarantee for the shuffled reports. Users hide each other, so that a
     report may spend more than the budget: as much as the best of the bounds
-    that docs/shuffle.md proves allows for the number of users who answer the same query
+    that docs/mathematics/shuffle.md proves allows for the number of users who answer the same query
     (only these are shuffled together). With few users there is no amplification, and the model is
     the local one at the same budget.
 

@@ -6,12 +6,11 @@ from math import floor
 import numpy as np
 
 from ...exceptions import PrivacyError
+from .._accounting._cost import SHARE_SLACK
 from .._accounting._report import PrivacyReport
 from .._query import Answer
 from ._pieces import Piece
 from ._trust import Trust
-
-PART_SLACK = 1e-9  # rounding of shares such as 0.1 + 0.2 + 0.7
 
 
 def split(session: Any, *sizes: Any) -> "list[Part]":
@@ -20,8 +19,8 @@ def split(session: Any, *sizes: Any) -> "list[Part]":
     The parts are pieces of the session's random order, which is drawn without looking at the
     records, and which is secret under a curator. Given the order, neighbours differ in one record
     of one part: the answers about it depend on the others only through what these released, so that
-    a record pays for its own part (adaptive parallel composition, docs/prediction_intervals.md).
-    The whole was charged when the session was opened.
+    a record pays for its own part (adaptive parallel composition,
+    docs/mathematics/prediction_intervals.md). The whole was charged when the session was opened.
 
     Parameters
     ----------
@@ -43,7 +42,7 @@ def split(session: Any, *sizes: Any) -> "list[Part]":
     whole, place = (session._whole, session._place) if inside else (session, 0)
     # Under a curator what was used before a rebase is not counted again
     known = 0.0 if inside or whole.capabilities.reports else 1.0 - whole._unit
-    if session.used > known + PART_SLACK:
+    if session.used > known + SHARE_SLACK:
         raise PrivacyError("a session is divided into parts before it answers anything.")
     if sum(sizes) > session.n or min(sizes, default=0) < 1:
         raise PrivacyError(f"parts of {sizes} records do not fit into {session.n} records.")
@@ -160,7 +159,7 @@ class Part:
             raise PrivacyError(f"share={share} of query {query.name!r} must lie in (0, 1].")
         start, stop = self._used, self._used + share * self._unit
         if spend:
-            if stop > 1.0 + PART_SLACK:
+            if stop > 1.0 + SHARE_SLACK:
                 raise PrivacyError(
                     f"share={share} of query {query.name!r} exceeds what is left of this part of "
                     f"the session ({max(1.0 - start, 0.0):.4g})."
@@ -179,4 +178,4 @@ class Part:
         return self._place <= piece.start and piece.stop <= self._place + self._size
 
     def _position(self, share):
-        return min(floor((share + PART_SLACK) * self.n), self.n)
+        return min(floor((share + SHARE_SLACK) * self.n), self.n)

@@ -9,9 +9,6 @@ from scipy.signal import oaconvolve
 from .._noise._laws import GaussianNoise
 from ._base import Stream
 
-FIRST_ROWS = 64  # for which there is room at first
-DIRECT = 64  # rows, up to which a product with a matrix is faster than a convolution
-
 
 class FactorStream(Stream):
     """Running sums by a trusted curator, with the square root of the summation matrix.
@@ -104,7 +101,7 @@ class _Product:
 
     def __init__(self, coefficients, size):
         self._r, self._k = coefficients, 0
-        self._x = np.zeros((min(FIRST_ROWS, len(coefficients)), size))
+        self._x = np.zeros((min(64, len(coefficients)), size))
         self._ahead = np.zeros_like(self._x)
 
     def take(self, row):
@@ -127,7 +124,8 @@ class _Product:
 def _square(rows, r, width):
     """Sums of r_{j-i} x_i: j of the next ``width`` rows, i of these rows; r begins with r_1."""
     side = len(rows)
-    if side <= DIRECT:
+    # Up to 64 rows a product with a matrix is faster than a convolution
+    if side <= 64:
         return r[side - 1 + np.arange(width)[:, None] - np.arange(side)] @ rows
     return oaconvolve(rows, r[:, None], axes=0)[side - 1 : side - 1 + width]
 

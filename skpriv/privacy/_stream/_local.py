@@ -92,7 +92,7 @@ class ShuffleStream(Stream):
     Notes
     -----
     **Privacy guarantee**: (epsilon, delta)-DP of what the shuffler sends on, in which a user is in
-    one batch; proved in docs/shuffle.md. Whom users trust: the shuffler, and the
+    one batch; proved in docs/mathematics/shuffle.md. Whom users trust: the shuffler, and the
     others of the batch to report as told. Public: times and sizes of batches.
 
     Examples

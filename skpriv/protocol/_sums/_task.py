@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 from ...exceptions import PrivacyError
-from ...privacy import VERSION, Devices, Lattice, capabilities, shares_needed, task_hash
+from ...privacy import WIRE_VERSION, Devices, Lattice, capabilities, shares_needed, task_hash
 from ...records import Rows
 from .._settings import restored
 
 CHANNEL = "shared-sum"
 TRANSPORTS = ("two-servers", "shuffled-shares")
-LARGEST = 2**31  # users, or numbers in a vector
+LARGEST_TASK = 2**31  # users, or numbers in a vector
 DAMAGED = "the task has parts that are missing, or of a wrong kind or size: nothing was answered."
 NO_ROWS = "the rows are on the users' devices, of which nothing but the sum of all can be had."
 
@@ -163,7 +163,7 @@ def task_fields(settings, answers, attempt):
     attempt : int
     """
     fields = {
-        "version": VERSION,
+        "version": WIRE_VERSION,
         "channel": {"name": CHANNEL, "transport": settings["transport"]},
         "estimator": settings["estimator"],
         "users": {"n": settings["n_users"], "adding": settings["n_min"]},
@@ -221,8 +221,10 @@ def _check(fields):
         channel, users, answers = fields["channel"], fields["users"], fields["answers"]
         params = fields["estimator"]["params"]
         proper = channel["name"] == CHANNEL and channel["transport"] in TRANSPORTS
-        proper &= _whole(users["n"], 1, LARGEST) and _whole(users["adding"], 1, users["n"])
-        proper &= _whole(fields["n_features"], 1, 2**16) and _whole(fields["attempt"], 0, LARGEST)
+        proper &= _whole(users["n"], 1, LARGEST_TASK) and _whole(users["adding"], 1, users["n"])
+        proper &= _whole(fields["n_features"], 1, 2**16) and _whole(
+            fields["attempt"], 0, LARGEST_TASK
+        )
         proper &= isinstance(fields["nonce"], str)
         # Shuffled shares are seen when they are sent, so that no round of them is repeated.
         proper &= fields["attempt"] == 0 or channel["transport"] == "two-servers"

@@ -47,7 +47,7 @@ def test_blocks_of_rounds_do_not_matter(monkeypatch):
     """Draws of an environment come in the same order, whatever the size of the blocks."""
     env = LinearEnvironment(n_actions=4, n_features=3, contexts="fixed")
     whole = simulate(policies(), env, horizon=300, random_state=0)
-    monkeypatch.setattr(module, "BLOCK", 12 * 7)
+    monkeypatch.setattr(module, "BLOCK_NUMBERS", 12 * 7)
     parts = simulate(policies(), env, horizon=300, random_state=0)
     np.testing.assert_allclose(whole.regret_, parts.regret_, rtol=1e-12)
 

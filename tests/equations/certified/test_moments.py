@@ -18,7 +18,7 @@ from skpriv._equations._certified._moments import (
     _SumBounds,
     certified,
 )
-from skpriv._equations._intervals import RESOLVED, asymptotic, split_failure
+from skpriv._equations._intervals import MIN_RESOLUTION_FOR_INTERVALS, asymptotic, split_failure
 from skpriv._equations._intervals import certified as plain
 from skpriv._equations._normal_equations import NormalEquations
 from skpriv._equations._certified._tails import main_region
@@ -223,7 +223,7 @@ def test_normal_intervals_in_one_weak_direction(symmetric, weak, theta, global_r
 def test_normal_intervals_say_nothing_below_the_noise():
     rng = np.random.RandomState(0)
     equations = draw(rng, [900.0, 0.0], np.ones(2), 0.3, 1.0)
-    assert np.linalg.svd(equations.design, compute_uv=False)[-1] < RESOLVED
+    assert np.linalg.svd(equations.design, compute_uv=False)[-1] < MIN_RESOLUTION_FOR_INTERVALS
     assert np.isinf(asymptotic(equations, np.eye(2), np.ones(2), None, 0.95)[1]).all()
     assert np.isfinite(asymptotic(equations, np.eye(2), np.ones(2), 2.0, 0.95)[1]).all()
 
@@ -255,7 +255,7 @@ def by_hand(eq, x, failure):
     seen, most = R + isf(part.total) * noise + cut, R + operator * noise + cut
     total = weak = gram
     away = abs(theta - eq.residual_thetas[0][0])
-    t, q = main_region(part.size, module.NOISE_PART)
+    t, q = main_region(part.size)
     distance = size = np.inf
     for turn in range(6):
         if turn and distance + away <= 2.0:
@@ -282,11 +282,11 @@ def by_hand(eq, x, failure):
     if eq.symmetric:
         other = v * (abs(theta) + distance) + (v0 - v) * size
         design = (design + scale**2 * min(v0 * size, other) ** 2) / 2.0
-    t, q = main_region(part.main / 2.0, module.NOISE_PART)
+    t, q = main_region(part.main / 2.0)
     main = sqrt(2.0 * t * variance * v**2 + ((eq.target_scale * v0) ** 2 + design) * q**2)
     follows = eq.target_scale * isf(part.follows / 2.0) + worst * size
     first = main + 2.0 * v * t / 3.0 + k * v0 * follows
-    t, q = main_region(part.bounded / 2.0, module.NOISE_PART)
+    t, q = main_region(part.bounded / 2.0)
     second = sqrt(2.0 * t * variance * v**2 + (eq.target_scale * v * q) ** 2) + 2.0 * v * t / 3.0
     return min(first, second + v * worst * size)
 

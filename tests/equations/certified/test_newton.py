@@ -132,7 +132,7 @@ def test_the_noise_of_the_design_fails_as_often_as_it_may(across):
 
 def test_the_main_part_is_no_more_than_sampling_noise_and_what_is_cut():
     """Each alone, from its own formula; together they are at most their sum."""
-    t, q = main_region(0.05, certified.NOISE_PART)
+    t, q = main_region(0.05)
     dual, nothing = np.array([[3.0, 4.0]]), np.zeros(1)
     alone = certified._main(_step(moment_scale=0.1), dual, nothing, EACH)
     assert alone == pytest.approx(5.0 * 0.1 * q)

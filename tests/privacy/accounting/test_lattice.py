@@ -114,12 +114,12 @@ def test_noise_is_counted_on_from_some_users_alone():
 def test_no_sum_can_wrap_around():
     for users, size in ((10, 1), (10**6, 1300), (10**8, 10**4)):
         lattice = Lattice.calibrated(1.0, 0.1, size, users, users)
-        lattice.check(_lattice.REACH, 1.0)  # as far away as is allowed
-        longest = users * (_lattice.REACH + 1.0) / lattice.step
-        noise = _lattice.TAIL * math.sqrt(users * lattice.variance)
+        lattice.check(_lattice.LARGEST_ENTRY, 1.0)  # as far away as is allowed
+        longest = users * (_lattice.LARGEST_ENTRY + 1.0) / lattice.step
+        noise = _lattice.NOISE_ROOM * math.sqrt(users * lattice.variance)
         assert longest + noise < 2.0 ** (_lattice.MODULUS - 1)
     with pytest.raises(PrivacyError, match="too far from zero"):
-        lattice.check(_lattice.REACH + 0.1, 1.0)
+        lattice.check(_lattice.LARGEST_ENTRY + 0.1, 1.0)
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def test_components_against_all_colourings(users, mixed, bits, monkeypatch):
 def test_more_users_than_are_computed(users, mixed, bits, monkeypatch):
     monkeypatch.setattr(_sharing, "MODULUS", bits)
     exact = exact_excess(users, mixed, bits)
-    monkeypatch.setattr(_sharing, "USERS", 6)
+    monkeypatch.setattr(_sharing, "SUMMED_USERS", 6)
     assert exact <= math.exp(_sharing._log_excess(users, mixed))
 
 
@@ -76,7 +76,7 @@ def exact_recursion(users, mixed, bits, few):
 def test_the_recursion_against_exact_integers(users, few, mixed, bits, monkeypatch):
     """Both forms of the bound are what the module computes, and at least the exact law."""
     monkeypatch.setattr(_sharing, "MODULUS", bits)
-    monkeypatch.setattr(_sharing, "USERS", few)
+    monkeypatch.setattr(_sharing, "SUMMED_USERS", few)
     bound = exact_recursion(users, mixed, bits, few)
     assert math.exp(_sharing._log_excess(users, mixed)) == pytest.approx(float(bound), rel=1e-9)
     assert exact_law(users, mixed, bits) - 1 <= bound
@@ -86,7 +86,7 @@ def test_the_recursion_against_exact_integers(users, few, mixed, bits, monkeypat
 def test_more_users_help(users, monkeypatch):
     """The bound of a single step is hardly above the whole recursion, and falls with the users."""
     short = _sharing._log_excess(users, 12)
-    monkeypatch.setattr(_sharing, "USERS", users)
+    monkeypatch.setattr(_sharing, "SUMMED_USERS", users)
     assert _sharing._log_excess(users, 12) <= short + 1e-9
     assert short <= _sharing._log_excess(users, 12) + 0.1
     assert shares_needed(10**5, 130) == 11 < shares_needed(10**3, 130) == 16

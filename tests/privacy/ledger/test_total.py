@@ -19,7 +19,7 @@ from skpriv.linear_model import SSPRegressor
 from skpriv.privacy import Budget, BudgetAccountant, Cost, Numbering, charge
 from skpriv.privacy._ledger._active import activated, capture
 from skpriv.privacy._ledger._ledger import Ledger
-from skpriv.privacy._ledger._ledger_file import VERSION
+from skpriv.privacy._ledger._ledger_file import LEDGER_VERSION
 
 HALF, ONE = Cost.from_epsilon(0.5), Cost.from_epsilon(1.0)
 
@@ -185,7 +185,7 @@ def test_a_file_without_a_version_is_brought_up_to_date(total, path):
     assert accountant.budget.epsilon == (9.0 if total is None else 2.0)
     assert accountant.ledger.total().gaussian == 0.01
     assert accountant.charges[0][:2] == ("fit", "") and accountant.charges[0].when == ""
-    assert sql(path, "PRAGMA user_version") == [(VERSION,)]
+    assert sql(path, "PRAGMA user_version") == [(LEDGER_VERSION,)]
     assert {row[0] for row in sql(path, "SELECT name FROM sqlite_master")} == {"charges", "ledger"}
 
 
@@ -194,7 +194,7 @@ def test_other_files_are_refused_with_a_clear_sentence(path, tmp_path):
     sql(other, "CREATE TABLE reports (x)")
     text.write_text("no ledger" * 100)
     BudgetAccountant(1.0, ledger=path)
-    sql(path, f"PRAGMA user_version = {VERSION + 1}")
+    sql(path, f"PRAGMA user_version = {LEDGER_VERSION + 1}")
     for file, match in ((other, "is no ledger"), (text, "is no ledger"), (path, "a newer skpriv")):
         before = file.read_bytes()
         with pytest.raises(PrivacyError, match=match):

@@ -1,6 +1,6 @@
 """Privacy amplification by shuffling: what n anonymous reports guarantee together.
 
-The functions are pure and rounded to the safe side. ``docs/shuffle.md`` has the proofs.
+The functions are pure and rounded to the safe side. ``docs/mathematics/shuffle.md`` has the proofs.
 """
 
 from ._best import amplified, amplified_epsilon

@@ -1,8 +1,9 @@
 """What each of n users may spend on a shuffled report: the best of all bounds that are proved.
 
-Symbols of pure reports -> docs/shuffle.md ("Pure reports of two levels"). A report takes each value
-with one of two probabilities (densities), whose ratio is p = exp(local epsilon); P is the
-probability of the likely values, the same for all inputs, at most p / (1 + p). Then the profile of
+Symbols of pure reports -> docs/mathematics/shuffle.md ("Pure reports of two levels"). A report
+takes each value with one of two probabilities (densities), whose ratio is p = exp(local epsilon); P
+is the probability of the likely values, the same for all inputs, at most p / (1 + p). Then the
+profile of
 one report is H(t) = P (1 - t / p) for 1 <= t <= p, the weights are at most p with mean 1, and G*
 has four atoms.
 """
@@ -14,13 +15,12 @@ from functools import lru_cache
 import numpy as np
 
 from .._budget import Budget
-from ._clones import LARGEST_EPSILON, clone_mu, shuffle_delta
+from ._clones import LARGEST_AMPLIFIED, clone_mu, shuffle_delta
 from ._sorter import ABSOLUTE, reach_of, sorter_mu
 
 TILTS = np.geomspace(1e-5, 1.0, 300)  # of the largest tilt that is tried
 SHORTS = np.array([0.1, 1.0, 3.0, 6.0, 10.0])  # -log of the part of delta for the sum of weights
 LARGEST_EXPONENT = 600.0
-LARGEST_BLOCK = 10**7  # the reports beyond it only help: leaving them out is safe, and fast
 SMALLEST_EPSILON = 1e-6  # below it exp(epsilon) - 1 has lost its digits, and nothing is gained
 MARGIN = 1e-4  # relative, taken off what was computed: far above its floating-point errors
 
@@ -132,7 +132,7 @@ def amplified(budget: Budget, n: int, *, dimension: Any = None, ball: bool = Fal
     n = _counted(n)
     if dimension is not None and dimension < 1:
         raise ValueError(f"dimension={dimension} must be at least 1.")
-    if budget.delta == 0.0 or not SMALLEST_EPSILON <= budget.epsilon <= LARGEST_EPSILON:
+    if budget.delta == 0.0 or not SMALLEST_EPSILON <= budget.epsilon <= LARGEST_AMPLIFIED:
         return budget
     proved = max(clone_mu(budget, n), sorter_mu(budget, n, reach_of(dimension, ball)))
     mu = proved * (1.0 - MARGIN)
@@ -181,9 +181,9 @@ def amplified_epsilon(budget: Budget, n: int, top: Any = None) -> float:
     """
     n = _counted(n)
     epsilon, delta = budget.epsilon, budget.delta
-    if delta == 0.0 or not SMALLEST_EPSILON <= epsilon <= LARGEST_EPSILON:
+    if delta == 0.0 or not SMALLEST_EPSILON <= epsilon <= LARGEST_AMPLIFIED:
         return epsilon
-    low, high = epsilon, min(LARGEST_EPSILON, epsilon + math.log(n) + 1.0)
+    low, high = epsilon, min(LARGEST_AMPLIFIED, epsilon + math.log(n) + 1.0)
     for _ in range(30):
         middle = 0.5 * (low + high)
         if _pure_delta(budget, middle, n, top) <= delta:
@@ -211,4 +211,5 @@ def _pure_delta(budget, local_epsilon, n, top):
 def _counted(n):
     if n < 1:
         raise ValueError(f"n={n} must be at least 1: the number of reports shuffled together.")
-    return min(int(n), LARGEST_BLOCK)
+    # The reports beyond 1e7 only help: leaving them out is safe, and fast
+    return min(int(n), 10**7)

@@ -4,8 +4,9 @@ Symbols: p = exp(local epsilon), R0 and R1 the reports of the two records that n
 t their total variation distance, a = beta / (p - 1) for a number beta >= t that we may choose.
 
 The reduction (Feldman, McMillan and Talwar 2022; the form with a total variation is in the spirit
-of Wang et al. 2023, whose reduction to counts alone is not valid: see docs/shuffle.md). With the
-densities M = max(R0, R1) and m = min(R0, R1), (p m - M) / (p (p - 1)) of M / p is left
+of Wang et al. 2023, whose reduction to counts alone is not valid: see
+docs/mathematics/shuffle.md). With the densities M = max(R0, R1) and m = min(R0, R1), (p m - M) / (p
+(p - 1)) of M / p is left
 over when |R0 - R1| / (p - 1) is taken off. Let C be it, normalised, and
     Q0 = ((R0 - R1)^+ + (beta - t) C) / beta,  Q1 = ((R1 - R0)^+ + (beta - t) C) / beta.
 As long as t <= beta <= (p - 1) (1 + t) / (2 p),
@@ -41,8 +42,8 @@ from scipy import special
 
 from .._conversions import gdp_delta, gdp_mu
 
-LARGEST_EPSILON = 30.0  # beyond it a report is not private, and the local guarantee is kept
-TAIL = 1e-3  # part of delta for numbers of clones that are not looked at
+LARGEST_AMPLIFIED = 30.0  # beyond it a report is not private, and the local guarantee is kept
+UNSEEN_CLONES = 1e-3  # part of delta for numbers of clones that are not looked at
 RELATIVE_ERROR = 1e-7  # of the sums of absolute terms, far above the error of the binomial tails
 CLONE_PARTS = (0.5, 0.8, 0.95)  # of delta for the clones, the rest for d0: the best is taken
 
@@ -157,11 +158,11 @@ def clone_mu(budget, n):
 
 def _clone_mu(budget, n, part):
     epsilon, delta = budget.epsilon, budget.delta
-    best, low, high = 0.0, epsilon, min(LARGEST_EPSILON, epsilon + math.log(n) + 1.0)
+    best, low, high = 0.0, epsilon, min(LARGEST_AMPLIFIED, epsilon + math.log(n) + 1.0)
     for _ in range(24):
         local = 0.5 * (low + high)
         mu = gdp_mu(local, (1.0 - part) * delta / _reports_cut(epsilon, n, local))
-        if gaussian_delta(epsilon, mu, n, local, TAIL * delta) <= delta:
+        if gaussian_delta(epsilon, mu, n, local, UNSEEN_CLONES * delta) <= delta:
             best, low = max(best, mu), local
         else:
             high = local

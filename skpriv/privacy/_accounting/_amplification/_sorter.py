@@ -1,6 +1,6 @@
 """Gaussian reports: the adversary may be shown any private order of them.
 
-Symbols -> docs/shuffle.md ("The private sorter", which has the theorem and its proof):
+Symbols -> docs/mathematics/shuffle.md ("The private sorter", which has the theorem and its proof):
     E = exp(epsilon), H_m(t) the delta at log t of one Gaussian release of parameter m,
     A = reach * mu bounds how far any input lies from one public centre, in units of the noise,
     u, U the weight with which the differing report is swapped with another one, and its cap,
@@ -24,9 +24,8 @@ RELATIVE = 1e-13  # error of a normal tail, far above what the special functions
 ABSOLUTE = 1e-9  # error of a logarithm of a tail, or of a product over the reports
 INFEASIBLE = 1e9  # log delta of a point where the theorem says nothing
 COARSE, FINE = 240, 2400  # cells of the upper sums while looking for a point, and at the point
-SEARCHES = 6  # of a better point at the mu that the last one proved
 STEPS = (0.15, 0.5, 0.15, 1.0, 0.2)  # of the search, about what the best points differ by
-BEYOND = 10.0  # deviations after which a tail is taken as a whole
+TAIL_DEVIATIONS = 10.0  # deviations after which a tail is taken as a whole
 
 
 @dataclass(frozen=True)
@@ -105,7 +104,7 @@ def tilted_moments(tilt, epsilon, mu, cut, loss, cells):
     plus = _chords(masses, means, ends, values, error) + plain[-1] * values[-1] * (1.0 + RELATIVE)
 
     first = mu / 2.0 - epsilon / mu
-    z = np.linspace(first, max(first, 0.0) + BEYOND, cells + 1)
+    z = np.linspace(first, max(first, 0.0) + TAIL_DEVIATIONS, cells + 1)
     plain, moved = ndtr(-z), ndtr(mu - z)
     ends = np.minimum(1.0 - np.exp(epsilon + mu * z - mu**2 / 2.0), 0.0)
     ends[0] = 0.0
@@ -125,7 +124,7 @@ def log_slot_mean(n, plus, minus, reach, cap, rest, cells):
     is t0.
     """
     # Up to a tail that not even phi_+^(n-1) lifts.
-    beyond = math.sqrt(2.0 * (n - 1) * math.log1p(max(plus, 0.0)) + BEYOND**2)
+    beyond = math.sqrt(2.0 * (n - 1) * math.log1p(max(plus, 0.0)) + TAIL_DEVIATIONS**2)
     z = np.linspace(-reach / 2.0, beyond, cells + 1)
     log_u = np.maximum(reach * z + reach**2 / 2.0, 0.0)
     u = np.exp(np.minimum(log_u, math.log(cap)))
@@ -183,7 +182,8 @@ def sorter_mu(budget, n, reach):
         return 0.0
     mu = _first_guess(budget, n)
     starts, best = _starts(budget, n, mu), 0.0
-    for _ in range(SEARCHES):
+    # Six searches, each at the mu that the last one proved
+    for _ in range(6):
         found = [_search(budget, mu, n, reach, start) for start in starts]
         point = min(found, key=lambda pair: pair[0])[1]
         proved = _largest_mu(budget, n, reach, point, mu, COARSE)

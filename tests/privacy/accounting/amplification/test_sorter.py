@@ -1,6 +1,6 @@
 """The private sorter: every step of its proof on enumerated mechanisms, every number by quadrature.
 
-The lines of the proof are those of docs/shuffle.md.
+The lines of the proof are those of docs/mathematics/shuffle.md.
 """
 
 import itertools
@@ -195,8 +195,8 @@ def test_the_first_slot_lies_just_above(n, plus, minus, reach, cap, rest):
 
 @pytest.mark.parametrize("epsilon, n, mu", [(0.5, 10**3, 1.1), (1.0, 10**5, 2.1), (4.0, 10**4, 2)])
 def test_the_bound_is_the_theorem(epsilon, n, mu):
-    # Written out once more, from docs/shuffle.md, with quadrature for sums: every number counts,
-    # as each of the four terms is made the largest in turn.
+    # Written out once more, from docs/mathematics/shuffle.md, with quadrature for sums: every
+    # number counts, as each of the four terms is made the largest in turn.
     reach = math.sqrt(0.5)
     start = _sorter._search(
         Budget(epsilon, 1e-6), mu, n, reach, _sorter._starts(Budget(epsilon, 1e-6), n, mu)[0]
