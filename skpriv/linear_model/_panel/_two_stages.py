@@ -98,7 +98,9 @@ def _first_solution(moments, exogenous, structural):
     """Two-stage least squares of noisy moments, and the square root of the inverse of mean zz'."""
     n, noise = moments.n, moments.design_scale / moments.n
     values, vectors = np.linalg.eigh(moments.design[np.ix_(exogenous, exogenous)] / n)
-    values = np.maximum(values, max(EIGENVALUE_DEVIATIONS * noise, 1e-14 * float(values[-1]), 1e-300))
+    values = np.maximum(
+        values, max(EIGENVALUE_DEVIATIONS * noise, 1e-14 * float(values[-1]), 1e-300)
+    )
     white = (vectors * values**-0.5).T
     slope = white @ moments.design[np.ix_(exogenous, structural)] / n
     ridge = len(white) * noise**2 / float(values[0])
