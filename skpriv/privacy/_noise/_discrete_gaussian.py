@@ -20,7 +20,7 @@ HIGHEST = 56  # of them tell a level, and another one the sign
 # any chance above 2^-51.
 CLOSE, NOTHING = 2.0**-40, 2.0**-50
 LARGEST = 2**90  # variance up to which a draw is an exact double
-PROPOSALS = 512  # of two proposals or more: they all fail less than once in 2^350 draws
+PROPOSAL_ROUNDS = 512  # of two proposals or more: they all fail less than once in 2^350 draws
 PROPOSALS = 128  # at least so many are made at once, since few cost as much as one
 LN2 = 0.6931471805599453  # the nearest double
 POWERS = [1.0]  # 2^r for |r| <= 1/2 is a series in r, whose rest is below 2^-51
@@ -59,7 +59,7 @@ def discrete_gaussian(
     width = 1 << (isqrt(int(2.0 * LN2 * variance * (1.0 + 2.0**-40))) + 1).bit_length()
     found = np.zeros(len(centers), dtype=np.int64)
     missing = np.arange(len(centers))
-    for _ in range(PROPOSALS):
+    for _ in range(PROPOSAL_ROUNDS):
         if not missing.size:
             return found
         tries = max(2, PROPOSALS // missing.size)
