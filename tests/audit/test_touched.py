@@ -15,6 +15,7 @@ from functools import wraps
 import numpy as np
 import pandas as pd
 import pytest
+from registry.doors import names_of
 
 from skpriv.bandits import FLIPHAT, LinSquareCB, LinUCB, private_off_policy_value
 from skpriv.inspection import describe, private_quantiles
@@ -308,7 +309,7 @@ def test_everything_that_takes_an_epsilon_is_watched():
     found = set()
     for room in ROOMS:
         module = importlib.import_module(f"skpriv.{room}")
-        for name in module.__all__:
+        for name in names_of(module):
             public = getattr(module, name)
             try:
                 parameters = inspect.signature(public).parameters

@@ -68,13 +68,19 @@ def rooms():
     return ["", *(name for name in found if not name.startswith("_") and name != "exceptions")]
 
 
+def names_of(module):
+    """Names of a room: those of its users' door, and of its builders' door where it has one."""
+    later = (name for names in getattr(module, "_HOMES", {}).values() for name in names)
+    return sorted({*module.__all__, *later})
+
+
 @cache
 def public():
     """Every public function, class and method of skpriv: its name, the room and what it is."""
     found = {}
     for room in rooms():
         module = importlib.import_module(f"skpriv.{room}".rstrip("."))
-        for name in module.__all__:
+        for name in names_of(module):
             value = getattr(module, name)
             if not callable(value) or (room in BUILDERS and name not in BUILDERS_DOORS):
                 continue
