@@ -9,6 +9,7 @@ import pytest
 from skpriv._cli import main
 from skpriv._cli._arguments import Joined, positives
 from skpriv._cli._tradeoff._bounds import read_bounds
+from skpriv._cli._tradeoff._command import ESTIMATORS
 from skpriv._cli._arguments import CommandError
 
 pd = pytest.importorskip("pandas")
@@ -65,8 +66,18 @@ def test_table_of_a_csv_file(csv_file, bounds_file, capsys):
         "With --seed", "not linear", "a true number", "computed without privacy",
     ):  # fmt: skip
         assert word in out
-    assert "4 of 4 fits" in err
+    assert "3 estimators: 14 of 14 fits" in err  # the reference and all estimators together
     assert max(map(len, out.splitlines()[1:])) <= 100  # the first names the file
+
+
+def test_all_estimators_have_a_part_of_the_table(csv_file, bounds_file, capsys):
+    """Those of the papers too; not all of them find intervals for a new y."""
+    study(csv_file, bounds_file, "--estimators", ",".join(ESTIMATORS))
+    out, err = capsys.readouterr()
+    for estimator in ESTIMATORS.values():
+        assert type(estimator).__name__ in out
+    assert out.count("R2  ") == 1 + len(ESTIMATORS) and out.count("held-out y inside  ") == 4
+    assert f"{2 + 4 * len(ESTIMATORS)} of" in err
 
 
 def test_seed_makes_it_reproducible(csv_file, bounds_file, capsys):

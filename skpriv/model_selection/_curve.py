@@ -13,12 +13,12 @@ from sklearn.utils.parallel import Parallel, delayed
 from .._compat import HasMethods, Interval, StrOptions, validate_params
 from .._progress import progress
 from ..records import positional
-from ._evaluate import evaluate, evaluate_reference, make_fold
+from ._evaluate import Tables, evaluate, evaluate_reference, make_fold
 
 
 @validate_params(
     {
-        "estimator": [HasMethods(["fit", "predict", "get_params"])],
+        "estimator": [HasMethods(["fit", "predict", "get_params"]), list],
         "epsilons": ["array-like"],
         "groups": ["array-like", None],
         "cv": ["cv_object"],
@@ -56,9 +56,11 @@ def privacy_utility_curve(
 
     Parameters
     ----------
-    estimator : estimator
+    estimator : estimator or list of them
         A private estimator, or a meta-estimator such as a Pipeline with just one inside: it has
-        the parameters ``privacy`` and ``epsilon``. It is cloned, never fitted itself.
+        the parameters ``privacy`` and ``epsilon``. It is cloned, never fitted itself. Several have
+        the same folds and one reference, and the public first steps that their pipelines share
+        (`BoundsScaler`, `TableEncoder`) see the rows once.
 
     X : array-like of shape (n_samples, n_features)
         Features. A Dask array or frame stays on its workers; a frame loses the names of its
@@ -112,7 +114,7 @@ def privacy_utility_curve(
 
     Returns
     -------
-    curve : :class:`~sklearn.utils.Bunch`
+    curve : :class:`~sklearn.utils.Bunch`, or a list of them for a list of estimators
         epsilons : (n_epsilons,) as given.
         test_scores : (n_epsilons, n_repeats, n_folds).
         interval_widths : of that shape, the mean width on held-out rows; None without intervals.
@@ -173,43 +175,62 @@ def privacy_utility_curve(
     True
     """
     epsilons = _check_epsilons(epsilons)
-    prefix = _private_prefix(estimator)
-    name = _name(estimator, prefix)
+    several = isinstance(estimator, list)
+    estimators = list(estimator) if several else [estimator]
+    prefixes = [_private_prefix(one) for one in estimators]
+    names = [_name(*pair) for pair in zip(estimators, prefixes, strict=True)]
     X, y, groups = indexable(positional(X), positional(y), groups)
-    splitter = check_cv(cv, y, classifier=is_classifier(estimator))
+    splitter = check_cv(cv, y, classifier=is_classifier(estimators[0]))
     # Ascending: parts of a frame of Dask can only be taken so, and the order is no matter.
     splits = [map(np.sort, split) for split in splitter.split(X, y, groups)]
     folds = [make_fold(train, test, max_interval_rows) for train, test in splits]
     interval = None
     if confidence_level is not None:
         interval = {"confidence_level": confidence_level, "method": interval_method}
+    shape, tables = (len(epsilons), n_repeats, len(folds)), Tables(X, y)
 
-    def run(function, jobs, label):
-        tasks = (delayed(function)(model, X, y, *job) for model, *job in jobs)
-        results = Parallel(n_jobs=n_jobs, return_as="generator")(tasks)
-        return list(progress(results, len(jobs), label, enabled=verbose > 0))
-
-    known = predictions = None
-    if reference is not None:
+    def references():
         scorer = check_scoring(reference, scoring)
-        references = [(clone(reference), fold, scorer, interval) for fold in folds]
-        known, predictions = zip(*run(evaluate_reference, references, "reference"), strict=True)
+        for fold in folds:
+            model, rows = tables.rows(clone(reference), fold)
+            yield delayed(evaluate_reference)(model, rows, scorer, interval)
 
-    scorer = check_scoring(estimator, scoring)
-    shape = (len(epsilons), n_repeats, len(folds))
-    models = _estimators(estimator, prefix, epsilons, shape, random_state)
-    jobs = [
-        (model, folds[fold], scorer, interval, predictions and predictions[fold])
-        for model, (_, _, fold) in zip(models, np.ndindex(shape), strict=True)
+    def fits():
+        scorers = [check_scoring(one, scoring) for one in estimators]
+        models = [
+            list(_estimators(one, prefix, epsilons, shape, random_state))
+            for one, prefix in zip(estimators, prefixes, strict=True)
+        ]
+        for at, fold in enumerate(folds):  # a fold at a time, whose rows all of them have
+            for scorer, ours in zip(scorers, models, strict=True):
+                for model in ours[at :: len(folds)]:
+                    model, rows = tables.rows(model, fold)
+                    predictions = known[at][1] if known else None
+                    yield delayed(evaluate)(model, rows, scorer, interval, predictions)
+
+    def run():
+        parallel = Parallel(n_jobs=n_jobs, return_as="generator")
+        for result in parallel(references()) if reference is not None else ():
+            known.append(result)
+            yield result
+        yield from parallel(fits())
+
+    known: list[Any] = []
+    total = (len(folds) if reference is not None else 0) + len(estimators) * np.prod(shape)
+    label = f"{len(names)} estimators" if several else names[0]
+    results = list(progress(run(), total, label, enabled=verbose > 0))[len(known) :]
+    measured = np.reshape(results, (len(folds), len(estimators), *shape[:2], -1))
+    curves = [
+        Bunch(
+            epsilons=epsilons,
+            **_columns(np.moveaxis(measured[:, at], 0, 2), known),
+            confidence_level=confidence_level,
+            estimator_name=name,
+            score_name=_score_name(one, scoring),
+        )
+        for at, (name, one) in enumerate(zip(names, estimators, strict=True))
     ]
-    measured = np.reshape(run(evaluate, jobs, name), (*shape, -1))
-    return Bunch(
-        epsilons=epsilons,
-        **_columns(measured, known),
-        confidence_level=confidence_level,
-        estimator_name=name,
-        score_name=_score_name(estimator, scoring),
-    )
+    return curves if several else curves[0]
 
 
 def _check_epsilons(epsilons):
@@ -258,8 +279,8 @@ def _columns(measured, known):
     """Arrays of the fits and of the reference by name; None for what was not measured."""
     scores, widths, coverages, new_widths, new_coverages = np.moveaxis(measured, -1, 0)
     known_scores, known_widths = None, np.array(np.nan)
-    if known is not None:
-        known_scores, known_widths, *_ = np.transpose(known)
+    if known:
+        known_scores, known_widths, *_ = np.transpose([found for found, _ in known])
     optional = {
         "interval_widths": widths,
         "interval_coverages": coverages,

@@ -5,7 +5,7 @@ from sklearn.compose import TransformedTargetRegressor
 from sklearn.linear_model import HuberRegressor, LinearRegression
 from sklearn.model_selection import GroupKFold, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from skpriv import BudgetAccountant, BudgetExceeded
 from skpriv.linear_model import ReweightedRegressor, SSPRegressor
@@ -125,6 +125,59 @@ def test_one_seed_reproduces_everything_whatever_n_jobs(estimator, data):
         again = small(estimator, data, n_jobs=n_jobs, **options)
         for name in ARRAYS:
             np.testing.assert_allclose(again[name], first[name], rtol=1e-9)
+
+
+def test_several_estimators_have_the_curves_of_each(data):
+    options = {"reference": make_pipeline(BoundsScaler((-0.5, 0.5)), LinearRegression())}
+    estimators = [
+        make_pipeline(BoundsScaler((-0.5, 0.5)), SSPRegressor(bounds_y=(-1, 1), data_norm=1.0)),
+        ReweightedRegressor(data_norm=1.0, bounds_y=(-1, 1)),
+    ]
+    found = small(estimators, data, **options)
+    for curve, estimator in zip(found, estimators, strict=True):
+        alone = small(estimator, data, **options)
+        assert curve.estimator_name == alone.estimator_name
+        for name in (*ARRAYS, "reference_scores"):
+            np.testing.assert_allclose(curve[name], alone[name], rtol=1e-9)
+
+
+def test_the_reference_is_fitted_and_rows_are_scaled_once(data, monkeypatch):
+    calls = {BoundsScaler: 0, LinearRegression: 0}
+
+    def counted(kind, method):
+        original = getattr(kind, method)
+
+        def count(self, *arguments, **named):
+            calls[kind] += 1
+            return original(self, *arguments, **named)
+
+        monkeypatch.setattr(kind, method, count)
+
+    counted(BoundsScaler, "transform")
+    counted(LinearRegression, "fit")
+    private = SSPRegressor(bounds_y=(-1, 1), data_norm=1.0)
+    estimators = [make_pipeline(BoundsScaler((-0.5, 0.5)), private) for _ in range(3)]
+    reference = make_pipeline(BoundsScaler((-0.5, 0.5)), LinearRegression())
+    curves = small(estimators, data, reference=reference)
+    assert calls == {BoundsScaler: 1, LinearRegression: 3}
+    # As where the steps are fitted and applied in each fold
+    wrapped = [make_pipeline(FunctionTransformer(), *one) for one in estimators]
+    for curve, other in zip(curves, small(wrapped, data, reference=reference), strict=True):
+        np.testing.assert_allclose(curve.test_scores, other.test_scores, rtol=1e-9)
+    assert calls[BoundsScaler] > 36
+
+
+def test_steps_that_learn_are_fitted_in_each_fold(data):
+    """Of the training rows alone, as a score of held-out rows asks."""
+    seen = []
+
+    class Learning(StandardScaler):
+        def fit(self, X, y=None, sample_weight=None):
+            seen.append(len(X))
+            return super().fit(X, y, sample_weight)
+
+    small(make_pipeline(Learning(), SSPRegressor(data_norm=1.0, bounds_y=(-1, 1))), data)
+    assert seen == [400] * 12
 
 
 def test_every_fit_has_noise_of_its_own(data):

@@ -1,11 +1,17 @@
 """`python -m skpriv tradeoff`: what privacy costs in accuracy, on real data."""
 
-from functools import partial
-
+from sklearn.base import clone
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 
-from ...linear_model import LinearRegression, ReweightedRegressor, SSPRegressor
+from ...linear_model import (
+    IHTRegressor,
+    ImproperSGDRegressor,
+    LayeredRegressor,
+    LinearRegression,
+    ReweightedRegressor,
+    SSPRegressor,
+)
 from ...model_selection import PrivacyUtilityDisplay, privacy_utility_curve
 from ...preprocessing import BoundsScaler
 from ...privacy import MODELS, capabilities
@@ -25,11 +31,15 @@ from ._bounds import FORMAT
 from ._data import LOADERS, load
 from ._text import head, notes, table
 
-ESTIMATORS = {
-    "linear": partial(LinearRegression, data_norm=1.0),
-    "ssp": SSPRegressor,
-    "reweighted": ReweightedRegressor,
+ESTIMATORS = {  # of rows that BoundsScaler puts into the unit ball
+    "linear": LinearRegression(data_norm=1.0),
+    "ssp": SSPRegressor(data_norm=1.0),
+    "reweighted": ReweightedRegressor(data_norm=1.0),
+    "sgd": ImproperSGDRegressor(data_norm=1.0),
+    "layered": LayeredRegressor(data_norm=1.0),
+    "iht": IHTRegressor(data_max=1.0),
 }
+DEFAULT = ["linear", "ssp", "reweighted"]  # the others take minutes, or are for many features
 
 
 def add_command(commands):
@@ -44,8 +54,8 @@ def add_command(commands):
     add("--target", metavar="NAME", help="column of the CSV file that is predicted")
     add("--bounds", metavar="FILE", help=f"public bounds of the CSV file: {FORMAT}")
     add("--estimators", type=some_of(ESTIMATORS), nargs="+", action=Joined,
-        default=list(ESTIMATORS), metavar="NAME",
-        help=f"some of {','.join(ESTIMATORS)}; default all")  # fmt: skip
+        default=DEFAULT, metavar="NAME",
+        help=f"some of {','.join(ESTIMATORS)}; default {','.join(DEFAULT)}")  # fmt: skip
     add("--epsilons", type=positives, nargs="+", action=Joined,
         default=[0.1, 0.3, 1.0, 3.0, 10.0], metavar="E", help="default 0.1,0.3,1,3,10")  # fmt: skip
     add("--delta", type=probability, default=1e-6, help="default 1e-6")
@@ -91,17 +101,16 @@ def _curves(args, data):
     """One curve for each estimator, on the same folds."""
     # The seed of the folds is public, and has nothing to do with that of the noise.
     folds = KFold(args.cv, shuffle=True, random_state=0).split(data.data)
-    model = partial(_pipeline, data, args)
-    measure = partial(
-        privacy_utility_curve,
-        X=data.data,
-        y=data.target,
+    return privacy_utility_curve(
+        [_model(data, args, ESTIMATORS[name]) for name in args.estimators],
+        data.data,
+        data.target,
         epsilons=args.epsilons,
         cv=list(folds),
         n_repeats=args.repeats,
         # Least squares on the clipped target; SSPRegressor without privacy is just that, and its
         # intervals show what the sampling error alone costs.
-        reference=model(SSPRegressor, privacy="none"),
+        reference=_pipeline(data, args, SSPRegressor(privacy="none", data_norm=1.0)),
         scoring="r2",
         confidence_level=args.confidence_level,
         interval_method=args.intervals,
@@ -109,25 +118,22 @@ def _curves(args, data):
         random_state=args.seed,
         verbose=1,
     )
-    return [
-        measure(
-            model(
-                ESTIMATORS[name],
-                delta=args.delta,
-                privacy=args.privacy,
-                calibration_size=args.calibration_size,
-                prediction_levels=(args.confidence_level,),
-            )
-        )
-        for name in args.estimators
-    ]
 
 
-def _pipeline(data, args, estimator, **params):
-    return make_pipeline(
-        BoundsScaler(data.bounds, exclusive=data.exclusive),
-        estimator(data_norm=1.0, bounds_y=data.bounds_y, coef_norm=args.coef_norm, **params),
-    )
+def _model(data, args, estimator):
+    """An estimator of the command behind the public scaling; not all of them find prediction
+    intervals.
+    """
+    options = {"delta": args.delta, "privacy": args.privacy}
+    if "calibration_size" in estimator.get_params():
+        options["calibration_size"] = args.calibration_size
+        options["prediction_levels"] = (args.confidence_level,)
+    return _pipeline(data, args, clone(estimator).set_params(**options))
+
+
+def _pipeline(data, args, estimator):
+    estimator.set_params(bounds_y=data.bounds_y, coef_norm=args.coef_norm)
+    return make_pipeline(BoundsScaler(data.bounds, exclusive=data.exclusive), estimator)
 
 
 def _draw(args, curves):

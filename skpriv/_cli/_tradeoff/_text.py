@@ -79,9 +79,9 @@ def table(curves):
         lines += [
             curve.estimator_name,
             row("  R2", map(_score, curve.test_scores)),
-            row("  held-out y inside", map(_share, curve.prediction_coverages)),
-            row("  width, a new y", map(_width, curve.prediction_widths)),
-            row("  width, mean of y", map(_width, curve.interval_widths)),
+            *_rows("  held-out y inside", _share, curve.prediction_coverages),
+            *_rows("  width, a new y", _width, curve.prediction_widths),
+            *_rows("  width, mean of y", _width, curve.interval_widths),
         ]
     lines += [
         "Least squares, not private (the reference)",
@@ -89,6 +89,11 @@ def table(curves):
         row("  width, mean of y", [_width(curves[0].reference_widths)]),
     ]
     return "\n".join(line.rstrip() for line in lines)
+
+
+def _rows(label, cell, values):
+    """One row, or none for what an estimator does not have."""
+    return [] if values is None else [row(label, map(cell, values))]
 
 
 def _score(values):
