@@ -6,7 +6,7 @@ from ._coefficient_display import CoefficientDisplay
 from ._curve_display import CurveDisplay, curves
 from ._describe._describe import describe
 from ._describe._description import Description
-from ._describe._quantiles import private_quantiles
+from ._describe._quantiles import private_quantiles, propose_max_rows
 from ._inference import Inference, WaldTest, inference
 from ._interval_display import IntervalDisplay, confidence_interval, prediction_interval
 from ._page import release_page
@@ -31,6 +31,7 @@ __all__ = [
     "model_card",
     "prediction_interval",
     "private_quantiles",
+    "propose_max_rows",
     "release_page",
     "resolution",
 ]

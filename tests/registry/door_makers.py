@@ -393,6 +393,9 @@ DOORS = {
     "private_quantiles": lambda given: inspection.private_quantiles(
         given("y", Y), [0.5], bounds=(-1, 1), epsilon=1.0, delta=1e-6, random_state=0
     ),
+    "propose_max_rows": lambda given: inspection.propose_max_rows(
+        given("groups", LABELS), largest=9, epsilon=1.0, delta=1e-6, random_state=0
+    ),
     "describe": partial(_describe, inspection.describe),
     "check_table": lambda given: preprocessing.check_table(
         _table(given, "table"), SCHEMA, epsilon=1.0, delta=1e-6, random_state=0

@@ -37,7 +37,7 @@ PUBLIC = {
     "return_propensities", "reward_model", "rho", "rng", "row_norm", "run", "scale", "schema",
     "scoring", "show_reference", "state", "statistic", "task", "text", "title", "user", "users",
     "value", "verbose", "who", "n_users", "unit", "effects", "transport", "n",
-    "collection", "message", "once", "rounds",
+    "collection", "message", "once", "rounds", "largest", "level",
 }  # fmt: skip
 # Arguments that have the name of rows, and are none.
 NO_ROWS = {

@@ -1,12 +1,13 @@
-"""Several private quantiles of one vector of numbers, from one answer."""
+"""Several private quantiles of one vector of numbers, from one answer; of rows of persons too."""
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
 from ...privacy import Budget, open_session
-from ...records import ArrayRows, public_shape
+from ...records import ArrayRows, codes, public_shape
 from ._distribution import Distribution, tree_levels
 from ._queries import DistributionQuery, Ranged
 
@@ -103,6 +104,85 @@ def private_quantiles(
     found[order] = np.maximum.accumulate(found[order], axis=0)  # quantiles do not cross
     values = np.clip(low + found * (high - low), low, high)
     return values[:, 0] if confidence_level is None else tuple(values.T)
+
+
+def propose_max_rows(
+    groups: Any,
+    *,
+    largest: Any,
+    epsilon: float,
+    delta: float,
+    level: float = 0.9,
+    privacy: str = "central",
+    random_state: int | np.random.RandomState | None = None,
+) -> int:
+    """Propose ``max_rows_per_group``: a private quantile of the numbers of rows of persons.
+
+    The largest number of rows that a person has is not private, and must not be passed to a fit. A
+    quantile of these numbers is released here instead, with a small budget of its own.
+
+    Parameters
+    ----------
+    groups : array-like of shape (n_samples,)
+        The person of each row, as it is passed to ``fit``.
+    largest : int
+        The most rows that could be proposed, from 1 to 16,384: a public number, generous if need
+        be. It is never the largest number that the rows have.
+    epsilon : float in (0, inf]
+        Privacy parameter of the proposal; ``inf`` adds no noise. A tenth of that of the fit is
+        often enough, since the noise is that of a count of persons.
+    delta : float in (0, 1)
+        Privacy parameter: choose it well below one over the number of persons.
+    level : float in (0, 1), default=0.9
+        Part of the persons who shall have no more rows. Those beyond it lose some of their rows,
+        and a larger level needs more noise in the fit.
+    privacy : str, default="central"
+        The privacy model.
+    random_state : None, int or RandomState, default=None
+        None draws secure noise for a real release, anything else reproducible noise for study.
+
+    Returns
+    -------
+    int
+        A number from 1 to `largest`, which may be passed on as a public one.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range.
+    BudgetExceeded
+        If an active :class:`skpriv.BudgetAccountant` cannot pay.
+
+    Notes
+    -----
+    **Privacy guarantee**: (epsilon, delta)-differential privacy under replacement of one person
+    with all rows. The answer is one of `skpriv.private_quantiles` about one number a person. The
+    number of persons is public.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.inspection import propose_max_rows
+    >>> visits = np.random.RandomState(0).poisson(3.0, 5000) + 1
+    >>> patients = np.repeat(np.arange(5000), visits)
+    >>> propose_max_rows(patients, largest=100, epsilon=0.2, delta=1e-6, random_state=0)
+    6
+    """
+    whole = isinstance(largest, Integral) and not isinstance(largest, bool)
+    if not whole or not 1 <= largest <= 2**QUANTILE_DEPTH:
+        raise ValueError(
+            f"largest={largest!r} must be a whole number from 1 to {2**QUANTILE_DEPTH}."
+        )
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"level={level!r} must lie in (0, 1).")
+    if len(public_shape(groups)) != 1 or not len(groups):
+        raise ValueError("groups must be one label a row: an array of shape (n_samples,).")
+    counts = np.bincount(codes(groups))  # what a session is opened on: it charges, and then reads
+    found = private_quantiles(
+        counts, [level], bounds=(0.5, largest + 0.5), epsilon=epsilon, delta=delta,
+        privacy=privacy, random_state=random_state,
+    )  # fmt: skip
+    return int(np.clip(np.round(found[0]), 1, largest))
 
 
 def _range(bounds):
