@@ -46,7 +46,6 @@ SHORT = {
     "exceptions.py": "a public door",
     "_cli/_main.py": "the door of the commands, which import everything else",
     "_equations/_certified/_events.py": "a leaf that every calculus of intervals shares",
-    "_equations/_loop/_links.py": "one link so far, which others join",
     "linear_model/_reweighted/_links.py": "public classes, whose length is in their docstrings",
     "protocol/_rows.py": "its neighbour, the collector, is full",
 }

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from .._linalg import add_gram, blocks_of
-from ..privacy import ROUNDING, Query
 from ._public_maps import TargetMap
 
 UNIT_TARGET = TargetMap((-1.0, 1.0), False)  # of s r
@@ -92,31 +91,3 @@ class WeightedScaling(WeightedMap):
     def weigh(self, instruments, X):
         """Instruments s e."""
         return instruments * self.roots(X)[:, None]
-
-
-@dataclass(frozen=True, eq=False)
-class WeightedMeanQuery(Query):
-    """Joint sum of (v r, v) over records (s phi, s r), v = s^2 in [0, 1], |r| <= 1.
-
-    |(v r, v) - (v' r', v')| is convex in v and in v', so that it is largest where both are 0 or 1:
-    |r - r'| <= 2 for v = v' = 1, |(r, 1)| <= sqrt(2) for v = 1 and v' = 0. Sensitivity 2, that of
-    the mean without weights.
-    """
-
-    rows: WeightedMap
-    name: str = "weighted mean of the target"
-    shape: tuple = (2,)
-    sensitivity: float = 2.0 * ROUNDING
-
-    def sum(self, X, y):
-        """Exact sums over a chunk of rows."""
-        roots = self.rows.roots(X)
-        targets = np.minimum(np.abs(UNIT_TARGET.scaled(y)), roots) * np.sign(UNIT_TARGET.scaled(y))
-        return np.array([roots @ targets, roots @ roots])
-
-    def read(self, answer):
-        """Noisy weighted mean of r, and about the standard deviation of its noise."""
-        noise = answer.noise.scale / answer.n
-        moment, weight = answer.value / answer.n
-        weight = max(float(weight), 2.0 * noise, 1e-6)
-        return float(np.clip(moment / weight, -1.0, 1.0)), noise / weight

@@ -11,9 +11,12 @@ from skpriv._equations._loop._queries import (
     Whitened,
     WhiteningQuery,
 )
+from skpriv._equations._loop._links import FAR, IDENTITY, Log, Logit
 from skpriv._equations._loop._score import ScoreQuery
 from skpriv._equations._public_maps import RowMap, TargetMap
-from skpriv._equations._weights import WeightedMap, WeightedMeanQuery
+from skpriv._equations._weights import WeightedMap
+from skpriv.linear_model._generalized._base import Handed
+from skpriv.linear_model._generalized._classes import ClassTarget, CountTarget
 from skpriv.linear_model._linear_regression._exact import LeastSquares
 
 from .case import Case
@@ -37,33 +40,67 @@ def _maps(rng):
     return whitened, TargetMap(bounds, intercept)
 
 
+CLASSES, COUNTS = ClassTarget((0.0, 1.0)), CountTarget((0.0, 20.0))
+
+
+def _link(rng, target):
+    """A link, its target, and where residuals are cut."""
+    limit = 10.0 ** rng.uniform(-3.0, 0.4)
+    return (
+        (IDENTITY, target, limit),
+        (Logit(), CLASSES, 1.0),
+        (Log(FAR * rng.uniform(0.01, 1.0), rng.normal()), COUNTS, min(limit, 1.0)),
+    )[rng.randint(3)]
+
+
+def _with_weights(rng, whitened, target):
+    """The same of rows whose last column is the root of a weight, at times."""
+    rows = whitened.rows
+    if rng.randint(3) or rows.low is not None:
+        return whitened, target
+    rows = WeightedMap(RowMap(None, None, rows.data_norm, rows.fit_intercept, D - 1))
+    W = whitened.W[: rows.size, : rows.size]
+    return Whitened(rows, W), Handed()
+
+
 def _score(rng):
     whitened, target = _maps(rng)
+    link, target, limit = _link(rng, target)
+    whitened, target = _with_weights(rng, whitened, target)
     point = rng.normal(size=len(whitened.W)) * 10.0 ** rng.uniform(-3.0, 3.0)
-    limit = 10.0 ** rng.uniform(-3.0, 0.4)
-    cut = 10.0 ** rng.uniform(-2.0, 0.5) if rng.randint(2) else None
+    cut = 10.0 ** rng.uniform(-2.0, 0.5) if rng.randint(2) and link.linear else None
     return ScoreQuery(
-        whitened, target, rng.uniform(-1.0, 1.0), point, limit,
+        whitened, target, rng.uniform(-1.0, 1.0), point, limit, link,
         sandwich=bool(rng.randint(2)), most_excess=cut,
     )  # fmt: skip
 
 
 def _residual_mean(rng):
     whitened, target = _maps(rng)
+    link, target, limit = _link(rng, target)
+    whitened, target = _with_weights(rng, whitened, target)
     theta = rng.normal(size=whitened.rows.size) * 10.0 ** rng.uniform(-3.0, 3.0)
-    limit = 10.0 ** rng.uniform(-3.0, 0.4)
-    return ResidualMeanQuery(whitened.rows, target, rng.uniform(-1.0, 1.0), theta, limit)
+    return ResidualMeanQuery(whitened.rows, target, rng.uniform(-1.0, 1.0), theta, limit, link)
 
 
-def _weighted_mean(rng):
-    return WeightedMeanQuery(WeightedMap(RowMap(None, None, 1.0, True, D - 1)))
+def _location(kind):
+    """Of targets of a line or of classes, with weights at times."""
+
+    def made(rng):
+        whitened, target = _maps(rng)
+        link, target, _ = _link(rng, target)
+        whitened, target = _with_weights(rng, whitened, target)
+        weighted = whitened.rows if isinstance(whitened.rows, WeightedMap) else None
+        first = () if kind is LocationQuery else (rng.uniform(link.low, 1.0),)
+        return kind(target, *first, link.low, weighted)
+
+    return made
 
 
-LINE = WeightedMeanQuery(WeightedMap(RowMap(None, None, 1.0, True, 1)))  # rows (x, s)
-
-
-def _opposite(query):
-    return lambda: (query, one(E1, 1.0), one(-E1, 1.0))
+def _opposite_classes():
+    """Rows that are all but opposite, and have a mean of 1 both: of the class that it denies."""
+    query = ScoreQuery(PLANE, CLASSES, 0.0, 1e4 * E2, 1.0, Logit(), sandwich=True)
+    return query, one(E1 + 0.005 * E2, 0.0), one(-E1 + 0.005 * E2, 0.0)
 
 
 def _targets(query, first, second):
@@ -71,14 +108,9 @@ def _targets(query, first, second):
 
 
 CASES = {
-    WeightedMeanQuery: Case(
-        _weighted_mean, (lambda: (LINE, one([0.0, 1.0], 1.0), one([0.0, 1.0], -1.0)),)
-    ),
-    LocationQuery: Case(
-        lambda rng: LocationQuery(_maps(rng)[1]), (_targets(LocationQuery(TARGET), 1.0, -1.0),)
-    ),
+    LocationQuery: Case(_location(LocationQuery), (_targets(LocationQuery(TARGET), 1.0, -1.0),)),
     SpreadQuery: Case(
-        lambda rng: SpreadQuery(_maps(rng)[1], rng.uniform(-1.0, 1.0)),
+        _location(SpreadQuery),
         (_targets(SpreadQuery(TARGET, 0.0), 0.0, 1.0),),
     ),
     WhiteningQuery: Case(
@@ -102,6 +134,7 @@ CASES = {
                 one(E1, 0.5),
                 one(-E1, 0.5 * (1.0 - 1e-12)),
             ),
+            _opposite_classes,
         ),
     ),
     ResidualMeanQuery: Case(

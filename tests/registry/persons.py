@@ -2,12 +2,14 @@
 
 import numpy as np
 
+from skpriv._equations._loop._links import IDENTITY, Logit
 from skpriv._equations._loop._persons import PersonLengthsQuery, PersonScoreQuery
 from skpriv._equations._loop._queries import Whitened
 from skpriv._equations._moments import Instrument
 from skpriv._equations._persons import PersonGramQuery
 from skpriv._equations._public_maps import RowMap, TargetMap
 from skpriv._equations._scaling import Scaling
+from skpriv.linear_model._generalized._classes import ClassTarget
 from skpriv.linear_model._panel._moments import (
     MomentLengthsQuery,
     PersonMeatQuery,
@@ -137,9 +139,12 @@ def _person_scores(rng):
     whitened, target = _whitened(rng)
     point = rng.normal(size=len(whitened.W))
     limit, length = rng.choice([0.05, 1.0, 3.0]), rng.choice([0.05, 0.5, 1.0])
+    link = IDENTITY
+    if rng.randint(2):
+        link, target, limit = Logit(), ClassTarget((0.0, 1.0)), 1.0
     return PersonScoreQuery(
-        whitened, target, rng.uniform(-0.5, 0.5), point, limit, sandwich=bool(rng.randint(2)),
-        length=length,
+        whitened, target, rng.uniform(-0.5, 0.5), point, limit, link,
+        sandwich=bool(rng.randint(2)), length=length,
     )  # fmt: skip
 
 

@@ -145,9 +145,9 @@ class ScoreEquation:
             square_scale=limit**2 / query.square_weight * unit,
             gram_scale=gram_scale,
             residual_scale=query.residual_unit * unit * asked,
-            cut_scale=unit / query.count_weight * asked,
+            cut_scale=unit / query.count_weight * asked * query.link.counts,
             excess_scale=unit * width,
-            widest=1.0 + abs(query.location),
+            widest=1.0 + abs(query.location) if query.link.linear else 1.0,
             length=getattr(query, "length", 1.0),
             hidden_tail=getattr(query, "hidden_tail", 0.0),
         )

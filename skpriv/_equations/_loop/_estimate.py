@@ -23,11 +23,13 @@ class KnownMean:
     constant : ndarray of shape (p,)
         The vector v with psi'v = 1 for every record.
     gram : ndarray of shape (p, p)
-        Mean of ee', positive semi-definite.
+        Slope of the scores over ``slope``: mean of ee', positive semi-definite.
     value, variance : float
         The excess, and the variance of its error.
     skew : float
         How far the clip of the steps moves the mean of their solution.
+    slope : float
+        Slope of the mean of the target where it is, times the part of the records that have one.
     """
 
     point: np.ndarray
@@ -36,6 +38,7 @@ class KnownMean:
     value: float
     variance: float
     skew: float
+    slope: float = 1.0
 
     def excess(self, b, noise, shared):
         """By how much the mean of an estimate b is above that of the target.
@@ -61,12 +64,13 @@ class KnownMean:
         level = max(float(self.constant @ self.gram @ self.constant), 0.1)  # mean of w^2
         dual, away = self.constant / level, b - self.point
         moved = weights_move_mean(level, float(away @ self.gram @ away))
-        own = noise * float(dual @ dual) + float(np.square(dual @ shared).sum()) + self.skew**2
+        reply = dual / self.slope
+        own = noise * float(reply @ reply) + float(np.square(reply @ shared).sum()) + self.skew**2
         other = self.variance + moved
         weight = own / (own + other)  # of what is known beside b
         found = weight * (self.value + float(dual @ self.gram @ away))
         rest = weight**2 * other + (1.0 - weight) ** 2 * self.skew**2
-        return found, weight * dual, float(np.sqrt(rest))
+        return found, weight * reply, float(np.sqrt(rest))
 
 
 def hidden_sizes(values, b, told, hidden, scale):

@@ -222,6 +222,9 @@ class LoopFit:
         noise += sum(float(u @ u) for u in along)
         shared = np.column_stack(along)
         value, unseen = points @ (start + step), np.zeros((len(points), 0))
+        if not self.link.linear:  # moments are off by half of the square of a distance: see `Pool`
+            bent = [0.5 * max(float(u @ slope @ u), 0.0) for u in away]
+            noise += float(shares @ bent) ** 2 / len(values)
         if hidden.any():
             told = np.maximum((vectors.T @ right) ** 2 - noise, 0.0)
             sizes = hidden_sizes(values, self.b @ vectors, told, hidden, scale)
@@ -243,7 +246,10 @@ class LoopFit:
         residual_gram = np.tensordot(
             precision / precision.sum(), [eq.residual_gram for eq in asked], 1
         )
-        typical = max(last.square, 2.0 * last.square_scale) * self.gram
+        typical = max(last.square, 2.0 * last.square_scale)
+        if not self.link.linear:  # variance of the target over the slope of its mean
+            typical = max(float(np.trace(residual_gram)), 0.0) / float(np.trace(self.gram))
+        typical = typical * self.gram
         if self.places > 1:  # rows of a person that hardly depend on each other cancel out
             typical *= dependence(residual_gram, typical, self.places)
         return LoopEstimate(
@@ -313,7 +319,8 @@ def coefficients(fit, rows, target, fitted=True):
     points = fit.points(matrix)
     if fit.line is None and not fitted:
         return _nothing(len(matrix), NO_LINE)
-    estimate, line = (fit.estimate(points, kind) for kind in (FITTED, LEAST_SQUARES))
+    first = FITTED if fit.link.linear else FUNCTION
+    estimate, line = (fit.estimate(points, kind) for kind in (first, LEAST_SQUARES))
     noise = np.sqrt(line.variances()[1] + estimate.variances()[1])
     distance = target.radius * (np.abs(line.value - estimate.value) + SURE * noise)
     if fit.line is None:

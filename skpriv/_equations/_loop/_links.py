@@ -1,74 +1,173 @@
 """Links: the mean of the target as a public function of the linear part of a model."""
 
-from dataclasses import dataclass
-from math import sqrt
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
+from scipy import special
 
-SLOPE_WEIGHT = 0.5  # of the slope matrix beside the score: see `ScoreQuery`
+REACHES = 3.0  # deviations of the fit that a residual may be away
+FAR = 2.0  # of links that bend, whose rows are weighed by their curvature already
+ROOM = 4.0  # times the mean count, above which a mean needs no more room: see `Log`
 
 
 @dataclass(frozen=True)
 class Link:
-    """A mean mu(eta) of targets r, with what the loop needs to know of it.
+    """A mean mu(eta) of targets r, with what the loop needs to know of it; this is a line's.
+
+    The second derivative of mu is nowhere larger than the first: so an equation that was asked at a
+    distance is wrong by at most half of the square of that distance, in the norm of its slope.
 
     Attributes
     ----------
-    name : str
-    steepest : float
-        Largest mu'(eta).
-    curvature : float
-        Largest |mu''(eta)|, 0 for a line. An equation that was asked at a distance is wrong by
-        half of it times the squared distance.
+    low : float
+        Targets r are in [low, 1].
     limit : float or None
         Limit R at which residuals are clipped; None leaves it to the rules.
-    dispersion : float or None
-        Variance of the target over mu'(eta); None is that of the residuals, for a line.
+    counts : bool
+        Whether residuals near the limit are counted.
+    steepest : float
+        Largest slope of the mean, thinned, times ``far``.
+    slope_weight, squared_sensitivity : float
+        Weight of the slope matrix in `ScoreQuery`, and the squared sensitivity of that query.
     signal : float or None
         Deviation of the linear part that is thought possible; None is that of the target.
-    slope_weight : float
-        Weight of the slope matrix in `ScoreQuery`.
-    squared_sensitivity : float
-        Squared sensitivity of that query.
+    far : float
+        A whitened row psi counts in full up to length 1, like 1 / |psi| up to this length, and like
+        1 / |psi|^2 beyond: its score is e v (r - mu) with e = psi / max(1, |psi|) and
+        v = min(1, far / |psi|). So |psi| v <= far: no Newton step rests on a slope that was cut.
+    degrees : float or None
+        Factor of the sampling covariance of n records; None is n / (n - p).
     """
 
-    name: str = "identity"
+    linear: ClassVar[bool] = True
+    low: ClassVar[float] = -1.0
+    limit: ClassVar[float | None] = None
+    counts: ClassVar[bool] = True
+    slope_weight: ClassVar[float] = 0.5
+    squared_sensitivity: ClassVar[float] = 4.25
+    signal: ClassVar[float | None] = None
+    far: ClassVar[float] = 1.0
+    degrees: ClassVar[float | None] = None
     steepest: float = 1.0
-    curvature: float = 0.0
-    limit: float | None = None
-    dispersion: float | None = None
-    signal: float | None = None
-    slope_weight: float = SLOPE_WEIGHT
-    squared_sensitivity: float = 4.0 + SLOPE_WEIGHT**2
-
-    @property
-    def linear(self):
-        """Whether the mean is the linear part itself."""
-        return self.curvature == 0.0
 
     def mean(self, eta):
-        """Mean mu(eta) of the target, in units of r."""
+        """Mean mu(eta) of the target."""
         return eta
 
-    def slope(self, eta):
-        """mu'(eta) / steepest, in [0, 1]; None for a line, where it is 1."""
+    def thin(self, mean):
+        """Weight of a row by its mean, in [0, 1]."""
+        return 1.0
+
+    def slope(self, eta, mean):
+        """Slope of the mean, thinned, over its largest: in [0, 1]."""
+        return 1.0
 
     def linear_part(self, mean):
         """eta of a mean: where the loop starts."""
         return mean
 
-    def sensitivity(self, uncut):
-        """Sensitivity of `ScoreQuery`; ``uncut`` if no residual can be beyond the limit.
+    def near(self, mean):
+        """The link for targets of this mean."""
+        return self
 
-        The slope matrix of a line is then that of the rows, which is free.
-        """
-        return 2.0 if self.linear and uncut else sqrt(self.squared_sensitivity)
+    def farthest(self, mean, spread):
+        """About the largest residual of a fit with this spread."""
+        return 1.0 + abs(mean) + REACHES * spread if self.linear else 1.0
+
+
+@dataclass(frozen=True)
+class Logit(Link):
+    """Binary targets in [0, 1]: the mean is 1 / (1 + exp(-eta)), and no residual exceeds 1."""
+
+    linear = False
+    low = 0.0
+    limit = 1.0
+    counts = False
+    slope_weight = 1.0
+    squared_sensitivity = 4.0
+    signal = 3.0
+    far = FAR
+    degrees = 1.0
+    steepest: float = 0.25 * FAR
+
+    def mean(self, eta):
+        """1 / (1 + exp(-eta))."""
+        return special.expit(eta)
+
+    def slope(self, eta, mean):
+        """4 mean (1 - mean)."""
+        return 4.0 * mean * (1.0 - mean)
+
+    def linear_part(self, mean):
+        """log(mean / (1 - mean))."""
+        return float(special.logit(mean))
+
+    def free(self, eta):
+        """The mean and its slope."""
+        mean = self.mean(eta)
+        return mean, mean * special.expit(-eta)
+
+    def deviance(self, r, eta, weights):
+        """2 sum(log(1 + exp(eta)) - r eta)."""
+        return 2.0 * float(weights @ (np.logaddexp(0.0, eta) - r * eta))
+
+
+@dataclass(frozen=True)
+class Log(Link):
+    """Counts as parts of the largest one: the mean is exp(eta - offset), held at 1.
+
+    Rows with a mean above a level weigh level / mean, so that one large mean does not need
+    as much room as a hundred usual ones. That keeps the equation unbiased, as any weight does that
+    is a function of the row alone.
+
+    Parameters
+    ----------
+    offset : float
+        Logarithm of the largest count, so that eta is that of the mean count.
+    """
+
+    linear = False
+    low = 0.0
+    signal = 3.0
+    far = FAR
+    degrees = 1.0
+    steepest: float = FAR
+    offset: float = 0.0
+
+    def mean(self, eta):
+        """exp(eta - offset), at most 1."""
+        return np.exp(np.minimum(eta - self.offset, 0.0))
+
+    def thin(self, mean):
+        """min(1, level / mean)."""
+        return self._level / np.maximum(mean, self._level)
+
+    def slope(self, eta, mean):
+        """min(mean, level) / level, and 0 where the mean is held."""
+        return np.where(eta < self.offset, np.minimum(mean / self._level, 1.0), 0.0)
+
+    def linear_part(self, mean):
+        """log(mean) + offset."""
+        return float(np.log(mean)) + self.offset
+
+    def near(self, mean):
+        """With room for usual means."""
+        return replace(self, steepest=FAR * min(1.0, ROOM * mean))
+
+    @property
+    def _level(self):
+        return self.steepest / FAR
+
+    def free(self, eta):
+        """exp(eta - offset), twice: it is held nowhere."""
+        mean = np.exp(np.minimum(eta - self.offset, 700.0))
+        return mean, mean
+
+    def deviance(self, r, eta, weights):
+        """2 sum(exp(eta - offset) - r (eta - offset))."""
+        mean, _ = self.free(eta)
+        return 2.0 * float(weights @ (mean - r * (eta - self.offset)))
 
 
 IDENTITY = Link()
-
-
-def slopes(link, eta, residual, limit):
-    """Slope h in [0, 1] of each clipped score: 0 where the residual is cut."""
-    kept = (np.abs(residual) < limit).astype(np.float64)
-    return kept if link.linear else kept * link.slope(eta)

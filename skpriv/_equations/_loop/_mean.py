@@ -4,11 +4,11 @@ from math import sqrt
 
 import numpy as np
 
-from .._weights import WeightedMeanQuery
 from ._equation import CUBE
 from ._estimate import KnownMean, weights_move_mean
 from ._fit import LoopFit
-from ._queries import LocationQuery, ResidualMeanQuery, SpreadQuery
+from ._links import IDENTITY
+from ._queries import Location, LocationQuery, ResidualMeanQuery, SpreadQuery
 from ._rules import (
     ALONE_CLIP,
     ALONE_REACH,
@@ -28,19 +28,25 @@ HIDDEN = (
     "Only the mean of the target was asked: it varies too little inside of bounds_y to be told "
     "from noise. Narrower bounds_y would help, if they hold."
 )
-REACHES = 3.0  # deviations of the fit that a residual may be away
+LEAST_SHIFT = 0.3  # of the mean of a target: that of its fit is not thought to be less
 
 
-def find_location(session, target, rules):
-    """Noisy means (none without an intercept), and the target's deviation if it were normal."""
-    means = [_mean(session, target, rules.location)] if rules.location else []
-    query = SpreadQuery(target, means[0][0] if means else 0.0)
+def find_location(session, rows, target, rules, link=IDENTITY):
+    """Noisy mean (None without an intercept), and the target's deviation, if it were normal."""
+    mean = None
+    if rules.location:
+        mean = _mean(session, rows, target, link, rules.location)
+    if not rules.spread:  # of two classes
+        rate = mean.mean if mean else 0.5
+        return mean, sqrt(rate * (1.0 - rate))
+    query = SpreadQuery(target, mean.mean if mean else 0.0, link.low, rows)
     answer = session.sum(query, rules.spread)
     noise = answer.noise.scale / answer.n
-    return means, NORMAL * max(float(answer.value[0]) / answer.n, 2.0 * noise, 1e-6)
+    size = max(float(answer.value[0]) / answer.n, 2.0 * noise, 1e-6)
+    return mean, NORMAL * size / (mean.part if mean else 1.0)
 
 
-def mean_only(session, rows, target, rules, means=(), deviation=None):
+def mean_only(session, rows, target, rules, link=IDENTITY, found=None, deviation=None):
     """The private mean with all that is left, pooled with what is known of it.
 
     Once a location and the spread are known, the last look clips the residuals at a few deviations:
@@ -48,30 +54,34 @@ def mean_only(session, rows, target, rules, means=(), deviation=None):
 
     Parameters
     ----------
-    means : sequence of pairs
-        Means that are released already, with the scale of their noise.
+    found : Location or None
+        Mean that is released already.
     deviation : float or None
         Deviation of the target, if it is released already.
     """
-    if getattr(rows, "weighted", False) and rows.constant is not None:
-        query = WeightedMeanQuery(rows)
-        share = rules.after_location if deviation is not None else 1.0
-        means = [query.read(session.sum(query, share))]
-    elif rows.constant is not None and rules.reach < ALONE_REACH:
-        means = [_mean(session, target, 1.0)]
-    elif rows.constant is not None:
-        if deviation is None:
-            means, deviation = find_location(session, target, rules)
-        means = [*means, _mean_of_residuals(session, rows, target, rules, means[0], deviation)]
     location, scale = 0.0, 0.0
-    if means:
-        weights = np.array([scale**-2.0 for _, scale in means])
-        location = float(weights @ [mean for mean, _ in means] / weights.sum())
+    if rows.constant is not None:
+        plain = link.linear and not getattr(rows, "weighted", False)
+        looks = plain and (found or rules.reach >= ALONE_REACH)
+        if looks and found is None:
+            found, deviation = find_location(session, rows, target, rules)
+        share = rules.after_location if found else 1.0
+        means = [found] if found else []
+        if looks:
+            means.append(_mean_of_residuals(session, rows, target, share, found, deviation))
+        else:
+            means.append(_mean(session, rows, target, link, share))
+        weights = np.array([one.scale**-2.0 for one in means])
+        location = float(weights @ [one.mean for one in means] / weights.sum())
         scale = float(weights.sum() ** -0.5)
     p = rows.size
     session.report.note = _words(rules, rows, scale)
     nothing, variance = np.zeros((p, p)), 1.0 - location**2
-    return LoopFit(location, scale, np.eye(p), nothing[0], variance, nothing, (), None, True)
+    if rows.constant is not None:
+        location = link.linear_part(location)
+    return LoopFit(
+        location, scale, np.eye(p), nothing[0], variance, nothing, (), None, True, link=link
+    )
 
 
 def _words(rules, rows, scale):
@@ -89,37 +99,38 @@ def _words(rules, rows, scale):
     return words + (f" {LOST.format(scale)}" if scale > LOST_MEAN else "")
 
 
-def _mean(session, target, share):
-    """Noisy mean of the target, and the standard deviation of its noise."""
-    answer = session.sum(LocationQuery(target), share)
-    return float(np.clip(answer.value[0] / answer.n, -1.0, 1.0)), answer.noise.scale / answer.n
+def _mean(session, rows, target, link, share):
+    """Noisy mean of the target."""
+    query = LocationQuery(target, link.low, rows)
+    counted = link.linear and not getattr(rows, "weighted", False)
+    return query.read(session.sum(query, share), counted)
 
 
-def _mean_of_residuals(session, rows, target, rules, found, deviation):
-    """Noisy mean of the target by what is left of it, with the standard deviation of its noise."""
-    location, scale = found
-    limit = ALONE_CLIP * deviation + 2.0 * scale
-    if limit >= ALONE_WORTH * (1.0 + abs(location)):  # hardly less noise
-        return _mean(session, target, rules.after_location)
-    query = ResidualMeanQuery(rows, target, location, np.zeros(rows.size), limit)
-    answer = session.sum(query, rules.after_location)
-    mean = location + limit * float(answer.value[0]) / answer.n
-    return float(np.clip(mean, -1.0, 1.0)), limit * answer.noise.scale / answer.n
+def _mean_of_residuals(session, rows, target, share, found, deviation):
+    """Noisy mean of the target by what is left of it."""
+    limit = ALONE_CLIP * deviation + 2.0 * found.scale
+    if limit >= ALONE_WORTH * (1.0 + abs(found.mean)):  # hardly less noise
+        return _mean(session, rows, target, IDENTITY, share)
+    query = ResidualMeanQuery(rows, target, found.mean, np.zeros(rows.size), limit)
+    answer = session.sum(query, share)
+    mean = found.mean + limit * float(answer.value[0]) / answer.n
+    return Location(float(np.clip(mean, -1.0, 1.0)), limit * answer.noise.scale / answer.n, 1.0)
 
 
-def known_mean(session, whitened, target, mean, deviation, pool, equation, rules):
+def known_mean(session, whitened, target, mean, deviation, pool, equation, rules, link=IDENTITY):
     """What is known of the mean of a fit beside its steps, and by how much they miss it.
 
     The mean of the target, which cuts nothing, and where clips are tight the mean of the residuals
     at a wider clip, each by its precision; what that clip may do counts as one more error. The last
     step moves the mean by what `skewness_bias` says, or by what a tail like the inverse cube does
     if that is more, but by no more than if all residuals that it counted near its limit were on one
-    side and as far beyond it as targets reach.
+    side and as far beyond it as targets reach. All are differences of linear parts: where the link
+    bends the mean of the linear part does not tell that of the target, and only residuals do.
 
     Parameters
     ----------
-    mean : (float, float)
-        Released mean of the target, and the scale of its noise.
+    mean : Location
+        Released mean of the target.
     deviation : float
         Deviation of the target.
     equation : ScoreEquation
@@ -130,30 +141,38 @@ def known_mean(session, whitened, target, mean, deviation, pool, equation, rules
     KnownMean
     """
     constant = np.linalg.solve(whitened.W.T, whitened.rows.constant)
-    level = max(float(constant @ pool.slope @ constant), 0.1)  # mean of w^2
-    moved = weights_move_mean(level, float(pool.b @ pool.slope @ pool.b))
-    value = float(constant @ pool.slope @ pool.b) / level
-    variance = mean[1] ** 2 + pool.variance / equation.n + moved
-    # Of residuals that no clip made small: clipped at 1.25 of their own deviations, those of a
-    # rare target have a third of theirs.
-    deviation = sqrt(max(pool.variance, deviation**2 - pool.spread**2))
+    start = link.linear_part(mean.mean)
+    slope = mean.part * link.steepest / link.far * float(link.slope(start, mean.mean))
+    gram = pool.slope / slope
+    level = max(float(constant @ gram @ constant), 0.1)  # mean of w^2
+    moved = weights_move_mean(level, float(pool.b @ gram @ pool.b))
+    value, precision = float(constant @ gram @ pool.b) / level, 0.0
+    if link.linear:
+        precision = 1.0 / (mean.scale**2 + pool.variance / equation.n + moved)
+        # Of residuals that no clip made small: clipped at 1.25 of their own deviations, those of a
+        # rare target have a third of theirs.
+        deviation = sqrt(max(pool.variance, deviation**2 - pool.spread**2))
+    farthest = link.farthest(mean.mean, pool.spread)
+    unit = 1.0 if link.linear else slope / mean.part
     if rules.mean:
         clip = rules.mean_clip
-        limit = min(1.0 + abs(mean[0]) + REACHES * pool.spread, clip * deviation)
+        limit = min(farthest, clip * deviation)
         theta = whitened.W.T @ pool.b
-        query = ResidualMeanQuery(whitened.rows, target, mean[0], theta, limit)
+        query = ResidualMeanQuery(whitened.rows, target, start, theta, limit, link)
         answer = session.sum(query, rules.mean)
-        found = -limit * float(answer.value[0]) / answer.n
-        error = (limit * answer.noise.scale / answer.n) ** 2
+        residual = limit * float(answer.value[0]) / answer.n / mean.part
+        found = link.linear_part(max(mean.mean - residual, LEAST_SHIFT * mean.mean)) - start
+        found = -residual if link.linear else found
+        error = (limit * answer.noise.scale / answer.n / mean.part) ** 2
         error += (deviation * skewness_bias(clip)) ** 2
         if session.trust.can.reports:  # the residuals of other users
             error += deviation**2 / answer.n
-        value = (value / variance + found / error) / (1.0 / variance + 1.0 / error)
-        variance = 1.0 / (1.0 / variance + 1.0 / error)
+        error /= unit**2
+        value = (value * precision + found / error) / (precision + 1.0 / error)
+        precision += 1.0 / error
     clip, counted = equation.limit / deviation, max(equation.nearly_cut, 0.0)
     counted += 2.0 * equation.cut_scale
-    farthest = max(1.0 + abs(mean[0]) + REACHES * pool.spread - equation.limit, 0.0)
     skew = deviation * max(skewness_bias(clip), CUBE * clip * counted)
-    skew = min(skew, farthest * counted)
-    skew *= 1.0 + equation.fall
-    return KnownMean(pool.b, constant, pool.slope, value, variance, skew)
+    skew = min(skew, max(farthest - equation.limit, 0.0) * counted)
+    skew *= (1.0 + equation.fall) / unit
+    return KnownMean(pool.b, constant, gram, value, 1.0 / precision, skew, slope)

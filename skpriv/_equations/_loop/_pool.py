@@ -11,8 +11,9 @@ from .._normal_equations import SAMPLING
 # Public grid of prior variances of the coordinates of b.
 PRIOR_VARIANCES = np.geomspace(1e-5, 1e3, 49)
 ODDS = 3.0  # logarithm of the odds of each candidate against the next
+# Change of eta in a step on a bent curve, for a row of usual length: else it goes too far
+LONGEST_MOVE = 3.0
 SOLVES = 3  # of solving and weighing by the distance to the solution
-BEND = 0.5  # of the largest curvature, by Taylor's formula
 DESIGN = 0.75  # (1 + 1/2) / 2: variance of N u between its values along u and across, GOE noise N
 
 
@@ -126,8 +127,10 @@ def _svd(matrix):
 class Pool:
     """Equations moment = slope (b* - point), weighed by the precision of their noise.
 
-    The noise of the slopes acts on b* - point, and so does the bend of a link, so that an equation
-    counts the more the nearer it was asked.
+    The noise of the slopes acts on b* - point, so that an equation counts the more the nearer it
+    was asked. Where the link bends, too: the moment is that up to half of mean(e mu'' (psi'd)^2)
+    with d = b* - point, a vector of at most half the square of d in the norm of the slope, since
+    |mu''| <= mu' and |e| <= 1. Its direction is not known: it counts as noise of all coordinates.
 
     Parameters
     ----------
@@ -140,6 +143,8 @@ class Pool:
     largest : float
         Largest variance of a coordinate of b that is thought possible.
     link : Link
+    length : float
+        Root mean square length of a whitened row.
     curator : bool
         Whether all equations are of the same records.
 
@@ -153,10 +158,10 @@ class Pool:
         Variance of the privacy noise of a coordinate of the pooled moment.
     """
 
-    def __init__(self, size, deviation, priors, largest, link, curator):
+    def __init__(self, size, deviation, priors, largest, link, length, curator):
         self._priors, self._largest, self._link, self._curator = priors, largest, link, curator
         self._equations: list = []
-        self._most = deviation**2
+        self._most, self._length = deviation**2, length
         self.b, self.variance = np.zeros(size), min(deviation**2, 1.0)
 
     def add(self, equation):
@@ -170,8 +175,13 @@ class Pool:
         weights /= weights.sum()
         self._raw = sum(w * eq.slope for w, eq in zip(weights, self._equations, strict=True))
         self.slope = denoised_gram(self._raw, self.scale)
+        begin = self.b
         for _ in range(SOLVES):
             self._solve()
+        if not self._link.linear:
+            move = self.b - begin
+            far = float(np.linalg.norm(move)) * self._length / LONGEST_MOVE
+            self.b = begin + move / max(far, 1.0)
 
     @property
     def spread(self):
@@ -181,22 +191,26 @@ class Pool:
         return sqrt(max(float(self.b @ self.slope @ self.b), 0.0))
 
     def _solve(self):
-        level = max(float(np.trace(self.slope)) / len(self.slope), 1e-300)
-        precisions, moments = [], []
-        for eq in self._equations:
-            away = self.b - eq.point
-            bent = (BEND * self._link.curvature * float(away @ self.slope @ away)) ** 2 * level
-            noise = eq.moment_scale**2 + DESIGN * self.scale**2 * float(away @ away)
-            precisions.append(1.0 / max(noise + bent, 1e-300))
-            moments.append(eq.moment + self.slope @ eq.point)
-        dispersion = self._link.dispersion
-        dispersion = self.variance if dispersion is None else dispersion
+        p, trace = len(self.b), max(float(np.trace(self.slope)), 1e-300)
+        aways = [self.b - eq.point for eq in self._equations]
+        noises = np.array([
+            eq.moment_scale**2 + DESIGN * self.scale**2 * float(u @ u)
+            for eq, u in zip(self._equations, aways, strict=True)
+        ])  # fmt: skip
+        errors = noises
+        if not self._link.linear:
+            errors = noises + np.array([(u @ self.slope @ u) ** 2 for u in aways]) / (4.0 * p)
+        weights = 1.0 / np.maximum(errors, 1e-300)
+        weights /= weights.sum()
+        moments = [eq.moment + self.slope @ eq.point for eq in self._equations]
+        # Variance of the target over the slope of its mean, which is 1 for a line
+        dispersion = self.variance / (1.0 if self._link.linear else trace / self._length**2)
         records = [eq.n for eq in self._equations]
-        self.noise = 1.0 / sum(precisions)
+        self.noise = float(weights**2 @ noises)
         self.b = posterior_mean(
             self.slope,
-            np.average(moments, axis=0, weights=precisions),
-            1.0 / sum(precisions),
+            weights @ np.array(moments),
+            self.noise,
             dispersion / (records[-1] if self._curator else sum(records)),
             self._priors,
             self._largest,

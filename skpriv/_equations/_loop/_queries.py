@@ -2,77 +2,136 @@
 
 All statements are for replacing one record by another, marked with a prime. A row of the map is
 phi with ||phi|| <= 1, psi = W phi for a released W, w = min(1, 1 / ||psi||) and e = w psi, so that
-||e|| <= 1 whatever W is. r is the target in [-1, 1], and m a released location.
+||e|| <= 1 whatever W is. r is the target, and m a released location. Of a row with weight v, w and
+e are multiplied by its root.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import blas
 
 from ..._linalg import SQRT2, add_gram, blocks_of, row_norms, unvech, vech, vech_size
 from ...privacy import ROUNDING, Query
-from .._public_maps import RowMap, TargetMap
+from .._public_maps import RowMap
+from ._links import IDENTITY, Link
 
+LEAST_PART, LEAST_RATE = 0.01, 3.0  # of the records that have a target; records of a class
 # Ends of the classes of lengths of whitened rows: coarse beyond 2, where rows are few
 LENGTHS = 2.0 ** np.array([-1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0])
 
 
-@dataclass(frozen=True)
-class LocationQuery(Query):
-    """Sum of r in [-1, 1]: replacing a record moves it by at most 2."""
+def handed(rows, target, X, y, low):
+    """Targets r in [low, 1] of a chunk, NaN for one that is none, and roots of weights in [0, 1].
 
-    target: TargetMap
+    Rows with weights have their root as last column, and targets come multiplied by it.
+    """
+    r = target.scaled(y)
+    if not getattr(rows, "weighted", False):
+        return r, np.ones(len(r))
+    roots = rows.roots(X)
+    with np.errstate(all="ignore"):
+        return np.clip(r / roots, low, 1.0), roots
+
+
+@dataclass(frozen=True, eq=False)
+class LocationQuery(Query):
+    """Sums of v r and of v for weights v in [0, 1] and r in [low, 1] brought to [-1, 1].
+
+    Without weights v is 1, and 0 of a record without a target. The distance of two records is
+    convex in v and in v', so that it is largest where both are 0 or 1: |r - r'| <= 2 for
+    v = v' = 1, and |(r, 1)| <= sqrt(2) for v = 1 and v' = 0. Sensitivity 2, that of the mean alone.
+    """
+
+    target: Any
+    low: float = -1.0
+    rows: Any = None  # with weights, or None
     name: str = "mean of the target"
-    shape: tuple = (1,)
+    shape: tuple = (2,)
     sensitivity: float = 2.0 * ROUNDING
 
-    width = 0  # no column of X
+    @property
+    def width(self):
+        """No column of X, if there are no weights in it."""
+        return None if getattr(self.rows, "weighted", False) else 0
 
     def sum(self, X, y):
-        """Exact sum over a chunk of rows."""
-        return np.array([self.target.scaled(y).sum()])
+        """Exact sums over a chunk of rows."""
+        r, roots = handed(self.rows, self.target, X, y, self.low)
+        known = np.isfinite(r)
+        r, v = (2.0 * r[known] - (1.0 + self.low)) / (1.0 - self.low), roots[known] ** 2
+        return np.array([v @ r, v.sum()])
+
+    def read(self, answer, counted):
+        """The `Location`; ``counted`` if all records have a target, and the same weight."""
+        noise, (moment, part) = answer.noise.scale / answer.n, answer.value / answer.n
+        part = 1.0 if counted else float(np.clip(part, max(2.0 * noise, LEAST_PART), 1.0))
+        # Of rates: nobody thinks that they are below those of a few records
+        least = 0.0 if self.low else min(LEAST_RATE / (part * answer.n), 0.25)
+        half = (1.0 - self.low) / 2.0
+        mean = (1.0 + self.low) / 2.0 + half * float(moment) / part
+        return Location(
+            float(np.clip(mean, self.low + least, 1.0 - least)), half * noise / part, part
+        )
 
 
-@dataclass(frozen=True)
+class Location(NamedTuple):
+    """Released mean of the target, the scale of its noise, and the part of the records it is of."""
+
+    mean: float
+    scale: float
+    part: float
+
+
+@dataclass(frozen=True, eq=False)
 class SpreadQuery(Query):
-    """Sum of min(|r - m|, 1) in [0, 1]: replacing a record moves it by at most 1."""
+    """Sum of v min(|r - m|, 1) in [0, 1]: replacing a record moves it by at most 1."""
 
-    target: TargetMap
+    target: Any
     location: float
+    low: float = -1.0
+    rows: Any = None
     name: str = "mean deviation of the target"
     shape: tuple = (1,)
     sensitivity: float = 1.0 * ROUNDING
 
-    width = 0  # no column of X
+    width = LocationQuery.width
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
-        return np.array([np.minimum(np.abs(self.target.scaled(y) - self.location), 1.0).sum()])
+        r, roots = handed(self.rows, self.target, X, y, self.low)
+        return np.array([np.nansum(roots**2 * np.minimum(np.abs(r - self.location), 1.0))])
 
 
 @dataclass(frozen=True, eq=False)
 class ResidualMeanQuery(Query):
-    """Sum of clip(r - m - phi'theta, -R, R) / R in [-1, 1]: a record moves it by at most 2.
+    """Sum of v clip(r - mu(m + phi'theta), -R, R) / R in [-1, 1]: a record moves it by at most 2.
 
-    Without weights and without the directions of the rows, so that the mean of the fit costs the
-    noise of one number.
+    Without the weights of far rows and without their directions, so that the mean of the fit costs
+    the noise of one number.
     """
 
     rows: RowMap
-    target: TargetMap
+    target: Any
     location: float
     theta: np.ndarray
     limit: float
+    link: Link = IDENTITY
     name: str = "mean of the residuals"
     shape: tuple = (1,)
     sensitivity: float = 2.0 * ROUNDING
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
-        residual = self.target.scaled(y) - self.location - self.rows.rows(X) @ self.theta
-        return np.array([np.clip(residual / self.limit, -1.0, 1.0).sum()])
+        r, roots = handed(self.rows, self.target, X, y, self.link.low)
+        rows = self.rows
+        phi = rows.plain.rows(X[:, :-1]) if hasattr(rows, "plain") else rows.rows(X)
+        with np.errstate(all="ignore"):
+            eta = self.location + phi @ self.theta
+            residual = roots**2 * np.clip((r - self.link.mean(eta)) / self.limit, -1.0, 1.0)
+        return np.array([np.nansum(residual)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +146,7 @@ class Whitened:
         queries, whose noise is the same in every direction.
     """
 
-    rows: RowMap
+    rows: Any
     W: np.ndarray
 
     def blocks(self, X):
@@ -118,6 +177,8 @@ class Whitened:
         if not norms.max(initial=0.0) <= 1.0:
             weights /= np.maximum(1.0, norms)
             e *= weights[:, None]
+        if getattr(self.rows, "weighted", False):  # e has the root already
+            weights *= self.rows.roots(X)
         return e, weights
 
     def empty_gram(self):

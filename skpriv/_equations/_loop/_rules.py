@@ -14,6 +14,8 @@ rules: there the noise of a clipped mean, k / P(|z| < k) for a normal z, is what
 from dataclasses import dataclass, replace
 from math import exp, sqrt
 
+from ._links import IDENTITY
+
 # Of the budget. The mean of the target takes what makes its noise 2 / (N sqrt(share)) at most
 # 2 / 28 of the half-range, and half as much goes to the spread.
 LOCATION_SHARES, LOCATION_REACH = (0.05, 0.3), 28.0
@@ -25,6 +27,7 @@ WHITENING_SHARES = (0.1, 0.2)
 # intervals come, has the more the better the Gram matrix is known.
 STEPS, STEPS_RESOLUTION = (4, 64), 160.0
 LAST_SHARE, LAST_RESOLUTION = 0.7, 30.0
+BENT_STEPS = 12  # at least, where the link bends: the gain in log loss is flat from 6 to 24
 # Of the equation of the least-squares line, which has no clips: its noise is many times that of the
 # steps, so that it is asked where the others say something of single coefficients.
 LINE_SHARE, LINE_RESOLUTION = 0.05, 10.0
@@ -63,6 +66,9 @@ WIDEST_CLIP = 6.0  # enough for skewed targets, and for coefficients
 NARROW, LAST_MEAN = 3.0, 0.06
 MEAN_CLIPS = tuple(1.5 + 0.25 * i for i in range(19))
 ROW_LENGTH = 2.5  # length of a whitened row times k
+# Times the precision, where the link bends: privacy noise of eta is 2 / (precision length sqrt(h))
+# of its sampling error, h the slope: a fifth of it, at h = 1/6, where rows need not be longer
+BENT_LENGTH = 24.0
 
 
 @dataclass(frozen=True)
@@ -122,7 +128,7 @@ class Rules:
     subset: float
 
     @classmethod
-    def of(cls, n, p, reach, clip="auto", fit_intercept=True, ranged=True):
+    def of(cls, n, p, reach, clip="auto", fit_intercept=True, ranged=True, link=IDENTITY):
         """Rules for n records, rows of length p and this reach.
 
         Parameters
@@ -131,6 +137,7 @@ class Rules:
             "wide" clips at 6 deviations at least, at any resolution, and takes two steps.
         ranged : bool
             Whether every feature has a public range, and not the norm of the row alone.
+        link : Link
         """
         resolution = reach / p**1.5
         mean_only = all(
@@ -141,16 +148,20 @@ class Rules:
         spread = location / 2.0
         if mean_only:
             location, spread = ALONE_LOCATION, ALONE_SPREAD
+        if link.limit is not None:  # of two classes, whose spread follows from the mean
+            spread = 0.0
         if not fit_intercept:  # the location is 0
             location = 0.0
         rest = 1.0 - location - spread
         whitening = _within(
             WHITENING_SHARES, WHITENING_SHARES[0] * WHITENING_RESOLUTION / resolution
         )
-        lengths = LENGTHS_SHARE if resolution >= WHITENED_RESOLUTION else 0.0
+        lengths = LENGTHS_SHARE if resolution >= WHITENED_RESOLUTION and link.linear else 0.0
         whole = reach >= WHOLE * p
-        number = round(_within(STEPS, STEPS_RESOLUTION / resolution))
-        last = max(1.0 / number, LAST_SHARE * min(1.0, resolution / LAST_RESOLUTION))
+        least = STEPS[0] if link.linear else BENT_STEPS
+        number = max(least, round(_within(STEPS, STEPS_RESOLUTION / resolution)))
+        last = LAST_SHARE * min(1.0, resolution / LAST_RESOLUTION) if link.linear else 0.0
+        last = max(1.0 / number, last)
         steps = [(1.0 - last) / (number - 1)] * (number - 1) + [last]
         precision = reach / sqrt(n * p)
         wide = WIDE_CLIP * precision**WIDE_GROWTH
@@ -158,9 +169,11 @@ class Rules:
         k = max(LEAST_CLIP, min(wide, max(cheap, precision**CLIP_GROWTH)))
         if clip == "wide":
             k = max(k, WIDEST_CLIP)
-        line = LINE_SHARE if resolution >= LINE_RESOLUTION else 0.0
+        line = LINE_SHARE if resolution >= LINE_RESOLUTION and link.linear else 0.0
         clipped = CLIPPED_SHARE if reach >= CLIPPED_REACH else 0.0
-        mean = LAST_MEAN if fit_intercept and k < NARROW else 0.0
+        clipped_mean = k < NARROW if link.linear else link.limit is None
+        mean = LAST_MEAN if fit_intercept and clipped_mean else 0.0
+        length = ROW_LENGTH / k if link.linear else BENT_LENGTH / precision
         enough = SUBSET_RESOLUTIONS[0 if ranged else 1]
         return cls(
             reach=reach,
@@ -176,7 +189,7 @@ class Rules:
             line=rest * line,
             clipped=rest * clipped,
             clip=k,
-            length=min(1.0, max(ROW_LENGTH / k, sqrt(p / n))),
+            length=min(1.0, max(length, sqrt(p / n))),
             whitened=min(1.0, sqrt(WHITENED_RESOLUTION / resolution)),
             shortest=ROW_LENGTH / (RESOLVED_CLIP * sqrt(resolution)),
             whole=whole,

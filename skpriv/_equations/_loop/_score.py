@@ -9,15 +9,15 @@ import numpy as np
 from ..._linalg import add_gram, row_norms, vech, vech_size
 from ...privacy import ROUNDING, Query
 from .._public_maps import TargetMap
-from ._links import IDENTITY, SLOPE_WEIGHT, Link, slopes
-from ._queries import Whitened
+from ._links import IDENTITY, Link
+from ._queries import Whitened, handed
 
 CUT, COUNT_WEIGHT = 0.75, 0.83  # part of the limit beyond which residuals are counted: free
 # Where what is cut is asked, too: the largest part by which a record that is cut counts for less,
 # and the weights of s^2 and of the count that leave it free; and the weight of the rows that are.
 FALL, CUT_SQUARE_WEIGHT, CUT_COUNT_WEIGHT = 0.5, 0.5, 0.79
 CUT_ROWS_WEIGHT = sqrt(1.0 / 8.0)
-MATRICES = {"slope": SLOPE_WEIGHT, "residual": 0.5, "cut_rows": CUT_ROWS_WEIGHT}
+RESIDUAL_WEIGHT = 0.5  # of uu'
 
 
 class Scores(NamedTuple):
@@ -31,8 +31,6 @@ class Scores(NamedTuple):
         s in [-1, 1].
     slopes : ndarray of shape (n_rows,)
         h in [0, 1].
-    weights : ndarray of shape (n_rows,)
-        w in (0, 1].
     residuals : ndarray of shape (n_rows,)
         c, before the clip.
     """
@@ -40,7 +38,6 @@ class Scores(NamedTuple):
     rows: np.ndarray
     scores: np.ndarray
     slopes: np.ndarray
-    weights: np.ndarray
     residuals: np.ndarray
 
 
@@ -48,11 +45,12 @@ class Scores(NamedTuple):
 class ScoreQuery(Query):
     """Joint sum of (e s, c h ee', s^2) and, where it is asked, (uu'/2, .83 J) with u = e s.
 
-    Here s = clip(w (r - mu(m + psi'b)), -R, R) / R at a released b, h in [0, 1] is the slope of
-    the clipped score (0 where it is cut), J = 1{|s| >= .75}, matrices stand for their vech,
-    and c = 1/2. The squared sensitivity is 4 + c^2 = 4.25 for any h, and 4,
-    that of sum e s alone, where h = 1 for every record. A link whose h and s are tied may have a
-    smaller one: see its docstring.
+    Here s = clip(v (r - mu(m + psi'b)), -R, R) / R at a released b, e = w psi of a weight w in
+    [0, 1] is at most 1 long, the weight v in [0, 1] is any public function of the row, h in [0, 1]
+    is the slope of the clipped score over its largest (0 where it is cut), J = 1{|s| >= .75}, and
+    matrices stand for their vech. The squared sensitivity is 4 + c^2 = 4.25 for c = 1/2 and any h,
+    and 4, that of sum e s alone, where h = 1 for every record. It is 4 for the logit, with c = 1
+    and without J (item 5).
 
     Proof. Let a = |e|^2, b = |e'|^2, x = |s|, z = |s'|; (-e, -s) gives the same release, so
     s, s' >= 0, and t = -<e, e'>. With J = 1 if the counts differ, D^2 is at most
@@ -88,6 +86,19 @@ class ScoreQuery(Query):
        below which J = 1.
        o, o' > 0: X = Z = 1, J = 0, and D^2 <= (1 + y^2) (1 + y'^2) + 3 f o^2
        <= 2 (1 + y^2) + 3 f o^2 is convex in o, 4 at 0 and 4 - f + 2 f^2 <= 4 at 1.
+    5. The logit, with R = 1 and no J: s and h are tied. For q = |r - mu|, h <= 4 q (1 - q) and
+       x <= q, hence h <= k(x), where k(x) = 1 up to x = 1/2 and 4 x (1 - x) beyond; c = 1, and
+       the ends of h are 0 and k(x).
+       Both 0: t = 1 as in 3, and D^2 <= (x + z)^2 (1 + (5/4) (x - z)^2) =: g(x, z) <= 4.
+       One is 0, say h = 0, h' = k(z): t = 1, and D^2 <= g(x, z) + k(z)^2. In x it increases, since
+       1 + (5/2) x (x - z) >= 1 - (5/8) z^2 > 0: x = 1. For z <= 1/2, g increases in z, and
+       D^2 <= g(1, 1/2) + 1 = 2.954 + 1. For z = 1 - v >= 1/2, 4 - D^2 = v Q(v) with
+       Q = 4 - 22 v + 37 v^2 - 17.25 v^3, convex on [0, 1/2], Q(.42) > .0087 and
+       -.0488 < Q'(.42) < 0, so that Q > 0 there. Both nonzero, with k(x) <= k(z): D^2 is above the
+       case h = 0 by at most (1 - t) (-2 p + (1 + t) p^2 / 2) + k(x)^2 (1 - 2 t^2), which is not
+       positive where t^2 >= 1/2. For t^2 < 1/2, D^2 <= x^2 + z^2 + sqrt(2) p + (x^4 + z^4) / 4
+       + (x^2 - z^2)^2 + k(x)^2 + k(z)^2 <= 3.95 (on a grid, with a bound on the gradient: see
+       the test of this class). In any dimension. Attained at e' = -e, |e| = |s| = |s'| = 1.
 
     Parameters
     ----------
@@ -120,7 +131,9 @@ class ScoreQuery(Query):
     @property
     def sensitivity(self):
         """Declared sensitivity: of the link."""
-        return self.link.sensitivity(self.most_excess == 0.0) * ROUNDING
+        if self.link.linear and self.most_excess == 0.0:  # of every record h = 1
+            return 2.0 * ROUNDING
+        return sqrt(self.link.squared_sensitivity) * ROUNDING
 
     @property
     def asks_cut(self):
@@ -160,7 +173,7 @@ class ScoreQuery(Query):
     @property
     def residual_unit(self):
         """What the entries of uu' / 2 stand for."""
-        return self.limit**2 / MATRICES["residual"]
+        return self.limit**2 / RESIDUAL_WEIGHT
 
     @property
     def parts(self):
@@ -168,7 +181,7 @@ class ScoreQuery(Query):
         p = len(self.whitened.W)
         sizes = {"moment": p, "slope": vech_size(p), "square": 1}
         if self.sandwich:
-            sizes |= {"residual": vech_size(p), "nearly_cut": 1}
+            sizes |= {"residual": vech_size(p)} | ({"nearly_cut": 1} if self.link.counts else {})
         if self.asks_cut:
             sizes |= {"cut_rows": vech_size(p), "excess": 1}
         return sizes
@@ -180,22 +193,26 @@ class ScoreQuery(Query):
 
     def scores(self, X, y):
         """Yield the `Scores` of one block of rows after the other."""
-        target = self.target.scaled(y)
+        link = self.link
+        r, roots = handed(self.whitened.rows, self.target, X, y, link.low)
         for block, e, weights in self.whitened.blocks(X):
-            eta = self.location + e @ self.point / weights
-            residual = weights * (target[block] - self.link.mean(eta))
-            h = slopes(self.link, eta, residual, self.limit)
+            with np.errstate(all="ignore"):  # overflow, and rows of weight 0
+                eta = self.location + e @ self.point / weights
+                mean = link.mean(eta)
+                v = np.minimum(roots[block], link.far * weights)
+                residual = v * link.thin(mean) * (r[block] - mean)
+                h = v / (link.far * weights) * link.slope(eta, mean)
+                h[~(np.abs(residual) < self.limit)] = 0.0
             if not np.isfinite(residual.sum()):  # a label that is none, or an overflow
                 known = np.isfinite(residual)
                 residual, h = np.where(known, residual, 0.0), np.where(known, h, 0.0)
-            s = np.clip(residual / self.limit, -1.0, 1.0)
-            yield Scores(e, s, h, weights, residual)
+            yield Scores(e, np.clip(residual / self.limit, -1.0, 1.0), h, residual)
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
-        moment, numbers = np.zeros(len(self.point)), np.zeros(3)
-        grams = {name: self.whitened.empty_gram() for name in MATRICES if name in self.parts}
-        for e, s, h, _, residual in self.scores(X, y):
+        moment, numbers = np.zeros(len(self.point)), dict.fromkeys(self.parts, 0.0)
+        slope, residuals, cut_rows = (self.whitened.empty_gram() for _ in range(3))
+        for e, s, h, residual in self.scores(X, y):
             asked = s
             if self.asks_cut:
                 over = (np.abs(residual) - self.limit) / float(self.most_excess or 1.0)
@@ -204,18 +221,21 @@ class ScoreQuery(Query):
                 asked = s.copy()
                 asked[cut] *= 1.0 - self.fall * over
                 lengths = np.minimum(row_norms(e[cut]), 1.0)
-                numbers[2] += self.excess_weight * (lengths @ over)
-                add_gram(grams["cut_rows"], e[cut])
+                numbers["excess"] += self.excess_weight * (lengths @ over)
+                add_gram(cut_rows, e[cut])
             moment += asked @ e
             whole = self.asks_cut or (h == 1.0).all()
-            add_gram(grams["slope"], e if whole else e * np.sqrt(h)[:, None])
-            numbers[0] += self.square_weight * (s @ s)
+            add_gram(slope, e if whole else e * np.sqrt(h)[:, None])
+            numbers["square"] += self.square_weight * (s @ s)
+            if "nearly_cut" in numbers:
+                numbers["nearly_cut"] += self.count_weight * np.count_nonzero(np.abs(s) >= CUT)
             if self.sandwich:
-                numbers[1] += self.count_weight * np.count_nonzero(np.abs(s) >= CUT)
                 e *= s[:, None]
-                add_gram(grams["residual"], e)
-        scale = {**MATRICES, "slope": self.slope_weight}
-        ones = zip(("square", "nearly_cut", "excess"), numbers, strict=True)
-        sums = {name: scale[name] * vech(gram) for name, gram in grams.items()}
-        sums |= {"moment": moment, **{name: [value] for name, value in ones}}
-        return np.concatenate([sums[name] for name in self.parts])
+                add_gram(residuals, e)
+        found = {
+            "moment": moment,
+            "slope": self.slope_weight * vech(slope),
+            "residual": RESIDUAL_WEIGHT * vech(residuals),
+            "cut_rows": CUT_ROWS_WEIGHT * vech(cut_rows),
+        }
+        return np.concatenate([found.get(name, [numbers[name]]) for name in self.parts])

@@ -5,18 +5,20 @@ from math import sqrt
 
 import numpy as np
 
+from ..._linalg import RELATIVE_ZERO
 from ._equation import ScoreEquation
 from ._fit import LoopFit
 from ._links import IDENTITY
-from .._persons import seldom_cut
-from ._mean import REACHES, find_location, known_mean, mean_only
+from .._persons import cluster_degrees, seldom_cut
+from ._mean import find_location, known_mean, mean_only
 from ._persons import PersonLengthsQuery, PersonScoreQuery
 from ._pool import Pool
-from ._queries import ClippedRowsQuery, Whitened
-from ._rules import LEAST_SPREAD
+from ._queries import ClippedRowsQuery, SpreadQuery, Whitened, WhiteningQuery
+from ._rules import LEAST_SPREAD, Rules
 from ._score import ScoreQuery
 from ._whitening import learn_whitening, whitening_parts
 
+SHARE = 1.0 / 3.0  # of nothing: exact answers are free
 SIGNAL = 2.0  # bound on tau^2, in units of the target's variance over the squared length
 # |r - m| <= 2, and a fit is seldom more than half of that away, or three deviations of itself
 RESIDUAL = 2.5
@@ -50,39 +52,36 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=()):
     LoopFit
     """
     if rules.mean_only:
-        return mean_only(session, rows, target, rules)
+        return mean_only(session, rows, target, rules, link)
     if not hasattr(rows, "outside"):  # a public property of the map
         rules = rules.without_count()
     whitening_parts(session, rules)  # so that files are read once for them and the targets
-    means, deviation = find_location(session, target, rules)
+    mean, deviation = find_location(session, rows, target, rules, link)
     if deviation * rules.reach < LEAST_SPREAD:  # the mean itself is hard to find: see Rules
-        return mean_only(session, rows, target, rules, means, deviation)
-    mean, mean_scale = means[0] if means else (0.0, 0.0)
-    location = link.linear_part(mean)
+        return mean_only(session, rows, target, rules, link, mean, deviation)
+    location = link.linear_part(mean.mean) if mean else 0.0
+    link = link.near(mean.mean if mean else 1.0)
     W, length = learn_whitening(session, rows, rules)
     whitened = Whitened(rows, W)
     signal = deviation if link.signal is None else link.signal
     pool = Pool(
         rows.size, deviation, _shapes(whitened, signal, signal / length, priors),
-        SIGNAL * (signal / length) ** 2, link, session.trust.can.same_rows,
+        SIGNAL * (signal / length) ** 2, link, length, session.trust.can.same_rows,
     )  # fmt: skip
     equations: list[ScoreEquation] = []
     count = ClippedRowsQuery(rows) if rules.clipped else None
     kept, lengths = 1.0, PERSON_LENGTHS_SHARE if session.persons is not None else 0.0
     for number, share in enumerate(rules.steps, 1):
         last = number == len(rules.steps)
-        clip = _clip(rules, pool, link, 1.0 + abs(mean))
+        clip = _clip(rules, pool, link, mean.mean if mean else 0.0)
         excess = _largest_excess(whitened, location, pool.b, clip) if link.linear else None
         if excess and not (rules.whole and last):
             excess = None  # only certified intervals ask for it
         elif excess and excess < LEAST_EXCESS * clip:  # not worth a number: nothing is cut
             clip, excess = clip + excess, 0.0
-        query = ScoreQuery(
-            whitened, target, location, pool.b, clip, link,
-            sandwich=last or not rules.whole, most_excess=excess,
-        )  # fmt: skip
+        asked = whitened, target, location, pool.b, clip, link
+        query = ScoreQuery(*asked, sandwich=last or not rules.whole, most_excess=excess)
         if lengths:
-            asked = whitened, target, location, pool.b, clip, link
             if last or number == 1:
                 part = lengths * sum(rules.steps) / 2.0
                 kept = seldom_cut(session, PersonLengthsQuery(*asked), part)
@@ -94,9 +93,9 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=()):
         pool.add(equations[-1])
     clipped = count.read(session.sum(count, rules.clipped)) if count else None
     known = None
-    if link.linear and rules.location and rows.constant is not None:
+    if link.limit is None and mean and rows.constant is not None:
         known = known_mean(
-            session, whitened, target, means[0], deviation, pool, equations[-1], rules
+            session, whitened, target, mean, deviation, pool, equations[-1], rules, link
         )
         # What clips did to the mean is undone as far as what is known beside the steps tells.
         excess, _, _ = known.excess(pool.b, pool.noise, np.zeros((rows.size, 0)))
@@ -104,10 +103,10 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=()):
         known = replace(known, point=pool.b, value=known.value - excess)
     line = None
     if rules.line:
-        line = _least_squares(session, whitened, target, location, pool.b, link, rules.line)
+        line = _least_squares(session, whitened, target, location, pool.b, rules.line)
     return LoopFit(
         location,
-        mean_scale,
+        mean.scale if mean else 0.0,
         W,
         pool.b,
         pool.variance,
@@ -118,31 +117,82 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=()):
         mean=known,
         link=link,
         places=session.persons or 1,
+        degrees=link.degrees,
         clipped=clipped,
     )
 
 
-def _clip(rules, pool, link, whole):
+def at_solution(session, rows, target, link, theta):
+    """The fit at a theta that a procedure found on the exact rows.
+
+    Parameters
+    ----------
+    session : Session
+    rows : RowMap, or what stands in its place
+    target : TargetMap, or what stands in its place
+    link : Link
+    theta : ndarray of shape (p,)
+
+    Returns
+    -------
+    LoopFit
+    """
+    query, p = WhiteningQuery(Whitened(rows, np.eye(rows.size))), rows.size
+    gram, _ = query.gram(session.sum(query, SHARE))
+    values, vectors = np.linalg.eigh(gram)
+    # Rows of length at most 1: no weight is below 1
+    values = np.maximum(values, RELATIVE_ZERO * values[-1])
+    W = (vectors * np.sqrt(values[0] / values)) @ vectors.T
+    b = np.linalg.solve(W.T, theta)
+    limit = link.limit or 2.0 + float(np.linalg.norm(b))
+    asked = Whitened(rows, W), target, 0.0, b, limit, link
+    nothing = 0.0 if link.linear else None  # is cut
+    step, degrees = ScoreQuery(*asked, sandwich=True, most_excess=nothing), link.degrees
+    if session.persons is not None:
+        step = PersonScoreQuery(*asked, sandwich=True)
+    answer = session.sum(step, SHARE)
+    equation, places = ScoreEquation.of(step, answer), session.persons or 1
+    if session.persons is not None:
+        degrees = cluster_degrees(session.n, round(answer.n * places), p)
+    return LoopFit(
+        0.0, 0.0, W, b, equation.square, equation.slope, (equation,),
+        equation if link.linear else None, True, link=link, places=places, degrees=degrees,
+    )  # fmt: skip
+
+
+def public_reach(session):
+    """N: records over the noise of a sum of sensitivity 1 that has the whole budget."""
+    return session.records(1.0) / session.noise(SpreadQuery(None, 0.0), 1.0).scale
+
+
+def public_rules(session, rows, clip="auto", ranged=True, link=IDENTITY):
+    """Rules by public numbers: nothing of the session but its number of records and its noise."""
+    # The sum of a person's scores is cut where next to none are: rows need no tight clip
+    clip = clip if session.persons is None else "wide"
+    intercept = rows.constant is not None
+    reach = public_reach(session)
+    return Rules.of(session.n, rows.size, reach, clip, intercept, ranged, link)
+
+
+def _clip(rules, pool, link, mean):
     """Limit of the residuals of the next step, in half-ranges of the target."""
     if link.limit is not None:
         return link.limit
-    most = LARGEST_RESIDUAL
+    most = LARGEST_RESIDUAL if link.linear else 1.0
     if rules.clip < FREE_CLIP:
-        most = min(whole + REACHES * pool.spread, RESIDUAL)
+        most = min(link.farthest(mean, pool.spread), RESIDUAL)
     return min(rules.clip * sqrt(pool.variance), most)
 
 
-def _least_squares(session, whitened, target, location, b, link, share):
+def _least_squares(session, whitened, target, location, b, share):
     """The equation of all rows without clips or weights, of rows so short that none is longer than
     1. What is asked of them is brought back to the length that they had.
     """
     reach = whitened.rows.reach(whitened.W) if hasattr(whitened.rows, "reach") else 0.0
     reach = max(reach or float(np.linalg.norm(whitened.W, 2)), 1.0)
     short = Whitened(whitened.rows, whitened.W / reach)
-    limit, excess = link.limit, None
-    if link.linear:
-        limit, excess = _largest_excess(short, location, reach * b, 0.0), 0.0
-    query = ScoreQuery(short, target, location, reach * b, limit, link, most_excess=excess)
+    limit = _largest_excess(short, location, reach * b, 0.0)
+    query = ScoreQuery(short, target, location, reach * b, limit, most_excess=0.0)
     equation = ScoreEquation.of(query, session.sum(query, share))
     return replace(
         equation,

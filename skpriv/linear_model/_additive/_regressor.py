@@ -13,9 +13,7 @@ from ..._compat import Interval, StrOptions, fit_context
 from ..._equations._intervals import ConfidenceInterval, check_level
 from ..._equations._lifted import Sized, reached
 from ..._equations._loop._fit import function_interval, inside
-from ..._equations._loop._queries import SpreadQuery
-from ..._equations._loop._rules import Rules
-from ..._equations._loop._steps import fit_rows
+from ..._equations._loop._steps import fit_rows, public_reach, public_rules
 from ..._equations._public_maps import TargetMap, column_bounds
 from ..._equations._reported_fit import MappedRecords, ReportedFit
 from ..._equations._weights import UNIT_TARGET, WeightedMap
@@ -252,7 +250,7 @@ class AdditiveRegressor(PredictionIntervals):
         session = self._session(records, currency=currency, groups=groups)
         del X, y, records  # only the session has the data now
         fitted, held_out = self._hold_out(session)
-        reach = self._reach(fitted, target, channel)
+        reach = self._reach(fitted, channel)
         rows = AdditiveMap(terms(fitted.n, reach), self.n_features_in_)
         self._target, self._map, self.bounds_y_ = target, rows, target.bounds_y
         asked, scaled = (WeightedMap(rows), UNIT_TARGET) if weighted else (rows, target)
@@ -263,7 +261,7 @@ class AdditiveRegressor(PredictionIntervals):
             maps = MappedRecords(asked, scaled)
             self._released = ReportedFit.of(fitted, maps, True, rows.priors())
         else:
-            rules = Rules.of(fitted.n, rows.size, reach, self.clip, not weighted)
+            rules = public_rules(fitted, asked, self.clip)
             self._released = fit_rows(fitted, asked, scaled, rules, priors=rows.priors())
         self._read_heights()
         size = target.radius * sqrt(max(getattr(self._released, "variance", 0.0), 0.0))
@@ -333,13 +331,13 @@ class AdditiveRegressor(PredictionIntervals):
             return "gaussian"
         return self._channel(Sized(TYPICAL_KNOTS * records.n_features), records)
 
-    def _reach(self, session, target, channel):
+    def _reach(self, session, channel):
         """Records over the noise of a sum of sensitivity 1; infinite without privacy."""
         if session.trust.exact:
             return np.inf
         if channel == "codebook":
             return reached(session, TYPICAL_KNOTS * self.n_features_in_)
-        return session.records(1.0) / session.noise(SpreadQuery(target, 0.0), 1.0).scale
+        return public_reach(session)
 
     def _read_heights(self):
         """Heights of all curves, in the units of y: post-processing of what was released."""

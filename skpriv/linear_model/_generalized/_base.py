@@ -1,6 +1,5 @@
 """What logistic and Poisson regression share: rows, the session, the fit, intervals."""
 
-from math import sqrt
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -11,16 +10,18 @@ from sklearn.utils.validation import check_is_fitted
 from ..._compat import Interval
 from ..._equations._coefficients import CoefficientLaw
 from ..._equations._intervals import ConfidenceInterval
-from ..._equations._public_maps import RowMap, column_bounds
+from ..._equations._loop._fit import coefficients
+from ..._equations._loop._steps import SHARE, at_solution, fit_rows, public_rules
+from ..._equations._public_maps import RowMap, TargetMap, column_bounds
 from ..._equations._weights import WeightedMap
 from ...exceptions import PrivacyError
 from ...privacy import models_that
 from ...records import WeightedRows
 from .._base import PrivateEstimator
-from ._exact import fit_exactly
-from ._score import RateQuery
-from ._steps import USER_SHARE, Rules, fit_scores
+from ._exact import MaximumLikelihood
 
+
+UNIT = TargetMap((-1.0, 1.0), True)  # of linear parts, which have no other unit
 ALONE = (
     "privacy={privacy!r}: {name} needs somebody who adds up. Where every user answers once, with "
     "noise of their own, the dozen score steps of a curve that bends would each be asked of a "
@@ -63,26 +64,27 @@ class GeneralizedLinear:
         """
         rows = self._row_map(records.n_features)
         records = self._weighted(records, weights, target.scaled)
-        weighted = isinstance(records, WeightedRows)
-        if weighted:  # what they hand out is scaled
-            target = Handed()
-        smallest = 1.0 if self._trust.can.same_rows else USER_SHARE
-        session = self._session(records, groups=groups, smallest_share=smallest)
+        asked = rows
+        if isinstance(records, WeightedRows):  # what they hand out is scaled
+            asked, target = WeightedMap(rows), Handed()
+        session = self._session(records, groups=groups)
         del records  # only the session has the data now
         session, held_out = self._hold_out(session)
         self._map, self._link, self._n_fitted = rows, link, session.n
+        self._reach = np.inf
         if session.trust.exact:
-            self._released = fit_exactly(session, rows, target, link, weighted)
+            likely = session.release(MaximumLikelihood(asked, target, link), SHARE).value
+            self._released = at_solution(session, asked, target, link, likely)
         else:
-            reach = session.records(1.0) / session.noise(RateQuery(target), 1.0).scale * sqrt(1.25)
-            rules = Rules.of(
-                session.n, rows.size, reach, session.trust.can.same_rows,
-                link.clipped, rows.constant is not None,
-            )  # fmt: skip
-            asked = WeightedMap(rows) if weighted else rows
-            self._released = fit_scores(session, rows, asked, target, link, rules, weighted)
+            rules = public_rules(session, asked, "auto", self.bounds_X is not None, link)
+            self._reach = rules.reach
+            self._released = fit_rows(session, asked, target, rules, link)
+            names = getattr(self, "feature_names_in_", None)
+            words = self._released.clipped_words(names, self.bounds_X is not None)
+            session.report.note = session.report.note or words
         matrix = rows.coefficient_map() @ self._released.theta
-        self._coef, self._intercept = matrix[:-1], float(matrix[-1])
+        self._coef = matrix[:-1]
+        self._intercept = float(matrix[-1]) + self._released.location
         self._calibrate(held_out)
         self.privacy_report_ = session.report
 
@@ -121,9 +123,14 @@ class GeneralizedLinear:
         """
         X = self._interval_points(X, confidence_level, method)
         eta = self._linear(X)
-        estimate = self._released.estimate(self._map.rows(X) @ self._released.W.T)
+        fit = self._released
+        if not fit.equations:  # only the mean was released
+            everything = np.full(len(eta), np.inf)
+            return ConfidenceInterval(-everything, everything)
+        estimate = fit.estimate(fit.points(self._map.rows(X)))
         half = stats.norm.ppf(0.5 + confidence_level / 2.0) * np.sqrt(sum(estimate.variances()))
-        low, high = np.minimum(estimate.value, most) - half, estimate.value + half
+        value = fit.location + estimate.value
+        low, high = np.minimum(value, most) - half, value + half
         told = estimate.resolved & np.isfinite(half)
         low, high = np.where(told, low, -np.inf), np.where(told, high, np.inf)
         return ConfidenceInterval(np.minimum(low, eta), np.maximum(high, eta))
@@ -140,8 +147,18 @@ class GeneralizedLinear:
         """
         check_is_fitted(self)
         self._check_claim("asymptotic")
-        matrix = self._map.coefficient_map()
-        return self._released.law(matrix, self._n_fitted, self._law_estimand, self._ratio)
+        found = coefficients(self._released, self._map, UNIT)
+        resolved, both = found.resolved, np.outer(found.resolved, found.resolved)
+        return CoefficientLaw(
+            np.where(resolved, found.value, np.nan),
+            np.where(both, found.sampling, np.nan),
+            np.where(both, found.privacy, np.nan),
+            resolved,
+            found.reason,
+            self._n_fitted,
+            self._law_estimand,
+            ratio=self._ratio,
+        )
 
 
 class Handed:

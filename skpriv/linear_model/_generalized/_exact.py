@@ -1,4 +1,4 @@
-"""Without privacy: maximum likelihood by Newton steps, and the score equation at it."""
+"""Without privacy: maximum likelihood by Newton steps."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -7,18 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ..._equations._public_maps import RowMap
+from ..._equations._loop._queries import handed
 from ..._linalg import RELATIVE_ZERO
 from ...privacy import Procedure
-from ..._equations._loop._queries import Whitened
-from ._fit import ScoreFit
-from ._links import Link
-from ._score import ScoreEquation, ScoreQuery
 
 MOST_STEPS = 100
 CONVERGED = 1e-20  # of the deviance of the start: a Newton step that promises less is the last
 SMALLEST_STEP = 2.0**-20
-SHARES = (0.5, 0.5)  # of nothing: exact answers are free
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,10 +24,9 @@ class MaximumLikelihood(Procedure):
     maximum: the last of `MOST_STEPS` steps is returned.
     """
 
-    rows: RowMap
+    rows: Any
     target: Any
-    link: Link
-    weighted: bool = False
+    link: Any
     name: str = "maximum likelihood"
     sensitivity: float = float("inf")
 
@@ -62,13 +56,10 @@ class MaximumLikelihood(Procedure):
 
     def _chunk(self, X, y):
         """phi, r and weights of the records that count."""
-        if self.weighted:
-            root = np.nan_to_num(np.clip(X[:, -1], 0.0, 1.0), nan=0.0)
-            with np.errstate(all="ignore"):
-                X, y = X[:, :-1], self.target.scaled(y) / root
-            return self.rows.rows(X), np.nan_to_num(y), np.where(np.isfinite(y), root**2, 0.0)
-        r = self.target.scaled(y)
-        return self.rows.rows(X), np.nan_to_num(r), np.isfinite(r).astype(float)
+        r, roots = handed(self.rows, self.target, X, y, self.link.low)
+        plain = self.rows.plain.rows(X[:, :-1]) if hasattr(self.rows, "plain") else None
+        phi = self.rows.rows(X) if plain is None else plain
+        return phi, np.nan_to_num(r), np.where(np.isfinite(r), roots**2, 0.0)
 
     def _deviance(self, rows, theta):
         return rows.reduce(partial(self._deviances, theta), add, 0.0)
@@ -85,17 +76,3 @@ class MaximumLikelihood(Procedure):
 
 def _sums(total, more):
     return total[0] + more[0], total[1] + more[1]
-
-
-def fit_exactly(session, rows, target, link, weighted=False):
-    """Maximum likelihood, and the score equation at it.
-
-    Returns
-    -------
-    ScoreFit
-    """
-    theta = session.release(MaximumLikelihood(rows, target, link, weighted), SHARES[0]).value
-    # Rows of length at most 1: none counts for less
-    query = ScoreQuery(Whitened(rows, np.eye(rows.size)), target, link, theta, weighted)
-    equation = ScoreEquation.of(query, session.sum(query, SHARES[1]))
-    return ScoreFit(link, np.eye(rows.size), theta, (equation,), True)

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._compat import fit_context
 from ..._equations._intervals import ConfidenceInterval, check_level
+from ..._equations._loop._links import Logit
 from ..._linalg import ROUNDED
 from ...privacy import split
 from ...records import ArrayRows, finite_numbers, public_shape
@@ -20,7 +21,6 @@ from .._points import PredictsAtPoints, rowwise
 from .._prediction_intervals import Calibration, calibrate, checked_levels
 from ._base import GeneralizedLinear
 from ._classes import ClassTarget, LabelledRows, checked_classes, codes
-from ._links import Logit
 
 
 SURPRISES = (0.3, 0.125)  # the grid of the search is from about a tenth of these up to 1

@@ -6,12 +6,12 @@ import numpy as np
 
 from ..._compat import fit_context
 from ..._equations._intervals import ConfidenceInterval
+from ..._equations._loop._links import Log
 from .._base import WEIGHTS
 from .._points import rowwise
 from .._prediction_intervals import PredictionIntervals
 from ._base import GeneralizedLinear
 from ._classes import CountTarget
-from ._links import Log
 
 
 class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
@@ -196,7 +196,7 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
                 "a logarithmic link is."
             )
         self.bounds_y_ = bounds
-        link = Log(float(np.log(bounds[1])))
+        link = Log(offset=float(np.log(bounds[1])))
         self._fit_rows(records, CountTarget(bounds), link, groups, weights)
         self.coef_, self.intercept_ = self._coef, self._intercept
         return self

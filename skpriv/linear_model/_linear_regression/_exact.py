@@ -1,22 +1,15 @@
 """Without privacy: ordinary least squares, and its own equation for intervals."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 from scipy import linalg
 
-from ..._equations._loop._equation import ScoreEquation
-from ..._equations._loop._fit import LoopFit
-from ..._equations._loop._persons import PersonScoreQuery
-from ..._equations._loop._queries import Whitened, WhiteningQuery
-from ..._equations._loop._score import ScoreQuery
-from ..._equations._persons import cluster_degrees
+from ..._equations._loop._links import IDENTITY
+from ..._equations._loop._steps import SHARE, at_solution
 from ..._equations._public_maps import RowMap, TargetMap
-from ..._linalg import RELATIVE_ZERO
 from ...privacy import Procedure
-
-SHARES = (0.25, 0.25, 0.5)  # of nothing: exact answers are free
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,26 +63,7 @@ def fit_exactly(session, rows, target, penalty=None):
     -------
     (coef, intercept, LoopFit)
     """
-    solution = session.release(LeastSquares(rows, target, penalty), SHARES[0]).value
+    solution = session.release(LeastSquares(rows, target, penalty), SHARE).value
     coef, intercept = solution[:-1], float(solution[-1])
-    p = rows.size
-    query = WhiteningQuery(Whitened(rows, np.eye(p)))
-    gram, _ = query.gram(session.sum(query, SHARES[1]))
-    values, vectors = np.linalg.eigh(gram)
-    # Rows of length at most 1: no weight is below 1
-    values = np.maximum(values, RELATIVE_ZERO * values[-1])
-    W = (vectors * np.sqrt(values[0] / values)) @ vectors.T
     theta = rows.theta(coef / target.radius, (intercept - target.centre) / target.radius)
-    b = np.linalg.solve(W.T, theta)
-    limit = 2.0 + float(np.linalg.norm(b))
-    maps, degrees = (Whitened(rows, W), target, 0.0, b, limit), None
-    step = ScoreQuery(*maps, sandwich=True, most_excess=0.0)
-    if session.persons is not None:
-        step = PersonScoreQuery(*maps, sandwich=True)
-    answer = session.sum(step, SHARES[2])
-    equation, places = ScoreEquation.of(step, answer), session.persons or 1
-    if session.persons is not None:
-        degrees = cluster_degrees(session.n, round(answer.n * places), p)
-    steps = (equation,)
-    fit = LoopFit(0.0, 0.0, W, b, equation.square, equation.slope, steps, equation, True)
-    return coef, intercept, replace(fit, places=places, degrees=degrees)
+    return coef, intercept, at_solution(session, rows, target, IDENTITY, theta)

@@ -11,9 +11,7 @@ from ..._compat import Interval, StrOptions, fit_context
 from ..._equations._coefficients import CoefficientLaw, equations_law
 from ..._equations._intervals import ConfidenceInterval
 from ..._equations._loop._fit import coefficients, function_interval, inside
-from ..._equations._loop._queries import SpreadQuery
-from ..._equations._loop._rules import Rules
-from ..._equations._loop._steps import fit_rows
+from ..._equations._loop._steps import fit_rows, public_rules
 from ..._equations._public_maps import RowMap, TargetMap, check_units, column_bounds
 from ..._equations._reported_fit import MappedRecords, ReportedFit
 from ..._equations._weights import UNIT_TARGET, WeightedMap
@@ -269,7 +267,7 @@ class LinearRegression(Plans, PredictionIntervals):
             maps = MappedRecords(asked, scaled)
             self._released = ReportedFit.of(session, maps, bool(self.fit_intercept))
         else:
-            rules = self._rules(session, asked, scaled)
+            rules = public_rules(session, asked, self.clip, self.bounds_X is not None)
             self._reach = rules.reach
             self._released = fit_rows(session, asked, scaled, rules)
             location = self._released.location
@@ -279,15 +277,6 @@ class LinearRegression(Plans, PredictionIntervals):
         weights = rows.coefficient_map() @ self._released.theta
         self.coef_ = target.radius * weights[:-1]
         self.intercept_ = target.centre + target.radius * float(weights[-1] + location)
-
-    def _rules(self, session, rows, target):
-        """Public rules: nothing of the session but its number of records and its noise."""
-        unit = SpreadQuery(target, 0.0)
-        reach = session.records(1.0) / session.noise(unit, 1.0).scale
-        ranged = self.bounds_X is not None
-        # The sum of a person's scores is cut where next to none are: rows need no tight clip
-        clip = self.clip if session.persons is None else "wide"
-        return Rules.of(session.n, rows.size, reach, clip, bool(rows.fit_intercept), ranged)
 
     def _public_maps(self, X, y):
         """Rows, and the public maps of rows and targets; nothing is charged yet."""

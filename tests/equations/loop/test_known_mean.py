@@ -7,6 +7,7 @@ import pytest
 
 from skpriv._equations._loop import _mean
 from skpriv._equations._loop._fit import inside
+from skpriv._equations._loop._queries import Location
 
 
 @pytest.mark.parametrize("n", [50, 5_000])
@@ -26,8 +27,8 @@ def test_the_mean_of_other_users_has_their_sampling_error(n, monkeypatch):
         )  # fmt: skip
         rules = SimpleNamespace(mean=0.1, mean_clip=3.0)
         known = _mean.known_mean(
-            session, SimpleNamespace(W=np.eye(2), rows=rows), None, (0.0, 0.3), 0.2, pool,
-            equation, rules,
+            session, SimpleNamespace(W=np.eye(2), rows=rows), None, Location(0.0, 0.3, 1.0), 0.2,
+            pool, equation, rules,
         )  # fmt: skip
         variances[reports] = known.variance
     # precisions add up: that of the answer is at most n over the square of the deviation, and more

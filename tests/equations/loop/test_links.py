@@ -1,4 +1,4 @@
-"""The joint release of a score step: its proof's ingredients, and its own arithmetic."""
+"""The joint release of a score step where the link bends: its proof, and its own arithmetic."""
 
 from math import sqrt
 
@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from skpriv._equations._public_maps import RowMap
-from skpriv.linear_model._generalized._classes import ClassTarget, CountTarget
-from skpriv.linear_model._generalized._links import FAR, Log, Logit
-from skpriv.linear_model._generalized._score import ScoreEquation, ScoreQuery
+from skpriv._equations._loop._equation import ScoreEquation
+from skpriv._equations._loop._links import FAR, IDENTITY, Log, Logit
 from skpriv._equations._loop._queries import Whitened
+from skpriv._equations._loop._score import ScoreQuery
+from skpriv._equations._public_maps import RowMap, TargetMap
+from skpriv._equations._weights import WeightedMap
+from skpriv.linear_model._generalized._classes import ClassTarget, CountTarget
 from skpriv.privacy import Answer
 
 CLASSES, COUNTS = ClassTarget((0.0, 1.0)), CountTarget((0.0, 10.0))
@@ -95,50 +97,59 @@ def test_slope_and_residual_are_tied_as_the_proof_says(label, global_random_seed
     rng = np.random.RandomState(global_random_seed)
     whitened = Whitened(RowMap(None, None, 1.0, True, 3), 10.0 * rng.normal(size=(4, 4)))
     X = rng.normal(size=(5000, 3))
-    query = ScoreQuery(whitened, CLASSES, Logit(), rng.normal(size=4))
-    for e, s, h in query.scores(X, np.full(5000, label)):
+    query = ScoreQuery(whitened, CLASSES, rng.normal(), rng.normal(size=4), 1.0, Logit())
+    for e, s, h, _ in query.scores(X, np.full(5000, label)):
         assert (np.linalg.norm(e, axis=1) <= 1.0 + 1e-12).all()
         assert (h <= largest_slope(np.abs(s)) + 1e-12).all()
 
 
-def _links():
-    return [(Logit(), CLASSES, 1.0), (Log(0.0, 0.3, 1.0), COUNTS, 10.0)]
+LINKS = {
+    "line": (IDENTITY, TargetMap((-1.0, 1.0), True), 1.0, 4.0),
+    "logit": (Logit(), CLASSES, 1.0, 1.0),
+    "log": (Log(FAR * 0.3, 0.0), COUNTS, 10.0, 1.0),
+}
 
 
-@pytest.mark.parametrize(("link", "target", "most"), _links())
-@pytest.mark.parametrize("weighted", [False, True])
-def test_slopes_are_the_derivative_of_the_score(link, target, most, weighted, global_random_seed):
+@pytest.mark.parametrize("name", LINKS)
+def test_slopes_are_the_derivative_of_the_score(name, global_random_seed):
     """On average over the target, for near rows and far ones, with the weights that they have."""
     rng = np.random.RandomState(global_random_seed)
-    rows = RowMap(None, None, 1.0, True, 2)
+    link, _, _, limit = LINKS[name]
+    rows = WeightedMap(RowMap(None, None, 1.0, True, 2))
     whitened = Whitened(rows, 3.0 * rng.normal(size=(3, 3)))
     X, b = rng.normal(size=(50, 2)), 0.3 * rng.normal(size=3) - np.array([0.0, 0.0, 0.5])
-    psi = rows.rows(X) @ whitened.W.T
+    psi = rows.plain.rows(X) @ whitened.W.T
     assert (np.linalg.norm(psi, axis=1) > FAR).any()
-    # Each row is there with targets whose mean is the model's: two of them, with weights
-    mean = link.mean(psi @ b)
-    keep = mean < 1.0
+    # Each row is there with two targets around the model's mean
+    mean = link.mean(psi @ b - 0.2)
+    keep = (mean < 1.0) & (mean > link.low)
+    away = 0.5 * np.minimum(1.0 - mean, mean - link.low)
 
     def at(point):
         total = 0.0
-        for r, part in ((0.0, 1.0 - mean), (1.0, mean)):
-            query = ScoreQuery(whitened, Given(), link, point, True)
-            columns = np.column_stack([X, np.sqrt(part)])[keep]
-            total = total + query.sum(columns, r * columns[:, -1])
+        for side in (-1.0, 1.0):
+            query = ScoreQuery(whitened, Given(), -0.2, point, limit, link)
+            columns = np.column_stack([X, np.full(len(X), 0.7)])[keep]
+            total = total + query.sum(columns, 0.7 * (mean + side * away)[keep])
         return ScoreEquation.of(query, Answer(total, 1, _Noiseless()))
 
-    if not weighted:  # the same by hand
-        query = ScoreQuery(whitened, target, link, b)
-        one = query.sum(X, most * np.ones(len(X)))
-        both = ScoreQuery(whitened, Given(), link, b, True)
-        other = both.sum(np.column_stack([X, np.ones(len(X))]), np.ones(len(X)))
-        np.testing.assert_allclose(one, other, rtol=1e-12)
-        return
     found, step = at(b), 1e-6
     for i in range(3):
         moved = b + step * np.eye(3)[i]
         change = (at(moved).moment - found.moment) / step
-        np.testing.assert_allclose(-change, found.slopes[i], atol=2e-5)
+        np.testing.assert_allclose(-change, found.slope[i], atol=5e-5)
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_rows_of_weight_one_are_rows_without_weights(name, global_random_seed):
+    rng = np.random.RandomState(global_random_seed)
+    link, target, most, limit = LINKS[name]
+    rows, X, W = RowMap(None, None, 1.0, True, 2), rng.normal(size=(50, 2)), rng.normal(size=(3, 3))
+    maps = 0.1, rng.normal(size=3), limit, link
+    one = ScoreQuery(Whitened(rows, W), target, *maps, sandwich=True)
+    other = ScoreQuery(Whitened(WeightedMap(rows), W), Given(), *maps, sandwich=True)
+    found = other.sum(np.column_stack([X, np.ones(len(X))]), np.ones(len(X)))
+    np.testing.assert_allclose(found, one.sum(X, most * np.ones(len(X))), rtol=1e-12)
 
 
 class Given:
@@ -155,6 +166,6 @@ class _Noiseless:
 @pytest.mark.parametrize("label", [np.nan, 2.0, -1.0, np.inf, 0.5])
 def test_what_is_no_class_counts_as_nothing(label):
     whitened = Whitened(RowMap(None, None, 1.0, True, 2), np.eye(3))
-    query = ScoreQuery(whitened, CLASSES, Logit(), np.ones(3))
+    query = ScoreQuery(whitened, CLASSES, 0.5, np.ones(3), 1.0, Logit(), sandwich=True)
     X, y = np.eye(2), np.array([1.0, label])
     np.testing.assert_array_equal(query.sum(X, y), query.sum(X[:1], y[:1]))
