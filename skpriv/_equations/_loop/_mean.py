@@ -102,8 +102,7 @@ def _words(rules, rows, scale):
 def _mean(session, rows, target, link, share):
     """Noisy mean of the target."""
     query = LocationQuery(target, link.low, rows)
-    counted = link.linear and not getattr(rows, "weighted", False)
-    return query.read(session.sum(query, share), counted)
+    return query.read(session.sum(query, share))
 
 
 def _mean_of_residuals(session, rows, target, share, found, deviation):

@@ -40,41 +40,50 @@ def handed(rows, target, X, y, low):
 class LocationQuery(Query):
     """Sums of v r and of v for weights v in [0, 1] and r in [low, 1] brought to [-1, 1].
 
-    Without weights v is 1, and 0 of a record without a target. The distance of two records is
-    convex in v and in v', so that it is largest where both are 0 or 1: |r - r'| <= 2 for
-    v = v' = 1, and |(r, 1)| <= sqrt(2) for v = 1 and v' = 0. Sensitivity 2, that of the mean alone.
+    Without weights v is 1, and 0 of a record without a target; of v r alone where all records have
+    one. The distance of two records is convex in v and in v', so that it is largest where both are
+    0 or 1: |r - r'| <= 2 for v = v' = 1, and |(r, 1)| <= sqrt(2) for v = 1 and v' = 0. Sensitivity
+    2, that of the mean alone.
     """
 
     target: Any
     low: float = -1.0
     rows: Any = None  # with weights, or None
     name: str = "mean of the target"
-    shape: tuple = (2,)
     sensitivity: float = 2.0 * ROUNDING
+
+    @property
+    def weighted(self):
+        """Whether the last column of X is the root of a weight."""
+        return getattr(self.rows, "weighted", False)
 
     @property
     def width(self):
         """No column of X, if there are no weights in it."""
-        return None if getattr(self.rows, "weighted", False) else 0
+        return None if self.weighted else 0
+
+    @property
+    def shape(self):
+        """One or two numbers: targets of a line are all there."""
+        return (1 if self.low and not self.weighted else 2,)
 
     def sum(self, X, y):
         """Exact sums over a chunk of rows."""
         r, roots = handed(self.rows, self.target, X, y, self.low)
         known = np.isfinite(r)
         r, v = (2.0 * r[known] - (1.0 + self.low)) / (1.0 - self.low), roots[known] ** 2
-        return np.array([v @ r, v.sum()])
+        return np.array([v @ r, v.sum()])[: self.shape[0]]
 
-    def read(self, answer, counted):
-        """The `Location`; ``counted`` if all records have a target, and the same weight."""
-        noise, (moment, part) = answer.noise.scale / answer.n, answer.value / answer.n
-        part = 1.0 if counted else float(np.clip(part, max(2.0 * noise, LEAST_PART), 1.0))
+    def read(self, answer):
+        """The `Location`."""
+        noise, (moment, *part) = answer.noise.scale / answer.n, answer.value / answer.n
+        part = float(np.clip(part[0], max(2.0 * noise, LEAST_PART), 1.0)) if part else 1.0
         # Of rates: nobody thinks that they are below those of a few records
         least = 0.0 if self.low else min(LEAST_RATE / (part * answer.n), 0.25)
         half = (1.0 - self.low) / 2.0
         mean = (1.0 + self.low) / 2.0 + half * float(moment) / part
-        return Location(
-            float(np.clip(mean, self.low + least, 1.0 - least)), half * noise / part, part
-        )
+        mean = float(np.clip(mean, self.low + least, 1.0 - least))
+        return Location(mean, half * noise / part, part)
 
 
 class Location(NamedTuple):
@@ -97,7 +106,7 @@ class SpreadQuery(Query):
     shape: tuple = (1,)
     sensitivity: float = 1.0 * ROUNDING
 
-    width = LocationQuery.width
+    weighted, width = LocationQuery.weighted, LocationQuery.width
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
