@@ -10,6 +10,7 @@ from .._linalg import CompensatedSum
 from ._base import Rows
 from ._subset import Subset, Users
 
+TOGETHER_BYTES = 2**27  # of rows of whole persons that a pass over rows elsewhere brings together
 KEYED_ROWS = 2**13  # whose keys stay in the cache while they are computed
 
 
@@ -91,9 +92,9 @@ class PersonRows(Rows):
         if getattr(query, "one_row_each", False):
             first = Subset(np.sort(self._positions[self._starts[self._persons(subset)]]))
             return self._rows.total(MeanOfPlaces(query, 1), first)
-        # Where rows come in their own order each counts as a person with one row: the mean of
-        # those over the places is the cautious form, and the sensitivity is the same.
-        together = hasattr(query, "sum_persons") and self._rows.indexed
+        # Where rows stay where they are each counts as a person with one row: the mean of those
+        # over the places is the cautious form, and the sensitivity is the same.
+        together = hasattr(query, "sum_persons") and self._rows.at_hand
         if not together and self._change is None:
             chosen = Subset(np.sort(self._of(subset)))
             return self._rows.total(MeanOfPlaces(query, self.largest), chosen)
@@ -123,31 +124,41 @@ class PersonRows(Rows):
         Person g of a chunk has the rows from starts[g] up to starts[g + 1]; those with a value that
         is no finite number are left out, and so are persons without any other.
         """
-        if not self._rows.indexed:
+        if not self._rows.at_hand:
             raise ValueError(
-                "this needs the rows of a person together, and rows that are read in batches or "
-                "are elsewhere come in their own order: pass arrays or a data frame in memory."
+                "this needs the rows of a person together, and these rows are elsewhere: pass "
+                "arrays, a data frame in memory, or files by skpriv.records.from_parquet."
             )
-        persons = self._persons(subset)
-        sizes = self._starts[persons + 1] - self._starts[persons]
         step = max(1, most // self.largest)
+        for persons, fetch in self._brought(self._persons(subset)):
+            for first in range(0, len(persons), step):
+                mine = persons[first : first + step]
+                size = self._starts[mine + 1] - self._starts[mine]
+                X, y = fetch(self._of(Subset(mine)))
+                keep = _finite_rows(X, y)
+                owner = np.repeat(np.arange(len(size)), size)[keep]
+                starts = np.append(np.flatnonzero(np.diff(owner, prepend=-1)), len(owner))
+                X, y = X[keep], y[keep]
+                if self._change is not None and len(y):
+                    with np.errstate(all="ignore"):
+                        X, y = self._change(X, y, starts)
+                yield X, y, starts
+
+    def _brought(self, persons):
+        """Yield persons and how to get rows by position: of files as many persons as fit memory.
+
+        How many these are, and so how many passes there will be, follows from public numbers.
+        """
+        if self._rows.indexed:
+            yield persons, partial(_picked, self._rows)
+            return
+        step = max(1, TOGETHER_BYTES // (8 * (self.n_features + 1) * self.largest))
         for first in range(0, len(persons), step):
-            size = sizes[first : first + step]
-            starts = np.concatenate([[0], np.cumsum(size)])
-            places = np.repeat(self._starts[persons[first : first + step]] - starts[:-1], size)
-            positions = self._positions[places + np.arange(starts[-1])]
-            if not len(positions):
-                continue
-            (piece,) = self._rows.pieces(len(positions), Users(positions), False)
-            X, y = piece()
-            keep = _finite_rows(X, y)
-            owner = np.repeat(np.arange(len(size)), size)[keep]
-            starts = np.append(np.flatnonzero(np.diff(owner, prepend=-1)), len(owner))
-            X, y = X[keep], y[keep]
-            if self._change is not None and len(y):
-                with np.errstate(all="ignore"):
-                    X, y = self._change(X, y, starts)
-            yield X, y, starts
+            mine = persons[first : first + step]
+            positions = np.sort(self._of(Subset(mine)))
+            chunks = self._rows.each(lambda X, y: (X, y), Subset(positions))
+            X, y = (np.concatenate(part) for part in zip(*chunks, strict=True))
+            yield mine, partial(_found, positions, X, y)
 
     def one_each(self, subset: Any = None) -> Any:
         """The first row of each person in the secret order, as rows that are records."""
@@ -180,6 +191,18 @@ class PersonRows(Rows):
 
 def _rows_of(piece):
     return piece[:2]
+
+
+def _picked(rows, positions):
+    """Rows at positions, of rows that have any."""
+    (piece,) = rows.pieces(len(positions), Users(positions), False)
+    return piece()
+
+
+def _found(ascending, X, y, positions):
+    """Rows at positions, of those that were brought together."""
+    at = np.searchsorted(ascending, positions)
+    return X[at], y[at]
 
 
 def _seed(permutation):

@@ -152,11 +152,10 @@ class Groups:
             )
         if len(self) != rows.n:
             raise ValueError(f"groups has {len(self)} labels, but there are {rows.n} rows.")
-        if self.change is not None and not rows.indexed:
+        if self.change is not None and not rows.at_hand:
             raise ValueError(
-                "effects='person' needs all rows of a person together, and these rows are read in "
-                "batches or are elsewhere, in an order of their own: pass arrays or a data frame "
-                "in memory, or one row a person by skpriv.records.per_person."
+                "effects='person' needs all rows of a person together, and rows of Dask stay on "
+                "their workers: pass frame.compute(), or files by skpriv.records.from_parquet."
             )
 
 

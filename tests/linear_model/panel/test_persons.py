@@ -14,7 +14,7 @@ from skpriv.linear_model import (
     ReweightedRegressor,
     SSPRegressor,
 )
-from skpriv.records import from_batches
+from skpriv.records import _persons, from_batches, from_parquet
 
 BOUNDS = {"bounds_X": (-1.0, 1.0), "bounds_y": (-2.0, 2.0)}
 NORM = {"data_norm": 2.0**0.5, "bounds_y": (-2.0, 2.0)}
@@ -131,8 +131,9 @@ def test_prediction_intervals_hold_out_persons(Estimator):
 
 
 @pytest.mark.parametrize("Estimator", [LinearRegression, SSPRegressor])
-def test_rows_of_a_person_may_lie_anywhere_in_batches(Estimator):
-    """Without the rows of a person together errors are the cautious ones; effects are refused."""
+def test_rows_of_a_person_may_lie_anywhere_in_batches(Estimator, monkeypatch):
+    """They are brought together in as many passes as memory takes: the fit is that of arrays."""
+    monkeypatch.setattr(_persons, "TOGETHER_BYTES", 8 * 3 * 4 * 1300)  # of 3000 persons
     X, y, groups = panel(0, persons=3000, rows=4, effect=1.0)
     order = np.random.RandomState(1).permutation(len(y))
     data = X[order], y[order]
@@ -146,12 +147,41 @@ def test_rows_of_a_person_may_lie_anywhere_in_batches(Estimator):
         n=len(y),
     )
     settings = {**MAKERS[Estimator], "epsilon": 20.0, "random_state": 0, "max_rows_per_group": 4}
-    found = inference(Estimator(**settings).fit(batches, groups=groups[order]))
-    memory = inference(Estimator(**settings).fit(*data, groups=groups[order]))
+    for effects in (None, "person"):
+        model = Estimator(**settings, effects=effects)
+        found = inference(model.fit(batches, groups=groups[order]))
+        memory = inference(model.fit(*data, groups=groups[order]))
+        np.testing.assert_allclose(found.estimate, memory.estimate, rtol=1e-9)
+        np.testing.assert_allclose(found.std_error, memory.std_error, rtol=1e-9)
+
+
+def test_rows_of_a_person_may_lie_in_several_files(tmp_path):
+    pd = pytest.importorskip("pandas")
+    X, y, groups = panel(0, persons=1000, rows=4)
+    order = np.random.RandomState(1).permutation(len(y))
+    table = pd.DataFrame({"a": X[order, 0], "b": X[order, 1], "y": y[order]})
+    for number, part in enumerate(np.array_split(np.arange(len(y)), 3)):
+        table.iloc[part].to_parquet(tmp_path / f"{number}.parquet")
+    settings = {**BOUNDS, "effects": "person", "max_rows_per_group": 4, "random_state": 0}
+    files = from_parquet(tmp_path, target="y")
+    found = LinearRegression(**settings).fit(files, groups=groups[order])
+    memory = LinearRegression(**settings).fit(table[["a", "b"]], table["y"], groups=groups[order])
+    np.testing.assert_allclose(found.coef_, memory.coef_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("Estimator", [LinearRegression, SSPRegressor])
+def test_rows_of_dask_stay_on_their_workers(Estimator):
+    """There errors are the cautious ones, and effects are refused, uncharged."""
+    da = pytest.importorskip("dask.array")
+    X, y, groups = panel(0, persons=3000, rows=4, effect=1.0)
+    parts = da.from_array(X, chunks=(3000, 2)), da.from_array(y, chunks=3000)
+    settings = {**MAKERS[Estimator], "epsilon": 20.0, "random_state": 0, "max_rows_per_group": 4}
+    found = inference(Estimator(**settings).fit(*parts, groups=groups))
+    memory = inference(Estimator(**settings).fit(X, y, groups=groups))
     assert ((found.low <= TRUTH) & (TRUTH <= found.high)).all()
     assert (found.std_error > 0.9 * memory.std_error).all()
-    with BudgetAccountant(30.0, 1e-3) as accountant, pytest.raises(ValueError, match="together"):
-        Estimator(**settings, effects="person").fit(batches, groups=groups[order])
+    with BudgetAccountant(30.0, 1e-3) as accountant, pytest.raises(ValueError, match="workers"):
+        Estimator(**settings, effects="person").fit(*parts, groups=groups)
     assert accountant.charges == []
 
 
