@@ -6,8 +6,15 @@ import sys
 import pytest
 from hypothesis import settings
 
-# The same examples in every run: a test that fails here fails everywhere.
-settings.register_profile("deterministic", derandomize=True, database=None, deadline=None)
+# The same examples in every run: a test that fails here fails everywhere. More of them are tried
+# with SKPRIV_TEST_EXAMPLES=100, as .ci/release does.
+settings.register_profile(
+    "deterministic",
+    derandomize=True,
+    database=None,
+    deadline=None,
+    max_examples=int(os.environ.get("SKPRIV_TEST_EXAMPLES", "30")),
+)
 settings.load_profile("deterministic")
 
 

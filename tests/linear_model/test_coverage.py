@@ -83,15 +83,16 @@ def assert_certified(misses, level, configurations):
 
 
 @pytest.mark.parametrize("Estimator", ESTIMATORS)
-@pytest.mark.parametrize("privacy", ["central", "local", "shuffle", "none"])
-@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("privacy, fit_intercept", [
+    ("central", True), ("central", False), ("local", True), ("shuffle", False), ("none", True),
+])  # fmt: skip
 def test_certified_intervals_cover_in_small_samples(Estimator, privacy, fit_intercept):
     levels = (0.95, 0.5)
     _, found = simulate(
         Estimator, "isotropic", privacy, 2000, 3, 100, levels, fit_intercept=fit_intercept
     )
     for level in levels:
-        assert_certified(found["certified", level][0], level, 16 * len(levels))
+        assert_certified(found["certified", level][0], level, 10 * len(levels))
 
 
 @pytest.mark.slow

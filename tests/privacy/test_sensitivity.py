@@ -7,11 +7,13 @@ than a sixth fails here, and most by more than a hundredth.
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from registry import REGISTRY, classes
 from registry.rows import PARTS, neighbours, stored
 from scipy import optimize
+
+from skpriv.model_selection._score_queries import ErrorMoments, Gains, SquaredErrors
 
 every_class = pytest.mark.parametrize("asked_class", REGISTRY, ids=lambda c: c.__name__)
 seeds = st.integers(0, 10_000)
@@ -34,7 +36,6 @@ def within(case, asked, first, second):
 
 @every_class
 @given(data=st.data(), seed=seeds)
-@settings(max_examples=100)
 def test_no_record_moves_an_answer_further_than_declared(asked_class, data, seed):
     case = REGISTRY[asked_class]
     asked = case.make(np.random.RandomState(seed))
@@ -54,7 +55,6 @@ def test_no_record_moves_an_answer_further_than_declared(asked_class, data, seed
     ids=lambda c: c.__name__,
 )
 @given(data=st.data(), seed=seeds)
-@settings(max_examples=100)
 def test_nor_does_a_sparse_one_however_it_is_stored(asked_class, data, seed):
     case = REGISTRY[asked_class]
     asked = case.make(np.random.RandomState(seed))
@@ -128,7 +128,9 @@ def test_nor_does_one_record_among_many_equal_ones(asked_class, global_random_se
     rng = np.random.RandomState(global_random_seed)
     asked = case.make(rng)
     unit = case.unit(asked)
-    X, y = np.tile(unit * rng.normal(size=case.width), (2**14, 1)), np.full(2**14, unit)
+    # predictors of others are asked row by row
+    n = 2**10 if isinstance(asked, SquaredErrors | ErrorMoments | Gains) else 2**14
+    X, y = np.tile(unit * rng.normal(size=case.width), (n, 1)), np.full(n, unit)
     for row, target in [(-X[0], -unit), (unit * np.eye(case.width)[0], 0.0), (X[0], 0.5 * unit)]:
         other, changed = X.copy(), y.copy()
         other[7], changed[7] = row, target
@@ -137,7 +139,6 @@ def test_nor_does_one_record_among_many_equal_ones(asked_class, global_random_se
 
 @every_class
 @given(data=st.data(), seed=seeds)
-@settings(max_examples=30)
 def test_a_record_without_rows_is_no_further_away(asked_class, data, seed):
     """A query of rows is averaged over the places of a person, some of which may be empty."""
     case = REGISTRY[asked_class]

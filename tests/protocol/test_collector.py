@@ -202,7 +202,7 @@ def test_shuffled_reports_carry_their_own_seed():
 
 
 def test_the_collected_fit_has_the_law_of_the_simulated_one():
-    n, repetitions = 40, 200
+    n, repetitions = 20, 200
     X, y = records(n)
     collected, simulated = np.empty((repetitions, 2)), np.empty((repetitions, 2))
     for seed in range(repetitions):
@@ -266,7 +266,7 @@ def test_a_copy_is_noticed(tmp_path):
 
 def test_rounds_survive_a_restart_with_fewer_answers(tmp_path):
     rng = np.random.RandomState(0)
-    X = rng.normal(size=(2_000, 2)) * [1.0, 0.3]
+    X = rng.normal(size=(600, 2)) * [1.0, 0.3]
     y = np.sign(X[:, 0])
     path = tmp_path / "rounds.db"
     adaptive = ReweightedRegressor(
@@ -278,12 +278,12 @@ def test_rounds_survive_a_restart_with_fewer_answers(tmp_path):
         channel="codebook",
         fit_intercept=False,
     )
-    collector = Collector(adaptive, 2_000, 0, n_features=2, path=path)
+    collector = Collector(adaptive, 600, 0, n_features=2, path=path)
     tasks, counts, earlier = [], [], []
     while collector.task is not None:
         task = collector.task
         tasks.append(task)
-        asked = [user for user in range(2_000) if report(task, X[user], y[user], user=user)]
+        asked = [user for user in range(600) if report(task, X[user], y[user], user=user)]
         assert not set(asked) & set(earlier)  # nobody is asked twice
         for user in earlier[:1]:
             stale = report(tasks[0], X[user], y[user], user=user)
@@ -343,6 +343,7 @@ def test_every_other_bit_is_refused_or_is_another_answer():
             assert fresh.n_answers == 0
 
 
+@pytest.mark.slow
 def test_adaptive_rounds_have_the_law_of_the_simulated_fit():
     n, repetitions = 60, 100
     rng = np.random.RandomState(0)

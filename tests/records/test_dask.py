@@ -42,6 +42,8 @@ ESTIMATORS = [
     ImproperSGDRegressor(data_norm=1.0, bounds_y=(-1, 1), perturbation="gradient"),
 ]
 
+ON_CLUSTERS = [("central", LinearRegression), ("none", SSPRegressor)]
+
 
 def _data():
     rng = np.random.RandomState(0)
@@ -84,8 +86,8 @@ def client():
 def test_a_cluster_changes_no_answer(estimator, privacy, scheduler):
     X, y = _data()
     estimator = clone(estimator).set_params(privacy=privacy, random_state=0)
-    if isinstance(estimator, ImproperSGDRegressor) and scheduler == "cluster":
-        pytest.skip("hundreds of passes, which are shown by the threads")
+    if scheduler == "cluster" and (privacy, type(estimator)) not in ON_CLUSTERS:
+        pytest.skip("threads show the same; on a cluster each pass costs a tenth of a second")
     expected = clone(estimator).fit(X, y)
     frame = _frame()
     for data in (_arrays(), (frame[NAMES], frame["y"]), (from_table(frame, target="y"),)):
@@ -204,7 +206,7 @@ def test_predictions_are_lazy(scheduler):
 
 def test_curves_have_folds_of_rows():
     X, y = _data()
-    settings = {"epsilons": [1.0, 8.0], "cv": 3, "n_repeats": 1}
+    settings = {"epsilons": [1.0, 8.0], "cv": 2, "n_repeats": 1}
     expected = privacy_utility_curve(
         SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0), X, y, **settings
     )
@@ -220,7 +222,7 @@ def test_curves_have_folds_of_rows():
 def test_curves_keep_the_names_of_a_frame():
     X, y = _data()
     table, frame = pd.DataFrame(X, columns=NAMES), _frame()
-    settings = {"epsilons": [4.0], "cv": KFold(3, shuffle=True, random_state=0), "n_repeats": 1}
+    settings = {"epsilons": [4.0], "cv": KFold(2, shuffle=True, random_state=0), "n_repeats": 1}
     bounds = {name: (-0.5, 0.5) for name in NAMES}
     encoder = TableEncoder({name: Numeric(-0.5, 0.5) for name in NAMES})
     for model in (
