@@ -7,15 +7,18 @@ Run: python benchmarks/inference.py [--repeats 100] [--epsilons 1 3 10]
 
 Each table is taken for the population: rows are drawn from it with replacement, as many as it has,
 fitted privately, and the intervals of ``skpriv.inspection.inference`` in original units compared
-with the coefficients of the table itself (least squares of clipped rows and targets; with the
-weights of the fit for re-weighted regression). Columns: the part of the fits that is resolved, the
-coverage at 0.95 among them (mean over coefficients, and the least of a coefficient), the median
-standard error over that of least squares (HC0), and the root mean square error in the same unit.
+with the coefficients of the table itself: of `LinearRegression` with its defaults, the solution of
+the clipped scores at what the fit released, and ("least_squares") the least-squares line; else that
+line of clipped rows and targets, with the weights of the fit for re-weighted regression. Columns:
+the part of the fits that is resolved, the coverage at 0.95 among them (mean over coefficients, and
+the least of a coefficient), the median standard error over that of least squares (HC0), the root
+mean square error in the same unit, and the median of ``distance`` over the standard error.
 """
 
 import argparse
 import json
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 from _more_tables import MORE_TABLES
@@ -24,10 +27,15 @@ from _tables import TABLES
 from sklearn.pipeline import make_pipeline
 
 from skpriv import linear_model
+from skpriv._equations._loop._equation import ScoreEquation
+from skpriv._equations._loop._queries import Whitened
+from skpriv._equations._loop._score import ScoreQuery
 from skpriv.inspection import inference
 from skpriv.preprocessing import BoundsScaler
 
-ESTIMATORS = ("LinearRegression", "SSPRegressor", "ReweightedRegressor")
+ESTIMATORS = ("LinearRegression", "least_squares", "SSPRegressor", "ReweightedRegressor")
+LINES = {"LinearRegression": "fitted", "least_squares": "least_squares"}
+NEWTON = 30  # steps to the solution of clipped scores
 
 
 def line(X, y, weights):
@@ -41,6 +49,25 @@ def line(X, y, weights):
     scores = Z * (weights * (y - Z @ theta))[:, None]
     covariance = inverse @ (scores.T @ scores) @ inverse
     return theta / scale, np.sqrt(np.diagonal(covariance)) / scale
+
+
+def fitted_line(model, X, y):
+    """Solution of the clipped scores of the rows at the whitening, mean and limit of a fit."""
+    fit, b = model._released, model._released.b
+    whitened = Whitened(model._map, fit.W)
+    none = SimpleNamespace(scale=0.0)
+    for _ in range(NEWTON):
+        query = ScoreQuery(
+            whitened, model._target, fit.location, b, fit.last.limit,
+            most_excess=fit.last.most_excess,
+        )  # fmt: skip
+        answer = SimpleNamespace(value=query.sum(X, y), n=len(y), noise=none)
+        equation = ScoreEquation.of(query, answer)
+        step = np.linalg.lstsq(equation.slope, equation.moment, rcond=1e-9)[0]
+        b = b + step
+    found = model._target.radius * model._map.coefficient_map() @ (fit.W.T @ b)
+    found[-1] += model._target.centre + model._target.radius * fit.location
+    return found
 
 
 def weights_of(model, X):
@@ -60,25 +87,29 @@ def measure(name, table, epsilon, seed):
     low, high = np.array([table.bounds[column] for column in table.data.columns]).T
     table = table._replace(data=table.data.astype(float).clip(low, high, axis=1))
     drawn = rng.randint(n, size=n)
-    kind = getattr(linear_model, name)
-    if name == "LinearRegression":  # it takes ranges by itself
+    kind = getattr(linear_model, "LinearRegression" if name in LINES else name)
+    if name in LINES:  # it takes ranges by itself
         pairs = np.array([table.bounds[column] for column in table.data.columns])
         model = kind(epsilon=epsilon, bounds_X=pairs, bounds_y=table.bounds_y, random_state=rng)
-        model.set_params(clip="wide")
     else:
         model = make_pipeline(
             BoundsScaler(table.bounds, exclusive=table.exclusive),
             kind(epsilon=epsilon, data_norm=1.0, bounds_y=table.bounds_y, random_state=rng),
         )
     model.fit(table.data.iloc[drawn], table.target[drawn])
-    found = inference(model)
+    found = inference(model, estimand=LINES.get(name, "fitted"))
     weights = weights_of(model, table.data) if name == "ReweightedRegressor" else np.ones(n)
     truth, error = line(
         table.data.to_numpy(dtype=float), np.clip(table.target, *table.bounds_y), weights
     )
+    if name == "LinearRegression" and model._released.equations:
+        rows, target = table.data.to_numpy(dtype=float), np.clip(table.target, *table.bounds_y)
+        truth = fitted_line(model, rows, target)
     inside = (found.low <= truth) & (truth <= found.high)
     resolved = np.isfinite(found.std_error)
-    return resolved, inside, found.std_error / error, (found.estimate - truth) / error
+    with np.errstate(invalid="ignore", divide="ignore"):
+        distance = found.distance / found.std_error
+    return resolved, inside, found.std_error / error, (found.estimate - truth) / error, distance
 
 
 def main():
@@ -91,7 +122,7 @@ def main():
     parser.add_argument("--tables", nargs="+", default=list(every))
     parser.add_argument("--add", action="store_true")
     options = parser.parse_args()
-    print(f"{'table':10} {'estimator':20} {'eps':>4} resolved  cover  least  width  error")
+    print(f"{'table':10} {'estimator':20} {'eps':>4} resolved  cover  least  width  error  away")
     numbers = {}
     if options.add:
         recorded = (HERE / "results" / "inference.json").read_text(encoding="utf-8")
@@ -99,20 +130,18 @@ def main():
     for key in options.tables:
         table = every[key]()
         for name in options.estimators:
-            if not hasattr(linear_model, name):
-                continue
             for epsilon in options.epsilons:
                 fits = [measure(name, table, epsilon, seed) for seed in range(options.repeats)]
-                resolved, inside, width, error = (np.array(column) for column in zip(*fits))
+                resolved, inside, width, error, away = (np.array(column) for column in zip(*fits))
                 known = resolved.any(axis=0)
                 cover = np.array([
                     inside[resolved[:, j], j].mean() for j in np.flatnonzero(known)
                 ])  # fmt: skip
-                row = [resolved.mean(), np.nan, np.nan, np.nan, np.nan]
+                row = [resolved.mean(), *[np.nan] * 5]
                 if len(cover):
                     row[1:] = [
                         cover.mean(), cover.min(), np.nanmedian(width),
-                        np.sqrt(np.nanmedian(np.nanmean(error**2, axis=0))),
+                        np.sqrt(np.nanmedian(np.nanmean(error**2, axis=0))), np.nanmedian(away),
                     ]  # fmt: skip
                 numbers[f"{key} {name} {epsilon:g}"] = row
                 cells = "".join(f"{value:7.3f}" for value in row[1:])

@@ -136,7 +136,6 @@ class ReportedFit:
             records=n,
             noise=0.5 * (eq.design_scale / n) ** 2 * float(away @ away),
             shared=away * rotated[:, hidden],
-            tail=0.0,
             resolved=lost <= UNRESOLVED * (rotated**2).sum(axis=1),
         )
 

@@ -249,7 +249,8 @@ class Inference:
                 most = np.nan
             yield (
                 "the least-squares line may differ from this one by at most `distance`, which is "
-                f"up to {most:.2g} std_error here: estimand='least_squares' counts it"
+                f"up to {most:.2g} std_error here, unless a few rows lie far from all others: "
+                "estimand='least_squares' counts it"
             )
         yield "std_error counts sampling and privacy noise; privacy_share is the part of the latter"
         yield self.guarantee
@@ -313,7 +314,7 @@ def inference(
     estimand : {"fitted", "least_squares"}, default="fitted"
         What the coefficients of ``LinearRegression`` are of. "fitted" is the line that was fitted:
         residuals beyond a few of their deviations and rows far from the others count for less.
-        "least_squares" is the least-squares line, whose released distance makes intervals wider.
+        "least_squares" is the least-squares line, whose equation has more noise.
         Other regressors fit the least-squares line.
 
     Returns
@@ -334,11 +335,11 @@ def inference(
     clips and weights, or the least-squares line of the population, rows and targets clipped to
     their public bounds. Neither needs a linear mean or a constant variance (the covariance is a
     sandwich). With symmetric noise and a linear mean both are the same; ``distance`` bounds by how
-    much they may differ. Two fits have two limits, and so two fitted lines: compare the
-    least-squares ones. The standard error counts the noise of privacy, with
-    its second order, beside that of sampling. Estimates are not shrunk, and so differ from
-    ``coef_`` where that is. Where the released design does not stand out of its noise, normal
-    intervals would not hold: the answer is NaN and a reason.
+    much they may differ, unless a few rows, too few to count, lie far from all others. Two fits
+    have two limits, and so two fitted lines: compare the least-squares ones. The standard error
+    counts the noise of privacy, with its second order, beside that of sampling. Estimates are not
+    shrunk, and so differ from ``coef_`` where that is. Where the released design does not stand out
+    of its noise, normal intervals would not hold: the answer is NaN and a reason.
 
     Of a fit with ``groups`` persons are independent of each other, and the rows of one person are
     not: the covariance holds whatever their dependence is.

@@ -3,6 +3,7 @@
 import numpy as np
 
 from skpriv._equations._loop._links import IDENTITY, Logit
+from skpriv._equations._loop._line import LineLengthsQuery, LineScoreQuery
 from skpriv._equations._loop._persons import PersonLengthsQuery, PersonScoreQuery
 from skpriv._equations._loop._queries import Whitened
 from skpriv._equations._moments import Instrument
@@ -185,7 +186,34 @@ def _within(asked):
     return asked.scaling.row_bound
 
 
+def _line(rng):
+    whitened, target = _whitened(rng)
+    point, limit = rng.normal(size=len(whitened.W)), rng.choice([1e-3, 0.1, 1.0, 3.0])
+    return LineScoreQuery(whitened, target, rng.uniform(-0.5, 0.5), point, limit)
+
+
+def _line_lengths(rng):
+    (whitened, target), ends = _whitened(rng), np.sort(rng.uniform(size=3))
+    point = rng.normal(size=len(whitened.W))
+    return LineLengthsQuery(whitened, target, 0.0, point, 1.0, ends=ends)
+
+
+def _shortened():
+    """Scores at opposite ends, and longer than they may be."""
+    query = LineScoreQuery(*_score_maps(0.5))
+    first = person(*[[1.0, 0.0, 1.0]] * PLACES)
+    return query, first, person(*[[1.0, 0.0, -1.0]] * PLACES)
+
+
+def _long_and_none():
+    query = LineLengthsQuery(*_score_maps(0.5), ends=np.array([0.1, 1.0]))
+    first = person(*[[1.0, 0.0, 1.0]] * PLACES)
+    return query, first, person(*[[1.0, 0.0, 0.0]] * PLACES)
+
+
 CASES = {
+    LineScoreQuery: Case(_line, (_shortened,), width=3 * PLACES, ask=ask_persons),
+    LineLengthsQuery: Case(_line_lengths, (_long_and_none,), width=3 * PLACES, ask=ask_persons),
     PersonMomentsQuery: Case(
         lambda rng: PersonMomentsQuery(_differences(rng), rng.choice([0.02, 0.5, 1.0])),
         (

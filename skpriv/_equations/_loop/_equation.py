@@ -54,8 +54,6 @@ class ScoreEquation:
         Largest |r - m|.
     length : float
         Where records are persons: the part of their rows' scores at which the sum is cut.
-    hidden_tail : float
-        Deviations of the noise of ``nearly_cut`` that are not taken for a tail.
     """
 
     point: np.ndarray
@@ -79,7 +77,6 @@ class ScoreEquation:
     excess_scale: float
     widest: float
     length: float = 1.0
-    hidden_tail: float = 0.0
 
     @property
     def reach(self):
@@ -93,21 +90,6 @@ class ScoreEquation:
         if self.limit >= UNCUT * self.widest:
             return square
         return normal_clip(square, self.limit)[1]
-
-    def tail_bias(self, limit):
-        """How far cutting residuals at a limit may move a coordinate of the moment.
-
-        From the released part beyond .75 R, as if the tail fell like the cube of the residual, the
-        least integer with a finite variance, and all of it were on one side. Rows count with the
-        length that they have on average, or on average where residuals are large if that is more.
-        """
-        if limit >= UNCUT * self.widest or self.residual_gram is None:
-            return 0.0
-        square = max(self.square, 2.0 * self.square_scale, SMALLEST_VARIANCE)
-        length = max(np.trace(self.residual_gram) / square, np.trace(self.slope), 0.0)
-        seen = self.nearly_cut - self.hidden_tail * self.cut_scale
-        beyond = CUBE * max(seen, 0.0) * (self.limit / limit) ** 3
-        return beyond * limit * sqrt(min(float(length), 1.0))
 
     @classmethod
     def of(cls, query, answer):
@@ -149,7 +131,6 @@ class ScoreEquation:
             excess_scale=unit * width,
             widest=1.0 + abs(query.location) if query.link.linear else 1.0,
             length=getattr(query, "length", 1.0),
-            hidden_tail=getattr(query, "hidden_tail", 0.0),
         )
 
 

@@ -140,8 +140,6 @@ class LoopEstimate:
         Number of records in the mean.
     noise : float
         Variance of the privacy noise of each coordinate.
-    tail : float
-        How far cut residuals may have moved a coordinate: see `ScoreEquation.tail_bias`.
     shared : ndarray of shape (n_points, n_shared)
         Deviations of independent errors that points share: of the noise of the slopes, and of the
         part of a point in each direction that is not seen.
@@ -160,7 +158,6 @@ class LoopEstimate:
     typical_gram: np.ndarray
     records: float
     noise: float
-    tail: float
     shared: np.ndarray
     resolved: np.ndarray
     noise_dual: np.ndarray | None = None

@@ -53,7 +53,7 @@ class LoopFit:
         Slope of the scores, pooled over all releases; positive semi-definite.
     equations : tuple of ScoreEquation
         Empty where only the mean was released. The last one has a residual Gram.
-    line : ScoreEquation or None
+    line : Line or None
         Equation of the same rows without weights or clips, asked at b: the least-squares line's.
     same_rows : bool
         Whether all equations are of the same records (else of disjoint ones).
@@ -144,7 +144,8 @@ class LoopFit:
         used, shares = self.near()
         if kind == LEAST_SQUARES and self.line is not None:
             slope, scale, _, _ = self._pooled(FITTED)
-            return slope, scale, (replace(self.line, slope=slope, slope_scale=scale),), np.ones(1)
+            asked = replace(self.line.equation, slope=slope, slope_scale=scale)
+            return slope, scale, (asked,), np.ones(1)
         slope = np.tensordot(shares, [eq.slope for eq in used], 1)
         return slope, float(np.sqrt(shares**2 @ [eq.slope_scale**2 for eq in used])), used, shares
 
@@ -230,6 +231,8 @@ class LoopFit:
             sizes = hidden_sizes(values, self.b @ vectors, told, hidden, scale)
             unseen = sizes * rotated[:, hidden]
             noise += 0.5 * scale**2 * float(sizes @ sizes)
+        if kind == LEAST_SQUARES and self.line is not None:
+            unseen = np.column_stack([unseen, self.line.uncertain(dual)])
         replies = dual
         if self.mean is not None and kind == FUNCTION:
             excess, reply, deviation = self.mean.excess(start + step, noise, shared)
@@ -260,7 +263,6 @@ class LoopFit:
             typical_gram=typical,
             records=records / self.degrees if self.degrees else max(records - len(values), 1.0),
             noise=noise,
-            tail=(1.0 + last.fall) * last.tail_bias(last.limit),
             shared=np.column_stack([replies @ shared, unseen]),
             resolved=lost <= UNRESOLVED * (rotated**2).sum(axis=1),
             noise_dual=replies,

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..._linalg import SQRT2, add_gram, row_norms, vech
 from ...privacy import ROUNDING
-from .._persons import LENGTHS, SURE, length_counts, person_sums
+from .._persons import LENGTHS, length_counts, person_sums
 from ._score import CUT, ScoreQuery
 
 # Weights of the slope matrix, of s^2 and of the count beside the scores of a person: together the
@@ -58,7 +58,6 @@ class PersonScoreQuery(ScoreQuery):
     slope_weight = PERSON_WEIGHT
     square_weight = PERSON_WEIGHT
     count_weight = PERSON_WEIGHT
-    hidden_tail = SURE
     asks_cut = False
 
     @property

@@ -8,6 +8,7 @@ import numpy as np
 from ..._linalg import RELATIVE_ZERO
 from ._equation import ScoreEquation
 from ._fit import LoopFit
+from ._line import LINE_LENGTHS, Line, LineLengthsQuery, least_squares, length_classes
 from ._links import IDENTITY
 from .._persons import cluster_degrees, seldom_cut
 from ._mean import find_location, known_mean, mean_only
@@ -87,11 +88,13 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=()):
                 kept = seldom_cut(session, PersonLengthsQuery(*asked), part)
             query = PersonScoreQuery(*asked, sandwich=True, length=kept)
             share *= 1.0 - lengths
-        if last and count:  # which files are read once for
-            session.together(query, count)
+        if last:  # files are read once for all that is asked beside it
+            far = _far_scores(whitened, target, location, pool.b, query) if rules.line else None
+            session.together(*filter(None, (query, count, far)))
         equations.append(ScoreEquation.of(query, session.sum(query, share)))
         pool.add(equations[-1])
     clipped = count.read(session.sum(count, rules.clipped)) if count else None
+    counts = session.sum(far, LINE_LENGTHS * rules.line) if far else None
     known = None
     if link.limit is None and mean and rows.constant is not None:
         known = known_mean(
@@ -103,7 +106,8 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=()):
         known = replace(known, point=pool.b, value=known.value - excess)
     line = None
     if rules.line:
-        line = _least_squares(session, whitened, target, location, pool.b, rules.line)
+        maps, share = (whitened, target, location, pool.b), (1.0 - LINE_LENGTHS) * rules.line
+        line = least_squares(session, maps, far, counts, equations[-1], share)
     return LoopFit(
         location,
         mean.scale if mean else 0.0,
@@ -154,9 +158,10 @@ def at_solution(session, rows, target, link, theta):
     equation, places = ScoreEquation.of(step, answer), session.persons or 1
     if session.persons is not None:
         degrees = cluster_degrees(session.n, round(answer.n * places), p)
+    line = Line(equation, np.zeros(p), 0.0) if link.linear else None
     return LoopFit(
-        0.0, 0.0, W, b, equation.square, equation.slope, (equation,),
-        equation if link.linear else None, True, link=link, places=places, degrees=degrees,
+        0.0, 0.0, W, b, equation.square, equation.slope, (equation,), line, True,
+        link=link, places=places, degrees=degrees,
     )  # fmt: skip
 
 
@@ -184,22 +189,14 @@ def _clip(rules, pool, link, mean):
     return min(rules.clip * sqrt(pool.variance), most)
 
 
-def _least_squares(session, whitened, target, location, b, share):
-    """The equation of all rows without clips or weights, of rows so short that none is longer than
-    1. What is asked of them is brought back to the length that they had.
-    """
+def _far_scores(whitened, target, location, b, step):
+    """How long scores of the line are, up to the longest that bounds of rows and targets allow."""
     reach = whitened.rows.reach(whitened.W) if hasattr(whitened.rows, "reach") else 0.0
     reach = max(reach or float(np.linalg.norm(whitened.W, 2)), 1.0)
     short = Whitened(whitened.rows, whitened.W / reach)
-    limit = _largest_excess(short, location, reach * b, 0.0)
-    query = ScoreQuery(short, target, location, reach * b, limit, most_excess=0.0)
-    equation = ScoreEquation.of(query, session.sum(query, share))
-    return replace(
-        equation,
-        point=b,
-        moment=reach * equation.moment,
-        moment_scale=reach * equation.moment_scale,
-    )
+    longest = reach * _largest_excess(short, location, reach * b, 0.0)
+    ends = length_classes(longest, getattr(step, "length", 1.0) * step.limit)
+    return LineLengthsQuery(whitened, target, location, b, step.limit, ends=ends)
 
 
 def _largest_excess(whitened, location, b, clip):

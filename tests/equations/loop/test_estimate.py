@@ -17,7 +17,7 @@ def _variance(released, noise, privacy):
     none = np.zeros((1, 0))
     estimate = LoopEstimate(
         value=np.zeros(1), dual=np.ones((1, 1)), residual_gram=np.array([[released]]),
-        residual_scale=noise, typical_gram=np.ones((1, 1)), records=1.0, noise=privacy, tail=0.0,
+        residual_scale=noise, typical_gram=np.ones((1, 1)), records=1.0, noise=privacy,
         shared=none, resolved=np.ones(1, dtype=bool),
     )  # fmt: skip
     return float(sum(estimate.variances())[0])

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from skpriv._equations._loop import _fit as loop
-from skpriv._equations._loop._equation import ScoreEquation
+from skpriv._equations._loop._equation import CUBE, ScoreEquation
 from skpriv._equations._loop._estimate import hidden_sizes
 from skpriv._equations._loop._fit import LoopFit, coefficients
+from skpriv._equations._loop._line import Line
 from skpriv._equations._loop._score import CUT
 from skpriv._equations._public_maps import RowMap, TargetMap
 
@@ -151,15 +152,14 @@ def _tailed(counted):
     return fit, coefficients(fit, rows, TargetMap((-1.0, 1.0), True))
 
 
-@pytest.mark.parametrize("limit", [0.3, 0.36, 0.6])
-def test_a_tail_like_the_inverse_cube_moves_the_moment_by_what_is_counted(limit):
-    """Residuals c > .75 R with P(c > x) = .02 (.75 R / x)^3, on one side, and rows of length 1:
-    cutting them at a limit takes E (c - limit)_+ away. Half of `CUBE` would count half of it.
+def test_a_tail_like_the_inverse_cube_is_cut_by_what_is_counted():
+    """Residuals c > .75 R with P(c > x) = .02 (.75 R / x)^3: cutting them at R takes E (c - R)_+
+    away. Half of `CUBE` would count half of it.
     """
-    fit, _ = _tailed(0.02)
+    limit = 0.3
     x = np.linspace(limit, 60.0 * limit, 200_001)
-    beyond = 0.02 * (CUT * 0.3 / x) ** 3
-    assert fit.last.tail_bias(limit) == pytest.approx(np.trapezoid(beyond, x), rel=1e-3)
+    beyond = 0.02 * (CUT * limit / x) ** 3
+    assert CUBE * 0.02 * limit == pytest.approx(np.trapezoid(beyond, x), rel=1e-3)
 
 
 def test_the_least_squares_line_has_its_own_equation_and_the_distance_is_a_bound():
@@ -167,8 +167,8 @@ def test_the_least_squares_line_has_its_own_equation_and_the_distance_is_a_bound
     fit, _ = _tailed(0.0)
     rows, target = RowMap(np.array([0.0]), np.array([1.0]), None, True, 1), TargetMap((-1, 1), True)
     away = np.array([0.02, -0.01])
-    line = replace(fit.last, moment=fit.last.slope @ away, moment_scale=1e-3)
-    both = replace(fit, line=line)
+    asked = replace(fit.last, moment=fit.last.slope @ away, moment_scale=1e-3)
+    both = replace(fit, line=Line(asked, np.zeros(2), 1e-3))
     fitted, squares = (coefficients(both, rows, target, kind) for kind in (True, False))
     moved = rows.coefficient_map() @ away
     np.testing.assert_allclose(squares.value - fitted.value, moved, atol=1e-12)

@@ -8,6 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import optimize
 
+from skpriv._equations._loop._line import LineLengthsQuery, LineScoreQuery
 from skpriv._equations._loop._queries import (
     LengthsQuery,
     LocationQuery,
@@ -51,6 +52,16 @@ QUERIES["residual mean"] = lambda white, target, rng: ResidualMeanQuery(
     rng.normal(size=white.rows.size),
     10.0 ** rng.uniform(-3.0, 0.4),
 )
+QUERIES["line"] = lambda white, target, rng: LineScoreQuery(
+    white,
+    target,
+    rng.uniform(-1.0, 1.0),
+    rng.normal(size=len(white.W)) * 10.0 ** rng.uniform(-3.0, 3.0),
+    10.0 ** rng.uniform(-4.0, 4.0),
+)
+QUERIES["lengths of the line"] = lambda white, target, rng: LineLengthsQuery(
+    white, target, 0.0, rng.normal(size=len(white.W)), 1.0, ends=np.array([0.1, 1.0, 10.0])
+)
 QUERIES["scores, and the sandwich"] = lambda white, target, rng: replace(
     QUERIES["scores"](white, target, rng), sandwich=True
 )
@@ -67,6 +78,8 @@ DECLARED = {
     "spread": 1.0,
     "whitening": np.sqrt(2.0),
     "lengths": np.sqrt(2.0),
+    "line": np.sqrt(6.0),
+    "lengths of the line": np.sqrt(2.0),
 }
 every_query = pytest.mark.parametrize("name", QUERIES)
 numbers = st.one_of(
@@ -134,6 +147,8 @@ def test_the_declared_sensitivity_is_attained(name, d, global_random_seed):
         query = SpreadQuery(target, 0.0)
     if name == "residual mean":
         query = ResidualMeanQuery(rows, target, 0.0, np.zeros(d), 0.5)
+    if name == "line":
+        query = LineScoreQuery(Whitened(rows, np.eye(d)), target, 0.0, np.zeros(d), 0.5)
     if name.startswith("scores"):
         cut = 0.5 if name == "scores, and what is cut" else None
         query = ScoreQuery(
