@@ -29,8 +29,7 @@ def _records(seed, n=4000, d=3, noise=0.0):
             random_state=random_state,
             variant=variant,
         )
-        for privacy in ("central", "local", "none")
-        for random_state in (None, 0)
+        for privacy, random_state in [("central", None), ("central", 0), ("local", 0), ("none", 0)]
         for variant in VARIANTS
     ]
     + [

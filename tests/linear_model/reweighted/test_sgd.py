@@ -26,6 +26,9 @@ from skpriv._equations._scaling import Scaling
 from skpriv.privacy import ROUNDING, Budget, capabilities, open_session
 
 
+MODELS = ("central", "central", "local", "shuffle", "none")
+
+
 @parametrize_with_checks(
     [
         ReweightedRegressor(
@@ -37,8 +40,7 @@ from skpriv.privacy import ROUNDING, Budget, capabilities, open_session
             random_state=random_state,
         )
         for link in LINKS
-        for privacy in ("central", "local", "shuffle", "none")
-        for random_state in (None, 0)
+        for privacy, random_state in zip(MODELS, (None, 0, 0, 0, 0), strict=True)
     ]
 )
 def test_scikit_learn_checks(estimator, check):
@@ -78,7 +80,7 @@ def largest_change(query, directions=181):
 
 @pytest.mark.parametrize("link", LINKS)
 @pytest.mark.parametrize("norm", [0.0, 0.6, 1.0])
-@pytest.mark.parametrize("condition", [1.0, 3.0, 10.0])
+@pytest.mark.parametrize("condition", [1.0, 10.0])
 def test_the_gradient_moves_by_its_sensitivity(link, norm, condition):
     declared = gradient_change(LINKS[link], norm, condition)
     query = plane_query(link, norm, condition)
