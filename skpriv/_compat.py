@@ -1,12 +1,15 @@
-"""The one place where scikit-learn's underscored names are imported."""
+"""The one place where scikit-learn's underscored names are imported, and the context of a fit."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 from sklearn.base import _fit_context
 from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils._param_validation import validate_params as _validate_params
+
+from ._linalg import blas_for
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -45,8 +48,26 @@ class Documented:
 
 # To type checkers, what these two decorate stays what it is.
 def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[F], F]:
-    """Decorate a `fit`, whose parameters are checked first."""
-    return _fit_context(prefer_skip_nested_validation=prefer_skip_nested_validation)
+    """Decorate a `fit`, whose parameters are checked first.
+
+    While it lasts the cores belong to the threads that sum chunks, and BLAS has one thread, but for
+    the algebra of wide tables.
+    """
+    checked = _fit_context(prefer_skip_nested_validation=prefer_skip_nested_validation)
+
+    def decorate(fit: F) -> F:
+        fitted = checked(fit)
+
+        @wraps(fitted)
+        def alone(self: Any, *arguments: Any, **named: Any) -> Any:
+            X = arguments[0] if arguments else named.get("X")
+            shape: Any = getattr(X, "shape", ())
+            with blas_for(shape[1] if len(shape) == 2 else 0):
+                return fitted(self, *arguments, **named)
+
+        return cast(F, alone)
+
+    return decorate
 
 
 def validate_params(

@@ -1,6 +1,10 @@
 """Small linear-algebra pieces that several rooms share."""
 
+import os
+from contextlib import nullcontext
 from functools import lru_cache
+from threading import Lock
+from typing import Any
 
 import numpy as np
 from scipy.linalg import blas
@@ -136,13 +140,52 @@ def _blas_libraries():
     return ThreadpoolController()
 
 
+class _OneThread:
+    """Context in which BLAS has one thread, until all who have entered it have left.
+
+    The number of threads is one of the process. If each of two threads that overlap brought back
+    what it found, the one that entered second would leave BLAS with one thread for good.
+    """
+
+    def __init__(self):
+        self.forget()
+
+    def forget(self):
+        """Begin anew: a forked child has none of its parent's threads, which hold the lock."""
+        self._lock, self._inside = Lock(), 0
+        self._limits: Any = None
+
+    def __enter__(self):
+        with self._lock:
+            if not self._inside:
+                self._limits = _blas_libraries().limit(limits=1, user_api="blas")
+            self._inside += 1
+
+    def __exit__(self, *error):
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                limits, self._limits = self._limits, None
+                limits.restore_original_limits()
+
+
+_ONE_THREAD = _OneThread()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_ONE_THREAD.forget)
+
+
 def one_blas_thread():
     """Context in which BLAS has one thread: for small matrices, and for threads of our own.
 
     Waking the threads of two BLAS libraries in turn costs a hundred times what a small
-    factorisation does.
+    factorisation does, and they wait for more work in a loop, on the cores of our threads.
     """
-    return _blas_libraries().limit(limits=1, user_api="blas")
+    return _ONE_THREAD
+
+
+def blas_for(columns):
+    """Context of the algebra of a fit: one thread below 300 columns, where more cost time."""
+    return one_blas_thread() if columns < 300 else nullcontext()
 
 
 class CompensatedSum:

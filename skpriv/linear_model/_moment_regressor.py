@@ -1,6 +1,5 @@
 """What the regressors that solve noisy normal equations share: prediction and intervals."""
 
-from contextlib import nullcontext
 from copy import copy
 from dataclasses import replace
 from numbers import Integral, Real
@@ -10,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._compat import Interval, StrOptions
-from .._linalg import one_blas_thread
+from .._linalg import blas_for
 from ._base import PrivateRegressor
 from ._panel._effects import refuse_level, within_law
 from ._panel._moments import PersonMeatQuery, score_limit
@@ -74,8 +73,7 @@ class MomentRegressor(PredictionIntervals):
         shapes = [prior, *(prior @ shape for shape in self._shapes)]
         if self._basis is not None:
             shapes = [np.linalg.solve(self._basis, shape) for shape in shapes]
-        # Below 300 columns more BLAS threads cost more than they help
-        with one_blas_thread() if scaling.size < 300 else nullcontext():
+        with blas_for(scaling.size):
             mean, covariance = equations.posterior(shapes, least_variance, fading)
         return self._of_basis(mean), self._of_basis(self._of_basis(covariance).T)
 

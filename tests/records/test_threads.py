@@ -3,9 +3,14 @@
 import multiprocessing
 import sys
 from threading import Barrier, current_thread
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
+from skpriv import _linalg
+from skpriv._compat import fit_context
+from skpriv.linear_model import LinearRegression
 from skpriv.records import _threads
 from skpriv.records._threads import in_threads
 
@@ -75,3 +80,72 @@ def test_a_forked_child_makes_threads_of_its_own():
     assert _squares(9)
     with multiprocessing.get_context("fork").Pool(1) as pool:
         assert pool.apply_async(_squares, (9,)).get(timeout=60) == [x * x for x in range(9)]
+
+
+@pytest.fixture
+def blas(monkeypatch):
+    """A BLAS whose number of threads is noted: [now, how often it was changed]."""
+    state = [8, 0]
+
+    class Limit:
+        def __init__(self, limits, user_api):
+            assert user_api == "blas"
+            self._before, state[0], state[1] = state[0], limits, state[1] + 1
+
+        def restore_original_limits(self):
+            state[0] = self._before
+
+    monkeypatch.setattr(_linalg, "_blas_libraries", lambda: SimpleNamespace(limit=Limit))
+    return state
+
+
+def test_blas_has_its_threads_again_when_the_last_one_leaves(blas):
+    """Of two contexts that overlap, in whatever order they end."""
+    for order in ((0, 1), (1, 0)):
+        contexts = [_linalg.one_blas_thread(), _linalg.one_blas_thread()]
+        for context in contexts:
+            context.__enter__()
+        contexts[order[0]].__exit__(None, None, None)
+        assert blas[0] == 1
+        contexts[order[1]].__exit__(None, None, None)
+        assert blas[0] == 8
+    assert blas[1] == 2
+
+
+@pytest.mark.parametrize("columns, inside", [(3, 1), (299, 1), (300, 8)])
+def test_a_fit_owns_the_cores_and_leaves_them_to_blas_where_it_is_wide(blas, columns, inside):
+    seen = []
+
+    class Estimator:
+        @fit_context(prefer_skip_nested_validation=True)
+        def fit(self, X, y=None):
+            seen.append(blas[0])
+            assert list(in_threads(lambda x: blas[0], range(9), 2)) == [1] * 9
+            seen.append(blas[0])
+            return self
+
+        def _validate_params(self):
+            pass
+
+    rows = np.zeros((2, columns))
+    for call in (lambda: Estimator().fit(rows), lambda: Estimator().fit(X=rows)):
+        call()
+    assert seen == [inside] * 4 and blas[0] == 8
+    with pytest.raises(TypeError, match="X"):
+        Estimator().fit()
+    assert blas[0] == 8
+
+
+def test_the_algebra_of_a_fit_wakes_no_thread_of_blas(blas, monkeypatch):
+    """They would wait in a loop on the cores of our threads, for half of the processor time."""
+    seen = set()
+
+    def noted(function):
+        return lambda *arguments, **named: seen.add(blas[0]) or function(*arguments, **named)
+
+    for name in ("eigh", "solve", "inv"):
+        monkeypatch.setattr(np.linalg, name, noted(getattr(np.linalg, name)))
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (2000, 3))
+    LinearRegression(bounds_X=(-1, 1), bounds_y=(-1, 1), epsilon=8.0).fit(X, X[:, 0])
+    assert seen == {1} and blas[0] == 8
