@@ -30,6 +30,11 @@ class Link:
         Largest slope of the mean, thinned, times ``far``.
     slope_weight, squared_sensitivity : float
         Weight of the slope matrix in `ScoreQuery`, and the squared sensitivity of that query.
+    row_length : float or None
+        Root mean square length of a whitened row times the precision (see `Rules`), where the link
+        bends. Privacy noise of eta is 2 / (precision length sqrt(h)) of its sampling error, h the
+        slope. For classes it is .57 of it before weights of far rows fade, by which their curve
+        differs from that of maximum likelihood; counts have a fifth, since their clips fade later.
     signal : float or None
         Deviation of the linear part that is thought possible; None is that of the target.
     far : float
@@ -46,6 +51,7 @@ class Link:
     counts: ClassVar[bool] = True
     slope_weight: ClassVar[float] = 0.5
     squared_sensitivity: ClassVar[float] = 4.25
+    row_length: ClassVar[float | None] = None
     signal: ClassVar[float | None] = None
     far: ClassVar[float] = 1.0
     degrees: ClassVar[float | None] = None
@@ -71,6 +77,10 @@ class Link:
         """The link for targets of this mean."""
         return self
 
+    def longer(self, mean):
+        """Factor by which rows are longer than by the rules, for targets of this mean."""
+        return 1.0
+
     def farthest(self, mean, spread):
         """About the largest residual of a fit with this spread."""
         return 1.0 + abs(mean) + REACHES * spread if self.linear else 1.0
@@ -89,6 +99,7 @@ class Logit(Link):
     signal = 3.0
     far = FAR
     degrees = 1.0
+    row_length = 7.0
     steepest: float = 0.25 * FAR
 
     def mean(self, eta):
@@ -102,6 +113,10 @@ class Logit(Link):
     def linear_part(self, mean):
         """log(mean / (1 - mean))."""
         return float(special.logit(mean))
+
+    def longer(self, mean):
+        """1 / sqrt(4 mean (1 - mean)), as slopes are small where a class is rare."""
+        return 0.5 * (mean * (1.0 - mean)) ** -0.5
 
     def free(self, eta):
         """The mean and its slope."""
@@ -130,6 +145,7 @@ class Log(Link):
     linear = False
     low = 0.0
     signal = 3.0
+    row_length = 24.0
     far = FAR
     degrees = 1.0
     steepest: float = FAR

@@ -66,9 +66,6 @@ WIDEST_CLIP = 6.0  # enough for skewed targets, and for coefficients
 NARROW, LAST_MEAN = 3.0, 0.06
 MEAN_CLIPS = tuple(1.5 + 0.25 * i for i in range(19))
 ROW_LENGTH = 2.5  # length of a whitened row times k
-# Times the precision, where the link bends: privacy noise of eta is 2 / (precision length sqrt(h))
-# of its sampling error, h the slope: a fifth of it, at h = 1/6, where rows need not be longer
-BENT_LENGTH = 24.0
 
 
 @dataclass(frozen=True)
@@ -173,7 +170,7 @@ class Rules:
         clipped = CLIPPED_SHARE if reach >= CLIPPED_REACH else 0.0
         clipped_mean = k < NARROW if link.linear else link.limit is None
         mean = LAST_MEAN if fit_intercept and clipped_mean else 0.0
-        length = ROW_LENGTH / k if link.linear else BENT_LENGTH / precision
+        length = ROW_LENGTH / k if link.linear else link.row_length / precision
         enough = SUBSET_RESOLUTIONS[0 if ranged else 1]
         return cls(
             reach=reach,

@@ -61,12 +61,14 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=()):
     if deviation * rules.reach < LEAST_SPREAD:  # the mean itself is hard to find: see Rules
         return mean_only(session, rows, target, rules, link, mean, deviation)
     location = link.linear_part(mean.mean) if mean else 0.0
-    link = link.near(mean.mean if mean else 1.0)
+    if mean:
+        link = link.near(mean.mean)
+        rules = replace(rules, length=min(1.0, rules.length * link.longer(mean.mean)))
     W, length = learn_whitening(session, rows, rules)
     whitened = Whitened(rows, W)
     signal = deviation if link.signal is None else link.signal
     pool = Pool(
-        rows.size, deviation, _shapes(whitened, signal, signal / length, priors),
+        rows.size, deviation, prior_shapes(whitened, signal, signal / length, priors),
         SIGNAL * (signal / length) ** 2, link, length, session.trust.can.same_rows,
     )  # fmt: skip
     equations: list[ScoreEquation] = []
@@ -211,7 +213,7 @@ def _largest_excess(whitened, location, b, clip):
     return max(max(above, below) - clip, 0.0)
 
 
-def _shapes(whitened, deviation, unit, priors):
+def prior_shapes(whitened, deviation, unit, priors=()):
     """Shapes of the prior of b, the most likely first.
 
     Coefficients of equal size in whitened coordinates, as far as ranges of features bound them.

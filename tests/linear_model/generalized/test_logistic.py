@@ -264,6 +264,28 @@ def test_errors_come_near_those_of_maximum_likelihood():
     assert np.sqrt(np.mean(np.square(errors))) < 1.4
 
 
+# Of maximum likelihood on two million records of the world below
+FAR_TRUTH = np.array([6.324, 0.429, -1.087])
+
+
+def _far_rows(seed, n=20_000):
+    """A feature with a long tail, and probabilities that are no logistic curve of it."""
+    rng = np.random.RandomState(seed)
+    X = rng.uniform(-1.0, 1.0, size=(n, 2))
+    X[:, 0] = np.minimum(rng.exponential(0.1, size=n), 2.0) - 0.1
+    p = 0.15 + 0.6 * (X[:, 0] > 0.1) * np.exp(-X[:, 0]) + 0.1 * (X[:, 1] > 0.0)
+    return X, (rng.uniform(size=n) < p).astype(int)
+
+
+def test_intervals_cover_maximum_likelihood_where_rows_are_far_and_the_curve_is_wrong():
+    """With rows three times as long weights move the first coefficient out of most intervals."""
+    inside = []
+    for seed in range(10):
+        found = inference(make(bounds_X=(-1.0, 2.0), random_state=seed).fit(*_far_rows(seed)))
+        inside.append((found.low < FAR_TRUTH) & (FAR_TRUTH < found.high))
+    assert (np.mean(inside, axis=0) >= 0.9).all()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("n", "epsilon"), [(10_000, 1.0), (30_000, 1.0), (30_000, 3.0)])
 def test_intervals_cover(n, epsilon):
