@@ -1,4 +1,4 @@
-"""Real tables with a binary or a count target, with public bounds of every column.
+"""Real tables with a binary or a count target, or several classes, with public bounds of columns.
 
 As in `_tables`, bounds follow from what a column means and none is read off the rows. A binary
 target has the classes 0 and 1; `bounds_y` of a count is the most that anybody would report.
@@ -201,6 +201,48 @@ def children():
                   immigrant=("immigrant", "yes"))  # fmt: skip
 
 
+def injuries():
+    """How badly 25,929 people were injured in a car crash: five classes."""
+    raw = _read("DAAG", "nassCDS")
+    raw = raw[raw["injSeverity"] <= 4.0]
+    bounds = {"ageOFocc": (15.0, 100.0), "yearacc": (1997.0, 2002.0), "frontal": (0.0, 1.0)}
+    speeds = {f"speed_{i}": ("dvcat", v) for i, v in enumerate(["25-39", "40-54", "55+"])}
+    return _table(raw, raw["injSeverity"], bounds, airbag=("airbag", "airbag"),
+                  belted=("seatbelt", "belted"), man=("sex", "m"), driver=("occRole", "driver"),
+                  **speeds)  # fmt: skip
+
+
+def regions():
+    """In which of four regions 28,155 men work."""
+    raw = _read("AER", "CPS1988")
+    raw = raw.assign(log_wage=np.log(raw["wage"]))
+    bounds = {"log_wage": (3.0, 10.0), "education": (0.0, 18.0), "experience": (-5.0, 65.0)}
+    places = raw["region"].map({"south": 0, "midwest": 1, "northeast": 2, "west": 3})
+    return _table(raw, places.astype(float), bounds, black=("ethnicity", "afam"),
+                  city=("smsa", "yes"), part_time=("parttime", "yes"))  # fmt: skip
+
+
+def educations():
+    """Which of six levels of education 22,272 wives have."""
+    raw = _read("Ecdat", "HI")
+    bounds = {"whrswk": (0.0, 100.0), "kidslt6": (0.0, 6.0), "kids618": (0.0, 10.0),
+              "husby": (0.0, 200.0)}  # fmt: skip
+    kinds = ["<9years", "9-11years", "12years", "13-15years", "16years", ">16years"]
+    levels = raw["education"].map({v: i for i, v in enumerate(kinds)})
+    return _table(raw, levels.astype(float), bounds, insured=("whi", "yes"),
+                  covered=("hhi", "yes"), black=("race", "black"),
+                  hispanic=("hispanic", "yes"))  # fmt: skip
+
+
+def poverty():
+    """Whether a government does too little, enough or too much for the poor: 5,381 people."""
+    raw = _read("carData", "WVS")
+    answers = raw["poverty"].map({"Too Little": 0, "About Right": 1, "Too Much": 2})
+    return _table(raw, answers.astype(float), {"age": (18.0, 100.0)}, man=("gender", "male"),
+                  religious=("religion", "yes"), degree=("degree", "yes"), usa=("country", "USA"),
+                  sweden=("country", "Sweden"), norway=("country", "Norway"))  # fmt: skip
+
+
 BINARY = {
     "families": families, "part_time": part_time, "insurance": insurance, "smokers": smokers,
     "arrests": arrests, "crashes": crashes, "outside_work": outside_work, "wives": wives,
@@ -211,4 +253,7 @@ COUNTS = {
     "doctor_visits": doctor_visits, "old_age_visits": old_age_visits,
     "german_visits": german_visits, "outpatient_visits": outpatient_visits,
     "hospital_days": hospital_days, "children": children,
+}  # fmt: skip
+SEVERAL = {
+    "injuries": injuries, "regions": regions, "educations": educations, "poverty": poverty,
 }  # fmt: skip

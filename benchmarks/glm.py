@@ -1,5 +1,7 @@
 """Logistic and Poisson regression on real tables: gain in log loss beside peers, and coverage.
 
+Tables of several classes have one joint fit, and one beside it of each class against all others.
+
     python benchmarks/glm.py [--seeds 4] [--fits 30] [--epsilons 0.3 1 3]
 
 Tables of `_class_tables`, public bounds, four fifths of the rows to fit and the others to score.
@@ -14,11 +16,12 @@ import argparse
 import warnings
 
 import numpy as np
-from _class_tables import BINARY, COUNTS
+from _class_tables import BINARY, COUNTS, SEVERAL
 from _peers import NoisyDescentClassifier, ObjectivePerturbation, dp_ebm_classifier
 from _record import record
 from scipy.special import expit
 
+import skpriv
 from skpriv.inspection import inference
 from skpriv.linear_model import LogisticRegression, PoissonRegressor
 
@@ -29,6 +32,9 @@ PEERS = ("noisy descent", "objective perturbation", "DP-EBM")
 def model_of(table, **settings):
     """The model of a table, with its public bounds."""
     bounds = np.array([table.bounds[name] for name in table.data])
+    count = int(table.target.max()) + 1
+    if table.bounds_y == (0.0, 1.0) and count > 2:
+        settings["classes"] = tuple(range(count))
     if table.bounds_y == (0.0, 1.0):
         return LogisticRegression(bounds_X=bounds, n_jobs=1, **settings)
     return PoissonRegressor(bounds_X=bounds, bounds_y=table.bounds_y, n_jobs=1, **settings)
@@ -36,6 +42,8 @@ def model_of(table, **settings):
 
 def loss(model, X, y):
     """Mean log loss, up to a term in y alone."""
+    if len(getattr(model, "classes_", ())) > 2:
+        return -float(model.predict_log_proba(X)[np.arange(len(y)), y.astype(int)].mean())
     if hasattr(model, "decision_function"):
         eta = model.decision_function(X)
         return float((np.logaddexp(0.0, eta) - y * eta).mean())
@@ -96,6 +104,48 @@ def gains(table, epsilon, seeds, peers):
     return {name: [float(np.median(v)), float(min(v))] for name, v in found.items()}
 
 
+class OneAgainstAll:
+    """A fit of each class against all others, with an equal part of the budget for each."""
+
+    def __init__(self, table, **settings):
+        self.table, self.settings = table, settings
+
+    def fit(self, X, y):
+        self.classes_ = np.arange(int(self.table.target.max()) + 1)
+        mu = skpriv.Budget(self.settings.pop("epsilon"), DELTA).mu / np.sqrt(len(self.classes_))
+        self.settings["epsilon"] = skpriv.Budget.from_mu(mu, DELTA).epsilon
+        bounds = np.array([self.table.bounds[name] for name in self.table.data])
+        self.models = [
+            LogisticRegression(bounds_X=bounds, n_jobs=1, **self.settings).fit(X, y == k)
+            for k in self.classes_
+        ]
+        return self
+
+    def predict_log_proba(self, X):
+        parts = np.column_stack([model.predict_proba(X)[:, 1] for model in self.models])
+        return np.log(parts / parts.sum(axis=1, keepdims=True))
+
+
+def joint_gains(table, epsilon, seeds):
+    """Gains of the joint score of several classes, and of each class against all others."""
+    X, y = table.data.to_numpy(), table.target.astype(int)
+    found = {"ours": [], "one against all": []}
+    for seed in range(seeds):
+        order = np.random.RandomState(seed).permutation(len(y))
+        train, test = np.split(order, [int(0.8 * len(y))])
+        rates = np.bincount(y[train]) / len(train)
+        base = -float(np.log(rates[y[test]]).mean())
+        best = loss(model_of(table, privacy="none").fit(X[train], y[train]), X[test], y[test])
+        settings = {"epsilon": epsilon, "random_state": seed}
+        for name, made in (
+            ("ours", model_of(table, **settings)),
+            ("one against all", OneAgainstAll(table, **settings)),
+        ):
+            value = loss(made.fit(X[train], y[train]), X[test], y[test])
+            found[name].append((base - value) / (base - best))
+    return {name: [float(np.median(v)), float(min(v))] for name, v in found.items()}
+
+
 def coverage(table, fits, epsilon=1.0, drawn=False):
     """Coverage, part with an interval, and width over that without privacy.
 
@@ -105,14 +155,20 @@ def coverage(table, fits, epsilon=1.0, drawn=False):
     X, y = table.data.to_numpy(), table.target
     model = model_of(table, privacy="none").fit(X, y)
     exact, binary = inference(model), table.bounds_y == (0.0, 1.0)
-    mean = model.predict_proba(X)[:, 1] if binary else model.predict(X)
+    several = binary and len(model.classes_) > 2
+    mean = model.predict_proba(X) if binary else model.predict(X)
+    mean = mean[:, 1] if binary and not several else mean
     truth, inside, told, width = exact.estimate, [], [], []
     for seed in range(fits):
         rng = np.random.RandomState(seed)
         rows = rng.randint(len(y), size=len(y))
         targets = y[rows]
         if drawn:
-            targets = rng.binomial(1, mean[rows]) if binary else rng.poisson(mean[rows])
+            if several:
+                drawn_to = mean[rows].cumsum(axis=1)
+                targets = (drawn_to < rng.uniform(size=len(y))[:, None]).sum(axis=1)
+            else:
+                targets = rng.binomial(1, mean[rows]) if binary else rng.poisson(mean[rows])
         found = inference(model_of(table, epsilon=epsilon, random_state=seed).fit(X[rows], targets))
         known = np.isfinite(found.std_error)
         inside += ((found.low < truth) & (truth < found.high))[known].tolist()
@@ -154,10 +210,13 @@ def main():
     for n, epsilon in ((30_000, 1.0), (100_000, 1.0), (30_000, 3.0)):
         found = numbers["errors"][f"{n}, {epsilon}"] = errors(n, epsilon, args.fits)
         print(n, epsilon, found, flush=True)
-    for name, make in {**BINARY, **COUNTS}.items():
+    for name, make in {**BINARY, **COUNTS, **SEVERAL}.items():
         table = make()
         for epsilon in args.epsilons:
-            found = gains(table, epsilon, args.seeds, args.peers)
+            if name in SEVERAL:
+                found = joint_gains(table, epsilon, args.seeds)
+            else:
+                found = gains(table, epsilon, args.seeds, args.peers)
             numbers["gains"][f"{name}, {epsilon}"] = found
             shown = {k: [round(x, 2) for x in v] for k, v in found.items()}
             print(name, table.data.shape, epsilon, shown, flush=True)

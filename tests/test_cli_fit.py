@@ -436,3 +436,15 @@ def test_other_links(folder, argv, tmp_path, capsys, model, target):
     assert predicted.between(0.0, 60.0).all()
     if model == "logistic":
         assert set(predicted) <= {0.0, 1.0}
+
+
+def test_more_than_two_classes(folder, argv, tmp_path, capsys):
+    """A cell that is none of the categories counts as nothing, and no word is said of it."""
+    assert fit(argv, "--model", "logistic", target="ward", card=str(tmp_path / "card.md")) == 0
+    out, error = capsys.readouterr()
+    assert "one of medicine, surgery, icu" in out and "attic" not in out + error
+    assert "icu: age per year" in out and "surgery: intercept" in out
+    predictions = tmp_path / "predictions.csv"
+    code = main(["predict", argv["--out"], str(folder / "test.csv"), "--out", str(predictions)])
+    assert code == 0
+    assert set(pd.read_csv(predictions)["prediction"]) <= {"medicine", "surgery", "icu"}

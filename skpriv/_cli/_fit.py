@@ -82,7 +82,8 @@ def run(args):
     with charged(args, accountant):
         encoder = TableEncoder(schema).fit(frame)  # of names alone
         model = make_pipeline(encoder, _regressor(args, schema, encoder))
-        model.fit(frame, schema.read_target(frame), **_groups(args, model, frame))
+        read = schema.read_labels if args.model == "logistic" else schema.read_target
+        model.fit(frame, read(frame), **_groups(args, model, frame))
     try:
         save(model, args.out, overwrite=True)
     except OSError as error:
@@ -131,10 +132,15 @@ def _schema(args, frame):
         )
     try:
         schema.check_filled()
-        schema.bounds_y  # a range, or an error
+        _range(args, schema)  # or an error
     except ValueError as error:
         raise CommandError(f"--schema {args.schema}: {error}") from None
     return schema
+
+
+def _range(args, schema):
+    """What the target may be: classes, which are 0 and 1 of a truth value, or a range."""
+    return schema.classes if args.model == "logistic" else schema.bounds_y
 
 
 def _groups(args, model, frame):
@@ -155,10 +161,7 @@ def _regressor(args, schema, encoder):
     if kind is None:
         raise CommandError(f"--model {args.model} is not in this version of skpriv.")
     options = {"data_norm": 1.0} if args.model != "additive" else _curves(encoder)
-    if args.model == "logistic":  # of a Boolean target 0 and 1
-        options["classes"] = schema.bounds_y
-    else:
-        options["bounds_y"] = schema.bounds_y
+    options["classes" if args.model == "logistic" else "bounds_y"] = _range(args, schema)
     if args.model in ("linear", "additive"):
         options["clip"] = args.clip
     return kind(**options, epsilon=args.epsilon, delta=args.delta, random_state=args.seed)
@@ -173,10 +176,15 @@ def _curves(encoder):
 
 
 def _head(args, model):
-    report, (low, high) = model[-1].privacy_report_, model[0].schema.bounds_y
+    report, known = model[-1].privacy_report_, _range(args, model[0].schema)
+    bounds = (
+        "clipped to [{:g}, {:g}]".format(*known)
+        if args.model != "logistic"
+        else (f"one of {', '.join(map(str, known))}")
+    )
     records, what = report.size, "rows" if report.unit == "record" else "persons"
     head = (
-        f"{type(model[-1]).__name__} of {args.target!r}, clipped to [{low:g}, {high:g}]: "
+        f"{type(model[-1]).__name__} of {args.target!r}, {bounds}: "
         f"{records:,} {what}, {len(model[0].columns_)} columns\n{report.guarantee}"
     )
     if args.delta * records >= 0.1:

@@ -164,13 +164,20 @@ def _parquet(path):
 
 
 def write_column(path, name, values):
-    """Write one column of numbers."""
+    """Write one column of numbers or labels."""
     if Path(path).suffix.lower() == ".csv":
-        lines = "".join(f"{value!r}\n" for value in values.tolist())
+        lines = "".join(f"{_csv_cell(value)}\n" for value in values.tolist())
         Path(path).write_text(f"{name}\n{lines}", encoding="utf-8")
         return
     library = _library(("pyarrow", "polars"))
     nw.from_dict({name: values}, backend=library).write_parquet(str(path))
+
+
+def _csv_cell(value):
+    """A number, or text in quotes, as CSV has them."""
+    if not isinstance(value, str):
+        return repr(value)
+    return '"' + value.replace('"', '""') + '"'
 
 
 def _library(names):

@@ -95,14 +95,20 @@ def _estimates(model):
     coef, intercept = getattr(steps[-1], "coef_", None), getattr(steps[-1], "intercept_", 0.0)
     if coef is None:
         return {}
-    coef, intercept = np.ravel(coef), float(np.ravel(intercept)[0])  # of classes, a row each
-    names = list(getattr(steps[-1], "feature_names_in_", [f"x{i}" for i in range(len(coef))]))
-    for step in reversed(steps[:-1]):
-        if not hasattr(step, "coefficient_map"):
-            break  # then they are those of what this step returns
-        mapping = step.coefficient_map()
-        (coef, intercept), names = mapping.apply(coef, intercept), mapping.names
-    return {"names": [*map(str, names), "intercept"], "estimate": np.append(coef, intercept)}
+    blocks: list = getattr(steps[-1], "coefficient_blocks", [])
+    found: dict = {}
+    pairs = zip(np.atleast_2d(coef), np.atleast_1d(intercept).astype(float), strict=True)
+    for i, (coef, intercept) in enumerate(pairs):  # of classes, a row each
+        names = list(getattr(steps[-1], "feature_names_in_", [f"x{i}" for i in range(len(coef))]))
+        for step in reversed(steps[:-1]):
+            if not hasattr(step, "coefficient_map"):
+                break  # then they are those of what this step returns
+            mapping = step.coefficient_map()
+            (coef, intercept), names = mapping.apply(coef, intercept), mapping.names
+        first = f"{blocks[i]}: " if blocks else ""
+        for name, value in zip((*names, "intercept"), (*coef, intercept), strict=True):
+            found[f"{first}{name}"] = float(value)
+    return {"names": list(found), "estimate": np.array(list(found.values()))}
 
 
 def coefficient_table(model: Any, *, confidence_level: float = 0.95) -> str:

@@ -46,6 +46,9 @@ def law_in_units(model, estimand="fitted"):
         names, matrix = _after(step, names, matrix)
     both = "estimand" in signature(last.coefficient_law).parameters
     law = last.coefficient_law(estimand=estimand) if both else last.coefficient_law()
+    blocks = getattr(last, "coefficient_blocks", [])
+    if blocks:
+        return _of_classes(last, blocks, names, matrix, law)
     outside = list(getattr(last, "outside_columns", []))  # such as instruments
     if matrix is None:
         matrix = np.eye(len(names) + 1)
@@ -59,6 +62,15 @@ def law_in_units(model, estimand="fitted"):
     kept = np.append(np.abs(matrix[:-1]).any(axis=1), True)  # the others were not selected
     named = [name for name, keep in zip(names, kept) if keep]
     return [*named, INTERCEPT], law.mapped(matrix[kept])
+
+
+def _of_classes(last, blocks, names, matrix, law):
+    """Names and law of coefficients that stand one class after the other."""
+    matrix = np.eye(len(names) + 1) if matrix is None else matrix
+    kept = np.append(np.abs(matrix[:-1]).any(axis=1), last.fit_intercept)
+    named = [name for name, keep in zip([*names, INTERCEPT], kept, strict=True) if keep]
+    every = np.kron(np.eye(len(blocks)), matrix[kept])
+    return [f"{block}: {name}" for block in blocks for name in named], law.mapped(every)
 
 
 def _input_names(model, last):

@@ -1,17 +1,80 @@
-"""Releases of logistic and Poisson regression without privacy: the others are the loop's."""
+"""Releases of logistic and Poisson regression that are not the loop's: without privacy, classes."""
+
+import numpy as np
 
 from skpriv._equations._loop._links import Logit
+from skpriv._equations._loop._queries import Whitened
 from skpriv._equations._public_maps import RowMap
 from skpriv.linear_model._generalized._classes import ClassTarget
 from skpriv.linear_model._generalized._exact import MaximumLikelihood
+from skpriv.linear_model._generalized._softmax import (
+    ClassLengthsQuery,
+    ClassRatesQuery,
+    ClassScoreQuery,
+    PersonClassScoreQuery,
+    Softmax,
+    SoftmaxLikelihood,
+    contrasts,
+)
 
 from .case import Case
+from .linear import E1, E2, one
+from .newton import _maps
+from .persons import PLACES, ask_persons, person
 
-CLASSES = ClassTarget((0.0, 1.0))
+CLASSES, THREE = ClassTarget((0.0, 1.0)), ClassTarget((0.0, 1.0, 2.0))
+PLAIN = RowMap(None, None, 1.0, False, 2)
+NEAR = 0.005 * E2  # of a row, along which the last of three classes has all the odds
+SURE = np.outer(contrasts(3)[2], 1e5 * E2).ravel()
+
+
+def _scores(kind, rng, **settings):
+    whitened, _ = _maps(rng)
+    if kind is not ClassScoreQuery:  # persons have rows of two features
+        rows = RowMap(np.full(2, -1.0), np.full(2, 1.0), None, bool(rng.randint(2)), 2)
+        whitened = Whitened(rows, np.diag(10.0 ** rng.uniform(-2, 2, rows.size)))
+    target = [CLASSES, THREE][rng.randint(2)]
+    count = len(target.values)
+    point = rng.normal(size=(count - 1) * len(whitened.W)) * 10.0 ** rng.uniform(-3.0, 3.0)
+    return kind(whitened, target, rng.normal(size=count), point, **settings)
+
+
+def _sure(kind):
+    """Both deny the class that they have, at opposite rows: slopes are 0, and scores opposite."""
+    return kind(Whitened(PLAIN, np.eye(2)), THREE, np.zeros(3), SURE)
+
+
+def _rows_of(row, label):
+    return person(*[[*row, label]] * PLACES)
+
 
 CASES = {
     # Runs without privacy only.
-    MaximumLikelihood: Case(
-        lambda rng: MaximumLikelihood(RowMap(None, None, 1.0, False, 2), CLASSES, Logit()), ()
+    MaximumLikelihood: Case(lambda rng: MaximumLikelihood(PLAIN, CLASSES, Logit()), ()),
+    SoftmaxLikelihood: Case(
+        lambda rng: SoftmaxLikelihood(PLAIN, THREE, Softmax(n_classes=3)), ()
     ),
-}
+    ClassRatesQuery: Case(
+        lambda rng: ClassRatesQuery(_maps(rng)[0].rows, THREE, 3),
+        (lambda: (ClassRatesQuery(PLAIN, THREE, 3), one(E1, 0.0), one(E1, 2.0)),),
+    ),
+    ClassScoreQuery: Case(
+        lambda rng: _scores(ClassScoreQuery, rng),
+        (lambda: (_sure(ClassScoreQuery), one(E1 + NEAR, 0.0), one(-E1 + NEAR, 0.0)),),
+    ),
+    PersonClassScoreQuery: Case(
+        lambda rng: _scores(PersonClassScoreQuery, rng, length=rng.choice([0.05, 0.5, 1.0])),
+        (
+            lambda: (
+                _sure(PersonClassScoreQuery), _rows_of(E1 + NEAR, 0.0), _rows_of(-E1 + NEAR, 0.0),
+            ),
+        ),
+        width=3 * PLACES, ask=ask_persons, reached=0.9,
+        reason="opposite scores have the same slopes: the bound adds the largest change of each",
+    ),
+    ClassLengthsQuery: Case(
+        lambda rng: _scores(ClassLengthsQuery, rng),
+        (lambda: (_sure(ClassLengthsQuery), _rows_of(E1 + NEAR, 0.0), _rows_of(E1 + NEAR, 7.0)),),
+        width=3 * PLACES, ask=ask_persons,
+    ),
+}  # fmt: skip

@@ -23,8 +23,8 @@ LEAST_PART, LEAST_RATE = 0.01, 3.0  # of the records that have a target; records
 LENGTHS = 2.0 ** np.array([-1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0])
 
 
-def handed(rows, target, X, y, low):
-    """Targets r in [low, 1] of a chunk, NaN for one that is none, and roots of weights in [0, 1].
+def handed(rows, target, X, y, low, high=1.0):
+    """Targets r in [low, high] of a chunk, NaN for none, and roots of weights in [0, 1].
 
     Rows with weights have their root as last column, and targets come multiplied by it.
     """
@@ -33,7 +33,7 @@ def handed(rows, target, X, y, low):
         return r, np.ones(len(r))
     roots = rows.roots(X)
     with np.errstate(all="ignore"):
-        return np.clip(r / roots, low, 1.0), roots
+        return np.clip(r / roots, low, high), roots
 
 
 @dataclass(frozen=True, eq=False)

@@ -71,22 +71,29 @@ class GeneralizedLinear:
         del records  # only the session has the data now
         session, held_out = self._hold_out(session)
         self._map, self._link, self._n_fitted = rows, link, session.n
-        self._reach = np.inf
-        if session.trust.exact:
-            likely = session.release(MaximumLikelihood(asked, target, link), SHARE).value
-            self._released = at_solution(session, asked, target, link, likely)
-        else:
-            rules = public_rules(session, asked, "auto", self.bounds_X is not None, link)
-            self._reach = rules.reach
-            self._released = fit_rows(session, asked, target, rules, link)
-            names = getattr(self, "feature_names_in_", None)
-            words = self._released.clipped_words(names, self.bounds_X is not None)
-            session.report.note = session.report.note or words
-        matrix = rows.coefficient_map() @ self._released.theta
-        self._coef = matrix[:-1]
-        self._intercept = float(matrix[-1]) + self._released.location
+        self._ask(session, asked, target, link)
+        self._coef, self._intercept = self._coefficients()
+        names = getattr(self, "feature_names_in_", None)
+        words = self._released.clipped_words(names, self.bounds_X is not None)
+        session.report.note = session.report.note or words
         self._calibrate(held_out)
         self.privacy_report_ = session.report
+
+    def _ask(self: Any, session, rows, target, link):
+        """Ask the session for all that is released."""
+        self._reach, ranged = np.inf, self.bounds_X is not None
+        if session.trust.exact:
+            likely = session.release(MaximumLikelihood(rows, target, link), SHARE).value
+            self._released = at_solution(session, rows, target, link, likely)
+            return
+        rules = public_rules(session, rows, "auto", ranged, link)
+        self._reach = rules.reach
+        self._released = fit_rows(session, rows, target, rules, link)
+
+    def _coefficients(self: Any):
+        """Coefficients and intercept, in the units of X."""
+        found = self._map.coefficient_map() @ self._released.theta
+        return found[:-1], float(found[-1]) + self._released.location
 
     def _row_map(self: Any, n_features):
         """The public map of the rows; nothing is charged yet."""
@@ -114,7 +121,7 @@ class GeneralizedLinear:
 
     def _linear(self, X):
         """eta of checked rows, which are clipped as in the fit."""
-        return self._map.clipped(X) @ self._coef + self._intercept
+        return self._map.clipped(X) @ self._coef.T + self._intercept
 
     def _linear_interval(self: Any, X, confidence_level, method, most=np.inf):
         """Interval for eta at checked rows; all numbers where a direction is not resolved.
@@ -147,6 +154,9 @@ class GeneralizedLinear:
         """
         check_is_fitted(self)
         self._check_claim("asymptotic")
+        return self._law()
+
+    def _law(self: Any):
         found = coefficients(self._released, self._map, UNIT)
         resolved, both = found.resolved, np.outer(found.resolved, found.resolved)
         return CoefficientLaw(

@@ -30,9 +30,14 @@ class MaximumLikelihood(Procedure):
     name: str = "maximum likelihood"
     sensitivity: float = float("inf")
 
+    @property
+    def size(self):
+        """Number of coordinates."""
+        return self.rows.size
+
     def run(self, rows):
         """Return theta."""
-        p = self.rows.size
+        p = self.size
         theta = np.zeros(p)
         value = start = self._deviance(rows, theta)
         for _ in range(MOST_STEPS):

@@ -21,6 +21,8 @@ from .._points import PredictsAtPoints, rowwise
 from .._prediction_intervals import Calibration, calibrate, checked_levels
 from ._base import GeneralizedLinear
 from ._classes import ClassTarget, LabelledRows, checked_classes, codes
+from ._multinomial import class_coefficients, class_intervals, class_law, fit_classes
+from ._softmax import Softmax
 
 
 SURPRISES = (0.3, 0.125)  # the grid of the search is from about a tenth of these up to 1
@@ -32,13 +34,13 @@ class LabelScore:
 
     Parameters
     ----------
-    linear : callable
-        The released log-odds of rows.
-    values : (float, float)
-        What stands for the two classes in the targets.
+    probabilities : callable
+        The released probabilities of the classes at rows, shape (n_rows, n_classes).
+    values : tuple of float
+        What stands for each class in the targets.
     """
 
-    linear: Callable
+    probabilities: Callable
     values: tuple
     bounds = (0.0, 1.0)
     spread = None
@@ -47,26 +49,27 @@ class LabelScore:
     def __call__(self, X, y, side):
         """Scores of a chunk of rows."""
         with np.errstate(all="ignore"):
-            eta = self.linear(X)
-            first, second = (y == value for value in self.values)
-            score = special.expit(np.where(first, eta, -eta))
-        return np.where((first | second) & ~np.isnan(score), score, np.inf)
+            score = 1.0 - self.probabilities(X)
+        found = np.full(len(y), np.inf)
+        for code, value in enumerate(self.values):
+            found = np.where(y == value, score[:, code], found)
+        return np.where(np.isnan(found), np.inf, found)
 
 
 class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, PrivateEstimator):
-    """Private logistic regression of two public classes.
+    """Private logistic regression of two or more public classes.
 
-    A rate, a whitening of the rows, and then a dozen small Newton steps on the score, whose answers
-    are pooled: privacy noise of all steps together is that of one step with the whole budget, and
-    the noise of the slopes vanishes as the steps come near the solution. No row counts for more
-    than a public bound, and no residual needs to be clipped, so that the fit converges to maximum
-    likelihood as records or epsilon grow.
+    A rate, a whitening of the rows, and then a dozen small Newton steps on the score, which is one
+    joint score of all classes. Answers are pooled: privacy noise of all steps together is that of
+    one step with the whole budget, and the noise of the slopes vanishes as the steps come near the
+    solution. No row counts for more than a public bound, and no residual needs to be clipped, so
+    that the fit converges to maximum likelihood as records or epsilon grow.
 
     Parameters
     ----------
-    classes : array-like of 2 labels, default=(0, 1)
-        The public classes, all numbers or all text. A label that is none of them counts as a row of
-        zeros, and nothing tells of it.
+    classes : array-like of n_classes labels, default=(0, 1)
+        The public classes, two or more, all numbers or all text. A label that is none of them
+        counts as a row of zeros, and nothing tells of it.
     epsilon : float in (0, inf], default=1.0
         Privacy parameter; ``inf`` is the same as ``privacy="none"``.
     delta : float in (0, 1), default=1e-6
@@ -100,11 +103,12 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
 
     Attributes
     ----------
-    classes_ : ndarray of shape (2,)
+    classes_ : ndarray of shape (n_classes,)
         The public classes, in the order in which they were given.
-    coef_ : ndarray of shape (1, n_features)
-        Change of the log-odds of ``classes_[1]`` by one unit of each feature.
-    intercept_ : ndarray of shape (1,)
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Change of the log-odds of ``classes_[1]`` by one unit of each feature. Of more than two
+        classes a row for each, that adds up to 0 over the classes.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
     privacy_report_ : PrivacyReport
         What was asked of the records, and at what price.
     n_features_in_ : int
@@ -137,13 +141,36 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
     """
 
     estimand: ClassVar[str | None] = (
-        "the probability of the second class by the logistic curve that fits best"
+        "the probability of the second class, or of each, by the logistic curve that fits best"
     )
     interval_claims: ClassVar[tuple[str, ...]] = ("asymptotic",)
 
     classes_: np.ndarray
     coef_: np.ndarray
     intercept_: np.ndarray
+
+    @property
+    def coefficient_blocks(self) -> list:
+        """Labels of the classes whose coefficients stand one after the other; none if of two."""
+        return [str(label) for label in self.classes_] if len(self.classes_) > 2 else []
+
+    def _ask(self, session, rows, target, link):
+        """Ask for all classes jointly, or for the second of two."""
+        if not isinstance(link, Softmax):
+            return super()._ask(session, rows, target, link)
+        self._released, self._locations = fit_classes(
+            session, rows, target, link, self.bounds_X is not None
+        )
+
+    def _coefficients(self):
+        if len(self.classes_) == 2:
+            return super()._coefficients()
+        return class_coefficients(self._released, self._map, self._locations)
+
+    def _law(self):
+        if len(self.classes_) == 2:
+            return super()._law()
+        return class_law(self._released, self._map, self._locations, self._n_fitted)
 
     _law_estimand = "log-odds of the second class, by the logistic curve of the weighted scores"
     _ratio = "an odds ratio (of the intercept: odds)"
@@ -226,8 +253,6 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         """
         groups = self._groups(groups, max_rows_per_group)
         classes = checked_classes(self.classes)
-        if len(classes) != 2:
-            raise ValueError(f"classes={self.classes!r} must be two labels.")
         records, values = self._records(X, y), tuple(map(float, range(len(classes))))
         if isinstance(records, ArrayRows):
             records = LabelledRows(X, y, classes)
@@ -241,8 +266,9 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
             values = tuple(map(float, classes))
         self.classes_, self._values = classes, values
         self._levels = checked_levels(self.prediction_levels)
-        self._fit_rows(records, ClassTarget(values), Logit(), groups, weights)
-        self.coef_, self.intercept_ = self._coef[None, :], np.array([self._intercept])
+        link = Logit() if len(classes) == 2 else Softmax(n_classes=len(classes))
+        self._fit_rows(records, ClassTarget(values), link, groups, weights)
+        self.coef_, self.intercept_ = np.atleast_2d(self._coef), np.atleast_1d(self._intercept)
         return self
 
     @rowwise
@@ -255,7 +281,8 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
 
         Returns
         -------
-        ndarray of shape (n_samples,)
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            The log-odds of each of more than two classes against the geometric mean of all.
         """
         return self._linear(self._points(X))
 
@@ -269,11 +296,10 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
 
         Returns
         -------
-        ndarray of shape (n_samples, 2)
+        ndarray of shape (n_samples, n_classes)
             Probabilities in the order of ``classes_``.
         """
-        eta = self._linear(self._points(X))
-        return np.column_stack([special.expit(-eta), special.expit(eta)])
+        return self._probabilities(self._points(X))
 
     @rowwise
     def predict_log_proba(self, X: Any) -> np.ndarray:
@@ -285,14 +311,13 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
 
         Returns
         -------
-        ndarray of shape (n_samples, 2)
+        ndarray of shape (n_samples, n_classes)
         """
-        eta = self._linear(self._points(X))
-        return -np.column_stack([np.logaddexp(0.0, eta), np.logaddexp(0.0, -eta)])
+        return special.log_softmax(self._log_odds(self._points(X)), axis=1)
 
     @rowwise
     def predict(self, X: Any) -> np.ndarray:
-        """The more probable class of each row.
+        """The most probable class of each row.
 
         Parameters
         ----------
@@ -302,14 +327,23 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         -------
         ndarray of shape (n_samples,)
         """
-        likely = self._linear(self._points(X)) > 0.0
-        return self.classes_[likely.astype(int)]
+        likely = self._log_odds(self._points(X)).argmax(axis=1)
+        return self.classes_[likely]
+
+    def _log_odds(self, X):
+        """Linear parts of all classes at checked rows, shape (n_rows, n_classes)."""
+        eta = self._linear(X)
+        return np.column_stack([np.zeros(len(eta)), eta]) if eta.ndim == 1 else eta
+
+    def _probabilities(self, X):
+        """Probabilities of all classes at checked rows, shape (n_rows, n_classes)."""
+        return special.softmax(self._log_odds(X), axis=1)
 
     @rowwise
     def confidence_interval(
         self, X: Any, confidence_level: float = 0.95, method: str = "asymptotic"
     ) -> ConfidenceInterval:
-        """Confidence interval for the probability of ``classes_[1]`` at each row.
+        """Confidence interval for the probability of ``classes_[1]`` at each row, or of each class.
 
         Parameters
         ----------
@@ -321,8 +355,18 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         -------
         ConfidenceInterval
             Named tuple (low, high) of ndarrays of shape (n_samples,), in [0, 1]; all of that where
-            the fit does not resolve a row's direction.
+            the fit does not resolve a row's direction. Of more than two classes of shape
+            (n_samples, n_classes), each with the stated level by itself.
         """
+        check_is_fitted(self)
+        if len(self.classes_) > 2:
+            X = self._interval_points(X, confidence_level, method)
+            found = class_intervals(
+                self._released, self._map.rows(X), self._locations, confidence_level
+            )
+            inside = special.logit(self._probabilities(X))
+            low, high = np.minimum(found[0], inside), np.maximum(found[1], inside)
+            return ConfidenceInterval(special.expit(low), special.expit(high))
         low, high = self._linear_interval(X, confidence_level, method)
         return ConfidenceInterval(special.expit(low), special.expit(high))
 
@@ -344,8 +388,8 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
 
         Returns
         -------
-        ndarray of bool of shape (n_samples, 2)
-            Whether each of ``classes_`` is in the set; both where the calibration rows are too few
+        ndarray of bool of shape (n_samples, n_classes)
+            Whether each of ``classes_`` is in the set; all where the calibration rows are too few
             for the budget.
 
         Raises
@@ -361,9 +405,8 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
                 "example calibration_size=0.1, to the estimator and fit it again."
             )
         _, most = self._calibration.quantiles(confidence_level)
-        return (
-            1.0 - self.predict_proba(X) <= most + ROUNDED
-        )  # a set must not lose a class to rounding
+        # A set must not lose a class to rounding
+        return 1.0 - self.predict_proba(X) <= most + ROUNDED
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Part of the rows whose label is predicted, for rows whose labels are at hand.
@@ -389,7 +432,8 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
             )
         if sample_weight is not None:
             sample_weight = finite_numbers(sample_weight, "sample_weight", public_shape(y)[:1])
-        right = (self._linear(self._points(X)) > 0.0) == codes(y, self.classes_, len(X))
+        likely = self._log_odds(self._points(X)).argmax(axis=1)
+        right = likely == codes(y, self.classes_, len(likely))
         return float(np.average(right, weights=sample_weight))
 
     def _hold_out(self, session):
@@ -402,7 +446,7 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         self._calibration = None
         if self.calibration_size is None:
             return
-        score = LabelScore(self._linear, self._values)
+        score = LabelScore(self._probabilities, self._values)
         if held_out is None:
             self._calibration = Calibration.unresolved(0, score.bounds, self._levels)
             return
@@ -410,6 +454,6 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.multi_class = np.size(self.classes) > 2
         tags.classifier_tags.poor_score = True  # of labels that are not among the public classes
         return tags

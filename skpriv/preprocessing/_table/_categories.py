@@ -69,7 +69,7 @@ class Categorical(ColumnType):
         return names + [name for name in extra if name not in names]
 
     def encode(self, series: Any) -> np.ndarray:
-        levels, codes = self.levels, _codes(self.categories)
+        levels, codes = self.levels, codes_by_text(self.categories)
         nothing = len(levels)  # the zero row
         known = {name: code for code, name in enumerate(levels)}
         unknown = known[OTHER] if self.other else nothing
@@ -83,7 +83,7 @@ class Categorical(ColumnType):
         return np.vstack([self._corners, np.zeros(len(levels) - 1)])[found]
 
     def states(self, series: Any) -> np.ndarray:
-        listed = dict.fromkeys(_codes(self.categories), READ)
+        listed = dict.fromkeys(codes_by_text(self.categories), READ)
         return codes_of(series, listed, UNLISTED if self.other else LOST, LOST)
 
     def decode(self, block: Any) -> Any:
@@ -143,7 +143,7 @@ class Ordinal(_Line):
         return self.categories is None
 
     def _z(self, series):
-        codes = codes_of(series, _codes(self.categories), -1, -1)
+        codes = codes_of(series, codes_by_text(self.categories), -1, -1)
         return np.where(codes < 0, np.nan, codes / self._half - 1.0)
 
     def _from_z(self, z):
@@ -156,7 +156,7 @@ class Ordinal(_Line):
     def _constant(self):
         if self.missing is None:
             return 0.0
-        return _codes(self.categories)[_said(self.missing)] / self._half - 1.0
+        return codes_by_text(self.categories)[_said(self.missing)] / self._half - 1.0
 
     def _effect(self, name):
         return f"{name} per level", self._half, 1.0
@@ -207,7 +207,7 @@ def _listed(name, values):
 def _check_constant(column, categories):
     if column.missing is None or column.missing == INDICATOR or categories is None:
         return
-    if _said(column.missing) not in _codes(categories):
+    if _said(column.missing) not in codes_by_text(categories):
         raise ValueError(f'missing={column.missing!r} must be "indicator" or in categories.')
 
 
@@ -216,7 +216,7 @@ def _said(value):
     return text(value) if text(value) is not None else composed(str(value))
 
 
-def _codes(categories):
+def codes_by_text(categories):
     """Code of each category, by canonical text and as it is written."""
     written = {composed(str(value)): code for code, value in enumerate(categories)}
     return written | {_said(value): code for code, value in enumerate(categories)}

@@ -11,8 +11,9 @@ from types import MappingProxyType
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from ._categories import Categorical, Ordinal
+from ._categories import Categorical, Ordinal, codes_by_text
 from ._columns import Boolean, ColumnType, Date, Numeric
+from ._values import codes_of
 
 TYPES = {kind.kind: kind for kind in (Numeric, Categorical, Ordinal, Boolean, Date)}
 _REMEDY = {
@@ -171,6 +172,40 @@ class Schema(Mapping):
         frame = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
         z = self[self.target].encode(frame[self.target])[:, 0]
         return np.clip(low + (z + 1.0) * (high / 2.0 - low / 2.0), low, high)
+
+    @property
+    def classes(self) -> tuple:
+        """Public classes of the target, for ``classes`` of a classifier.
+
+        They are the categories, as text, of a categorical or ordinal target. A truth value is 0 or
+        1, and a number has the ends of its range.
+        """
+        column = None if self.target is None else self[self.target]
+        if not isinstance(column, Categorical | Ordinal):
+            return self.bounds_y
+        self.check_filled([self.target])
+        return tuple(map(str, column.categories))
+
+    def read_labels(self, frame: Any) -> np.ndarray:
+        """Labels of the target in a frame, for a classifier.
+
+        Parameters
+        ----------
+        frame : data frame
+            A frame with a column of the target's name.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Members of `classes` as objects, and None where a cell is none of the categories.
+        """
+        column = None if self.target is None else self[self.target]
+        if not isinstance(column, Categorical | Ordinal):
+            return self.read_target(frame)
+        frame = nw.from_native(frame).select(self.target)
+        frame = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
+        found = codes_of(frame[self.target], codes_by_text(column.categories), -1, -1)
+        return np.array([*self.classes, None], dtype=object)[found]
 
     @classmethod
     def template(cls, frame: Any, *, target: Any = None) -> "Schema":

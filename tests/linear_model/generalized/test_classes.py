@@ -1,0 +1,221 @@
+"""More than two classes: exactness, labels, charges, accuracy, intervals, persons."""
+
+import numpy as np
+import pytest
+from scipy import special
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression as Reference
+
+from skpriv import BudgetAccountant
+from skpriv.audit import replay
+from skpriv.inspection import inference, model_card
+from skpriv.linear_model import LogisticRegression
+from skpriv.linear_model._generalized._softmax import SLOPE_WEIGHT, contrasts
+
+NAMES = np.array(["a", "b", "c"])
+COEF = np.array([[1.0, 0.5], [-1.0, 1.0], [0.0, -1.5]])
+INTERCEPT = np.array([0.3, 0.0, -0.3])
+
+
+def data(n=4000, seed=0):
+    rng = np.random.RandomState(seed)
+    X = rng.uniform(-1.0, 1.0, size=(n, 2))
+    likely = special.softmax(X @ COEF.T + INTERCEPT, axis=1).cumsum(axis=1)
+    return X, (likely < rng.uniform(size=n)[:, None]).sum(axis=1)
+
+
+def make(**settings):
+    return LogisticRegression(
+        **{"bounds_X": (-1.0, 1.0), "classes": (0, 1, 2), "random_state": 0, **settings}
+    )
+
+
+def test_what_is_not_fitted_says_so():
+    X, _ = data(5)
+    for method in ("predict", "predict_proba", "decision_function", "confidence_interval",
+                   "prediction_set"):  # fmt: skip
+        with pytest.raises(NotFittedError):
+            getattr(make(), method)(X)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_without_privacy_it_is_multinomial_maximum_likelihood(fit_intercept):
+    X, y = data()
+    model = make(privacy="none", fit_intercept=fit_intercept).fit(X, NAMES[y])
+    assert np.allclose(model.coef_, 0.0)  # no label is a class
+    model = make(privacy="none", fit_intercept=fit_intercept, classes=NAMES).fit(X, NAMES[y])
+    other = Reference(C=np.inf, solver="newton-cholesky", tol=1e-12, fit_intercept=fit_intercept)
+    other.fit(X, y)
+    centred = other.coef_ - other.coef_.mean(axis=0)
+    assert model.coef_.shape == (3, 2) and model.intercept_.shape == (3,)
+    np.testing.assert_allclose(model.coef_, centred, atol=1e-8)
+    np.testing.assert_allclose(model.predict_proba(X), other.predict_proba(X), atol=1e-8)
+    np.testing.assert_allclose(model.predict_log_proba(X), other.predict_log_proba(X), atol=1e-7)
+    np.testing.assert_array_equal(model.predict(X), NAMES[other.predict(X)])
+    np.testing.assert_array_equal(model.decision_function(X).argmax(axis=1), other.predict(X))
+    assert model.score(X, NAMES[y]) == other.score(X, y)
+
+
+def test_without_privacy_its_standard_errors_are_the_sandwich():
+    sm = pytest.importorskip("statsmodels.api")
+    X, y = data()
+    found = inference(make(privacy="none").fit(X, y))
+    fit = sm.MNLogit(y, np.column_stack([X, np.ones(len(X))])).fit(disp=0, cov_type="HC0")
+    for k, name in enumerate(("x0", "x1", "intercept")):
+        for other in (1, 2):  # against the first class
+            pair = found.contrast({f"{other}: {name}": 1.0, f"0: {name}": -1.0})
+            params, errors = (np.asarray(v)[k, other - 1] for v in (fit.params, fit.bse))
+            np.testing.assert_allclose(pair.estimate[0], params, atol=1e-6)
+            np.testing.assert_allclose(pair.std_error[0], errors, rtol=2e-3)
+
+
+def test_weights_are_those_of_maximum_likelihood():
+    X, y = data()
+    weights = np.random.RandomState(1).uniform(0.0, 2.0, size=len(y))
+    model = make(privacy="none").fit(X, y, sample_weight=weights, max_weight=2.0)
+    other = Reference(C=np.inf, solver="newton-cholesky", tol=1e-12).fit(X, y, weights)
+    np.testing.assert_allclose(model.coef_, other.coef_ - other.coef_.mean(axis=0), atol=1e-6)
+    heavy = make(epsilon=50.0, delta=1e-3).fit(X, y, sample_weight=weights, max_weight=2.0)
+    np.testing.assert_allclose(heavy.coef_, model.coef_, atol=0.15)
+
+
+def test_the_order_of_the_classes_does_not_matter():
+    X, y = data()
+    first = make(privacy="none").fit(X, y)
+    other = make(privacy="none", classes=(2, 0, 1)).fit(X, y)
+    np.testing.assert_allclose(other.coef_, first.coef_[[2, 0, 1]], atol=1e-9)
+    two, turned = (make(classes=c, privacy="none").fit(X, y == 1) for c in ((0, 1), (1, 0)))
+    np.testing.assert_allclose(two.coef_, -turned.coef_, atol=1e-9)
+
+
+@pytest.mark.parametrize("odd", ["maybe", None, np.nan, 7, 0.5, [1]], ids=repr)
+def test_what_is_no_class_is_told_by_nothing(odd):
+    X, y = data(500)
+    labels = y.tolist()
+    labels[3] = odd
+    missing = y.astype(float)
+    missing[3] = np.nan
+    found = make().fit(X, labels)
+    np.testing.assert_array_equal(found.coef_, make().fit(X, missing).coef_)
+    assert vars(found).keys() == vars(make().fit(X, y)).keys()
+
+
+@pytest.mark.parametrize("privacy", ["central", "aggregate", "shuffle"])
+def test_the_report_adds_up_and_the_fit_can_be_written(privacy):
+    X, y = data(5000)
+    part = (5.0, 1e-4) if privacy == "shuffle" else None
+    with BudgetAccountant(10.0, 1e-3, set_aside=part) as accountant:
+        model = make(privacy=privacy).fit(X, y)
+    assert len(accountant.charges) == 1
+    assert sum(row.share for row in model.privacy_report_.rows) == pytest.approx(1.0)
+    copy = LogisticRegression.from_json(model.to_json())
+    np.testing.assert_array_equal(copy.predict_proba(X), model.predict_proba(X))
+    assert np.isfinite(model.coef_).all()
+    np.testing.assert_allclose(model.coef_.sum(axis=0), 0.0, atol=1e-9)
+    assert "0, 1, 2" in str(model_card(model))
+
+
+def test_few_records_have_rates_and_no_coefficients():
+    X, y = data(60)
+    model = make().fit(X, y)
+    assert not model.coef_.any() and np.isfinite(model.predict_proba(X)).all()
+    assert "rates of the classes" in str(model.privacy_report_)
+    assert np.isnan(inference(model).std_error).all()
+    low, high = model.confidence_interval(X)
+    assert not low.any() and (high == 1.0).all()
+
+
+def test_intervals_contain_probabilities_and_sets_hold_labels():
+    X, y = data(20_000)
+    model = make(calibration_size=0.3, epsilon=3.0).fit(X[:10_000], y[:10_000])
+    low, high = model.confidence_interval(X[:50])
+    proba = model.predict_proba(X[:50])
+    assert low.shape == (50, 3)
+    assert ((0.0 <= low) & (low <= proba) & (proba <= high) & (high <= 1.0)).all()
+    found = model.prediction_set(X[10_000:], 0.9)
+    held = found[np.arange(10_000), y[10_000:]].mean()
+    assert held >= 0.89 and found.shape == (10_000, 3)
+
+
+@pytest.mark.parametrize("people", [{}, {"groups": np.arange(20_000) // 4}], ids=["rows", "people"])
+def test_intervals_cover_coefficients_and_probabilities(people):
+    """Of 20 fits with 9 coefficients each fewer than .88 are inside once in thousands."""
+    inside, told, points = [], [], np.array([[0.5, -0.5], [-0.8, 0.3]])
+    truth = np.column_stack([COEF, INTERCEPT])
+    truth -= truth.mean(axis=0)
+    curve = special.softmax(points @ COEF.T + INTERCEPT, axis=1)
+    for seed in range(8):
+        X, y = data(20_000, seed)
+        more = {**people, "max_rows_per_group": 4} if people else {}
+        model = make(epsilon=3.0, random_state=seed).fit(X, y, **more)
+        found = inference(model)
+        inside += ((found.low < truth.ravel()) & (truth.ravel() < found.high)).tolist()
+        low, high = model.confidence_interval(points)
+        told += ((low < curve) & (curve < high)).ravel().tolist()
+    assert found.names[0] == "0: x0" and found.names[-1] == "2: intercept"
+    assert np.mean(inside) >= 0.85 and np.mean(told) >= 0.8
+
+
+def test_one_person_may_not_move_more_than_is_claimed():
+    X, y = data(300)
+    people = np.arange(300) // 3
+    other, labels = X.copy(), y.copy()
+    other[:3], labels[:3] = [1.0, -1.0], 2
+
+    def fit():
+        return make(max_rows_per_group=3)
+
+    found = replay(fit, (X, y, people), (other, labels, people))
+    assert found.epsilon <= 1.0 and not found.differences
+
+
+@pytest.mark.parametrize("label", [0, 2, 7])
+def test_no_replaced_record_costs_more_than_is_claimed(label):
+    X, y = data(400)
+    other, labels = X.copy(), y.copy()
+    other[3], labels[3] = (1e300, -1e300), label
+    found = replay(make, (X, y), (other, labels))
+    assert found.epsilon <= 1.0 and not found.differences
+
+
+def test_the_proof_of_the_joint_score_is_tight_in_its_weight():
+    """Its function f is nowhere above 0, and is for a weight of the slopes that is larger by 3%."""
+    P = np.linspace(0.0, 0.5, 100_001)
+
+    def most(c):
+        return (-2.0 * P + P**2 / 2.0 + c**2 * np.minimum(16.0 * P**2, 1.0)).max()
+
+    assert most(SLOPE_WEIGHT) <= 0.0 < most(1.03 * SLOPE_WEIGHT + 0.01)
+
+
+def test_an_independent_search_does_not_exceed_the_sensitivity(global_random_seed):
+    """Over probabilities, labels, angles and weights of two records, four classes."""
+    rng, n, K = np.random.RandomState(global_random_seed), 200_000, 4
+    most = 0.0
+    for concentration in (0.05, 0.3, 1.0):
+        pi, other = rng.dirichlet(np.full(K, concentration), size=(2, n))
+        other[: n // 2] = pi[: n // 2]
+        y, z = rng.randint(K, size=(2, n))
+        z[: n // 4] = y[: n // 4]
+        d, f = np.eye(K)[y] - pi, np.eye(K)[z] - other
+        v, w = np.where(rng.uniform(size=(2, n)) < 0.7, 1.0, rng.uniform(size=(2, n)))
+        h, g = np.where(rng.uniform(size=(2, n)) < 0.5, 1.0, 0.0)
+        angle = np.where(rng.uniform(size=n) < 0.5, -1.0, rng.uniform(-1.0, 1.0, size=n))
+
+        def matrices(p, q):
+            return (p * q).sum(1) - (p * q * (p + q)).sum(1) + (p * q).sum(1) ** 2
+
+        X, Z = v**2 * (d**2).sum(1) / 2.0, w**2 * (f**2).sum(1) / 2.0
+        inner = v * w * (d * f).sum(1) * angle / 2.0
+        slopes = h * matrices(pi, pi) + g * matrices(other, other)
+        slopes = 4.0 * (slopes - 2.0 * h * g * angle**2 * matrices(pi, other))
+        change = X + Z - 2.0 * inner + (X**2 + Z**2 - 2.0 * inner**2) / 2.0
+        most = max(most, (change + SLOPE_WEIGHT**2 * slopes).max())
+    assert 3.9 < most <= 4.0 + 1e-9
+
+
+def test_contrasts_are_orthonormal_and_across_the_ones():
+    for K in (2, 3, 7):
+        Q = contrasts(K)
+        np.testing.assert_allclose(Q.T @ Q, np.eye(K - 1), atol=1e-12)
+        np.testing.assert_allclose(Q.sum(axis=0), 0.0, atol=1e-12)
