@@ -24,7 +24,7 @@ SIGNAL = 2.0  # bound on tau^2, in units of the target's variance over the squar
 # |r - m| <= 2, and a fit is seldom more than half of that away, or three deviations of itself
 RESIDUAL = 2.5
 LARGEST_RESIDUAL, FREE_CLIP = 4.0, 8.0  # more room where k is so large that noise does not count
-# Of the steps, for the lengths of the scores of persons, before the first and before the last one
+# Of the steps, for the lengths of the scores of persons, which are counted twice
 PERSON_LENGTHS_SHARE = 0.06
 LEAST_EXCESS = 0.01  # of the clip, that is, of its noise
 # Deviations of the target by which half of a feature's range moves it, a priori: as features do
@@ -74,6 +74,9 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=()):
     equations: list[ScoreEquation] = []
     count = ClippedRowsQuery(rows) if rules.clipped else None
     kept, lengths = 1.0, PERSON_LENGTHS_SHARE if session.persons is not None else 0.0
+    # Lengths are counted again where most of the budget is to come, at one length
+    number = len(rules.steps)
+    recount = number if rules.steps[-1] > 0.5 * sum(rules.steps) else 1 + number // 4
     for number, share in enumerate(rules.steps, 1):
         last = number == len(rules.steps)
         clip = _clip(rules, pool, link, mean.mean if mean else 0.0)
@@ -85,7 +88,7 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=()):
         asked = whitened, target, location, pool.b, clip, link
         query = ScoreQuery(*asked, sandwich=last or not rules.whole, most_excess=excess)
         if lengths:
-            if last or number == 1:
+            if number in (1, recount):
                 part = lengths * sum(rules.steps) / 2.0
                 kept = seldom_cut(session, PersonLengthsQuery(*asked), part)
             query = PersonScoreQuery(*asked, sandwich=True, length=kept)
