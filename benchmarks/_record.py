@@ -16,10 +16,11 @@ PACKAGES = ("numpy", "scipy", "scikit-learn", "opendp")
 
 
 def provenance():
-    """Commit, versions, and the command that was run."""
+    """Commit, versions, and the command that was run, without the places of this machine."""
+    words = [word.name if word.is_absolute() else str(word) for word in map(Path, sys.argv[1:])]
     return {
-        "command": " ".join(["python", "benchmarks/" + Path(sys.argv[0]).name, *sys.argv[1:]]),
-        "commit": _git("rev-parse", "--short", "HEAD") + ("+" if _git("status", "-s") else ""),
+        "command": " ".join(["python", "benchmarks/" + Path(sys.argv[0]).name, *words]),
+        "commit": _git("rev-parse", "--short", "HEAD"),
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
         "python": platform.python_version(),
         **{name: _version(name) for name in PACKAGES},
@@ -29,6 +30,8 @@ def provenance():
 def record(name, numbers):
     """Print the provenance, and write it beside the numbers to ``results/NAME.json``.
 
+    Numbers of code that is not committed are no record: nothing is written then.
+
     Parameters
     ----------
     name : str
@@ -37,6 +40,9 @@ def record(name, numbers):
     """
     facts = provenance()
     print("\n" + ", ".join(f"{key} {value}" for key, value in facts.items()))
+    if changed := _git("status", "--short", "--", ".", "../skpriv", ":!results"):
+        print(f"Not recorded: commit these files before, or nobody can repeat it.\n{changed}")
+        return
     path = HERE / "results" / f"{name}.json"
     path.parent.mkdir(exist_ok=True)
     text = json.dumps({"provenance": facts, "numbers": numbers}, indent=1, default=_plain)
