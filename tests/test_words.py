@@ -1,11 +1,14 @@
 """The pages for users are written for a stranger: short sentences, and words of the field."""
 
+import ast
+import inspect
 import re
 from pathlib import Path
 from pydoc_data import topics
 
 import numpy as np
 import pytest
+from registry.doors import public
 from scipy import stats
 from sklearn import linear_model, metrics, model_selection, preprocessing
 
@@ -145,4 +148,22 @@ def test_no_description_begins_with_a_preposition():
         for number, line in descriptions(file.read_text("utf-8")):
             if line.split()[0].strip(",.:;").lower() in PREPOSITIONS:
                 found.append(f"{file.name}:{number} {line}")
+    assert not found
+
+
+def said():
+    """Sentences that users of the code see: docstrings of public names, and texts of errors."""
+    yield from ((name, inspect.getdoc(thing) or "") for name, thing in public().items())
+    for file in sorted((DOCS.parent / "skpriv").rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.Raise) and node.exc is not None:
+                texts = (part.value for part in ast.walk(node) if isinstance(part, ast.Constant))
+                yield file.name, " ".join(text for text in texts if isinstance(text, str))
+
+
+SLANG = re.compile(r"\b(surety|not resolved|unresolved|of the whole session)\b", re.IGNORECASE)
+
+
+def test_code_speaks_the_words_of_the_field():
+    found = [(file, *SLANG.findall(text)) for file, text in said() if SLANG.search(text)]
     assert not found

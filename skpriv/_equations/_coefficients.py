@@ -35,9 +35,9 @@ class CoefficientLaw:
     sampling, privacy : ndarray of shape (q, q)
         Covariances of the two independent parts of the error.
     resolved : ndarray of shape (q,)
-        Whether normal intervals hold; what is not resolved is NaN above.
+        Whether normal intervals hold; what is not estimable is NaN above.
     reason : str
-        Why some are not resolved.
+        Why some are not estimable.
     n : int
         Number of records.
     estimand : str

@@ -95,7 +95,7 @@ def bounds_tradeoff(
     r2: float = 0.3,
     privacy: str = "central",
 ) -> "BoundsTradeoff":
-    """Noise against clipping for ranges of y, from a public guess of the law of y.
+    """Noise against clipping for ranges of y, from a public guess of its distribution.
 
     Nothing is read and nothing is spent: it is to be called before a fit.
 
@@ -104,8 +104,8 @@ def bounds_tradeoff(
     bounds_y : array-like of shape (n_ranges, 2)
         Candidates (low, high), in the units of y.
     target : frozen distribution of scipy.stats, or (mean, deviation)
-        A guess of the law of y from public knowledge, such as an older survey or a census; never
-        from the rows. A pair is taken for a normal law.
+        A guess of the distribution of y from public knowledge, such as an older survey or a
+        census; never from the rows. A pair is taken for a normal distribution.
     n_samples, n_features : int
         Public numbers of the fit.
     epsilon, delta : float
@@ -185,7 +185,7 @@ def bounds_tradeoff(
 def _law(target):
     if hasattr(target, "cdf") and hasattr(target, "std"):
         if not np.isfinite(target.std()) or not target.std() > 0.0:
-            raise ValueError("target has no finite positive deviation: guess another law.")
+            raise ValueError("target has no finite positive deviation: guess another distribution.")
         return target
     try:
         mean, deviation = map(float, target)
@@ -195,7 +195,9 @@ def _law(target):
             "or (mean, deviation): a guess from public knowledge, and not the targets themselves."
         ) from None
     if not (np.isfinite(mean) and np.isfinite(deviation) and deviation > 0.0):
-        raise ValueError(f"target={target!r} must be a law, or (mean, deviation) with deviation>0.")
+        raise ValueError(
+            f"target={target!r} must be a distribution, or (mean, deviation) with deviation>0."
+        )
     return stats.norm(mean, deviation)
 
 

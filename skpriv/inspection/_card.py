@@ -59,7 +59,7 @@ def coefficients(model: Any, confidence_level: float = 0.95) -> dict[str, Any]:
     -------
     dict of str to list or ndarray
         ``names``, ``estimate``, and if `inference` has them ``std_error``, ``low``, ``high`` and
-        ``p_value``, NaN where they are not resolved, and the ``reason`` why. The last is the
+        ``p_value``, NaN where they are not estimable, and the ``reason`` why. The last is the
         intercept. Empty if the model has no coefficients.
 
     Examples
@@ -84,7 +84,7 @@ def coefficients(model: Any, confidence_level: float = 0.95) -> dict[str, Any]:
 
 
 def _with_estimates(found, model):
-    """Where a standard error is not resolved, the estimate that the model predicts with."""
+    """Where a coefficient is not estimable, the estimate that the model predicts with."""
     estimate = np.asarray(found["estimate"], dtype=float)
     known = _estimates(model).get("estimate", estimate)[: len(estimate)]
     return {**found, "estimate": np.where(np.isnan(estimate), known, estimate)}
@@ -147,7 +147,7 @@ def coefficient_table(model: Any, *, confidence_level: float = 0.95) -> str:
         numbers = [cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True)]
         lines.append("  ".join([first.ljust(widths[0]), *numbers]).rstrip())
     if found.get("reason"):
-        lines.append(f"not resolved (-): {found['reason']}")
+        lines.append(f"not estimable (-): {found['reason']}")
     return "\n".join(lines)
 
 
@@ -244,7 +244,7 @@ def card_sections(model: Any, confidence_level: float) -> list[tuple[str, list]]
         ("Python", platform.python_version()),
     ]
     found = coefficients(model, confidence_level)
-    unresolved = [f"Not resolved (-): {reason}."] if (reason := found.get("reason")) else []
+    unresolved = [f"Not estimable (-): {reason}."] if (reason := found.get("reason")) else []
     level = f"Intervals are at the level {confidence_level:g}, privacy noise included."
     said = [_cells(found), *([level] if "low" in found else []), *unresolved]
     if hasattr(last, "curve"):

@@ -18,7 +18,7 @@ RATIOS = ("ratio", "ratio_low", "ratio_high")
 
 
 class WaldTest(NamedTuple):
-    """Wald test that several coefficients are all zero; NaN where they are not resolved.
+    """Wald test that several coefficients are all zero; NaN where they are not estimable.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class WaldTest(NamedTuple):
 class Inference:
     """Coefficients of a private fit with standard errors, intervals and tests.
 
-    Made by :func:`inference`; prints as a table, in HTML too. What is not resolved is NaN, and
+    Made by :func:`inference`; prints as a table, in HTML too. What is not estimable is NaN, and
     ``reason`` says why.
 
     Attributes
@@ -91,7 +91,7 @@ class Inference:
 
     @property
     def p_value(self) -> np.ndarray:
-        """Two-sided p-values of the hypothesis that a coefficient is 0, by the normal law."""
+        """Two-sided normal p-values of the hypothesis that a coefficient is 0."""
         return 2.0 * stats.norm.sf(np.abs(self.statistic))
 
     @property
@@ -127,7 +127,7 @@ class Inference:
 
     @property
     def reason(self) -> str:
-        """Why some coefficients are not resolved; empty if all are."""
+        """Why some coefficients are not estimable; empty if all are."""
         return self.law.reason
 
     def _exponential(self, values):
@@ -241,7 +241,7 @@ class Inference:
         if self.law.ratio:
             yield f"ratio is the exponential of the estimate, {self.law.ratio}"
         if self.reason:
-            yield f"not resolved: {self.reason}"
+            yield f"not estimable: {self.reason}"
         if self.law.distance is not None:
             with np.errstate(invalid="ignore", divide="ignore"):
                 most = np.nanmax(np.append(_ratio(self.distance, self.std_error), 0.0))

@@ -243,7 +243,7 @@ class MomentRegressor(PredictionIntervals):
         Returns
         -------
         CoefficientLaw
-            Estimate, covariance from sampling and from privacy noise, and what is resolved, of the
+            Estimate, covariance from sampling and from privacy noise, and what is estimable, of the
             coefficients and then the intercept, in the units of X and y.
         """
         check_is_fitted(self)
@@ -260,7 +260,7 @@ class MomentRegressor(PredictionIntervals):
 
         Both methods assume that the clipped target has a linear mean in the clipped rows. With
         ``coef_norm=None`` nothing else is assumed: the coefficients are bounded from the released
-        equations, and where these do not resolve a direction the interval is ``bounds_y`` (that of
+        equations, and where these hide a direction in noise the interval is ``bounds_y`` (that of
         "asymptotic" below 3.5 deviations of the design's noise). With a number,
         (coefficients, intercept) in scaled units are taken to have at most this l2 norm. Where
         linearity fails, as on most real data, the interval is one for no particular function.

@@ -54,7 +54,7 @@ def test_coefficients_are_in_the_units_of_the_table():
     assert estimate["a|b <c>=M"] == pytest.approx(0.1, abs=1e-6)
     assert estimate["ill=True"] == pytest.approx(0.2, abs=1e-6)
     lines = coefficient_table(exact()).splitlines()
-    assert len(lines) == len(names) + 2 and lines[-1].startswith("not resolved")  # nobody missing
+    assert len(lines) == len(names) + 2 and lines[-1].startswith("not estimable")  # nobody missing
     assert all(line.startswith(name) for line, name in zip(lines[1:-1], names, strict=True))
 
 
@@ -142,7 +142,7 @@ def test_standard_errors_that_are_not_resolved(monkeypatch):
     assert list(coefficients(model)["estimate"]) == [1.0, model.coef_[1], 3.0]
     lines = coefficient_table(model).splitlines()
     assert lines[2].split()[0] == "x1" and lines[2].split()[2:] == ["-", "-", "-", "-"]
-    assert lines[-1] == "not resolved (-): too few rows"
+    assert lines[-1] == "not estimable (-): too few rows"
     assert "Not resolved (-): too few rows." in model_card(model)
 
 

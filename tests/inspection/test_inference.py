@@ -136,8 +136,8 @@ def test_what_is_not_resolved_is_nan_with_a_reason(Estimator):
     assert np.isnan(found.estimate).all() and np.isnan(found.low).all()
     assert np.isnan(found.p_value).all() and np.isnan(found.privacy_share).all()
     assert np.isnan(found.wald_test().statistic) and np.isnan(found.contrast(np.ones(4)).low[0])
-    assert "not resolved" in str(found) and "more rows" in found.reason
-    assert "not resolved" in found._repr_html_()
+    assert "not estimable" in str(found) and "more rows" in found.reason
+    assert "not estimable" in found._repr_html_()
 
 
 def test_a_constant_column_without_privacy_leaves_the_others():

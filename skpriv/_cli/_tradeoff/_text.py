@@ -14,7 +14,7 @@ R2: median, +- half of the 10% to 90% range over folds and draws; {intervals} in
 """
 _NOTES = """\
 "held-out y inside" is the share of held-out targets inside their prediction intervals, at a level \
-of {level:g}. It is a true number: these intervals are for a new y, whatever its law, and their \
+of {level:g}. It is a true number: these intervals are for a new y of any distribution, and their \
 level is proved with the privacy noise counted. {size:.0%} of the training rows find their width.
 {intervals} intervals are for the mean of y at x, not for a new y. They assume that this mean is \
 linear in x, that the coefficients and the intercept in scaled units have norm at most \

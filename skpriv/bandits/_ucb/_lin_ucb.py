@@ -24,7 +24,7 @@ class LinUCB(ServesDevices, RunningSumsPolicy):
 
     Under four kinds of trust: exact; sums by a trusted curator, who adds correlated noise at every
     update (joint differential privacy); or one noisy report a user, shuffled or not. The confidence
-    region uses the exact law of the noise, not worst-case constants.
+    region uses the exact distribution of the noise, not worst-case constants.
 
     Parameters
     ----------
@@ -58,9 +58,10 @@ class LinUCB(ServesDevices, RunningSumsPolicy):
     alpha : float, default=1.0
         Ridge penalty, features in the unit ball.
     width : {"asymptotic", "certified"}, default="asymptotic"
-        Width of the confidence bounds: one posterior standard deviation, with the exact law of the
-        privacy noise; or a width that is proved to contain the mean rewards of all arms and rounds
-        (without privacy, the textbook's ellipsoid), and costs several times the regret.
+        Width of the confidence bounds: one posterior standard deviation, with the exact
+        distribution of the privacy noise; or a width that is proved to contain the mean rewards of
+        all arms and rounds (without privacy, the textbook's ellipsoid), and costs several times the
+        regret.
     confidence_level : float in (0, 1), default=0.95
         Confidence level of the certified region, over all rounds together.
     bonus_scale : float or "auto", default="auto"

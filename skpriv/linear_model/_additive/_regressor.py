@@ -392,7 +392,7 @@ class AdditiveRegressor(PredictionIntervals):
         -------
         ConfidenceInterval
             Named tuple (low, high) of ndarrays of shape (n_samples,), in the units of y and inside
-            ``bounds_y``; ``bounds_y`` itself where the fit does not resolve a row's direction. It
+            ``bounds_y``; ``bounds_y`` itself where noise hides a row's direction. It
             is for the best sum of curves on these knots.
         """
         X = self._interval_points(X, confidence_level, method)

@@ -361,7 +361,7 @@ class LinearRegression(Plans, PredictionIntervals):
         Returns
         -------
         CoefficientLaw
-            Estimate, covariance from sampling and from privacy noise, and what is resolved, of the
+            Estimate, covariance from sampling and from privacy noise, and what is estimable, of the
             coefficients and then the intercept, in the units of X and y.
         """
         check_is_fitted(self)
@@ -425,7 +425,7 @@ class LinearRegression(Plans, PredictionIntervals):
         -------
         ConfidenceInterval
             Named tuple (low, high) of ndarrays of shape (n_samples,), in the units of y and inside
-            ``bounds_y``; ``bounds_y`` itself where the fit does not resolve a row's direction.
+            ``bounds_y``; ``bounds_y`` itself where noise hides a row's direction.
         """
         refuse_level(self)
         X = self._map.clipped(self._interval_points(X, confidence_level, method))

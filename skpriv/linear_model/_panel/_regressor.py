@@ -307,7 +307,7 @@ class IVRegressor(PrivateRegressor):
         Returns
         -------
         CoefficientLaw
-            Nothing is resolved where instruments are weak.
+            Nothing is estimable where instruments are weak.
         """
         check_is_fitted(self)
         self._check_claim("asymptotic")
