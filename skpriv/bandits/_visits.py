@@ -37,7 +37,8 @@ class Visits:
     def __init__(self, most: int, numbering: Any) -> None:
         self.most, self._key = most, secrets.token_bytes(32)
         self._numbering = numbering
-        self._until, self._here = 0, set()  # who was learned from since the last change
+        self._until = 0
+        self._here: set[Any] = set()  # who was learned from since the last change
 
     def hashed(self, user: Any) -> Hashed | None:
         """Hash of a name, by which nobody finds the person without the key."""

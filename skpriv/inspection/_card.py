@@ -244,9 +244,9 @@ def card_sections(model: Any, confidence_level: float) -> list[tuple[str, list]]
         ("Python", platform.python_version()),
     ]
     found = coefficients(model, confidence_level)
-    unresolved = [f"Not estimable (-): {reason}."] if (reason := found.get("reason")) else []
+    unknown = [f"Not estimable (-): {reason}."] if (reason := found.get("reason")) else []
     level = f"Intervals are at the level {confidence_level:g}, privacy noise included."
-    said = [_cells(found), *([level] if "low" in found else []), *unresolved]
+    said = [_cells(found), *([level] if "low" in found else []), *unknown]
     if hasattr(last, "curve"):
         said = list(_curve_tables(model, confidence_level))
     return [

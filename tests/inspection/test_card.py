@@ -143,7 +143,7 @@ def test_standard_errors_that_are_not_resolved(monkeypatch):
     lines = coefficient_table(model).splitlines()
     assert lines[2].split()[0] == "x1" and lines[2].split()[2:] == ["-", "-", "-", "-"]
     assert lines[-1] == "not estimable (-): too few rows"
-    assert "Not resolved (-): too few rows." in model_card(model)
+    assert "Not estimable (-): too few rows." in model_card(model)
 
 
 def test_encoders_that_learn_nothing_are_no_warning():
