@@ -86,7 +86,8 @@ EVERYDAY = set(
 ENDINGS = [
     ("ies", "y"), ("es", ""), ("s", ""), ("ed", ""), ("ed", "e"), ("ing", ""), ("ing", "e"),
     ("er", ""), ("er", "e"), ("est", ""), ("ly", ""), ("d", ""), ("iest", "y"), ("al", ""),
-    ("ied", "y"), ("ication", "y"), ("ifies", "ification"), ("ified", "ification"),
+    ("ied", "y"), ("ens", ""), ("ened", ""),
+    ("ication", "y"), ("ifies", "ification"), ("ified", "ification"),
 ]
 # fmt: on
 
