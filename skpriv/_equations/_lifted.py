@@ -130,6 +130,39 @@ def reached(session, size):
     return 3.0 / sqrt(2.0) * sqrt(noise.reports / noise.code.noise("moments"))
 
 
+def report_reaches(can, size, budget, n):
+    """Records over the noise of a sum of sensitivity 1, for each channel, by public numbers.
+
+    Parameters
+    ----------
+    can : Capabilities
+        Capabilities of a model in which users send reports.
+    size : int
+        Length of rows.
+    budget : Budget
+    n : int
+        Number of users.
+
+    Returns
+    -------
+    dict of float, by "codebook" and "gaussian"
+    """
+    code, additive = _reports(can, size, budget, n, "moments")
+    return {
+        "codebook": 3.0 / sqrt(2.0) * sqrt(n / code.noise("moments")),
+        "gaussian": sqrt(n) * additive,
+    }
+
+
+def _reports(can, size, budget, n, use):
+    """The codebook of the reports of n users, and the mu of their Gaussian ones."""
+    pure, additive = budget.epsilon, budget.mu
+    if can.amplifies:
+        pure = amplified_epsilon(budget, n, _likely(size + 1, use))
+        additive = amplified(budget, n).mu
+    return best_codebook(size + 1, pure, use), additive
+
+
 def moments_query(scaling, channel):
     """Query of the second moments for a channel, "gaussian" or "codebook"."""
     return LiftedMomentsQuery(scaling) if channel == "codebook" else MomentsQuery(scaling)
@@ -162,11 +195,7 @@ def best_channel(can, scaling, budget, n, use="moments"):
         return "codebook"
     if can.alone and adds_up_gaussians():
         return "gaussian"
-    pure, additive = budget.epsilon, budget.mu
-    if can.amplifies:
-        pure = amplified_epsilon(budget, n, _likely(scaling.size + 1, use))
-        additive = amplified(budget, n).mu
-    code = best_codebook(scaling.size + 1, pure, use)
+    code, additive = _reports(can, scaling.size, budget, n, use)
     # the coin that rounds a target to a sign adds at most 1 / D to the variance of a coordinate
     lifted = code.noise(use) + 1.0 / code.size
     gaussian = (2.0 / additive) ** 2

@@ -27,6 +27,19 @@ CENTRAL = [
 ]
 
 
+@pytest.mark.parametrize("depth", [1, 2, 5, 12])
+def test_shortfalls_are_the_largest_over_all_cells(depth):
+    """The recursion by its definition, at every 97th start and at the last ones."""
+    before, bound = largest_shortfall(depth - 1), largest_shortfall(depth)
+    tail = stats.norm.sf(SHORTFALLS)[:-1]
+    starts = [*range(0, len(tail), 97), *range(len(tail) - 5, len(tail))]
+    for i in starts:
+        gains = tail[i:] * before[i + 1 :] - tail[i:] * before[i]
+        assert bound[i] == pytest.approx(
+            before[i] + conformal.SHORTFALL_TAIL + max(0.0, gains.max()), abs=1e-12
+        )
+
+
 def _law(left, depth):
     """Probabilities of the 2^depth results, from those of going left at each node."""
     law = np.zeros(2**depth)

@@ -7,6 +7,8 @@ from math import sqrt
 import numpy as np
 from scipy import linalg
 
+from ..._equations._lifted import report_reaches
+from ..._equations._loop._rules import LINE_RESOLUTION
 from ..._linalg import RELATIVE_ZERO
 from ._terms import Term
 
@@ -185,3 +187,29 @@ def second_difference(knots):
         whole = left + right
         matrix[i, i : i + 3] = 2.0 * right / whole, -2.0, 2.0 * left / whole
     return matrix
+
+
+def better_reports(trust, length, rows, terms):
+    """Channel of reports for an additive model, by public numbers.
+
+    The codebook has less noise, but the steps of the Gaussian channel clip residuals. That is worth
+    more where they resolve rows as long as the codebook's (docs/additive.md).
+
+    Parameters
+    ----------
+    trust : Trust
+    length : int
+        The length of rows for which the codebook's noise is taken.
+    rows : skpriv.records.Rows
+    terms : callable
+        The terms by the number of records and that over the noise of a sum of sensitivity 1.
+    """
+    if not trust.budget.mu > 0.0:
+        return "codebook"
+    reaches = report_reaches(trust.can, length, trust.budget, rows.n)
+    size, longest = (
+        AdditiveMap(terms(rows.n, reaches[channel]), rows.n_features).size
+        for channel in ("gaussian", "codebook")
+    )
+    resolved = reaches["gaussian"] >= LINE_RESOLUTION * size**1.5
+    return "gaussian" if size >= longest and resolved else "codebook"

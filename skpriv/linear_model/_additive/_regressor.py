@@ -23,7 +23,7 @@ from .._linear_regression._exact import fit_exactly
 from .._points import rowwise
 from .._prediction_intervals import PredictionIntervals
 from ._curves import Curve, average_hats, bands, effect_values, monotone_heights
-from ._map import ROUGH, AdditiveMap
+from ._map import ROUGH, AdditiveMap, better_reports
 from ._terms import check_knots, make_terms
 
 TYPICAL_KNOTS = 5  # of a feature, where the channel is chosen before there are knots
@@ -86,9 +86,10 @@ class AdditiveRegressor(PredictionIntervals):
         skewed targets.
     channel : {"auto", "gaussian", "codebook"}, default="auto"
         What users send in the local and shuffle models: vectors with Gaussian noise, or one index
-        of a public codebook each, which is pure (``delta=0``) and safe to release. "auto" takes the
-        one of less noise, from public numbers; it is "gaussian", unless delta is 0, in the shuffle
-        model, and in the local one under an accountant that adds up Gaussian noise.
+        of a public codebook each, which is pure (``delta=0``) and safe to release. "auto" takes
+        the codebook, which has less noise, unless Gaussian noise resolves as many knots: then its
+        residuals are clipped, which is worth more. All of that follows from public numbers. It is
+        "gaussian", too, in the local model under an accountant that adds up Gaussian noise.
     max_rows_per_group : int, default=None
         Rows of a person that are used at most, where `fit` has ``groups``: a public number.
     n_jobs : int or None, default=-1
@@ -245,7 +246,7 @@ class AdditiveRegressor(PredictionIntervals):
         terms, target = self._plan(records.n_features)
         records = self._weighted(records, weights, target.scaled)
         weighted = isinstance(records, WeightedRows)
-        channel = self._sent(records)
+        channel = self._sent(records, terms)
         currency = "pure" if channel == "codebook" else "gdp"
         session = self._session(records, currency=currency, groups=groups)
         del X, y, records  # only the session has the data now
@@ -324,12 +325,12 @@ class AdditiveRegressor(PredictionIntervals):
             return int(feature)
         raise ValueError(f"{feature!r} is not a feature: pass a column's number, or its name.")
 
-    def _sent(self, records):
+    def _sent(self, records, terms):
         """What users send, by public numbers."""
-        shuffled = self._trust.can.amplifies and self._trust.budget.mu > 0.0
-        if shuffled and self.channel == "auto":  # so little noise that clipped residuals gain more
-            return "gaussian"
-        return self._channel(Sized(TYPICAL_KNOTS * records.n_features), records)
+        length = TYPICAL_KNOTS * records.n_features
+        channel = self._channel(Sized(length), records)
+        free = self.channel == "auto" and channel == "codebook"
+        return better_reports(self._trust, length, records, terms) if free else channel
 
     def _reach(self, session, channel):
         """Records over the noise of a sum of sensitivity 1; infinite without privacy."""

@@ -184,7 +184,7 @@ def _coordinate(size):
     """
     # Nine standard deviations of a coordinate of a uniform direction
     half = min(np.pi / 2.0, 9.0 / sqrt(size)) if size > 2 else np.pi / 2.0
-    x, weights = np.polynomial.legendre.leggauss(1200)
+    x, weights = special.roots_legendre(1200)
     t = np.sin(half * x)
     weights = weights * np.cos(half * x) ** (size - 2)
     beta = (size - 1) / 2.0

@@ -21,7 +21,7 @@ HIGHEST = 56  # of them tell a level, and another one the sign
 CLOSE, NOTHING = 2.0**-40, 2.0**-50
 LARGEST = 2**90  # variance up to which a draw is an exact double
 PROPOSAL_ROUNDS = 512  # of two proposals or more: they all fail less than once in 2^350 draws
-PROPOSALS = 128  # at least so many are made at once, since few cost as much as one
+PROPOSALS = 256  # at least so many are made at once, since few cost as much as one
 LN2 = 0.6931471805599453  # the nearest double
 POWERS = [1.0]  # 2^r for |r| <= 1/2 is a series in r, whose rest is below 2^-51
 for j in range(1, 13):

@@ -310,13 +310,17 @@ class NoiseSource:
 @lru_cache(maxsize=64)
 def opendp_top(scale, k):
     """OpenDP's noisy top-k (one shot of Gumbel noise) under the l_inf distance."""
-    import opendp.prelude as dp
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_noisy_top_k
+    from opendp.measures import zero_concentrated_divergence
+    from opendp.metrics import linf_distance
+    from opendp.mod import enable_features
 
-    dp.enable_features("contrib")
-    return dp.m.make_noisy_top_k(
-        dp.vector_domain(dp.atom_domain(T=float, nan=False)),
-        dp.linf_distance(T=float),
-        dp.zero_concentrated_divergence(),
+    enable_features("contrib")
+    return make_noisy_top_k(
+        vector_domain(atom_domain(T=float, nan=False)),
+        linf_distance(T=float),
+        zero_concentrated_divergence(),
         k=k,
         scale=scale,
     )

@@ -4,7 +4,6 @@ from typing import Any
 from math import sqrt
 
 import numpy as np
-from scipy.signal import oaconvolve
 
 from .._noise._laws import GaussianNoise
 from ._base import Stream
@@ -127,6 +126,8 @@ def _square(rows, r, width):
     # Up to 64 rows a product with a matrix is faster than a convolution
     if side <= 64:
         return r[side - 1 + np.arange(width)[:, None] - np.arange(side)] @ rows
+    from scipy.signal import oaconvolve  # a tenth of a second, which few need
+
     return oaconvolve(rows, r[:, None], axes=0)[side - 1 : side - 1 + width]
 
 

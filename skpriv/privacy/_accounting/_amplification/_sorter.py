@@ -14,17 +14,15 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
-from scipy.special import log_ndtr, ndtr, ndtri
+from scipy.special import log_ndtr, ndtr
 
-from .._conversions import gdp_delta, gdp_mu
+from .._conversions import gdp_delta
 
 LARGEST_REACH = math.sqrt(0.5)  # Jung: a set of diameter D lies in a ball of radius D / sqrt(2)
 RELATIVE = 1e-13  # error of a normal tail, far above what the special functions promise
 ABSOLUTE = 1e-9  # error of a logarithm of a tail, or of a product over the reports
 INFEASIBLE = 1e9  # log delta of a point where the theorem says nothing
 COARSE, FINE = 240, 2400  # cells of the upper sums while looking for a point, and at the point
-STEPS = (0.15, 0.5, 0.15, 1.0, 0.2)  # of the search, about what the best points differ by
 TAIL_DEVIATIONS = 10.0  # deviations after which a tail is taken as a whole
 
 
@@ -171,79 +169,3 @@ def log_sorter_delta(epsilon, mu, n, reach, point, cells=FINE):
 
 def _log(value):
     return math.log(value) if value > 0.0 else -math.inf
-
-
-def sorter_mu(budget, n, reach):
-    """Largest Gaussian mu of a report that was found and proved, or 0; ``reach`` is A / mu.
-
-    In turn: the best point at a mu, and the largest mu that this point proves.
-    """
-    if n < 3:
-        return 0.0
-    mu = _first_guess(budget, n)
-    starts, best = _starts(budget, n, mu), 0.0
-    # Six searches, each at the mu that the last one proved
-    for _ in range(6):
-        found = [_search(budget, mu, n, reach, start) for start in starts]
-        point = min(found, key=lambda pair: pair[0])[1]
-        proved = _largest_mu(budget, n, reach, point, mu, COARSE)
-        if proved == 0.0:
-            mu *= 0.7
-            if best > 0.0 or mu < budget.mu:
-                break
-            starts = _starts(budget, n, mu)
-            continue
-        done, best, mu, starts = proved < best * 1.0005, proved, proved, [point]
-        if done:
-            break
-    return _largest_mu(budget, n, reach, starts[0], best, FINE) if best > 0.0 else 0.0
-
-
-def _first_guess(budget, n):
-    """What is about in reach: one report outdoes the others, or their sum strays, as a Gaussian."""
-    excess, log = math.expm1(budget.epsilon), math.log(1.0 / budget.delta)
-    alone = gdp_mu(math.log1p(n * excess), budget.delta)
-    together = math.sqrt(math.log1p(n * excess**2 / (4.0 * log)))
-    return max(budget.mu, 0.9 * min(alone, together))
-
-
-def _starts(budget, n, mu):
-    log = math.log(1.0 / budget.delta)
-    slot = max(1.0, -float(ndtri(min(0.1, 1e-2 * budget.delta * n))))
-    return [
-        Point(math.log(log), 2.0 * mu, -0.3, log + 4.0, slot),
-        Point(math.log(log) - 1.0, 3.5 * mu, -0.3, log + 4.0, slot),
-    ]
-
-
-def _search(budget, mu, n, reach, start):
-    """Value and place of a local minimum of the bound over the free numbers."""
-    found = minimize(
-        lambda x: log_sorter_delta(budget.epsilon, mu, n, reach, Point(*x), COARSE),
-        start.array(),
-        method="Nelder-Mead",
-        options={
-            "initial_simplex": start.array() + np.vstack([np.zeros(5), np.diag(STEPS)]),
-            "maxfev": 200,
-            "xatol": 1e-2,
-            "fatol": 2e-3,
-        },
-    )
-    return found.fun, Point(*map(float, found.x))
-
-
-def _largest_mu(budget, n, reach, point, mu, cells):
-    """Largest mu near the given one at which this point proves the budget, or 0."""
-    target, low, high, factor = math.log(budget.delta), 0.0, mu, 1.03
-
-    def proves(value):
-        return log_sorter_delta(budget.epsilon, value, n, reach, point, cells) <= target
-
-    while low == 0.0 and high > 0.5 * mu:
-        low, high = (high, high * factor) if proves(high) else (0.0, high / factor)
-    while low > 0.0 and high < 4.0 * mu and proves(high):
-        low, high = high, high * factor
-    while low > 0.0 and high - low > 1e-5 * low:
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if proves(middle) else (low, middle)
-    return low

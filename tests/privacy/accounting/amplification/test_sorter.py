@@ -11,7 +11,7 @@ import pytest
 from scipy import integrate, optimize, stats
 
 from skpriv import Budget
-from skpriv.privacy._accounting._amplification import _sorter, amplified
+from skpriv.privacy._accounting._amplification import _search, _sorter, amplified
 from skpriv.privacy._accounting._conversions import gdp_delta
 
 
@@ -198,8 +198,8 @@ def test_the_bound_is_the_theorem(epsilon, n, mu):
     # Written out once more, from docs/mathematics/shuffle.md, with quadrature for sums: every
     # number counts, as each of the four terms is made the largest in turn.
     reach = math.sqrt(0.5)
-    start = _sorter._search(
-        Budget(epsilon, 1e-6), mu, n, reach, _sorter._starts(Budget(epsilon, 1e-6), n, mu)[0]
+    start = _search._search(
+        Budget(epsilon, 1e-6), mu, n, reach, _search._starts(Budget(epsilon, 1e-6), n, mu)[0]
     )[1]
     for change in ({}, {"short": 8.0}, {"slot": 0.3}, {"cut": start.cut - 1.5}):
         point = _sorter.Point(**{**start.__dict__, **change})
@@ -288,15 +288,15 @@ def test_what_is_returned_was_proved(epsilon, n, monkeypatch):
             proved.append(mu)
         return value
 
-    monkeypatch.setattr(_sorter, "log_sorter_delta", spy)
-    mu = _sorter.sorter_mu(Budget(epsilon, 1e-6), n, reach)
+    monkeypatch.setattr(_search, "log_sorter_delta", spy)
+    mu = _search.sorter_mu(Budget(epsilon, 1e-6), n, reach)
     assert mu > Budget(epsilon, 1e-6).mu and mu == max(proved)
 
 
 def test_nothing_proved_is_nothing_returned():
     # A first prototype returned the lower end of its bisection here, of which the bound is e^11.
     for epsilon, n in [(0.2, 10), (1.0, 1), (1.0, 2), (1.0, 10), (30.0, 1000)]:
-        assert _sorter.sorter_mu(Budget(epsilon, 1e-6), n, math.sqrt(0.5)) == 0.0
+        assert _search.sorter_mu(Budget(epsilon, 1e-6), n, math.sqrt(0.5)) == 0.0
 
 
 def test_hopeless_points_prove_nothing():
@@ -305,11 +305,40 @@ def test_hopeless_points_prove_nothing():
         assert value > 0.0
 
 
+@pytest.mark.parametrize(("epsilon", "n"), [(0.3, 2_345), (1.7, 28_155), (4.0, 400_000)])
+def test_the_table_is_as_good_as_a_search(epsilon, n):
+    """Between its points, and for another reach than it was made at."""
+    for reach in (0.5, _sorter.LARGEST_REACH):
+        budget = Budget(epsilon, 3e-7)
+        assert _search.sorter_mu(budget, n, reach) > 0.99 * _search.searched(budget, n, reach)[0]
+
+
+def test_a_bad_table_costs_no_privacy(monkeypatch):
+    """What it says is where the search begins; what is returned was proved at other numbers."""
+    budget, n = Budget(1.0, 1e-6), 10_000
+    right = _search.sorter_mu(budget, n, 0.7)
+    for wrong in ([2.0, 0.0, 3.0, 0.0, 18.0, 3.0], [-3.0, 5.0, 9.0, 1.0, 18.0, 3.0]):
+        monkeypatch.setattr(_search, "_tabled", lambda *_, wrong=wrong: wrong)
+        mu = _search.sorter_mu(budget, n, 0.7)
+        assert 0.0 < mu < 1.001 * right  # the long search takes over, or a worse point is proved
+
+
+def test_where_the_table_ends():
+    log = math.log
+    assert _search._tabled(log(1.0), log(10_000.0), log(1e-6)) is not None
+    for outside in ((0.001, 1e4, 1e-6), (1.0, 50.0, 1e-6), (1.0, 1e4, 1e-3), (1.0, 1e4, 1e-13)):
+        assert _search._tabled(*map(log, outside)) is None
+    # at a point of its grid, what stands there
+    axes, values = _search._table()
+    known = _search._tabled(axes[0][5], axes[1][4], -axes[2][1])
+    assert known == pytest.approx(values[5, 4, 1].tolist(), abs=1e-9)
+
+
 @pytest.mark.parametrize("epsilon, n", [(1.0, 10**3), (0.5, 10**5)])
 def test_the_search_is_near_the_best(epsilon, n):
     # A search from elsewhere, with more steps, must not gain more than half a percent.
     budget, reach = Budget(epsilon, 1e-6), math.sqrt(0.5)
-    mu = _sorter.sorter_mu(budget, n, reach)
+    mu = _search.sorter_mu(budget, n, reach)
     found = optimize.minimize(
         lambda x: _sorter.log_sorter_delta(epsilon, 1.005 * mu, n, reach, _sorter.Point(*x), 400),
         [math.log(14.0), 2.5 * mu, -0.5, 18.0, 3.0],
