@@ -77,8 +77,8 @@ EVERYDAY = set(
     """absurdly anybody attack attacks backups beforehand bends bent birth bussgang calibrated
     came clones cryptographically csv dash deployment diameter dollars drowns duckdb ebm
     ever everybody firms generous gently gone harmless heap hide hour household hundred
-    installation late lay lei mends million nearness nobody opendp papadopoulos parquet pay
-    pays picture promise researchers saw secret sends skpriv somebody someone speak stage
+    installation late lay lei mends million nearness nobody nowhere opendp papadopoulos parquet pay
+    pays picture promise quarter researchers saw secret sends skpriv somebody someone speak stage
     stories story suffices survives tenth thick trust visitor visitors visits wages walls
     weigh widens win""".split()
 )
