@@ -1,6 +1,7 @@
 """A random order of the records that is expanded from a seed, and the records that it deals out."""
 
 from hashlib import shake_128
+from math import log1p
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,9 @@ class SeededOrder:
         """First distinct values of the stream of uniform positions."""
         limit = 2**64 // self.n * self.n if self.n else 0  # from here on, values would be uneven
         while len(self._found) < count:
-            blocks = 1 + (count - len(self._found)) // BLOCK_WORDS
+            # As many values have about so many distinct ones among them: sorting twice is dear
+            wanted = int(-self.n * log1p(-count / self.n)) // BLOCK_WORDS
+            blocks = max(0, wanted - self._read) + 1 + wanted // 100
             words = _words(self._seed, b"position", self._read, blocks)
             self._read += blocks
             drawn = (words[words <= np.uint64(limit - 1)] % np.uint64(self.n)).astype(np.intp)

@@ -445,8 +445,8 @@ def test_targets_are_read_without_their_rows(tmp_path, monkeypatch):
         np.testing.assert_allclose(coef, found[0][1], rtol=1e-9)
 
 
-def test_linear_regression_reads_six_times_what_does_not_fit(monkeypatch):
-    """Once for the target and all of the whitening, once for each step, once for the line."""
+def test_linear_regression_reads_three_times_what_does_not_fit(monkeypatch):
+    """Once for the target and all that a part is asked, and for the last step and the line."""
     X, y = np.tile(_data()[0], (200, 1)), np.tile(_data()[1], 200)
 
     def blocks():
@@ -462,9 +462,9 @@ def test_linear_regression_reads_six_times_what_does_not_fit(monkeypatch):
     assert part < 8 * 4 * len(y)
     found = {
         8 * 4 * len(y): 1,  # all rows are kept
-        part + 8 * len(y): 1 + steps,  # a part of them, and the targets
-        part: 3 + steps,  # a part of them: two questions are about the targets alone
-        8 * len(y): 1 + len(whitening) + 1 + steps,  # the targets
+        part + 8 * len(y): 3,  # a part of them, and the targets
+        part: 5,  # a part of them: two questions are about the targets alone
+        8 * len(y): 1 + len(whitening) + steps + 4,  # the targets; two lengths, count and line
     }
     for most, passes in found.items():
         monkeypatch.setattr(_pieces, "KEPT_BYTES", most)

@@ -159,7 +159,8 @@ class LoopFit:
     def near(self):
         """Equations that intervals rest on, with weights that add up to one.
 
-        Those that were asked near the end of the loop, at about the same limit: of a point that is
+        Those that all records were asked near the end of the loop, at about the same limit: of a
+        part of the records sampling is another, and of a point that is
         further away than its own noise, the slope is not that of the others where scores are
         clipped or a link bends.
         """
@@ -170,7 +171,8 @@ class LoopFit:
             close = float(away @ self.gram @ away) <= NEAR * eq.moment_scale**2 * size
             ends = eq.reach, self.last.reach
             alike = max(ends) <= ALIKE * min(ends)
-            if close and alike and bool(eq.fall) == bool(self.last.fall):
+            whole = not self.same_rows or eq.n == self.last.n
+            if close and alike and whole and bool(eq.fall) == bool(self.last.fall):
                 used.append(eq)
         used.append(self.last)
         precision = np.array([eq.moment_scale**-2.0 if eq.moment_scale else 1.0 for eq in used])

@@ -13,7 +13,7 @@ PRIOR_VARIANCES = np.geomspace(1e-5, 1e3, 49)
 ODDS = 3.0  # logarithm of the odds of each candidate against the next
 # Change of eta in a step on a bent curve, for a row of usual length: else it goes too far
 LONGEST_MOVE = 3.0
-SOLVES = 3  # of solving and weighing by the distance to the solution
+SOLVES = 2  # of solving and weighing by the distance to the solution
 DESIGN = 0.75  # (1 + 1/2) / 2: variance of N u between its values along u and across, GOE noise N
 
 
@@ -119,8 +119,8 @@ def posterior_mean(gram, moment, spread, sampling, priors, largest=np.inf):
 def _svd(matrix):
     """Thin decomposition; divide and conquer, which is faster, fails for a few matrices."""
     try:
-        return linalg.svd(matrix, full_matrices=False)
-    except linalg.LinAlgError:
+        return np.linalg.svd(matrix, full_matrices=False)
+    except np.linalg.LinAlgError:
         return linalg.svd(matrix, full_matrices=False, lapack_driver="gesvd")
 
 
@@ -146,7 +146,7 @@ class Pool:
     length : float
         Root mean square length of a whitened row.
     curator : bool
-        Whether all equations are of the same records.
+        Whether all equations are of the same records, or of a part of them; else of disjoint ones.
 
     Attributes
     ----------
@@ -197,6 +197,9 @@ class Pool:
             eq.moment_scale**2 + DESIGN * self.scale**2 * float(u @ u)
             for eq, u in zip(self._equations, aways, strict=True)
         ])  # fmt: skip
+        counts = np.array([eq.n for eq in self._equations])
+        if self._curator:  # those of a part of the records have its sampling error
+            noises = noises + self.variance * trace / p * (1.0 / counts - 1.0 / counts.max())
         errors = noises
         if not self._link.linear:
             errors = noises + np.array([(u @ self.slope @ u) ** 2 for u in aways]) / (4.0 * p)
@@ -205,13 +208,12 @@ class Pool:
         moments = [eq.moment + self.slope @ eq.point for eq in self._equations]
         # Variance of the target over the slope of its mean, which is 1 for a line
         dispersion = self.variance / (1.0 if self._link.linear else trace / self._length**2)
-        records = [eq.n for eq in self._equations]
         self.noise = float(weights**2 @ noises)
         self.b = posterior_mean(
             self.slope,
             weights @ np.array(moments),
             self.noise,
-            dispersion / (records[-1] if self._curator else sum(records)),
+            dispersion / (counts.max() if self._curator else counts.sum()),
             self._priors,
             self._largest,
         )

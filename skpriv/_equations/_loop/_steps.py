@@ -72,7 +72,7 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=()):
         SIGNAL * (signal / length) ** 2, link, length, session.trust.can.same_rows,
     )  # fmt: skip
     equations: list[ScoreEquation] = []
-    count = ClippedRowsQuery(rows) if rules.clipped else None
+    few = session.part(rules.subset)
     kept, lengths = 1.0, PERSON_LENGTHS_SHARE if session.persons is not None else 0.0
     # Lengths are counted again where most of the budget is to come, at one length
     number = len(rules.steps)
@@ -93,13 +93,17 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=()):
                 kept = seldom_cut(session, PersonLengthsQuery(*asked), part)
             query = PersonScoreQuery(*asked, sandwich=True, length=kept)
             share *= 1.0 - lengths
-        if last:  # files are read once for all that is asked beside it
+        if last:
             far = _far_scores(whitened, target, location, pool.b, query) if rules.line else None
-            session.together(*filter(None, (query, count, far)))
-        equations.append(ScoreEquation.of(query, session.sum(query, share)))
+        # Where a part of the records resolves the slope, it tells where the last step is asked
+        piece = few if link.linear and not last else None
+        equations.append(ScoreEquation.of(query, session.sum(query, share, piece)))
         pool.add(equations[-1])
-    clipped = count.read(session.sum(count, rules.clipped)) if count else None
-    counts = session.sum(far, LINE_LENGTHS * rules.line) if far else None
+    clipped = None
+    if rules.clipped:
+        count = ClippedRowsQuery(rows)
+        clipped = count.read(session.sum(count, rules.clipped, few))
+    counts = session.sum(far, LINE_LENGTHS * rules.line, few) if far else None
     known = None
     if link.limit is None and mean and rows.constant is not None:
         known = known_mean(

@@ -8,7 +8,6 @@ from ._pool import shrunk_gram
 from ._queries import LENGTHS, LengthsQuery, Whitened, WhiteningQuery
 
 ROUNDS = 3  # for directions of little variance to rise above the noise, before a short one
-LAST_ROUND = 2.0  # records of the last round of the whitening over those of the first ones
 EIGENVALUE_FLOOR = 0.1  # of the ridge of a whitening round
 # Rows are shortened in steps of 2^(1/4), by as much as 16.
 SHORTER = 2.0 ** (-np.arange(17) / 4.0)
@@ -25,10 +24,13 @@ def whitening_parts(session, rules):
     """Secret random parts of the records, for each round.
 
     With few records the rows of the last round cannot be short, and a fourth round would sharpen
-    noise. All parts are asked for at once, so that rows of files are read once for them.
+    noise. Where not all are needed each round asks twice as many as the one before: what it finds
+    is whitened again. All parts are asked for at once, so that rows of files are read once for
+    them.
     """
-    plan = [1.0] * (ROUNDS - 1) + ([1.0, LAST_ROUND] if _short(rules) < 1.0 else [LAST_ROUND])
-    return [session.part(part * rules.subset) for part in plan]
+    rounds = ROUNDS + (_short(rules) < 1.0)
+    halves = range(rounds - 1, -1, -1) if rules.subset < 1.0 else [0] * rounds
+    return [session.part(rules.subset * 0.5**half) for half in halves]
 
 
 def _short(rules):

@@ -1,0 +1,49 @@
+"""The pool of equations that were asked of all records, or of a part of them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from skpriv._equations._loop._equation import ScoreEquation
+from skpriv._equations._loop._fit import LoopFit
+from skpriv._equations._loop._links import IDENTITY, Logit
+from skpriv._equations._loop._pool import Pool
+
+EQUATION = ScoreEquation(
+    point=np.zeros(2), limit=1.0, moment=np.zeros(2), slope=0.5 * np.eye(2), square=1.0, gram=None,
+    residual_gram=0.5 * np.eye(2), nearly_cut=0.0, most_excess=None, excess=0.0, fall=0.0,
+    n=10_000, moment_scale=1e-4, slope_scale=1e-4, square_scale=0.0, gram_scale=0.0,
+    residual_scale=0.0, cut_scale=0.0, excess_scale=0.0, widest=1.0,
+)  # fmt: skip
+
+
+def _pooled(link, *equations):
+    pool = Pool(2, 1.0, [np.eye(2)], 1e3, link, 1.0, True)
+    for equation in equations:
+        pool.add(equation)
+    return pool.b
+
+
+@pytest.mark.parametrize(("n", "weight"), [(10_000, 0.5), (100, 0.0)])
+def test_equations_of_a_part_of_the_records_have_its_sampling_error(n, weight):
+    """Of 100 records it is 70 times the privacy noise of either: only the other one counts."""
+    part = replace(EQUATION, moment=np.full(2, 0.1), n=n)
+    found = _pooled(IDENTITY, part, EQUATION)
+    np.testing.assert_allclose(found, weight * 0.2, atol=2e-3)
+
+
+def test_intervals_rest_on_equations_of_all_records():
+    part = replace(EQUATION, n=100)
+    for other, used in ((part, 1), (EQUATION, 2)):
+        fit = LoopFit(
+            0.0, 0.0, np.eye(2), np.zeros(2), 1.0, EQUATION.slope, (other, EQUATION), None, True
+        )  # fmt: skip
+        assert len(fit.near()[0]) == used
+
+
+def test_an_equation_that_was_asked_far_away_leaves_the_pool_where_the_link_bends():
+    """At a distance of 1 the moment may be off by 1/4 by the bend: noise is 1e-4."""
+    far = replace(EQUATION, point=np.array([1.0, 0.0]), moment=np.array([-0.4, 0.0]))
+    np.testing.assert_allclose(_pooled(Logit(), EQUATION, far, EQUATION), 0.0, atol=2e-3)
+    assert _pooled(IDENTITY, EQUATION, far, EQUATION)[0] > 0.05
