@@ -1,15 +1,16 @@
 """Improper descent: sensitivities, exactness, dimension-free error, average coverage."""
 
+import warnings
 from math import log, sqrt
 
 import numpy as np
 import pytest
 from scipy import stats
 
+from skpriv._equations._scaling import Scaling
 from skpriv.exceptions import PrivacyError
 from skpriv.linear_model import ImproperSGDRegressor
 from skpriv.linear_model._improper_sgd import _regressor
-from skpriv.linear_model._improper_sgd._steps import momentum_for, schedule
 from skpriv.linear_model._improper_sgd._steps import (
     ClippedGradientQuery,
     Descent,
@@ -18,9 +19,10 @@ from skpriv.linear_model._improper_sgd._steps import (
     GradientQuery,
     GramQuery,
     gradient_diameter,
+    momentum_for,
     root_mean_square_bound,
+    schedule,
 )
-from skpriv._equations._scaling import Scaling
 from skpriv.privacy import Budget, Procedure
 from skpriv.records import ArrayRows
 
@@ -207,6 +209,39 @@ def test_the_schedule_is_public_and_grows():
         assert moved == pytest.approx(time)
     assert momentum_for(8, 1e9) < 0.4
     assert momentum_for(2, 1e9) == 0.0
+
+
+def test_passes_grow_as_the_fourth_root():
+    """Of a curator's rows, which each step reads; users of the local model answer once anyway."""
+    steps = {n: schedule(n, 0.25, 1.0, True, "gradient", "auto") for n in (10**5, 10**6, 10**8)}
+    assert [plan[0] for plan in steps.values()] == [39, 70, 220]
+    for n, (number, step, momentum) in steps.items():
+        # and what is left in directions of large curvature is exp(-5.6), however long the descent
+        assert step == 1.0 and momentum ** (number / 2.0) < np.exp(-5.6)
+        # as far as plain descent of this time goes
+        powers = momentum ** np.arange(1, number + 1)
+        assert ((1.0 - powers) / (1.0 - momentum)).sum() == pytest.approx(np.sqrt(n) / 2.5)
+    assert schedule(10**6, 0.25, 1.0, False, "gradient", "auto")[0] < 32
+
+
+@pytest.mark.parametrize(
+    ("n_iter", "privacy", "warned"),
+    [(51, "central", True)] + [(50, "central", False), (51, "local", False)],
+)
+def test_many_passes_are_announced_by_public_numbers(n_iter, privacy, warned):
+    X, y = _data()
+    est = ImproperSGDRegressor(
+        data_norm=1.0, bounds_y=(-1, 1), privacy=privacy, channel="auto",
+        n_iter=n_iter, random_state=0,
+    )  # fmt: skip
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        est.fit(X, y)
+    found = [str(one.message) for one in seen]
+    assert bool(found) == warned
+    if warned:
+        assert found == [found[0]] and f"51 steps reads all {len(y)} rows" in found[0]
+        assert seen[0].filename == __file__
 
 
 @pytest.mark.parametrize(
