@@ -7,7 +7,7 @@ from operator import itemgetter
 
 import numpy as np
 
-from .._linalg import CompensatedSum
+from .._linalg import BLOCK_ENTRIES, CompensatedSum
 from .._progress import progress
 from ._subset import PublicOrder, Subset
 from ._threads import in_threads
@@ -120,13 +120,18 @@ class Rows(ABC):
                 total.add(term)
         return total
 
-    def each(self, function: Any, subset: Any = None, width: Any = None) -> Any:
+    def each(self, function: Any, subset: Any = None, entries: int | None = None) -> Any:
         """Yield ``function(X, y)`` of one chunk after the other, in order.
 
-        For functions that draw: a report of each user, say. Sums are for ``sum``.
+        For functions that draw: a report of each user, say. Sums are for ``sum``. Where the
+        function makes many numbers of each row, ``entries`` is how many: chunks are then so short
+        that all of them stay in the cache.
         """
         subset = self.chosen(subset)
-        for piece in self.pieces(self._most(width, False, subset), subset, False):
+        most = self._most(None, False, subset)
+        if entries is not None:
+            most = min(most, max(64, BLOCK_ENTRIES // entries))
+        for piece in self.pieces(most, subset, False):
             X, y = piece()
             with np.errstate(all="ignore"):
                 result = function(X, y)

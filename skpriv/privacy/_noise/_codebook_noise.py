@@ -68,7 +68,11 @@ class CodebookNoise(Noise):
             phi, r = query.records(X, y)
             return self.reported(phi, r, source).directions
 
-        return LiftedReports(np.concatenate(list(rows.each(report, users))), self.code)
+        directions, start = np.empty((len(users), self.code.size)), 0
+        for part in rows.each(report, users, self.code.size):
+            directions[start : start + len(part)] = part
+            start += len(part)
+        return LiftedReports(directions, self.code)
 
     def reported(self, phi: Any, r: Any, source: Any) -> Any:
         """Reports of users with these rows and targets, one index each.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from ..._linalg import vech
+from ..._linalg import BLOCK_ENTRIES, blocks_of, vech
 from ._codebook import draw_ranks, lifted
 from ._codebook_law import Codebook
 
@@ -37,8 +37,7 @@ def secure_directions(vectors, code):
     public = np.random.Generator(np.random.SFC64(secrets.randbits(256)))
     ranks = draw_ranks(n, code.count, code.nearest, code.epsilon)
     reported = np.empty((n, size))
-    # 2^22 entries of the codebooks are in memory at a time
-    users = max(1, 2**22 // (code.count * size))
+    users = max(1, BLOCK_ENTRIES // (code.count * size))  # whose codebooks are in the cache
     for start in range(0, n, users):
         part = slice(start, min(n, start + users))
         secret = vectors[part].astype(np.float32)
@@ -144,7 +143,10 @@ class LiftedReports:
     def error_gram(self, theta: Any) -> Any:
         """Sum of g g', g = b_i - A_i theta: the sandwich of the equations, privacy included."""
         D, c1, c2 = self.code.size, self.code.mean, self.code.contrast
-        rows = self.directions[:, :-1]
-        terms = rows * (1.0 / c1 - rows @ theta / c2)[:, None]
-        terms += (1.0 / c2 - 1.0) / D * theta
-        return terms.T @ terms
+        total = np.zeros((D - 1, D - 1))
+        for block in blocks_of(len(self.directions), D):
+            rows = self.directions[block, :-1]
+            terms = rows * (1.0 / c1 - rows @ theta / c2)[:, None]
+            terms += (1.0 / c2 - 1.0) / D * theta
+            total += terms.T @ terms
+        return total

@@ -174,7 +174,7 @@ class PrivUnitNoise(Noise):
         def report(X, y):
             return query.reports(X, y, self, source)
 
-        for sent, reports in rows.each(report, users):
+        for sent, reports in rows.each(report, users, self.size):
             for column, values in zip(buckets.T, reports.T, strict=True):
                 column += np.bincount(sent, values, minlength=self.rows)
         return self.estimate(buckets)

@@ -1,0 +1,39 @@
+"""What fits in the local model take beside the table: reports that are kept, and blocks."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from skpriv.linear_model import LayeredRegressor, SSPRegressor
+
+D, MB = 8, 2**20
+
+
+def peak(Estimator, n, seed):
+    """Bytes of arrays at the peak of a fit, beside the table."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-0.4, 0.4, size=(n, D))
+    y = X[:, 0]
+    model = Estimator(privacy="local", epsilon=2.0, data_norm=1.0, bounds_y=(-1, 1))
+    model.set_params(random_state=seed).fit(X[:2000], y[:2000])  # what is computed once a process
+    tracemalloc.start()
+    try:
+        model.fit(X, y)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("seed", [0, None], ids=["seeded", "secure"])
+def test_codebook_fits_keep_the_reports_once_and_blocks_of_the_cache(seed):
+    """Reports have D + 2 numbers a user, and the order of the users is two permutations at most."""
+    n = 150_000
+    assert peak(SSPRegressor, n, seed) < 8 * n * (D + 2) + 16 * n + 10 * MB
+
+
+@pytest.mark.parametrize("seed", [0, None], ids=["seeded", "secure"])
+def test_layered_fits_keep_blocks_of_the_cache(seed):
+    """Each row has a vector of about D^2 / 2 numbers, in several copies; none is kept."""
+    n = 40_000
+    assert peak(LayeredRegressor, n, seed) < 16 * n + 16 * MB
