@@ -7,7 +7,12 @@ from unittest.mock import patch
 import pytest
 
 import skpriv
+from skpriv._codec import MODEL_VERSION
+from skpriv.bandits._service._store import EVENTS_VERSION
+from skpriv.bandits._state import STATE_VERSION
 from skpriv.privacy import MODELS
+from skpriv.privacy._ledger._ledger_file import LEDGER_VERSION
+from skpriv.privacy._wire import WIRE_VERSION
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -36,6 +41,18 @@ def test_the_version_is_the_same_everywhere():
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert re.search(r"^version: (.*)$", citation, re.MULTILINE).group(1) == skpriv.__version__
     assert f"## [{skpriv.__version__}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_formats_of_saved_files_are_the_documented_ones():
+    page = (ROOT / "docs" / "releasing.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| ([A-Z][^|]*?) \| [^|]* \| (\d+) \|", page, re.MULTILINE))
+    assert {name: int(version) for name, version in rows.items()} == {
+        "Model": MODEL_VERSION,
+        "Ledger": LEDGER_VERSION,
+        "Policy": STATE_VERSION,
+        "Events of a service": EVENTS_VERSION,
+        "Tasks and reports of devices": WIRE_VERSION,
+    }
 
 
 @pytest.mark.parametrize("page", [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")], ids=str)
