@@ -68,8 +68,11 @@ def check_level(confidence_level):
         raise ValueError(f"confidence_level={confidence_level!r} must lie in (0, 1), as a number.")
 
 
-def inside_bounds(scaling, low, high, predicted, limit=1.0):
-    """Intervals in the units of y and inside of its bounds, from their ends in scaled units.
+def inside_bounds(target, centre, half, predicted, limit=1.0):
+    """Intervals in the units of y and inside of its bounds, from those in scaled units.
+
+    Whatever was released has ``interval(points, confidence_level, method)``, which gives a centre
+    and a half-width at each point; this is the one way from there to the units of y.
 
     The function lies within the limits. Where an interval leaves them, it ends there with the width
     that it has: none has width zero because both ends were cut. And it contains the prediction,
@@ -77,8 +80,9 @@ def inside_bounds(scaling, low, high, predicted, limit=1.0):
 
     Parameters
     ----------
-    scaling : Scaling
-    low, high : ndarrays of shape (n_points,)
+    target : Scaling or TargetMap
+    centre, half : ndarrays of shape (n_points,)
+        A half-width is infinite where nothing is known: the interval is the bounds of y there.
     predicted : ndarray of shape (n_points,)
         Predictions in the units of y; outside of its bounds the nearest bound counts.
     limit : float or ndarray of shape (n_points,)
@@ -88,9 +92,9 @@ def inside_bounds(scaling, low, high, predicted, limit=1.0):
     -------
     ConfidenceInterval
     """
-    half, predicted = 0.5 * (high - low), np.clip(predicted, *scaling.bounds_y)
-    low = scaling.unscale(np.clip(np.minimum(low, limit - half), -limit, limit))
-    high = scaling.unscale(np.clip(np.maximum(high, half - limit), -limit, limit))
+    predicted = np.clip(predicted, *target.bounds_y)
+    low = target.unscale(np.clip(np.minimum(centre, limit) - half, -limit, limit))
+    high = target.unscale(np.clip(np.maximum(centre, -limit) + half, -limit, limit))
     return ConfidenceInterval(np.minimum(low, predicted), np.maximum(high, predicted))
 
 

@@ -289,7 +289,7 @@ class TargetMap:
         """Clipped r of a chunk of targets; NaN becomes 0."""
         return scaled_target(y, self.bounds_y, self.centre, self.radius)
 
-    def unscaled(self, value):
+    def unscale(self, value):
         """From scaled units to those of y, clipped to bounds_y."""
         return np.clip(self.centre + self.radius * value, *self.bounds_y)
 

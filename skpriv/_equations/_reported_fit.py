@@ -71,14 +71,21 @@ class ReportedFit:
     equations : NormalEquations
         Their residual Gram is the sandwich of the reports, privacy noise included.
     theta : ndarray of shape (p,)
+    norm : float or None
+        Assumed bound on the norm of theta*, which intervals use; None assumes nothing.
+    of_curves : bool
+        Whether an asymptotic interval counts what lies in directions below the noise, as bands of
+        curves do. Else it says nothing where there is such a direction.
     """
 
     equations: NormalEquations
     theta: np.ndarray
+    norm: float | None = None
+    of_curves: bool = False
     location: ClassVar[float] = 0.0
 
     @classmethod
-    def of(cls, session, records, fit_intercept, priors=None):
+    def of(cls, session, records, fit_intercept, priors=None, **options):
         """Ask all users of a session for one report each, and solve.
 
         Users are not spent on a location or a whitening: one answer of all of them has less noise
@@ -89,7 +96,7 @@ class ReportedFit:
         equations = query.equations(answer)
         theta = equations.solve_shrunk(priors or [ridge_prior(records.size, fit_intercept)])
         gram = answer.reports.error_gram(theta)
-        return cls(replace(equations, residual_gram=gram), theta)
+        return cls(replace(equations, residual_gram=gram), theta, **options)
 
     @property
     def last(self):
@@ -139,29 +146,24 @@ class ReportedFit:
             resolved=lost <= UNRESOLVED * (rotated**2).sum(axis=1),
         )
 
-    def assumed(self, points, confidence_level, certified, norm):
-        """Centre and half-width at each point under the assumption |theta*| <= norm."""
-        if certified:
-            return with_norm(self.equations, points, norm, confidence_level)
-        return asymptotic(self.equations, points, self.theta, norm, confidence_level)
+    def interval(self, phi, confidence_level, method):
+        """Centre and half-width at rows of features; infinite where the reports tell nothing.
 
-    def interval(self, points, confidence_level, certified):
-        """Centre and half-width at each point, and whether the reports resolve it.
-
-        "certified" bounds the norm of theta* by the reports themselves. For "asymptotic", with v =
-        design^-1 x, no bound on theta* is needed: there is no remainder.
+        "certified" bounds the norm of theta* by the reports themselves, or by what is assumed. For
+        "asymptotic", with v = design^-1 x, no bound on theta* is needed: there is no remainder.
         """
         eq = self.equations
-        nothing = np.zeros(len(points))
+        if method == "certified":
+            centre, half = with_norm(eq, phi, self.norm, confidence_level)
+            known = np.isfinite(half)
+            return np.where(known, centre, 0.0), np.where(known, half, np.inf)
+        if self.of_curves:
+            return self.estimate(phi).interval(confidence_level)
+        if self.norm is not None:
+            return asymptotic(eq, phi, self.theta, self.norm, confidence_level)
         values = np.linalg.eigvalsh(eq.design)
-        if not values[0] > 0.0:
-            return nothing, nothing, nothing > 0.0
-        V = linalg.solve(eq.design, points.T, assume_a="sym").T
-        centre = V @ eq.target
-        if certified:
-            centre, half = with_norm(eq, points, None, confidence_level)
-            return centre, half, np.isfinite(half)
-        noise = eq.design_scale * np.sqrt(2.0 * len(values))  # the norm that noise alone has
+        if not values[0] > eq.design_scale * np.sqrt(2.0 * len(values)):  # the norm of noise alone
+            return np.zeros(len(phi)), np.full(len(phi), np.inf)
+        V = linalg.solve(eq.design, phi.T, assume_a="sym").T
         spread = np.sqrt(np.einsum("ij,ij->i", V @ eq.residual_gram, V))
-        found = np.full(len(points), bool(values[0] > noise))
-        return centre, stats.norm.ppf(0.5 + confidence_level / 2.0) * spread, found
+        return V @ eq.target, stats.norm.ppf(0.5 + confidence_level / 2.0) * spread

@@ -309,4 +309,4 @@ class MomentRegressor(PredictionIntervals):
             centre, half = interval(equations, points, bound, confidence_level)
         else:
             centre, half = asymptotic(equations, points, theta, bound, confidence_level)
-        return inside_bounds(scaling, centre - half, centre + half, self._predicted(X), limit)
+        return inside_bounds(scaling, centre, half, self._predicted(X), limit)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import stats
 
 UNEQUAL = 0.5  # deviation of the robust variance over the homoskedastic one, on real tables
 STUDENT = (1.96**2 + 1.0) / 4.0
@@ -185,6 +186,12 @@ class LoopEstimate:
         sampling, privacy = sampling / self.records, noise + hidden
         uncertain = (UNEQUAL * typical / self.records) ** 2 * ratio * weight
         return sampling + STUDENT * uncertain / (sampling + privacy), privacy
+
+    def interval(self, confidence_level):
+        """Centre and half-width of normal intervals; infinite where a point is not resolved."""
+        half = stats.norm.ppf(0.5 + confidence_level / 2.0) * np.sqrt(sum(self.variances()))
+        known = self.resolved & np.isfinite(half)
+        return np.where(known, self.value, 0.0), np.where(known, half, np.inf)
 
     def covariances(self):
         """Covariance matrices by sampling and by privacy, each of shape (n_points, n_points)."""

@@ -5,10 +5,8 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from .._certified._newton import certified
-from .._intervals import ConfidenceInterval
 from .._persons import SURE, dependence
 from ._estimate import LEAST_ROBUST, KnownMean, LoopEstimate, hidden_sizes
 from ._links import IDENTITY, Link
@@ -271,6 +269,27 @@ class LoopFit:
             least=LEAST_ROBUST / self.places if last.moment_scale else EXACT_LEAST,
         )
 
+    def interval(self, phi, confidence_level, method):
+        """Centre and half-width at rows of features, in scaled units; infinite where not known.
+
+        Parameters
+        ----------
+        phi : ndarray of shape (n_rows, p)
+        confidence_level : float in (0, 1)
+        method : {"asymptotic", "certified"}
+
+        Returns
+        -------
+        (centre, half) : ndarrays of shape (n_rows,)
+        """
+        if not self.equations:
+            return np.zeros(len(phi)), np.full(len(phi), np.inf)
+        if method == "certified":
+            centre, half = certified(self, self.points(phi), confidence_level)
+        else:
+            centre, half = self.estimate(self.points(phi)).interval(confidence_level)
+        return self.location + centre, half
+
 
 @dataclass(frozen=True, eq=False)
 class CoefficientEstimate:
@@ -343,46 +362,3 @@ def _nothing(size, reason):
     unknown = np.full((size, size), np.nan)
     none = np.zeros(size, dtype=bool)
     return CoefficientEstimate(unknown[0], unknown, unknown.copy(), unknown[0], none, reason)
-
-
-def function_interval(fit, target, phi, predicted, confidence_level, method):
-    """Interval for the regression function at rows of features.
-
-    Parameters
-    ----------
-    fit : LoopFit
-    target : TargetMap
-    phi : ndarray of shape (n_rows, p)
-    predicted : ndarray of shape (n_rows,)
-        Predictions, which the interval contains.
-    confidence_level : float in (0, 1)
-    method : {"asymptotic", "certified"}
-
-    Returns
-    -------
-    ConfidenceInterval
-        The bounds of the target where the fit does not resolve a row's direction.
-    """
-    if not fit.equations:
-        nothing = np.zeros(len(phi))
-        return inside(target, nothing, nothing, nothing > 0.0, predicted)
-    points = fit.points(phi)
-    if method == "certified":
-        centre, half = certified(fit, points, confidence_level)
-        found = np.isfinite(half)
-    else:
-        estimate = fit.estimate(points)
-        centre, found = estimate.value, estimate.resolved
-        deviation = np.sqrt(sum(estimate.variances()))
-        half = stats.norm.ppf(0.5 + confidence_level / 2.0) * deviation
-    return inside(target, fit.location + centre, half, found, predicted)
-
-
-def inside(target, centre, half, found, predicted):
-    """Interval in the units of y and inside bounds_y, which it is where nothing is found."""
-    low, high = (np.full(len(half), float(bound)) for bound in target.bounds_y)
-    # Where the line leaves the bounds, the interval ends there with the width that it has.
-    centre, half = centre[found], np.minimum(half[found], 2.0)
-    low[found] = target.unscaled(np.minimum(centre, 1.0) - half)
-    high[found] = target.unscaled(np.maximum(centre, -1.0) + half)
-    return ConfidenceInterval(np.minimum(low, predicted), np.maximum(high, predicted))

@@ -10,9 +10,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..._compat import Interval, StrOptions, fit_context
-from ..._equations._intervals import ConfidenceInterval, check_level
+from ..._equations._intervals import ConfidenceInterval, check_level, inside_bounds
 from ..._equations._lifted import Sized, reached
-from ..._equations._loop._fit import function_interval, inside
 from ..._equations._loop._steps import fit_rows, public_reach, public_rules
 from ..._equations._public_maps import TargetMap, column_bounds
 from ..._equations._reported_fit import MappedRecords, ReportedFit
@@ -260,7 +259,7 @@ class AdditiveRegressor(PredictionIntervals):
             self._released = fit_exactly(fitted, asked, scaled, penalty)[-1]
         elif channel == "codebook":
             maps = MappedRecords(asked, scaled)
-            self._released = ReportedFit.of(fitted, maps, True, rows.priors())
+            self._released = ReportedFit.of(fitted, maps, True, rows.priors(), of_curves=True)
         else:
             rules = public_rules(fitted, asked, self.clip)
             self._released = fit_rows(fitted, asked, scaled, rules, priors=rows.priors())
@@ -398,12 +397,8 @@ class AdditiveRegressor(PredictionIntervals):
         """
         X = self._interval_points(X, confidence_level, method)
         predicted, phi = self._function(X), self._map.rows(X)
-        if method == "certified" and isinstance(self._released, ReportedFit):
-            centre, half, found = self._released.interval(phi, confidence_level, True)
-            return inside(self._target, centre, half, found, predicted)
-        return function_interval(
-            self._released, self._target, phi, predicted, confidence_level, method
-        )
+        found = self._released.interval(phi, confidence_level, method)
+        return inside_bounds(self._target, *found, predicted)
 
     def curve(self, feature: Any, grid: Any = None, *, confidence_level: float = 0.95) -> Curve:
         """The effect of one feature on the prediction, with bands; or of several together.

@@ -4,7 +4,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import stats
 from sklearn.utils.validation import check_is_fitted
 
 from ..._compat import Interval
@@ -131,15 +130,8 @@ class GeneralizedLinear:
         X = self._interval_points(X, confidence_level, method)
         eta = self._linear(X)
         fit = self._released
-        if not fit.equations:  # only the mean was released
-            everything = np.full(len(eta), np.inf)
-            return ConfidenceInterval(-everything, everything)
-        estimate = fit.estimate(fit.points(self._map.rows(X)))
-        half = stats.norm.ppf(0.5 + confidence_level / 2.0) * np.sqrt(sum(estimate.variances()))
-        value = fit.location + estimate.value
+        value, half = fit.interval(self._map.rows(X), confidence_level, method)
         low, high = np.minimum(value, most) - half, value + half
-        told = estimate.resolved & np.isfinite(half)
-        low, high = np.where(told, low, -np.inf), np.where(told, high, np.inf)
         return ConfidenceInterval(np.minimum(low, eta), np.maximum(high, eta))
 
     def coefficient_law(self: Any) -> CoefficientLaw:

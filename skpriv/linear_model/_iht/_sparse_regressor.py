@@ -86,7 +86,7 @@ class SparseRegressor(PredictionIntervals):
             centre, half = self._certified(X, confidence_level)
         else:
             centre, half = self._given_support(X, confidence_level)
-        return inside_bounds(self._scaling, centre - half, centre + half, self._predicted(X))
+        return inside_bounds(self._scaling, centre, half, self._predicted(X))
 
     def _certified(self, X, confidence_level):
         """Certificate that is uniform over x."""

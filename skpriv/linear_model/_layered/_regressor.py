@@ -307,4 +307,4 @@ class LayeredRegressor(PrivateRegressor):
         else:
             bound = scaling.theta_bound(self.coef_norm)
             low, high = certified(self.tree_, points, bound, confidence_level)
-        return inside_bounds(scaling, low, high, self._predicted(X))
+        return inside_bounds(scaling, (low + high) / 2.0, (high - low) / 2.0, self._predicted(X))

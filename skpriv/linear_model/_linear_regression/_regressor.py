@@ -9,8 +9,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._compat import Interval, StrOptions, fit_context
 from ..._equations._coefficients import CoefficientLaw, equations_law
-from ..._equations._intervals import ConfidenceInterval
-from ..._equations._loop._fit import coefficients, function_interval, inside
+from ..._equations._intervals import ConfidenceInterval, inside_bounds
+from ..._equations._loop._fit import coefficients
 from ..._equations._loop._steps import fit_rows, public_rules
 from ..._equations._public_maps import RowMap, TargetMap, check_units, column_bounds
 from ..._equations._reported_fit import MappedRecords, ReportedFit
@@ -265,7 +265,10 @@ class LinearRegression(Plans, PredictionIntervals):
                 return
         elif channel == "codebook":
             maps = MappedRecords(asked, scaled)
-            self._released = ReportedFit.of(session, maps, bool(self.fit_intercept))
+            self._released = ReportedFit.of(
+                session, maps, bool(self.fit_intercept),
+                norm=None if self.coef_norm is None else self._map.theta_bound(self.coef_norm),
+            )  # fmt: skip
         else:
             rules = public_rules(session, asked, self.clip, self.bounds_X is not None)
             self._reach = rules.reach
@@ -429,16 +432,5 @@ class LinearRegression(Plans, PredictionIntervals):
         """
         refuse_level(self)
         X = self._map.clipped(self._interval_points(X, confidence_level, method))
-        fit, target = self._released, self._target
-        predicted = np.clip(self._function(X), *target.bounds_y)
-        if isinstance(fit, ReportedFit):
-            points, sure = self._map.features(X), method == "certified"
-            if self.coef_norm is None:
-                centre, half, found = fit.interval(points, confidence_level, sure)
-            else:
-                bound = self._map.theta_bound(self.coef_norm)
-                centre, half = fit.assumed(points, confidence_level, sure, bound)
-                found = np.ones(len(half), dtype=bool)
-            return inside(target, centre, half, found, predicted)
-        phi = self._map.features(X)
-        return function_interval(fit, target, phi, predicted, confidence_level, method)
+        found = self._released.interval(self._map.features(X), confidence_level, method)
+        return inside_bounds(self._target, *found, self._function(X))

@@ -11,11 +11,10 @@ from ..._compat import Interval, StrOptions, fit_context
 from ...exceptions import PrivacyError
 from ...privacy import models_that
 from ..._equations._coefficients import CoefficientLaw
-from ..._equations._intervals import ConfidenceInterval
+from ..._equations._intervals import ConfidenceInterval, inside_bounds
 from ..._equations._persons import WithinPersons
 from ..._equations._public_maps import RowMap, TargetMap, column_bounds
 from .._base import PrivateRegressor
-from ..._equations._loop._fit import inside
 from .._points import rowwise
 from ._effects import check_effects, refuse_level, within_bounds, within_columns
 from ._two_stages import first_stage, solve_two_stages
@@ -351,5 +350,5 @@ class IVRegressor(PrivateRegressor):
         covariance = self._fit.sampling + self._fit.privacy
         half = np.sqrt(np.einsum("ij,jk,ik->i", points, covariance, points))
         half *= stats.norm.ppf(0.5 + confidence_level / 2.0)
-        found = np.full(len(points), not self.first_stage_.weak)
-        return inside(self._target, points @ self._fit.theta, half, found, predicted)
+        half = np.full_like(half, np.inf) if self.first_stage_.weak else half
+        return inside_bounds(self._target, points @ self._fit.theta, half, predicted)

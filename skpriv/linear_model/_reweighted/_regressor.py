@@ -438,4 +438,5 @@ class ReweightedRegressor(MomentRegressor):
             return ConfidenceInterval(low, high)
         points, radius = self._scaling.features(X), self._radius(self._scaling)
         low, high = self._certificate.interval(points, radius, confidence_level)
-        return inside_bounds(self._scaling, low, high, self._predicted(X))
+        middle, half = (low + high) / 2.0, (high - low) / 2.0
+        return inside_bounds(self._scaling, middle, half, self._predicted(X))

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from skpriv._equations._intervals import inside_bounds
 from skpriv._equations._loop import _mean
-from skpriv._equations._loop._fit import inside
 from skpriv._equations._loop._queries import Location
 
 
@@ -41,8 +41,8 @@ def test_the_mean_of_other_users_has_their_sampling_error(n, monkeypatch):
 
 def test_an_interval_contains_a_prediction_beside_it():
     """As that of a monotone curve is, where the line goes the other way."""
-    target = SimpleNamespace(bounds_y=(-1.0, 1.0), unscaled=lambda scaled: np.clip(scaled, -1, 1))
+    target = SimpleNamespace(bounds_y=(-1.0, 1.0), unscale=lambda scaled: np.clip(scaled, -1, 1))
     predicted = np.array([0.9, -0.9, 0.0])
-    low, high = inside(target, np.zeros(3), np.full(3, 0.1), np.ones(3, dtype=bool), predicted)
+    low, high = inside_bounds(target, np.zeros(3), np.full(3, 0.1), predicted)
     assert (low <= predicted).all() and (predicted <= high).all()
     assert (low <= -0.1).all() and (high >= 0.1).all()

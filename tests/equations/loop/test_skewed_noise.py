@@ -31,7 +31,7 @@ def _fits(noise, epsilon):
         for mean in (model._released.mean, None):
             model._released = replace(model._released, mean=mean)
             estimate = model._released.estimate(model._released.points(model._map.features(row)))
-            centre = model._target.unscaled(model._released.location + estimate.value[0])
+            centre = model._target.unscale(model._released.location + estimate.value[0])
             deviation = model._target.radius * np.sqrt(sum(estimate.variances())[0])
             one.append(abs(centre - truth) > 1.96 * deviation)
         missed.append(one)
