@@ -12,7 +12,7 @@ from .._normal_equations import SAMPLING
 PRIOR_VARIANCES = np.geomspace(1e-5, 1e3, 49)
 ODDS = 3.0  # logarithm of the odds of each candidate against the next
 # Change of eta in a step on a bent curve, for a row of usual length: else it goes too far
-LONGEST_MOVE = 3.0
+LONGEST_MOVE = 1.0
 SOLVES = 2  # of solving and weighing by the distance to the solution
 DESIGN = 0.75  # (1 + 1/2) / 2: variance of N u between its values along u and across, GOE noise N
 
@@ -170,18 +170,34 @@ class Pool:
             self._most = max(self._most, equation.variance)
         self._equations.append(equation)
         self.variance = equation.variance
-        weights = np.array([1.0 / max(eq.slope_scale, 1e-300) ** 2 for eq in self._equations])
-        self.scale = float(weights.sum() ** -0.5) if equation.slope_scale else 0.0
-        weights /= weights.sum()
-        self._raw = sum(w * eq.slope for w, eq in zip(weights, self._equations, strict=True))
-        self.slope = denoised_gram(self._raw, self.scale)
         begin = self.b
+        self._average_slopes()
         for _ in range(SOLVES):
             self._solve()
-        if not self._link.linear:
-            move = self.b - begin
-            far = float(np.linalg.norm(move)) * self._length / LONGEST_MOVE
-            self.b = begin + move / max(far, 1.0)
+            if not self._link.linear:
+                move = self.b - begin
+                far = float(np.linalg.norm(move)) * self._length / LONGEST_MOVE
+                self.b = begin + move / max(far, 1.0)
+                self._average_slopes()
+
+    def _average_slopes(self):
+        """Mean of the slopes, weighed by their noise, and where the link bends by their distance.
+
+        Slopes of two points differ by about the root of d / h of their size, where d is the square
+        of the distance in the norm of the slope, and h the mean slope: as noise of each coordinate
+        of a matrix of trace t, whose Frobenius norm is t / sqrt(p), that is t d length^2 / p^3.
+        """
+        noises = np.array([max(eq.slope_scale, 1e-300) ** 2 for eq in self._equations])
+        if len(noises) > 1 and not self._link.linear:
+            aways = np.array([self.b - eq.point for eq in self._equations])
+            squares = np.einsum("ij,jk,ik->i", aways, self.slope, aways)
+            trace, p = float(np.trace(self.slope)), len(self.b)
+            noises += trace * np.maximum(squares, 0.0) * self._length**2 / p**3
+        weights = (1.0 / noises) / (1.0 / noises).sum()
+        scales = np.array([eq.slope_scale for eq in self._equations])
+        self.scale = float(np.linalg.norm(weights * scales))
+        self._raw = sum(w * eq.slope for w, eq in zip(weights, self._equations, strict=True))
+        self.slope = denoised_gram(self._raw, self.scale)
 
     @property
     def spread(self):

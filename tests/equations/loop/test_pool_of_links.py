@@ -1,0 +1,43 @@
+"""The pool where a link bends: slopes count by how near they were asked, and no step is long."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from skpriv._equations._loop._links import IDENTITY, Log
+from skpriv._equations._loop._pool import LONGEST_MOVE, Pool
+
+P, LENGTH = 3, 0.5
+
+
+def _pool(link):
+    return Pool(P, 1.0, [np.eye(P)], 1e3, link, LENGTH, True)
+
+
+def _asked(point, slope, moment, noise=1e-3):
+    return SimpleNamespace(
+        point=np.full(P, float(point)), slope=slope * np.eye(P), moment=np.full(P, float(moment)),
+        slope_scale=noise, moment_scale=1e-6, variance=0.1, n=10_000,
+    )  # fmt: skip
+
+
+def _with_flat_end(link):
+    """An equation near the solution, and one that was asked where slopes are a hundredth."""
+    pool = _pool(link)
+    pool.add(_asked(0.0, 0.08, 0.0))
+    pool.add(_asked(-6.0, 0.0008, 0.0008 * 6.0))
+    return pool
+
+
+def test_a_flat_slope_that_was_asked_far_away_does_not_count():
+    """A mean of both would double each step from then on."""
+    assert np.trace(_with_flat_end(Log()).slope) / P == pytest.approx(0.08, rel=0.05)
+    assert np.trace(_with_flat_end(IDENTITY).slope) / P == pytest.approx(0.04, rel=0.05)
+
+
+@pytest.mark.parametrize("moment", [0.2, 1e3])
+def test_no_step_changes_the_linear_part_by_more_than_is_said(moment):
+    pool = _pool(Log())
+    pool.add(_asked(0.0, 0.001, moment, noise=1e-6))
+    assert np.linalg.norm(pool.b) * LENGTH <= LONGEST_MOVE * (1.0 + 1e-9)
