@@ -102,6 +102,9 @@ def _make(kind, path):
         connection = pytest.importorskip("duckdb").connect()
         connection.register("frame", frame)
         CONNECTIONS.append(connection)  # older relations do not keep their connection
+        if kind == "duckdb files":
+            paths = list(map(str, _folder(path, frame).glob("**/*.parquet")))
+            return from_table(connection.read_parquet(paths), target="y")
         if kind == "duckdb query":
             return from_table(connection.sql("select * from frame"), target="y", n=1500)
         connection.execute("create table rows as select * from frame")
@@ -112,7 +115,7 @@ def _make(kind, path):
 
 SOURCES = [
     "table", "reader", "pandas", "dataset", "scanner", "parquet", "polars", "polars lazy", "duckdb",
-    "duckdb query",
+    "duckdb query", "duckdb files",
 ]  # fmt: skip
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from skpriv.records import _dask
 from skpriv.records import ArrayRows, SeededOrder, from_batches
 from skpriv.records import _dealt
 
@@ -113,3 +114,15 @@ def test_rows_in_batches_have_the_same_pieces():
         np.testing.assert_allclose(
             batches.sum(Total(), piece), ArrayRows(X, y).sum(Total(), piece), rtol=1e-12
         )
+
+
+def test_workers_are_told_a_seed_and_no_positions():
+    """A tenth of a million records is 800 kB of positions; which they are stays with the seed."""
+    subset = _order(5, 1_000_000).users(0, 100_000)
+    assert len(subset.positions) == 100_000
+    told = _dask._local(subset, 400_000, 100_000)
+    assert len(pickle.dumps(told)) < 500
+    users, start, size = pickle.loads(pickle.dumps(told))
+    np.testing.assert_array_equal(
+        users.between(start, start + size), subset.between(start, start + size)
+    )
