@@ -1,4 +1,4 @@
-"""Synthetic rows as tables: kind, heavy-tailed, clustered, nearly collinear and binary designs."""
+"""Synthetic rows as tables: kind ones, and designs that intervals find hard."""
 
 import numpy as np
 import pandas as pd
@@ -43,3 +43,49 @@ SYNTHETIC = {
     for d in (4, 20)
     for deviation in DEVIATIONS
 }
+
+
+HOSTILE_RECORDS = 20_000
+
+
+def hostile(kind, seed=11):
+    """A table of one hostile design: a linear mean with effects of all columns.
+
+    Squares and products of two and three features; features with tails of t(2.5) and lognormal,
+    whose honest bounds are far out; 30 indicators from common to rare; and rows of [-1, 1] whose
+    bounds are 3 or 10 times too wide, on both sides or on one.
+    """
+    rng = np.random.RandomState(seed)
+    n, bounds = HOSTILE_RECORDS, (-1.0, 1.0)
+    if kind.startswith("squares"):
+        base = rng.uniform(0.0, 1.0, size=(n, int(kind[-1])))
+        pairs = [(i, j) for i in range(base.shape[1]) for j in range(i + 1)]
+        X = np.column_stack([base, *(base[:, i] * base[:, j] for i, j in pairs)])
+        bounds = (0.0, 1.0)
+    elif kind == "student tails":
+        X, bounds = np.clip(rng.standard_t(2.5, size=(n, 4)), -60.0, 60.0), (-60.0, 60.0)
+    elif kind == "lognormal tails":
+        X, bounds = np.minimum(rng.lognormal(sigma=1.0, size=(n, 4)), 80.0), (0.0, 80.0)
+    elif kind == "30 dummies":
+        X = (rng.uniform(size=(n, 30)) < np.geomspace(0.5, 0.005, 30)).astype(float)
+        bounds = (0.0, 1.0)
+    else:  # "3 wide", "10 wide", "10 wide above"
+        X, factor = rng.uniform(-1.0, 1.0, size=(n, 6)), float(kind.split()[0])
+        bounds = (-1.0 if kind.endswith("above") else -factor, factor)
+    effects = rng.choice([-1.0, 1.0], size=X.shape[1]) * rng.uniform(0.5, 1.5, size=X.shape[1])
+    mean = (X - X.mean(axis=0)) / X.std(axis=0) @ effects
+    mean *= 0.15 / mean.std()
+    mean = np.clip(mean, -0.7, 0.7) if "tails" in kind else mean
+    names = [f"x{j}" for j in range(X.shape[1])]
+    target = mean + 0.1 * rng.normal(size=n)
+    frame = pd.DataFrame(X, columns=names)
+    return Table(frame, np.clip(target, -1.0, 1.0), dict.fromkeys(names, bounds), (-1.0, 1.0), [])
+
+
+HOSTILE = {
+    kind.replace(" ", "_"): lambda kind=kind: hostile(kind)
+    for kind in (
+        "squares 2", "squares 3", "student tails", "lognormal tails", "30 dummies", "3 wide",
+        "10 wide", "10 wide above",
+    )
+}  # fmt: skip

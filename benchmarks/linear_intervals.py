@@ -3,8 +3,8 @@
 Run: python benchmarks/linear_intervals.py [--repeats 40] [--epsilons 1] [--methods asymptotic]
      [--estimators LinearRegression] [--tables cps1988 uniform_4_0.1] [--add]
 
---tables may name the synthetic designs of ``_synthetic_tables.py``, too; --add keeps what is
-recorded of other cells.
+--tables may name the synthetic designs of ``_synthetic_tables.py``, too, "hostile" is all of those
+that intervals find hard, and --add keeps what is recorded of other cells.
 
 The mean is the least-squares line of the table, kept inside of the bounds of y by shrinking it
 towards their middle where it leaves them; its noise, uniform or exponential, has the deviation of
@@ -19,9 +19,9 @@ import json
 import warnings
 
 import numpy as np
-from _more_tables import MORE_TABLES
+from _more_tables import MORE_TABLES, wages_by_region
 from _record import HERE, record
-from _synthetic_tables import SYNTHETIC
+from _synthetic_tables import HOSTILE, SYNTHETIC
 from _tables import TABLES
 from sklearn.pipeline import make_pipeline
 
@@ -116,7 +116,7 @@ def main():
     parser.add_argument("--methods", nargs="+", default=["asymptotic", "certified"])
     parser.add_argument("--estimators", nargs="+", default=list(ESTIMATORS))
     parser.add_argument("--noises", nargs="+", default=list(NOISES))
-    every = {**TABLES, **MORE_TABLES, **SYNTHETIC}
+    every = {**TABLES, **MORE_TABLES, **SYNTHETIC, **HOSTILE, "cps1988_square": wages_by_region}
     parser.add_argument("--tables", nargs="+", default=[*TABLES, *MORE_TABLES])
     parser.add_argument("--add", action="store_true")
     options = parser.parse_args()
@@ -125,6 +125,8 @@ def main():
     if options.add:
         recorded = (HERE / "results" / "linear_intervals.json").read_text(encoding="utf-8")
         numbers = json.loads(recorded)["numbers"]
+    if options.tables == ["hostile"]:
+        options.tables = [*HOSTILE, "cps1988_square"]
     for key in options.tables:
         table = every[key]()
         for noise in options.noises:
