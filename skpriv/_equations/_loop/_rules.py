@@ -47,9 +47,9 @@ SUBSET_RESOLUTIONS, SUBSET_RECORDS, FEW_RECORDS = (100.0, 1e4), 400.0, 1e5
 # shortened, since the noise of the Gram matrix does not allow it.
 LENGTHS_SHARE = 0.03
 # Only the mean is released unless one of these resolutions and the reach beside it are there, or if
-# the released deviation of the target is below that many noises of its mean. With a resolution far
-# below 3 the leading directions are found, but few records leave too little for the mean.
-LEAST_RESOLUTIONS, LEAST_REACHES, LEAST_SPREAD = (3.0, 0.25), (60.0, 150.0), 9.0
+# the released deviation of the target is below that many noises of its mean. Many small steps find
+# the leading directions at any resolution, from that reach on (docs/evidence/linear_regression.md).
+LEAST_RESOLUTIONS, LEAST_REACHES, LEAST_SPREAD = (6.0, 0.1), (60.0, 100.0), 9.0
 # Shares of its first look and of the spread. Below this reach the second look could not clip
 # within that part of the range, whatever the spread is, and the first one has all.
 ALONE_LOCATION, ALONE_SPREAD, ALONE_REACH = 0.25, 0.1, 45.0
@@ -137,8 +137,10 @@ class Rules:
         link : Link
         """
         resolution = reach / p**1.5
+        # Counts lose by less than half as many again (at N of 105 and 130, p of 20 and 40)
+        more = 1.0 if link.linear or link.limit is not None else 1.5
         mean_only = all(
-            resolution < least or reach < few
+            resolution < least or reach < more * few
             for least, few in zip(LEAST_RESOLUTIONS, LEAST_REACHES, strict=True)
         )
         location = _within(LOCATION_SHARES, (LOCATION_REACH / reach) ** 2)

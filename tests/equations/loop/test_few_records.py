@@ -99,17 +99,31 @@ def test_far_rows_on_a_bent_relation_are_fitted():
 
 
 def test_the_mean_alone_is_looked_for_where_it_is():
-    """At N = 118 the mean of a target of deviation .05 has a third of the noise of one look."""
+    """At N = 95 the mean of a target of deviation .05 has a third of the noise of one look."""
     errors = []
     for seed in range(40):
         rng = np.random.RandomState(seed)
-        y = rng.normal(0.3, 0.05, size=500)
+        y = rng.normal(0.3, 0.05, size=400)
         model = LinearRegression(bounds_X=(0, 1), bounds_y=(-1, 1), random_state=seed).fit(
-            rng.uniform(size=(500, 20)), y
+            rng.uniform(size=(400, 20)), y
         )
         assert not model.coef_.any()
         errors.append(model.intercept_ - y.mean())
-    assert np.sqrt(np.mean(np.square(errors))) < 0.6 * 2.0 / 118.0
+    assert np.sqrt(np.mean(np.square(errors))) < 0.6 * 2.0 / 95.0
+
+
+@pytest.mark.parametrize(
+    ("p", "reach", "alone"),
+    [
+        (20, 101.0, False), (20, 99.0, True),  # many columns: from N = 100 on
+        (99, 101.0, False), (103, 101.0, True),  # and N / p^1.5 = .1
+        (4, 61.0, False), (4, 59.0, True),  # few: from N = 60 on
+        (5, 68.0, False), (5, 66.0, True),  # and N / p^1.5 = 6
+    ],
+)  # fmt: skip
+def test_where_slopes_are_asked(p, reach, alone):
+    """Measured: docs/evidence/linear_regression.md, "Where only the mean is released"."""
+    assert Rules.of(4 * round(reach), p, reach).mean_only == alone
 
 
 def test_the_report_says_when_only_the_mean_can_be_found():
