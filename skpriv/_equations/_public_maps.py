@@ -113,6 +113,13 @@ class RowMap:
             return None
         return np.eye(self.size)[-1] / self.parts[1]
 
+    @property
+    def half_ranges(self):
+        """Vectors c with phi'c = a feature in half-ranges from its middle; None without ranges."""
+        if self.low is None or not self.fit_intercept:
+            return None
+        return sqrt(max(1, self.n_features)) / self.parts[0] * np.eye(self.n_features, self.size)
+
     def span(self, theta):
         """Least and largest phi'theta of any row."""
         long, short = self.parts

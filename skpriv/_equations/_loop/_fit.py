@@ -96,27 +96,55 @@ class LoopFit:
         """Whitened points of rows phi."""
         return phi @ self.W.T
 
-    def clipped_words(self, names, ranged):
-        """What a report says of clipped rows; None where noise may explain their number.
+    def bounds_words(self, rows, names):
+        """What a report says of bounds; None where they suit, or noise may explain what is seen.
 
         Parameters
         ----------
+        rows : RowMap, or what stands in its place
         names : sequence of str, or None
             Names of the features.
-        ranged : bool
-            Whether features have ranges, and not the norm of the row alone.
         """
+        return " ".join(filter(None, (self._narrow(rows, names), self._wide(rows, names)))) or None
+
+    def _narrow(self, rows, names):
+        """Of rows that were clipped, from a released count."""
         if self.clipped is None:
-            return None
+            return ""
         part, parts, noise = self.clipped
         if part < max(FEW_CLIPPED, SURE_CLIPPED * noise):
-            return None
+            return ""
         words = f"About {part:.0%} of the rows are outside of {{}} and were clipped"
-        if not ranged:
+        if rows.low is None:
             return f"{words.format('data_norm')}: it may be too small."
-        most = int(np.argmax(parts))
-        name = f"x{most}" if names is None else names[most]
+        name = _name(names, int(np.argmax(parts)))
         return f"{words.format('bounds_X')}, most of them in {name}: its range may be too narrow."
+
+    def _wide(self, rows, names):
+        """Of ranges that are hardly used, from the released Gram matrix of rows phi = W^-1 psi.
+
+        The deviation of a feature is that of phi'c for the vector c that is the feature in
+        half-ranges, less its mean. Values that are spread evenly over a tenth of their range have
+        a variance of .01 / 3 square half-ranges; noise has that of the slopes in direction W^-T c.
+        """
+        known = self.equations and len(self.W) == len(self.b)  # one linear part
+        if not known or getattr(rows, "half_ranges", None) is None:
+            return ""
+        gram, scale, _, _ = self._pooled(FITTED)
+        c, k = rows.half_ranges @ np.linalg.inv(self.W), np.linalg.solve(self.W.T, rows.constant)
+        level = max(float(k @ gram @ k), scale)
+        away = c - np.outer(c @ gram @ k / level, k)
+        variance = np.einsum("ij,ij->i", away @ gram, away) / level
+        noise = scale * np.einsum("ij,ij->i", away, away) / level
+        most = variance + SURE_CLIPPED * noise
+        used = int(np.argmin(most))
+        if most[used] >= 0.01 / 3.0:
+            return ""
+        part = 0.5 * sqrt(max(most[used], 0.0))
+        return (
+            f"The standard deviation of {_name(names, used)} is at most {part:.1%} of its range in "
+            "bounds_X, which may be too wide, or few rows use it."
+        )
 
     def missing(self, rows, reach):
         """How many times as many records, or as large an epsilon, would tell all coefficients.
@@ -289,6 +317,11 @@ class LoopFit:
         else:
             centre, half = self.estimate(self.points(phi)).interval(confidence_level)
         return self.location + centre, half
+
+
+def _name(names, place):
+    """Name of a feature."""
+    return f"x{place}" if names is None else names[place]
 
 
 @dataclass(frozen=True, eq=False)

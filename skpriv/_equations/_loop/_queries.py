@@ -267,18 +267,22 @@ class ClippedRowsQuery(Query):
     @property
     def shape(self):
         """Number of coordinates."""
-        return (1 + self.rows.n_features,)
+        return (1 + self._columns,)
+
+    @property
+    def _columns(self):
+        return getattr(self.rows, "n_inputs", self.rows.n_features)
 
     def sum(self, X, y):
         """Exact counts over a chunk of rows."""
         outside = self.rows.outside(X)
-        counts = outside.sum(axis=0) / np.sqrt(max(1, self.rows.n_features))
+        counts = outside.sum(axis=0) / np.sqrt(max(1, self._columns))
         return np.append(float(outside.any(axis=1).sum()), counts)
 
     def read(self, answer):
         """Noisy parts of the rows, of all bounds and of those of each feature, and the noise of the
         first.
         """
-        root = np.sqrt(max(1, self.rows.n_features))
+        root = np.sqrt(max(1, self._columns))
         parts = answer.value / answer.n
         return float(parts[0]), root * parts[1:], answer.noise.scale / answer.n

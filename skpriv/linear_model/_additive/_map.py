@@ -76,6 +76,25 @@ class AdditiveMap:
 
     n_features = size  # of what `clipped` returns
 
+    @cached_property
+    def _range(self):
+        """Ends of the range of each column of X; wide open of one that no term has."""
+        ends = [list(self._knots(feature)) for feature in range(self.n_inputs)]
+        low = [min((knots[0] for knots in found), default=-np.inf) for found in ends]
+        high = [max((knots[-1] for knots in found), default=np.inf) for found in ends]
+        return np.array(low), np.array(high)
+
+    @property
+    def low(self):
+        """Lower ends of the ranges, shape (n_inputs,)."""
+        return self._range[0]
+
+    def outside(self, X):
+        """Whether each value is outside of its range, shape (n_rows, n_inputs). NaN is not."""
+        low, high = self._range
+        X = np.asarray(X, dtype=np.float64)
+        return (X < low) | (X > high)
+
     @property
     def constant(self):
         """The vector c with phi'c = 1 for every row."""

@@ -263,6 +263,8 @@ class AdditiveRegressor(PredictionIntervals):
         else:
             rules = public_rules(fitted, asked, self.clip)
             self._released = fit_rows(fitted, asked, scaled, rules, priors=rows.priors())
+            names = getattr(self, "feature_names_in_", None)
+            session.report.note = session.report.note or self._released.bounds_words(rows, names)
         self._read_heights()
         size = target.radius * sqrt(max(getattr(self._released, "variance", 0.0), 0.0))
         deviation = tuple(factor * size for factor in DEVIATIONS) if size else None

@@ -73,7 +73,7 @@ class GeneralizedLinear:
         self._ask(session, asked, target, link)
         self._coef, self._intercept = self._coefficients()
         names = getattr(self, "feature_names_in_", None)
-        words = self._released.clipped_words(names, self.bounds_X is not None)
+        words = self._released.bounds_words(rows, names)
         session.report.note = session.report.note or words
         self._calibrate(held_out)
         self.privacy_report_ = session.report

@@ -275,7 +275,7 @@ class LinearRegression(Plans, PredictionIntervals):
             self._released = fit_rows(session, asked, scaled, rules)
             location = self._released.location
             names = getattr(self, "feature_names_in_", None)
-            words = self._released.clipped_words(names, self.bounds_X is not None)
+            words = self._released.bounds_words(rows, names)
             session.report.note = session.report.note or words
         weights = rows.coefficient_map() @ self._released.theta
         self.coef_ = target.radius * weights[:-1]
