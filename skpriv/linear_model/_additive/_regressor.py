@@ -399,8 +399,8 @@ class AdditiveRegressor(PredictionIntervals):
         """
         X = self._interval_points(X, confidence_level, method)
         predicted, phi = self._function(X), self._map.rows(X)
-        found = self._released.interval(phi, confidence_level, method)
-        return inside_bounds(self._target, *found, predicted)
+        centre, half = self._released.interval(phi, confidence_level, method)
+        return inside_bounds(self._target, centre, half, predicted)
 
     def curve(self, feature: Any, grid: Any = None, *, confidence_level: float = 0.95) -> Curve:
         """The effect of one feature on the prediction, with bands; or of several together.

@@ -432,5 +432,6 @@ class LinearRegression(Plans, PredictionIntervals):
         """
         refuse_level(self)
         X = self._map.clipped(self._interval_points(X, confidence_level, method))
-        found = self._released.interval(self._map.features(X), confidence_level, method)
-        return inside_bounds(self._target, *found, self._function(X))
+        phi = self._map.features(X)
+        centre, half = self._released.interval(phi, confidence_level, method)
+        return inside_bounds(self._target, centre, half, self._function(X))
