@@ -8,6 +8,7 @@ from skpriv.audit import replay
 from skpriv.inspection import inference, model_card
 from skpriv.linear_model import (
     AdditiveRegressor,
+    IVRegressor,
     LinearRegression,
     LogisticRegression,
     PoissonRegressor,
@@ -110,6 +111,32 @@ def test_nor_does_one_person_change_more_of_classes_and_counts(Estimator, kind):
             epsilon=20.0, random_state=0, max_rows_per_group=5, bounds_X=(-1.0, 1.0), **bounds
         ), (X, counts, groups), D_prime,
     )  # fmt: skip
+    assert found.holds, str(found)
+
+
+SUMS = {
+    **MAKERS,
+    LogisticRegression: {"bounds_X": (-1.0, 1.0)},
+    PoissonRegressor: {"bounds_X": (-1.0, 1.0), "bounds_y": (0.0, 5.0)},
+    IVRegressor: {**BOUNDS, "instruments": [0], "endogenous": [1]},
+}
+
+
+@pytest.mark.parametrize("Estimator", SUMS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("privacy", ["central", "aggregate"])
+def test_nor_where_users_add_the_noise(Estimator, privacy):
+    """A person with 10,000 rows in place of one whose rows are all missing."""
+    X, y, groups = panel(0, persons=150, rows=5)
+    if Estimator in (LogisticRegression, PoissonRegressor):
+        y = (y > 0.0).astype(float)
+    rest, ends = groups > 0, []
+    for kind in ("many rows", "nothing but NaN"):
+        more, targets = PERSONS[kind](np.random.RandomState(1))
+        targets = np.where(np.isfinite(targets), targets > 0.0, targets)
+        labels = np.append(np.zeros(len(more), dtype=int), groups[rest])
+        ends.append((np.vstack([more, X[rest]]), np.append(targets, y[rest]), labels))
+    settings = {"epsilon": 20.0, "random_state": 0, "max_rows_per_group": 5, "privacy": privacy}
+    found = replay(lambda: Estimator(**SUMS[Estimator], **settings), *ends)
     assert found.holds, str(found)
 
 
