@@ -26,6 +26,11 @@ NO_LINE = (
     "the least-squares line was not asked, since its equation, which cuts nothing, would have told "
     "nothing at this budget: estimand='fitted' is the line that was fitted"
 )
+PERSONS_CUT = (
+    "method='certified' needs the score of every row as it is, and those of a person with several "
+    "rows are cut together at a released length: pass method='asymptotic', fit with "
+    "max_rows_per_group=1, or use SSPRegressor, whose certified intervals hold for persons."
+)
 MEAN_ONLY = (
     "only the mean of the target was released, since the records are too few for coefficients at "
     "this budget: fewer features help"
@@ -309,7 +314,14 @@ class LoopFit:
         Returns
         -------
         (centre, half) : ndarrays of shape (n_rows,)
+
+        Raises
+        ------
+        ValueError
+            Of a certified interval where a person has several rows.
         """
+        if method == "certified" and self.places > 1:
+            raise ValueError(PERSONS_CUT)
         if not self.equations:
             return np.zeros(len(phi)), np.full(len(phi), np.inf)
         if method == "certified":

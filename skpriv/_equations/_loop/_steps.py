@@ -73,7 +73,8 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=()):
     )  # fmt: skip
     equations: list[ScoreEquation] = []
     few = session.part(rules.subset)
-    kept, lengths = 1.0, PERSON_LENGTHS_SHARE if session.persons is not None else 0.0
+    several = (session.persons or 1) > 1  # a person with one row is a row
+    kept, lengths = 1.0, PERSON_LENGTHS_SHARE if several else 0.0
     # Lengths are counted again where most of the budget is to come, at one length
     number = len(rules.steps)
     recount = number if rules.steps[-1] > 0.5 * sum(rules.steps) else 1 + number // 4
@@ -182,7 +183,7 @@ def public_reach(session):
 def public_rules(session, rows, clip="auto", ranged=True, link=IDENTITY):
     """Rules by public numbers: nothing of the session but its number of records and its noise."""
     # The sum of a person's scores is cut where next to none are: rows need no tight clip
-    clip = clip if session.persons is None else "wide"
+    clip = clip if (session.persons or 1) == 1 else "wide"
     intercept = rows.constant is not None
     reach = public_reach(session)
     return Rules.of(session.n, rows.size, reach, clip, intercept, ranged, link)
