@@ -2,6 +2,7 @@
 
 import sys
 
+from .._progress import progress
 from ..audit import lower_bound, replay
 from ..privacy import Budget
 from ._arguments import CommandError, at_least, check_plot, panels, positive, probability, write
@@ -60,7 +61,8 @@ def run(args):
         used = Budget.from_mu(2.0 * claim.mu, claim.delta)
     print(f"Claim: epsilon = {claim.epsilon:g} at delta = {claim.delta:g}", end="\n\n")
     print(_line(HEADERS), "-" * sum(WIDTHS), sep="\n", flush=True)
-    rows = [_attack(args, claim, used, *one) for one in chosen]
+    attacks = (_attack(args, claim, used, *one) for one in chosen)
+    rows = list(progress(attacks, len(chosen), "audit", unit="attacks"))
     failed = [row for row in rows if not row["holds"]]
     print("", _verdict(len(failed), len(rows)), sep="\n")
     if args.plot:
@@ -86,6 +88,8 @@ def _attack(args, claim, used, name, model, make, kind):
         "bound": bound.epsilon if bound else None,
         "holds": found.holds and not (bound and bound.epsilon > claim.epsilon),
     }
+    if sys.stderr.isatty():  # the line of progress makes room
+        print(f"\r{'':<78}\r", end="", file=sys.stderr, flush=True)
     cells = (name, model, f"{claim.epsilon:g}", f"{found.epsilon:.3f}", *shown)
     print(_line((*cells, str(len(found.differences)))), flush=True)
     for text in found.differences:
