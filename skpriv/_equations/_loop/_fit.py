@@ -132,7 +132,7 @@ class LoopFit:
         half-ranges, less its mean. Values that are spread evenly over a tenth of their range have
         a variance of .01 / 3 square half-ranges; noise has that of the slopes in direction W^-T c.
         """
-        known = self.equations and len(self.W) == len(self.b)  # one linear part
+        known = self.equations and rows.size == len(self.W) == len(self.b)  # one linear part
         if not known or getattr(rows, "half_ranges", None) is None:
             return ""
         gram, scale, _, _ = self._pooled(FITTED)
