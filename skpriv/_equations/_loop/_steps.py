@@ -21,9 +21,6 @@ from ._whitening import learn_whitening, whitening_parts
 
 SHARE = 1.0 / 3.0  # of nothing: exact answers are free
 SIGNAL = 2.0  # bound on tau^2, in units of the target's variance over the squared length
-# |r - m| <= 2, and a fit is seldom more than half of that away, or three deviations of itself
-RESIDUAL = 2.5
-LARGEST_RESIDUAL, FREE_CLIP = 4.0, 8.0  # more room where k is so large that noise does not count
 # Of the steps, for the lengths of the scores of persons, which are counted twice
 PERSON_LENGTHS_SHARE = 0.06
 LEAST_EXCESS = 0.01  # of the clip, that is, of its noise
@@ -193,10 +190,7 @@ def _clip(rules, pool, link, mean):
     """Limit of the residuals of the next step, in half-ranges of the target."""
     if link.limit is not None:
         return link.limit
-    most = LARGEST_RESIDUAL if link.linear else 1.0
-    if rules.clip < FREE_CLIP:
-        most = min(link.farthest(mean, pool.spread), RESIDUAL)
-    return min(rules.clip * sqrt(pool.variance), most)
+    return min(rules.clip * sqrt(pool.variance), link.farthest(mean, pool.spread))
 
 
 def _far_scores(whitened, target, location, b, step):
