@@ -11,8 +11,6 @@ from ._links import IDENTITY
 from ._queries import Location, LocationQuery, ResidualMeanQuery, SpreadQuery
 from ._rules import (
     ALONE_CLIP,
-    ALONE_REACH,
-    ALONE_WORTH,
     LEAST_REACHES,
     LEAST_RESOLUTIONS,
     skewness_bias,
@@ -62,12 +60,11 @@ def mean_only(session, rows, target, rules, link=IDENTITY, found=None, deviation
     location, scale = 0.0, 0.0
     if rows.constant is not None:
         plain = link.linear and not getattr(rows, "weighted", False)
-        looks = plain and (found or rules.reach >= ALONE_REACH)
-        if looks and found is None:
+        if plain and found is None:
             found, deviation = find_location(session, rows, target, rules)
         share = rules.after_location if found else 1.0
         means = [found] if found else []
-        if looks:
+        if plain:
             means.append(_mean_of_residuals(session, rows, target, share, found, deviation))
         else:
             means.append(_mean(session, rows, target, link, share))
@@ -108,7 +105,7 @@ def _mean(session, rows, target, link, share):
 def _mean_of_residuals(session, rows, target, share, found, deviation):
     """Noisy mean of the target by what is left of it."""
     limit = ALONE_CLIP * deviation + 2.0 * found.scale
-    if limit >= ALONE_WORTH * (1.0 + abs(found.mean)):  # hardly less noise
+    if limit >= 1.0:  # no less noise
         return _mean(session, rows, target, IDENTITY, share)
     query = ResidualMeanQuery(rows, target, found.mean, np.zeros(rows.size), limit)
     answer = session.sum(query, share)

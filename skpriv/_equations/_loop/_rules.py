@@ -50,11 +50,8 @@ LENGTHS_SHARE = 0.03
 # the released deviation of the target is below that many noises of its mean. Many small steps find
 # the leading directions at any resolution, from that reach on (docs/evidence/linear_regression.md).
 LEAST_RESOLUTIONS, LEAST_REACHES, LEAST_SPREAD = (6.0, 0.1), (60.0, 100.0), 9.0
-# Shares of its first look and of the spread. Below this reach the second look could not clip
-# within that part of the range, whatever the spread is, and the first one has all.
-ALONE_LOCATION, ALONE_SPREAD, ALONE_REACH = 0.25, 0.1, 45.0
-# Deviations at which the second look clips, where that is less than this part of the range
-ALONE_CLIP, ALONE_WORTH = 3.0, 0.7
+# Shares of its first look and of the spread, and deviations at which the second look clips
+ALONE_LOCATION, ALONE_SPREAD, ALONE_CLIP = 0.25, 0.1, 3.0
 # k grows as precision^.45 where noise rules and as precision^.2 beyond, so that noise falls below
 # sampling and clips still fade; and it is on the second line before that as far as it costs little:
 # a loss of .002 of the residual variance, and a Gram matrix that stays resolved.
