@@ -197,7 +197,7 @@ class Pool:
         scales = np.array([eq.slope_scale for eq in self._equations])
         self.scale = float(np.linalg.norm(weights * scales))
         self._raw = sum(w * eq.slope for w, eq in zip(weights, self._equations, strict=True))
-        self.slope = denoised_gram(self._raw, self.scale)
+        self.slope: np.ndarray = denoised_gram(self._raw, self.scale)
 
     @property
     def spread(self):
