@@ -1,10 +1,12 @@
 """Bandits in a world that changes, with windows over released sums and without.
 
 Run: python benchmarks/bandit_drift.py [--horizon 20000] [--runs 6] [--epsilon 1] [--jobs 2]
+     [--epochs]
 
 In the first world the weights are drawn anew after half of the rounds, in the second after every
 quarter, and in the third they turn slowly from one direction to the next. The others do not change.
-Numbers are mean and worst regret; both policies of a line play the same rounds.
+Numbers are mean and worst regret; both policies of a line play the same rounds. With --epochs they
+are policies of epochs of 500 rounds.
 """
 
 import argparse
@@ -14,7 +16,19 @@ from _bandit_environments import RareArms
 from _record import record
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 
-from skpriv.bandits import LinearEnvironment, LinSquareCB, LinUCB, SupervisedEnvironment, simulate
+from skpriv.bandits import (
+    ActionElimination,
+    EpochGreedy,
+    LinearEnvironment,
+    LinSquareCB,
+    LinUCB,
+    SquareCB,
+    SupervisedEnvironment,
+    simulate,
+)
+from skpriv.linear_model import SSPRegressor
+
+EPOCH = 500  # rounds
 
 
 class Changing(LinearEnvironment):
@@ -60,7 +74,9 @@ def main():
     parser.add_argument("--runs", type=int, default=6)
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--epochs", action="store_true")
     args = parser.parse_args()
+    policies = (SquareCB, EpochGreedy, ActionElimination) if args.epochs else (LinUCB, LinSquareCB)
     worlds = {
         "new weights after a half": Changing(args.horizon // 2),
         "new weights after each quarter": Changing(args.horizon // 4),
@@ -75,8 +91,11 @@ def main():
     numbers = {}
     print(f"{'':<34}{'all rounds':>18}{'windows':>18}{'ratio':>8}")
     for name, world in worlds.items():
-        for Policy in (LinUCB, LinSquareCB):
+        for Policy in policies:
             options = {"epsilon": args.epsilon, "delta": 1e-6, "bounds_y": world.bounds_rewards}
+            if args.epochs:
+                oracle = SSPRegressor(data_norm=1.0, fit_intercept=False, **options)
+                options = {"oracle": oracle, "schedule": EPOCH}
             if isinstance(world, SupervisedEnvironment):
                 options |= {"shared": False, "n_actions": world.n_actions}
             found = []
@@ -95,7 +114,7 @@ def main():
             ratio = found[1].mean() / found[0].mean()
             print(f"{label:<34}{said}{ratio:>8.2f}", flush=True)
             numbers[label] = {"all rounds": found[0], "windows": found[1]}
-    record("bandit_drift", numbers)
+    record(f"bandit_drift{'_epochs' * args.epochs}", numbers)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """LinUCB under every kind of trust, on the experiment of the shuffle and online LDP papers.
 
 Run: python benchmarks/linucb_comparison.py [--trials 50] [--delta 0.1] [--jobs 2] [--figure FILE]
+     [--only NAME ...]
 
 100 arms, d=5, T=20,000, Bernoulli rewards. Arms and weights are a 4-dimensional vector of norm
 1/sqrt(2), uniform, with 1/sqrt(2) appended (Chowdhury and Zhou 2022, Section 6). Every policy has
@@ -127,6 +128,7 @@ def main():
     parser.add_argument("--delta", type=float, default=0.1)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--figure")
+    parser.add_argument("--only", nargs="+", default=[""], help="beginnings of names")
     arguments = parser.parse_args()
     parallel, curves, seconds = Parallel(arguments.jobs), {}, time.perf_counter()
     numbers = dict(vars(arguments))
@@ -134,6 +136,8 @@ def main():
     header = "".join(f"{f'epsilon {e:g}':>16}" for e in EPSILONS)
     print(f"{'regret':40}{header}{'CPU s':>8}")
     for name in policies(1.0, 0.1, 0):
+        if not name.startswith(tuple(arguments.only)):
+            continue
         cells, curves[name], cpu = [], {}, []
         for epsilon in EPSILONS:
             jobs = (
@@ -151,7 +155,7 @@ def main():
             f"{name:40}" + "".join(f"{c:>16}" for c in cells) + f"{np.mean(cpu):8.2f}", flush=True
         )
     print(f"{time.perf_counter() - seconds:.0f} seconds in all")
-    record("linucb_comparison", numbers)
+    record(f"linucb_comparison{'' if arguments.only == [''] else '_part'}", numbers)
     if arguments.figure:
         draw(curves, arguments.delta, arguments.figure)
 

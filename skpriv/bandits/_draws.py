@@ -82,6 +82,8 @@ def predicted(oracle, contexts):
     rows, shape = flat(contexts)
     if type(oracle) in LINEAR and getattr(oracle, "link", "identity") == "identity":
         return (rows @ oracle.coef_ + oracle.intercept_).reshape(shape)
+    if hasattr(oracle, "predict_proba"):  # of rewards that are classes: their mean
+        return (oracle.predict_proba(rows) @ oracle.classes_.astype(float)).reshape(shape)
     return oracle.predict(rows).reshape(shape)
 
 

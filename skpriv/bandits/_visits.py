@@ -114,6 +114,9 @@ class LearnsFromPersons:
         if hasattr(self, "reward_offset"):
             return float(self.reward_offset)
         holder = self if hasattr(self, "bounds_y") else getattr(self, "oracle", self)
+        classes = getattr(holder, "classes", None)
+        if classes is not None:  # what is no class counts for nothing
+            return float(max(classes)) + 1.0
         bounds = getattr(holder, "bounds_y", None)
         if bounds is None or isinstance(bounds, str):
             return 0.0

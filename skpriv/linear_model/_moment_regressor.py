@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._compat import Interval, StrOptions
-from .._linalg import blas_for
+from .._linalg import blas_for, psd_part
 from ._base import PrivateRegressor
 from ._panel._effects import refuse_level, within_law
 from ._panel._moments import PersonMeatQuery, score_limit
@@ -169,6 +169,46 @@ class MomentRegressor(PredictionIntervals):
         factor[: scaling.n_features] /= scaling.row_bound
         mean = np.append(coef, intercept) if scaling.fit_intercept else coef
         return mean, covariance * np.outer(factor, factor)
+
+    def normal_equations(self) -> Any:
+        """Released sums of scaled rows, for those who compare or combine fits.
+
+        Returns
+        -------
+        equations : NormalEquations or None
+            The sums; None where rows were normalised, or noises depend on each other.
+        """
+        check_is_fitted(self)
+        equations = getattr(self, "_equations", None)
+        plain = equations is not None and equations.symmetric and equations.law is None
+        return equations if plain else None
+
+    def prediction_error(self) -> float | None:
+        """Root mean square error of the predictions for the rows of the fit, by its posterior.
+
+        It is computed from released sums: the trace of the posterior covariance times the noisy
+        Gram matrix of the rows, over their number.
+
+        Returns
+        -------
+        error : float or None
+            The root mean square, in the units of y. None where only a Gram matrix of normalised
+            rows was released.
+        """
+        equations, scaling = self.normal_equations(), self._scaling
+        if equations is None:
+            return None
+        bound = 1.0 if self.coef_norm is None else scaling.theta_bound(self.coef_norm)
+        # Where little is known the evidence may be for tiny weights, of which all would be known.
+        _, covariance = self._posterior(equations, scaling, bound**2 / scaling.size)
+        # Two deviations more than the noisy Gram matrix says, as noise may hide the rows; at least
+        # what rows of the mean length have in the best known direction; at most that of norm 1.
+        seen = float((psd_part(equations.gram) * covariance).sum())
+        square = seen + 2.0 * equations.gram_scale * float(np.linalg.norm(covariance))
+        values = np.linalg.eigvalsh(covariance)
+        square = max(square, values[0] * float(np.trace(equations.gram))) / equations.n
+        square = min(max(square, 0.0), values[-1])
+        return float(np.sqrt(square)) * scaling.radius
 
     def _asked(self, rows, scaling, weights):
         """Rows of the session and the scaling of its queries, which weights are a part of."""

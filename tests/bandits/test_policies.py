@@ -23,7 +23,7 @@ from skpriv.bandits import (
 from skpriv.bandits._draws import inverse_gap
 from skpriv.bandits._epochs._fliphat import first_epoch
 from skpriv.bandits._epochs._policy import SELECTION_SHARE
-from skpriv.linear_model import IHTRegressor, SSPRegressor
+from skpriv.linear_model import IHTRegressor, ReweightedRegressor, SSPRegressor
 from skpriv.privacy import Budget
 
 
@@ -131,7 +131,8 @@ def test_inverse_gap_weighting():
     "gap_weight, expected", [("auto", np.sqrt(5 * 20)), (3.0, 3.0), (lambda n: n / 2, 10.0)]
 )
 def test_gap_weight(make_rounds, gap_weight, expected):
-    oracle = SSPRegressor(data_norm=1.0, bounds_y=(0.0, 4.0), random_state=0)
+    # an oracle that does not know its error
+    oracle = ReweightedRegressor(data_norm=1.0, bounds_y=(0.0, 4.0), random_state=0)
     policy = SquareCB(oracle=oracle, schedule=20, gap_weight=gap_weight, random_state=0)
     make_rounds(20).play(policy)
     assert policy._weight == pytest.approx(expected / 2.0)

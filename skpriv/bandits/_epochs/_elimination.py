@@ -50,6 +50,11 @@ class ActionElimination(EpochPolicy):
         Whether only the last epoch counts, as in the papers and for rewards that drift. Else the
         released sums of all epochs are pooled, which costs no privacy, if the oracle can do that:
         `SSPRegressor` and `ReweightedRegressor` with their "moments" solver and given bounds.
+    window : {"auto", None}, default="auto"
+        "auto" pools the newest epochs that agree with each other, so that the policy follows a
+        world that changes, if the released sums of the oracle can be compared: those of
+        `SSPRegressor`. It costs no privacy. An epoch is the least that can be left out, so that
+        worlds that change want epochs of equal length. None pools all of them.
     shared : bool, default=True
         False if contexts are features of the round alone, with weights for each action.
     n_actions : int, default=None
@@ -74,6 +79,8 @@ class ActionElimination(EpochPolicy):
         Rounds until it closes.
     propensities_ : ndarray of shape (n_rounds,)
         Probabilities of the last `act`: one over the number of actions among which it drew.
+    changes_ : list of int
+        Numbers of rounds at which the released fits said that the world had changed.
     privacy_report_ : EpochsReport
         What the closed epochs cost.
 
@@ -125,6 +132,7 @@ class ActionElimination(EpochPolicy):
         interval: Any = "auto",
         memory: Any = None,
         forget: bool = False,
+        window: str | None = "auto",
         shared: bool = True,
         n_actions: int | None = None,
         max_visits: int | None = None,
@@ -137,6 +145,7 @@ class ActionElimination(EpochPolicy):
         self.interval = interval
         self.memory = memory
         self.forget = forget
+        self.window = window
         self.shared = shared
         self.n_actions = n_actions
         self.max_visits = max_visits
@@ -147,14 +156,13 @@ class ActionElimination(EpochPolicy):
         self._fits, self._apart = [], False
 
     def _with_past(self, oracle, n_fitted):
-        past, self._fits = self._pool, [*self._fits, oracle]
+        first, self._fits = self._pool is None, [*self._fits, oracle]
         if not self._by_posterior(oracle):
             self._n_pooled = n_fitted  # the papers' form: every epoch has intervals of its own
             return oracle
         pooled = super()._with_past(oracle, n_fitted)
         # Sums that cannot be added would be forgotten, and what they ruled out would come back.
-        added = past is None or self.forget or self._n_pooled > n_fitted
-        self._apart = self._apart or not added
+        self._apart = self._apart or not (first or self.forget or self._added)
         return pooled
 
     def _widen(self, extra):

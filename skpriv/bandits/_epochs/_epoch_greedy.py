@@ -21,7 +21,9 @@ class EpochGreedy(EpochPolicy):
     Parameters
     ----------
     oracle : regressor
-        A clone of it is fitted to each epoch; private or not.
+        A clone of it is fitted to each epoch; private or not. Or a classifier with
+        ``predict_proba``, such as `LogisticRegression`, whose classes are the possible rewards: it
+        predicts their mean.
     schedule : {"doubling", "geometric", "fixed"}, int, sequence of int, or callable, \
             default="doubling"
         Public lengths of the epochs; see :class:`EpochSchedule`.
@@ -33,6 +35,11 @@ class EpochGreedy(EpochPolicy):
         Whether only the last epoch counts, as in the papers and for rewards that drift. Else the
         released sums of all epochs are pooled, which costs no privacy, if the oracle can do that:
         `SSPRegressor` and `ReweightedRegressor` with their "moments" solver and given bounds.
+    window : {"auto", None}, default="auto"
+        "auto" pools the newest epochs that agree with each other, so that the policy follows a
+        world that changes, if the released sums of the oracle can be compared: those of
+        `SSPRegressor`. It costs no privacy. An epoch is the least that can be left out, so that
+        worlds that change want epochs of equal length. None pools all of them.
     shared : bool, default=True
         False if contexts are features of the round alone, with weights for each action.
     n_actions : int, default=None
@@ -58,6 +65,8 @@ class EpochGreedy(EpochPolicy):
         Rounds until it closes.
     propensities_ : ndarray of shape (n_rounds,)
         Probabilities of the last `act`.
+    changes_ : list of int
+        Numbers of rounds at which the released fits said that the world had changed.
     privacy_report_ : EpochsReport
         What the closed epochs cost.
 
@@ -95,6 +104,7 @@ class EpochGreedy(EpochPolicy):
         schedule: str = "doubling",
         exploration: float = 1.0,
         forget: bool = False,
+        window: str | None = "auto",
         shared: bool = True,
         n_actions: int | None = None,
         max_visits: int | None = None,
@@ -104,6 +114,7 @@ class EpochGreedy(EpochPolicy):
         self.schedule = schedule
         self.exploration = exploration
         self.forget = forget
+        self.window = window
         self.shared = shared
         self.n_actions = n_actions
         self.max_visits = max_visits

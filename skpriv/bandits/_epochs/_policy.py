@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import clone
 
-from ..._compat import HasMethods
+from ..._compat import HasMethods, StrOptions
 from ...exceptions import InvalidValues, PrivacyError
 from ...privacy import Guarantee, charge, noticed_charges, parallel_part
 from ...records import INVALID_VALUES
@@ -16,6 +16,7 @@ from .._base import MAX_SEED, BasePolicy
 from .._report import Epoch, charged_report, report_of
 from .._state import Raw
 from ._schedule import epoch_length
+from ._windows import EpochWindows, comparable
 
 SELECTION_SHARE = 0.55  # of a sparse oracle's budget: which features matter counts most at first
 
@@ -35,6 +36,9 @@ class EpochPolicy(BasePolicy):
         Whether only the last epoch counts; else the oracles of all epochs are pooled, if they can
         be: they have a method ``pooled``, or go on from coefficients, ``coef_init``. Epochs are
         disjoint and their answers are released: that costs no privacy.
+    window : {"auto", None}
+        "auto" pools the newest epochs that agree with each other, where the released sums of the
+        oracle can be compared. None pools all of them.
 
     Notes
     -----
@@ -64,10 +68,14 @@ class EpochPolicy(BasePolicy):
         "oracle": [HasMethods(["fit", "predict"])],
         "schedule": [str, Integral, "array-like", callable],
         "forget": ["boolean"],
+        "window": [StrOptions({"auto"}), None],
     }
     _pool: Any
     _n_pooled: int
     _currency: Any = None  # of the oracle's fits, where it is known
+    window: Any = None
+    _windows: Any = None  # of released sums that can be compared
+    _added = False  # whether the present oracle knows more than the last epoch
     _forgets = True  # whether an epoch's rows are dropped once they have been fitted
 
     @property
@@ -121,6 +129,8 @@ class EpochPolicy(BasePolicy):
         rows = [np.pad(part, ((0, 0), (0, extra))) for part in self._rows]
         if self._epochs:
             self._pool = self._wider_oracle(extra, rows)
+            if self._windows is not None:
+                self._windows.widen(extra)
             self._learn(self._pool, self._n_pooled)
         self._rows[:] = rows
         self._n_phi += extra
@@ -138,11 +148,16 @@ class EpochPolicy(BasePolicy):
         return self._pool.widened(extra)
 
     def _start(self, n_phi):
+        classes = getattr(self._make_oracle(), "classes", None)
+        if classes is not None and any(isinstance(label, str) for label in classes):
+            raise ValueError("the classes of an oracle are the possible rewards: pass numbers.")
         self._plan, self._n_phi = self._make_schedule(n_phi), n_phi
         self._length, self._filled = epoch_length(self._plan, 0), 0
         self._rows, self._rewards = Raw(), Raw()
         self._epochs = []
         self._pool, self._n_pooled = None, 0
+        compares = self.window is not None and not getattr(self, "forget", True)
+        self._windows = EpochWindows(self._max_visits is not None) if compares else None
         # Costs of different runs add up, so each run has a partition of its own.
         self._partition = f"{type(self).__name__} {uuid.uuid4().hex}"
         self._entropy = int(self._rng.randint(MAX_SEED))
@@ -221,15 +236,30 @@ class EpochPolicy(BasePolicy):
         return failure
 
     def _with_past(self, oracle, n_fitted):
-        """Oracle pooled with those of all epochs before, where their released sums can be added."""
+        """Oracle pooled with those of epochs before, where their released sums can be added."""
         past, rounds = self._pool, n_fitted
-        if past is not None and not getattr(self, "forget", True) and hasattr(oracle, "pooled"):
-            try:
-                oracle, rounds = oracle.pooled(past), rounds + self._n_pooled
-            except ValueError:  # bounds of each epoch's own, or no sums: the last epoch counts
-                pass
+        try:
+            if self._windows is not None and comparable(oracle):
+                chosen = self._windows.take(oracle, n_fitted, self.n_rounds_)
+                oracle, rounds, self._added = chosen.oracle, chosen.n, True
+            elif past is not None and not getattr(self, "forget", True):
+                if hasattr(oracle, "pooled"):
+                    oracle, rounds = oracle.pooled(past), rounds + self._n_pooled
+                    self._added = True
+        except ValueError:  # bounds of each epoch's own, or no sums: the last epoch counts
+            self._windows, self._added = None, False
         self._pool, self._n_pooled = oracle, rounds
         return oracle
+
+    @property
+    def changes_(self) -> list[int]:
+        """Numbers of rounds at which the released fits said that the world had changed.
+
+        In a world that does not change, a run of any length has one with a probability of at most
+        5%. Empty with ``window=None``, and with oracles whose sums cannot be compared.
+        """
+        windows = getattr(self, "_windows", None)
+        return [] if windows is None else list(windows.changes)
 
     def _fresh_oracle(self, epoch, n_rows):
         """Unfitted clone, with secure noise if the oracle's random_state is None.

@@ -6,8 +6,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..._compat import Interval, StrOptions
+from ..._linalg import TINY
 from .._draws import by_chance, inverse_gap, predicted, uniform
 from ._policy import EpochPolicy
+
+# Half of what LinSquareCB takes, which learns after every twentieth of the rounds: an epoch is
+# played by what was known before it, mostly of half as many rounds. With 8 regret is up to 1.4
+# times as large on linear environments, and up to 1.2 times less on tables that are not linear.
+ERROR_WEIGHT = 15.0
 
 # code -> paper (Foster and Rakhlin 2020; Simchi-Levi and Xu 2022, FALCON):
 #   weight -> gamma_m
@@ -17,26 +23,37 @@ class SquareCB(EpochPolicy):
     """Play actions with probabilities that fall with the inverse of their gap to the best one.
 
     P(a) = 1 / (K + weight * gap_a) for all actions but the best, which has the rest: gap_a is the
-    difference of the predictions, in units of half the range of the rewards. It needs no intervals
-    and thus any regressor will do as an oracle. The first epoch is played at random.
+    difference of the predictions, in units of half the range of the rewards or, with an oracle that
+    knows it, of their error. It needs no intervals and thus any regressor will do as an oracle. The
+    first epoch is played at random.
 
     Parameters
     ----------
     oracle : regressor
-        A clone of it is fitted to each epoch; private or not.
+        A clone of it is fitted to each epoch; private or not. Or a classifier with
+        ``predict_proba``, such as `LogisticRegression`, whose classes are the possible rewards: it
+        predicts their mean.
     schedule : {"doubling", "geometric", "fixed"}, int, sequence of int, or callable, \
             default="doubling"
         Public lengths of the epochs; see :class:`EpochSchedule`.
     gap_weight : float, callable or "auto", default="auto"
-        How greedy to be. A callable is given the number of rounds that the oracle was fitted to;
-        "auto" is the square root of K times that number.
+        How greedy to be. A callable is given the number of rounds that the oracle was fitted to.
+        "auto" is 15 times the square root of K, with gaps in units of the root mean square error of
+        the predictions, if the oracle knows it (it has a method ``prediction_error``, as
+        `SSPRegressor`) and no actions came in mid-run; else it is the square root of K times that
+        number.
     reward_scale : float or "auto", default="auto"
-        Half the range of the rewards; "auto" takes it from the ``bounds_y`` of the oracle, and 1
-        if it has none.
+        Half the range of the rewards; "auto" takes it from the ``bounds_y`` or the classes of the
+        oracle, and 1 if it has none. It is not used where gaps are in units of the error.
     forget : bool, default=False
         Whether only the last epoch counts, as in the papers and for rewards that drift. Else the
         released sums of all epochs are pooled, which costs no privacy, if the oracle can do that:
         `SSPRegressor` and `ReweightedRegressor` with their "moments" solver and given bounds.
+    window : {"auto", None}, default="auto"
+        "auto" pools the newest epochs that agree with each other, so that the policy follows a
+        world that changes, if the released sums of the oracle can be compared: those of
+        `SSPRegressor`. It costs no privacy. An epoch is the least that can be left out, so that
+        worlds that change want epochs of equal length. None pools all of them.
     shared : bool, default=True
         False if contexts are features of the round alone, with weights for each action.
     n_actions : int, default=None
@@ -61,6 +78,8 @@ class SquareCB(EpochPolicy):
         Rounds until it closes.
     propensities_ : ndarray of shape (n_rounds,)
         Probabilities of the last `act`.
+    changes_ : list of int
+        Numbers of rounds at which the released fits said that the world had changed.
     privacy_report_ : EpochsReport
         What the closed epochs cost.
 
@@ -108,6 +127,7 @@ class SquareCB(EpochPolicy):
         gap_weight: Any = "auto",
         reward_scale: Any = "auto",
         forget: bool = False,
+        window: str | None = "auto",
         shared: bool = True,
         n_actions: int | None = None,
         max_visits: int | None = None,
@@ -118,22 +138,33 @@ class SquareCB(EpochPolicy):
         self.gap_weight = gap_weight
         self.reward_scale = reward_scale
         self.forget = forget
+        self.window = window
         self.shared = shared
         self.n_actions = n_actions
         self.max_visits = max_visits
         self.random_state = random_state
 
+    _widened = False  # by actions of which the error for the rows that were played says nothing
+
+    def _widen(self, extra):
+        self._widened = True
+        super()._widen(extra)
+
     def _learn(self, oracle, n_fitted):
-        weight = self.gap_weight
+        weight, scale = self.gap_weight, self.reward_scale
         if weight == "auto":
             weight = np.sqrt(self.n_actions_ * n_fitted)
+            knows = hasattr(oracle, "prediction_error") and not self._widened
+            error = oracle.prediction_error() if knows else None
+            if error is not None:
+                weight, scale = ERROR_WEIGHT * np.sqrt(self.n_actions_), max(error, TINY)
         elif callable(weight):
             weight = float(weight(n_fitted))
             if not 0.0 <= weight < np.inf:
                 raise ValueError(f"gap_weight({n_fitted}) = {weight} must be finite, at least 0.")
-        scale = self.reward_scale
         if scale == "auto":
-            low, high = getattr(oracle, "bounds_y_", (-1.0, 1.0))
+            classes = getattr(oracle, "classes_", (-1.0, 1.0))
+            low, high = getattr(oracle, "bounds_y_", (min(classes), max(classes)))
             scale = (high - low) / 2.0
         self._weight = weight / scale
         self.oracle_ = oracle

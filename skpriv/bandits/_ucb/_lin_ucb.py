@@ -13,7 +13,7 @@ from ...privacy import Budget, Cost, PrivacyReport, charge
 from .._draws import HALF_NORMAL, flat, largest, optimistic, uniform
 from .._state import Raw
 from ._devices import ServesDevices
-from ._region import Region, RidgeState, asymptotic, certified
+from ._region import Region, RidgeState, asymptotic, certified, without_blanks
 from ._running import RunningSumsPolicy
 
 # code -> paper (Shariff and Sheffet 2018): equations.design, .target -> V~, u~;  region -> C_t
@@ -292,6 +292,7 @@ class LinUCB(ServesDevices, RunningSumsPolicy):
     def _make_region(self, equations):
         if self.width == "asymptotic":
             least = self.coef_norm**2 / self._scaling.size
+            equations = equations if self._max_visits is None else without_blanks(equations)
             return asymptotic(equations, least, self._gram_blocks)
         return certified(equations, self.alpha, self.coef_norm, self._failure)
 

@@ -112,6 +112,17 @@ def _smallest(values, vectors, target, metric, beta, bound):
     return Region(vectors @ best, (vectors * form) @ vectors.T)
 
 
+def without_blanks(equations):
+    """Equations with a number of rounds in which those without features do not count.
+
+    Rounds of people who came too often are blank, and how many these are is private: their zeros
+    would make the mean square of the rewards too small. Rows have a norm of at most 1, so that the
+    released sum of their squares is about the number of the others, or less.
+    """
+    rounds = float(np.clip(np.trace(equations.design), 1.0, equations.n))
+    return replace(equations, n=rounds)
+
+
 def asymptotic(equations, least_variance=0.0, blocks=1, resolved=0.0):
     """Posterior of theta with the noise's exact law, and a normal prior chosen by its evidence.
 

@@ -14,9 +14,9 @@ from ...exceptions import PrivacyError
 from ...privacy import MODELS, Budget, Guarantee, Trust, capabilities, models_that
 from .._base import MAX_SEED, BasePolicy
 from ._online_reports import PairReports
-from ._region import asymptotic
+from ._region import asymptotic, without_blanks
 from ._sums import PhasedSums
-from ._windows import Windows
+from ._windows import MIN_RESOLUTION_FOR_WINDOWS, Windows
 
 BATCH, BATCH_GROWTH = 200, 0.3  # users of the first shuffled batch, and growth of the next ones
 EVEN_READS = 200  # of the first phase, with a given period
@@ -92,10 +92,6 @@ class GrowingTimes:
         for _ in range(reads):
             rounds += self.length(rounds)
         return rounds
-
-
-# An eigenvalue of a window's Gram matrix is known to a factor of two where it is twice its noise.
-MIN_RESOLUTION_FOR_WINDOWS = 2.0
 
 
 class RunningSumsPolicy(BasePolicy):
@@ -193,6 +189,7 @@ class RunningSumsPolicy(BasePolicy):
         # Weights of norm 1 are not taken for impossible: a prior that is too narrow would make the
         # errors of both parts look smaller than they are.
         least = 1.0 / self._scaling.size
+        equations = equations if self._max_visits is None else without_blanks(equations)
         return asymptotic(equations, least, self._gram_blocks, resolved=MIN_RESOLUTION_FOR_WINDOWS)
 
     @property

@@ -17,7 +17,6 @@ from ...privacy import (
     parallel_part,
 )
 
-PHASE = 2**40  # reads: more than a phase has
 MOST_KEPT_ROWS = 256  # rows, fewer of which are kept until there are so many, or a read
 
 
@@ -78,7 +77,7 @@ class PhasedSums:
         """Number of the next read among those of all phases: that by which copies find it."""
         stream, phase = self._streams[0], self._opened - len(self._streams)
         ended = stream.reads == stream.n_reads
-        return (phase + ended) * PHASE + (0 if ended else stream.reads)
+        return ((phase + ended) << 40) + (0 if ended else stream.reads)  # a phase has fewer reads
 
     def covers(self, rounds):
         """Whether the streams are open that so many further rounds need."""

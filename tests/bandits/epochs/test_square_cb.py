@@ -1,0 +1,70 @@
+"""How greedy SquareCB is: by the error of its oracle, where that is known."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Ridge
+
+from skpriv.bandits import SquareCB
+from skpriv.linear_model import ReweightedRegressor, SSPRegressor
+
+BOUNDS = {"data_norm": 1.0, "bounds_y": (-3.0, 5.0)}
+
+
+def rows(n, rng):
+    X = rng.standard_normal((n, 4)) * [0.5, 0.3, 0.2, 0.1]
+    return X / np.maximum(1.0, np.linalg.norm(X, axis=1))[:, None]
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, np.inf])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_the_error_of_predictions_is_about_what_it_says(epsilon, fit_intercept):
+    """Mean squares over 40 fits: what is said is neither half nor twice what is measured."""
+    rng, said, found = np.random.default_rng(0), [], []
+    for seed in range(40):
+        X, coef = rows(2000, rng), rng.standard_normal(4)
+        means = X @ coef + fit_intercept
+        y = np.clip(means + rng.standard_normal(2000), -3.0, 5.0)
+        fit = SSPRegressor(
+            epsilon=epsilon, delta=1e-6, fit_intercept=fit_intercept, random_state=seed, **BOUNDS
+        ).fit(X, y)
+        theta, _ = fit.posterior()
+        said.append(fit.prediction_error() ** 2)
+        found.append(np.mean((X @ theta[:4] + sum(theta[4:]) - means) ** 2))
+    assert 0.5 < np.sqrt(np.mean(said) / np.mean(found)) < 2.0
+
+
+def test_weights_follow_from_the_error_where_it_is_known():
+    rng = np.random.default_rng(0)
+    contexts, rewards = rng.uniform(-0.5, 0.5, (300, 3, 2)), rng.uniform(-1.0, 1.0, 300)
+    oracles = {
+        "known": SSPRegressor(random_state=0, **BOUNDS),
+        "normalised": ReweightedRegressor(random_state=0, **BOUNDS),
+        "not private": Ridge(),
+    }
+    for name, oracle in oracles.items():
+        policy = SquareCB(oracle, schedule=300, random_state=0)
+        actions = policy.act(contexts)
+        policy.update(contexts, actions, rewards)
+        fit = policy.oracle_
+        if name == "known":
+            weight = 15.0 * np.sqrt(3.0) / fit.prediction_error()
+        else:
+            half = 4.0 if name == "normalised" else 1.0
+            weight = np.sqrt(3.0 * 300.0) / half
+        played, propensities = policy.act(contexts, return_propensities=True)
+        means = fit.predict(contexts.reshape(-1, 2)).reshape(300, 3)
+        if name == "known":
+            means = contexts @ fit.coef_ + fit.intercept_
+        gaps = means.max(axis=1) - means[np.arange(300), played]
+        behind = gaps > 0.0
+        np.testing.assert_allclose(propensities[behind], 1.0 / (3.0 + weight * gaps[behind]))
+        assert behind.any()
+
+
+def test_an_oracle_that_knows_nothing_does_not_say_that_it_does():
+    """Of 20 rows at epsilon 1 noise hides everything: the error is about that of the prior."""
+    rng, bounds = np.random.default_rng(0), {"data_norm": 1.0, "bounds_y": (-1.0, 1.0)}
+    for seed in range(10):
+        fit = SSPRegressor(fit_intercept=False, random_state=seed, **bounds)
+        fit.fit(rows(20, rng), rng.uniform(-1.0, 1.0, 20))
+        assert fit.prediction_error() > 0.25  # of weights of norm 1, four of them: .5

@@ -1,0 +1,155 @@
+"""Windows over epochs: pooled fits follow a change, and cost nothing without one."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from skpriv.bandits import (
+    FLIPHAT,
+    ActionElimination,
+    EpochGreedy,
+    LinearEnvironment,
+    SquareCB,
+)
+from skpriv.bandits._epochs import _windows
+from skpriv.bandits._epochs._windows import EpochWindows
+from skpriv.linear_model import IHTRegressor, ReweightedRegressor, SSPRegressor
+
+HORIZON = 4000
+SSP = SSPRegressor(
+    epsilon=4.0, delta=1e-6, data_norm=1.0, bounds_y=(-1, 1), fit_intercept=False, random_state=0
+)
+POLICIES = [SquareCB, EpochGreedy, ActionElimination]
+
+
+def run(policy, seed=0, horizon=HORIZON, turn=None):
+    """Regret of one run, in which the weights change their sign at one round, and the policy."""
+    rng = np.random.default_rng(seed)
+    started, regret = LinearEnvironment().start(rng), 0.0
+    for start in range(0, horizon, 100):
+        contexts, means = started.sample(100, rng)
+        means = -means if turn is not None and start >= turn else means
+        actions = policy.act(contexts)
+        regret += float((means.max(axis=1) - means[np.arange(100), actions]).sum())
+        policy.update(contexts, actions, started.rewards(means, actions, rng))
+    return regret, policy
+
+
+@pytest.mark.parametrize("Policy", POLICIES)
+def test_a_change_is_seen_and_followed(Policy):
+    options = {"schedule": 200, "random_state": 0}
+    mine, policy = run(Policy(SSP, **options), turn=HORIZON // 2)
+    stubborn, other = run(Policy(SSP, window=None, **options), turn=HORIZON // 2)
+    assert mine < (0.8 if Policy is ActionElimination else 0.5) * stubborn
+    assert HORIZON / 2 < policy.changes_[0] < 0.75 * HORIZON
+    assert policy.n_pooled_ <= HORIZON / 2 and other.n_pooled_ == HORIZON
+    assert other.changes_ == []
+    assert policy.guarantee == other.guarantee  # it costs nothing
+
+
+@pytest.mark.parametrize("Policy", POLICIES)
+def test_without_a_change_hardly_anything_changes(Policy):
+    mine, policy = run(Policy(SSP, schedule=200, random_state=0), 1, 2000)
+    whole, _ = run(Policy(SSP, window=None, schedule=200, random_state=0), 1, 2000)
+    assert policy.changes_ == [] and policy.n_pooled_ == 2000
+    # an epoch may have been played by the newest rounds alone
+    assert mine == pytest.approx(whole, rel=0.1)
+
+
+def alarms(runs, factor, monkeypatch):
+    """Runs with an alarm; each window's covariance is multiplied by a factor."""
+    likelihood, found = _windows._likelihood, 0
+
+    def scaled(stretch, persons):
+        region = likelihood(stretch, persons)
+        return replace(region, form=factor * region.form)
+
+    monkeypatch.setattr(_windows, "_likelihood", scaled)
+    for fits in runs:
+        windows = EpochWindows()
+        for epoch, fit in enumerate(fits):
+            windows.take(fit, 100, 100 * (epoch + 1))
+        found += bool(windows.changes)
+    monkeypatch.undo()
+    return found
+
+
+def test_false_alarms_are_as_rare_as_stated(monkeypatch):
+    rng, runs = np.random.default_rng(0), []
+    for seed in range(24):
+        coef, fits = rng.standard_normal(3) / 4.0, []
+        for epoch in range(8):
+            X = rng.uniform(-0.5, 0.5, (100, 3))
+            # rewards of -1 and 1 have the largest variance that there can be
+            y = np.where(rng.random(100) < (1.0 + X @ coef) / 2.0, 1.0, -1.0)
+            oracle = clone(SSP).set_params(random_state=100 * seed + epoch)
+            fits.append(oracle.fit(X, y))
+        runs.append(fits)
+    # At most 5% each: more than 5 alarms come by chance once in 600 times.
+    assert alarms(runs, 1.0, monkeypatch) <= 5
+    # The rate rests on the covariances: with a quarter of the deviations it does not hold.
+    assert alarms(runs, 0.0625, monkeypatch) > 5
+
+
+def test_stretches_are_joined_as_they_age():
+    windows = EpochWindows()
+
+    class Fit(list):
+        def pooled(self, other):
+            return Fit([*other, *self])
+
+    for epoch in range(200):
+        windows.add(_windows.Stretch(Fit([epoch]), 50, 50 * (epoch + 1)))
+        windows._join()
+        assert sum((mark.oracle for mark in windows._marks), []) == list(range(epoch + 1))
+        assert [mark.n for mark in windows._marks] == [50 * len(m.oracle) for m in windows._marks]
+    assert len(windows._marks) <= 2 * 8
+    start, end = windows._marks[2], windows._marks[-1]
+    assert windows._since(start, end).oracle == list(range(start.rounds // 50, 200))
+    assert windows._since(start, end).n == 10_000 - start.rounds
+
+
+def test_rounds_before_a_change_are_not_used_again():
+    _, policy = run(SquareCB(SSP, schedule=200, random_state=0), 0, 8000, turn=4000)
+    assert 4000 < policy.changes_[0] <= policy.changes_[-1] < 5000
+    assert 3000 <= policy.n_pooled_ <= 4000
+    assert all(mark.rounds >= 4000 for mark in policy._windows._marks)
+
+
+def test_what_cannot_be_compared_has_no_changes():
+    normalised = ReweightedRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0)
+    sparse = IHTRegressor(data_max=1.0, bounds_y=(-1, 1), random_state=0)
+    for policy in (
+        SquareCB(normalised, schedule=300), SquareCB(sparse, schedule=300), FLIPHAT(random_state=0),
+        SquareCB(SSP, schedule=300, forget=True),
+    ):  # fmt: skip
+        _, policy = run(policy, 0, 600)
+        assert policy.changes_ == []
+    assert SquareCB(SSP).changes_ == []
+
+
+def test_new_actions_do_not_end_a_window():
+    policy = EpochGreedy(SSP, schedule=100, shared=False, n_actions=2, random_state=0)
+    rng = np.random.default_rng(0)
+    for block in range(8):
+        if block == 4:
+            policy.add_actions()
+        X = rng.uniform(-0.5, 0.5, (100, 2))
+        actions = policy.act(X)
+        policy.update(X, actions, X[:, 0] * (1.0 - actions))
+    assert policy.n_pooled_ == 800 and policy.changes_ == []
+
+
+def test_blank_rounds_do_not_make_rewards_look_certain():
+    """Of 100 rounds 5 have features: the variance of the weights is that of 5 rounds."""
+    rng = np.random.default_rng(0)
+    X, y = np.zeros((2000, 2)), np.zeros(2000)
+    X[:100] = rng.choice([-0.7, 0.7], (100, 2))
+    y[:100] = rng.choice([-1.0, 1.0], 100)
+    fit = clone(SSP).set_params(epsilon=1e4).fit(X, y)
+    stretch = _windows.Stretch(fit, 2000, 2000)
+    least_squares = 1.0 / (100 * 0.49)  # variance of a weight of rewards of variance 1
+    assert _windows._likelihood(stretch, False).form[0, 0] < 0.2 * least_squares
+    assert _windows._likelihood(stretch, True).form[0, 0] > 0.8 * least_squares
