@@ -157,8 +157,8 @@ def replay(
     Secret random orders of the records are coupled: the second run has that of the first, of the
     same records wherever they stand now, and the record that is new has the place of the one that
     it replaces. Each run alone has a uniform order, and given the orders the two differ by one
-    record in one place; docs/privacy.md proves that what holds for each pair of coupled orders
-    holds for the fits.
+    record in one place; docs/mathematics/accounting.md proves that what holds for each pair of
+    coupled orders holds for the fits.
 
     Answers are listened to in the calling process and thread.
     """

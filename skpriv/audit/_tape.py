@@ -84,7 +84,7 @@ class Carried:
 
     Two data sets that differ in one record are compared under coupled orders: the record that
     replaces another one takes its place in the order, and all others keep theirs. Each of the two
-    orders is uniform then (docs/privacy.md).
+    orders is uniform then (docs/mathematics/accounting.md).
 
     Parameters
     ----------
