@@ -194,7 +194,8 @@ def model_card(
     Returns
     -------
     str
-        Released answers and public numbers only: it may be published.
+        Released answers and public numbers only: it may be published, unless ``random_state`` was
+        given.
 
     Examples
     --------

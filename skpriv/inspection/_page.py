@@ -66,7 +66,8 @@ def release_page(
     Returns
     -------
     str
-        The page. It holds released answers and public numbers only, so that it may be published.
+        The page. It holds released answers and public numbers only, so that it may be published,
+        unless ``random_state`` was given: then the noise can be drawn again and taken away.
 
     Examples
     --------

@@ -15,7 +15,7 @@ ESTIMABLE = 2.0 * 4.0 * sqrt(2.0) / 0.9
 
 @dataclass(frozen=True)
 class Resolution:
-    """Whether all coefficients of a study will be estimable.
+    """Whether most coefficients of a study will be estimable.
 
     Attributes
     ----------
@@ -23,7 +23,7 @@ class Resolution:
         The number that decides: the effective sample size N = n mu (the square root of n times mu
         where users answer for themselves) over p^1.5, with p columns, the constant included.
     estimable : bool
-        Whether it is large enough for all coefficients of features that are not nearly the same.
+        Whether it is large enough for most coefficients of features that are not nearly the same.
     records : int
         Number of records from which it is, at this epsilon.
     epsilon : float
@@ -37,11 +37,17 @@ class Resolution:
 
     def __str__(self) -> str:
         said = f"effective sample size over columns^1.5: {self.value:.3g}. "
+        if self.value == inf:
+            return said + "All coefficients are estimable: no noise is added."
         if self.estimable:
-            return said + f"All coefficients are estimable, from {self.records:,} records on."
+            return said + (
+                f"Most coefficients are estimable, from {self.records:,} records on; as a rough "
+                "guide, all are from half as many again."
+            )
         epsilon = f" or epsilon {self.epsilon:.2g}" if self.epsilon < inf else ""
         return said + (
-            f"Not all coefficients are estimable: {self.records:,} records{epsilon} would do."
+            f"Many coefficients may not be estimable: {self.records:,} records{epsilon} would do "
+            "for most and, as a rough guide, half as much again for all."
         )
 
 
@@ -76,7 +82,9 @@ def resolution(
     Notes
     -----
     The answer uses public numbers only. It is a rule for features that are not nearly the same as
-    others; features that move together need more.
+    others; features that move together need more. With 5, 12 and 25 independent features and a
+    curator, two thirds to nine tenths of all coefficients were estimable at ``records``. All
+    were in 38 of 120 fits there, in 110 with 1.2 times as many, and in 120 with 1.5 times.
 
     Examples
     --------

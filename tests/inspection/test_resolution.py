@@ -18,6 +18,9 @@ def test_what_it_proposes_would_do_and_less_would_not(privacy, columns):
         assert resolution(200, columns, 1.001 * small.epsilon, privacy=privacy).estimable
         assert not resolution(200, columns, 0.99 * small.epsilon, privacy=privacy).estimable
     assert f"{small.records:,} records" in str(small)
+    assert "for most" in str(small) and "half as much again for all" in str(small)
+    enough = str(resolution(small.records, columns, 0.5, privacy=privacy))
+    assert f"Most coefficients are estimable, from {small.records:,} records on" in enough
 
 
 def test_without_privacy_everything_is_estimable():

@@ -38,8 +38,10 @@ class EpochGreedy(EpochPolicy):
     window : {"auto", None}, default="auto"
         "auto" pools the newest epochs that agree with each other, so that the policy follows a
         world that changes, if the released sums of the oracle can be compared: those of
-        `SSPRegressor`. It costs no privacy. An epoch is the least that can be left out, so that
-        worlds that change want epochs of equal length. None pools all of them.
+        `SSPRegressor` with Gaussian noise. With other oracles ``changes_`` stays empty. It costs no
+        privacy. An epoch is the least that can be left out, so that a change is noticed late where
+        epochs double: one at round 10,000 at 16,320, and with ``schedule=1000`` at 11,000. None
+        pools all epochs.
     shared : bool, default=True
         False if contexts are features of the round alone, with weights for each action.
     n_actions : int, default=None

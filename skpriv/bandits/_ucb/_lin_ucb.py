@@ -22,9 +22,10 @@ from ._running import RunningSumsPolicy
 class LinUCB(ServesDevices, RunningSumsPolicy):
     """Linear contextual bandit that takes the arm of the largest upper confidence bound.
 
-    Under four kinds of trust: exact; sums by a trusted curator, who adds correlated noise at every
-    update (joint differential privacy); or one noisy report a user, shuffled or not. The confidence
-    region uses the exact distribution of the noise, not worst-case constants.
+    Under five kinds of trust: exact; sums by a trusted curator, who adds correlated noise at every
+    update (joint differential privacy); sums of batches to which all users add the noise together;
+    or one noisy report a user, shuffled or not. The confidence region uses the exact distribution
+    of the noise, not worst-case constants.
 
     Parameters
     ----------

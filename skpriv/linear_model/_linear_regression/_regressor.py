@@ -408,8 +408,8 @@ class LinearRegression(Plans, PredictionIntervals):
         records = 10.0 ** np.floor(np.log10(factor * self._n_fitted) - 1.0)
         records *= np.ceil(factor * self._n_fitted / records)
         return (
-            f"about {records:,.0f} such records would do, or epsilon of about "
-            f"{factor * self.epsilon:.2g}"
+            f"about {records:,.0f} such records, or epsilon of about "
+            f"{factor * self.epsilon:.2g}, would do for some; as a rough guide, twice that for all"
         )
 
     @rowwise
