@@ -37,7 +37,7 @@ class CoefficientLaw:
     resolved : ndarray of shape (q,)
         Whether normal intervals hold; what is not estimable is NaN above.
     reason : str
-        Why some are not estimable.
+        Why some are not estimable; empty if all are.
     n : int
         Number of records.
     estimand : str
@@ -47,6 +47,8 @@ class CoefficientLaw:
     distance : ndarray of shape (q,) or None
         Bound on how far each coefficient of the least-squares line may be from what is estimated;
         None where they are the same.
+    classes : int
+        Number of classes whose coefficients stand one block after the other; 0 if they do not.
     """
 
     estimate: np.ndarray
@@ -58,6 +60,7 @@ class CoefficientLaw:
     estimand: str = "least-squares line of the clipped rows and targets"
     distance: np.ndarray | None = None
     ratio: str = ""
+    classes: int = 0
 
     def mapped(self, matrix, shift=0.0):
         """The law of matrix @ coefficients + shift; a row needs all that it weighs resolved."""
@@ -73,8 +76,17 @@ class CoefficientLaw:
             sampling=np.where(np.outer(resolved, resolved), sampling, np.nan),
             privacy=np.where(np.outer(resolved, resolved), privacy, np.nan),
             resolved=resolved,
-            distance=None if self.distance is None else abs(matrix) @ self.distance,
+            reason="" if resolved.all() else self.reason,
+            distance=None if self.distance is None else _largest(matrix, self.distance),
         )
+
+
+def _largest(matrix, distance):
+    """|matrix| @ distance; what is infinite or NaN stands only in rows that weigh it."""
+    weighed = matrix != 0.0
+    most = abs(matrix) @ np.where(np.isfinite(distance), distance, 0.0)
+    most = np.where(weighed @ np.isinf(distance), np.inf, most)
+    return np.where(weighed @ np.isnan(distance), np.nan, most)
 
 
 def sandwich(inverse, gram, residual_gram, residual_noise, variance):

@@ -11,10 +11,15 @@ from scipy import stats
 
 from .._compat import Interval, StrOptions, validate_params
 from .._equations._coefficients import CoefficientLaw
+from .._linalg import ROUNDED
 from ._units import INTERCEPT, law_in_units
 
 COLUMNS = ("estimate", "std_error", "low", "high", "statistic", "p_value", "privacy_share")
 RATIOS = ("ratio", "ratio_low", "ratio_high")
+BETWEEN = (
+    "log-odds of classes against each other, by the curve of weighted scores",
+    "an odds ratio between these classes (of intercepts: odds)",
+)
 
 
 class WaldTest(NamedTuple):
@@ -171,14 +176,25 @@ class Inference:
         Returns
         -------
         Inference
-            A table with one row for each contrast.
+            A table with one row for each contrast. Of more than two classes its ``estimand`` says
+            whether all weigh classes against each other: then the geometric mean drops out.
         """
         matrix = self._weights(weights)
         names = [
             " ".join(f"{w:+g}*{name}" for w, name in zip(row, self.names, strict=True) if w)
             for row in matrix
         ]
-        return replace(self, names=names, law=self.law.mapped(matrix))
+        law = self.law.mapped(matrix)
+        if law.classes:
+            sums = matrix.reshape(len(matrix), law.classes, -1).sum(axis=1)
+            between = np.allclose(sums, 0.0, atol=ROUNDED * abs(matrix).max())
+            words = (
+                BETWEEN
+                if between
+                else (f"weighted sums of {law.estimand}", "a product of powers of these odds")
+            )
+            law = replace(law, estimand=words[0], ratio=words[1], classes=0)
+        return replace(self, names=names, law=law)
 
     def wald_test(self, names: Any = None) -> "WaldTest":
         """Test that several coefficients are all zero.
@@ -243,15 +259,14 @@ class Inference:
         if self.reason:
             yield f"not estimable: {self.reason}"
         if self.law.distance is not None:
-            with np.errstate(invalid="ignore", divide="ignore"):
-                most = np.nanmax(np.append(_ratio(self.distance, self.std_error), 0.0))
-            if np.isinf(most):
-                most = np.nan
-            yield (
-                "the least-squares line may differ from this one by at most `distance`, which is "
-                f"up to {most:.2g} std_error here, unless a few rows lie far from all others: "
-                "estimand='least_squares' counts it"
-            )
+            known = _ratio(self.distance, self.std_error)
+            known = known[np.isfinite(known)]
+            if len(known):
+                yield (
+                    "the least-squares line may differ from this one by at most `distance`, which "
+                    f"is up to {known.max():.2g} std_error here, unless a few rows lie far from "
+                    "all others: estimand='least_squares' counts it"
+                )
         yield "std_error counts sampling and privacy noise; privacy_share is the part of the latter"
         yield self.guarantee
 
@@ -305,9 +320,10 @@ def inference(
     Parameters
     ----------
     model : estimator
-        A fitted regressor with released equations (``SSPRegressor``, ``ReweightedRegressor``,
-        ``LinearRegression``), or a Pipeline that ends with one, after ``BoundsScaler``,
-        ``TableEncoder`` or a selection of columns.
+        A fitted model with released equations (``LinearRegression``, ``SSPRegressor``,
+        ``ReweightedRegressor``, ``LogisticRegression``, ``PoissonRegressor``, ``IVRegressor``), or
+        a Pipeline that ends with one, after ``BoundsScaler``, ``TableEncoder`` or a selection of
+        columns.
     confidence_level : float in (0, 1), default=0.95
     method : {"asymptotic"}, default="asymptotic"
         Normal intervals, exact as n grows.
@@ -315,7 +331,9 @@ def inference(
         What the coefficients of ``LinearRegression`` are of. "fitted" is the line that was fitted:
         residuals beyond a few of their deviations and rows far from the others count for less.
         "least_squares" is the least-squares line, whose equation has more noise.
-        Other regressors fit the least-squares line.
+        ``SSPRegressor`` fits the least-squares line, so that both are the same. Other models have
+        "fitted" alone: ``LogisticRegression`` log-odds, ``PoissonRegressor`` the logarithm of a
+        mean, ``IVRegressor`` a structural equation, ``ReweightedRegressor`` a weighted line.
 
     Returns
     -------
@@ -325,6 +343,8 @@ def inference(
     ------
     TypeError
         If the model has no law of coefficients, or a step before it no known units.
+    ValueError
+        If the model has no least-squares line, and ``estimand="least_squares"`` asks for it.
 
     Notes
     -----
@@ -340,6 +360,9 @@ def inference(
     counts the noise of privacy, with its second order, beside that of sampling. Estimates are not
     shrunk, and so differ from ``coef_`` where that is. Where the released design does not stand out
     of its noise, normal intervals would not hold: the answer is NaN and a reason.
+
+    Log-odds, logarithms of means and structural equations are those of the fitted model, whose
+    class states what is estimated.
 
     Of a fit with ``groups`` persons are independent of each other, and the rows of one person are
     not: the covariance holds whatever their dependence is.

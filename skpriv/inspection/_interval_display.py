@@ -3,6 +3,7 @@
 from typing import Any, Self
 import narwhals.stable.v2 as nw
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -238,7 +239,8 @@ class IntervalDisplay:
         Parameters
         ----------
         estimator : estimator
-            A fitted regressor of skpriv, or a Pipeline that ends with one.
+            A fitted regressor of skpriv, or a Pipeline that ends with one. A classifier of two
+            classes has the probability of the second one for a prediction; more are refused.
         X : array-like or data frame of shape (n_points, n_features)
             Public rows; with `grid` one row, whose other features stay as they are.
         feature : str or int
@@ -269,9 +271,16 @@ class IntervalDisplay:
             _, ax = _pyplot(f"{cls.__name__}.from_estimator").subplots(layout="constrained")
         X, values, name = _rows(X, feature, grid)
         low, high = interval_of(estimator, X, kind, confidence_level, method)
+        if np.ndim(low) > 1:
+            raise ValueError(
+                f"estimator={type(estimator).__name__}: of more than two classes there is an "
+                "interval for each, and this picture has one. Fit an estimator with two classes, "
+                "such as one against all others, or plot columns of confidence_interval."
+            )
+        probable = is_classifier(estimator)  # intervals are of the second class
         display = cls(
             values=values,
-            prediction=estimator.predict(X),
+            prediction=estimator.predict_proba(X)[:, 1] if probable else estimator.predict(X),
             low=low,
             high=high,
             feature_name=name,

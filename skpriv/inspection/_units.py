@@ -45,6 +45,12 @@ def law_in_units(model, estimand="fitted"):
     for step in steps:
         names, matrix = _after(step, names, matrix)
     both = "estimand" in signature(last.coefficient_law).parameters
+    line = str(getattr(last, "estimand", "")).startswith("least-squares line")
+    if estimand == "least_squares" and not (both or line):
+        raise ValueError(
+            f"estimand='least_squares' is for linear regressors, and {type(last).__name__} has no "
+            "least-squares line: pass estimand='fitted' for its own coefficients."
+        )
     law = last.coefficient_law(estimand=estimand) if both else last.coefficient_law()
     blocks = getattr(last, "coefficient_blocks", [])
     if blocks:

@@ -172,15 +172,15 @@ class Calibration:
         """Calibration whose intervals are the range."""
         return cls(n, bounds, tuple(levels), (np.inf,) * len(levels), (np.inf,) * len(levels))
 
-    def quantiles(self, confidence_level):
+    def quantiles(self, confidence_level, widest="the interval is all of bounds_y"):
         """The released quantiles that serve a level; infinite where none does."""
         for level, below, above in zip(self.levels, self.below, self.above, strict=True):
             if level >= confidence_level - ROUNDED:  # 0.9 and 1 - 0.1 are one level
                 return below, above
         warnings.warn(
             f"confidence_level={confidence_level} is above all prediction_levels, {self.levels}, "
-            "whose quantiles were released: the interval is all of bounds_y. Fit with this level "
-            "among prediction_levels.",
+            f"whose quantiles were released: {widest}. Fit with this level among "
+            "prediction_levels.",
             stacklevel=3,
         )
         return np.inf, np.inf

@@ -1,5 +1,8 @@
 """Coefficients in original units: equal to the textbook, to any scaling, and to the release."""
 
+import warnings
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,10 +14,14 @@ from sklearn.linear_model import LinearRegression as LeastSquares
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures
 
-from skpriv.inspection import CoefficientDisplay, inference
+from skpriv._equations._coefficients import CoefficientLaw
+from skpriv.inspection import CoefficientDisplay, Inference, inference
 from skpriv.linear_model import (
     IHTRegressor,
+    IVRegressor,
     LinearRegression,
+    LogisticRegression,
+    PoissonRegressor,
     ReweightedRegressor,
     SSPRegressor,
 )
@@ -186,6 +193,42 @@ def test_errors_say_what_to_do():
             wrong()
     with pytest.raises(ValueError, match="confidence_level"):
         inference(_model(), confidence_level=1.0)
+
+
+def test_only_a_least_squares_line_can_be_asked_for():
+    X, y = _frame(2000)
+    bounds = {"bounds_X": BOUNDS, "privacy": "none"}
+    models = [
+        LogisticRegression(**bounds).fit(X, y > 15.0),
+        PoissonRegressor(bounds_y=(0, 35), **bounds).fit(X, y.round()),
+        IVRegressor(instruments=["other"], endogenous=["dose"], bounds_y=(0, 35), **bounds).fit(
+            X, y
+        ),
+    ]
+    for model in models:
+        with pytest.raises(ValueError, match="estimand='least_squares'.*'fitted'"):
+            inference(model, estimand="least_squares")
+    line = _model(privacy="none").fit(X, y)
+    same = inference(line, estimand="least_squares")
+    assert same.estimate == pytest.approx(inference(line).estimate)
+
+
+def test_a_dash_leaves_the_distance_of_the_others():
+    distance = np.array([1.0, 2.0, np.nan])
+    law = CoefficientLaw(
+        np.array([1.0, 1.0, np.nan]), np.diag([1.0, 4.0, np.nan]), np.zeros((3, 3)),
+        np.array([True, True, False]), "hidden", 100, distance=distance,
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = Inference(["a", "b", "c"], law.mapped(2.0 * np.eye(3)), 0.95, "")
+        assert np.array_equal(found.distance, 2.0 * distance, equal_nan=True)
+        assert "up to 1 std_error here" in str(found) and "not estimable: hidden" in str(found)
+        assert "not estimable" not in str(found.contrast({"a": 1.0, "b": -1.0}))
+        assert "distance" not in str(found.contrast({"c": 1.0}))
+        endless = replace(law, distance=np.full(3, np.inf)).mapped(np.eye(3))
+        assert np.isinf(endless.distance).all()
+        assert "distance" not in str(Inference(["a", "b", "c"], endless, 0.95, ""))
 
 
 def test_the_display_draws_what_is_there():

@@ -8,7 +8,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 
 from skpriv.inspection import IntervalDisplay
-from skpriv.linear_model import SSPRegressor
+from skpriv.linear_model import LogisticRegression, SSPRegressor
 from skpriv.preprocessing import Categorical, Date, Numeric, TableEncoder
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -102,3 +102,15 @@ def test_improper_arguments(arrays, table):
         IntervalDisplay.from_estimator(LinearRegression().fit(X, y), X[:2], 0)
     with pytest.raises(ValueError, match="feature='height'"):
         IntervalDisplay.from_estimator(table, pd.DataFrame(ROW), "height")
+
+
+def test_of_classes_there_is_one_probability(arrays):
+    X, y = arrays
+    settings = {"bounds_X": (-0.5, 0.5), "privacy": "none"}
+    three = LogisticRegression(classes=(0, 1, 2), **settings).fit(X, np.digitize(y, [-0.1, 0.1]))
+    with pytest.raises(ValueError, match="estimator=LogisticRegression.*two classes"):
+        IntervalDisplay.from_estimator(three, X[:1], 0, grid=[0.0, 0.1])
+    two = LogisticRegression(classes=("no", "yes"), **settings)
+    two.fit(X, np.where(y > 0.0, "yes", "no"))
+    display = IntervalDisplay.from_estimator(two, X[:1], 0, grid=[0.0, 0.1])
+    assert (display.low < display.prediction).all() and (display.prediction < display.high).all()

@@ -168,7 +168,8 @@ class LoopEstimate:
         """Variances of the points by sampling and by privacy, each of shape (n_points,).
 
         The residual Gram is robust, but noisy: where its noise is larger than what unequal
-        variances may do, the value that equal variances would give is leant on. What remains
+        variances may do, the value that equal variances would give is leant on (where that is
+        nothing at all, the variance is NaN: it is not known). What remains
         uncertain of the variance V, with standard deviation s, widens intervals as with Student's t
         of 2 (V / s)^2 degrees of freedom: its squared quantile is 1 + (z^2 + 1) (s / V)^2 / 4 times
         that of a normal variable, to first order.
@@ -177,14 +178,16 @@ class LoopEstimate:
         robust = np.einsum("ij,ij->i", self.dual @ self.residual_gram, self.dual)
         typical = np.einsum("ij,ij->i", self.dual @ self.typical_gram, self.dual)
         typical = np.maximum(typical, 1e-300)
-        ratio = (self.residual_scale * squares / typical / UNEQUAL) ** 2
+        with np.errstate(over="ignore"):
+            ratio = (self.residual_scale * squares / typical / UNEQUAL) ** 2
         weight = 1.0 / (1.0 + ratio)
         sampling = np.maximum(weight * robust + (1.0 - weight) * typical, self.least * typical)
         noisy, shared = self._noise_dual, self.shared
         noise = self.noise * np.einsum("ij,ij->i", noisy, noisy)
         hidden = np.einsum("ij,ij->i", shared, shared)
         sampling, privacy = sampling / self.records, noise + hidden
-        uncertain = (UNEQUAL * typical / self.records) ** 2 * ratio * weight
+        with np.errstate(invalid="ignore"):
+            uncertain = (UNEQUAL * typical / self.records) ** 2 * ratio * weight
         return sampling + STUDENT * uncertain / (sampling + privacy), privacy
 
     def interval(self, confidence_level):

@@ -1,7 +1,7 @@
 """Private logistic regression: a classifier with intervals for probabilities."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import floor
 from typing import Any, ClassVar, Self
 
@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._compat import fit_context
 from ..._equations._intervals import ConfidenceInterval, check_level
+from ..._equations._loop._fit import NOISE
 from ..._equations._loop._links import Logit
 from ..._linalg import ROUNDED
 from ...privacy import split
@@ -25,6 +26,8 @@ from ._multinomial import class_coefficients, class_intervals, class_law, fit_cl
 from ._softmax import Softmax
 
 
+# A fixed sentence: whether it is so, is private
+NO_LABEL = "or no label was one of `classes`"
 SURPRISES = (0.3, 0.125)  # the grid of the search is from about a tenth of these up to 1
 
 
@@ -121,7 +124,8 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
     Released: Gaussian answers for the rate of ``classes_[1]``, three for the whitening, and one for
     each score step; their costs compose exactly as Gaussian DP (Dong, Roth and Su 2022). Public:
     the number of records, the classes and all parameters. The sensitivity of a score step is proved
-    in docs/glm.md.
+    in the docstring of ``ScoreQuery`` (``skpriv/_equations/_loop/_score.py``), and of more than two
+    classes in that of ``ClassScoreQuery`` (``skpriv/linear_model/_generalized/_softmax.py``).
 
     Examples
     --------
@@ -169,8 +173,10 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
 
     def _law(self):
         if len(self.classes_) == 2:
-            return super()._law()
-        return class_law(self._released, self._map, self._locations, self._n_fitted)
+            law = super()._law()
+        else:
+            law = class_law(self._released, self._map, self._locations, self._n_fitted)
+        return replace(law, reason=law.reason.replace(NOISE, f"{NOISE}, {NO_LABEL}"))
 
     _law_estimand = "log-odds of the second class, by the logistic curve of the weighted scores"
     _ratio = "an odds ratio (of the intercept: odds)"
@@ -404,7 +410,7 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
                 "prediction_set needs rows that the fit did not see: pass calibration_size, for "
                 "example calibration_size=0.1, to the estimator and fit it again."
             )
-        _, most = self._calibration.quantiles(confidence_level)
+        _, most = self._calibration.quantiles(confidence_level, "the set is that of all classes")
         # A set must not lose a class to rounding
         return 1.0 - self.predict_proba(X) <= most + ROUNDED
 

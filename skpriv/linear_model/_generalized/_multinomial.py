@@ -150,7 +150,10 @@ def class_law(fit, rows, location, n):
     shift[:, -1] = location
     if not fit.equations:
         nothing, none = np.full((len(matrix),) * 2, np.nan), np.zeros(len(matrix), dtype=bool)
-        return CoefficientLaw(nothing[0], nothing, nothing, none, MEAN_ONLY, n, LAW, ratio=RATIO)
+        return CoefficientLaw(
+            nothing[0], nothing, nothing, none, MEAN_ONLY, n, LAW, ratio=RATIO,
+            classes=len(location),
+        )  # fmt: skip
     estimate = fit.estimate(fit.points(matrix))
     sampling, privacy = estimate.covariances()
     told, both = estimate.resolved, np.outer(estimate.resolved, estimate.resolved)
@@ -163,6 +166,7 @@ def class_law(fit, rows, location, n):
         n,
         LAW,
         ratio=RATIO,
+        classes=len(location),
     )
 
 

@@ -214,6 +214,22 @@ def test_an_independent_search_does_not_exceed_the_sensitivity(global_random_see
     assert 3.9 < most <= 4.0 + 1e-9
 
 
+def test_a_contrast_of_classes_says_what_it_compares():
+    X, y = data()
+    found = inference(make(classes=NAMES, privacy="none").fit(X, NAMES[y]))
+    assert found.estimand.startswith("log-odds of each class against the geometric mean")
+    between = found.contrast({"a: x0": 1.0, "b: x0": -1.0})
+    assert "geometric mean" not in str(between)
+    assert between.estimand.startswith("log-odds of classes against each other")
+    rate = Reference(C=np.inf, tol=1e-10).fit(X[y < 2], y[y < 2])  # b against a
+    assert between.estimate == pytest.approx(-rate.coef_[0, :1], abs=0.2)
+    alone = found.contrast([{"a: x0": 1.0}.get(name, 0.0) for name in found.names])
+    assert alone.estimand.startswith("weighted sums of log-odds of each class against the geo")
+    crossed = found.contrast({"a: x0": 1.0, "b: x1": -1.0})  # each mean stays
+    assert crossed.estimand == alone.estimand
+    assert between.contrast([2.0]).estimand == between.estimand
+
+
 def test_contrasts_are_orthonormal_and_across_the_ones():
     for K in (2, 3, 7):
         Q = contrasts(K)

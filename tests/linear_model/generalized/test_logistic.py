@@ -15,6 +15,7 @@ from skpriv import BudgetAccountant, PrivacyError
 from skpriv.exceptions import BudgetExceeded, InvalidValues
 from skpriv.inspection import inference
 from skpriv.linear_model import LinearRegression, LogisticRegression
+from skpriv.linear_model._generalized._logistic import NO_LABEL
 
 COEF, INTERCEPT = np.array([2.0, -1.0, 0.5]), -0.5
 
@@ -114,8 +115,19 @@ def test_what_is_no_class_is_told_by_nothing(odd, privacy):
 def test_all_labels_may_be_outside():
     X, _ = data(500)
     for labels in (["a"] * 500, np.full(500, np.nan), [None] * 500):
-        model = make().fit(X, labels)
-        assert np.isfinite(model.predict_proba(X)).all()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # of numpy, too
+            model = make().fit(X, labels)
+            assert np.isfinite(model.predict_proba(X)).all()
+            assert (np.diff(model.confidence_interval(X), axis=0) == 1.0).all()
+            found = inference(model)
+            assert np.isnan(found.estimate).all() and NO_LABEL in found.reason
+
+
+def test_the_reason_of_a_dash_is_the_same_sentence_with_labels():
+    X, y = data(2000)
+    X[:, 0] = 0.5
+    assert NO_LABEL in inference(make(privacy="none").fit(X, y)).reason
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, "text"])
@@ -314,7 +326,7 @@ def test_prediction_sets_hold_new_labels():
         covered = sets[np.arange(5000), labels].mean()
         assert level - 0.02 < covered
     assert (sets.sum(axis=1) == 1).any()
-    with pytest.warns(UserWarning, match="above all prediction_levels"):
+    with pytest.warns(UserWarning, match="the set is that of all classes"):
         assert model.prediction_set(new, 0.99).all()
     with pytest.raises(ValueError, match="calibration_size"):
         make().fit(X, y).prediction_set(new)

@@ -100,6 +100,8 @@ def test_columns_that_are_constant_within_persons_are_named(kind, privacy):
     found = inference(model)
     assert np.isnan(found.estimate).tolist() == [False, True, False]  # and no intercept
     assert "born: constant within persons" in found.reason
+    assert found.contrast({"a": 1.0, "b": -1.0}).reason == ""  # born is not in it
+    assert abs(model.coef_[1]) < 0.2  # noise around 0
     frame["born"] = 0.0
     assert np.isfinite(inference(fit(frame, privacy="none", effects="person")).std_error).all()
 
