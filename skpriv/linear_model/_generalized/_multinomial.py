@@ -30,7 +30,7 @@ from ._softmax import (
 )
 
 LAW = "log-odds of each class against the geometric mean of all, by the curve of weighted scores"
-RATIO = "odds of a class over the geometric mean of all (of the others too: take a contrast)"
+RATIO = "odds of a class over the geometric mean of all classes; a contrast compares two classes"
 
 
 def fit_classes(session, rows, target, link, ranged):
