@@ -1,6 +1,7 @@
 """What an estimator is made of: steps that learn unpaid, and predictions that mix rows."""
 
 import sys
+import warnings
 from numbers import Number
 from typing import Any
 
@@ -18,7 +19,8 @@ from ..privacy import Accounted, learns_nothing
 # Classes of scikit-learn, by the package of theirs, whose fitted objects map each
 # row by itself. tests/model_selection/test_rowwise.py attacks each of them. Not here: NMF and other
 # decompositions that iterate until the whole batch has converged, IterativeImputer, whose draws for
-# a row depend on how many rows before it have gaps, and what nobody has attacked.
+# a row depend on how many rows before it have gaps, LabelBinarizer, which asks how many values a
+# batch has, and what nobody has attacked.
 ROWWISE = {
     "sklearn.compose": "ColumnTransformer TransformedTargetRegressor make_column_selector",
     "sklearn.decomposition": "PCA TruncatedSVD",
@@ -36,7 +38,7 @@ ROWWISE = {
     "sklearn.neighbors": "KNeighborsRegressor",
     "sklearn.neural_network": "MLPRegressor",
     "sklearn.pipeline": "FeatureUnion Pipeline",
-    "sklearn.preprocessing": "Binarizer FunctionTransformer KBinsDiscretizer LabelBinarizer "
+    "sklearn.preprocessing": "Binarizer FunctionTransformer KBinsDiscretizer "
     "MaxAbsScaler MinMaxScaler Normalizer OneHotEncoder OrdinalEncoder PolynomialFeatures "
     "PowerTransformer QuantileTransformer RobustScaler SplineTransformer StandardScaler",
     "sklearn.svm": "LinearSVR NuSVR SVR",
@@ -178,14 +180,17 @@ def predicted(estimator: Any, rows: Any) -> Any:
     ValueError
         If there is not one prediction for each row. One record would count twice.
     """
-    count = rows.shape[0] if hasattr(rows, "shape") else len(rows)
-    if is_rowwise(estimator):
-        return _one_each(estimator.predict(rows), count)
-    found = np.empty(count)
-    for i in range(count):
-        row = rows[i : i + 1] if isinstance(rows, np.ndarray) else safe_indexing(rows, [i])
-        found[i : i + 1] = _one_each(estimator.predict(row), 1)
-    return found
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # a predictor may tell of a value that it has not seen
+        count = rows.shape[0] if hasattr(rows, "shape") else len(rows)
+        # One cell of a list of lists decides how all others of a batch are read
+        if hasattr(rows, "shape") and is_rowwise(estimator):
+            return _one_each(estimator.predict(rows), count)
+        found = np.empty(count)
+        for i in range(count):
+            row = rows[i : i + 1] if isinstance(rows, np.ndarray) else safe_indexing(rows, [i])
+            found[i : i + 1] = _one_each(estimator.predict(row), 1)
+        return found
 
 
 def _one_each(values, count):

@@ -6,6 +6,8 @@ from functools import partial
 
 import numpy as np
 import pytest
+from registry.door_makers import REGRESSORS
+from registry.door_makers import _fitted as of_public_rows
 from scipy import special
 from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor, make_column_selector
@@ -17,7 +19,13 @@ from sklearn.impute import IterativeImputer, SimpleImputer
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    LabelBinarizer,
+    Normalizer,
+    OneHotEncoder,
+    StandardScaler,
+)
 
 from skpriv.exceptions import PrivacyError
 from skpriv.linear_model import SSPRegressor
@@ -25,8 +33,6 @@ from skpriv.model_selection import PrivateSearchCV, private_score
 from skpriv.model_selection._covered import ROWWISE, is_elementwise, is_rowwise, predicted
 from skpriv.model_selection._score_queries import ErrorMoments, Gains
 from skpriv.preprocessing import BoundsScaler
-from tests.registry.door_makers import REGRESSORS
-from tests.registry.door_makers import _fitted as of_public_rows
 
 RNG = np.random.RandomState(0)
 X = RNG.uniform(0.0, 1.0, size=(60, 3))
@@ -112,14 +118,24 @@ def test_each_class_of_the_list_maps_rows_by_themselves(module, name):
     model = kind(**SETTINGS.get(name, {}))
     if "random_state" in model.get_params():
         model.set_params(random_state=0)
-    one = name == "LabelBinarizer"
-    model.fit(Y) if one else model.fit(X, Y + (name == "GammaRegressor"))
+    model.fit(X, Y + (name == "GammaRegressor"))
     assert is_rowwise(model)
-    if one:  # labels, one of which is replaced by one that was never seen
-        before, after = (model.transform(np.r_[first, Y[1:]]) for first in (Y[0], 77.0))
-        assert np.array_equal(before[1:], after[1:])
-    else:
-        assert others_stay(model)
+    assert others_stay(model)
+
+
+def test_labels_and_lists_are_called_for_one_row_at_a_time():
+    """`LabelBinarizer` counts the labels of a batch; one cell of a list decides how all are read"""
+    assert not is_rowwise(LabelBinarizer().fit([3.0, 3.0]))
+    estimator = make_pipeline(FunctionTransformer(np.reciprocal), Ridge())
+    estimator.fit([[1.0], [2.0], [4.0]], [1.0, 0.5, 0.25])
+    before, after = (predicted(estimator, [[first], [2], [2]]) for first in (2, 2.5))
+    np.testing.assert_array_equal(before[1:], after[1:])
+
+
+def test_nothing_is_said_of_a_value_that_was_never_seen():
+    encoder = OneHotEncoder(drop="first", handle_unknown="ignore")
+    estimator = make_pipeline(encoder, Ridge()).fit([[1.0], [2.0], [3.0]], [1.0, 2.0, 3.0])
+    assert len(predicted(estimator, np.array([[77.0], [2.0]]))) == 2  # a warning is an error
 
 
 @pytest.mark.parametrize("Estimator", REGRESSORS)

@@ -427,6 +427,9 @@ DOORS = {
     "Schema.read_target": lambda given: SCHEMA.with_target("x0").read_target(
         _table(given, "frame")
     ),
+    "Schema.read_labels": lambda given: SCHEMA.with_target("x0").read_labels(
+        _table(given, "frame")
+    ),
     "Schema.template": lambda given: preprocessing.Schema.template(_table(given, "frame")),
     "Loop.rank": _in_folder(_loop),
     "Loop.reward": _in_folder(_loop),

@@ -138,6 +138,8 @@ class LoopFit:
         gram, scale, _, _ = self._pooled(FITTED)
         c, k = rows.half_ranges @ np.linalg.inv(self.W), np.linalg.solve(self.W.T, rows.constant)
         level = max(float(k @ gram @ k), scale)
+        if level <= 0.0:  # no noise, and no row that counts
+            return ""
         away = c - np.outer(c @ gram @ k / level, k)
         variance = np.einsum("ij,ij->i", away @ gram, away) / level
         noise = scale * np.einsum("ij,ij->i", away, away) / level

@@ -61,6 +61,8 @@ def mean_only(session, rows, target, rules, link=IDENTITY, found=None, deviation
     if rows.constant is not None:
         plain = link.linear and not getattr(rows, "weighted", False)
         if plain and found is None:
+            plain = session.records(rules.spread) > 0  # somebody answers, of users who answer once
+        if plain and found is None:
             found, deviation = find_location(session, rows, target, rules)
         share = rules.after_location if found else 1.0
         means = [found] if found else []

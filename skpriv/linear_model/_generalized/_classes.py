@@ -51,7 +51,8 @@ def codes(y, classes, n):
     """
     found = np.full(n, float(OTHER))
     try:
-        labels = np.asarray(y)
+        # In a list one label would decide how NumPy reads all others
+        labels = np.asarray(y, dtype=None if hasattr(y, "dtype") else object)
         plain = labels.dtype.kind in ("U" if classes.dtype.kind == "U" else "biuf")
     except Exception:
         plain = False

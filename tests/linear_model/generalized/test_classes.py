@@ -10,6 +10,7 @@ from skpriv import BudgetAccountant
 from skpriv.audit import replay
 from skpriv.inspection import inference, model_card
 from skpriv.linear_model import LogisticRegression
+from skpriv.linear_model._generalized._classes import codes
 from skpriv.linear_model._generalized._softmax import SLOPE_WEIGHT, contrasts
 
 NAMES = np.array(["a", "b", "c"])
@@ -235,3 +236,10 @@ def test_contrasts_are_orthonormal_and_across_the_ones():
         Q = contrasts(K)
         np.testing.assert_allclose(Q.T @ Q, np.eye(K - 1), atol=1e-12)
         np.testing.assert_allclose(Q.sum(axis=0), 0.0, atol=1e-12)
+
+
+def test_one_label_of_a_list_does_not_change_how_the_others_are_read():
+    """NumPy makes text of all numbers that stand in a list beside one text."""
+    for first in (1, "x"):
+        found = codes([first, 1, 2], np.array(["1", "2"]), 3)
+        np.testing.assert_array_equal(found[1:], [-1.0, -1.0])
