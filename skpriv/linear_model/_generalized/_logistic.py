@@ -72,7 +72,7 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
     ----------
     classes : array-like of n_classes labels, default=(0, 1)
         The public classes, two or more, all numbers or all text. A label that is none of them
-        counts as a row of zeros, and nothing tells of it.
+        adds zeros to the sums of scores and slopes, and nothing tells of it.
     epsilon : float in (0, inf], default=1.0
         Privacy parameter; ``inf`` is the same as ``privacy="none"``.
     delta : float in (0, 1), default=1e-6
