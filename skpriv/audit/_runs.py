@@ -215,7 +215,7 @@ def replaced_persons(first, second):
         If they have not the same number of persons.
     """
     n = len(first[0])  # labels of both at once, so that the same one has one number
-    numbers = codes([*_dense(first[2]), *_dense(second[2])])
+    numbers = codes([*first[2], *second[2]])
     mine = _by_person(first, numbers[:n])
     others = _by_person(second, numbers[n:])
     if len(mine) != len(others):

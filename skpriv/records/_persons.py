@@ -295,7 +295,8 @@ class MeanOfPlaces:
 
 def _finite_rows(X, y):
     """Whether all numbers of a row are finite."""
-    keep = np.isfinite(X.sum(axis=1)) if X.shape[1] else np.ones(len(X), dtype=bool)
+    with np.errstate(over="ignore", invalid="ignore"):  # a warning would tell of a value
+        keep = np.isfinite(X.sum(axis=1)) if X.shape[1] else np.ones(len(X), dtype=bool)
     if not keep.all():  # or a sum has overflowed
         keep = np.isfinite(X).all(axis=1)
     return keep if y is None else keep & np.isfinite(y)

@@ -194,30 +194,61 @@ def _cell(column, at):
 def codes(labels: Any) -> np.ndarray:
     """Numbers from 0 on of labels that may be anything; one that nobody can read is like no other.
 
-    Labels are compared by Python's ``==``; a NaN is one label, as NumPy takes it.
+    Each label is read by itself, so that one changes nothing that is read of the others, except in
+    an array or column of a plain NumPy type, which is public. Equal numbers are one label whatever
+    their types, as 1, 1.0 and True are, and a text is no number. None and each object for NaN, NaT
+    or NA are one label together.
     """
-    try:
-        array = np.asarray(labels)
-    except Exception:
-        array = None
-    if array is None or array.shape != (len(labels),):
-        array = np.empty(len(labels), dtype=object)
-        for at, label in enumerate(labels):
-            array[at] = label
-    if array.dtype != object:
-        return np.unique(array, return_inverse=True)[1].reshape(-1)
+    found = _labels(labels)
+    if isinstance(found, np.ndarray):
+        return np.unique(found, return_inverse=True)[1].reshape(-1)
     known: dict = {}
-    found = np.empty(len(array), dtype=np.intp)
-    for at, label in enumerate(array.tolist()):
+    numbers = np.empty(len(found), dtype=np.intp)
+    for at, label in enumerate(found):
         try:
-            found[at] = known.setdefault(label, len(known))
+            numbers[at] = known.setdefault(_label(label), len(known))
         except Exception:  # not hashable, or an error of its own
-            found[at] = known.setdefault(_Unreadable(), len(known))
-    return found
+            numbers[at] = known.setdefault(_Unreadable(), len(known))
+    return numbers
+
+
+def _labels(labels):
+    """An array of a plain type, or a list of objects that were never brought to one type."""
+    labels = nw.to_native(labels, pass_through=True)
+    if not hasattr(labels, "__array__"):
+        return list(labels)
+    if not isinstance(getattr(labels, "dtype", None), np.dtype):
+        # With one missing label such a column would make float64 of all its integers.
+        if hasattr(labels, "astype"):
+            try:
+                return np.asarray(labels.astype(object)).tolist()
+            except Exception:  # it quotes a label
+                pass
+        if hasattr(labels, "to_list") or hasattr(labels, "to_pylist"):
+            return cells(labels)
+    array = _array(labels)
+    return array if array.dtype.kind in "biufcmMSU" else array.tolist()
+
+
+def _label(cell):
+    """What tells the label of one cell from others."""
+    kind = type(cell)
+    if kind is int or kind is str:
+        return cell
+    if hasattr(kind, "__array__") and not issubclass(kind, np.datetime64 | np.timedelta64):
+        cell = cell.item()  # a number of NumPy's or of another library, equal to Python's
+    try:
+        missing = cell is None or not cell == cell
+    except Exception:  # of NA and of a signalling NaN nobody can say
+        missing = type(cell).__hash__ is not None
+    return _MISSING if missing else cell
 
 
 class _Unreadable:
     """A label that is like no other."""
+
+
+_MISSING = _Unreadable()
 
 
 def finite(*arrays: Any) -> Any:

@@ -1,0 +1,120 @@
+"""Labels of persons are read one by one, and no value of theirs makes a warning."""
+
+import warnings
+from collections import deque
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from skpriv.audit._runs import replaced_persons
+from skpriv.records import ArrayRows, PersonRows, codes
+
+LARGE = 2**60  # beyond 2^53 neighbouring integers are one float64
+N = 40
+MISSING = [None, float("nan"), np.float32("nan"), np.datetime64("NaT"), np.timedelta64("NaT")]
+MISSING += [pd.NA, pd.NaT, Decimal("nan"), Decimal("sNaN"), complex("nan"), np.array(np.nan)]
+COLUMNS = {
+    "list": list,
+    "tuple": tuple,
+    "deque": deque,
+    "object array": lambda labels: np.array(labels, dtype=object),
+    "object column": lambda labels: pd.Series(labels, dtype=object),
+    "nullable": lambda labels: pd.Series(labels, dtype="Int64"),
+    "nullable array": lambda labels: pd.array(labels, dtype="Int64"),
+    "pandas arrow": lambda labels: pd.Series(pd.array(labels, dtype="int64[pyarrow]")),
+    "categories": lambda labels: pd.Series(pd.Categorical(pd.array(labels, dtype="Int64"))),
+    "polars": lambda labels: pl.Series(labels, dtype=pl.Int64),
+    "arrow": lambda labels: pa.chunked_array([pa.array(labels, pa.int64())]),
+}
+
+
+def partition(labels):
+    """Codes in order of appearance."""
+    known: dict = {}
+    return [known.setdefault(code, len(known)) for code in codes(labels).tolist()]
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_a_missing_label_leaves_large_integers_as_they_are(kind):
+    labels = [LARGE + i // 2 for i in range(2 * N)]
+    expected = [i // 2 for i in range(2 * N)]
+    assert partition(COLUMNS[kind](labels)) == expected
+    assert partition(COLUMNS[kind]([None, None, *labels[2:]])) == expected
+
+
+@pytest.mark.parametrize("other", ["x", b"x", 0.5, 10**30, True, (1, 2), [3], *MISSING], ids=repr)
+@pytest.mark.parametrize("kind", ["list", "object array", "object column"])
+def test_no_label_changes_how_others_are_read(kind, other):
+    """The others are numbers, some of them written as 2 and as 2.0, beyond 2^53 and as text."""
+    others = [2, 2.0, np.int64(2), np.float32(2), Fraction(2), Decimal(2), np.array(2), "2"]
+    others += [np.str_("2"), LARGE, LARGE + 1, np.int64(LARGE + 1), float(LARGE), 1.5, "nan"]
+    expected = [0, 0, 0, 0, 0, 0, 0, 1, 1, 2, 3, 3, 2, 4, 5]
+    labels = np.empty(1 + len(others), dtype=object)
+    for at, label in enumerate([other, *others]):
+        labels[at] = label
+    made = labels.tolist() if kind == "list" else labels
+    made = pd.Series(labels, dtype=object) if kind == "object column" else made
+    found = partition(made)
+    assert [code - 1 for code in found[1:]] == expected
+
+
+def test_all_missing_labels_are_one_person():
+    for labels in (MISSING, np.array([*MISSING[:-1], MISSING[0]], dtype=object)):
+        assert set(codes(labels)) == {0}
+    assert set(codes([float("nan") for _ in range(N)])) == {0}
+    for dtype in (np.float64, "M8[ns]", "m8[s]"):
+        assert set(codes(np.full(N, "NaT" if dtype != np.float64 else np.nan, dtype))) == {0}
+    assert partition(["nan", None, "None", "", float("nan")]) == [0, 1, 2, 3, 1]
+
+
+def test_equal_numbers_are_one_person_and_text_is_none_of_them():
+    assert partition([1, 1.0, True, np.bool_(True), "1", b"1", 0, -0.0]) == [0] * 4 + [1, 2, 3, 3]
+
+
+@pytest.mark.parametrize("labels", [[LARGE, 1, LARGE], [0.5, np.nan, 0.5], ["b", "a", "b"]])
+def test_arrays_of_a_plain_type_are_as_their_cells(labels):
+    array = np.array(labels)
+    assert array.dtype != object
+    assert partition(array) == partition(labels) == [0, 1, 0]
+
+
+def test_an_audit_counts_persons_by_the_same_labels():
+    """One person loses the label: that is one person who differs, and not all."""
+    X, y, labels = np.zeros((N, 1)), np.zeros(N), [LARGE + i for i in range(N)]
+    assert replaced_persons((X, y, labels), (X, y, [None, *labels[1:]])) == 1
+    assert replaced_persons((X, y, labels), (X, y, [np.nan, *labels[1:]])) == 1
+
+
+class Rows:
+    """Number of rows, of which a person without any adds nothing."""
+
+    shape, width = (1,), None
+
+    def sum(self, X, y):
+        return np.array([float(len(y))])
+
+
+class Persons(Rows):
+    """Number of persons who have a row."""
+
+    def sum_persons(self, X, y, starts, largest):
+        return np.array([len(starts) - 1.0])
+
+
+@pytest.mark.parametrize("query", [Rows(), Persons()], ids=["rows", "persons"])
+@pytest.mark.parametrize("value", [1e308, -1e308, np.inf, (np.inf, -np.inf, 0.0)], ids=str)
+def test_no_value_of_a_person_makes_a_warning(query, value):
+    """Sums of three such cells overflow, or are no number."""
+    X = np.zeros((12, 3))
+    X[3:6] = value
+    permutation = np.random.RandomState(0).permutation
+    persons = PersonRows(ArrayRows(X, np.zeros(12)), np.repeat(np.arange(4), 3), 3, permutation)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = persons.sum(query)
+    assert found == pytest.approx(4 if np.isfinite(value).all() else 3)
