@@ -169,7 +169,10 @@ class BasePolicy(LearnsFromPersons, Accounted, BaseEstimator, ABC):
             Who came in each round, for policies with ``max_visits``: names or numbers, of which
             keyed hashes are counted. A person is learned from in at most ``max_visits`` rounds, and
             at most once between two changes of the policy. All other rounds keep their places, as
-            rounds without features and with a neutral reward, and so do those of nobody (None).
+            rounds without features and with a neutral reward, and so do those of nobody: None, NaN
+            and their like, and floats of 2**53 or more, to which whole numbers were rounded.
+            Equal numbers are one person, and so are 1 and "1": whoever is counted
+            under one name is not learned from more often by another way to write it.
 
         Returns
         -------
@@ -182,6 +185,9 @@ class BasePolicy(LearnsFromPersons, Accounted, BaseEstimator, ABC):
         InvalidValues
             If a context or reward is no finite number, or an action is unknown. It is told after
             the charge, and for policies that learn by epochs when the epoch closes, which is lost.
+        PrivacyError
+            If an earlier update of a policy of running sums was interrupted while it added rounds,
+            which would count twice: load the policy as it was saved before, or reset it.
         """
         if not hasattr(self, "n_rounds_"):
             raise ValueError(

@@ -1,7 +1,10 @@
 """People who come back: how many of their rounds are learned from, and from which ones."""
 
+import re
 import secrets
+from fractions import Fraction
 from hashlib import blake2b
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -11,8 +14,52 @@ from ..records import public_shape
 PLACE_BITS = 62  # of a random number: an integer of SQLite has 63 and a sign
 
 
+WHOLE = re.compile(r"(-?[0-9]+)\.0+", re.ASCII)  # a whole number, as text of a float
+
+
 class Hashed(bytes):
     """Keyed hash of a person's name."""
+
+
+def name_of(user: Any) -> bytes | None:
+    """Bytes that are the same for all ways to write a person's name, or None for nobody.
+
+    Equal numbers are one name, whatever their type: tables turn 1 into 1.0 where another name is
+    missing. A text of a number is that number, which is the safer reading: two names that are
+    taken for one person share the rounds of one, and one person with two names has twice as many.
+    All other text stays as it is. None, NaN and their like are nobody, and so are floats so large
+    that whole numbers between them were rounded to them: whose name that was is not known.
+    """
+    if user is None or isinstance(user, bytes):
+        return user
+    if not isinstance(user, str):
+        try:
+            if bool(user != user):  # NaN and NaT
+                return None
+            text = _text_of(user) if isinstance(user, Number | np.bool_) else str(user)
+        except Exception:  # what cannot be compared, such as the NA of pandas
+            return None
+        if text is None:
+            return None
+        user = text
+    whole = WHOLE.fullmatch(user)
+    return (whole[1] if whole else user).encode(errors="surrogatepass")
+
+
+def _text_of(number: Any) -> str | None:
+    """One text for equal numbers; None for a float that stands for several whole numbers."""
+    if isinstance(number, complex | np.complexfloating):
+        if number.imag:
+            return str(complex(number))
+        number = number.real
+    if isinstance(number, float | np.floating):
+        if not abs(float(number)) < 2.0 ** (min(np.finfo(type(number)).nmant, 52) + 1):
+            return None
+        number = float(number)
+    exact = Fraction(int(number)) if int(number) == number else Fraction(number)
+    if exact.denominator == 1:
+        return str(exact.numerator)
+    return repr(float(exact)) if Fraction(float(exact)) == exact else str(exact)
 
 
 class Visits:
@@ -42,9 +89,11 @@ class Visits:
 
     def hashed(self, user: Any) -> Hashed | None:
         """Hash of a name, by which nobody finds the person without the key."""
-        if user is None or isinstance(user, Hashed):
+        if isinstance(user, Hashed):
             return user
-        name = user if isinstance(user, bytes) else str(user).encode()
+        name = name_of(user)
+        if name is None:
+            return None
         # Of 16 bytes: 1e9 people collide with a probability of about 1e-21
         return Hashed(blake2b(name, digest_size=16, key=self._key).digest())
 
@@ -54,7 +103,7 @@ class Visits:
         Parameters
         ----------
         users : sequence of shape (n_rounds,)
-            Names or hashes; from a round of nobody (None) nothing is learned.
+            Names (see `name_of`) or hashes; from a round of nobody nothing is learned.
         until : int
             Public: number of the round after which the policy changes.
         place : int

@@ -3,10 +3,13 @@
 import pickle
 import sqlite3
 from contextlib import closing
+from decimal import Decimal
+from fractions import Fraction
 from itertools import combinations
 from math import sqrt
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from skpriv import BudgetAccountant
@@ -23,6 +26,7 @@ from skpriv.bandits import (
     SquareCB,
     load,
 )
+from skpriv.bandits._visits import Visits
 from skpriv.exceptions import PrivacyError
 from skpriv.linear_model import SSPRegressor
 from skpriv.privacy import Budget, Cost, NoiseSource, Numbering, Query, open_stream
@@ -369,3 +373,59 @@ def test_a_device_may_report_so_often_and_no_more():
     with pytest.raises(ValueError, match="2 times"):
         policy.update_from_reports([(7, report)])
     assert Cost.from_epsilon(1.5).pure == pytest.approx(policy._sums._streams[0].cost.pure)
+
+
+SAME = (
+    [1, 1.0, True, np.int64(1), np.uint8(1), np.float32(1.0), np.bool_(True), Decimal("1.00"),
+     Fraction(1), 1 + 0j, "1", "1.0", np.str_("1"), b"1", np.array(1.0)],
+    [0, -0.0, False],
+    [1.5, Decimal("1.5"), Fraction(3, 2), np.float64(1.5), "1.5"],
+    [-7, -7.0, "-7"],
+    ["007"], ["Ada"], ["1e0"], [" 1"],
+    [2**60], [2**60 + 1],
+)  # fmt: skip
+NOBODY = (
+    None, float("nan"), np.float64("nan"), np.datetime64("NaT"), Decimal("nan"), Decimal("sNaN"),
+    pd.NA, pd.NaT, float("inf"), Decimal("inf"), 2.0**53, np.float32(2.0**24),
+)  # fmt: skip
+
+
+def test_equal_numbers_are_one_person_and_what_is_missing_is_nobody():
+    visits = Visits(1, Numbering())
+    names = [{visits.hashed(user) for user in same} for same in SAME]
+    assert all(len(found) == 1 and None not in found for found in names)
+    assert len(set.union(*names)) == len(SAME)
+    assert {visits.hashed(user) for user in NOBODY} == {None}
+
+
+@pytest.mark.parametrize("again", [pd.Series([1, None]), [True, 8], ["1", 8], [np.int8(1), 8]])
+@pytest.mark.parametrize("through_file", [False, True])
+def test_a_person_written_in_another_way_is_not_learned_from_twice(
+    again, through_file, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("SKPRIV_STATE", str(tmp_path))
+    policy = LinUCB(**{**COMMON, "max_visits": 1}, horizon=200, update_every=2)
+    contexts, actions, rewards = np.full((2, 2, 3), 0.5), np.zeros(2, dtype=int), np.ones(2)
+    policy.act(contexts, users=pd.Series([1, 2]))
+    policy.update(contexts, actions, rewards, users=pd.Series([1, 2]))
+    if through_file:
+        policy.save(tmp_path / "policy")
+        policy = load(tmp_path / "policy")
+    policy.update(contexts, actions, rewards, users=again)
+    exact = policy._sums._streams[0]._exact
+    assert exact._k == 2
+    learned = again[1] == 8  # the other one is new, or nobody
+    assert exact._x[0].any() and bool(exact._x[1].any()) == learned
+    if learned:
+        np.testing.assert_allclose(exact._x[0], 2.0 * exact._x[1], atol=1e-9)
+
+
+def test_a_service_knows_people_by_any_way_to_write_them(tmp_path, monkeypatch):
+    monkeypatch.setenv("SKPRIV_STATE", str(tmp_path / "state"))
+    loop = Loop(LinUCB(epsilon=1.0, random_state=0), tmp_path / "file", max_visits=1)
+    for k, user in enumerate([1, 1.0, "1", True, np.int64(1)] * 20):
+        loop.rank(f"visit {k}", np.full((2, 3), 0.5), user=user)
+        loop.reward(f"visit {k}", 1.0)
+    assert loop.n_learned == 100 and visits_in(tmp_path / "state") == [1]
+    with pytest.raises(ValueError, match="who comes"):
+        loop.rank("nobody", np.full((2, 3), 0.5), user=float("nan"))

@@ -11,7 +11,7 @@ import numpy as np
 from ..._compat import Interval, validate_params
 from ...records import finite_numbers
 from .._base import FOREVER, BasePolicy
-from .._visits import Hashed
+from .._visits import Hashed, name_of
 from ._kept import (
     begun,
     check_same,
@@ -286,7 +286,7 @@ class Loop(Watched):
     def _ranked(self, event_ids, contexts, available, users):
         """(action, propensity) of every event."""
         ids = [str(name) for name in event_ids]
-        if self.policy._max_visits is not None and any(user is None for user in users):
+        if self.policy._max_visits is not None and None in map(name_of, users):
             raise ValueError("this policy protects people: rank needs user, who comes.")
         with self._lock:
             self._learn_if_due()

@@ -26,7 +26,9 @@ class ServesDevices:
     _begin: Any
     _shared: bool
     _sums: Any
+    _pay: Any
     _take_reports: Any
+    _whole: Any
     _uses_sums: Any
     _sent: str
     _max_visits: Any
@@ -96,9 +98,11 @@ class ServesDevices:
             answers.append((seed, index))
         if answers:
             directions = reported_directions(fields, self._sums.code.size, answers)
-            self._take_reports(LiftedReports(directions, self._sums.code))
-            self._reported += seen
-            self.n_rounds_ += len(answers)
+            self._pay(len(answers))
+            with self._whole():
+                self._take_reports(LiftedReports(directions, self._sums.code))
+                self._reported += seen
+                self.n_rounds_ += len(answers)
         return self
 
     def _device_task(self):

@@ -1,5 +1,6 @@
 """What policies on running sums share: trust, times of reads, and the sums themselves."""
 
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import sqrt
 from numbers import Integral, Real
@@ -262,20 +263,45 @@ class RunningSumsPolicy(BasePolicy):
             )
 
     def _pay(self, n_rounds):
-        """Open the streams that the rounds need."""
+        """Open the streams that the rounds need, or refuse them while nothing has changed."""
+        self._check_whole()
+        if n_rounds >= self.rounds_until_update_:
+            self._numbering.check()
         if not self._sums.covers(n_rounds + 1):
             with self._accounting():
                 self._sums.reserve(n_rounds + 1)
 
     def _update(self, rows, rewards):
         """Push rounds to the stream; only its last public read decides what is played."""
-        self._follow(self._sums.take(rows, rewards - self.reward_offset))
-        self.n_rounds_ += len(rows)
+        with self._whole():
+            self._follow(self._sums.take(rows, rewards - self.reward_offset))
+            self.n_rounds_ += len(rows)
 
     def _take_reports(self, reports):
-        """The same for rounds that devices have reported."""
-        self._pay(len(reports.directions))
+        """The same for rounds that devices have reported, and which are paid for."""
         self._follow(self._sums.take_reports(reports))
+
+    _midway = False  # whether sums hold rounds of an update that did not come to its end
+
+    @contextmanager
+    def _whole(self):
+        """Change the sums, to the end or for the last time.
+
+        Rounds of an update that was interrupted may be in the sums, or in a draw that is lost.
+        Whoever repeats them would add them twice, and a record would move a read by twice its
+        sensitivity: there is no update after that.
+        """
+        self._midway = True
+        yield
+        self._midway = False
+
+    def _check_whole(self):
+        if self._midway:
+            raise PrivacyError(
+                f"an update of this {type(self).__name__} was interrupted while it added rounds, "
+                "which would count twice if they came again: go on with the policy as it was "
+                "saved before (skpriv.bandits.load), or reset it."
+            )
 
     def _follow(self, reads):
         equations = None
@@ -301,14 +327,22 @@ class RunningSumsPolicy(BasePolicy):
     def _widen(self, extra):
         if self._sent == "codebook":
             raise ValueError("a codebook is made for a number of features: use channel='gaussian'.")
+        self._check_whole()
+        self._numbering.check()
+        if self._trust.can.batches and self._sums.pending:
+            raise ValueError(
+                "a batch of reports is not complete: add actions when rounds_until_update_ "
+                "has come to its end."
+            )
         scaling = replace(self._scaling, n_features=self._scaling.n_features + extra)
-        with self._accounting():
-            equations = self._sums.widen(moments_query(scaling, self._sent), extra)
-        self._scaling = scaling
-        self._open_windows()  # sums of other features are not compared
-        if equations is not None:
-            self._read(equations)
-            self._learn(equations)
+        with self._whole():
+            with self._accounting():
+                equations = self._sums.widen(moments_query(scaling, self._sent), extra)
+            self._scaling = scaling
+            self._open_windows()  # sums of other features are not compared
+            if equations is not None:
+                self._read(equations)
+                self._learn(equations)
 
     def _read(self, equations):
         """Note one of the reads that an update passes."""

@@ -131,11 +131,6 @@ class PhasedSums:
         serves the others. The new coordinates have no noise of earlier phases, and less noise than
         its law says moves no bound on a norm (Anderson's inequality).
         """
-        if self._streams[-1].can.batches and self.pending:
-            raise ValueError(
-                "a batch of reports is not complete: add actions when rounds_until_update_ "
-                "has come to its end."
-            )
         if self.pending:
             self._push()
             self.rounds, self.pending = self.rounds + self.pending, 0

@@ -1,0 +1,122 @@
+"""Updates of running sums that do not come to their end: no round counts twice."""
+
+import os
+
+import numpy as np
+import pytest
+
+from skpriv.bandits import LinSquareCB, LinUCB, OnlineLinUCB, load
+from skpriv.bandits._ucb._running import RunningSumsPolicy
+from skpriv.bandits._ucb._sums import PhasedSums
+from skpriv.exceptions import PrivacyError
+from skpriv.privacy import NoiseSource, Numbering
+
+COMMON = {"epsilon": 1.0, "delta": 1e-6, "horizon": 400, "update_every": 20, "random_state": 0}
+POLICIES = {
+    "LinUCB": LinUCB,
+    "LinSquareCB": LinSquareCB,
+    "sums": OnlineLinUCB,
+    "faithful": lambda **given: OnlineLinUCB(mode="faithful", **given),
+}
+CONTEXTS, ACTIONS = np.ones((20, 2, 3)) / 2.0, np.zeros(20, dtype=int)
+
+
+def started(name, most, **given):
+    policy = POLICIES[name](**COMMON, max_visits=most, **given)
+    policy.act(CONTEXTS)
+    users = {} if most is None else {"users": range(20)}
+    return policy, lambda policy: policy.update(CONTEXTS, ACTIONS, np.ones(20), **users)
+
+
+def interrupt(monkeypatch, owner, name, after):
+    """Let the next call of a method be interrupted, after it was made or before."""
+    method = getattr(owner, name)
+
+    def once(self, *args, **kwargs):
+        monkeypatch.setattr(owner, name, method)
+        if after:
+            method(self, *args, **kwargs)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(owner, name, once)
+
+
+PLACES = [
+    (PhasedSums, "_keep", True), (PhasedSums, "_push", False), (PhasedSums, "_push", True),
+    (NoiseSource, "add", False), (NoiseSource, "add", True), (Numbering, "settle", True),
+    (RunningSumsPolicy, "_follow", True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("owner", "method", "after"), PLACES)
+@pytest.mark.parametrize("most", [None, 1])
+@pytest.mark.parametrize("name", POLICIES)
+def test_rounds_of_an_interrupted_update_are_not_added_again(
+    name, most, owner, method, after, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("SKPRIV_STATE", str(tmp_path))
+    if name == "faithful" and owner is PhasedSums:
+        pytest.skip("it has no such sums")
+    policy, update = started(name, most)
+    policy.save(tmp_path / "policy")
+    interrupt(monkeypatch, owner, method, after)
+    with pytest.raises(KeyboardInterrupt):
+        update(policy)
+    with pytest.raises(PrivacyError, match="twice"):
+        update(policy)
+    policy.act(CONTEXTS)  # what was released is played on
+    policy.save(tmp_path / "interrupted")
+    with pytest.raises(PrivacyError, match="twice"):
+        update(load(tmp_path / "interrupted"))
+    exact, undisturbed = [], NoiseSource.add
+    monkeypatch.setattr(
+        NoiseSource,
+        "add",
+        lambda self, value, noise: exact.append(value) or undisturbed(self, value, noise),
+    )
+    again = update(load(tmp_path / "policy"))
+    other, update = started(name, most)
+    update(other)
+    assert again.n_rounds_ == other.n_rounds_ == 20 and len(exact) == 2
+    if name == "faithful" and most:  # these visits were counted: reports have no common number
+        assert not exact[0].any()
+        return
+    np.testing.assert_array_equal(exact[0], exact[1])  # each round is in the read once
+
+
+@pytest.mark.parametrize("most", [None, 1])
+@pytest.mark.parametrize("name", POLICIES)
+def test_an_update_without_its_file_changes_nothing(name, most, tmp_path, monkeypatch):
+    monkeypatch.setenv("SKPRIV_STATE", str(tmp_path))
+    policy, update = started(name, most)
+    policy.save(tmp_path / "policy")
+    (file,) = tmp_path.glob("*.answers")
+    os.rename(file, tmp_path / "away")
+    with pytest.raises(PrivacyError, match="gone"):
+        update(policy)
+    os.rename(tmp_path / "away", file)
+    exact, add = [], NoiseSource.add
+    monkeypatch.setattr(
+        NoiseSource,
+        "add",
+        lambda self, value, noise: exact.append(value) or add(self, value, noise),
+    )
+    update(policy)
+    other, update = started(name, most)
+    update(other)
+    np.testing.assert_array_equal(exact[0], exact[1])
+    assert policy.n_rounds_ == 20
+
+
+def test_actions_that_came_in_part_are_the_last_change(monkeypatch):
+    policy = LinUCB(**COMMON, shared=False, n_actions=2)
+    contexts = np.ones((5, 3)) / 2.0
+    policy.update(contexts, policy.act(contexts), np.ones(5))
+    interrupt(monkeypatch, PhasedSums, "_push", True)
+    with pytest.raises(KeyboardInterrupt):
+        policy.add_actions()
+    with pytest.raises(PrivacyError, match="twice"):
+        policy.add_actions()
+    with pytest.raises(PrivacyError, match="twice"):
+        policy.update(contexts, np.zeros(5, dtype=int), np.ones(5))
+    assert not hasattr(policy.reset(), "n_rounds_")
