@@ -10,7 +10,7 @@ if TYPE_CHECKING:  # loaded by `__getattr__`
     from .inspection import describe, private_quantiles
     from .privacy import Budget, BudgetAccountant
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Budget",
