@@ -7,6 +7,7 @@ from sklearn.linear_model import LinearRegression
 
 from skpriv import BudgetAccountant
 from skpriv.bandits import FLIPHAT, SquareCB
+from skpriv.bandits._epochs._square_cb import ERROR_WEIGHT
 from skpriv.exceptions import PrivacyError
 from skpriv.linear_model import (
     IHTRegressor,
@@ -184,8 +185,12 @@ def test_consumers_take_the_released_bounds():
     policy = SquareCB(oracle=oracle, schedule=4000, random_state=0)
     contexts = rng.uniform(-1, 1, size=(4000, 2, 3))
     policy.update(contexts, policy.act(contexts), rng.uniform(10, 30, size=4000))
+    error = policy.oracle_.prediction_error()
+    assert policy._weight == pytest.approx(ERROR_WEIGHT * np.sqrt(2) / error)
+    policy.set_params(gap_weight=lambda n: np.sqrt(2 * n)).reset()
+    policy.update(contexts, policy.act(contexts), rng.uniform(10, 30, size=4000))
     low, high = policy.oracle_.bounds_y_
-    assert 0 < low < high < 100 and 0.0 < policy._weight < np.inf
+    assert policy._weight == pytest.approx(np.sqrt(2 * 4000) / ((high - low) / 2))
     X, y = _data(4000)
     curve = privacy_utility_curve(
         oracle, X, y, epsilons=[8.0], cv=2, n_repeats=1, reference=LinearRegression()

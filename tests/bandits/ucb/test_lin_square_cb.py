@@ -65,8 +65,15 @@ def test_a_run_is_within_its_budget(privacy):
 
 def test_less_regret_than_epochs():
     oracle = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), epsilon=1.0, fit_intercept=False)
-    policies = [LinSquareCB(epsilon=1.0), SquareCB(oracle=oracle, forget=True), RandomPolicy()]
+    policies = [
+        LinSquareCB(epsilon=1.0),
+        SquareCB(oracle=oracle, forget=True),
+        SquareCB(oracle=oracle, forget=True, gap_weight=lambda n: np.sqrt(10 * n)),
+        RandomPolicy(),
+    ]
     for contexts in ("gaussian", "fixed"):
         env = LinearEnvironment(contexts=contexts)
-        ours, epochs, random = simulate(policies, env, 20_000, random_state=0).regret_[:, 0, -1]
+        regrets = simulate(policies, env, 20_000, random_state=0).regret_[:, 0, -1]
+        ours, epochs, published, random = regrets
         assert ours < epochs < 0.5 * random
+        assert ours < 0.5 * published < 0.3 * random  # the weight of the paper
