@@ -3,7 +3,7 @@
 import argparse
 
 import numpy as np
-from _record import record, save_figure
+from _record import record
 from joblib import Parallel, delayed
 
 BOOTSTRAP = 500
@@ -16,7 +16,6 @@ def arguments(doc, **defaults):
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--epsilon", type=float, default=defaults.pop("epsilon", 1.0))
-    parser.add_argument("--plot", metavar="FILE")
     for name, values in defaults.items():
         kind = float if any(isinstance(value, float) for value in values) else int
         parser.add_argument(f"--{name}", type=kind, nargs="+", default=values)
@@ -61,38 +60,31 @@ def show(title, axis, sizes, methods, errors, last=None):
     print(f"{'slope':>9}  " + "  ".join(f"{cell:26}" for cell in cells), flush=True)
 
 
-def written(name, panels):
-    """Record the errors of all panels, of shape (sizes, seeds, methods)."""
-    record(
-        name,
-        {
-            title: {"sizes": sizes, "methods": methods, "errors": errors}
-            for title, sizes, methods, errors, _ in panels
-        },
-    )
+def written(name, axis, ylabel, panels):
+    """Record panels (title, sizes, methods, errors, {label: power of a guide}) and their axes."""
+    names = ("title", "sizes", "methods", "errors", "guides")
+    panels = [dict(zip(names, panel)) for panel in panels]
+    record(name, {"axis": axis, "ylabel": ylabel, "panels": panels})
 
 
-def draw(file, axis, panels, ylabel):
-    """Save log-log panels (title, sizes, methods, errors, {power: label}) as one small picture."""
-    if file is None:
-        return
-    import matplotlib
-
-    matplotlib.use("Agg")
+def draw(numbers):
+    """Log-log panels of a record: medians over the seeds, and the range from 10% to 90%."""
     from matplotlib import pyplot
 
+    panels = numbers["panels"]
     figure, axes = pyplot.subplots(
         1, len(panels), figsize=(4 * len(panels), 3.5), squeeze=False, layout="constrained"
     )
-    for ax, (title, sizes, methods, errors, powers) in zip(axes[0], panels):
-        low, mid, high = np.quantile(errors, [0.1, 0.5, 0.9], axis=1)
-        for j, name in enumerate(methods):
+    for ax, panel in zip(axes[0], panels):
+        sizes = panel["sizes"]
+        low, mid, high = np.quantile(panel["errors"], [0.1, 0.5, 0.9], axis=1)
+        for j, name in enumerate(panel["methods"]):
             (line,) = ax.plot(sizes, mid[:, j], marker="o", markersize=3, label=name)
             ax.fill_between(sizes, low[:, j], high[:, j], color=line.get_color(), alpha=0.15)
-        for (power, label), style in zip(powers.items(), (":", "--", "-.")):
+        for (label, power), style in zip(panel["guides"].items(), (":", "--", "-.")):
             guide = mid[0].max() * (np.asarray(sizes) / sizes[0]) ** power
             ax.plot(sizes, guide, style, color="gray", linewidth=1, label=label)
-        ax.set(xscale="log", yscale="log", xlabel=axis, title=title)
+        ax.set(xscale="log", yscale="log", xlabel=numbers["axis"], title=panel["title"])
         ax.legend(fontsize=8)
-    axes[0][0].set_ylabel(ylabel)
-    save_figure(figure, file)
+    axes[0][0].set_ylabel(numbers["ylabel"])
+    return figure

@@ -2,7 +2,7 @@
 
 Run: python benchmarks/bandit_elimination.py [--horizon 10000000] [--runs 2] [--jobs 2] [--seed 2]
      [--epsilon 10] [--rare 0.2] [--privacy local central] [--width asymptotic]
-     [--only WORDS] [--figure FILE]
+     [--only WORDS]
 
 Fixed arms (d=5, K=10), Bernoulli rewards of -1 or 1, delta 1e-6. The feature that matters most is
 the one along which arms are shortest, --rare: a Gram matrix hidden in noise does not show it before
@@ -14,7 +14,7 @@ import argparse
 import time
 
 import numpy as np
-from _record import record, save_figure
+from _record import record
 
 from skpriv.bandits import (
     ActionElimination,
@@ -94,30 +94,28 @@ def report(result, options, privacy):
         print(f"{name:38}{row}{both}{seconds.mean():8.1f}", flush=True)
 
 
-def draw(results, path):
-    """Regret against rounds on logarithmic axes, a panel a trust model."""
-    import matplotlib
-
-    matplotlib.use("Agg")
+def draw(numbers):
+    """Regret against rounds on logarithmic axes, a panel a trust model, of a record."""
     from matplotlib import pyplot
 
-    size = (3.8 * len(results), 3.4)
-    figure, axes = pyplot.subplots(1, len(results), figsize=size, squeeze=False, sharey=True)
-    for ax, (privacy, result) in zip(axes[0], results.items()):
-        late = result.rounds >= 1000
-        for name, regrets in zip(result.names, result.regret_):
+    models = numbers["privacy"]
+    size = (3.8 * len(models), 3.4)
+    figure, axes = pyplot.subplots(1, len(models), figsize=size, squeeze=False, sharey=True)
+    for ax, privacy in zip(axes[0], models):
+        rounds = np.array(numbers[privacy]["rounds"])
+        late = rounds >= 1000
+        for name, regrets in zip(numbers[privacy]["names"], numbers[privacy]["regret"]):
             style = {"LinUCB": "--", "random": ":"}.get(name.split(",")[0], "-")
-            regret = regrets.mean(axis=0)[late]
-            ax.plot(result.rounds[late], regret, style, label=name)
+            ax.plot(rounds[late], np.mean(regrets, axis=0)[late], style, label=name)
         ax.set(xscale="log", yscale="log", xlabel="round", title=privacy)
     axes[0, 0].set_ylabel("mean regret")
     axes[0, -1].legend(fontsize=6)
     figure.tight_layout()
-    save_figure(figure, path)
+    return figure
 
 
 def main():
-    """Print the tables, and draw the figure."""
+    """Print the tables, and record them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--horizon", type=int, default=10_000_000)
     parser.add_argument("--runs", type=int, default=2)
@@ -130,7 +128,6 @@ def main():
     parser.add_argument("--privacy", nargs="+", default=["local", "central"])
     parser.add_argument("--width", choices=["certified", "asymptotic"], default="asymptotic")
     parser.add_argument("--only", nargs="+", help="policies whose name has any of these words")
-    parser.add_argument("--figure")
     options = parser.parse_args()
     env = LinearEnvironment(n_actions=K, n_features=D, contexts=instance(options.rare), coef=COEF)
     results, start = {}, time.perf_counter()
@@ -156,8 +153,6 @@ def main():
             },
         },
     )
-    if options.figure:
-        draw(results, options.figure)
 
 
 if __name__ == "__main__":

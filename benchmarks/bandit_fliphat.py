@@ -3,7 +3,6 @@
 Run: python benchmarks/bandit_fliphat.py [--runs 20] [--sweep-runs 6] [--jobs 2] [--seed 1]
      [--horizon 20000] [--dimensions 400 1000 2000 4000] [--supports 2 5 10 20] [--actions 2 3 5 10]
      [--only rounds dimensions supports actions clipping] [--noise-law gaussian uniform]
-     [--figures DIRECTORY]
 
 Autoregressive Gaussian contexts, d=400, s*=5, K=3, delta=.01 (Chakraborty, Roy and Basu 2024,
 Section 6). All policies of a run see the same contexts. Numbers are mean regret as a fraction of
@@ -13,10 +12,9 @@ that on which the default schedule of FLIPHAT was chosen.
 
 import argparse
 import time
-from pathlib import Path
 
 import numpy as np
-from _record import record, save_figure
+from _record import record
 
 from skpriv.bandits import FLIPHAT, RandomPolicy, SparseLinearEnvironment, simulate
 
@@ -59,21 +57,30 @@ def rounds(options):
         print(f"{epsilon:8g}{cells}  {TARGETS[epsilon]:.2f}", flush=True)
     print(f"random's regret at the end: {result.regret_[0, :, -1].mean():.0f}")
     print(f"processor seconds a run of a policy: {result.seconds[1:].mean():.2f}")
-    figure, (ax, relative) = subplots(2)
-    index = np.arange(99, options.horizon, 100)
-    for epsilon, regret, fractions in zip(EPSILONS, result.regret_[1:], result.fractions):
-        ax.plot(index + 1, regret[:, index].mean(axis=0), label=f"epsilon {epsilon:g}")
-        relative.plot(index + 1, fractions[:, index].mean(axis=0))
-    ax.plot(index + 1, result.regret_[0][:, index].mean(axis=0), "k:", label="random")
-    ax.set(xlabel="round", ylabel="mean regret", yscale="log")
-    relative.set(xlabel="round", ylabel="fraction of random's regret", ylim=(0, 1))
-    ax.legend(fontsize=8)
-    save(figure, options, "bandit_fliphat.png")
+    curve = np.arange(99, options.horizon, 100)
     return {
         "epsilons": EPSILONS,
         "rounds": stops,
         "fractions": result.fractions[..., [t - 1 for t in stops]],
+        "curve": curve + 1,
+        "names": result.names,
+        "mean regret": result.regret_[:, :, curve].mean(axis=1).round(2),
     }
+
+
+def draw_rounds(numbers):
+    """Regret against rounds, and the same as a fraction of random's, of a record."""
+    numbers = numbers["rounds"]
+    figure, (ax, relative) = subplots(2)
+    rounds, regret = numbers["curve"], np.array(numbers["mean regret"])
+    for name, mean in zip(numbers["names"][1:], regret[1:]):
+        ax.plot(rounds, mean, label=name)
+        relative.plot(rounds, mean / regret[0])
+    ax.plot(rounds, regret[0], "k:", label="random")
+    ax.set(xlabel="round", ylabel="mean regret", yscale="log")
+    relative.set(xlabel="round", ylabel="fraction of random's regret", ylim=(0, 1))
+    ax.legend(fontsize=8)
+    return figure
 
 
 def sweep(options, label, values, make, title):
@@ -95,12 +102,8 @@ def sizes(options):
         "supports": ("s*", options.supports, "n_informative"),
         "actions": ("K", options.actions, "n_actions"),
     }
-    chosen = {name: sweep_ for name, sweep_ in chosen.items() if name in options.only}
     numbers = {}
-    if not chosen:
-        return numbers
-    figure, axes = subplots(len(chosen))
-    for ax, (label, values, name) in zip(axes, chosen.values()):
+    for label, values, name in (chosen[part] for part in chosen if part in options.only):
 
         def make(value, name=name):
             public = {"environment": {name: value}}
@@ -109,47 +112,53 @@ def sizes(options):
                 public |= {"n_nonzero_coefs": 2 * value, "bounds_y": (-2.5 * scale, 2.5 * scale)}
             return public
 
-        numbers[label] = sweep(options, label, values, make, f"against {label}")
-        plot(ax, values, numbers[label], label)
-        ax.set(xscale="log")
-        ax.set_xticks(values, [f"{value:g}" for value in values])
-        ax.set_xticks([], minor=True)
-    axes[0].legend(fontsize=8)
-    save(figure, options, "bandit_fliphat_sizes.png")
+        table = sweep(options, label, values, make, f"against {label}")
+        numbers[label] = {"values": values, "fractions": table}
     return numbers
+
+
+def draw_sizes(numbers):
+    """Regret against each size, of a record."""
+    axes = draw_swept(numbers["sizes"])
+    for ax, swept in zip(axes, numbers["sizes"].values()):
+        ax.set(xscale="log")
+        ax.set_xticks(swept["values"], [f"{value:g}" for value in swept["values"]])
+        ax.set_xticks([], minor=True)
+    return axes[0].figure
 
 
 def clipping(options):
     """Regret against the public bounds: the noise is in proportion, the signal is not."""
-    figure, axes = subplots(2)
-    numbers = {}
-    numbers["data_max"] = table = sweep(
-        options, "data_max", CLIPS, lambda c: {"data_max": c}, "against data_max"
-    )
-    plot(axes[0], CLIPS, table, "data_max (entries have deviation 1)")
-    numbers["bounds_y"] = table = sweep(
-        options, "|y| <=", RANGES, lambda c: {"bounds_y": (-c, c)}, "against bounds_y = (-c, c)"
-    )
-    plot(axes[1], RANGES, table, "c of bounds_y=(-c, c)")
+    entries = sweep(options, "data_max", CLIPS, lambda c: {"data_max": c}, "against data_max")
+    title = "against bounds_y = (-c, c)"
+    targets = sweep(options, "|y| <=", RANGES, lambda c: {"bounds_y": (-c, c)}, title)
+    return {
+        "data_max (entries have deviation 1)": {"values": CLIPS, "fractions": entries},
+        "c of bounds_y=(-c, c)": {"values": RANGES, "fractions": targets},
+    }
+
+
+def draw_clipping(numbers):
+    """Regret against the public bounds, of a record."""
+    return draw_swept(numbers["clipping"])[0].figure
+
+
+def draw_swept(swept):
+    """Axes with lines of each table, one an epsilon, with standard errors."""
+    _, axes = subplots(len(swept))
+    for ax, (label, found) in zip(axes, swept.items()):
+        table = np.array(found["fractions"])  # values, epsilons, runs
+        errors = table.std(axis=2, ddof=1) / np.sqrt(table.shape[2])
+        for epsilon, mean, error in zip(SWEPT, table.mean(axis=2).T, errors.T):
+            label_ = f"epsilon {epsilon:g}"
+            ax.errorbar(found["values"], mean, error, marker="o", ms=3, label=label_)
+        ax.set(xlabel=label, ylabel="fraction of random's regret", ylim=(0, None))
     axes[0].legend(fontsize=8)
-    save(figure, options, "bandit_fliphat_clipping.png")
-    return numbers
-
-
-def plot(ax, values, table, label):
-    """Lines of a table, one an epsilon, with standard errors."""
-    errors = table.std(axis=2, ddof=1) / np.sqrt(table.shape[2])
-    for j, epsilon in enumerate(SWEPT):
-        mean = table[:, j].mean(axis=1)
-        ax.errorbar(values, mean, errors[:, j], marker="o", ms=3, label=f"epsilon {epsilon:g}")
-    ax.set(xlabel=label, ylabel="fraction of random's regret", ylim=(0, None))
+    return axes
 
 
 def subplots(columns):
     """Figure and axes side by side."""
-    import matplotlib
-
-    matplotlib.use("Agg")
     from matplotlib import pyplot
 
     size = (3.6 * columns, 3.2)
@@ -157,15 +166,8 @@ def subplots(columns):
     return figure, axes[0]
 
 
-def save(figure, options, name):
-    """Save a picture in the directory of figures, if there is one."""
-    if options.figures is not None:
-        options.figures.mkdir(parents=True, exist_ok=True)
-        save_figure(figure, options.figures / name)
-
-
 def main():
-    """Print the tables, and draw the figures."""
+    """Print the tables, and record them."""
     parts = ["rounds", "dimensions", "supports", "actions", "clipping"]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=20)
@@ -179,7 +181,6 @@ def main():
     parser.add_argument("--actions", type=int, nargs="+", default=[2, 3, 5, 10])
     parser.add_argument("--only", nargs="+", choices=parts, default=parts)
     parser.add_argument("--noise-law", choices=["gaussian", "uniform"], default="gaussian")
-    parser.add_argument("--figures", type=Path)
     options = parser.parse_args()
     start = time.perf_counter()
     numbers = {"seed": options.seed, "sizes": sizes(options)}

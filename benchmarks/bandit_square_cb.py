@@ -1,7 +1,7 @@
 """SquareCB with improper descent at a growing number of features, joint differential privacy.
 
 Run: python benchmarks/bandit_square_cb.py [--features 10 50 200 1000 2000] [--horizon 20000]
-     [--runs 3] [--jobs 2] [--seed 1] [--epsilon 1] [--actions 5] [--figure FILE]
+     [--runs 3] [--jobs 2] [--seed 1] [--epsilon 1] [--actions 5]
 
 Contexts are independent in all rounds and actions, in the unit ball of d features. What matters is
 one direction of length about one half, the same at every d; the rest is spread over all other
@@ -13,7 +13,7 @@ import argparse
 import time
 
 import numpy as np
-from _record import record, save_figure
+from _record import record
 
 from skpriv.bandits import EpochSchedule, RandomPolicy, SquareCB, simulate
 from skpriv.linear_model import ImproperSGDRegressor, SSPRegressor
@@ -58,13 +58,11 @@ def policies(epsilon, n_features):
     return named
 
 
-def draw(table, sizes, path):
-    """Fractions of random's regret against the number of features."""
-    import matplotlib
-
-    matplotlib.use("Agg")
+def draw(numbers):
+    """Fractions of random's regret against the number of features, of a record."""
     from matplotlib import pyplot
 
+    table, sizes = numbers["mean and standard error"], numbers["features"]
     figure, ax = pyplot.subplots(figsize=(4.6, 3.4), layout="constrained")
     for name in sorted({name for row in table for name in row}):
         known = [(d, *row[name]) for d, row in zip(sizes, table) if name in row]
@@ -72,11 +70,11 @@ def draw(table, sizes, path):
         ax.errorbar(features, mean, error, marker="o", ms=3, label=name)
     ax.set(xscale="log", xlabel="features", ylabel="fraction of random's regret", ylim=(0, 1.05))
     ax.legend(fontsize=8)
-    save_figure(figure, path)
+    return figure
 
 
 def main():
-    """Print the table, and draw the figure."""
+    """Print the table, and record it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--features", type=int, nargs="+", default=[10, 50, 200, 1000, 2000])
     parser.add_argument("--horizon", type=int, default=20_000)
@@ -85,7 +83,6 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--actions", type=int, default=5)
-    parser.add_argument("--figure")
     options = parser.parse_args()
     table, start = [], time.perf_counter()
     print(f"fraction of random's regret at T={options.horizon}, epsilon={options.epsilon:g}")
@@ -110,8 +107,6 @@ def main():
         print(f"d={n_features:5d}  {cells}", flush=True)
     print(f"{time.perf_counter() - start:.0f} seconds in all")
     record("bandit_square_cb", {**vars(options), "mean and standard error": table})
-    if options.figure:
-        draw(table, options.features, options.figure)
 
 
 if __name__ == "__main__":

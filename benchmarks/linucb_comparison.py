@@ -1,7 +1,6 @@
 """LinUCB under every kind of trust, on the experiment of the shuffle and online LDP papers.
 
-Run: python benchmarks/linucb_comparison.py [--trials 50] [--delta 0.1] [--jobs 2] [--figure FILE]
-     [--only NAME ...]
+Run: python benchmarks/linucb_comparison.py [--trials 50] [--delta 0.1] [--jobs 2] [--only NAME ...]
 
 100 arms, d=5, T=20,000, Bernoulli rewards. Arms and weights are a 4-dimensional vector of norm
 1/sqrt(2), uniform, with 1/sqrt(2) appended (Chowdhury and Zhou 2022, Section 6). Every policy has
@@ -17,7 +16,7 @@ import time
 from math import log, sqrt
 
 import numpy as np
-from _record import record, save_figure
+from _record import record
 from joblib import Parallel, delayed
 
 from skpriv.bandits import LinUCB, OnlineLinUCB, RandomPolicy
@@ -97,37 +96,32 @@ def trial(name, epsilon, delta, seed):
     return np.cumsum(regret)[CHECKPOINTS - 1], time.process_time() - start
 
 
-def band(axis, runs, color):
-    """Standard errors of the mean of some runs."""
-    mean, error = runs.mean(axis=0), runs.std(axis=0) / sqrt(len(runs))
-    axis.fill_between(CHECKPOINTS, mean - error, mean + error, color=color, alpha=0.2, lw=0)
-
-
-def draw(curves, delta, path):
-    """Regret against rounds, a panel an epsilon."""
+def draw(numbers):
+    """Mean regret and its standard error against rounds, a panel an epsilon, of a record."""
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(1, len(EPSILONS), figsize=(15, 4), sharey=True)
     for axis, epsilon in zip(axes, EPSILONS):
         axis.set_prop_cycle(color=plt.get_cmap("tab20").colors)
-        for name, of_epsilon in curves.items():
+        for name, curves in numbers["curves"].items():
             if not name.startswith(("random", "certified")):
-                (line,) = axis.plot(CHECKPOINTS, of_epsilon[epsilon].mean(axis=0), label=name)
-                band(axis, of_epsilon[epsilon], line.get_color())
-        axis.set(title=f"epsilon = {epsilon:g}, delta = {delta:g}", xlabel="round")
+                mean, error = np.array(curves[f"{epsilon:g}"])
+                (line,) = axis.plot(CHECKPOINTS, mean, label=name)
+                ends = mean - error, mean + error
+                axis.fill_between(CHECKPOINTS, *ends, color=line.get_color(), alpha=0.2, lw=0)
+        axis.set(title=f"epsilon = {epsilon:g}, delta = {numbers['delta']:g}", xlabel="round")
     axes[0].set(ylabel="regret", yscale="log")
     axes[-1].legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     figure.tight_layout()
-    save_figure(figure, path)
+    return figure
 
 
 def main():
-    """Print the table, and draw the figure."""
+    """Print the table, and record it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--trials", type=int, default=50)
     parser.add_argument("--delta", type=float, default=0.1)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--figure")
     parser.add_argument("--only", nargs="+", default=[""], help="beginnings of names")
     arguments = parser.parse_args()
     parallel, curves, seconds = Parallel(arguments.jobs), {}, time.perf_counter()
@@ -147,7 +141,8 @@ def main():
             if not (name in EXACT and cpu):  # epsilon changes nothing there
                 runs, times = zip(*parallel(jobs))
             final = np.array(runs)[:, -1]
-            curves[name][epsilon] = np.array(runs)
+            error = np.std(runs, axis=0) / sqrt(len(runs))
+            curves[name][f"{epsilon:g}"] = [np.mean(runs, axis=0).round(1), error.round(2)]
             numbers[f"{name}, {epsilon:g}"] = final
             cells.append(f"{final.mean():9.0f} +-{final.std() / sqrt(len(final)):4.0f}")
             cpu.extend(times)
@@ -155,9 +150,8 @@ def main():
             f"{name:40}" + "".join(f"{c:>16}" for c in cells) + f"{np.mean(cpu):8.2f}", flush=True
         )
     print(f"{time.perf_counter() - seconds:.0f} seconds in all")
+    numbers["curves"] = curves
     record(f"linucb_comparison{'' if arguments.only == [''] else '_part'}", numbers)
-    if arguments.figure:
-        draw(curves, arguments.delta, arguments.figure)
 
 
 if __name__ == "__main__":

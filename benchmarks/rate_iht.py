@@ -1,6 +1,6 @@
 """Error of private iterative hard thresholding against the logarithm of the number of features.
 
-Run: python benchmarks/rate_iht.py [--plot FILE] [--features ...] [--records 4000] [--epsilon 2]
+Run: python benchmarks/rate_iht.py [--features ...] [--records 4000] [--epsilon 2]
 
 Claim (Chakraborty, Roy and Basu 2024, Theorem 4.1 with its noise): the l2 error of the
 coefficients is at most linear in log d. Rows are random signs, targets are signs; "equal": 5 equal
@@ -12,7 +12,7 @@ noise corrected, and "known support" least squares on the true support, without 
 import numpy as np
 from _designs import make_signs
 from _peers import NoisyIHT
-from _rates import arguments, draw, show, sweep, written
+from _rates import arguments, show, sweep, written
 
 from skpriv.linear_model import IHTRegressor
 
@@ -62,7 +62,7 @@ def line(features, errors):
 
 
 def main():
-    """Print the tables and draw the figure."""
+    """Print the tables, and record them."""
     features = [400, 1200, 4000, 12_000, 40_000]
     options = arguments(__doc__, epsilon=2.0, features=features, records=[2000, 4000])
     panels = []
@@ -75,8 +75,7 @@ def main():
                 rise, fit = line(options.features, errors[:, :, j])
                 print(f"{name}: {rise:+.4f} a decade of d, R2 of the line in log d {fit:.3f}")
             panels.append((title, options.features, METHODS, errors, {}))
-    written("rate_iht", panels)
-    draw(options.plot, "d", panels, "l2 error of coefficients")
+    written("rate_iht", "d", "l2 error of coefficients", panels)
 
 
 if __name__ == "__main__":

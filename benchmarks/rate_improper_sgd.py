@@ -1,6 +1,6 @@
 """Error of improper descent against the number of features, and against that of records.
 
-Run: python benchmarks/rate_improper_sgd.py [--plot FILE] [--features ...] [--sizes ...]
+Run: python benchmarks/rate_improper_sgd.py [--features ...] [--sizes ...]
 
 Claims (Chen, Li, Rakhlin and Simchi-Levi 2025, Theorems 6.2 and 6.3): the root mean square error
 does not depend on d, and falls at worst like n^{-1/4} in the central and n^{-1/6} in the local
@@ -11,7 +11,7 @@ exactly). "zero" is the error of predicting 0. SSP and LinearRegression stop at 
 
 import numpy as np
 from _designs import make_signs
-from _rates import NOISE, arguments, draw, show, sweep, written
+from _rates import NOISE, arguments, show, sweep, written
 
 from skpriv.datasets import make_rank_one
 from skpriv.linear_model import ImproperSGDRegressor, LinearRegression, SSPRegressor
@@ -52,7 +52,7 @@ def errors_of(design, n, d, epsilon, seed, privacy, moments=True):
 
 
 def main():
-    """Print the tables and draw the figure."""
+    """Print the tables, and record them."""
     features = [10, 100, 1000, 5000, 20_000]
     sizes = [1000, 3000, 10_000, 30_000, 100_000]
     options = arguments(__doc__, features=features, sizes=sizes, records=[5000])
@@ -73,8 +73,7 @@ def main():
 
         if len(few) > 1:
             show(f"{title}: moments", "d", few, METHODS[3:], sweep(moments, few, options))
-    written("rate_improper_sgd_features", panels)
-    draw(options.plot and options.plot.replace(".", "_features."), "d", panels, "RMS error")
+    written("rate_improper_sgd_features", "d", "root mean square error", panels)
 
     panels = []
     for privacy, power in (("central", -0.25), ("local", -1.0 / 6.0)):
@@ -87,10 +86,9 @@ def main():
             errors = sweep(by_records, options.sizes, options)
             title = f"{design}, {privacy}, d=100"
             show(title, "n", options.sizes, methods, errors)
-            guides = {power: f"n^({power:.3g})", -0.5: "n^(-1/2)"}
+            guides = {f"n^({power:.3g})": power, "n^(-1/2)": -0.5}
             panels.append((title, options.sizes, methods, errors, guides))
-    written("rate_improper_sgd", panels)
-    draw(options.plot, "n", panels, "root mean square error")
+    written("rate_improper_sgd", "n", "root mean square error", panels)
 
 
 if __name__ == "__main__":

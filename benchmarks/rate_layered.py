@@ -1,6 +1,6 @@
 """Layered regression and input perturbation where one direction shrinks with n, local model.
 
-Run: python benchmarks/rate_layered.py [--plot FILE] [--sizes ...] [--epsilon 4] [--seeds 10]
+Run: python benchmarks/rate_layered.py [--sizes ...] [--epsilon 4] [--seeds 10]
 
 Claim (Li, Simchi-Levi and Wang 2024, Theorem 2): rows (1/2, +-c n^{-1/3}); the mean absolute error
 of methods that add noise to rows falls like n^{-1/3} at best, that of layered regression like
@@ -10,7 +10,7 @@ that fit in memory ("ignore it" is the error of a zero coefficient in it).
 
 import numpy as np
 from _peers import InputPerturbation
-from _rates import NOISE, arguments, draw, show, sweep, written
+from _rates import NOISE, arguments, show, sweep, written
 
 from skpriv.datasets import make_small_direction
 from skpriv.linear_model import LayeredRegressor, ReweightedRegressor, SSPRegressor
@@ -44,7 +44,7 @@ def measurement(constant, power):
 
 
 def main():
-    """Print the tables and draw the figure."""
+    """Print the tables, and record them."""
     sizes = [10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000]
     options = arguments(__doc__, epsilon=4.0, sizes=sizes, constants=[0.07, 3.0, 6.0])
     panels = []
@@ -52,10 +52,9 @@ def main():
         errors = sweep(measurement(constant, -1.0 / 3.0), options.sizes, options)
         title = f"length {constant:g} n^(-1/3)"
         show(f"{title}, epsilon {options.epsilon:g}", "n", options.sizes, METHODS, errors)
-        guides = {-0.5: "n^(-1/2)", -1 / 3: "n^(-1/3)"}
+        guides = {"n^(-1/2)": -0.5, "n^(-1/3)": -1 / 3}
         panels.append((title, options.sizes, METHODS, errors, guides))
-    written("rate_layered", panels)
-    draw(options.plot, "n", panels, "mean absolute error")
+    written("rate_layered", "n", "mean absolute error", panels)
 
 
 if __name__ == "__main__":

@@ -70,3 +70,38 @@ def test_records_name_commits_that_exist():
         untraced |= set() if found else {path.stem}
         assert not re.search(r"/(home|root|tmp|work|Users)/", text), path.name
     assert len(untraced) <= MOST_UNTRACED, sorted(untraced)
+
+
+def test_every_figure_of_the_docs_is_drawn_from_a_record(monkeypatch):
+    monkeypatch.syspath_prepend(str(FOLDER))
+    import figures
+
+    shown = {path.stem for path in figures.FIGURES.iterdir()}
+    assert shown == set(figures.MAKERS)
+    for name, module, function in figures.MAKERS.values():
+        source = (FOLDER / f"{module}.py").read_text(encoding="utf-8")
+        assert f"def {function}(numbers)" in source, name
+
+
+def test_records_are_drawn(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(str(FOLDER))
+    import figures
+
+    panel = ("a", [10, 100], ["one", "two"], np.ones((2, 3, 2)), {"n^(-1/2)": -0.5})
+    monkeypatch.setattr(
+        "_rates.record", lambda name, found: write(tmp_path / "results", name, found)
+    )
+    import _rates
+
+    _rates.written("rate_iht", "d", "error", [panel])
+    monkeypatch.setattr(figures, "HERE", tmp_path)
+    monkeypatch.setattr(figures, "FIGURES", tmp_path)
+    monkeypatch.setattr(sys, "argv", ["figures.py", "--only", "rate_iht", "rate_layered"])
+    figures.main()
+    assert [path.name for path in tmp_path.glob("*.png")] == ["rate_iht.png"]
+
+
+def write(folder, name, found):
+    folder.mkdir()
+    text = json.dumps({"numbers": found}, default=np.ndarray.tolist)
+    (folder / f"{name}.json").write_text(text, encoding="utf-8")

@@ -1,0 +1,80 @@
+"""Draws all figures of the documentation again, from the records in ``results``.
+
+Run: python benchmarks/figures.py [--only rate_iht bandit_linucb ...] [--measure]
+
+Nothing is measured here, but that ``--measure`` records the fit of the landing page, with a fixed
+seed, which has no script of its own. A figure without a record stays as it is, and is named.
+"""
+
+import argparse
+import json
+from importlib import import_module
+
+import matplotlib
+import numpy as np
+from _record import HERE, record, save_figure
+
+FIGURES = HERE.parent / "docs" / "figures"
+RATES = ("_rates", "draw")
+# Name of the figure: its record, and the function of a script that draws the record's numbers.
+MAKERS = {
+    "rate_layered": ("rate_layered", *RATES),
+    "rate_reweighted": ("rate_reweighted", *RATES),
+    "rate_improper_sgd": ("rate_improper_sgd", *RATES),
+    "rate_improper_sgd_features": ("rate_improper_sgd_features", *RATES),
+    "rate_iht": ("rate_iht", *RATES),
+    "bandit_fliphat": ("bandit_fliphat", "bandit_fliphat", "draw_rounds"),
+    "bandit_fliphat_sizes": ("bandit_fliphat", "bandit_fliphat", "draw_sizes"),
+    "bandit_fliphat_clipping": ("bandit_fliphat", "bandit_fliphat", "draw_clipping"),
+    "bandit_linucb": ("linucb_comparison", "linucb_comparison", "draw"),
+    "bandit_elimination": ("bandit_elimination", "bandit_elimination", "draw"),
+    "bandit_square_cb": ("bandit_square_cb", "bandit_square_cb", "draw"),
+    "first_table": ("first_table", "figures", "draw_first_table"),
+}
+
+
+def measure_first_table():
+    """Record the coefficient table of the landing page, in units of the ranges of the features."""
+    from skpriv.datasets import load_wages
+    from skpriv.inspection import CoefficientDisplay
+    from skpriv.linear_model import LinearRegression
+
+    wages = load_wages()
+    public = {"bounds_X": wages.bounds, "bounds_y": wages.bounds_y}
+    model = LinearRegression(epsilon=1.0, delta=1e-6, **public, random_state=0)
+    shown = CoefficientDisplay.from_estimator(model.fit(wages.data, wages.target), scale="range")
+    record("first_table", {k: v for k, v in vars(shown).items() if not k.endswith("_")})
+
+
+def draw_first_table(numbers):
+    """Coefficients with intervals, of a record."""
+    from skpriv.inspection import CoefficientDisplay
+
+    arrays = {k: np.array(v) if isinstance(v, list) else v for k, v in numbers.items()}
+    return CoefficientDisplay(**arrays).plot().figure_
+
+
+def main():
+    """Draw the figures whose records are there."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="+", choices=MAKERS, default=list(MAKERS))
+    parser.add_argument("--measure", action="store_true")
+    options = parser.parse_args()
+    matplotlib.use("Agg")
+    if options.measure:
+        measure_first_table()
+    for figure in options.only:
+        name, module, function = MAKERS[figure]
+        path = HERE / "results" / f"{name}.json"
+        try:
+            numbers = json.loads(path.read_text(encoding="utf-8"))["numbers"]
+            drawn = getattr(import_module(module), function)(numbers)
+        except (FileNotFoundError, KeyError) as error:
+            print(f"{figure}: not drawn, since {path.name} lacks {error}")
+            continue
+        save_figure(drawn, FIGURES / f"{figure}.png")
+        print(f"{figure}: drawn from {path.name}")
+
+
+if __name__ == "__main__":
+    main()
