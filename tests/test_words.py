@@ -18,6 +18,7 @@ PAGES = [DOCS / "index.md", *sorted((DOCS / "user").glob("*.md"))]
 PLAIN = [DOCS / f"{name}.md" for name in (
     "linear_regression", "choosing", "epsilon", "bounds", "shuffle", "codebook", "additive",
     "prediction_intervals", "privacy", "devices", "glm",
+    "bandits",
 )]  # fmt: skip
 ALL = [page for page in sorted(DOCS.rglob("*.md")) if "auto_examples" not in page.parts]
 LONGEST_MEAN = 20.0  # words of a sentence, on average over a page
@@ -74,13 +75,14 @@ def test_words_are_those_of_the_field(page):
 
 # Everyday words that no manual of Python or scikit-learn happens to use, and names
 EVERYDAY = set(
-    """absurdly anybody attack attacks backups beforehand bends bent birth bussgang calibrated
-    came clones cryptographically csv dash deployment diameter dollars drowns duckdb ebm
-    ever everybody firms generous gently gone harmless heap hide hour household hundred
-    installation late lay lei mends million nearness nobody nowhere opendp papadopoulos parquet pay
-    pays picture promise quarter researchers saw secret sends skpriv somebody someone speak stage
-    stories story suffices survives tenth thick trust visitor visitors visits wages walls
-    weigh widens win""".split()
+    """absurdly alarm anybody attack attacks backup backups beforehand bends bent birth bussgang
+    calibrated came clones cryptographically csv dash deployment diameter dollars drowns duckdb
+    ebm ever everybody firms generous gently gone harmless heap hide hour household hundred
+    installation late lay lei mends million nearness nobody nowhere opendp papadopoulos parquet
+    pay pays picture promise quarter researchers saw secret sends skpriv somebody someone speak
+    stage stories story suffices survives tenth thick trust visitor visitors visits wages walls
+    weigh widens win coba falcon foster hsu kearns linucb mabwiser personalizer rakhlin regcb
+    sqlite vowpal wabbit""".split()
 )
 # fmt: off
 ENDINGS = [
