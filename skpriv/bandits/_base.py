@@ -21,14 +21,14 @@ from ._checks import (
     row_shape,
 )
 from ._draws import uniform
-from ._state import Lock, Raw, save
+from ._state import AddsWhole, Lock, Raw, save
 from ._visits import LearnsFromPersons, Visits, checked_users
 
 MAX_SEED = 2**31 - 1
 FOREVER = 2**62  # rounds
 
 
-class BasePolicy(LearnsFromPersons, Accounted, BaseEstimator, ABC):
+class BasePolicy(AddsWhole, LearnsFromPersons, Accounted, BaseEstimator, ABC):
     """Base class of the bandit policies; not for direct use.
 
     A policy has keyword-only parameters, some of which this class knows by name if a policy has

@@ -6,7 +6,10 @@ import json
 import os
 import pickle
 import threading
+from contextlib import contextmanager
 from pathlib import Path
+
+from ..exceptions import PrivacyError
 
 MAGIC = b"skpriv policy\n"
 STATE_VERSION = 1
@@ -30,6 +33,46 @@ class Lock:
 
     def __reduce__(self):
         return Lock, ()
+
+
+class AddsWhole:
+    """Mixin of policies whose updates come to their end, or are their last ones.
+
+    Rounds of an update that was interrupted may be in the sums, or in a draw that is lost. Whoever
+    repeats them would add them twice, and a record would move an answer by twice its sensitivity:
+    there is no update after that.
+    """
+
+    _midway = False  # whether sums hold rounds of an update that did not come to its end
+
+    @contextmanager
+    def _whole(self):
+        """Change the sums, to the end or for the last time."""
+        self._midway = True
+        yield
+        self._midway = False
+
+    def _check_whole(self):
+        if self._midway:
+            raise PrivacyError(
+                f"an update of this {type(self).__name__} was interrupted while it added rounds, "
+                "which would count twice if they came again: go on with the policy as it was "
+                "saved before (skpriv.bandits.load), or reset it."
+            )
+
+
+def tell_taken(error, taken, n_rounds):
+    """Say in an error of `update` how many rounds were taken, as its text and ``rounds_taken``."""
+    error.rounds_taken = taken
+    told = (
+        f"Of these {n_rounds} rounds, the first {taken} were taken, and the policy has learnt from "
+        "those of them whose epochs closed: update it with the others only."
+    )
+    if len(error.args) == 1 and isinstance(error.args[0], str):
+        said = error.__dict__.setdefault("_said", error.args[0])  # before it was told of a part
+        error.args = (f"{said} {told}",)
+    else:
+        error.add_note(told)
 
 
 def save(policy, path, raw_path, kept_apart):

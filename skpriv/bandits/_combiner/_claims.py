@@ -1,12 +1,20 @@
-"""What a combiner of policies asks its users, and what a theorem lets its policies claim."""
+"""Who acted for the users of a combiner, what they report, and what its policies may claim."""
 
 from dataclasses import dataclass
 from math import log, sqrt
+from typing import Any
 
 import numpy as np
 
 from ...privacy import ROUNDING, Query
 from .._ucb._online_lin_ucb import OnlineLinUCB
+
+NO_PERSONS = (
+    "BanditCombiner protects single rounds and counts nobody: the m rounds of a person could be "
+    "with any of its policies, and no smaller price is known for that than m rounds with every one "
+    "of them. Leave max_visits out of its policies, and users out of act and update. "
+    "user_guarantee(m) says what those are promised who are in m rounds."
+)
 
 
 @dataclass(frozen=True)
@@ -62,3 +70,40 @@ def over_eigenvalues(d, constant, failure, parameters):
     policies = [OnlineLinUCB(anytime=True, **parameters)]
     policies += [OnlineLinUCB(anytime=False, **parameters) for _ in guesses]
     return np.column_stack([C, alpha]), targets, policies
+
+
+class ActedBy:
+    """Rounds that were acted on and did not come back, in order, by the policy that acted."""
+
+    def __init__(self) -> None:
+        self._runs: list = []  # [policy, rounds]
+
+    def add(self, player: int, n: int) -> None:
+        """Note that a policy acted in n rounds."""
+        if self._runs and self._runs[-1][0] == player:
+            self._runs[-1][1] += n
+        else:
+            self._runs.append([player, n])
+
+    def first(self, n: int, otherwise: int) -> np.ndarray:
+        """Who acted in the first n rounds, and another policy in those beyond all of them."""
+        found = [np.full(min(count, n), player) for player, count in self._runs[:n]]
+        return np.concatenate([*found, np.full(n, otherwise)])[:n]
+
+    def remove(self, n: int) -> None:
+        """Take in that the first n rounds came back."""
+        while n and self._runs:
+            taken = min(n, self._runs[0][1])
+            n -= taken
+            self._runs[0][1] -= taken
+            if not self._runs[0][1]:
+                self._runs.pop(0)
+
+
+def given_players(players: Any, n: int, n_policies: int) -> np.ndarray:
+    """Who acted, as it was given and checked."""
+    players = np.asarray(players)
+    known = players.shape == (n,) and players.dtype.kind in "iu"
+    if not known or ((players < 0) | (players >= n_policies)).any():
+        raise ValueError(f"players must be indices of the {n_policies} policies, of shape ({n},).")
+    return players

@@ -18,7 +18,8 @@ from ...privacy import (
     parallel_part,
 )
 from .._base import MAX_SEED, BasePolicy
-from ._claims import RewardQuery, over_eigenvalues
+from .._state import tell_taken
+from ._claims import NO_PERSONS, ActedBy, RewardQuery, given_players, over_eigenvalues
 
 # code -> paper (Cutkosky, Das and Purohit 2020, as in "Improved rate for locally differentially
 # private linear bandits", Algorithm 2):
@@ -82,6 +83,10 @@ class BanditCombiner(BasePolicy):
     **Privacy guarantee**: the choice of a policy is post-processing of noisy rewards of earlier
     users. A user pays for the reward's report and for that of one policy: `guarantee` composes the
     two for the dearest policy, exactly where both are Gaussian. Policies share no users.
+
+    There is no ``max_visits``: the m rounds of a person could be with any of the policies, and no
+    smaller price is known for that than m rounds with every one of them. ``user_guarantee(m)`` says
+    what those are promised who are in m rounds.
 
     The mean of n noisy rewards is within sqrt(2 (1 + s^2) log(pi^2 n^2 M / (3 f)) / n) of its
     expectation, for all n and M policies at once with probability 1 - f: a reward in an interval of
@@ -234,6 +239,8 @@ class BanditCombiner(BasePolicy):
 
     def _start(self, n_phi):
         count = len(self.policies)
+        if any(getattr(policy, "max_visits", None) is not None for policy in self.policies):
+            raise ValueError(NO_PERSONS)
         self._bounds = self._checked("regret_bounds", [(sqrt(n_phi), 0.5)] * count, (count, 2))
         at_horizon = self._bounds[:, 0] * self.horizon ** self._bounds[:, 1]
         self._targets = self._checked("targets", at_horizon, (count,))
@@ -243,7 +250,7 @@ class BanditCombiner(BasePolicy):
         self._counts, self._totals, self._regrets = (np.zeros(count) for _ in range(3))
         self.active_ = np.ones(count, dtype=bool)
         self.choice_, self._partition = 0, uuid.uuid4().hex
-        self._acted_by: list = []  # [policy, rounds] of those that were acted on, in order
+        self._acted_by = ActedBy()
         self._block = np.zeros(count, dtype=np.intp)  # rounds of each policy since the last choice
         self._read = np.zeros(count)  # noisy totals as of then
         secure = self.random_state is None
@@ -272,13 +279,14 @@ class BanditCombiner(BasePolicy):
             )
         return array
 
-    def update(  # type: ignore[override]  # it takes the players, and no users
+    def update(
         self,
         contexts: Any = None,
         actions: Any = None,
         rewards: Any = None,
         *,
         rows: Any = None,
+        users: Any = None,
         players: Any = None,
     ) -> Self:
         """Learn from the rewards of some rounds: as many at once as one likes.
@@ -287,6 +295,8 @@ class BanditCombiner(BasePolicy):
         ----------
         contexts, actions, rewards, rows : array-like
             The same as for the other policies.
+        users : None
+            People are not counted, see Notes.
         players : array-like of int of shape (n_rounds,), default=None
             Which policy chose each action, as ``players_`` told after `act`: public. None takes the
             rounds that were acted on and did not come back yet, in their order, and beyond them
@@ -299,70 +309,88 @@ class BanditCombiner(BasePolicy):
         Raises
         ------
         ValueError
-            As for the other policies, or if a player is unknown.
+            As for the other policies, or if a player is unknown, or users are given.
+        PrivacyError
+            If an earlier update was interrupted while it added rounds, as for the other policies.
         """
+        if users is not None:
+            raise ValueError(NO_PERSONS)
         self._given_players = players
         try:
             return super().update(contexts, actions, rewards, rows=rows)
         finally:
             del self._given_players
 
+    def _acted(self, contexts, available, users=None):
+        if users is not None:
+            raise ValueError(NO_PERSONS)
+        return super()._acted(contexts, available)
+
     def _act(self, contexts, available, rng):
         policy, n = self.policies_[self.choice_], len(contexts)
-        self.players_ = np.full(n, self.choice_)
-        if self._acted_by and self._acted_by[-1][0] == self.choice_:
-            self._acted_by[-1][1] += n
-        else:
-            self._acted_by.append([self.choice_, n])
         with self._handed_over(self.choice_):
-            return policy.act(contexts, available, return_propensities=True)
+            acted = policy.act(contexts, available, return_propensities=True)
+        self.players_ = np.full(n, self.choice_)
+        self._acted_by.add(self.choice_, n)
+        return acted
 
     def _players(self, n):
-        """Who chose the actions of these rounds; every round is asked for once."""
-        given = self._given_players
-        if given is not None:
-            players = np.asarray(given)
-            known = players.shape == (n,) and players.dtype.kind in "iu"
-            if not known or ((players < 0) | (players >= len(self.policies_))).any():
-                raise ValueError(
-                    f"players must be indices of the {len(self.policies_)} policies, of shape "
-                    f"({n},)."
-                )
-            return players
-        found, missing = [], n
-        while missing and self._acted_by:
-            player, count = self._acted_by[0]
-            taken = min(missing, count)
-            found.append(np.full(taken, player))
-            missing -= taken
-            self._acted_by[0][1] -= taken
-            if taken == count:
-                self._acted_by.pop(0)
-        return np.concatenate([*found, np.full(missing, self.choice_)])
+        """Who chose the actions of these rounds."""
+        if self._given_players is not None:
+            return given_players(self._given_players, n, len(self.policies_))
+        return self._acted_by.first(n, self.choice_)
+
+    def _pay(self, n_rounds):
+        """Open what the rounds need, or refuse them while nothing has changed."""
+        self._check_whole()
+        if n_rounds >= self.rounds_until_update_:
+            self._numbering.check()
+        for player in np.unique(self._players(n_rounds)).tolist():
+            self._open_stream(player)
+            if not hasattr(self.policies_[player], "n_rounds_"):
+                with self._handed_over(player):
+                    self.policies_[player]._begin(self.n_actions_, self.n_features_in_)
 
     def _update(self, rows, rewards):
-        start, players = 0, self._players(len(rewards))
-        while start < len(rewards):
-            stop = min(len(rewards), start + self._period - self.n_rounds_ % self._period)
-            # runs of rounds of one policy, up to the next choice
-            change = np.flatnonzero(players[start:stop] != players[start])
-            stop = start + int(change[0]) if len(change) else stop
-            self._credit(int(players[start]), rows[start:stop], rewards[start:stop])
-            self.n_rounds_ += stop - start
-            start = stop
-            if self.n_rounds_ % self._period == 0:
-                self._close_block()
+        start, failure, players = 0, None, self._players(len(rewards))
+        with self._whole():
+            while start < len(rewards) and failure is None:
+                stop = min(len(rewards), start + self._period - self.n_rounds_ % self._period)
+                # runs of rounds of one policy, up to the next choice
+                change = np.flatnonzero(players[start:stop] != players[start])
+                stop = start + int(change[0]) if len(change) else stop
+                part = slice(start, stop)
+                taken, failure = self._credit(int(players[start]), rows[part], rewards[part])
+                self.n_rounds_ += taken
+                start += taken
+                if taken and self.n_rounds_ % self._period == 0:
+                    self._close_block()
+            if self._given_players is None:
+                self._acted_by.remove(start)
+        if failure is not None:
+            tell_taken(failure, start, len(rewards))
+            raise failure
 
     def _credit(self, player, rows, rewards):
-        """Give rounds to the policy that acted in them."""
-        policy = self.policies_[player]
+        """Give rounds to the policy that acted in them; return how many it took, and what failed.
+
+        A policy that fails says by its number of rounds which ones it has taken, unless it was
+        interrupted while it added them: then this update is the last one, as it is of that policy.
+        """
+        policy, failure = self.policies_[player], None
+        before = policy.n_rounds_
         with self._handed_over(player):
-            if not hasattr(policy, "n_rounds_"):
-                policy._begin(self.n_actions_, self.n_features_in_)
-            policy.update(rows=rows, rewards=rewards)
-        self._open_stream(player)
-        self._streams[player].push(rows, rewards)
-        self._block[player] += len(rewards)
+            try:
+                policy.update(rows=rows, rewards=rewards)
+            except BaseException as error:
+                if policy._midway:
+                    raise
+                failure = error
+        taken = policy.n_rounds_ - before
+        if taken:
+            self._streams[player].push(rows[:taken], rewards[:taken])
+        self._block[player] += taken
+        return taken, failure
 
     @contextmanager
     def _handed_over(self, player):

@@ -14,7 +14,7 @@ from ...privacy import Guarantee, charge, noticed_charges, parallel_part
 from ...records import INVALID_VALUES
 from .._base import MAX_SEED, BasePolicy
 from .._report import Epoch, charged_report, report_of
-from .._state import Raw
+from .._state import Raw, tell_taken
 from ._schedule import epoch_length
 from ._windows import EpochWindows, comparable
 
@@ -174,11 +174,11 @@ class EpochPolicy(BasePolicy):
                 failure = self._take(rows[taken:stop], rewards[taken:stop])
             except BaseException as error:
                 del self._rows[kept:], self._rewards[kept:]
-                _tell(error, taken, len(rewards))
+                tell_taken(error, taken, len(rewards))
                 raise
             taken = stop
             if failure is not None:
-                _tell(failure, taken, len(rewards))
+                tell_taken(failure, taken, len(rewards))
                 raise failure
 
     def _check_values(self, *arrays):
@@ -321,16 +321,3 @@ def coef_posterior(oracle):
     """Posterior of an oracle's coefficients; an intercept is the same for all actions."""
     (mean, covariance), d = oracle.posterior(), len(oracle.coef_)
     return mean[:d], covariance[:d, :d]
-
-
-def _tell(error, taken, n_rounds):
-    """Say in an error of `update` how many rounds were taken, as its text and ``rounds_taken``."""
-    error.rounds_taken = taken
-    told = (
-        f"Of these {n_rounds} rounds, the first {taken} were taken, and the policy has learnt from "
-        "those of them whose epochs closed: update it with the others only."
-    )
-    if len(error.args) == 1 and isinstance(error.args[0], str):
-        error.args = (f"{error.args[0]} {told}",)
-    else:
-        error.add_note(told)

@@ -263,22 +263,27 @@ class LinUCB(ServesDevices, RunningSumsPolicy):
     def _pay(self, n_rounds):
         if self._uses_sums:
             super()._pay(n_rounds)
+        self._check_whole()
 
     def _update(self, rows, rewards):
         if self._uses_sums:
             super()._update(rows, rewards)
             return
         # Rewards have been clipped: only the division is left of Scaling.target.
-        self._add(self._scaling.rows(rows), (rewards - self.reward_offset) / self._scaling.radius)
-        self.n_rounds_ += len(rows)
+        with self._whole():
+            rewards = (rewards - self.reward_offset) / self._scaling.radius
+            self._add(self._scaling.rows(rows), rewards)
+            self.n_rounds_ += len(rows)
 
     def _widen(self, extra):
         if self._uses_sums:
             super()._widen(extra)
             return
-        self._scaling = replace(self._scaling, n_features=self._scaling.n_features + extra)
-        self._waiting = Raw((np.pad(phi, ((0, 0), (0, extra))), r) for phi, r in self._waiting)
-        self._state.widen(extra)
+        self._check_whole()
+        with self._whole():
+            self._scaling = replace(self._scaling, n_features=self._scaling.n_features + extra)
+            self._waiting = Raw((np.pad(phi, ((0, 0), (0, extra))), r) for phi, r in self._waiting)
+            self._state.widen(extra)
 
     def _read(self, equations):
         self._reads += 1

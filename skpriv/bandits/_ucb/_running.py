@@ -1,6 +1,5 @@
 """What policies on running sums share: trust, times of reads, and the sums themselves."""
 
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import sqrt
 from numbers import Integral, Real
@@ -280,28 +279,6 @@ class RunningSumsPolicy(BasePolicy):
     def _take_reports(self, reports):
         """The same for rounds that devices have reported, and which are paid for."""
         self._follow(self._sums.take_reports(reports))
-
-    _midway = False  # whether sums hold rounds of an update that did not come to its end
-
-    @contextmanager
-    def _whole(self):
-        """Change the sums, to the end or for the last time.
-
-        Rounds of an update that was interrupted may be in the sums, or in a draw that is lost.
-        Whoever repeats them would add them twice, and a record would move a read by twice its
-        sensitivity: there is no update after that.
-        """
-        self._midway = True
-        yield
-        self._midway = False
-
-    def _check_whole(self):
-        if self._midway:
-            raise PrivacyError(
-                f"an update of this {type(self).__name__} was interrupted while it added rounds, "
-                "which would count twice if they came again: go on with the policy as it was "
-                "saved before (skpriv.bandits.load), or reset it."
-            )
 
     def _follow(self, reads):
         equations = None
