@@ -27,11 +27,18 @@ def name_of(user: Any) -> bytes | None:
     Equal numbers are one name, whatever their type: tables turn 1 into 1.0 where another name is
     missing. A text of a number is that number, which is the safer reading: two names that are
     taken for one person share the rounds of one, and one person with two names has twice as many.
-    All other text stays as it is. None, NaN and their like are nobody, and so are floats so large
-    that whole numbers between them were rounded to them: whose name that was is not known.
+    All other text stays as it is. A tuple or list is the name of its parts, and is no text. None,
+    NaN and their like are nobody, and so are floats so large that whole numbers between them were
+    rounded to them: whose name that was is not known.
     """
     if user is None or isinstance(user, bytes):
         return user
+    if isinstance(user, tuple | list):
+        parts = [part for part in map(name_of, user) if part is not None]
+        if len(parts) < len(user):
+            return None
+        # 255 is in no text, and the lengths say where parts end
+        return b"\xff" + b"".join(b"%d:%b" % (len(part), part) for part in parts)
     if not isinstance(user, str):
         try:
             if bool(user != user):  # NaN and NaT

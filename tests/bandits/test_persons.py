@@ -382,10 +382,12 @@ SAME = (
     [1.5, Decimal("1.5"), Fraction(3, 2), np.float64(1.5), "1.5"],
     [-7, -7.0, "-7"],
     ["007"], ["Ada"], ["1e0"], [" 1"],
+    [("a", 1), ("a", 1.0), ["a", "1"], ("a", np.int64(1))], ["('a', 1)"], [(("a",), 1)],
     [2**60], [2**60 + 1],
 )  # fmt: skip
 NOBODY = (
     None, float("nan"), np.float64("nan"), np.datetime64("NaT"), Decimal("nan"), Decimal("sNaN"),
+    ("a", None), ["a", float("nan")],
     pd.NA, pd.NaT, float("inf"), Decimal("inf"), 2.0**53, np.float32(2.0**24),
 )  # fmt: skip
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from ...exceptions import PrivacyError, SkprivError
 from ...privacy import Budget, Numbering
+from .._visits import name_of
 from ._value import RunningValue
 
 
@@ -52,6 +53,19 @@ def loaded(state):
         # Processes that load one state must not explore in step.
         policy._rng = np.random.RandomState()
     return policy, value
+
+
+def event_name(event):
+    """Text of an event's name, or bytes where it has parts: the same for equal names alone."""
+    if isinstance(event, str):
+        return str(event)
+    name = name_of(event)
+    if name is None:
+        raise ValueError("an event needs a name: None, NaN and floats of 2**53 or more are none.")
+    try:
+        return name.decode()
+    except UnicodeDecodeError:
+        return name
 
 
 def check_same(saved, policy):

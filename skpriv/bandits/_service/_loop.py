@@ -16,6 +16,7 @@ from ._kept import (
     begun,
     check_same,
     dumped,
+    event_name,
     loaded,
     one_round,
     protecting_persons,
@@ -152,13 +153,14 @@ class Loop(Watched):
 
         Parameters
         ----------
-        event_id : str
-            Name of this event alone. A repeated one gets the action that it got before.
+        event_id : str, int, or tuple of them
+            Name of this event alone. A repeated one gets the action that it got before. Equal
+            numbers are one name, and so are 1 and "1"; a tuple is none of its texts.
         contexts : array-like of shape (n_actions, n_features), or (n_features,)
             One round of what the policy's ``act`` takes.
         available : array-like of shape (n_actions,), default=None
             Mask of the actions that may be played.
-        user : str or int, default=None
+        user : str, int, or tuple of them, default=None
             Who comes, for a policy with ``max_visits``. A keyed hash of it is kept, until the event
             is learned; and how often it was learned from.
 
@@ -239,10 +241,11 @@ class Loop(Watched):
             The statuses, as of `reward`.
         """
         rewards = finite_numbers(rewards, "reward", (len(event_ids),))
+        names = [event_name(name) for name in event_ids]
         with self._lock:
             with self._store.transaction() as held:
-                pairs = zip(event_ids, rewards.tolist(), strict=True)
-                statuses = [self._rewarded(held, str(name), reward) for name, reward in pairs]
+                pairs = zip(names, rewards.tolist(), strict=True)
+                statuses = [self._rewarded(held, name, reward) for name, reward in pairs]
             if "taken" in statuses:
                 self._learn_if_due()
         return statuses
@@ -285,7 +288,7 @@ class Loop(Watched):
 
     def _ranked(self, event_ids, contexts, available, users):
         """(action, propensity) of every event."""
-        ids = [str(name) for name in event_ids]
+        ids = [event_name(name) for name in event_ids]
         if self.policy._max_visits is not None and None in map(name_of, users):
             raise ValueError("this policy protects people: rank needs user, who comes.")
         with self._lock:
