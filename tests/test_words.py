@@ -18,7 +18,7 @@ PAGES = [DOCS / "index.md", *sorted((DOCS / "user").glob("*.md"))]
 PLAIN = [DOCS / f"{name}.md" for name in (
     "linear_regression", "choosing", "epsilon", "bounds", "shuffle", "codebook", "additive",
     "prediction_intervals", "privacy", "devices", "glm",
-    "bandits",
+    "bandits", "intervals", "coefficients", "accuracy",
 )]  # fmt: skip
 ALL = [page for page in sorted(DOCS.rglob("*.md")) if "auto_examples" not in page.parts]
 LONGEST_MEAN = 20.0  # words of a sentence, on average over a page
