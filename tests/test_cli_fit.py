@@ -14,8 +14,10 @@ from sklearn.pipeline import make_pipeline
 
 import skpriv
 from skpriv._cli import main
+from skpriv._cli._arguments import PRIVATE
 from skpriv._cli._frames import read_table
 from skpriv.preprocessing import Schema, TableEncoder
+from skpriv.privacy import capabilities
 
 SCHEMA = """
 [age]
@@ -139,6 +141,36 @@ def test_clip_is_passed_on(folder, argv, tmp_path):
     wide = str(tmp_path / "wide.json")
     assert fit(argv, table=str(few), clip="wide", out=wide) == 0
     assert skpriv.load(wide)[-1].clip == "wide"
+
+
+@pytest.mark.parametrize("privacy", PRIVATE)
+def test_whoever_adds_the_noise_is_named(privacy, folder, argv, tmp_path, capsys):
+    few, ledger = tmp_path / "few.csv", tmp_path / "ledger"
+    pd.read_csv(folder / "train.csv", nrows=2_000, dtype=str).to_csv(few, index=False)
+    assert fit(argv, "--privacy", privacy, table=str(few)) == 0
+    stated, out = capabilities(privacy), capsys.readouterr().out
+    assert stated.sentence in out and "2,000 rows" in out
+    assert ("rehearsal" in out) == (privacy != "central")
+    assert skpriv.load(argv["--out"])[-1].privacy == privacy
+    more = {"table": str(few), "out": str(tmp_path / "other"), "ledger": str(ledger)}
+    if stated.amplifies:
+        refused(fit(argv, "--privacy", privacy, **more), capsys, "--ledger", privacy, "set_aside")
+        assert not ledger.exists()
+    else:
+        assert fit(argv, "--privacy", privacy, **more) == 0
+        assert "left epsilon 0." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("privacy", ["local", "shuffle"])
+def test_reports_of_single_users_protect_no_person(privacy, argv, capsys):
+    code = fit(argv, "--privacy", privacy, "--group", "name")
+    refused(code, capsys, "--group needs --privacy aggregate or central", privacy)
+
+
+def test_a_model_that_needs_a_sum_says_so(argv, capsys):
+    code = fit(argv, "--privacy", "local", "--model", "poisson")
+    out, err = capsys.readouterr()
+    assert code == 2 and out == "" and "PoissonRegressor needs somebody who adds up" in err
 
 
 def test_the_model_file_holds_no_value_of_a_row(argv, capsys):

@@ -7,7 +7,9 @@ from math import isfinite
 from pathlib import Path
 
 from ..exceptions import SkprivError
+from ..privacy import MODELS, capabilities
 
+PRIVATE = sorted(name for name in MODELS if not capabilities(name).exact)
 PICTURES = (".pdf", ".png", ".svg")
 
 

@@ -18,17 +18,14 @@ from ..linear_model import (
     ReweightedRegressor,
     SSPRegressor,
 )
-from ..privacy import MODELS, capabilities
+from ..privacy import capabilities
+from ._arguments import PRIVATE
 
 N_ROUNDS, N_ACTIONS = 120, 3
 SCHEDULE = (50, 70)
 # As few users as an estimator can do with: the noise of others hides a report in the sum.
 N_USERS = {"ssp": 1, "layered": 1, "re-weighted": 10, "descent": 10, "improper": 10, "linear": 20}
 NEIGHBOURS = "A replay is about one pair of neighbours: see docs/audit.md for what it cannot show."
-
-
-def _private_models():
-    return [name for name in MODELS if not capabilities(name).exact]
 
 
 def records(name, privacy):
@@ -102,7 +99,7 @@ def estimators():
     return {
         (name, privacy): maker(*how, privacy)
         for name, how in classes.items()
-        for privacy in _private_models()
+        for privacy in PRIVATE
         if name != "iht" or capabilities(privacy).selects
     }
 
@@ -133,7 +130,7 @@ def policies():
         return make
 
     table: dict = {}
-    for privacy in _private_models():
+    for privacy in PRIVATE:
         table |= {
             ("elimination", privacy): epochs(ActionElimination, privacy),
             ("spanner", privacy): epochs(ActionElimination, privacy, exploration="spanner"),

@@ -11,8 +11,10 @@ from .. import linear_model
 from .._codec import save
 from ..inspection import CurveDisplay, coefficient_table, coefficients, curves, model_card
 from ..preprocessing import TableEncoder
+from ..privacy import capabilities
 from ..records import cells
 from ._arguments import (
+    PRIVATE,
     PICTURES,
     CommandError,
     at_least,
@@ -48,6 +50,9 @@ def add_command(commands):
     add("--target", required=True, metavar="NAME", help="column that is predicted")
     add("--epsilon", type=positive, required=True, metavar="E", help="of this fit")
     add("--delta", type=probability, default=1e-6, metavar="D", help="default 1e-6")
+    add("--privacy", choices=PRIVATE, default="central",
+        help="who adds the noise; default central: whoever runs this. All others rehearse a "
+        "collection from devices, with the noise that it would have")  # fmt: skip
     add("--model", choices=list(MODELS), default="linear", help="default linear")
     add("--clip", choices=("auto", "wide"), default="auto",
         help="auto (default) predicts best; wide is for coefficients with intervals")  # fmt: skip
@@ -104,6 +109,17 @@ def _check_files(args):
     check_different([args.table, args.schema], written)
     if args.max_rows is not None and args.group is None:
         raise CommandError("--max-rows needs --group, the column that says whose row it is.")
+    if args.ledger is not None and capabilities(args.privacy).amplifies:
+        raise CommandError(
+            f"--ledger cannot count --privacy {args.privacy}, of which only (epsilon, delta) is "
+            "known: take another one, or in Python set a part aside, BudgetAccountant(set_aside=)."
+        )
+    if args.group is not None and not capabilities(args.privacy).protects_groups:
+        able = [name for name in PRIVATE if capabilities(name).protects_groups]
+        raise CommandError(
+            f"--group needs --privacy {' or '.join(able)}: with {args.privacy} each row is the one "
+            "report of a user."
+        )
     check_out("--out", args.out, args.force)
     check_out("--card", args.card, args.force, CARDS)
     check_out("--plot", args.plot, args.force, PICTURES)
@@ -164,7 +180,8 @@ def _regressor(args, schema, encoder):
     options["classes" if args.model == "logistic" else "bounds_y"] = _range(args, schema)
     if args.model in ("linear", "additive"):
         options["clip"] = args.clip
-    return kind(**options, epsilon=args.epsilon, delta=args.delta, random_state=args.seed)
+    budget = {"epsilon": args.epsilon, "delta": args.delta, "privacy": args.privacy}
+    return kind(**options, **budget, random_state=args.seed)
 
 
 def _curves(encoder):
@@ -201,6 +218,11 @@ def _foot(args, accountant):
         lines.append(f"Ledger {args.ledger}: {status(accountant)}")
     secure = "The noise is cryptographic."
     lines.append(secure if args.seed is None else "With --seed the noise is not for a release.")
+    if not capabilities(args.privacy).curator:
+        lines.append(
+            f"With --privacy {args.privacy} this is a rehearsal: the noise is that of a collection "
+            "from devices, but whoever runs this has the rows."
+        )
     return "\n".join(lines)
 
 

@@ -190,14 +190,16 @@ class BoundsScaler(Writable, OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         return self._scaled(X if rows is None else np.asarray(rows))
 
     def _scaled(self, X):
-        X = np.clip(floats(X), self.low_, self.high_)
+        X = np.clip(floats(X), self.low_, self.high_)  # a copy, which the steps below write into
         offset, scale = self._affine()
-        # (x - offset) / scale can leave [-1, 1] by a rounding.
-        X = np.clip((X - offset) / scale, -1.0, 1.0)
+        X -= offset
+        X /= scale
+        np.clip(X, -1.0, 1.0, out=X)  # (x - offset) / scale can leave [-1, 1] by a rounding
         for group in self.groups_:
             norms = np.linalg.norm(X[:, group], axis=1, keepdims=True)
             X[:, group] /= np.maximum(norms, 1.0)
-        return X / self.norm_
+        X /= self.norm_
+        return X
 
     def inverse_transform(self, X: Any) -> Any:
         """Map scaled rows back to the units of the features.

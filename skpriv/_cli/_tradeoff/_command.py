@@ -14,8 +14,8 @@ from ...linear_model import (
 )
 from ...model_selection import PrivacyUtilityDisplay, privacy_utility_curve
 from ...preprocessing import BoundsScaler
-from ...privacy import MODELS, capabilities
 from .._arguments import (
+    PRIVATE,
     CommandError,
     Joined,
     at_least,
@@ -59,8 +59,7 @@ def add_command(commands):
     add("--epsilons", type=positives, nargs="+", action=Joined,
         default=[0.1, 0.3, 1.0, 3.0, 10.0], metavar="E", help="default 0.1,0.3,1,3,10")  # fmt: skip
     add("--delta", type=probability, default=1e-6, help="default 1e-6")
-    private = sorted(name for name in MODELS if not capabilities(name).exact)
-    add("--privacy", choices=private, default="central", help="who adds the noise")
+    add("--privacy", choices=PRIVATE, default="central", help="who adds the noise; default central")
     add(
         "--coef-norm",
         type=positive,

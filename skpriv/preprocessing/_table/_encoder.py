@@ -172,7 +172,9 @@ class TableEncoder(Writable, TransformerMixin, BaseEstimator):
         """Encoded rows of a table in memory."""
         frame, schema = _frame(X).select(self.columns_), _schema(self.schema)
         blocks = [schema[name].encode(frame[name]) for name in self.columns_]
-        return np.hstack(blocks) / self.norm_
+        rows = np.hstack(blocks)
+        rows /= self.norm_
+        return rows
 
     def inverse_transform(self, X: Any) -> Any:
         """Values of encoded rows: exact for those that `fit` knew and that were in their ranges.

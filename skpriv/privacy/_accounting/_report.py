@@ -225,8 +225,9 @@ class PrivacyReport:
 
     @property
     def size(self) -> int:
-        """Public number of records, or of persons."""
-        return max((row.records for row in self.rows), default=0)
+        """Public number of records, or of persons; users who answer once are in one query each."""
+        answering = [row.records for row in self.rows]
+        return sum(answering) if capabilities(self.privacy).reports else max(answering, default=0)
 
     @property
     def not_covered(self) -> list[str]:
