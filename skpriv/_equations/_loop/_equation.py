@@ -105,8 +105,10 @@ class ScoreEquation:
         if query.asks_cut:
             fall = query.fall * limit / query.most_excess
             away = (1.0 + fall) / CUT_ROWS_WEIGHT
-            slope = gram - away * unvech(found["cut_rows"], p)
-            slope_scale = sqrt(slope_scale**2 + (away * slope_unit) ** 2)
+            counted = float(found["nearly_cut"][0]) if "nearly_cut" in found else 1.0
+            most = (1.0 + fall) * (max(counted, 0.0) + unit) / query.count_weight
+            cut, cut_noise = _shrunk(away * unvech(found["cut_rows"], p), away * slope_unit, most)
+            slope, slope_scale = gram - cut, sqrt(slope_scale**2 + cut_noise**2)
         width = query.most_excess / query.excess_weight if query.asks_cut else 0.0
         asked = float(query.sandwich)
         return cls(
@@ -132,6 +134,30 @@ class ScoreEquation:
             widest=1.0 + abs(query.location) if query.link.linear else 1.0,
             length=getattr(query, "length", 1.0),
         )
+
+
+def _shrunk(matrix, scale, most):
+    """A noisy matrix of size at most ``most``, shrunk to 0, and the deviation of its error.
+
+    With b^2 the mean square of a coordinate, the weight b^2 / (b^2 + s^2) has the least error. It
+    is known from the bound, and from what the matrix has beyond its noise, a chi-squared variable.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (p, p)
+        A matrix plus GOE(scale).
+    scale : float
+        s.
+    most : float
+        Bound on the Frobenius norm.
+    """
+    if not scale:
+        return matrix, 0.0
+    size = len(matrix) * (len(matrix) + 1) / 2.0
+    found = float((matrix**2).sum()) / size - scale**2
+    square = min(max(found, 0.0) + scale**2 * sqrt(2.0 / size), most**2 / size)
+    weight = square / (square + scale**2)
+    return weight * matrix, sqrt(weight) * scale
 
 
 def normal_clip(square, limit):

@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from skpriv._equations._loop import _estimate
+from skpriv._equations._loop._equation import _shrunk
 from skpriv._equations._loop._estimate import KnownMean, LoopEstimate
 
 Z = stats.norm.ppf(0.975)
@@ -120,3 +121,20 @@ def test_weights_and_distance_make_the_mean_less_known():
     known, none = _mean(0.01, 0.2, 0.1), np.zeros((3, 0))
     near, far = (known.excess(b, 0.02**2, none) for b in (np.zeros(3), np.ones(3)))
     assert far[2] > 2.0 * near[2]
+
+
+@pytest.mark.parametrize("size", [0.0, 0.3, 1.0, 3.0, 30.0])
+def test_a_shrunk_matrix_is_as_near_as_it_says(size):
+    """Of 2,000 noises: no further than the raw one, and than is claimed, but for chance."""
+    rng, p, scale = np.random.RandomState(0), 5, 0.7
+    truth = np.outer(*[rng.normal(size=p)] * 2)
+    truth *= size * scale / np.linalg.norm(truth)
+    errors, claims = [], []
+    for _ in range(2000):
+        noise = rng.normal(size=(p, p))
+        noise = scale * (noise + noise.T) / 2.0  # off-diagonal entries have half of the variance
+        found, claimed = _shrunk(truth + noise, scale, 2.0 * np.linalg.norm(truth) + 0.1)
+        errors.append(((found - truth) ** 2).sum() / (p * (p + 1) / 2.0))
+        claims.append(claimed**2)
+    assert np.mean(errors) <= min(1.2 * np.mean(claims), 1.05 * scale**2)
+    assert _shrunk(truth, 0.0, 1.0)[1] == 0.0
