@@ -18,7 +18,7 @@ PAGES = [DOCS / "index.md", *sorted((DOCS / "user").glob("*.md"))]
 PLAIN = [DOCS / f"{name}.md" for name in (
     "linear_regression", "choosing", "epsilon", "bounds", "shuffle", "codebook", "additive",
     "prediction_intervals", "privacy", "devices", "glm",
-    "bandits", "intervals", "coefficients", "accuracy",
+    "bandits", "intervals", "coefficients", "accuracy", "aggregate",
 )]  # fmt: skip
 ALL = [page for page in sorted(DOCS.rglob("*.md")) if "auto_examples" not in page.parts]
 LONGEST_MEAN = 20.0  # words of a sentence, on average over a page
@@ -82,7 +82,7 @@ EVERYDAY = set(
     pay pays picture promise quarter researchers saw secret sends skpriv somebody someone speak
     stage stories story suffices survives tenth thick trust visitor visitors visits wages walls
     weigh widens win coba falcon foster hsu kearns linucb mabwiser personalizer rakhlin regcb
-    sqlite vowpal wabbit""".split()
+    sqlite vowpal wabbit liar liars pine prio rust servers travel honest""".split()
 )
 # fmt: off
 ENDINGS = [

@@ -1,6 +1,7 @@
 """Sums of integers to which every user adds a part of the noise: grid, noise, and what it costs.
 
-docs/aggregate.md has the proofs. Lengths are in steps of the grid unless something else is said.
+docs/mathematics/aggregate.md has the proofs. Lengths are in steps of the grid unless it says
+otherwise.
 """
 
 from dataclasses import dataclass

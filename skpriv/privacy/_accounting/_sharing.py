@@ -1,6 +1,7 @@
 """How many shares of a number hide all but the sum, where a shuffler mixes the shares of all users.
 
-docs/aggregate.md has the proof. Two servers that do not collude need two shares, which hide all.
+docs/mathematics/aggregate.md has the proof. Two servers that do not collude need two
+shares, which hide all.
 """
 
 from functools import lru_cache

@@ -63,9 +63,9 @@ class AggregateSession(Session):
     Notes
     -----
     **Privacy guarantee**: mu-Gaussian-DP of the sums, exactly as for a curator, proved in
-    docs/aggregate.md. Whom users trust: that those who add up do not collude, and that at least as
-    many devices add their noise as the report says. If all who add up collude, they see each record
-    almost as it is.
+    docs/mathematics/aggregate.md. Users trust that those who add up do not collude, and that at
+    least as many devices add their noise as the report says. If all who add up collude,
+    they see each record almost as it is.
     """
 
     model, capabilities = "aggregate", AGGREGATE

@@ -141,9 +141,9 @@ class SharedSumStream(Stream):
     Notes
     -----
     **Privacy guarantee**: mu-Gaussian-DP of what is seen, for a user is in one batch; proved in
-    docs/aggregate.md. All users of a batch must add their noise, and those who add up must not
-    collude. Public: times and sizes of batches. Simulated is the noisy sum, by one Gaussian draw a
-    batch.
+    docs/mathematics/aggregate.md. All users of a batch must add their noise, and those who add up
+    must not collude. Times and sizes of batches are public. The noisy sum is simulated, by one
+    Gaussian draw for each batch.
 
     Examples
     --------
