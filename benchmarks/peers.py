@@ -24,7 +24,15 @@ from functools import lru_cache
 
 import numpy as np
 from _more_tables import MORE_TABLES, wages_by_region
-from _peers import SETTINGS, AdaSSP, BinnedAggregation, OracleDescent, TukeyEM, dp_ebm
+from _peers import (
+    SETTINGS,
+    AdaSSP,
+    BinnedAggregation,
+    IterativeHessianMixing,
+    OracleDescent,
+    TukeyEM,
+    dp_ebm,
+)
 from _record import HERE, record
 from _tables import TABLES
 from joblib import Parallel, delayed
@@ -42,7 +50,7 @@ from skpriv.preprocessing import BoundsScaler
 EPSILONS, DELTA, FOLDS = (0.3, 1.0, 3.0), 1e-6, 5
 ALL_TABLES = {**TABLES, **MORE_TABLES, "cps1988_regions": wages_by_region}
 OURS = ("LinearRegression", "SSP", "re-weighted", "additive")
-PEERS = ("AdaSSP", "TukeyEM", "binned", "DP-EBM", "descent")
+PEERS = ("AdaSSP", "Hessian mixing", "TukeyEM", "binned", "DP-EBM", "descent")
 METHODS = (*OURS, *PEERS, "least squares")
 SLOW = {"mortgages": ("additive", "DP-EBM")}  # docs/additive.md has them
 ONE_SEED = ("additive", "DP-EBM", "descent")  # they take long and spread little
@@ -106,7 +114,8 @@ def measured(fold, method, epsilon, seed):
     if method in raw:
         return fold.score(raw[method](), "raw")
     scaled = {"SSP": SSPRegressor, "re-weighted": ReweightedRegressor, "AdaSSP": AdaSSP,
-              "TukeyEM": TukeyEM, "binned": BinnedAggregation}  # fmt: skip
+              "Hessian mixing": IterativeHessianMixing, "TukeyEM": TukeyEM,
+              "binned": BinnedAggregation}  # fmt: skip
     return fold.score(scaled[method](data_norm=1.0, **public), "scaled")
 
 

@@ -223,3 +223,42 @@ def test_scores_of_hard_thresholding(peers):
     change = 2.0 * 1.0 * 2.0 / n
     expected = change * 2.0 * sqrt(6.0 * np.log(1.0 / DELTA)) / EPSILON
     assert recorder.scales == pytest.approx([expected] * 3)
+
+
+def test_a_sketch_tells_records_apart_by_no_more_than_it_is_charged(peers):
+    """Against determinants, at any two records that are no longer than the bound."""
+    from _peers._mixing import ORDERS, ROUNDS, noise_level, sketch_divergence
+
+    rng = np.random.RandomState(0)
+    for _ in range(2000):
+        order = 1.0 + 10.0 ** rng.uniform(-1.0, 2.0)
+        size = min(rng.uniform(0.0, 0.99 / (order - 1.0)), 1.0)
+        first, second = np.eye(3) * rng.uniform(0.1, 4.0, size=3), np.zeros((2, 3))
+        second[:] = unit_rows(2, 3, rng) * np.sqrt(size) @ np.sqrt(first)
+        one, other = (first + np.outer(u, u) for u in second)
+        logs = [np.linalg.slogdet(m)[1] for m in (order * other + (1.0 - order) * one, one, other)]
+        found = (-logs[0] + (1.0 - order) * logs[1] + order * logs[2]) / (2.0 * (order - 1.0))
+        assert found <= float(sketch_divergence(np.array(order), size)) + 1e-9
+    assert np.isinf(sketch_divergence(np.array(3.0), 0.5))
+    mu, rows = MU / sqrt(2.0), 112
+    gamma = noise_level(EPSILON, DELTA, mu, rows, ROUNDS)
+    total = 0.5 * ORDERS * (mu**2 + rows / gamma**2)
+    total += ROUNDS * rows * sketch_divergence(ORDERS, 1.0 / (gamma - 1.0))
+    # The delta of these divergences (Canonne, Kamath and Steinke 2020)
+    log_delta = (ORDERS - 1.0) * (total - EPSILON + np.log1p(-1.0 / ORDERS)) - np.log(ORDERS)
+    assert log_delta.min() == pytest.approx(np.log(DELTA), abs=0.05)
+
+
+def test_hessian_mixing_finds_a_line_and_asks_for_its_noise(peers):
+    rng, recorder = np.random.RandomState(0), Recorder()
+    X = unit_rows(200_000, 3, rng)
+    y = X @ [0.5, -0.3, 0.2]
+    model = peers.IterativeHessianMixing(epsilon=EPSILON, delta=DELTA, random_state=0).fit(X, y)
+    assert np.abs(model.predict(X) - y).max() < 0.02
+    recorder.normal = lambda loc=0.0, scale=1.0, size=None: (
+        recorder.scales.append(scale) or np.random.RandomState(0).standard_normal(size)
+    )
+    peers.IterativeHessianMixing(epsilon=EPSILON, delta=DELTA, random_state=recorder).fit(X, y)
+    noises = [scale for scale in recorder.scales if scale != 1.0]
+    mu = Budget(EPSILON, 2.0 * DELTA / 3.0).mu
+    assert noises == pytest.approx([2.0 * sqrt(3.0) / (mu / sqrt(2.0))] * 3)

@@ -8,11 +8,12 @@ from ._classifiers import NoisyDescentClassifier, ObjectivePerturbation
 from ._descent import SETTINGS, NoisyGradientDescent, OracleDescent
 from ._ebm import dp_ebm, dp_ebm_classifier
 from ._iht import NoisyIHT
+from ._mixing import IterativeHessianMixing
 from ._moments import AdaSSP, InputPerturbation
 from ._tukey import TukeyEM
 
 __all__ = [
-    "SETTINGS", "AdaSSP", "BinnedAggregation", "InputPerturbation", "NoisyDescentClassifier",
-    "NoisyGradientDescent", "NoisyIHT", "ObjectivePerturbation", "OracleDescent", "TukeyEM",
-    "dp_ebm", "dp_ebm_classifier",
+    "SETTINGS", "AdaSSP", "BinnedAggregation", "InputPerturbation", "IterativeHessianMixing",
+    "NoisyDescentClassifier", "NoisyGradientDescent", "NoisyIHT", "ObjectivePerturbation",
+    "OracleDescent", "TukeyEM", "dp_ebm", "dp_ebm_classifier",
 ]  # fmt: skip
