@@ -17,7 +17,7 @@ TINY = 1e-140
 # Of the largest eigenvalue or number beside it: what is smaller is rounding, of sums of 1e6 terms.
 RELATIVE_ZERO = 1e-13
 ROUNDED = 1e-9  # relative: two shares, levels or counts that differ by less are the same
-BLOCK_ENTRIES = 2**18  # of a block of rows; a copy of it, or two, are in the cache with it
+BLOCK_ENTRIES = 2**17  # of a block of rows; a copy of it, or two, are in the cache with it
 
 
 def vech(matrix):
@@ -75,6 +75,8 @@ def row_norms(X):
     """
     with np.errstate(over="ignore", invalid="ignore"):
         norms = np.sqrt(np.vecdot(X, X) if _HAS_VECDOT else np.einsum("ij,ij->i", X, X))
+    if norms.min(initial=1.0) > TINY and norms.max(initial=1.0) < np.inf:
+        return norms
     wrong = ~(np.isfinite(norms) & (norms > TINY))
     if wrong.any():
         largest = np.abs(X[wrong]).max(axis=1, initial=0.0)

@@ -86,8 +86,7 @@ class RowMap:
         """The row that is mapped to z = 0, shape (n_features,)."""
         if self.low is None or not self.fit_intercept:
             return np.zeros(self.n_features)
-        low, high = self._range
-        return low / 2.0 + high / 2.0
+        return self._range[0] / 2.0 + self._range[1] / 2.0
 
     @property
     def divisor(self):
@@ -182,8 +181,10 @@ class RowMap:
         """
         X = np.asarray(X, dtype=np.float64)
         if self.low is not None:
-            low, high = self._range
-            return (X < low) | (X > high)
+            found = np.empty((2, *X.shape), dtype=bool)
+            for compare, end, out in zip((np.less, np.greater), self._range, found, strict=True):
+                _by_columns(compare, X, _folded(end, ()), out)
+            return found[0] | found[1]
         long = row_norms(X) > self._norm * (1.0 + 1e-9)
         return np.repeat(long[:, None], self.n_features, axis=1)
 
@@ -308,15 +309,19 @@ def _folded(values, more):
     return np.tile(np.append(values, more), FOLD)
 
 
-def _by_columns(operation, rows, folded):
-    """Apply a ufunc with one number, or one a column, to contiguous rows, in place."""
+def _by_columns(operation, rows, folded, out=None):
+    """Apply a ufunc with one number, or one a column, to rows, in place if there is no ``out``.
+
+    What is written to is contiguous.
+    """
+    out = rows if out is None else out
     if np.ndim(folded) == 0:
-        operation(rows, folded, out=rows)
+        operation(rows, folded, out=out)
         return
     whole, width = len(rows) - len(rows) % FOLD, rows.shape[1]
-    wide, rest = rows[:whole].reshape(-1, FOLD * width), rows[whole:]
-    operation(wide, folded, out=wide)
-    operation(rest, folded[:width], out=rest)
+    wide = (-1, FOLD * width)
+    operation(rows[:whole].reshape(wide), folded, out=out[:whole].reshape(wide))
+    operation(rows[whole:], folded[:width], out=out[whole:])
 
 
 def column_bounds(given, names, n_features, parameter):

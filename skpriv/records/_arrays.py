@@ -112,6 +112,17 @@ class ArrayRows(Rows):
         self._prepare()
         return ArrayRows(np.empty((self.n, 0)), self._y).pieces(most, subset, sparse)
 
+    def kept(self, subset: Any, most_bytes: int) -> Any:
+        """The rows of a subset, side by side: questions about rows that are apart take longer."""
+        self._prepare()
+        if subset is None or self.stored_sparse or isinstance(subset.positions, range):
+            return None
+        if 8 * len(subset) * (self.n_features + 1) > most_bytes:
+            return None
+        rows = ArrayRows(*self._chunk(subset.positions, False))
+        rows.n_jobs = self.n_jobs
+        return rows
+
     def _chunk(self, chosen, keep_sparse):
         if isinstance(chosen, range):
             chosen = slice(chosen.start, chosen.stop, chosen.step)

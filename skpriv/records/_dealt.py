@@ -69,9 +69,16 @@ class SeededOrder:
             words = _words(self._seed, b"position", self._read, blocks)
             self._read += blocks
             drawn = (words[words <= np.uint64(limit - 1)] % np.uint64(self.n)).astype(np.intp)
-            found = np.concatenate([self._found, drawn])
-            self._found = found[np.sort(np.unique(found, return_index=True)[1])]
+            self._found = self._first(np.concatenate([self._found, drawn]))
         return self._found[:count]
+
+    def _first(self, found):
+        """Distinct values in the order in which they appear."""
+        if self.n > len(found) * len(found).bit_length():  # more places than sorting takes steps
+            return found[np.sort(np.unique(found, return_index=True)[1])]
+        places, seen = np.arange(len(found)), np.empty(self.n, dtype=np.uint32)
+        seen[found[::-1]] = places[::-1]  # of equal ones the first is written last
+        return found[seen[found] == places]
 
     def _shuffled(self, count):
         """Uniform order of so many numbers, by keys; if two are equal, all are drawn again."""

@@ -80,6 +80,8 @@ class Subset:
 
     def among(self, other: Any) -> Any:
         """Where these records are among those of another choice; None if some are not there."""
+        if self.same(other):
+            return Subset(range(len(self)))
         mine, others = np.asarray(self.positions), np.asarray(other.positions)
         places = np.searchsorted(others, mine)
         if not len(others) or (others[np.minimum(places, len(others) - 1)] != mine).any():

@@ -58,25 +58,27 @@ class _Lines:
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows, each of which is a record."""
-        total = np.zeros(self.shape)
-        for u in self._lines(X, y):
-            total += self._summed(u)
-        return total
+        return self._summed(self._lines(X, y))
 
     def sum_persons(self, X, y, starts, largest):
         """Exact sum over a chunk of persons."""
-        rows = np.vstack([np.empty((0, len(self.point))), *(u.copy() for u in self._lines(X, y))])
-        return self._summed(person_sums(rows, starts) / largest)
+        rows = [psi * factors[:, None] for psi, factors, _ in self._lines(X, y)]
+        u = person_sums(np.vstack([np.empty((0, len(self.point))), *rows]), starts) / largest
+        return self._summed([(u, np.ones(len(u)), row_norms(u))])
 
     def _lines(self, X, y):
-        r, roots = handed(self.whitened.rows, self.target, X, y, self.link.low)
-        for block, e, weights in self.whitened.blocks(X):
+        """Yield rows psi of one block after the other, what makes u of each, and its length."""
+        r, _ = handed(self.whitened.rows, self.target, X, y, self.link.low)
+        for block, psi, norms, roots in self.whitened.long_blocks(X):
             with np.errstate(all="ignore"):  # overflow, and rows of weight 0
-                eta = self.location + e @ self.point / weights
-                length = roots[block] ** 2 * (r[block] - self.link.mean(eta)) / weights
+                eta = psi @ self.point
+                eta /= roots
+                eta += self.location
+                factors = roots * (r[block] - self.link.mean(eta))
             # What is no number counts as 0, and squares do not overflow
-            e *= np.clip(np.nan_to_num(length, nan=0.0), -1e100, 1e100)[:, None]
-            yield e
+            if not np.isfinite(factors.sum()):
+                factors = np.clip(np.nan_to_num(factors, nan=0.0), -1e100, 1e100)
+            yield psi, factors, np.abs(factors) * norms
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,10 +106,12 @@ class LineLengthsQuery(_Lines, ScoreQuery):
         """Declared sensitivity."""
         return SQRT2 * ROUNDING
 
-    def _summed(self, u):
-        classes = np.searchsorted(self.ends, row_norms(u))
-        classes = np.minimum(classes, len(self.ends) - 1)
-        return np.bincount(classes, minlength=len(self.ends)).astype(float)
+    def _summed(self, blocks):
+        counts = np.zeros(len(self.ends))
+        for _, _, lengths in blocks:
+            classes = np.minimum(np.searchsorted(self.ends, lengths), len(self.ends) - 1)
+            counts += np.bincount(classes, minlength=len(self.ends))
+        return counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,12 +143,17 @@ class LineScoreQuery(_Lines, ScoreQuery):
         """Declared sensitivity."""
         return 2.0 * sqrt(1.0 + BEYOND**2) * ROUNDING
 
-    def _summed(self, u):
-        lengths, meat = row_norms(u) / self.limit, self.whitened.empty_gram()
-        u /= self.limit * np.maximum(lengths, 1.0)[:, None]
-        add_gram(meat, u)
-        beyond = BEYOND * u[lengths > 1.0].sum(axis=0)
-        return np.concatenate([u.sum(axis=0), beyond, vech(meat) / SQRT2])
+    def _summed(self, blocks):
+        moment, beyond, meat = *np.zeros((2, len(self.point))), self.whitened.empty_gram()
+        for rows, factors, lengths in blocks:
+            factors = factors / np.maximum(lengths, self.limit)
+            moment += factors @ rows
+            far = lengths > self.limit
+            if far.any():
+                beyond += BEYOND * (factors[far] @ rows[far])
+            rows *= factors[:, None]
+            add_gram(meat, rows)
+        return np.concatenate([moment, beyond, vech(meat) / SQRT2])
 
 
 def length_classes(longest, reach):

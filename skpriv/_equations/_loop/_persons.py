@@ -18,7 +18,7 @@ PERSON_WEIGHT = 0.35
 def _summed(query, X, y):
     """Rows e s of a chunk and the slope matrix, mean square and counts of its rows."""
     slope, numbers, scores = query.whitened.empty_gram(), np.zeros(2), [np.empty((0, query.size))]
-    for e, s, h, _ in query.scores(X, y):
+    for e, s, h, *_ in query.scores(X, y):
         add_gram(slope, e * np.sqrt(h)[:, None])
         numbers += s @ s, np.count_nonzero(np.abs(s) >= CUT)
         scores.append(e * s[:, None])

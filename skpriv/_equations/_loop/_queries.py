@@ -159,36 +159,40 @@ class Whitened:
     W: np.ndarray
 
     def blocks(self, X):
-        """Yield (slice, e, w) of one block of rows after the other, which stays in the cache.
+        """Yield (slice, e, w, |e|) of one block of rows after the other, which stays in the cache.
 
         A block is overwritten by the next one.
         """
+        for block, e, norms, roots in self.long_blocks(X):
+            if not norms.max(initial=0.0) <= 1.0:
+                factors = 1.0 / np.maximum(norms, 1.0)
+                e *= factors[:, None]
+                roots, norms = roots * factors, np.minimum(norms, 1.0)
+            yield block, e, roots, norms
+
+    def long_blocks(self, X):
+        """Yield (slice, W phi, |W phi|, roots of weights) of one block after the other."""
         room = np.empty(0)
         for block in blocks_of(len(X), len(self.W)):
             if len(room) < block.stop - block.start:
                 room = np.empty((block.stop - block.start, len(self.W)))
-            yield block, *self(X[block], room[: block.stop - block.start])
+            yield block, *self._long(X[block], room[: block.stop - block.start])
 
-    def __call__(self, X, out=None):
-        """Return e, shape (n_rows, p), and w, shape (n_rows,)."""
+    def _long(self, X, out=None):
+        """Rows W phi, their norms, and roots of their weights."""
         ours = isinstance(self.rows, RowMap)  # else phi may be theirs
         phi = self.rows.rows(X, out) if ours else self.rows.rows(X)
         if self._shape == "identity":
-            e = phi if ours else phi.copy()
+            psi = phi if ours else phi.copy()
         elif self._shape == "triangular":  # in place, at half the price
-            e = blas.dtrmm(1.0, self.W, phi.T, overwrite_b=ours).T
+            psi = blas.dtrmm(1.0, self.W, phi.T, overwrite_b=ours).T
         else:
-            e = phi @ self.W.T
-        norms = row_norms(e)
+            psi = phi @ self.W.T
+        norms = row_norms(psi)
         if out is not None and not np.isfinite(norms.sum()):  # there is NaN in X
-            return self(X)
-        weights = np.ones(len(norms))
-        if not norms.max(initial=0.0) <= 1.0:
-            weights /= np.maximum(1.0, norms)
-            e *= weights[:, None]
-        if getattr(self.rows, "weighted", False):  # e has the root already
-            weights *= self.rows.roots(X)
-        return e, weights
+            return self._long(X)
+        weighted = getattr(self.rows, "weighted", False)
+        return psi, norms, self.rows.roots(X) if weighted else np.ones(len(norms))
 
     def empty_gram(self):
         """Zeros to which products of rows are added."""
@@ -221,7 +225,7 @@ class WhiteningQuery(Query):
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
         gram = self.whitened.empty_gram()
-        for _, e, _ in self.whitened.blocks(X):
+        for _, e, *_ in self.whitened.blocks(X):
             add_gram(gram, e)
         return vech(gram)
 
@@ -245,9 +249,8 @@ class LengthsQuery(Query):
     def sum(self, X, y):
         """Exact counts over a chunk of rows."""
         counts = np.zeros(len(LENGTHS) + 1)
-        for block in blocks_of(len(X), len(self.whitened.W)):
-            norms = row_norms(self.whitened.rows.rows(X[block]) @ self.whitened.W.T)
-            classes = np.searchsorted(LENGTHS, norms)  # NaN, of overflow, is the last
+        for _, _, norms, _ in self.whitened.long_blocks(X):
+            classes = np.searchsorted(LENGTHS, norms)  # infinity, of overflow, is the last
             counts += np.bincount(classes, minlength=len(counts))
         return counts
 
@@ -275,9 +278,14 @@ class ClippedRowsQuery(Query):
 
     def sum(self, X, y):
         """Exact counts over a chunk of rows."""
-        outside = self.rows.outside(X)
-        counts = outside.sum(axis=0) / np.sqrt(max(1, self._columns))
-        return np.append(float(outside.any(axis=1).sum()), counts)
+        counts = np.zeros(1 + self._columns)
+        for block in blocks_of(len(X), X.shape[1]):
+            outside = self.rows.outside(X[block])
+            if outside.any():
+                counts[0] += np.count_nonzero(outside.any(axis=1))
+                counts[1:] += np.count_nonzero(outside, axis=0)
+        counts[1:] /= np.sqrt(max(1, self._columns))
+        return counts
 
     def read(self, answer):
         """Noisy parts of the rows, of all bounds and of those of each feature, and the noise of the

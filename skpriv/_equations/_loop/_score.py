@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._linalg import add_gram, row_norms, vech, vech_size
+from ..._linalg import add_gram, vech, vech_size
 from ...privacy import ROUNDING, Query
 from .._public_maps import TargetMap
 from ._links import IDENTITY, Link
@@ -33,12 +33,15 @@ class Scores(NamedTuple):
         h in [0, 1].
     residuals : ndarray of shape (n_rows,)
         c, before the clip.
+    lengths : ndarray of shape (n_rows,)
+        |e|.
     """
 
     rows: np.ndarray
     scores: np.ndarray
     slopes: np.ndarray
     residuals: np.ndarray
+    lengths: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,33 +198,38 @@ class ScoreQuery(Query):
         """Yield the `Scores` of one block of rows after the other."""
         link = self.link
         r, roots = handed(self.whitened.rows, self.target, X, y, link.low)
-        for block, e, weights in self.whitened.blocks(X):
+        for block, e, weights, lengths in self.whitened.blocks(X):
             with np.errstate(all="ignore"):  # overflow, and rows of weight 0
-                eta = self.location + e @ self.point / weights
+                eta = e @ self.point
+                eta /= weights
+                eta += self.location
                 mean = link.mean(eta)
-                v = np.minimum(roots[block], link.far * weights)
-                residual = v * link.thin(mean) * (r[block] - mean)
-                h = v / (link.far * weights) * link.slope(eta, mean)
-                h[~(np.abs(residual) < self.limit)] = 0.0
+                residual = r[block] - mean
+                if link.linear:
+                    residual *= weights
+                    h = (np.abs(residual) < self.limit).astype(float)
+                else:
+                    v = np.minimum(roots[block], link.far * weights)
+                    residual *= v * link.thin(mean)
+                    h = v / (link.far * weights) * link.slope(eta, mean)
+                    h[~(np.abs(residual) < self.limit)] = 0.0
             if not np.isfinite(residual.sum()):  # a label that is none, or an overflow
                 known = np.isfinite(residual)
                 residual, h = np.where(known, residual, 0.0), np.where(known, h, 0.0)
-            yield Scores(e, np.clip(residual / self.limit, -1.0, 1.0), h, residual)
+            yield Scores(e, np.clip(residual / self.limit, -1.0, 1.0), h, residual, lengths)
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
         moment, numbers = np.zeros(len(self.point)), dict.fromkeys(self.parts, 0.0)
         slope, residuals, cut_rows = (self.whitened.empty_gram() for _ in range(3))
-        for e, s, h, residual in self.scores(X, y):
-            asked = s
-            if self.asks_cut:
-                over = (np.abs(residual) - self.limit) / float(self.most_excess or 1.0)
-                cut = np.flatnonzero(h == 0.0)
-                over = np.clip(over[cut], 0.0, 1.0)
+        for e, s, h, residual, lengths in self.scores(X, y):
+            asked, cut = s, np.flatnonzero(h == 0.0) if self.asks_cut else ()
+            if len(cut):
+                over = (np.abs(residual[cut]) - self.limit) / float(self.most_excess or 1.0)
+                over = np.clip(over, 0.0, 1.0)
                 asked = s.copy()
                 asked[cut] *= 1.0 - self.fall * over
-                lengths = np.minimum(row_norms(e[cut]), 1.0)
-                numbers["excess"] += self.excess_weight * (lengths @ over)
+                numbers["excess"] += self.excess_weight * (lengths[cut] @ over)
                 add_gram(cut_rows, e[cut])
             moment += asked @ e
             whole = self.asks_cut or (h == 1.0).all()

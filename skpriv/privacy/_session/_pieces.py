@@ -40,9 +40,9 @@ class Pieces:
 
     The order is drawn at the first question after a piece was handed out, whatever the rows are.
     Rows that are read again for each answer are kept while the session lasts, as far as
-    `KEPT_BYTES` allow: all of them where they fit, or else pieces of them, and the targets of all.
-    The largest piece that was handed out is read with a smaller one inside of it, or with the
-    targets, so that all of these take one pass.
+    `KEPT_BYTES` allow: all of them where they fit, or else pieces of them, and the targets of all;
+    of rows in memory, pieces. The largest piece that was handed out is read with a smaller one
+    inside of it, or with the targets, so that all of these take one pass.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class Pieces:
             self._drawn()
         rows = self.whole()
         if rows.passes is None:
-            return rows.sum(query, subset)
+            return rows.sum(query) if subset is None else self._sum_of_part(query, subset)
         for place, (asked, among, value) in enumerate(self._found):
             if asked is query and _same(among, subset):
                 del self._found[place]
@@ -114,6 +114,8 @@ class Pieces:
         if self._all is None:
             found = self._rows.kept(None, self._left)
             self._all = self._rows if found is None else found
+            if found is not None:
+                self._left -= 8 * found.n * (found.n_features + 1)
         return self._all
 
     def _of_targets(self):
@@ -135,20 +137,21 @@ class Pieces:
         self._kept.append((subset, rows))
 
     def _sum_of_part(self, query, subset):
+        everything = self.whole()
         for whole, rows in self._kept:
             places = subset.among(whole)
             if places is not None:
                 return rows.sum(query, places)
         if len(subset) > self._left // 8:
-            return self._rows.sum(query, subset)
+            return everything.sum(query, subset)
         larger = map(self.users, (p for p in self._foreseen.values() if len(p) > len(subset)))
         for whole in (*larger, subset):
             places = subset.among(whole)
-            rows = None if places is None else self._rows.kept(whole, self._left)
+            rows = None if places is None else everything.kept(whole, self._left)
             if rows is not None:
                 self._keep(whole, rows)
                 return rows.sum(query, places)
-        return self._rows.sum(query, subset)
+        return everything.sum(query, subset)
 
 
 def _same(one, other):

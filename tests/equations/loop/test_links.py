@@ -98,7 +98,7 @@ def test_slope_and_residual_are_tied_as_the_proof_says(label, global_random_seed
     whitened = Whitened(RowMap(None, None, 1.0, True, 3), 10.0 * rng.normal(size=(4, 4)))
     X = rng.normal(size=(5000, 3))
     query = ScoreQuery(whitened, CLASSES, rng.normal(), rng.normal(size=4), 1.0, Logit())
-    for e, s, h, _ in query.scores(X, np.full(5000, label)):
+    for e, s, h, *_ in query.scores(X, np.full(5000, label)):
         assert (np.linalg.norm(e, axis=1) <= 1.0 + 1e-12).all()
         assert (h <= largest_slope(np.abs(s)) + 1e-12).all()
 

@@ -277,7 +277,7 @@ def test_triangular_whitening_is_the_same_map_at_half_the_price():
     phi = rows.rows(X)
     expected = phi @ W.T
     expected /= np.maximum(1.0, np.linalg.norm(expected, axis=1))[:, None]
-    found = np.vstack([e.copy() for _, e, _ in Whitened(rows, W).blocks(X)])
+    found = np.vstack([e.copy() for _, e, *_ in Whitened(rows, W).blocks(X)])
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
@@ -306,7 +306,7 @@ def test_no_residual_exceeds_what_is_said_to_be_the_most(size):
     for _ in range(40):
         whitened = Whitened(rows, size * np.eye(4) + 0.1 * size * rng.normal(size=(4, 4)))
         location, b, clip = rng.uniform(-0.5, 0.5), rng.normal(size=4) / 2.0, 0.3
-        e, weights = whitened(X)
+        ((_, e, weights, _),) = whitened.blocks(X)
         residuals = [np.abs(weights * (r - location) - e @ b).max() for r in (-1.0, 1.0)]
         most = _largest_excess(whitened, location, b, clip)
         assert max(residuals) - clip <= most * (1.0 + 1e-12)
