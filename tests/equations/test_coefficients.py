@@ -38,8 +38,11 @@ def _equations(resolution, symmetric, rng=None):
     return theta, found
 
 
-@pytest.mark.parametrize("symmetric", [True, False])
-@pytest.mark.parametrize("resolution", [2.5, 5.0, 20.0])
+@pytest.mark.parametrize("symmetric, resolution", [
+    (True, 2.5), (False, 2.5), (True, 5.0), (False, 20.0),
+    pytest.param(False, 5.0, marks=pytest.mark.slow),
+    pytest.param(True, 20.0, marks=pytest.mark.slow),
+])  # fmt: skip
 def test_bias_and_covariance_against_ten_thousand_draws(symmetric, resolution):
     rng = np.random.RandomState(1)
     errors, laws = [], []

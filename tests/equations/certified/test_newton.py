@@ -67,7 +67,7 @@ def test_the_distance_fails_as_often_as_it_may(moment_scale, gram_scale):
 
     Two noises of which one has weight by its square, so that together they fail less often.
     """
-    rng, draws, d, missed = np.random.RandomState(0), 3000, 0.5, 0
+    rng, draws, d, missed = np.random.RandomState(0), 1500, 0.5, 0
     for _ in range(draws):
         gram = 0.2 + gram_scale * rng.normal()
         step = _step(
@@ -104,7 +104,7 @@ def test_the_distance_holds_in_any_direction_with_all_noises():
 @pytest.mark.parametrize("residual_scale, excess_scale", [(0.01, 0.0), (0.0, 0.01), (0.01, 0.01)])
 def test_variances_fail_as_often_as_they_may(residual_scale, excess_scale):
     """The noises of the residual Gram and of what is cut, for a truth that both add up to."""
-    rng, draws, p, missed = np.random.RandomState(0), 3000, 3, 0
+    rng, draws, p, missed = np.random.RandomState(0), 1500, 3, 0
     residual, bounds = np.diag([0.2, 0.1, 0.3]), certified._Bounds(0.0, 0.0, 0.5)
     dual = rng.normal(size=(1, p))
     truth = float(dual[0] @ residual @ dual[0] + 2.5 * 0.02 * dual[0] @ dual[0])

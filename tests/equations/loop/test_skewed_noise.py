@@ -74,6 +74,6 @@ def test_half_of_the_skewness_would_not_hold():
 
 def _cut(law, k):
     """E (z - k)_+ of the standardised law, less E (-z - k)_+."""
-    x = np.linspace(k, 400.0, 2_000_001)
+    x = np.linspace(k, 400.0, 200_001)  # off by 1e-6
     above = np.trapezoid(law.sf(law.mean() + law.std() * x), x)
     return above - np.trapezoid(law.cdf(law.mean() - law.std() * x), x)
