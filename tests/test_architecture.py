@@ -13,6 +13,7 @@ import skpriv
 PACKAGE = Path(skpriv.__file__).parent
 LEVELS = {
     "_linalg": -1,  # which a fit's context needs
+    "_choices": 0,
     "_codec": 0,
     "_compat": 0,
     "_progress": 0,
@@ -41,6 +42,7 @@ LINES = {"least": 40, "most": 250}  # of code, in a file
 ENTRIES = 14  # files and folders in a folder, at most
 SHORT = {
     "__main__.py": "Python asks for the name",
+    "_choices.py": "a leaf that several rooms share",
     "_progress.py": "a leaf that several rooms share",
     "exceptions.py": "a public door",
     "_cli/_main.py": "the door of the commands, which import everything else",

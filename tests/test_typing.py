@@ -5,12 +5,14 @@ import functools
 import inspect
 from importlib import import_module
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from registry.doors import names_of
 
 import skpriv
 from skpriv import privacy
+from skpriv._choices import PrivacyModel
 
 ROOMS = [
     "audit", "bandits", "datasets", "inspection", "linear_model", "metrics", "model_selection",
@@ -48,6 +50,12 @@ REVEALED = {
     "open_stream('central', query, skpriv.Budget(1.0), 9).read().n": "int",
     "Cost.from_epsilon(1.0)": "Cost",
 }
+REFUSED = [  # a text that is none of the choices
+    "LinearRegression(privacy='centrall')",
+    "LinUCB(privacy='curator')",
+    "SSPRegressor().confidence_interval(X, method='exact')",
+    "inference(SSPRegressor(), estimand='least squares')",
+]
 SNIPPET = """
 import numpy as np
 
@@ -80,6 +88,10 @@ def test_what_is_loaded_late_is_what_type_checkers_see():
     assert len(set(names)) == len(names) and set(privacy.__all__) <= set(names)
     for name in [*names, *skpriv.__all__]:
         assert hasattr(privacy if name in names else skpriv, name)
+
+
+def test_choices_are_what_is_taken():
+    assert sorted(get_args(PrivacyModel)) == sorted(privacy.MODELS)
 
 
 def functions(room):
@@ -126,12 +138,15 @@ def test_public_functions_are_annotated(room):
 def test_reveal_type(tmp_path):
     api = pytest.importorskip("mypy.api")
     path = tmp_path / "snippet.py"
-    lines = "".join(f"    reveal_type({expression})\n" for expression in REVEALED)
-    path.write_text(SNIPPET + lines, encoding="utf-8")
+    lines = [*(f"reveal_type({expression})" for expression in REVEALED), *REFUSED]
+    text = SNIPPET + "".join(f"    {line}\n" for line in lines)
+    path.write_text(text, encoding="utf-8")
     root = Path(__file__).parents[1]
     settings = ["--config-file", str(root / "setup.cfg"), "--no-pretty", "--hide-error-context"]
     text, errors, _ = api.run([*settings, "--cache-dir", str(root / ".mypy_cache"), str(path)])
     assert not errors
+    wrong = [line for line in text.splitlines() if "[arg-type]" in line and "Literal" in line]
+    assert len(wrong) == len(REFUSED), text
     found = [line.split('"')[1] for line in text.splitlines() if "Revealed type is" in line]
     assert len(found) == len(REVEALED), text
     short = [kind.replace("numpy.", "").replace("builtins.", "") for kind in found]

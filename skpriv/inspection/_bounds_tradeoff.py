@@ -9,6 +9,7 @@ from numbers import Integral, Real
 import numpy as np
 from scipy import integrate, stats
 
+from .._choices import PrivacyModel
 from .._compat import Interval, StrOptions, validate_params
 from ..privacy import MODELS, Budget, capabilities, models_that
 
@@ -93,7 +94,7 @@ def bounds_tradeoff(
     epsilon: float = 1.0,
     delta: float = 1e-6,
     r2: float = 0.3,
-    privacy: str = "central",
+    privacy: PrivacyModel = "central",
 ) -> "BoundsTradeoff":
     """Noise against clipping for ranges of y, from a public guess of its distribution.
 

@@ -3,6 +3,7 @@
 from typing import Any, Self
 import numpy as np
 
+from .._choices import IntervalMethod
 from ._inference import Inference, inference
 from ._units import INTERCEPT, public_widths
 
@@ -81,7 +82,7 @@ class CoefficientDisplay:
         estimator: Any,
         *,
         confidence_level: float = 0.95,
-        method: str = "asymptotic",
+        method: IntervalMethod = "asymptotic",
         intercept: Any = False,
         scale: str | None = None,
         description: Any = None,

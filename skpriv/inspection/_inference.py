@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
+from .._choices import Estimand, IntervalMethod
 from .._compat import Interval, StrOptions, validate_params
 from .._equations._coefficients import CoefficientLaw
 from .._linalg import ROUNDED
@@ -312,8 +313,8 @@ def inference(
     model: Any,
     *,
     confidence_level: float = 0.95,
-    method: str = "asymptotic",
-    estimand: str = "fitted",
+    method: IntervalMethod = "asymptotic",
+    estimand: Estimand = "fitted",
 ) -> "Inference":
     """Coefficients of a fitted private regressor with intervals and tests, in original units.
 

@@ -5,6 +5,7 @@ from math import ceil, inf, sqrt
 
 from scipy.optimize import brentq
 
+from .._choices import PrivacyModel
 from ..privacy import LARGEST_EPSILON, Budget, Trust
 
 # A whitened Gram matrix of p columns has eigenvalues of about .9 / p, and the noise of its mean has
@@ -57,7 +58,7 @@ def resolution(
     epsilon: float,
     *,
     delta: float = 1e-6,
-    privacy: str = "central",
+    privacy: PrivacyModel = "central",
 ) -> Resolution:
     """Plan a study: will its coefficients stand out from the noise that protects each record?
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .._choices import IntervalMethod
 from .._compat import Interval, StrOptions
 from .._linalg import blas_for, psd_part
 from ._base import PrivateRegressor
@@ -294,7 +295,7 @@ class MomentRegressor(PredictionIntervals):
 
     @rowwise
     def confidence_interval(
-        self, X: Any, confidence_level: float = 0.95, method: str = "certified"
+        self, X: Any, confidence_level: float = 0.95, method: IntervalMethod = "certified"
     ) -> ConfidenceInterval:
         """Confidence interval for the regression function at each row, not for a new y.
 

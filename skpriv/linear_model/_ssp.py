@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
+from .._choices import PrivacyModel
 from .._compat import StrOptions, fit_context
 from .._equations._lifted import moments_query
 from .._equations._moments import Instrument
@@ -141,7 +142,7 @@ class SSPRegressor(MomentRegressor):
         *,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        privacy: str = "central",
+        privacy: PrivacyModel = "central",
         data_norm: float | str | None = None,
         bounds_y: Any = None,
         outer_norm: Any = None,

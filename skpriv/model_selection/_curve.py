@@ -10,6 +10,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import Bunch, check_random_state, indexable
 from sklearn.utils.parallel import Parallel, delayed
 
+from .._choices import IntervalMethod
 from .._compat import HasMethods, Interval, StrOptions, validate_params
 from .._progress import progress
 from ..records import positional
@@ -46,7 +47,7 @@ def privacy_utility_curve(
     scoring: Any = None,
     reference: Any = None,
     confidence_level: float = 0.95,
-    interval_method: str = "certified",
+    interval_method: IntervalMethod = "certified",
     max_interval_rows: int = 2000,
     n_jobs: int | None = None,
     random_state: int | np.random.RandomState | None = None,

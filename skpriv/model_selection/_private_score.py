@@ -9,6 +9,7 @@ from statistics import NormalDist
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from .._choices import PrivacyModel
 from .._compat import HasMethods, Interval, StrOptions, validate_params
 from ..exceptions import PrivacyError
 from ..privacy import MODELS, Budget, PrivacyReport, capabilities, models_that, open_session
@@ -73,7 +74,7 @@ def private_score(
     delta: float,
     bounds_y: Any = None,
     confidence_level: float = 0.95,
-    privacy: str = "central",
+    privacy: PrivacyModel = "central",
     random_state: int | np.random.RandomState | None = None,
 ) -> "PrivateScore":
     """R2 of a fitted estimator on held-out rows, as a private release with an interval.

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..._choices import PrivacyModel
 from ..._compat import Interval, StrOptions
 from .._draws import by_chance, flat, inverse_gap, uniform
 from ._devices import ServesDevices
@@ -128,7 +129,7 @@ class LinSquareCB(ServesDevices, RunningSumsPolicy):
         *,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        privacy: str = "central",
+        privacy: PrivacyModel = "central",
         gap_weight: float = GAP_WEIGHT,
         horizon: int = 10_000,
         data_norm: float | str = 1.0,

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..._choices import PrivacyModel
 from ..._compat import Interval, StrOptions
 from ..._equations._scaling import Scaling
 from ...privacy import Budget, Cost, PrivacyReport, charge
@@ -157,7 +158,7 @@ class LinUCB(ServesDevices, RunningSumsPolicy):
         *,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        privacy: str = "central",
+        privacy: PrivacyModel = "central",
         horizon: int = 10_000,
         data_norm: float | str = 1.0,
         bounds_y: Any = (-1.0, 1.0),

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._choices import PrivacyModel
 from ...preprocessing import Boolean, Categorical, Date, Numeric, Ordinal, Schema, TableEncoder
 from ...privacy import Budget, Groups, open_session
 from ...records import from_table, is_lazy
@@ -25,7 +26,7 @@ def describe(
     pairs: Any = (),
     confidence_level: float = 0.95,
     estimand: str = "table",
-    privacy: str = "central",
+    privacy: PrivacyModel = "central",
     groups: Any = None,
     max_rows_per_group: int | None = None,
     random_state: int | np.random.RandomState | None = None,

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from ..._choices import PrivacyModel
 from ...privacy import Budget, open_session
 from ...records import ArrayRows, codes, public_shape
 from ._distribution import Distribution, tree_levels
@@ -22,7 +23,7 @@ def private_quantiles(
     bounds: Any,
     epsilon: float,
     delta: float,
-    privacy: str = "central",
+    privacy: PrivacyModel = "central",
     confidence_level: float | None = None,
     random_state: int | np.random.RandomState | None = None,
 ) -> Any:
@@ -113,7 +114,7 @@ def propose_max_rows(
     epsilon: float,
     delta: float,
     level: float = 0.9,
-    privacy: str = "central",
+    privacy: PrivacyModel = "central",
     random_state: int | np.random.RandomState | None = None,
 ) -> int:
     """Propose ``max_rows_per_group``: a private quantile of the numbers of rows of persons.

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ..._choices import IntervalMethod, PrivacyModel
 from ..._compat import Interval, StrOptions, fit_context
 from ..._equations._intervals import ConfidenceInterval, check_level, inside_bounds
 from ..._equations._lifted import Sized, reached
@@ -165,7 +166,7 @@ class AdditiveRegressor(PredictionIntervals):
         *,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        privacy: str = "central",
+        privacy: PrivacyModel = "central",
         bounds_X: Any = None,
         bounds_y: Any = None,
         knots: Any = "auto",
@@ -380,7 +381,7 @@ class AdditiveRegressor(PredictionIntervals):
 
     @rowwise
     def confidence_interval(
-        self, X: Any, confidence_level: float = 0.95, method: str = "asymptotic"
+        self, X: Any, confidence_level: float = 0.95, method: IntervalMethod = "asymptotic"
     ) -> ConfidenceInterval:
         """Confidence interval for the regression function at each row, not for a new y.
 

@@ -10,6 +10,7 @@ from scipy import special
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from ..._choices import IntervalMethod, PrivacyModel
 from ..._compat import fit_context
 from ..._equations._intervals import ConfidenceInterval, check_level
 from ..._equations._loop._fit import NOISE
@@ -194,7 +195,7 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         classes: Any = (0, 1),
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        privacy: str = "central",
+        privacy: PrivacyModel = "central",
         bounds_X: Any = None,
         data_norm: float | None = None,
         fit_intercept: bool = True,
@@ -347,7 +348,7 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
 
     @rowwise
     def confidence_interval(
-        self, X: Any, confidence_level: float = 0.95, method: str = "asymptotic"
+        self, X: Any, confidence_level: float = 0.95, method: IntervalMethod = "asymptotic"
     ) -> ConfidenceInterval:
         """Confidence interval for the probability of ``classes_[1]`` at each row, or of each class.
 

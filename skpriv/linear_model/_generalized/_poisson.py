@@ -4,6 +4,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from ..._choices import IntervalMethod, PrivacyModel
 from ..._compat import fit_context
 from ..._equations._intervals import ConfidenceInterval
 from ..._equations._loop._links import Log
@@ -122,7 +123,7 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
         *,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        privacy: str = "central",
+        privacy: PrivacyModel = "central",
         bounds_X: Any = None,
         bounds_y: Any = None,
         data_norm: float | None = None,
@@ -227,7 +228,7 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
 
     @rowwise
     def confidence_interval(
-        self, X: Any, confidence_level: float = 0.95, method: str = "asymptotic"
+        self, X: Any, confidence_level: float = 0.95, method: IntervalMethod = "asymptotic"
     ) -> ConfidenceInterval:
         """Confidence interval for the mean of the target at each row, not for a new y.
 

@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from ..._choices import PrivacyModel
 from ..._compat import Interval, StrOptions, fit_context
 from ...exceptions import PrivacyError
 from ...privacy import models_that
@@ -182,7 +183,7 @@ class IHTRegressor(SparseRegressor):
         *,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        privacy: str = "central",
+        privacy: PrivacyModel = "central",
         data_max: Any = None,
         n_nonzero_coefs: Any = None,
         bounds_y: Any = None,

@@ -6,6 +6,7 @@ from math import sqrt
 import numpy as np
 from scipy import sparse
 
+from ..._choices import IntervalMethod
 from .._points import rowwise
 from .._prediction_intervals import PredictionIntervals
 from ._intervals import certificate, given_support, log_supports, sparse_norms
@@ -48,7 +49,7 @@ class SparseRegressor(PredictionIntervals):
 
     @rowwise
     def confidence_interval(
-        self, X: Any, confidence_level: float = 0.95, method: str = "certified"
+        self, X: Any, confidence_level: float = 0.95, method: IntervalMethod = "certified"
     ) -> ConfidenceInterval:
         """Confidence interval for the regression function at each row, not for a new y.
 

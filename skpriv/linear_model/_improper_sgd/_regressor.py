@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from ..._choices import IntervalMethod, PrivacyModel
 from ..._compat import Interval, StrOptions, fit_context
 from ..._equations._certified._events import event
 from ..._equations._intervals import ConfidenceInterval, split_failure
@@ -160,7 +161,7 @@ class ImproperSGDRegressor(PrivateRegressor):
         *,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        privacy: str = "central",
+        privacy: PrivacyModel = "central",
         perturbation: str = "gradient",
         n_iter: Any = "auto",
         step_size: Any = "auto",
@@ -256,7 +257,7 @@ class ImproperSGDRegressor(PrivateRegressor):
 
     @rowwise
     def confidence_interval(
-        self, X: Any, confidence_level: float = 0.95, method: str = "certified"
+        self, X: Any, confidence_level: float = 0.95, method: IntervalMethod = "certified"
     ) -> ConfidenceInterval:
         """Confidence interval for the regression function, of the same half-width at every row.
 

@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from ..._choices import IntervalMethod, PrivacyModel
 from ..._compat import Interval, StrOptions, fit_context
 from ..._equations._intervals import ConfidenceInterval, inside_bounds
 from ..._equations._normal_equations import ridge_prior
@@ -178,7 +179,7 @@ class LayeredRegressor(PrivateRegressor):
         *,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        privacy: str = "central",
+        privacy: PrivacyModel = "central",
         variant: str = "one-batch",
         channel: str = "auto",
         gamma: float = 2.0,
@@ -272,7 +273,7 @@ class LayeredRegressor(PrivateRegressor):
 
     @rowwise
     def confidence_interval(
-        self, X: Any, confidence_level: float = 0.95, method: str = "certified"
+        self, X: Any, confidence_level: float = 0.95, method: IntervalMethod = "certified"
     ) -> ConfidenceInterval:
         """Confidence interval for the regression function, for all rows at once.
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ..._choices import Estimand, IntervalMethod, PrivacyModel
 from ..._compat import Interval, StrOptions, fit_context
 from ..._equations._coefficients import CoefficientLaw, equations_law
 from ..._equations._intervals import ConfidenceInterval, inside_bounds
@@ -163,7 +164,7 @@ class LinearRegression(Plans, PredictionIntervals):
         *,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        privacy: str = "central",
+        privacy: PrivacyModel = "central",
         bounds_X: Any = None,
         bounds_y: Any = None,
         data_norm: Any = None,
@@ -353,7 +354,7 @@ class LinearRegression(Plans, PredictionIntervals):
         size = self._target.radius * sqrt(max(self._released.variance, 0.0))
         return 0.7 * size, 1.4 * size
 
-    def coefficient_law(self, estimand: str = "fitted") -> CoefficientLaw:
+    def coefficient_law(self, estimand: Estimand = "fitted") -> CoefficientLaw:
         """Law of the coefficients for :func:`skpriv.inspection.inference`.
 
         Parameters
@@ -414,7 +415,7 @@ class LinearRegression(Plans, PredictionIntervals):
 
     @rowwise
     def confidence_interval(
-        self, X: Any, confidence_level: float = 0.95, method: str = "asymptotic"
+        self, X: Any, confidence_level: float = 0.95, method: IntervalMethod = "asymptotic"
     ) -> ConfidenceInterval:
         """Confidence interval for the regression function at each row, not for a new y.
 

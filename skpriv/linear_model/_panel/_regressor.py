@@ -7,6 +7,7 @@ import numpy as np
 from scipy import stats
 from sklearn.utils.validation import check_is_fitted
 
+from ..._choices import IntervalMethod, PrivacyModel
 from ..._compat import Interval, StrOptions, fit_context
 from ...exceptions import PrivacyError
 from ...privacy import models_that
@@ -134,7 +135,7 @@ class IVRegressor(PrivateRegressor):
         endogenous: Any = None,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        privacy: str = "central",
+        privacy: PrivacyModel = "central",
         bounds_X: Any = None,
         bounds_y: Any = None,
         fit_intercept: bool = True,
@@ -327,7 +328,7 @@ class IVRegressor(PrivateRegressor):
 
     @rowwise
     def confidence_interval(
-        self, X: Any, confidence_level: float = 0.95, method: str = "asymptotic"
+        self, X: Any, confidence_level: float = 0.95, method: IntervalMethod = "asymptotic"
     ) -> ConfidenceInterval:
         """Confidence interval for the structural equation at each row, not for a new y.
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from ..._choices import IntervalMethod, PrivacyModel
 from ..._compat import Interval, StrOptions, fit_context
 from ..._equations._coefficients import CoefficientLaw
 from ..._equations._intervals import ConfidenceInterval, inside_bounds
@@ -182,7 +183,7 @@ class ReweightedRegressor(MomentRegressor):
         *,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        privacy: str = "central",
+        privacy: PrivacyModel = "central",
         link: str = "identity",
         solver: str = "auto",
         n_spectral_iter: int = 3,
@@ -407,7 +408,7 @@ class ReweightedRegressor(MomentRegressor):
 
     @rowwise
     def confidence_interval(
-        self, X: Any, confidence_level: float = 0.95, method: str = "certified"
+        self, X: Any, confidence_level: float = 0.95, method: IntervalMethod = "certified"
     ) -> ConfidenceInterval:
         """Confidence interval for the regression function at each row, not for a new y.
 
