@@ -8,7 +8,8 @@ the guarantee on its label. "published widths" uses the ridge and the confidence
 papers, with noise that is calibrated to the guarantee (their code's is not), and rewards in [0, 1].
 The others know that the features have a constant among them, and centre the rewards.
 
-Mean pseudo-regret, with its standard error, and CPU seconds a run.
+Mean pseudo-regret, with its standard error, and CPU seconds a run. The record is written after
+each row, in the order in which --only names them, so that a run that is ended leaves its rows.
 """
 
 import argparse
@@ -129,9 +130,9 @@ def main():
     print(f"T={T}, {ARMS} arms, d={D}, delta={arguments.delta:g}, {arguments.trials} trials")
     header = "".join(f"{f'epsilon {e:g}':>16}" for e in EPSILONS)
     print(f"{'regret':40}{header}{'CPU s':>8}")
-    for name in policies(1.0, 0.1, 0):
-        if not name.startswith(tuple(arguments.only)):
-            continue
+    names = list(policies(1.0, 0.1, 0))
+    chosen = [name for start in arguments.only for name in names if name.startswith(start)]
+    for name in dict.fromkeys(chosen):
         cells, curves[name], cpu = [], {}, []
         for epsilon in EPSILONS:
             jobs = (
@@ -149,9 +150,9 @@ def main():
         print(
             f"{name:40}" + "".join(f"{c:>16}" for c in cells) + f"{np.mean(cpu):8.2f}", flush=True
         )
+        numbers |= {"curves": curves, "left out": [name for name in names if name not in curves]}
+        record("linucb_comparison", numbers)
     print(f"{time.perf_counter() - seconds:.0f} seconds in all")
-    numbers["curves"] = curves
-    record(f"linucb_comparison{'' if arguments.only == [''] else '_part'}", numbers)
 
 
 if __name__ == "__main__":
