@@ -116,11 +116,17 @@ class MomentsQuery(Query):
     largest at p = |r r'| / 2, where it is a + b + ab/2 + 2 + w^2 (a - b)^2 in a = r^2, b = r'^2.
     That is convex in each, so its maximum is at a corner: 4.5 at (1, 1), 3 + w^2 = 4.5 at (1, 0).
     Attained: unit phi and phi' at an angle of 60 degrees, r = -r'.
+
+    With w = 1/2 the record is the matrix zz' of z = (phi, r / sqrt(2)), and |z|^2 <= 3/2: of two
+    records the product is <z, z'>^2 >= 0, and each has a squared norm of at most 9/4, half of the
+    squared sensitivity. So a record that leaves one sum and enters another, each with noise for the
+    sensitivity, pays in both together what a replaced one pays in one sum.
     """
 
     scaling: Scaling
     name: str = "moments"
     sensitivity: float = 3.0 / sqrt(2.0) * ROUNDING
+    square_weight: float = SQUARE_WEIGHT  # w
 
     @property
     def shape(self):
@@ -132,7 +138,7 @@ class MomentsQuery(Query):
         """Exact sum over a chunk of rows."""
         r = self.scaling.target(y)
         gram, target = self.scaling.sums(X, r[None])
-        return np.concatenate([target[0], vech(gram), [SQUARE_WEIGHT * (r @ r)]])
+        return np.concatenate([target[0], vech(gram), [self.square_weight * (r @ r)]])
 
     def widened(self, value, extra):
         """Sums of rows with further features, all of them 0; there is no intercept."""
@@ -150,7 +156,7 @@ class MomentsQuery(Query):
             design=design,
             target=answer.value[:p],
             gram=design,
-            square=float(answer.value[-1]) / SQUARE_WEIGHT,
+            square=float(answer.value[-1]) / self.square_weight,
             n=answer.n,
             symmetric=True,
             design_scale=answer.noise.scale,

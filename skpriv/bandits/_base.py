@@ -60,6 +60,7 @@ class BasePolicy(AddsWhole, LearnsFromPersons, Accounted, BaseEstimator, ABC):
         "random_state": ["random_state"],
     }
 
+    _late = False  # whether rounds are learned from when their rewards come
     _looks = True  # whether anything depends on contexts and rewards
 
     @overload

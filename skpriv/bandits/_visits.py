@@ -199,17 +199,24 @@ class LearnsFromPersons:
         while start < len(rewards):
             until = self.rounds_until_update_
             part = slice(start, start + until)
-            admitted, names = self._visits.admit(users[part], self.n_rounds_ + until, self._place)
-            blank = np.where(admitted, rewards[part], self._neutral_reward)
             try:
-                self._update(np.where(admitted[:, None], rows[part], 0.0), blank)
+                self._update_part(rows[part], rewards[part], users[part], until)
             except BaseException as error:
-                if not getattr(error, "rounds_taken", 0):
-                    self._visits.restore(names)
                 if hasattr(error, "rounds_taken"):
                     error.rounds_taken += start
                 raise
             start += until
+
+    def _update_part(self, rows, rewards, users, until):
+        """Take in rounds up to the next change of the policy, which comes after so many."""
+        admitted, names = self._visits.admit(users, self.n_rounds_ + until, self._place)
+        blank = np.where(admitted, rewards, self._neutral_reward)
+        try:
+            self._update(np.where(admitted[:, None], rows, 0.0), blank)
+        except BaseException as error:
+            if not getattr(error, "rounds_taken", 0):
+                self._visits.restore(names)
+            raise
 
 
 def checked_users(users, n_rounds, max_visits):

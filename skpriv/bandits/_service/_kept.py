@@ -39,11 +39,23 @@ def value_budget(policy, epsilon, delta):
     return Budget(float(epsilon), float(delta))
 
 
-def begun(policy):
+def begun(policy, in_order):
     """State of a file that begins; all copies of it find each other's answers."""
     policy = pickle.loads(pickle.dumps(policy))
     policy._numbering = Numbering()
+    if not in_order:
+        policy._late = True
     return dumped(policy)
+
+
+def check_order(policy, in_order, value_budget):
+    """Refuse to learn out of order what cannot be learned so."""
+    if not in_order and (not getattr(policy, "_can_be_late", False) or value_budget is not None):
+        raise ValueError(
+            "in_order=False is for LinUCB and LinSquareCB with privacy='central', a finite epsilon "
+            "and width='asymptotic', and without value_epsilon: what else learns needs the rewards "
+            "in the order of the ranks."
+        )
 
 
 def loaded(state):
@@ -68,7 +80,9 @@ def event_name(event):
         return name
 
 
-def check_same(saved, policy):
+def check_same(saved, policy, in_order):
+    if saved._late == in_order:
+        raise PrivacyError(f"the file was begun with in_order={not in_order}: go on with that.")
     one, two = saved.get_params(deep=True), policy.get_params(deep=True)
     if type(saved) is not type(policy) or repr(sorted(one.items(), key=str)) != repr(
         sorted(two.items(), key=str)

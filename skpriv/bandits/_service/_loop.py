@@ -14,6 +14,7 @@ from .._base import FOREVER, BasePolicy
 from .._visits import Hashed, name_of
 from ._kept import (
     begun,
+    check_order,
     check_same,
     dumped,
     event_name,
@@ -35,8 +36,9 @@ class Loop(Watched):
     """Ask a policy for actions, and bring it the rewards when they come.
 
     Events are kept in a file. A policy learns them in the order in which they were ranked, each
-    once, whatever the order in which rewards arrive; several threads and processes may share the
-    file; and a process that is killed at any instant loses nothing that was acknowledged.
+    once, whatever the order in which rewards arrive (or when they come, with ``in_order=False``);
+    several threads and processes may share the file; and a process that is killed at any instant
+    loses nothing that was acknowledged.
 
     Parameters
     ----------
@@ -58,6 +60,11 @@ class Loop(Watched):
     value_epsilon : float > 0, default=None
         Privacy parameter of `value`, which is charged in addition to the policy. None: no value.
     value_delta : float in (0, 1), default=1e-6
+    in_order : bool, default=True
+        Whether an event without a reward holds up those after it, until its `cutoff`. False learns
+        each event when its reward has come, or at its cutoff, at the next public time: for `LinUCB`
+        and `LinSquareCB` with ``privacy="central"``. Until then what comes fast counts for more: if
+        good rewards come soon and bad ones late, the newest estimates are too high.
     clock : callable, default=None
         Seconds, as :func:`time.time`; another one for tests and replays.
 
@@ -71,7 +78,9 @@ class Loop(Watched):
     **Privacy guarantee**: that of the policy. An event is one user's round. Its place among the
     rounds is that of its `rank`, which is public; whether and when its reward came decides about
     its reward alone. The time at which learning goes on is not covered: it waits for the oldest
-    event, at most for `cutoff`.
+    event, at most for `cutoff`. With ``in_order=False`` it is covered: learning goes on at public
+    numbers of ranks, and a reward that comes earlier or later is in another sum, which costs no
+    more (docs/mathematics/bandits.md).
 
     The first `rank` on a file starts the policy, and charges for it, once for all workers. Before
     an answer of the policy is shown, it is written down outside of the file: in the ledger of the
@@ -116,6 +125,7 @@ class Loop(Watched):
             "max_visits": [Interval(Integral, 1, None, closed="left"), None],
             "value_epsilon": [Interval(Real, 0, None, closed="neither"), None],
             "value_delta": [Interval(Real, 0, 1, closed="neither")],
+            "in_order": ["boolean"],
             "clock": [callable, None],
         },
         prefer_skip_nested_validation=True,
@@ -131,20 +141,22 @@ class Loop(Watched):
         max_visits: int | None = None,
         value_epsilon: float | None = None,
         value_delta: float = 1e-6,
+        in_order: bool = True,
         clock: Any = None,
     ) -> None:
         policy = protecting_persons(policy, max_visits)
         self._value_budget = value_budget(policy, value_epsilon, value_delta)
+        check_order(policy, in_order, self._value_budget)
         self.cutoff, self.default_reward = float(cutoff), float(default_reward)
         self.learn_every, self._clock = int(learn_every), clock or time.time
         self._store, self._lock, self._try_at = Store(path), threading.RLock(), -np.inf
         with self._store.transaction() as held:
             if held.version() is None:
-                held.save(0, 1, begun(policy))
+                held.save(0, 1, begun(policy, in_order))
             self._version: Any = None
             self._closed = 0
             self._refresh(held)
-            check_same(self.policy, policy)
+            check_same(self.policy, policy, in_order)
 
     def rank(
         self, event_id: Any, contexts: Any, available: Any = None, user: Any = None
@@ -246,7 +258,8 @@ class Loop(Watched):
             with self._store.transaction() as held:
                 pairs = zip(names, rewards.tolist(), strict=True)
                 statuses = [self._rewarded(held, name, reward) for name, reward in pairs]
-            if "taken" in statuses:
+            # Out of order, no reward decides when the others are learned: ranks do.
+            if "taken" in statuses and not self.policy._late:
                 self._learn_if_due()
         return statuses
 
@@ -351,10 +364,13 @@ class Loop(Watched):
 
     def _due(self, held, force=False):
         """Number of the first event to learn, and how many the policy is to be given now."""
-        first = held.first_open()
+        first, until = held.first_open(), self.policy.rounds_until_update_
+        if self.policy._late:  # whatever has come
+            closed = held.last() + 1 - first
+            return first, min(closed, until) if closed >= until or force else 0
         # Of those before it, each has its reward or has passed the cut-off.
         self._closed = held.first_waiting(max(first, self._closed), self._clock() - self.cutoff)
-        closed, until = self._closed - first, self.policy.rounds_until_update_
+        closed = self._closed - first
         if until >= FOREVER:  # it learns nothing: its events need not be kept
             until = 1
         if closed < max(until, self.learn_every) and not force:
@@ -368,7 +384,9 @@ class Loop(Watched):
         first, n = self._due(held, force)
         if not n:
             return 0
-        rows, actions, rewards, players, users = held.events(first, first + n)
+        if self.policy._late:
+            return self._learned_late(held, first, n)
+        rows, actions, rewards, players, users, _ = held.events(first, first + n)
         given: dict[str, Any] = {"rows": np.frombuffer(b"".join(rows)).reshape(n, -1)}
         if hasattr(self.policy, "players_") or players[0] is not None:
             given["players"] = np.array(players)
@@ -390,6 +408,22 @@ class Loop(Watched):
         held.save(self._version, first + n, dumped(self.policy, self._value))
         return n
 
+    def _learned_late(self, held, first, n):
+        """Give the policy the rewards that came, in the places of the next n events."""
+        self._closed, deadline = held.oldest(self._closed), self._clock() - self.cutoff
+        rows, actions, rewards, _, users, names = held.came(self._closed, deadline)
+        rewards = [self.default_reward if reward is None else reward for reward in rewards]
+        # One that tells nothing, so that there is always one
+        rows = np.frombuffer(b"".join([*rows, bytes(8 * self.policy.n_features_in_)]))
+        rewards.append(self.policy._neutral_reward)
+        who = [*(names if self.policy._visits is None else map(Hashed, users)), None]
+        given = np.array(rewards), rows.reshape(len(rewards), -1), np.array([*actions, 0]), who
+        self.policy._update_late(n, *given)
+        held.forget_came(self._closed, deadline)
+        self._version += 1
+        held.save(self._version, first + n, dumped(self.policy))
+        return n
+
     def _note(self, held, error, meaning):
         """Keep what went wrong, for whoever watches the service."""
         sentence = sentence_of(error, meaning)
@@ -399,8 +433,9 @@ class Loop(Watched):
     def _refresh(self, held):
         """Take over what another thread or process has learned."""
         if held.version() != self._version:
-            self._version, self._closed = held.version(), 0
+            self._version = held.version()
             self.policy, self._value = loaded(held.state())
+            self._closed *= self.policy._late
 
     def __getstate__(self):
         state = self.__dict__.copy()

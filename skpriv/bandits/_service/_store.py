@@ -27,6 +27,7 @@ CREATE TABLE events (
 );
 CREATE TABLE troubles (time REAL, sentence TEXT);
 """  # noqa: E501
+CAME = "number >= ? AND learned = 0 AND (reward IS NOT NULL OR time <= ?)"
 EVENTS_VERSION = 3  # of the file; 2 kept the rounds of people, and 1 the contexts of all actions
 
 
@@ -175,25 +176,43 @@ class Transaction:
         return self.last() + 1 if waiting is None else waiting
 
     def events(self, start, stop):
-        """Columns (rows, actions, rewards, players, users) of the open events in a range."""
-        found = self._run(
-            "SELECT row, action, reward, player, user FROM events "
-            "WHERE number >= ? AND number < ? ORDER BY number",
-            (start, stop),
-        ).fetchall()
-        return tuple(zip(*found, strict=True))
+        """Columns (rows, actions, rewards, players, users, ids) of the open events in a range."""
+        return self._columns("number >= ? AND number < ?", start, stop)
+
+    def _columns(self, which, *given):
+        query = f"SELECT row, action, reward, player, user, id FROM events WHERE {which}"
+        found = self._run(f"{query} ORDER BY number", given).fetchall()
+        return tuple(zip(*found, strict=True)) if found else ((),) * 6
 
     def forget(self, start, stop):
         """Mark events as learned, and remove their features, rewards and users."""
+        self._forget("number >= ? AND number < ?", start, stop)
+
+    def _forget(self, which, *given):
         self._run(
             "UPDATE events SET learned = 1 + (reward IS NOT NULL), row = NULL, reward = NULL, "
-            "user = NULL WHERE number >= ? AND number < ?",
-            (start, stop),
+            f"user = NULL WHERE {which}",
+            given,
         )
 
-    def n_open(self):
-        """Number of events that were not learned."""
-        return self.last() + 1 - self.first_open()
+    def n_open(self, start):
+        """Number of events that were not learned; there are none before the start."""
+        query = "SELECT count(*) FROM events WHERE number >= ? AND learned = 0"
+        return self._one(query, start)
+
+    def oldest(self, start):
+        """Number of the oldest event that was not learned, from ``start`` on, or the next one."""
+        query = "SELECT min(number) FROM events WHERE number >= ? AND learned = 0"
+        found = self._one(query, start)
+        return self.last() + 1 if found is None else found
+
+    def came(self, start, deadline):
+        """Columns as of `events`, of those from ``start`` on with a reward or past the deadline."""
+        return self._columns(CAME, start, deadline)
+
+    def forget_came(self, start, deadline):
+        """Mark the events of `came` as learned, and remove what they hold."""
+        self._forget(CAME, start, deadline)
 
     def note(self, time, sentence):
         """Keep what went wrong, the last hundred times."""

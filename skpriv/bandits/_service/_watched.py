@@ -7,6 +7,7 @@ class Watched:
     """Mixin of `Loop`: how many events, what went wrong, what was promised, and what is earned."""
 
     policy: Any
+    _closed: Any
     _lock: Any
     _refresh: Any
     _store: Any
@@ -23,7 +24,11 @@ class Watched:
     def n_learned(self) -> int:
         """Number of events that the policy has learned."""
         held = self._store.reading()
-        return held.last() - held.n_open()
+        return held.last() - self._waiting(held)
+
+    def _waiting(self, held):
+        """Number of events that were not learned."""
+        return held.n_open(self._closed if self.policy._late else held.first_open())
 
     @property
     def troubles(self) -> list[tuple[float, str]]:
@@ -75,7 +80,7 @@ class Watched:
         with self._lock:
             with self._store.transaction() as held:
                 self._refresh(held)
-                events, waiting, troubles = held.last(), held.n_open(), held.troubles()
+                events, waiting, troubles = held.last(), self._waiting(held), held.troubles()
             return {
                 "events": events,
                 "learned": events - waiting,

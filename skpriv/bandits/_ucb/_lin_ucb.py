@@ -210,6 +210,11 @@ class LinUCB(ServesDevices, RunningSumsPolicy):
         return not self._trust.exact
 
     @property
+    def _can_be_late(self):
+        # A certified region is proved for rounds that are chosen before their rewards are known.
+        return super()._can_be_late and self.width == "asymptotic"
+
+    @property
     def _period(self):
         """Of the exact sums."""
         return 1 if self.update_every == "auto" else int(self.update_every)

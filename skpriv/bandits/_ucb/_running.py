@@ -9,10 +9,12 @@ import numpy as np
 
 from ..._compat import Interval, StrOptions
 from ..._equations._lifted import best_channel, moments_query
+from ..._equations._moments import MomentsQuery
 from ..._equations._scaling import Scaling
 from ...exceptions import PrivacyError
 from ...privacy import MODELS, Budget, Guarantee, Trust, capabilities, models_that
 from .._base import MAX_SEED, BasePolicy
+from .._visits import Visits
 from ._online_reports import PairReports
 from ._region import asymptotic, without_blanks
 from ._sums import PhasedSums
@@ -178,6 +180,8 @@ class RunningSumsPolicy(BasePolicy):
         self._scaling = Scaling(float(self.data_norm), bounds, False, n_phi)
         self._sums = self._open_sums()
         self._open_windows()
+        if self._late:
+            self._events = Visits(1, self._numbering.part("events"))
 
     def _open_windows(self):
         """Begin to compare older and newer sums; those of exact policies are not read."""
@@ -247,7 +251,7 @@ class RunningSumsPolicy(BasePolicy):
     def _open_sums(self):
         """Open the stream of the first phase: what one user may lose is charged here."""
         self._sent = self._channel  # once: later accountants do not change it
-        query = moments_query(self._scaling, self._sent)
+        query = self._query(self._scaling)
         options = {
             "privacy": self.privacy,
             "budget": self._round_budget,
@@ -261,8 +265,52 @@ class RunningSumsPolicy(BasePolicy):
                 query, self._times, options, self._noise_state(), self._numbering.part("sums")
             )
 
+    def _query(self, scaling):
+        """Moments; a round that is learned from at another time moves two reads by no more."""
+        return (
+            MomentsQuery(scaling, square_weight=0.5)
+            if self._late
+            else (moments_query(scaling, self._sent))
+        )
+
+    _late_rounds: int | None = None  # of the present update, in which those rewards came
+
+    @property
+    def _can_be_late(self):
+        return self._spreads and not self._trust.exact
+
+    def _update_late(self, n_rounds, rewards, rows, actions, who):
+        """Learn from rewards that came in so many rounds, whichever rounds they are of.
+
+        The places of rounds are those at which they were acted on, and so is the number of rounds
+        in a sum. That of the rewards is private. See docs/mathematics/bandits.md.
+
+        Where persons are not counted, ``who`` are names of rounds: one that another copy of the
+        policy has in another sum is blank.
+        """
+        until = self.rounds_until_update_
+        assert n_rounds <= until
+        with self._turn:
+            users = None if self._visits is None else who
+            if users is None:
+                admitted, _ = self._events.admit(who, self.n_rounds_ + until, self._place)
+                rows = np.where(admitted[:, None], rows, 0.0)
+                rewards = np.where(admitted, rewards, self._neutral_reward)
+            self._late_rounds = n_rounds
+            try:
+                self._updated(None, actions, rewards, rows, users)
+            finally:
+                del self._late_rounds
+
+    def _update_persons(self, rows, rewards, users):
+        if self._late_rounds is None:
+            super()._update_persons(rows, rewards, users)
+        else:  # all of them are in one increment
+            self._update_part(rows, rewards, users, self.rounds_until_update_)
+
     def _pay(self, n_rounds):
         """Open the streams that the rounds need, or refuse them while nothing has changed."""
+        n_rounds = self._late_rounds or n_rounds
         self._check_whole()
         if n_rounds >= self.rounds_until_update_:
             self._numbering.check()
@@ -272,9 +320,11 @@ class RunningSumsPolicy(BasePolicy):
 
     def _update(self, rows, rewards):
         """Push rounds to the stream; only its last public read decides what is played."""
+        rewards, late = rewards - self.reward_offset, self._late_rounds
         with self._whole():
-            self._follow(self._sums.take(rows, rewards - self.reward_offset))
-            self.n_rounds_ += len(rows)
+            sums = self._sums
+            self._follow(sums.take_late(rows, rewards, late) if late else sums.take(rows, rewards))
+            self.n_rounds_ += late or len(rows)
 
     def _take_reports(self, reports):
         """The same for rounds that devices have reported, and which are paid for."""
@@ -314,7 +364,7 @@ class RunningSumsPolicy(BasePolicy):
         scaling = replace(self._scaling, n_features=self._scaling.n_features + extra)
         with self._whole():
             with self._accounting():
-                equations = self._sums.widen(moments_query(scaling, self._sent), extra)
+                equations = self._sums.widen(self._query(scaling), extra)
             self._scaling = scaling
             self._open_windows()  # sums of other features are not compared
             if equations is not None:

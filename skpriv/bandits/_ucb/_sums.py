@@ -92,6 +92,15 @@ class PhasedSums:
         """Add records, and yield equations of all so far at every public time that is passed."""
         return self._taken(len(X), lambda part: self._keep(X[part], y[part]))
 
+    def take_late(self, X, y, n):
+        """Add records that came in so many rounds, none of them beyond the next public time."""
+
+        def add(part):
+            self._push()
+            self._streams[0].push(X, y, n)
+
+        return self._taken(n, add)
+
     def take_reports(self, reports):
         """Add reports that users have made, as `take` adds records."""
         return self._taken(

@@ -103,13 +103,16 @@ class Stream(ABC):
         """What a record was promised for what was charged."""
         return self.report.guarantee
 
-    def push(self, X: Any, y: Any) -> Self:
+    def push(self, X: Any, y: Any, count: int | None = None) -> Self:
         """Add records to the sum; they are seen in the next read.
 
         Parameters
         ----------
         X : ndarray of shape (n_records, n_features)
         y : ndarray of shape (n_records,)
+        count : int, default=None
+            Public number that they count for; None: as many as they are. Where records come out of
+            order, how many they are is private.
 
         Returns
         -------
@@ -117,7 +120,7 @@ class Stream(ABC):
         """
         rows = as_rows(X, y)
         self._increment.add(rows.sum(self.query))
-        self._pending += rows.n
+        self._pending += rows.n if count is None else count
         return self
 
     @door

@@ -37,17 +37,17 @@ class LocalStream(Stream):
     100 42.2
     """
 
-    def push(self, X: Any, y: Any) -> Self:
+    def push(self, X: Any, y: Any, count: int | None = None) -> Self:
         """Add records to the sum; they are seen in the next read.
 
         Where users send an index of a codebook, no one draw can stand for them: their clipped
         records wait for the read, when each of them reports.
         """
         if not isinstance(self.noise, CodebookNoise):
-            return super().push(X, y)
+            return super().push(X, y, count)
         rows = as_rows(X, y)
         self._waiting.extend(rows.each(self.query.records))
-        self._pending += rows.n
+        self._pending += rows.n if count is None else count
         return self
 
     def take(self, reports: Any) -> Self:

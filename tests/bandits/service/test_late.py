@@ -1,0 +1,278 @@
+"""Rewards that are learned when they come: nobody is held up, and the order tells nothing."""
+
+import sqlite3
+from contextlib import closing
+
+import numpy as np
+import pytest
+
+from skpriv import BudgetAccountant
+from skpriv._equations._moments import MomentsQuery
+from skpriv._equations._scaling import Scaling
+from skpriv.bandits import BanditCombiner, LinSquareCB, LinUCB, Loop, OnlineLinUCB, SquareCB
+from skpriv.exceptions import PrivacyError
+from skpriv.linear_model import SSPRegressor
+from skpriv.privacy import Budget, NoiseSource, Numbering
+
+COMMON = {"epsilon": 1.0, "delta": 1e-6, "random_state": 0}
+POLICIES = {
+    "factor": lambda: LinUCB(update_every=10, horizon=400, **COMMON),
+    "tree": lambda: LinUCB(update_every=10, horizon=400, mechanism="tree", **COMMON),
+    "phases": lambda: LinSquareCB(update_every=10, horizon=70, **COMMON),
+    "shared=False": lambda: LinUCB(
+        update_every=10, horizon=400, shared=False, n_actions=2, **COMMON
+    ),
+}
+ME = 33  # the event whose context, reward and delay are replaced
+
+
+def serve(loop, n=120, mine=None, delays=None, users=None):
+    """Play; rewards come after random numbers of further ranks, and some never."""
+    rng = np.random.default_rng(1)
+    due: dict = {}
+    for k in range(n):
+        shared = loop.policy._shared
+        contexts = rng.standard_normal((2, 3) if shared else 3)
+        contexts /= np.linalg.norm(contexts, axis=-1, keepdims=True)
+        reward, delay = rng.uniform(-1.0, 1.0), int(rng.integers(0, 40))
+        if mine and k in mine:
+            sign, reward, delay = mine[k]
+            contexts = sign * np.full_like(contexts, 3.0**-0.5)
+        loop.rank(f"visit {k}", contexts, user=None if users is None else users[k])
+        due.setdefault(k + delay, []).append((f"visit {k}", reward))
+        for event, value in due.pop(k, ()):
+            assert loop.reward(event, value) == "taken"
+    assert not loop.troubles
+    return loop
+
+
+def exact_sums(make, folder, monkeypatch, tape=None, **given):
+    """What got noise, its scale and what was told, which may be that of another run."""
+    monkeypatch.setenv("SKPRIV_STATE", str(folder))
+    folder.mkdir()
+    exact, told, add = [], [], NoiseSource.add
+
+    def recorded(self, value, noise):
+        answer = add(self, value, noise)
+        if tape is not None:
+            answer = tape[len(exact)]
+        exact.append((np.array(value), noise.scale))
+        told.append(answer)
+        return answer
+
+    with monkeypatch.context() as patch:
+        patch.setattr(NoiseSource, "add", recorded)
+        loop = serve(Loop(make(), folder / "file", in_order=False, **given.pop("options", {})),
+                     **given)  # fmt: skip
+    return exact, told, loop
+
+
+def paid(first, second):
+    assert len(first) == len(second)
+    return [
+        float(((a - b) ** 2).sum()) / scale**2
+        for (a, scale), (b, _) in zip(first, second, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_an_event_may_change_and_come_at_another_time_for_its_price(name, tmp_path, monkeypatch):
+    """Replay of another context, reward and delay: whatever else came has its place."""
+    make = POLICIES[name]
+    base, tape, loop = exact_sums(make, tmp_path / "0", monkeypatch, mine={ME: (1.0, 1.0, 0)})
+    promised = Budget(1.0, 1e-6).mu ** 2
+    found = []
+    for at, delay in enumerate((8, 45, 10_000)):
+        changed = {ME: (1.0, -1.0, delay)}
+        other, _, again = exact_sums(make, tmp_path / f"{at + 1}", monkeypatch, tape, mine=changed)
+        parts = paid(base, other)
+        assert again.policy.n_rounds_ == loop.policy.n_rounds_
+        assert again.policy.guarantee.epsilon == pytest.approx(1.0)
+        found.append(sum(parts))
+        # R x is made of columns: before the event nothing has changed
+        assert not any(parts[: ME // 10])
+    assert 0.0 < max(found) <= promised * (1.0 + 1e-9)
+    assert max(found) > 0.2 * promised  # the price is not far above what is paid
+
+
+def test_with_the_weight_of_other_sums_a_late_reward_would_cost_more(tmp_path, monkeypatch):
+    """Squares of rewards in two sums do not cancel; with half their weight they need not."""
+    monkeypatch.setattr(LinUCB, "_query", lambda self, scaling: MomentsQuery(scaling), raising=True)
+    make = lambda: LinUCB(update_every=200, horizon=1400, **COMMON)  # noqa: E731
+    query, half = (
+        MomentsQuery(Scaling(1.0, (-1.0, 1.0), False, 3), square_weight=weight)
+        for weight in (MomentsQuery(Scaling(1.0, (-1.0, 1.0), False, 3)).square_weight, 0.5)
+    )
+    row = np.full((1, 3), 3.0**-0.5)
+    assert make()._can_be_late
+    moved = [2.0 * float((asked.sum(row, np.ones(1)) ** 2).sum()) for asked in (query, half)]
+    assert moved[0] > query.sensitivity**2 >= moved[1] * (1.0 - 1e-12)
+
+
+def test_moments_of_two_records_have_no_negative_product(global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    asked = MomentsQuery(Scaling(1.0, (-1.0, 1.0), False, 3), square_weight=0.5)
+    rows = rng.standard_normal((300, 3))
+    rows /= np.maximum(np.linalg.norm(rows, axis=1), rng.uniform(0.1, 3.0, 300))[:, None]
+    records = np.array([
+        asked.sum(row[None], np.array([reward]))
+        for row, reward in zip(rows, rng.uniform(-1.0, 1.0, 300), strict=True)
+    ])  # fmt: skip
+    assert (records @ records.T).min() > -1e-12
+    assert (records**2).sum(axis=1).max() <= asked.sensitivity**2 / 2.0
+
+
+@pytest.mark.parametrize("name", ["factor", "phases", "tree"])
+def test_a_person_pays_for_so_many_events_whenever_they_come(name, tmp_path, monkeypatch):
+    users = np.array([f"guest {k}" for k in range(120)], dtype=object)
+    mine = [5, 31, 33, 60, 61, 70, 90, 91]
+    users[mine] = "me"
+    make = lambda: POLICIES[name]().set_params(epsilon=1.0)  # noqa: E731
+    options = {"options": {"max_visits": 3}, "users": users}
+    base, tape, loop = exact_sums(
+        make, tmp_path / "0", monkeypatch, mine={k: (1.0, 1.0, 0) for k in mine}, **dict(options)
+    )
+    for at, delays in enumerate(([0] * 8, [80, 20, 0, 50, 3, 7, 9, 0], [10_000] * 5 + [0] * 3)):
+        changed = {k: (1.0, -1.0, delay) for k, delay in zip(mine, delays, strict=True)}
+        other, _, _ = exact_sums(
+            make, tmp_path / f"{at + 1}", monkeypatch, tape, mine=changed, **dict(options)
+        )
+        assert 0.0 < sum(paid(base, other)) <= Budget(1.0, 1e-6).mu ** 2
+    assert loop.policy.guarantee.unit == "person"
+
+
+def test_one_late_reward_does_not_hold_up_the_others(tmp_path):
+    learned = {}
+    for in_order in (True, False):
+        loop = Loop(POLICIES["factor"](), tmp_path / f"{in_order}", in_order=in_order)
+        rng = np.random.default_rng(0)
+        for k in range(100):
+            loop.rank(f"visit {k}", rng.standard_normal((2, 3)) / 3.0)
+            if k != 3:
+                loop.reward(f"visit {k}", 0.5)
+        learned[in_order] = loop.n_learned
+        if not in_order:
+            assert loop.policy.n_rounds_ == 90 and loop.status()["waiting"] == 11
+            assert loop.reward("visit 3", 1.0) == "taken"
+            loop.rank("last", np.eye(3)[:2])
+            loop.rank("last but one", np.eye(3)[:2])
+            assert loop.status()["waiting"] == 2
+            assert loop.reward("visit 3", 1.0) == "repeated"
+    assert learned == {True: 0, False: 89}
+
+
+def test_without_a_reward_the_default_counts_at_the_cutoff(tmp_path):
+    now = [0.0]
+    policy = LinUCB(update_every=10, horizon=400, **COMMON)
+    loop = Loop(policy, tmp_path / "file", in_order=False, cutoff=10.0, default_reward=-1.0,
+                clock=lambda: now[0])  # fmt: skip
+    for k in range(30):
+        loop.rank(f"visit {k}", np.eye(2) / 2.0)
+        if k == 15:
+            now[0] = 11.0
+    assert loop.n_learned == 16 and loop.policy.n_rounds_ == 20
+    assert loop.reward("visit 3", 1.0) == "late"
+    assert loop.reward("visit 20", 1.0) == "taken"
+    stream = loop.policy._sums._streams[0]
+    np.testing.assert_allclose(stream._exact._x[:, -1][:3] / 0.5, [0.0, 16.0, 0.0])
+
+
+def test_the_number_of_rewards_in_a_sum_is_not_told(tmp_path):
+    """Sums have public numbers of rounds, however many rewards came."""
+    loop = serve(Loop(POLICIES["factor"](), tmp_path / "file", in_order=False))
+    assert loop.policy._sums.mark.answer.n == loop.policy._sums.rounds == 110
+    assert [mark.rounds for mark in loop.policy._windows._marks] == list(range(10, 120, 10))
+
+
+def answers_of_copies(value, folder, monkeypatch, name):
+    """Noisy answers of a service and of three backups of it, in each of which a reward is late."""
+    monkeypatch.setenv("SKPRIV_STATE", str(folder / "state"))
+    folder.mkdir()
+    rng, told = np.random.default_rng(0), {}
+    contexts = rng.standard_normal((160, 2, 3))
+    contexts /= np.linalg.norm(contexts, axis=2, keepdims=True)
+    contexts[13] = 3.0**-0.5
+    loops = {0: Loop(POLICIES[name](), folder / "0", in_order=False)}
+    for copy, late in ((0, 25), (20, 45), (21, 61), (22, 200)):
+        loop = loops[copy]
+        for k in range(copy, 100 if copy else 35):
+            if k in (20, 21, 22) and not copy:
+                loop.backup(folder / f"{k}")
+                loops[k] = Loop(POLICIES[name](), folder / f"{k}", in_order=False)
+            loop.rank(f"visit {k} of {copy}" if k > 22 else f"visit {k}", contexts[k])
+            if k == 13:
+                continue
+            loop.reward(f"visit {k} of {copy}" if k > 22 else f"visit {k}", 0.5)
+            if k == late:
+                assert loop.reward("visit 13", value) == "taken"
+        assert not loop.troubles
+    (file,) = (folder / "state").glob("*.answers")
+    with closing(sqlite3.connect(file)) as connection:
+        query = "SELECT object, number, answer FROM answers WHERE number >= 0"
+        for name_, number, answer in connection.execute(query):
+            told[name_.split("/", 1)[1], number] = np.frombuffer(answer)
+    return told, loops[0].policy._sums._streams[0].noise.scale
+
+
+def test_an_event_is_in_one_sum_of_all_copies(tmp_path, monkeypatch):
+    """It was learned before the crash, and its reward comes again to what was restored."""
+
+    def cost(folder):
+        first, scale = answers_of_copies(1.0, tmp_path / f"{folder} 1", monkeypatch, "factor")
+        second, _ = answers_of_copies(-1.0, tmp_path / f"{folder} 2", monkeypatch, "factor")
+        assert first.keys() == second.keys() and len(first) == 9
+        return sum(float(((first[key] - second[key]) ** 2).sum()) for key in first) / scale**2
+
+    promised = Budget(1.0, 1e-6).mu ** 2
+    assert 0.0 < cost("counted") <= promised
+    admit = Numbering.admit
+    monkeypatch.setattr(
+        Numbering, "admit", lambda self, come, number, most: admit(self, come, number, 99)
+    )
+    assert cost("not counted") > promised
+
+
+@pytest.mark.parametrize("name", ["factor", "phases"])
+def test_restored_backups_repeat_what_came(name, tmp_path):
+    loop = Loop(POLICIES[name](), tmp_path / "file", in_order=False)
+    serve(loop, n=105)
+    loop.backup(tmp_path / "copy")
+    again = Loop(POLICIES[name](), tmp_path / "copy", in_order=False)
+    for k in range(105, 140):
+        for one in (loop, again):
+            one.rank(f"visit {k}", np.eye(3)[:2])
+            one.reward(f"visit {k}", 1.0 if one is loop else -1.0)
+    assert not loop.troubles and not again.troubles
+    np.testing.assert_array_equal(loop.policy._sums._last.value, again.policy._sums._last.value)
+
+
+def test_workers_share_a_file_and_charge_once(tmp_path):
+    with BudgetAccountant(1.0, 1e-6, ledger=tmp_path / "ledger") as accountant:
+        loops = [Loop(POLICIES["factor"](), tmp_path / "file", in_order=False) for _ in range(3)]
+        for k in range(90):
+            loops[k % 3].rank(f"visit {k}", np.eye(2) / 2.0)
+            loops[(k + 1) % 3].reward(f"visit {k}", 1.0)
+    assert accountant.spent.epsilon == pytest.approx(1.0)
+    assert {loop.n_learned for loop in loops} == {80}
+    loops[0].learn(force=True)
+    assert {loop.n_learned for loop in loops} == {90}
+
+
+def test_the_order_is_that_of_the_file_and_not_for_all_policies(tmp_path):
+    Loop(POLICIES["factor"](), tmp_path / "file", in_order=False)
+    with pytest.raises(PrivacyError, match="begun with in_order=False"):
+        Loop(POLICIES["factor"](), tmp_path / "file")
+    Loop(POLICIES["factor"](), tmp_path / "other")
+    with pytest.raises(PrivacyError, match="begun with in_order=True"):
+        Loop(POLICIES["factor"](), tmp_path / "other", in_order=False)
+    ssp = SSPRegressor(epsilon=1.0, data_norm=1.0, bounds_y=(-1, 1))
+    for policy in (
+        LinUCB(privacy="none"), LinUCB(privacy="local"), LinUCB(privacy="shuffle"),
+        LinUCB(width="certified"), OnlineLinUCB(), SquareCB(ssp), BanditCombiner([LinUCB()]),
+        LinUCB(epsilon=np.inf),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match="in the order of the ranks"):
+            Loop(policy, tmp_path / "third", in_order=False)
+    with pytest.raises(ValueError, match="value_epsilon"):
+        Loop(LinUCB(), tmp_path / "third", in_order=False, value_epsilon=0.1)
+    assert not (tmp_path / "third").exists()
