@@ -1,6 +1,5 @@
 """Public maps of records: a row to phi in the unit ball, a target to [-1, 1], and back."""
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
@@ -8,36 +7,12 @@ from math import sqrt
 import numpy as np
 
 from .._linalg import row_norms
-from ._scaling import scaled_target
 
 # phi = (t z, 1) / sqrt(1 + t^2), t = FEATURE_LENGTH: a unit vector z of features has three times
 # the length of the constant, so that whitening starts from features that are above its noise.
 FEATURE_LENGTH = 3.0
-# Half-widths of ranges, and units of coefficients: far enough from the ends of float64, 2e-308 and
-# 2e308, for the factors of a fit. At 1e-12 of its largest number a range has four digits left.
-UNITS, DIGITS = (1e-300, 1e290), 1e-12
-NARROW = (
-    f"at least {2.0 * UNITS[0]:g} and {2.0 * DIGITS:g} of the larger number apart, or rounding "
-    "is all that is left: subtract a public number from the column, or use other units"
-)
+ORDINARY = (1e-100, 1e100)  # lengths whose squares, and those of far shorter rows, are numbers
 FOLD = 16  # rows that one vector operation takes at once
-
-# What to pass for a bound that has no default, since one would clip silently.
-REQUIRED = {
-    "data_norm": (
-        "the public l2 norm to which rows are clipped. BoundsScaler and TableEncoder make rows of "
-        "norm at most 1: pass data_norm=1.0 after them. A default would clip other rows silently, "
-        "and a norm read off X is not private."
-    ),
-    "data_max": (
-        "the public number to which the entries of X are clipped, such as 1.0 after BoundsScaler. "
-        "A default would clip rows silently, and a range read off X is not private."
-    ),
-    "bounds_y": (
-        "the public range (low, high) of the target, in its units. A default would clip targets "
-        "silently, and a range read off y is not private."
-    ),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +21,7 @@ class RowMap:
 
     With ranges of the features, z = (x - middle) / (half-width sqrt(d)) after clipping x to them;
     with ``data_norm``, z = x / data_norm after clipping x to that norm. With an intercept
-    phi = (3 z, 1) / sqrt(10), without one phi = z (and then a range is centred at 0).
+    phi = (t z, 1) / sqrt(1 + t^2), without one phi = z (and then a range is centred at 0).
 
     Any object with ``size``, ``constant``, ``rows(X)`` and ``features(X)`` can stand in its place.
 
@@ -58,6 +33,8 @@ class RowMap:
         Without ranges: bound on the l2 norm of a row.
     fit_intercept : bool
     n_features : int
+    feature_length : float
+        t. Equal lengths, 1, give second moments of the least sensitivity for their size.
     """
 
     low: np.ndarray | None
@@ -65,6 +42,7 @@ class RowMap:
     data_norm: float | None
     fit_intercept: bool
     n_features: int
+    feature_length: float = FEATURE_LENGTH
 
     @property
     def size(self):
@@ -102,8 +80,8 @@ class RowMap:
     @property
     def parts(self):
         """Length of z and of the constant in phi."""
-        root = sqrt(1.0 + FEATURE_LENGTH**2)
-        return (FEATURE_LENGTH / root, 1.0 / root) if self.fit_intercept else (1.0, 0.0)
+        root = sqrt(1.0 + self.feature_length**2)
+        return (self.feature_length / root, 1.0 / root) if self.fit_intercept else (1.0, 0.0)
 
     @property
     def constant(self):
@@ -168,12 +146,25 @@ class RowMap:
         if self.low is not None:
             inside = np.clip(np.asarray(X, dtype=np.float64), *self._range)
             return np.where(np.isnan(inside), self.offset, inside)
-        X = np.asarray(X, dtype=np.float64)
-        norms = row_norms(X)
-        finite = np.isfinite(norms)
-        if not finite.all():
-            X, norms = np.where(finite[:, None], X, 0.0), np.where(finite, norms, 0.0)
+        X, norms = _finite(np.asarray(X, dtype=np.float64))
         return X * (self._norm / np.maximum(norms, self._norm))[:, None]
+
+    def shortened(self, X):
+        """Rows and factors whose product is z, where only the norm of rows is bounded.
+
+        The factor is one number if there is nothing to clip. A sum of terms that are quadratic in
+        the rows may then be multiplied by its square afterwards, without a copy of the rows: one
+        number leaves the rounding of a sum relative to its largest term what it is.
+
+        Returns
+        -------
+        (rows, factor) : ndarray of shape (n_rows, n_features), float or ndarray (n_rows,)
+        """
+        norms = row_norms(X)
+        if ORDINARY[0] <= self._norm <= ORDINARY[1] and norms.max(initial=0) <= self._norm:
+            return X, 1.0 / self._norm
+        X, norms = _finite(X, norms)
+        return X, 1.0 / np.maximum(norms, self._norm)
 
     def outside(self, X):
         """Whether each value is outside of its range, shape (n_rows, n_features); of a row that is
@@ -202,7 +193,8 @@ class RowMap:
             None makes a new one.
         """
         if self.low is None:
-            return self._phi(self.clipped(X) / self._norm, out)
+            X, factor = self.shortened(X)
+            return self._phi(X, factor if np.ndim(factor) == 0 else factor[:, None], out)
         # Clipping after the affine map is the same, and as few passes over the rows as can be.
         d, phi = self.n_features, np.empty((len(X), self.size)) if out is None else out
         shift, scale, limit = self._affine
@@ -230,15 +222,22 @@ class RowMap:
 
     def features(self, X):
         """Return phi without clipping, for predictions."""
-        return self._phi((X - self.offset) / self.divisor)
+        if self.low is None:
+            return self._phi(X, 1.0 / self._norm)
+        return self._phi((X - self.offset) / self.divisor, 1.0)
 
-    def _phi(self, unit, phi=None):
-        long, short = self.parts
-        phi = np.empty((len(unit), self.size)) if phi is None else phi
-        np.multiply(unit, long, out=phi[:, : self.n_features])
-        if self.fit_intercept:
-            phi[:, -1] = short
+    def _phi(self, X, factor, phi=None):
+        phi = np.empty((len(X), self.size)) if phi is None else phi
+        phi[:, : self.n_features], phi[:, self.n_features :] = X, 0.0
+        phi *= factor * self.parts[0]  # as long vectors: of a part of the columns it is slower
+        phi[:, self.n_features :] = self.parts[1]
         return phi
+
+    def coefficients(self, theta):
+        """The same as the product with `coefficient_map`, as (coef, intercept)."""
+        long, short = self.parts
+        coef = long * theta[: self.n_features] / self.divisor
+        return coef, float(short * theta[-1] - coef @ self.offset) if self.fit_intercept else 0.0
 
     def coefficient_map(self):
         """Matrix L, shape (n_features + 1, p): (coef, intercept) = L theta of phi'theta = x'coef
@@ -295,11 +294,27 @@ class TargetMap:
 
     def scaled(self, y):
         """Clipped r of a chunk of targets; NaN becomes 0."""
-        return scaled_target(y, self.bounds_y, self.centre, self.radius)
+        scaled = np.clip(np.asarray(y, dtype=np.float64), *self.bounds_y)
+        scaled -= self.centre
+        scaled /= self.radius
+        # Again: of narrow bounds far from 0 the centre itself is rounded.
+        np.clip(scaled, -1.0, 1.0, out=scaled)
+        if np.isnan(scaled.sum()):
+            np.nan_to_num(scaled, copy=False, nan=0.0)
+        return scaled
 
     def unscale(self, value):
         """From scaled units to those of y, clipped to bounds_y."""
         return np.clip(self.centre + self.radius * value, *self.bounds_y)
+
+
+def _finite(X, norms=None):
+    """Rows and their lengths; those that are not finite become zero rows."""
+    norms = row_norms(X) if norms is None else norms
+    finite = np.isfinite(norms)
+    if finite.all():
+        return X, norms
+    return np.where(finite[:, None], X, 0.0), np.where(finite, norms, 0.0)
 
 
 def _folded(values, more):
@@ -322,92 +337,3 @@ def _by_columns(operation, rows, folded, out=None):
     wide = (-1, FOLD * width)
     operation(rows[:whole].reshape(wide), folded, out=out[:whole].reshape(wide))
     operation(rows[whole:], folded[:width], out=out[whole:])
-
-
-def column_bounds(given, names, n_features, parameter):
-    """Checked public ranges (low, high), each of shape (n_features,), in the order of the columns.
-
-    Parameters
-    ----------
-    given : mapping, array-like of shape (n_features, 2) or (low, high)
-        What pandas has labelled by the names of the columns is a mapping, too.
-    names : list of str
-        Names of the columns; empty if X has none.
-    n_features : int
-    parameter : str
-        What errors call it.
-
-    Raises
-    ------
-    ValueError
-    """
-    if isinstance(getattr(given, "index", None), Iterable):
-        labels = list(given.index)
-        if names and all(isinstance(label, str) for label in labels):
-            given = dict(zip(labels, given.to_numpy(), strict=True))
-    if isinstance(given, Mapping):
-        if not names:
-            raise ValueError(
-                f"{parameter} is a mapping of feature names, but X has no feature names that are "
-                "strings: pass a DataFrame that has, or an array of shape (n_features, 2) as "
-                f"{parameter}."
-            )
-        absent = [name for name in names if name not in given]
-        if absent:
-            raise ValueError(f"{parameter} has no range for {absent}: add a (low, high) for each.")
-        given = [given[name] for name in names]
-    try:
-        pairs = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"{parameter} must be pairs (low, high) of numbers: public ranges that follow from "
-            "what the features mean, one for each or one for all. None is read off the rows."
-        ) from error
-    if pairs.shape == (2,):
-        pairs = np.tile(pairs, (n_features, 1))
-    if pairs.shape != (n_features, 2):
-        raise ValueError(
-            f"{parameter} has shape {pairs.shape}, but X has {n_features} features: pass "
-            "one public range (low, high) for all of them, or one for each."
-        )
-    low, high = pairs.T.copy()
-    with np.errstate(over="ignore", invalid="ignore"):
-        width = high - low
-        proper = np.isfinite(pairs).all(axis=1) & np.isfinite(width) & (low < high)
-        resolved = width / 2.0 >= np.maximum(UNITS[0], DIGITS * np.abs(pairs).max(axis=1))
-    for fits, what in ((proper, "finite, with low < high"), (resolved, NARROW)):
-        if not fits.all():
-            column = int(np.flatnonzero(~fits)[0])
-            name = repr(names[column]) if len(names) else f"column {column}"
-            raise ValueError(
-                f"{parameter} of {name} are ({low[column]:.16g}, {high[column]:.16g}): low and "
-                f"high must be {what}."
-            )
-    return low, high
-
-
-def check_units(bound, radius, parameter):
-    """Refuse public ranges that make the unit of a coefficient, radius / bound, no usable number.
-
-    Parameters
-    ----------
-    bound : float or ndarray
-        Half-widths of the features, or the norm of rows.
-    radius : float
-        Half the width of the range of y.
-    parameter : str
-        What the bound is called.
-
-    Raises
-    ------
-    ValueError
-    """
-    with np.errstate(over="ignore", divide="ignore"):
-        units = np.atleast_1d(radius / np.asarray(bound))
-    wrong = units[~((units >= UNITS[0]) & (units <= UNITS[1]))]
-    if len(wrong):
-        raise ValueError(
-            f"a coefficient is measured in units of the width of bounds_y over that of "
-            f"{parameter}, which is {wrong[0]:g} here: it must lie in [{UNITS[0]:g}, {UNITS[1]:g}] "
-            "for numbers to hold it. Give X or y in other units."
-        )

@@ -23,15 +23,17 @@ UNIT_TARGET = TargetMap((-1.0, 1.0), False)  # of s r
 class WeightedMap:
     """The map of rows (x, s) to s phi(x), where phi is another public map's.
 
-    It stands in place of a `RowMap` without an intercept, whose constant is one of the coordinates.
+    It stands in place of a `RowMap` or a `Scaling` without an intercept, whose constant is one of
+    the coordinates.
 
     Parameters
     ----------
-    plain : RowMap, or what stands in its place
+    plain : RowMap or Scaling, or what stands in its place
     """
 
     plain: Any
     fit_intercept = False
+    shrink = 1.0
     weighted = True
 
     @property
@@ -54,20 +56,7 @@ class WeightedMap:
         """Return s phi of a chunk, of norm at most 1 up to rounding; total."""
         return self.plain.rows(X[:, :-1]) * self.roots(X)[:, None]
 
-    def clipped(self, X):
-        """The same: what is linear in them is fitted without an intercept of its own."""
-        return self.rows(X)
-
-    def theta(self, coef, intercept):
-        """Return the parameter of phi: the coefficients themselves."""
-        return np.asarray(coef)
-
-
-@dataclass(frozen=True, eq=False)
-class WeightedScaling(WeightedMap):
-    """The same for a `Scaling`, targets included."""
-
-    shrink = 1.0
+    clipped = rows  # what is linear in them is fitted without an intercept of its own
 
     def blocks(self, X):
         """Yield (slice, s phi) of one block of ``rows`` after the other."""
@@ -91,3 +80,7 @@ class WeightedScaling(WeightedMap):
     def weigh(self, instruments, X):
         """Instruments s e."""
         return instruments * self.roots(X)[:, None]
+
+    def theta(self, coef, intercept):
+        """Return the parameter of phi: the coefficients themselves."""
+        return np.asarray(coef)

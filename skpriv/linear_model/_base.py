@@ -30,7 +30,7 @@ from ..records import (
     check_public,
     public_shape,
 )
-from .._equations._public_maps import REQUIRED, check_units
+from .._equations._public_bounds import REQUIRED, check_units
 from .._equations._scaling import Scaling
 from ._points import PredictsAtPoints
 

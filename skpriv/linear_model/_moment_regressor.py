@@ -23,7 +23,7 @@ from .._equations._coefficients import CoefficientLaw, moment_law
 from .._equations._moments import ResidualGramQuery
 from .._equations._normal_equations import ridge_prior
 from .._equations._persons import PersonGramQuery, cluster_degrees
-from .._equations._weights import WeightedScaling
+from .._equations._weights import WeightedMap
 
 # Of the budget, for the residual Gram and what its clip cuts: 1.6% more noise elsewhere than the
 # .05 that would do for the first alone.
@@ -214,7 +214,7 @@ class MomentRegressor(PredictionIntervals):
     def _asked(self, rows, scaling, weights):
         """Rows of the session and the scaling of its queries, which weights are a part of."""
         weighted = self._weighted(rows, weights, scaling.target)
-        return weighted, scaling if weighted is rows else WeightedScaling(scaling)
+        return weighted, scaling if weighted is rows else WeightedMap(scaling)
 
     def _residual_gram(self, session, equations, theta, instrument, answer=None, asked=None):
         """Residual Gram matrix for the asymptotic interval: released, or of reports at hand."""

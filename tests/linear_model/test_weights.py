@@ -15,7 +15,7 @@ from skpriv._equations._loop._score import ScoreQuery
 from skpriv._equations._moments import Instrument, MomentsQuery, ResidualGramQuery
 from skpriv._equations._public_maps import RowMap
 from skpriv._equations._scaling import Scaling
-from skpriv._equations._weights import UNIT_TARGET, WeightedMap, WeightedScaling
+from skpriv._equations._weights import UNIT_TARGET, WeightedMap
 from skpriv.audit import lower_bound, replay
 from skpriv.exceptions import InvalidValues
 from skpriv.inspection import model_card
@@ -140,7 +140,7 @@ def test_the_mean_of_few_rows_is_weighted():
 
 def queries(rng):
     """Each query that is asked of weighted records, with public parameters at random."""
-    scaling = WeightedScaling(Scaling(1.0, (-1.0, 1.0), bool(rng.randint(2)), 2))
+    scaling = WeightedMap(Scaling(1.0, (-1.0, 1.0), bool(rng.randint(2)), 2))
     rows = WeightedMap(RowMap(None, None, 1.0, bool(rng.randint(2)), 2))
     matrix = np.diag(10.0 ** rng.uniform(0.0, 3.0, size=scaling.size))
     whitened = Whitened(rows, rng.normal(size=(rows.size, rows.size)))

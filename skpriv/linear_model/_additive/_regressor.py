@@ -14,7 +14,8 @@ from ..._compat import Interval, StrOptions, fit_context
 from ..._equations._intervals import ConfidenceInterval, check_level, inside_bounds
 from ..._equations._lifted import Sized, reached
 from ..._equations._loop._steps import fit_rows, public_reach, public_rules
-from ..._equations._public_maps import TargetMap, column_bounds
+from ..._equations._public_bounds import column_bounds
+from ..._equations._public_maps import TargetMap
 from ..._equations._reported_fit import MappedRecords, ReportedFit
 from ..._equations._weights import UNIT_TARGET, WeightedMap
 from ...records import WeightedRows, floats

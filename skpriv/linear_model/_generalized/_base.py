@@ -11,7 +11,8 @@ from ..._equations._coefficients import CoefficientLaw
 from ..._equations._intervals import ConfidenceInterval
 from ..._equations._loop._fit import coefficients
 from ..._equations._loop._steps import SHARE, at_solution, fit_rows, public_rules
-from ..._equations._public_maps import RowMap, TargetMap, column_bounds
+from ..._equations._public_bounds import column_bounds
+from ..._equations._public_maps import RowMap, TargetMap
 from ..._equations._weights import WeightedMap
 from ...exceptions import PrivacyError
 from ...privacy import models_that

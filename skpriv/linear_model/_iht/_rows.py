@@ -16,19 +16,6 @@ from ..._equations._scaling import Scaling
 NORM_FACTOR = 0.7
 
 
-@dataclass(frozen=True)
-class SupportScaling(Scaling):
-    """Scaling with a smaller constant: phi = (t z / norm, 1) / sqrt(1 + t^2), t = FEATURE_LENGTH.
-
-    ``row_bound`` is norm / t.
-    """
-
-    @property
-    def shrink(self):
-        """Length of the constant."""
-        return 1.0 / sqrt(1.0 + FEATURE_LENGTH**2) if self.fit_intercept else 1.0
-
-
 def clipped(X, limit):
     """X with every entry clipped to [-limit, limit] and NaN replaced by 0; sparse stays sparse.
 
@@ -113,10 +100,8 @@ class SupportRows:
         """Rows on a support; without noise every weight is 1, so that the fit is least squares."""
         s = len(support)
         norm = sqrt(s) if exact else max(1.0, NORM_FACTOR * sqrt(s))
-        if entries.fit_intercept:
-            norm /= FEATURE_LENGTH
-        norm *= entries.row_bound
-        scaling = SupportScaling(norm, entries.bounds_y, entries.fit_intercept, s)
+        public = entries.bounds_y, entries.fit_intercept, s, FEATURE_LENGTH
+        scaling = Scaling(norm * entries.row_bound, *public)
         return cls(entries.row_bound, support, scaling)
 
     def iterate(self, entries, theta):

@@ -13,7 +13,8 @@ from ..._equations._coefficients import CoefficientLaw, equations_law
 from ..._equations._intervals import ConfidenceInterval, inside_bounds
 from ..._equations._loop._fit import coefficients
 from ..._equations._loop._steps import fit_rows, public_rules
-from ..._equations._public_maps import RowMap, TargetMap, check_units, column_bounds
+from ..._equations._public_bounds import check_units, column_bounds
+from ..._equations._public_maps import RowMap, TargetMap
 from ..._equations._reported_fit import MappedRecords, ReportedFit
 from ..._equations._weights import UNIT_TARGET, WeightedMap
 from ...records import WeightedRows

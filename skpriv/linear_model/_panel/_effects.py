@@ -1,7 +1,6 @@
 """Fixed effects of persons: slopes from differences within persons, and what they do not tell."""
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
@@ -65,19 +64,13 @@ def within_maps(model, groups, rows, target, weights):
 def within_scaling(model, groups, scaling, weights):
     """Scaling of differences within persons, which are what will be asked about."""
     check_effects(model, groups, weights)
-    groups.change = WithinPersons(partial(_clipped, scaling), scaling.bounds_y)
+    groups.change = WithinPersons(scaling.row_map.clipped, scaling.bounds_y)
     return replace(
         scaling,
         row_bound=2.0 * scaling.row_bound * spread_within(groups.largest),
         bounds_y=within_bounds(scaling.bounds_y, groups.largest),
         fit_intercept=False,
     )
-
-
-def _clipped(scaling, X):
-    """Rows within the ball of the scaling, in their own units."""
-    X, factor = replace(scaling, fit_intercept=False).clipped(X)
-    return X * (factor if np.ndim(factor) == 0 else factor[:, None]) * scaling.row_bound
 
 
 def within_law(model):

@@ -14,7 +14,8 @@ from ...privacy import models_that
 from ..._equations._coefficients import CoefficientLaw
 from ..._equations._intervals import ConfidenceInterval, inside_bounds
 from ..._equations._persons import WithinPersons
-from ..._equations._public_maps import RowMap, TargetMap, column_bounds
+from ..._equations._public_bounds import column_bounds
+from ..._equations._public_maps import RowMap, TargetMap
 from .._base import PrivateRegressor
 from .._points import rowwise
 from ._effects import check_effects, refuse_level, within_bounds, within_columns
