@@ -289,3 +289,19 @@ def _relative_width(alpha, share, depth, reach=SCORES[1] / SCORES[0]):
 def exact_rank(n, alpha):
     """Rank of the score that textbook split conformal takes; above n means the whole range."""
     return ceil((1.0 - alpha) * (n + 1) - 1e-9)
+
+
+def checked_levels(given):
+    """The confidence levels of `prediction_levels`, increasing.
+
+    Raises
+    ------
+    ValueError
+    """
+    try:
+        levels = np.unique(np.asarray(given, dtype=float))
+    except (TypeError, ValueError):
+        levels = np.array([np.nan])
+    if levels.ndim != 1 or not len(levels) or not ((levels > 0.0) & (levels < 1.0)).all():
+        raise ValueError(f"prediction_levels={given!r} must be numbers in (0, 1).")
+    return levels.tolist()

@@ -85,12 +85,10 @@ class WithinPersons:
         """Differences of a chunk of persons."""
         sizes = np.diff(starts)
         X, y = self.clipped(X), np.clip(y, *self.bounds_y)
-        means = person_sums(np.column_stack([X, y]), starts) / sizes[:, None]
-        means = np.repeat(means, sizes, axis=0)
-        X, y = X - means[:, :-1], y - means[:, -1]
-        alone = np.repeat(sizes == 1, sizes)  # exactly 0, whatever rounding says
-        X[alone], y[alone] = 0.0, 0.0
-        return X, y
+        rows = np.column_stack([X, y])
+        rows -= rows[np.repeat(starts[:-1], sizes)]  # rows that are alike are exactly 0 then
+        rows -= np.repeat(person_sums(rows, starts) / sizes[:, None], sizes, axis=0)
+        return rows[:, :-1], rows[:, -1]
 
 
 def spread_within(largest):

@@ -10,7 +10,7 @@ from ._linear_regression._regressor import LinearRegression
 from ._panel._regressor import IVRegressor
 from ._reweighted._links import Link
 from ._reweighted._regressor import ReweightedRegressor
-from ._ssp import SSPRegressor
+from ._moments._ssp import SSPRegressor
 
 __all__ = [
     "AdditiveRegressor",

@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._compat import Interval, StrOptions
 from .._equations._conformal import (
     ShareTarget,
+    checked_levels,
     count_depth,
     count_target,
     exact_rank,
@@ -31,6 +32,7 @@ from .._equations._intervals import ConfidenceInterval, check_level
 from .._linalg import ROUNDED
 from ..privacy import ROUNDING, Procedure, Query, split
 from ._base import PrivateRegressor
+from ._opening import public_bounds
 from ._points import rowwise
 from ._held_out._score_reports import response_counts, response_targets
 from ._held_out._spread import Spread, learn_spread
@@ -301,20 +303,60 @@ def _search(session, score, targets, sides, grid, depth, reported=False):
     return grid[high]
 
 
-def checked_levels(given):
-    """The confidence levels of `prediction_levels`, increasing.
+def held_out_size(model, n):
+    """Public number of calibration rows."""
+    return floor((model.calibration_size or 0.0) * n * (1.0 + 1e-12))
 
-    Raises
-    ------
-    ValueError
+
+def fitted_size(model, n):
+    """Public number of rows that are left for the fit."""
+    size = held_out_size(model, n)
+    parts = 2 if model.conformity_score == "normalized" and 2 * size < n else 1
+    return n - parts * size
+
+
+def hold_out(model, session):
+    """The sessions of the fit and of what is held out; None without the latter.
+
+    Normalised scores need rows for their spread too: as many again.
     """
-    try:
-        levels = np.unique(np.asarray(given, dtype=float))
-    except (TypeError, ValueError):
-        levels = np.array([np.nan])
-    if levels.ndim != 1 or not len(levels) or not ((levels > 0.0) & (levels < 1.0)).all():
-        raise ValueError(f"prediction_levels={given!r} must be numbers in (0, 1).")
-    return levels.tolist()
+    size = held_out_size(model, session.n)
+    if not size:
+        return session, None
+    fitted = fitted_size(model, session.n)
+    session, *held_out = split(session, fitted, *[size] * ((session.n - fitted) // size))
+    return session, held_out
+
+
+def calibration(model, held_out, deviation=None, channel="gaussian"):
+    """Release the quantiles of the scores of the calibration rows.
+
+    Parameters
+    ----------
+    model : PredictionIntervals
+        It predicts already.
+    held_out : list of Session, or None
+    deviation : (float, float) or None
+        Bounds on the deviation of the residuals that released answers leave open.
+    channel : {"gaussian", "codebook"}
+        The channel. With "codebook", of pure reports, users answer by randomised response. They
+        have reported signs of targets, of which no deviation of residuals can be read off.
+
+    Returns
+    -------
+    Calibration, or None where nothing was to be held out
+    """
+    if model.calibration_size is None:
+        return None
+    bounds, levels = public_bounds(model), checked_levels(model.prediction_levels)
+    if held_out is None:
+        return Calibration.unresolved(0, bounds, levels)
+    score, sides = Score(model._function, bounds), SIDES[model.conformity_score]
+    if len(held_out) > 1:
+        score = replace(score, spread=learn_spread(held_out[1], score, model._scaling))
+        deviation = NORMALIZED
+    pure = channel == "codebook"
+    return calibrate(held_out[0], score, levels, sides, None if pure else deviation, pure)
 
 
 class PredictionIntervals(PrivateRegressor):
@@ -323,77 +365,18 @@ class PredictionIntervals(PrivateRegressor):
     An estimator has the parameters below, ``_function(X)`` (its predictions for checked rows), and
     in ``fit``, in this order::
 
-        session, held_out = self._hold_out(session)
+        session, held_out = hold_out(self, session)
         ...                      # fit with session
-        self._calibrate(held_out, deviation, channel)
+        self._calibration = calibration(self, held_out, deviation, channel)
     """
+
+    _calibration: Calibration | None
 
     _calibration_constraints: ClassVar[dict] = {  # a subclass joins them to its own
         "calibration_size": [Interval(Real, 0, 1, closed="neither"), None],
         "conformity_score": [StrOptions(set(SIDES))],
         "prediction_levels": ["array-like"],
     }
-
-    def _levels(self):
-        """The checked levels, increasing."""
-        return checked_levels(self.prediction_levels)
-
-    def _session(self, rows, **options):
-        """Check the levels too, before anything is charged."""
-        if self.calibration_size is not None:
-            self._levels()
-        return super()._session(rows, **options)
-
-    def _held_out_size(self, n):
-        """Public number of calibration rows."""
-        if self.calibration_size is None:
-            return 0
-        return floor(self.calibration_size * n * (1.0 + 1e-12))
-
-    def _hold_out(self, session):
-        """The sessions of the fit and of what is held out; None without the latter.
-
-        Normalised scores need rows for their spread too: as many again.
-        """
-        size = self._held_out_size(session.n)
-        if not size:
-            return session, None
-        fitted = self._fitted(session.n)
-        session, *held_out = split(session, fitted, *[size] * ((session.n - fitted) // size))
-        return session, held_out
-
-    def _fitted(self, n):
-        """Public number of rows that are left for the fit."""
-        size = self._held_out_size(n)
-        parts = 2 if self.conformity_score == "normalized" and 2 * size < n else 1
-        return n - parts * size
-
-    def _calibrate(self, held_out, deviation=None, channel="gaussian"):
-        """Release the quantiles of the scores of the calibration rows.
-
-        Parameters
-        ----------
-        held_out : list of Session, or None
-        deviation : (float, float) or None
-            Bounds on the deviation of the residuals that released answers leave open.
-        channel : {"gaussian", "codebook"}
-            The channel. With "codebook", of pure reports, users answer by randomised response. They
-            have reported signs of targets, of which no deviation of residuals can be read off.
-        """
-        self._calibration = None
-        if self.calibration_size is None:
-            return
-        bounds, levels = self._public_bounds(), self._levels()
-        if held_out is None:
-            self._calibration = Calibration.unresolved(0, bounds, levels)
-            return
-        score, sides = Score(self._function, bounds), SIDES[self.conformity_score]
-        if len(held_out) > 1:
-            score = replace(score, spread=learn_spread(held_out[1], score, self._scaling))
-            deviation = NORMALIZED
-        pure = channel == "codebook"
-        bounded = None if pure else deviation
-        self._calibration = calibrate(held_out[0], score, levels, sides, bounded, pure)
 
     @rowwise
     def prediction_interval(self, X: Any, confidence_level: float = 0.95) -> ConfidenceInterval:

@@ -22,7 +22,8 @@ from ...records import WeightedRows, floats
 from .._base import WEIGHTS
 from .._linear_regression._exact import fit_exactly
 from .._points import rowwise
-from .._prediction_intervals import PredictionIntervals
+from .._prediction_intervals import PredictionIntervals, calibration, hold_out
+from .._opening import channel_of, open_fit, persons_of, public_bounds, public_rows, weighted_rows
 from ._curves import Curve, average_hats, bands, effect_values, monotone_heights
 from ._map import ROUGH, AdditiveMap, better_reports
 from ._terms import check_knots, make_terms
@@ -242,16 +243,16 @@ class AdditiveRegressor(PredictionIntervals):
         BudgetExceeded
             If an active :class:`skpriv.BudgetAccountant` cannot pay.
         """
-        groups = self._groups(groups, max_rows_per_group)
-        records = self._records(X, y)
+        groups = persons_of(self, groups, max_rows_per_group)
+        records = public_rows(self, X, y)
         terms, target = self._plan(records.n_features)
-        records = self._weighted(records, weights, target.scaled)
+        records = weighted_rows(self, records, weights, target.scaled)
         weighted = isinstance(records, WeightedRows)
         channel = self._sent(records, terms)
         currency = "pure" if channel == "codebook" else "gdp"
-        session = self._session(records, currency=currency, groups=groups)
+        session = open_fit(self, records, currency=currency, groups=groups)
         del X, y, records  # only the session has the data now
-        fitted, held_out = self._hold_out(session)
+        fitted, held_out = hold_out(self, session)
         reach = self._reach(fitted, channel)
         rows = AdditiveMap(terms(fitted.n, reach), self.n_features_in_)
         self._target, self._map, self.bounds_y_ = target, rows, target.bounds_y
@@ -270,7 +271,7 @@ class AdditiveRegressor(PredictionIntervals):
         self._read_heights()
         size = target.radius * sqrt(max(getattr(self._released, "variance", 0.0), 0.0))
         deviation = tuple(factor * size for factor in DEVIATIONS) if size else None
-        self._calibrate(held_out, deviation, channel)
+        self._calibration = calibration(self, held_out, deviation, channel)
         self.privacy_report_ = session.report
         return self
 
@@ -302,7 +303,7 @@ class AdditiveRegressor(PredictionIntervals):
             if all(column in directions for column in pair):
                 raise ValueError(f"The pair {pair} may have one monotone feature, not two.")
         terms = partial(make_terms, low, high, known, lines, pairs)
-        return terms, TargetMap(self._public_bounds(), True)
+        return terms, TargetMap(public_bounds(self), True)
 
     def _directions(self):
         """Columns with a monotone curve, and whether it rises (1) or falls (-1)."""
@@ -331,7 +332,7 @@ class AdditiveRegressor(PredictionIntervals):
     def _sent(self, records, terms):
         """What users send, by public numbers."""
         length = TYPICAL_KNOTS * records.n_features
-        channel = self._channel(Sized(length), records)
+        channel = channel_of(self, Sized(length), records)
         free = self.channel == "auto" and channel == "codebook"
         return better_reports(self._trust, length, records, terms) if free else channel
 

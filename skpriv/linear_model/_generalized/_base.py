@@ -11,13 +11,14 @@ from ..._equations._coefficients import CoefficientLaw
 from ..._equations._intervals import ConfidenceInterval
 from ..._equations._loop._fit import coefficients
 from ..._equations._loop._steps import SHARE, at_solution, fit_rows, public_rules
-from ..._equations._public_bounds import column_bounds
-from ..._equations._public_maps import RowMap, TargetMap
+from ..._equations._public_maps import TargetMap
 from ..._equations._weights import WeightedMap
 from ...exceptions import PrivacyError
 from ...privacy import models_that
 from ...records import WeightedRows
 from .._base import PrivateEstimator
+from .._opening import open_fit, public_row_map, weighted_rows
+from .._prediction_intervals import hold_out
 from ._exact import MaximumLikelihood
 
 
@@ -63,20 +64,20 @@ class GeneralizedLinear:
             The weights as they were passed to ``fit``.
         """
         rows = self._row_map(records.n_features)
-        records = self._weighted(records, weights, target.scaled)
+        records = weighted_rows(self, records, weights, target.scaled)
         asked = rows
         if isinstance(records, WeightedRows):  # what they hand out is scaled
             asked, target = WeightedMap(rows), Handed()
-        session = self._session(records, groups=groups)
+        session = open_fit(self, records, groups=groups)
         del records  # only the session has the data now
-        session, held_out = self._hold_out(session)
+        session, held_out = hold_out(self, session)
         self._map, self._link, self._n_fitted = rows, link, session.n
         self._ask(session, asked, target, link)
         self._coef, self._intercept = self._coefficients()
         names = getattr(self, "feature_names_in_", None)
         words = self._released.bounds_words(rows, names)
         session.report.note = session.report.note or words
-        self._calibrate(held_out)
+        self._calibration = self._calibrated(held_out)
         self.privacy_report_ = session.report
 
     def _ask(self: Any, session, rows, target, link):
@@ -101,23 +102,7 @@ class GeneralizedLinear:
             name, models = type(self).__name__, models_that("same_rows")
             words = {"privacy": self.privacy, "name": name, "models": models}
             raise PrivacyError(ALONE.format(**words, what=self._means))
-        if (self.bounds_X is None) == (self.data_norm is None):
-            raise ValueError(
-                "Give one of bounds_X and data_norm: bounds_X, the public range (low, high) of "
-                "every feature, or data_norm, the l2 norm to which rows are clipped. A default "
-                "would clip rows silently, and ranges read off X are not private."
-            )
-        intercept = bool(self.fit_intercept)
-        if self.bounds_X is None:
-            if not 1e-300 <= float(self.data_norm) <= 1e300:
-                raise ValueError(
-                    f"data_norm={self.data_norm!r} must lie in [1e-300, 1e300]: the public bound "
-                    "on the l2 norm of a row."
-                )
-            return RowMap(None, None, float(self.data_norm), intercept, n_features)
-        names = list(getattr(self, "feature_names_in_", []))
-        low, high = column_bounds(self.bounds_X, names, n_features, "bounds_X")
-        return RowMap(low, high, None, intercept, n_features)
+        return public_row_map(self, n_features)
 
     def _linear(self, X):
         """eta of checked rows, which are clipped as in the fit."""

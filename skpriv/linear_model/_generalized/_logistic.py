@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import floor
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,11 +15,11 @@ from ..._equations._intervals import ConfidenceInterval, check_level
 from ..._equations._loop._fit import NOISE
 from ..._equations._loop._links import Logit
 from ..._linalg import ROUNDED
-from ...privacy import split
 from ...records import ArrayRows, finite_numbers, public_shape
 from .._base import WEIGHTS, PrivateEstimator
 from .._points import PredictsAtPoints, rowwise
 from .._prediction_intervals import Calibration, calibrate, checked_levels
+from .._opening import persons_of, public_rows
 from ._base import GeneralizedLinear
 from ._classes import ClassTarget, LabelledRows, checked_classes, codes
 from ._multinomial import class_coefficients, class_intervals, class_law, fit_classes
@@ -258,9 +257,9 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         BudgetExceeded
             If an active :class:`skpriv.BudgetAccountant` cannot pay.
         """
-        groups = self._groups(groups, max_rows_per_group)
+        groups = persons_of(self, groups, max_rows_per_group)
         classes = checked_classes(self.classes)
-        records, values = self._records(X, y), tuple(map(float, range(len(classes))))
+        records, values = public_rows(self, X, y), tuple(map(float, range(len(classes))))
         if isinstance(records, ArrayRows):
             records = LabelledRows(X, y, classes)
             records.n_jobs = getattr(self, "n_jobs", -1)
@@ -443,21 +442,16 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         right = likely == codes(y, self.classes_, len(likely))
         return float(np.average(right, weights=sample_weight))
 
-    def _hold_out(self, session):
-        """The sessions of the fit and of what is held out; None without the latter."""
-        size = floor((self.calibration_size or 0.0) * session.n * (1.0 + 1e-12))
-        return split(session, session.n - size, size) if size else (session, None)
+    conformity_score = "absolute"  # of a label: there is but one
 
-    def _calibrate(self, held_out):
+    def _calibrated(self, held_out):
         """Release the quantiles of the scores of the calibration rows."""
-        self._calibration = None
         if self.calibration_size is None:
-            return
-        score = LabelScore(self._probabilities, self._values)
+            return None
+        score, levels = LabelScore(self._probabilities, self._values), self._levels
         if held_out is None:
-            self._calibration = Calibration.unresolved(0, score.bounds, self._levels)
-            return
-        self._calibration = calibrate(held_out, score, self._levels, (0,), SURPRISES)
+            return Calibration.unresolved(0, score.bounds, levels)
+        return calibrate(held_out[0], score, levels, (0,), SURPRISES)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -10,7 +10,8 @@ from ..._equations._intervals import ConfidenceInterval
 from ..._equations._loop._links import Log
 from .._base import WEIGHTS
 from .._points import rowwise
-from .._prediction_intervals import PredictionIntervals
+from .._prediction_intervals import PredictionIntervals, calibration
+from .._opening import persons_of, public_bounds, public_rows
 from ._base import GeneralizedLinear
 from ._classes import CountTarget
 
@@ -112,7 +113,7 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
     _means = "counts"
     _parameter_constraints: ClassVar[dict] = {
         **GeneralizedLinear._parameter_constraints,
-        "bounds_y": "no_validation",  # by `_public_bounds`, which says what is wanted
+        "bounds_y": "no_validation",  # by `public_bounds`, which says what is wanted
         "conformity_score": PredictionIntervals._calibration_constraints["conformity_score"],
     }
 
@@ -189,9 +190,9 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
         BudgetExceeded
             If an active :class:`skpriv.BudgetAccountant` cannot pay.
         """
-        groups = self._groups(groups, max_rows_per_group)
-        records = self._records(X, y)
-        bounds = self._public_bounds()
+        groups = persons_of(self, groups, max_rows_per_group)
+        records = public_rows(self, X, y)
+        bounds = public_bounds(self)
         if bounds[0] < 0.0:
             raise ValueError(
                 f"bounds_y={self.bounds_y!r} must not be negative: counts are not, and no mean of "
@@ -202,6 +203,10 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
         self._fit_rows(records, CountTarget(bounds), link, groups, weights)
         self.coef_, self.intercept_ = self._coef, self._intercept
         return self
+
+    def _calibrated(self, held_out):
+        """Release the quantiles of the scores of the calibration rows."""
+        return calibration(self, held_out)
 
     @rowwise
     def predict(self, X: Any) -> np.ndarray:

@@ -10,7 +10,8 @@ from ..._compat import Interval, StrOptions, fit_context
 from ...exceptions import PrivacyError
 from ...privacy import models_that
 from .._base import PrivateRegressor
-from .._prediction_intervals import PredictionIntervals
+from .._prediction_intervals import PredictionIntervals, calibration, hold_out
+from .._opening import found_bounds, open_fit, scaled_rows
 from ._queries import GradientNorm
 from ._rows import Iterate, SupportRows
 from ._sparse_regressor import SparseRegressor
@@ -251,12 +252,12 @@ class IHTRegressor(SparseRegressor):
             If an active :class:`skpriv.BudgetAccountant` cannot pay.
         """
         self._refuse_local()
-        rows, scaling = self._rows(X, y, accept_sparse=True)
+        rows, scaling = scaled_rows(self, X, y, accept_sparse=True)
         plan = self._plan(rows.n_features)
-        session = self._session(rows, currency="zcdp")
+        session = open_fit(self, rows, currency="zcdp")
         del X, y, rows  # only the session has the data now
-        session, held_out = self._hold_out(session)
-        scaling = self._bounded(session, scaling)
+        session, held_out = hold_out(self, session)
+        scaling = found_bounds(self, session, scaling)
 
         start = self._start(scaling, plan.n_features)
         model, self.support_ = choose(session, scaling, plan, start)
@@ -274,7 +275,7 @@ class IHTRegressor(SparseRegressor):
         self.intercept_ = scaling.centre + scaling.radius * model.level
         self.n_iter_ = plan.n_iter
         self._scaling = scaling
-        self._calibrate(held_out, self._deviation())
+        self._calibration = calibration(self, held_out, self._deviation())
         self.privacy_report_ = session.report
         return self
 

@@ -16,6 +16,7 @@ from ...exceptions import PrivacyError
 from ...privacy import best_codebook, models_that, split
 from .._base import PrivateRegressor
 from .._points import rowwise
+from .._opening import channel_of, found_bounds, open_fit, scaled_rows
 from ._steps import (
     GRADIENT_CHANGE,
     MANY_PASSES,
@@ -210,17 +211,17 @@ class ImproperSGDRegressor(PrivateRegressor):
         BudgetExceeded
             If an active :class:`skpriv.BudgetAccountant` cannot pay.
         """
-        rows, scaling = self._rows(X, y)
+        rows, scaling = scaled_rows(self, X, y)
         same_rows = self._trust.can.same_rows
         self._check_perturbation(rows)
-        channel = self._channel(scaling, rows, "vector")
+        channel = channel_of(self, scaling, rows, "vector")
         steps, step, momentum = self._schedule(rows.n, same_rows, scaling, channel)
         currency, smallest = "pure" if channel == "codebook" else "gdp", 1.0 / steps
-        session = self._session(
-            rows, currency=currency, smallest_share=1.0 if same_rows else smallest
+        session = open_fit(
+            self, rows, currency=currency, smallest_share=1.0 if same_rows else smallest
         )
         del X, y, rows  # only the session has the data now
-        scaling = self._bounded(session, scaling)
+        scaling = found_bounds(self, session, scaling)
 
         # The two parts are disjoint: each record pays for the answers about its own part alone.
         kept, rest, size = session, None, floor(self.calibration * session.n + ROUNDED)

@@ -11,6 +11,7 @@ from ..._equations._intervals import ConfidenceInterval, inside_bounds
 from ..._equations._normal_equations import ridge_prior
 from .._base import PrivateRegressor
 from .._points import rowwise
+from .._opening import found_bounds, open_fit, scaled_rows
 from ._growth import grow, noise_kind, tree_shape
 from ._intervals import certified, half_widths, pooled
 from ._paper import grow_paper
@@ -230,14 +231,14 @@ class LayeredRegressor(PrivateRegressor):
         PrivacyError
             If there is no secure sampler of the noise, or no such channel.
         """
-        rows, scaling = self._rows(X, y)
+        rows, scaling = scaled_rows(self, X, y)
         kind = noise_kind(self)
         shape = tree_shape(self, scaling, rows.n, kind)
         batches = 2 * shape["n_levels"] - 1 if self.variant == "paper" else shape["n_levels"]
         currency = "gdp" if kind in ("none", "gaussian") else "pure"
-        session = self._session(rows, currency=currency, smallest_share=1.0 / batches)
+        session = open_fit(self, rows, currency=currency, smallest_share=1.0 / batches)
         del X, y, rows  # only the session has the data now
-        scaling = self._bounded(session, scaling)
+        scaling = found_bounds(self, session, scaling)
 
         bound = scaling.theta_bound(self.coef_norm)
         if self.variant == "paper":

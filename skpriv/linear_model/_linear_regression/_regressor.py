@@ -13,15 +13,24 @@ from ..._equations._coefficients import CoefficientLaw, equations_law
 from ..._equations._intervals import ConfidenceInterval, inside_bounds
 from ..._equations._loop._fit import coefficients
 from ..._equations._loop._steps import fit_rows, public_rules
-from ..._equations._public_bounds import check_units, column_bounds
-from ..._equations._public_maps import RowMap, TargetMap
+from ..._equations._public_bounds import check_units
+from ..._equations._public_maps import TargetMap
 from ..._equations._reported_fit import MappedRecords, ReportedFit
 from ..._equations._weights import UNIT_TARGET, WeightedMap
 from ...records import WeightedRows
 from .._base import WEIGHTS, PrivateRegressor
 from .._points import rowwise
 from .._panel._effects import named_constants, refuse_level, within_maps
-from .._prediction_intervals import PredictionIntervals
+from .._prediction_intervals import PredictionIntervals, calibration, hold_out
+from .._opening import (
+    channel_of,
+    open_fit,
+    persons_of,
+    public_bounds,
+    public_row_map,
+    public_rows,
+    weighted_rows,
+)
 from ._exact import fit_exactly
 from ._plan import Plans
 
@@ -238,19 +247,19 @@ class LinearRegression(Plans, PredictionIntervals):
         BudgetExceeded
             If an active :class:`skpriv.BudgetAccountant` cannot pay.
         """
-        groups = self._groups(groups, max_rows_per_group)
+        groups = persons_of(self, groups, max_rows_per_group)
         records, rows, target = self._public_maps(X, y)
         if self.effects is not None:
             rows, target = within_maps(self, groups, rows, target, weights)
-        records = self._weighted(records, weights, target.scaled)
+        records = weighted_rows(self, records, weights, target.scaled)
         weighted = isinstance(records, WeightedRows)
-        channel = self._channel(MappedRecords(rows, target), records)
+        channel = channel_of(self, MappedRecords(rows, target), records)
         currency = "pure" if channel == "codebook" else "gdp"
-        session = self._session(records, currency=currency, groups=groups)
+        session = open_fit(self, records, currency=currency, groups=groups)
         del X, y, records  # only the session has the data now
-        session, held_out = self._hold_out(session)
+        session, held_out = hold_out(self, session)
         self._fit_session(session, rows, target, channel, weighted)
-        self._calibrate(held_out, self._deviation(), channel)
+        self._calibration = calibration(self, held_out, self._deviation(), channel)
         self.privacy_report_ = session.report
         return self
 
@@ -285,42 +294,18 @@ class LinearRegression(Plans, PredictionIntervals):
 
     def _public_maps(self, X, y):
         """Rows, and the public maps of rows and targets; nothing is charged yet."""
-        records = self._records(X, y)
+        records = public_rows(self, X, y)
         if self.bounds_y is None:
             raise ValueError(
                 "bounds_y is required: the public range (low, high) of the target, in its units. "
                 "A default would clip targets silently, and a range read off y is not private."
             )
-        target = TargetMap(self._public_bounds(), bool(self.fit_intercept))
-        rows = self._row_map(records.n_features)
+        target = TargetMap(public_bounds(self), bool(self.fit_intercept))
+        rows = public_row_map(self, records.n_features)
         ranged = rows.low is not None and rows.high is not None
         bound = rows.high / 2.0 - rows.low / 2.0 if ranged else rows.data_norm
         check_units(bound, target.radius, "bounds_X" if ranged else "data_norm")
         return records, rows, target
-
-    def _row_map(self, n_features):
-        if (self.bounds_X is None) == (self.data_norm is None):
-            raise ValueError(
-                "Give one of bounds_X and data_norm: bounds_X, the public range (low, high) of "
-                "every feature, or data_norm, the l2 norm to which rows are clipped. A default "
-                "would clip rows silently, and ranges read off X are not private."
-            )
-        intercept = bool(self.fit_intercept)
-        if self.bounds_X is None:
-            if self._is_auto("data_norm"):
-                raise ValueError(
-                    "data_norm='auto' is not for LinearRegression: pass bounds_X, the public range "
-                    "(low, high) of every feature, in its place, or a number as data_norm."
-                )
-            if not 1e-300 <= float(self.data_norm) <= 1e300:
-                raise ValueError(
-                    f"data_norm={self.data_norm!r} must lie in [1e-300, 1e300]: the public bound "
-                    "on the l2 norm of a row."
-                )
-            return RowMap(None, None, float(self.data_norm), intercept, n_features)
-        names = list(getattr(self, "feature_names_in_", []))
-        low, high = column_bounds(self.bounds_X, names, n_features, "bounds_X")
-        return RowMap(low, high, None, intercept, n_features)
 
     @rowwise
     def predict(self, X: Any) -> np.ndarray:

@@ -7,6 +7,7 @@ import numpy as np
 from ..._equations._coefficients import moment_law
 from ..._equations._persons import WithinPersons, spread_within
 from ..._linalg import RELATIVE_ZERO
+from .._opening import any_auto
 
 WITHIN = "slopes within persons, of clipped rows and targets"
 SEEN = 3.0  # deviations of the noise above which a column is said to vary within persons
@@ -29,7 +30,7 @@ def check_effects(model, groups, weights=None):
             "calibration_size cannot be used with effects='person': the level of a new person is "
             "not known, and with it no interval for a new target."
         )
-    if (weights or {}).get("sample_weight") is not None or model._any_auto:
+    if (weights or {}).get("sample_weight") is not None or any_auto(model):
         raise ValueError(
             "effects='person' cannot be used with sample_weight, nor with bounds that are 'auto'."
         )
@@ -63,14 +64,9 @@ def within_maps(model, groups, rows, target, weights):
 
 def within_scaling(model, groups, scaling, weights):
     """Scaling of differences within persons, which are what will be asked about."""
-    check_effects(model, groups, weights)
-    groups.change = WithinPersons(scaling.row_map.clipped, scaling.bounds_y)
-    return replace(
-        scaling,
-        row_bound=2.0 * scaling.row_bound * spread_within(groups.largest),
-        bounds_y=within_bounds(scaling.bounds_y, groups.largest),
-        fit_intercept=False,
-    )
+    maps = scaling.row_map, scaling.target_map
+    rows, target = within_maps(model, groups, *maps, weights)
+    return replace(scaling, row_bound=rows.data_norm, bounds_y=target.bounds_y, fit_intercept=False)
 
 
 def within_law(model):

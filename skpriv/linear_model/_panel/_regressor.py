@@ -18,6 +18,7 @@ from ..._equations._public_bounds import column_bounds
 from ..._equations._public_maps import RowMap, TargetMap
 from .._base import PrivateRegressor
 from .._points import rowwise
+from .._opening import open_fit, persons_of, public_bounds, public_rows
 from ._effects import check_effects, refuse_level, within_bounds, within_columns
 from ._two_stages import first_stage, solve_two_stages
 
@@ -188,11 +189,11 @@ class IVRegressor(PrivateRegressor):
             If an active :class:`skpriv.BudgetAccountant` cannot pay.
         """
         self._refuse_reports()
-        groups = self._groups(groups, max_rows_per_group)
-        records = self._records(X, y)
+        groups = persons_of(self, groups, max_rows_per_group)
+        records = public_rows(self, X, y)
         rows, target = self._maps(records.n_features, groups)
         instruments, endogenous = self._places(records.n_features)
-        session = self._session(records, groups=groups)
+        session = open_fit(self, records, groups=groups)
         del X, y, records  # only the session has the data now
         exogenous = np.setdiff1d(np.arange(rows.size), endogenous)
         structural = np.setdiff1d(np.arange(rows.size), instruments)
@@ -227,7 +228,7 @@ class IVRegressor(PrivateRegressor):
         names = list(getattr(self, "feature_names_in_", []))
         low, high = column_bounds(self.bounds_X, names, n_features, "bounds_X")
         rows = RowMap(low, high, None, bool(self.fit_intercept), n_features)
-        bounds = self._public_bounds()
+        bounds = public_bounds(self)
         if self.effects is None:
             return rows, TargetMap(bounds, bool(self.fit_intercept))
         check_effects(self, groups)

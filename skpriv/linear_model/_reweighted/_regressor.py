@@ -15,7 +15,10 @@ from ..._equations._lifted import LiftedMomentsQuery
 from ..._equations._moments import Instrument, MomentsQuery
 from .._points import rowwise
 from .._base import WEIGHTS
-from .._moment_regressor import MomentRegressor
+from .._opening import channel_of, found_bounds, open_fit, persons_of, scaled_rows
+from .._prediction_intervals import calibration, fitted_size, hold_out
+from .._moments._regressor import MomentRegressor
+from .._moments._solution import asked_records, deviation, residual_gram, residual_share, solve
 from ._links import LINKS, IdentityLink, Link
 from ._normalisation import NormalisationQuery, ReweightedMomentsQuery, learn_normalisation
 from ._reports import ReportedNormalisationQuery, ReweightedReportsQuery, affordable
@@ -264,15 +267,15 @@ class ReweightedRegressor(MomentRegressor):
         BudgetExceeded
             If an active :class:`skpriv.BudgetAccountant` cannot pay.
         """
-        groups = self._groups(groups, max_rows_per_group)
+        groups = persons_of(self, groups, max_rows_per_group)
         link = LINKS[self.link] if isinstance(self.link, str) else self.link
         if self._solver == "moments" and not isinstance(link, IdentityLink):
             raise ValueError(
                 f"solver='moments' solves linear equations, so that link={self.link!r} needs "
                 "solver='sgd'."
             )
-        rows, scaling = self._rows(X, y)
-        rows, asked = self._asked(rows, scaling, weights)
+        rows, scaling = scaled_rows(self, X, y)
+        rows, asked = asked_records(self, rows, scaling, weights)
         if asked is not scaling and self._solver != "moments":
             raise ValueError("sample_weight needs solver='moments': 'sgd' takes no weights.")
         channel = self._sent(scaling, rows)
@@ -281,17 +284,17 @@ class ReweightedRegressor(MomentRegressor):
             share = 0.0  # exact answers have no noise for weights to balance
         iterations = self.n_spectral_iter
         if self._trust.can.reports:  # few users, each of whom answers once
-            iterations = max(1, min(iterations, int(share * self._fitted(rows.n))))
+            iterations = max(1, min(iterations, int(share * fitted_size(self, rows.n))))
         smallest = share / iterations or 1.0
         steps = (1.0 - share) * self._step_shares(rows.n, scaling.size, link)
         if self._solver == "sgd":
             smallest = min(smallest, steps.min())
         currency = "pure" if channel == "codebook" else "gdp"
-        session = self._session(rows, currency=currency, smallest_share=smallest, groups=groups)
+        session = open_fit(self, rows, currency=currency, smallest_share=smallest, groups=groups)
         del X, y, rows  # only the session has the data now
-        session, held_out = self._hold_out(session)
+        session, held_out = hold_out(self, session)
         if asked is scaling:
-            scaling = asked = self._bounded(session, scaling)
+            scaling = asked = found_bounds(self, session, scaling)
 
         kind: type = NormalisationQuery
         if channel == "codebook":
@@ -303,17 +306,15 @@ class ReweightedRegressor(MomentRegressor):
             fades = self.weights == "fading" and session.trust.can.same_rows and asked is scaling
             instrument = learn_normalisation(session, asked, share, iterations, fades, kind)
         self._certificate: Any = None
-        deviation = None
+        scatter = None
         self._scaling, self._link, self._instrument = scaling, link, instrument
         if channel == "codebook":
             self._solve_reports(session, asked, instrument, 1.0 - share)
         elif self._solver == "moments":
-            deviation = self._deviation(
-                self._solve_moments(session, asked, instrument, 1.0 - share)
-            )
+            scatter = self._solve_moments(session, asked, instrument, 1.0 - share)
         else:
             self._descend(session, scaling, instrument, steps, link)
-        self._calibrate(held_out, deviation, channel)
+        self._calibration = calibration(self, held_out, scatter, channel)
         self.privacy_report_ = session.report
         return self
 
@@ -334,7 +335,7 @@ class ReweightedRegressor(MomentRegressor):
                     "or 'auto', or solver='moments'."
                 )
             return "gaussian"
-        return self._channel(scaling, rows)
+        return channel_of(self, scaling, rows)
 
     def _solve_reports(self, session, asked, instrument, share):
         """Algorithm 12 by one index a user: weighted least squares in whitened coordinates."""
@@ -344,21 +345,25 @@ class ReweightedRegressor(MomentRegressor):
             query = ReweightedReportsQuery(asked, instrument=Instrument(basis))
         answer = session.sum(query, share)
         equations = query.equations(answer)
-        theta = self._solve(equations, self._scaling, shapes, basis if shapes else None)
+        self._shapes, self._basis = tuple(shapes), basis if shapes else None
+        theta = solve(equations, self._scaling, self.alpha, self._shapes, self._basis)
         gram = answer.reports.error_gram(np.linalg.solve(basis, theta))
         self._equations = replace(equations, residual_gram=gram)
+        self.coef_, self.intercept_ = self._scaling.coefficients(theta)
 
     def _solve_moments(self, session, asked, instrument, share):
         """Algorithm 12; least squares without a normalisation."""
         query: MomentsQuery | ReweightedMomentsQuery = MomentsQuery(asked)
         if instrument.matrix is not None:
             query = ReweightedMomentsQuery(asked, instrument)
-        equations = query.equations(session.sum(query, share - self._residual_share))
-        shapes = [] if instrument.matrix is None else [instrument.matrix]
-        theta = self._solve(equations, self._scaling, shapes)
-        residual = self._residual_gram(session, equations, theta, instrument, asked=asked)
+        equations = query.equations(session.sum(query, share - residual_share(session.trust)))
+        self._basis = None
+        self._shapes = () if instrument.matrix is None else (instrument.matrix,)
+        theta = solve(equations, self._scaling, self.alpha, self._shapes)
+        residual = residual_gram(session, equations, theta, asked, instrument)
         self._equations = replace(equations, **residual)
-        return theta
+        self.coef_, self.intercept_ = self._scaling.coefficients(theta)
+        return deviation(self._equations, self._scaling, theta)
 
     def _radius(self, scaling):
         """Ball in which "sgd" stays; next to none without an assumption."""
@@ -367,7 +372,7 @@ class ReweightedRegressor(MomentRegressor):
     def _step_shares(self, n, size, link):
         """Public shares of the steps of "sgd"."""
         trust = self._trust
-        precision = 0.0 if trust.exact else trust.budget.mu * sqrt(self._fitted(n) / size)
+        precision = 0.0 if trust.exact else trust.budget.mu * sqrt(fitted_size(self, n) / size)
         return step_shares(trust.can.divides, link, precision)
 
     def _descend(self, session, scaling, instrument, steps, link):

@@ -9,7 +9,7 @@ from skpriv._equations._moments import Instrument
 from skpriv._equations._scaling import Scaling
 from skpriv._linalg import psd_power, unvech
 from skpriv.exceptions import PrivacyError
-from skpriv.linear_model import _moment_regressor
+from skpriv.linear_model._moments import _regressor
 from skpriv.linear_model import ReweightedRegressor, SSPRegressor
 from skpriv.linear_model._reweighted._reports import (
     ReportedNormalisationQuery,
@@ -202,7 +202,7 @@ def test_an_assumed_norm_is_one_of_the_coefficients_and_not_of_a_learned_basis(m
         seen.append(bound)
         return np.zeros(len(points)), np.ones(len(points))
 
-    monkeypatch.setattr(_moment_regressor, "certified", certified)
+    monkeypatch.setattr(_regressor, "certified", certified)
     fit.confidence_interval(X[:2])
     allowed = fit._scaling.theta_bound(1.0)
     worst = np.linalg.svd(np.linalg.inv(basis))[2][0] * allowed

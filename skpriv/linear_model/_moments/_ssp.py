@@ -3,14 +3,16 @@
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
-from .._choices import PrivacyModel
-from .._compat import StrOptions, fit_context
-from .._equations._lifted import moments_query
-from .._equations._moments import Instrument
-from ._base import WEIGHTS
-from ._panel._effects import within_scaling
-from ._panel._moments import asked_moments
-from ._moment_regressor import MomentRegressor
+from ..._choices import PrivacyModel
+from ..._compat import StrOptions, fit_context
+from ..._equations._lifted import moments_query
+from .._base import WEIGHTS
+from .._opening import channel_of, found_bounds, open_fit, persons_of, scaled_rows
+from .._panel._effects import within_scaling
+from .._panel._moments import asked_moments
+from .._prediction_intervals import calibration, hold_out
+from ._regressor import MomentRegressor
+from ._solution import asked_records, deviation, residual_gram, residual_share, solve
 
 # code -> paper (Wang 2018, "Revisiting differentially private linear regression"):
 #   design -> X'X + noise,  target -> X'y + noise
@@ -217,28 +219,33 @@ class SSPRegressor(MomentRegressor):
         BudgetExceeded
             If an active :class:`skpriv.BudgetAccountant` cannot pay.
         """
-        groups = self._groups(groups, max_rows_per_group)
-        rows, scaling = self._rows(X, y)
+        groups = persons_of(self, groups, max_rows_per_group)
+        rows, scaling = scaled_rows(self, X, y)
         if self.effects is not None:
             scaling = within_scaling(self, groups, scaling, weights)
-        rows, asked = self._asked(rows, scaling, weights)
-        channel = self._channel(scaling, rows)
+        rows, asked = asked_records(self, rows, scaling, weights)
+        channel = channel_of(self, scaling, rows)
         currency = "pure" if channel == "codebook" else "gdp"
-        session = self._session(rows, currency=currency, groups=groups)
+        session = open_fit(self, rows, currency=currency, groups=groups)
         del X, y, rows  # only the session has the data now
-        session, held_out = self._hold_out(session)
+        session, held_out = hold_out(self, session)
         if asked is scaling:
-            scaling = asked = self._bounded(session, scaling)
+            scaling = asked = found_bounds(self, session, scaling)
 
         query, left = moments_query(asked, channel), 1.0
         if self.effects is not None:
             query, left = asked_moments(session, asked)
-        answer = session.sum(query, left - self._residual_share)
+        answer = session.sum(query, left - residual_share(session.trust))
         equations = query.equations(answer)
-        theta = self._solve(equations, scaling)
-        self._scaling = scaling
-        residual = self._residual_gram(session, equations, theta, Instrument(), answer, asked)
-        self._equations = replace(equations, **residual)
-        self._calibrate(held_out, self._deviation(theta), channel)
+        theta = solve(equations, scaling, self.alpha)
+        if answer.reports is not None:
+            residual = {"residual_gram": answer.reports.error_gram(theta)}
+        else:
+            within = self.effects is not None
+            residual = residual_gram(session, equations, theta, asked, within=within)
+        self._scaling, self._equations = scaling, replace(equations, **residual)
+        self.coef_, self.intercept_ = scaling.coefficients(theta)
+        scatter = deviation(self._equations, scaling, theta)
+        self._calibration = calibration(self, held_out, scatter, channel)
         self.privacy_report_ = session.report
         return self

@@ -8,31 +8,37 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._choices import IntervalMethod
-from .._compat import Interval, StrOptions
-from .._linalg import blas_for, psd_part
-from ._base import PrivateRegressor
-from ._panel._effects import refuse_level, within_law
-from ._panel._moments import PersonMeatQuery, score_limit
-from ._points import rowwise
-from ._prediction_intervals import PredictionIntervals
-from .._equations._certified._moments import certified
-from .._equations._intervals import ConfidenceInterval, asymptotic, inside_bounds
-from .._equations._intervals import certified as wide
-from .._equations._coefficients import CoefficientLaw, moment_law
-from .._equations._moments import ResidualGramQuery
-from .._equations._normal_equations import ridge_prior
-from .._equations._persons import PersonGramQuery, cluster_degrees
-from .._equations._weights import WeightedMap
-
-# Of the budget, for the residual Gram and what its clip cuts: 1.6% more noise elsewhere than the
-# .05 that would do for the first alone.
-RESIDUAL_SHARE = 0.08
-RESIDUAL_CLIP = 5.0  # released deviations: beyond them are few residuals, and much noise
+from ..._choices import IntervalMethod
+from ..._compat import Interval, StrOptions
+from ..._linalg import psd_part
+from .._base import PrivateRegressor
+from .._opening import any_auto
+from .._panel._effects import refuse_level, within_law
+from .._points import rowwise
+from .._prediction_intervals import PredictionIntervals
+from ._solution import posterior, solve
+from ..._equations._certified._moments import certified
+from ..._equations._intervals import ConfidenceInterval, asymptotic, inside_bounds
+from ..._equations._intervals import certified as wide
+from ..._equations._coefficients import CoefficientLaw, moment_law
+from ..._equations._normal_equations import NormalEquations
+from ..._equations._scaling import Scaling
 
 
 class MomentRegressor(PredictionIntervals):
-    """Base class of linear regressors from noisy normal equations; not for direct use."""
+    """Base class of linear regressors from noisy normal equations; not for direct use.
+
+    `fit` of an estimator asks for the equations, solves them by `solve`, and keeps them. What is
+    here is computed from what it kept: predictions, intervals, pooled and widened fits. Beside the
+    parameters of `PredictionIntervals` an estimator has these, and may have ``effects``.
+
+    Parameters
+    ----------
+    alpha : float or "auto"
+        Penalty, or a shrinkage that knows the noise.
+    coef_norm : float or None
+        Assumed bound on the coefficients, which intervals use.
+    """
 
     coef_: np.ndarray
 
@@ -45,38 +51,23 @@ class MomentRegressor(PredictionIntervals):
         "n_jobs": [Integral, None],
     }
 
-    @property
-    def _residual_share(self):
-        """Users are too dear in the local model: there the bound |r| <= 1 serves instead."""
-        return RESIDUAL_SHARE if self._trust.can.same_rows else 0.0
+    # What `fit` keeps beside coef_ and intercept_, and all that follows reads
+    _scaling: Scaling
+    _equations: NormalEquations
+    _shapes: tuple = ()  # of priors beside that of a ridge
+    _basis: np.ndarray | None = None  # of the parameter of the equations, if it is not theta
 
-    def _solve(self, equations, scaling, shapes=(), basis=None):
-        """Post-processing of released answers: theta, coef_ and intercept_.
+    def _solved(self, equations, scaling):
+        """The same fit for other equations of the same kind."""
+        fit = copy(self)
+        fit._equations, fit._scaling = equations, scaling
+        theta = solve(equations, scaling, self.alpha, self._shapes, self._basis)
+        fit.coef_, fit.intercept_ = scaling.coefficients(theta)
+        return fit
 
-        The equations are for w in theta = basis w, or for theta itself.
-        """
-        self._shapes, self._basis = tuple(shapes), basis
-        if self.alpha != "auto" or equations.exact:
-            penalty = scaling.penalty(0.0 if self.alpha == "auto" else self.alpha)
-            if basis is not None:
-                penalty = basis.T @ (penalty[:, None] * basis)
-            theta = self._of_basis(equations.solve_ridge(penalty))
-        else:
-            theta = self._posterior(equations, scaling, fading=True)[0]
-        self.coef_, self.intercept_ = scaling.coefficients(theta)
-        return theta
-
-    def _of_basis(self, solution):
-        return solution if self._basis is None else self._basis @ solution
-
-    def _posterior(self, equations, scaling, least_variance=0.0, fading=False):
-        prior = ridge_prior(scaling.size, scaling.fit_intercept)
-        shapes = [prior, *(prior @ shape for shape in self._shapes)]
-        if self._basis is not None:
-            shapes = [np.linalg.solve(self._basis, shape) for shape in shapes]
-        with blas_for(scaling.size):
-            mean, covariance = equations.posterior(shapes, least_variance, fading)
-        return self._of_basis(mean), self._of_basis(self._of_basis(covariance).T)
+    def _posterior(self, least_variance):
+        public = self._scaling, self._shapes, self._basis
+        return posterior(self._equations, *public, least_variance)
 
     def pooled(self, other: Any) -> Any:
         """Regressor from the released sums of two fits with the same bounds.
@@ -111,10 +102,7 @@ class MomentRegressor(PredictionIntervals):
                 "pooled: not solver='sgd', nor bounds that were found in the data ('auto'), nor "
                 "re-weighted codebook reports."
             )
-        both = copy(self)
-        both._equations = mine.pooled(its)
-        both._solve(both._equations, both._scaling, self._shapes)
-        return both
+        return self._solved(mine.pooled(its), self._scaling)
 
     def widened(self, extra: int) -> Any:
         """The same fit with further features, which were 0 in all records.
@@ -141,11 +129,10 @@ class MomentRegressor(PredictionIntervals):
                 "only sums of Gaussian noise can be widened by features: not solver='sgd', nor "
                 "learned normalisations, nor codebook reports."
             )
-        wider, d = copy(self), self._scaling.n_features
-        wider._scaling = replace(self._scaling, n_features=d + extra)
-        wider._equations = equations.widened(d, extra)
+        d = self._scaling.n_features
+        scaling = replace(self._scaling, n_features=d + extra)
+        wider = self._solved(equations.widened(d, extra), scaling)
         wider.n_features_in_ = d + extra
-        wider._solve(wider._equations, wider._scaling)
         return wider
 
     def posterior(self) -> Any:
@@ -164,7 +151,7 @@ class MomentRegressor(PredictionIntervals):
         scaling = self._scaling
         bound = 0.0 if self.coef_norm is None else scaling.theta_bound(self.coef_norm)
         least = bound**2 / scaling.size
-        theta, covariance = self._posterior(self._equations, scaling, least)
+        theta, covariance = self._posterior(least)
         coef, intercept = scaling.coefficients(theta)
         factor = np.full(scaling.size, scaling.shrink * scaling.radius)
         factor[: scaling.n_features] /= scaling.row_bound
@@ -201,7 +188,7 @@ class MomentRegressor(PredictionIntervals):
             return None
         bound = 1.0 if self.coef_norm is None else scaling.theta_bound(self.coef_norm)
         # Where little is known the evidence may be for tiny weights, of which all would be known.
-        _, covariance = self._posterior(equations, scaling, bound**2 / scaling.size)
+        _, covariance = self._posterior(bound**2 / scaling.size)
         # Two deviations more than the noisy Gram matrix says, as noise may hide the rows; at least
         # what rows of the mean length have in the best known direction; at most that of norm 1.
         seen = float((psd_part(equations.gram) * covariance).sum())
@@ -210,33 +197,6 @@ class MomentRegressor(PredictionIntervals):
         square = max(square, values[0] * float(np.trace(equations.gram))) / equations.n
         square = min(max(square, 0.0), values[-1])
         return float(np.sqrt(square)) * scaling.radius
-
-    def _asked(self, rows, scaling, weights):
-        """Rows of the session and the scaling of its queries, which weights are a part of."""
-        weighted = self._weighted(rows, weights, scaling.target)
-        return weighted, scaling if weighted is rows else WeightedMap(scaling)
-
-    def _residual_gram(self, session, equations, theta, instrument, answer=None, asked=None):
-        """Residual Gram matrix for the asymptotic interval: released, or of reports at hand."""
-        if answer is not None and answer.reports is not None:
-            return {"residual_gram": answer.reports.error_gram(theta)}
-        if not self._residual_share:
-            return {}
-        scaling, limit = asked or self._scaling, 2.0
-        if not equations.exact:
-            limit = min(limit, RESIDUAL_CLIP * equations.residual_deviation(theta)[1])
-        query: Any
-        if getattr(self, "effects", None) is not None and not equations.exact:
-            query = PersonMeatQuery(scaling, theta, score_limit(equations, theta))
-        else:
-            kind = ResidualGramQuery if session.persons is None else PersonGramQuery
-            query = kind(scaling, tuple(theta), instrument, limit)
-        answer = session.sum(query, self._residual_share)
-        found = query.read(answer)
-        if session.persons is not None and session.trust.exact:
-            rows = round(answer.n * session.persons)
-            found["debias"] = cluster_degrees(session.n, rows, scaling.size)
-        return found
 
     @rowwise
     def predict(self, X: Any) -> np.ndarray:
@@ -267,13 +227,6 @@ class MomentRegressor(PredictionIntervals):
     def _function(self, X):
         """The fitted function for checked rows, which may leave the bounds of y."""
         return X @ self.coef_ + self.intercept_
-
-    def _deviation(self, theta):
-        """Limits on the deviation of the residuals, in the units of y, from released answers."""
-        limits = self._equations.residual_deviation(theta)
-        return tuple(self._scaling.radius * limit for limit in limits)
-
-    _basis: np.ndarray | None = None  # of the parameter of the equations, if it is not theta
 
     def coefficient_law(self) -> CoefficientLaw:
         """Law of the coefficients for :func:`skpriv.inspection.inference`.
@@ -346,7 +299,7 @@ class MomentRegressor(PredictionIntervals):
             bound = bound and bound * float(np.linalg.norm(np.linalg.inv(self._basis), 2))
         if method == "certified":
             # Bounds that clip on purpose bias the fit: see "auto" above
-            interval = wide if self._any_auto else certified
+            interval = wide if any_auto(self) else certified
             centre, half = interval(equations, points, bound, confidence_level)
         else:
             centre, half = asymptotic(equations, points, theta, bound, confidence_level)

@@ -1,0 +1,1 @@
+"""Regressors that solve noisy normal equations of second moments."""

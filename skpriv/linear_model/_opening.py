@@ -1,0 +1,290 @@
+"""How every fit begins: public checks, who the records are, the charge, and bounds that are found.
+
+Each step is a function of the estimator, of which it reads the parameters that the docstring of
+`PrivateEstimator` lists, in the order in which `fit` takes them.
+"""
+
+from dataclasses import replace
+from math import inf
+from numbers import Real
+
+import numpy as np
+
+from .._equations._conformal import checked_levels
+from .._equations._lifted import best_channel
+from .._equations._public_bounds import REQUIRED, check_units, column_bounds
+from .._equations._public_maps import RowMap
+from .._equations._scaling import Scaling
+from ..exceptions import PrivacyError
+from ..privacy import BoundsQuery, Budget, Groups, models_that, open_session
+from ..records import ArrayRows, WeightedRows, as_rows, check_public, public_shape
+
+# Of the budget (of the users, where they answer once), for bounds that are "auto"; and the part of
+# the rows and targets that these bounds leave as they are (measured by benchmarks/auto_bounds.py).
+BOUNDS_SHARE = {"budget": 0.05, "users": 0.2}
+NORM_QUANTILE = 0.95
+TARGET_QUANTILE = 0.98
+ENTRY_QUANTILE = 0.5  # of the rows, by their largest entry
+
+
+def persons_of(model, groups, max_rows_per_group):
+    """The person of each row, or None where each row is a record; nothing is charged yet."""
+    if max_rows_per_group is None:
+        max_rows_per_group = model.max_rows_per_group
+    if groups is None:
+        if max_rows_per_group is not None:
+            raise ValueError("max_rows_per_group needs groups: to whom each row belongs.")
+        return None
+    return Groups(groups, max_rows_per_group)
+
+
+def scaled_rows(model, X, y, accept_sparse=False):
+    """Return the rows and the public scaling; nothing is charged, and no value looked at."""
+    rows = public_rows(model, X, y, accept_sparse)
+    row, outer, kind = model._row_bound
+    name, norm = public_value(model, row, outer)
+    if not isinstance(norm, Real) or not 1e-300 <= float(norm) <= 1e300:
+        what = "l2 norm of a row" if kind == "l2" else "absolute values of the entries of X"
+        raise ValueError(
+            f"{name}={norm!r} must lie in [1e-300, 1e300]: the public bound on the {what}."
+        )
+    bounds = public_bounds(model)
+    scaling = Scaling(float(norm), bounds, bool(model.fit_intercept), rows.n_features)
+    check_units(scaling.row_bound, scaling.radius, name)
+    return rows, scaling
+
+
+def public_rows(model, X, y, accept_sparse=False):
+    """Return the rows of a session; nothing is charged, and no value looked at.
+
+    Shapes, kinds and names of columns are public: scikit-learn checks them, on zeros of the
+    same shape. Values are checked by the session's opening, after the charge.
+    """
+    rows = check_public(model, X, y, accept_sparse=accept_sparse)
+    rows = as_rows(X, y) if rows is None else rows
+    rows.n_jobs = getattr(model, "n_jobs", -1)
+    return rows
+
+
+def public_bounds(model):
+    """The checked bounds_y, or the outer ones if they are "auto"."""
+    name, value = public_value(model, "bounds_y", "outer_bounds_y")
+    try:
+        bounds = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        bounds = np.empty(0)  # text, or ragged: refused in the same words as other ranges
+    if bounds.shape != (2,) or not np.isfinite(bounds).all() or bounds[0] >= bounds[1]:
+        raise ValueError(
+            f"{name}={value!r} must be two finite numbers (low, high) with "
+            "low < high: the public range of the target, not one read off the data."
+        )
+    return tuple(bounds.tolist())
+
+
+def public_row_map(model, n_features):
+    """Map of rows by the public ``bounds_X`` or ``data_norm``; nothing is charged yet."""
+    if (model.bounds_X is None) == (model.data_norm is None):
+        raise ValueError(
+            "Give one of bounds_X and data_norm: bounds_X, the public range (low, high) of "
+            "every feature, or data_norm, the l2 norm to which rows are clipped. A default "
+            "would clip rows silently, and ranges read off X are not private."
+        )
+    intercept = bool(model.fit_intercept)
+    if model.bounds_X is None:
+        if is_auto(model, "data_norm"):
+            raise ValueError(
+                f"data_norm='auto' is not for {type(model).__name__}: pass bounds_X, the public "
+                "range (low, high) of every feature, in its place, or a number as data_norm."
+            )
+        if not 1e-300 <= float(model.data_norm) <= 1e300:
+            raise ValueError(
+                f"data_norm={model.data_norm!r} must lie in [1e-300, 1e300]: the public bound "
+                "on the l2 norm of a row."
+            )
+        return RowMap(None, None, float(model.data_norm), intercept, n_features)
+    names = list(getattr(model, "feature_names_in_", []))
+    low, high = column_bounds(model.bounds_X, names, n_features, "bounds_X")
+    return RowMap(low, high, None, intercept, n_features)
+
+
+def public_value(model, name, outer):
+    """Name and value of a bound, or of the outer one if it is "auto"."""
+    value = getattr(model, name)
+    if value is None:
+        raise ValueError(f"{name} is required: {REQUIRED[name]}")
+    if not is_auto(model, name):
+        return name, value
+    if not hasattr(model, outer):
+        raise ValueError(
+            f"{name}='auto' is not for {type(model).__name__}, which learns by itself where the "
+            "targets are: pass the public range (low, high) of y, generous if need be."
+        )
+    value = getattr(model, outer)
+    if value is None:
+        raise ValueError(
+            f"{name}='auto' needs {outer}: a public bound that is safely too wide, since "
+            "nothing is read off the data, the grid of a quantile included."
+        )
+    return outer, value
+
+
+def weighted_rows(model, records, weights, scaled):
+    """Rows with their weights, if there are any; nothing is charged, and no value looked at.
+
+    Parameters
+    ----------
+    records : Rows
+    weights : dict
+        ``sample_weight`` and its public bound ``max_weight``, as they were passed to ``fit``.
+    scaled : callable
+        Public map from targets to [-1, 1].
+    """
+    unknown = set(weights) - {"sample_weight", "max_weight"}
+    if unknown:
+        raise TypeError(f"fit() got an unexpected keyword argument {min(unknown)!r}")
+    given, largest = weights.get("sample_weight"), weights.get("max_weight")
+    if given is None:
+        if largest is not None:
+            raise ValueError("max_weight needs sample_weight: a weight of each row.")
+        return records
+    number = isinstance(largest, Real) and not isinstance(largest, bool)
+    if not number or not 0.0 < float(largest) < inf:
+        raise ValueError(
+            f"sample_weight needs max_weight, a finite number above 0, not {largest!r}: the "
+            "public bound to which weights are clipped. The largest weight of the rows is not "
+            "private; noise is in proportion to max_weight over the usual weight."
+        )
+    if getattr(model, "calibration_size", None) is not None or any_auto(model):
+        raise ValueError(
+            "sample_weight cannot be used with calibration_size, nor with bounds that are "
+            "'auto': counts and quantiles are of rows, and not of weights."
+        )
+    if not isinstance(records, ArrayRows):
+        raise ValueError("sample_weight is for rows in memory, not for those read in batches.")
+    if public_shape(given) != (records.n,):
+        raise ValueError(
+            f"sample_weight has shape {public_shape(given)}, but there are {records.n} rows: "
+            "it must be one weight a row."
+        )
+    return WeightedRows(records, given, float(largest), scaled)
+
+
+def channel_of(model, scaling, rows, use="moments"):
+    """What users send: "gaussian" or "codebook", by public numbers; "gaussian" elsewhere."""
+    trust = model._trust
+    if model.channel == "codebook" and not (trust.can.reports or trust.exact):
+        raise ValueError(
+            "channel='codebook' is what users send where each reports alone, and "
+            f"privacy={model.privacy!r} has a curator or a hidden sum instead: pass "
+            f"{models_that('reports')}, or channel='auto'."
+        )
+    # The distances that normalise a prediction interval are learned with Gaussian noise.
+    held_out = getattr(model, "calibration_size", None) is not None
+    spread = held_out and model.conformity_score == "normalized"
+    if model.channel == "codebook" and spread:
+        raise ValueError(
+            "channel='codebook' has no report of the distances that conformity_score="
+            "'normalized' learns: pass 'absolute' or 'signed', or channel='gaussian'."
+        )
+    # Workers send the sums of their rows alone: no reports of single users.
+    far = not rows.at_hand and trust.budget.mu > 0.0
+    if trust.can.same_rows or (model.channel == "auto" and (any_auto(model) or spread or far)):
+        return "gaussian"
+    if model.channel != "auto":
+        return model.channel
+    with model._accounting():
+        return best_channel(trust.can, scaling, trust.budget, rows.n, use)
+
+
+def open_fit(model, rows, *, currency="gdp", smallest_share=1.0, groups=None):
+    """Open the session: the whole budget is charged, and then values are looked at.
+
+    Parameters
+    ----------
+    model : PrivateEstimator
+    rows : Rows
+    currency : {"gdp", "zcdp", "pure"}
+        In what the answers of this fit are paid.
+    smallest_share : float
+        The smallest share that it will ask for, by which users are divided.
+    groups : Groups or None
+        What `persons_of` returned.
+    """
+    if getattr(model, "calibration_size", None) is not None:
+        checked_levels(model.prediction_levels)
+    if currency == "pure" and any_auto(model):
+        raise ValueError(
+            "bounds that are 'auto' need delta in (0, 1): their quantiles have Gaussian noise. "
+            "With delta=0 pass public bounds."
+        )
+    # pure reports have a delta only where shuffling amplifies them
+    keeps_delta = currency != "pure" or model._trust.can.amplifies
+    if model._trust.can.reports:
+        rows.needs_order()
+        if currency == "pure" and not rows.at_hand:
+            raise PrivacyError(
+                "pure reports are made user by user, and rows of Dask do not leave their "
+                "worker: pass delta > 0 and channel='gaussian' (of LayeredRegressor "
+                "'additive'), whose noise is added to sums."
+            )
+    with model._accounting():
+        session = open_session(
+            model.privacy,
+            rows,
+            None,
+            Budget(model.epsilon, model.delta if keeps_delta else 0.0),
+            model.random_state,
+            type(model).__name__,
+            currency=currency,
+            smallest_share=whole_share(model, smallest_share),
+            groups=groups,
+        )
+    if isinstance(rows, WeightedRows):
+        session.report.max_weight = rows.largest
+    # Of persons a row with a value that is missing adds nothing, and nothing is said of it.
+    rows.check(refuse=groups is None or model._trust.exact)
+    return session
+
+
+def found_bounds(model, session, scaling):
+    """Scaling by private quantiles where bounds are "auto"; shares are then of what is left.
+
+    The model keeps the bounds, as ``bounds_y_`` and ``data_norm_`` (or the name of its own bound).
+    """
+    row, _, kind = model._row_bound
+    query = BoundsQuery(
+        scaling.row_bound if is_auto(model, row) else None,
+        scaling.bounds_y if is_auto(model, "bounds_y") else None,
+        kind,
+    )
+    share, norm, bounds = BOUNDS_SHARE[model._trust.can.divides], None, None
+    # Where the noise would hide a quantile the outer bounds are kept, and nothing is paid.
+    if query.shape[0] and query.resolved(session, share):
+        answer = session.sum(query, share)
+        session.rebase()
+        part = NORM_QUANTILE if kind == "l2" else ENTRY_QUANTILE
+        norm, bounds = query.bounds(answer, part, TARGET_QUANTILE)
+    scaling = replace(
+        scaling, row_bound=norm or scaling.row_bound, bounds_y=bounds or scaling.bounds_y
+    )
+    setattr(model, f"{row}_", scaling.row_bound)
+    model.bounds_y_ = scaling.bounds_y
+    return scaling
+
+
+def whole_share(model, smallest):
+    """Smallest share of the whole session, if a part of it may go to the bounds first."""
+    return (
+        smallest * (1.0 - BOUNDS_SHARE[model._trust.can.divides]) if any_auto(model) else smallest
+    )
+
+
+def is_auto(model, name):
+    """Whether a private quantile is to find this bound."""
+    value = getattr(model, name, None)
+    return isinstance(value, str) and value == "auto"
+
+
+def any_auto(model):
+    """Whether a private quantile is to find one of both bounds."""
+    return is_auto(model, model._row_bound[0]) or is_auto(model, "bounds_y")
