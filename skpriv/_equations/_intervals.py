@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
+from .._linalg import blocks_of
 from ._certified._events import event
 from ._certified._tails import norm_quantile, operator_quantile
 
@@ -36,7 +37,6 @@ NORMS = np.geomspace(0.125, 64.0, 28)  # of theta*; above them intervals are the
 # Smallest singular value of the released design, in deviations of its noise, for normal intervals
 # that assume no norm: this number, or this much above the normal quantile of the level.
 MIN_RESOLUTION_FOR_INTERVALS, RESOLUTION_ABOVE_QUANTILE = 3.5, 1.5
-ROWS = 4096  # query points handled at a time
 
 
 class ConfidenceInterval(NamedTuple):
@@ -321,8 +321,8 @@ def _best_on_path(equations, points, half_width):
     tiny = singular[0] * len(singular) * np.finfo(float).eps
     scale = max(equations.design_scale, 1.0)
     centre, half = np.empty(len(points)), np.empty(len(points))
-    for start in range(0, len(points), ROWS):
-        X = points[start : start + ROWS]
+    for rows in blocks_of(len(points), 2 * points.shape[1]):
+        X = points[rows]
         best_half = half_width(np.zeros_like(X), np.zeros(len(X)), np.linalg.norm(X, axis=1))
         best_centre = np.zeros(len(X))
         rotated = X @ right.T
@@ -337,5 +337,5 @@ def _best_on_path(equations, points, half_width):
             better = width < best_half
             best_half[better] = width[better]
             best_centre[better] = (V @ equations.target)[better]
-        centre[start : start + ROWS], half[start : start + ROWS] = best_centre, best_half
+        centre[rows], half[rows] = best_centre, best_half
     return centre, half

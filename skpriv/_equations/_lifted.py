@@ -11,6 +11,7 @@ from .._linalg import unvech, vech, vech_size
 from ..exceptions import PrivacyError
 from ..privacy import (
     ROUNDING,
+    TYPICAL_NORM,
     CodebookNoise,
     Query,
     adds_up_gaussians,
@@ -21,8 +22,6 @@ from ..privacy import (
 from ._moments import MomentsQuery
 from ._normal_equations import NormalEquations
 from ._scaling import Scaling
-
-TYPICAL_SQUARE = 0.25  # |theta*|^2 for which a channel is chosen, as for codes
 
 
 @lru_cache(maxsize=256)
@@ -200,5 +199,5 @@ def best_channel(can, scaling, budget, n, use="moments"):
     lifted = code.noise(use) + 1.0 / code.size
     gaussian = (2.0 / additive) ** 2
     if use == "moments":
-        gaussian = (3.0 / sqrt(2.0) / additive) ** 2 * (1.0 + TYPICAL_SQUARE / 2.0)
+        gaussian = (3.0 / sqrt(2.0) / additive) ** 2 * (1.0 + TYPICAL_NORM**2 / 2.0)
     return "codebook" if lifted <= gaussian else "gaussian"

@@ -14,7 +14,7 @@ from ..privacy import CodebookNoise
 PRIOR_VARIANCES = np.geomspace(1e-7, 1e2, 46)
 # The intercept is the best determined coefficient: its prior is this much wider.
 INTERCEPT_PRIOR = 100.0
-EXACT_RCOND = 1e-15
+RESIDUAL_CLIP = 5.0  # released deviations: beyond them are few residuals, and much noise
 SAMPLING = 10.0  # privacy noise over sampling, from where sampling is shrunk as a whole
 
 
@@ -226,7 +226,7 @@ class NormalEquations:
         values = np.diagonal(design)
         balance = 1.0 / np.sqrt(np.where(values > 0.0, values, 1.0))
         balanced = design * np.outer(balance, balance)
-        return balance * linalg.lstsq(balanced, balance * self.target, cond=EXACT_RCOND)[0]
+        return balance * linalg.lstsq(balanced, balance * self.target)[0]
 
     def solve_shrunk(self, priors):
         """Noise-aware solution: posterior mean of theta; see `posterior`.

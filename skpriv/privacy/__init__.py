@@ -42,7 +42,7 @@ if TYPE_CHECKING:  # what type checkers see; a test holds it to what is loaded
         index_weights,
         lifted,
     )
-    from ._noise._codebook_law import Codebook, best_codebook
+    from ._noise._codebook_law import TYPICAL_NORM, Codebook, best_codebook
     from ._noise._codebook_noise import CodebookBlocksNoise, CodebookNoise
     from ._noise._codebook_reports import LiftedReports
     from ._noise._discrete_gaussian import discrete_gaussian
@@ -57,7 +57,7 @@ if TYPE_CHECKING:  # what type checkers see; a test holds it to what is loaded
     from ._noise._lattice import additive_shares, rounded, summed_shares
     from ._noise._privunit import PrivUnitNoise, hadamard_entries
     from ._noise._responses import ResponseNoise
-    from ._quantile import BoundsQuery
+    from ._quantile import TOLD_ABOVE, BoundsQuery
     from ._query import ROUNDING, Answer, Procedure, Query, reordered
     from ._session._base import Session
     from ._session._open import MODELS, begin_stream, open_session, open_stream
@@ -70,6 +70,8 @@ if TYPE_CHECKING:  # what type checkers see; a test holds it to what is loaded
     from ._tape import listening
     from ._wire import (
         DEVICE_SEED_BYTES,
+        INDEX_BYTES,
+        SIZE_BYTES,
         TASK_BYTES,
         WIRE_VERSION,
         is_known,
@@ -114,7 +116,7 @@ _HOMES = {
         "index_weights",
         "lifted",
     ],
-    "_noise._codebook_law": ["Codebook", "best_codebook"],
+    "_noise._codebook_law": ["TYPICAL_NORM", "Codebook", "best_codebook"],
     "_noise._codebook_noise": ["CodebookBlocksNoise", "CodebookNoise"],
     "_noise._codebook_reports": ["LiftedReports"],
     "_noise._discrete_gaussian": ["discrete_gaussian"],
@@ -131,6 +133,8 @@ _HOMES = {
     "_noise._responses": ["ResponseNoise"],
     "_wire": [
         "DEVICE_SEED_BYTES",
+        "INDEX_BYTES",
+        "SIZE_BYTES",
         "TASK_BYTES",
         "WIRE_VERSION",
         "is_known",
@@ -141,7 +145,7 @@ _HOMES = {
         "task_hash",
         "user_seed",
     ],
-    "_quantile": ["BoundsQuery"],
+    "_quantile": ["TOLD_ABOVE", "BoundsQuery"],
     "_query": ["ROUNDING", "Answer", "Procedure", "Query", "reordered"],
     "_session._base": ["Session"],
     "_session._open": ["MODELS", "begin_stream", "open_session", "open_stream"],

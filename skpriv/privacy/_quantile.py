@@ -13,7 +13,7 @@ from ._query import ROUNDING, Query
 
 NORM_BINS = 24  # each sqrt(2) below the next: down to 1 / 2900 of the outer bound
 TARGET_BINS = 64  # of equal width
-TAIL_COUNT_DEVIATIONS = 3.0  # of the noise of a tail count, which do not count as records
+TOLD_ABOVE = 3.0  # deviations of its noise, above which a released number is told from 0
 MOST_TAIL_NOISE = 0.2  # of the records: with more noise than this in a tail, the outer bounds stay
 
 
@@ -107,7 +107,7 @@ class BoundsQuery(Query):
         if not session.records(share):
             return False
         bins = NORM_BINS if self.outer_bounds_y is None else TARGET_BINS / 2.0
-        noise = TAIL_COUNT_DEVIATIONS * session.noise(self, share).scale * sqrt(bins)
+        noise = TOLD_ABOVE * session.noise(self, share).scale * sqrt(bins)
         return noise <= MOST_TAIL_NOISE * session.records(share)
 
     def bounds(self, answer: Any, norm_quantile: Any, target_quantile: Any) -> tuple:
@@ -145,6 +145,6 @@ def _cut(counts, answer, part):
     Up to three standard deviations of a tail's noise do not count, and one bin remains.
     """
     tails = np.cumsum(counts[::-1])
-    noise = TAIL_COUNT_DEVIATIONS * answer.noise.scale * np.sqrt(np.arange(1, len(tails) + 1))
+    noise = TOLD_ABOVE * answer.noise.scale * np.sqrt(np.arange(1, len(tails) + 1))
     beyond = tails > np.maximum(part * answer.n, noise)
     return min(int(np.argmax(beyond)) if beyond.any() else 0, len(tails) - 1)

@@ -19,7 +19,8 @@ from ._noise._laws import GaussianNoise, Noise, NoiseSource
 ROUNDING = 1.0 + 2.0**-20
 # The same a record, where the order of all records may change (docs/mathematics/sensitivities.md);
 # up to so many records it is half of what ROUNDING allows for.
-REORDERED, RECORDS_IN_ROUNDING = 2.0**-37, 2**16
+REORDERED = 2.0**-37
+RECORDS_IN_ROUNDING = (ROUNDING - 1.0) / 2.0 / REORDERED
 MOST_RECORDS = 2**32
 
 

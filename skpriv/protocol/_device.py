@@ -12,6 +12,7 @@ import numpy as np
 from ..exceptions import PrivacyError
 from ..privacy import (
     DEVICE_SEED_BYTES,
+    SIZE_BYTES,
     codebook,
     draw_index,
     draw_sign,
@@ -25,7 +26,7 @@ from ._record import check_query, chosen, floats, n_phi, scaled_record
 
 LARGEST_COUNT = 2**20  # of directions: a codebook is made in memory
 LARGEST_FLOAT = float(np.finfo(float).max)  # whole numbers in JSON may be beyond it
-LARGEST_SIZE = 2**16 - 1  # of a direction, which two bytes of a report tell
+LARGEST_SIZE = 256**SIZE_BYTES - 1  # of a direction, which a report tells
 DAMAGED = "the task has parts that are missing, or of a wrong kind or size: nothing was answered."
 
 

@@ -6,7 +6,9 @@ import os
 
 import numpy as np
 
-MOST_FEATURES = 2**16 - 3  # beside a constant and what is lifted, in the two bytes of a report
+from ._device import LARGEST_SIZE
+
+MOST_FEATURES = LARGEST_SIZE - 2  # beside a constant and what is lifted
 ROOMS = ("skpriv.linear_model",)  # whose public classes a file may name
 
 

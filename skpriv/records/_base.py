@@ -13,6 +13,7 @@ from ._subset import PublicOrder, Subset
 from ._threads import in_threads
 
 CHUNK_ROWS = 2**14  # at most; the rounding slack of every sensitivity rests on it
+BATCH_ROWS = 2**16  # of a file, or of the users, that are read or drawn at once
 CHUNK_BYTES = 2**23  # a chunk of rows; queries go through it in blocks that stay in the cache
 
 

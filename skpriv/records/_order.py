@@ -4,9 +4,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from ._base import BATCH_ROWS
 from ._subset import Subset
-
-PERMUTED_ROWS = 2**16
 
 
 class BlockOrder:
@@ -35,7 +34,7 @@ class BlockOrder:
     (6, 4, True)
     """
 
-    def __init__(self, n: int, permutation: Any, block_rows: int = PERMUTED_ROWS) -> None:
+    def __init__(self, n: int, permutation: Any, block_rows: int = BATCH_ROWS) -> None:
         # A permutation of 256 numbers is a seed of 1,683 bits
         self._seed = np.asarray(permutation(256)).tolist()
         self._n, self._block_rows = n, block_rows

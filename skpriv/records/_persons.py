@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from .._linalg import CompensatedSum
-from ._base import Rows
+from ._base import CHUNK_ROWS, Rows
 from ._subset import Subset, Users
 
 TOGETHER_BYTES = 2**27  # of rows of whole persons that a pass over rows elsewhere brings together
-KEYED_ROWS = 2**13  # whose keys stay in the cache while they are computed
 
 
 class PersonRows(Rows):
@@ -222,7 +221,7 @@ def _chosen(codes, largest, seed):
     found = codes[by_person]
     rank = np.arange(len(found)) - np.searchsorted(found, found)
     words = found.astype(np.uint64), rank.astype(np.uint64)
-    blocks = [slice(start, start + KEYED_ROWS) for start in range(0, len(found), KEYED_ROWS)]
+    blocks = [slice(start, start + CHUNK_ROWS) for start in range(0, len(found), CHUNK_ROWS)]
     keys = [np.empty(0, np.uint64)] + [
         _keys(seed, *(word[one] for word in words)) for one in blocks
     ]

@@ -13,13 +13,12 @@ import numpy as np
 
 from ..exceptions import InvalidValues
 from ._arrays import ArrayRows
-from ._base import Rows
+from ._base import BATCH_ROWS, Rows
 from ._batches import BatchRows
 from ._blocks import check_length, frame, is_table, length, refuse_private_length, split
 from ._dask import DaskRows, is_dask
 from ._values import INVALID_VALUES, public_shape
 
-BATCH_ROWS = 2**16
 FEW = {"batch_size": BATCH_ROWS, "batch_readahead": 1, "fragment_readahead": 0}
 # The SQL of a relation that is Parquet files: a list of quoted paths, and options that are all off.
 _PATH = r"'(?:[^']|'')*'"

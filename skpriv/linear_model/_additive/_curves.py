@@ -5,11 +5,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy import optimize, stats
 
-from ._map import second_difference
+from ._map import ROUGH, second_difference
 from ._terms import hats
 
 BIAS = 0.125  # of a second difference: the largest error of a line between two knots
-TIE = 1e-6  # of the largest curvature: decides what the released answers leave open
 
 
 class Curve(NamedTuple):
@@ -221,7 +220,7 @@ def monotone_heights(heights, metric, terms, blocks, directions):
                 steps = np.flatnonzero(place[axis] > 0) + block.start
                 (low if sign > 0 else high)[steps] = 0.0
     values, vectors = np.linalg.eigh(metric)
-    values = np.maximum(values, TIE * max(float(values[-1]), 1e-300))
+    values = np.maximum(values, ROUGH * max(float(values[-1]), 1e-300))
     root = np.sqrt(values)[:, None] * vectors.T
     found = optimize.lsq_linear(root @ back, root @ heights, bounds=(low, high), method="bvls")
     return back @ np.clip(found.x, low, high)

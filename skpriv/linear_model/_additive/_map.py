@@ -9,13 +9,15 @@ from scipy import linalg
 
 from ..._equations._lifted import report_reaches
 from ..._equations._loop._rules import LINE_RESOLUTION
+from ..._equations._normal_equations import INTERCEPT_PRIOR
 from ..._linalg import RELATIVE_ZERO
 from ._terms import Term
 
-ROUGH = 1e-6  # of the length of a column: decides in a fit without privacy where there are no rows
-# Standard deviations of the constant and of slopes under a smooth prior, and of the last value
-# when all that is rough of a curve adds up.
-CONSTANT_DEVIATION, SLOPE_DEVIATION, ROUGHNESS = 10.0, 1.0, (1.0, 0.25)
+# Of the length of a column, or of the largest curvature: decides what the records leave open.
+ROUGH = 1e-6
+# Standard deviations of the last value of a curve, when all that is rough of it adds up; that of a
+# slope is 1.
+ROUGHNESS = (1.0, 0.25)
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +146,7 @@ class AdditiveMap:
             *(_blocks([_smooth(term, 2, part) for term in self.terms]) for part in ROUGHNESS),
             _blocks([_smooth(term, 1, 1.0) for term in self.terms]),
         ]
-        wide = np.full((len(self.basis), 1), CONSTANT_DEVIATION / len(self.terms))
+        wide = np.full((len(self.basis), 1), sqrt(INTERCEPT_PRIOR) / len(self.terms))
         return [self.theta_of(np.hstack([wide, shape])) for shape in shapes]
 
 
@@ -159,7 +161,7 @@ def _cumulated(knots, order, part):
     """
     t = (knots - knots[0]) / (knots[-1] - knots[0]) * 2.0 - 1.0
     steps = np.diff(t)
-    line = SLOPE_DEVIATION * t[:, None]
+    line = t[:, None]
     if len(t) == 2:
         return line
     if order == 1:

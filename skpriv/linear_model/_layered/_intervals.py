@@ -17,14 +17,15 @@ import numpy as np
 from scipy import linalg
 
 from ..._equations._certified._events import event
-from ..._equations._intervals import ROWS, split_failure
+from ..._equations._intervals import split_failure
 from ..._equations._normal_equations import PRIOR_VARIANCES, SAMPLING
-from ..._linalg import RELATIVE_ZERO
+from ..._linalg import RELATIVE_ZERO, blocks_of
 from ._laws import ReportLaw
 
 # Weights of a bin's failure probability: of the noise and targets given the gram, and of three
 # events about noise: ||N_gram v||, operator norm of N_gram, standard deviation of the cross noise.
-TARGETS_WEIGHT, NOISE_WEIGHTS = 0.84, (0.10, 0.04, 0.02)
+NOISE_WEIGHTS = (0.10, 0.04, 0.02)
+TARGETS_WEIGHT = 1.0 - sum(NOISE_WEIGHTS)
 PATH = np.concatenate([[0.0], np.geomspace(0.3, 30.0, 9)])  # Tikhonov path in units of the noise
 STANDS_OUT = 0.3  # of the noise's median: smaller eigenvalues of a gram attenuate the estimate
 
@@ -101,8 +102,7 @@ def certified(tree, points, theta_bound, confidence_level):
     """Low and high ends for x'theta*, uniformly over the points."""
     bins, bounds = _bounds(tree, theta_bound, confidence_level)
     low, high = np.empty(len(points)), np.empty(len(points))
-    for start in range(0, len(points), ROWS):
-        chunk = slice(start, start + ROWS)
+    for chunk in blocks_of(len(points), 2 * points.shape[1]):
         X = points[chunk]
         norms = theta_bound * np.linalg.norm(X, axis=1)
         low[chunk], high[chunk] = -norms, norms

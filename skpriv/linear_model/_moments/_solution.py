@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..._equations._moments import Instrument, ResidualGramQuery
-from ..._equations._normal_equations import ridge_prior
+from ..._equations._normal_equations import RESIDUAL_CLIP, ridge_prior
 from ..._equations._persons import PersonGramQuery, cluster_degrees
 from ..._equations._weights import WeightedMap
 from ..._linalg import blas_for
@@ -18,7 +18,6 @@ from .._panel._moments import PersonMeatQuery, score_limit
 # Of the budget, for the residual Gram and what its clip cuts: 1.6% more noise elsewhere than the
 # .05 that would do for the first alone.
 RESIDUAL_SHARE = 0.08
-RESIDUAL_CLIP = 5.0  # released deviations: beyond them are few residuals, and much noise
 
 
 def asked_records(model, rows, scaling, weights):

@@ -7,10 +7,10 @@ import numpy as np
 from ..._equations._coefficients import moment_law
 from ..._equations._persons import WithinPersons, spread_within
 from ..._linalg import RELATIVE_ZERO
+from ...privacy import TOLD_ABOVE
 from .._opening import any_auto
 
 WITHIN = "slopes within persons, of clipped rows and targets"
-SEEN = 3.0  # deviations of the noise above which a column is said to vary within persons
 
 
 def check_effects(model, groups, weights=None):
@@ -77,7 +77,8 @@ def within_law(model):
     """
     equations, scaling = model._equations, model._scaling
     diagonal = np.diagonal(equations.design)
-    least = max(SEEN * equations.design_scale, RELATIVE_ZERO * float(diagonal.max(initial=0.0)))
+    rounding = RELATIVE_ZERO * float(diagonal.max(initial=0.0))
+    least = max(TOLD_ABOVE * equations.design_scale, rounding)
     seen = np.flatnonzero(diagonal > least)
     left = equations.restricted(seen)
     law = moment_law(left, replace(scaling, n_features=len(seen)), WITHIN)

@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 
 from ..._equations._moments import SQUARE_WEIGHT, MomentsQuery
+from ..._equations._normal_equations import RESIDUAL_CLIP
 from ..._equations._persons import length_counts, person_sums, seldom_cut
 from ..._linalg import SQRT2, add_gram, blocks_of, row_norms, unvech, vech, vech_size
 from ...privacy import ROUNDING, Query
 
 # Length at which moments are whole: there the sensitivity is that of MomentsQuery, 3 / sqrt(2).
-WHOLE_MOMENTS = 1.5
+WHOLE_MOMENTS = MomentsQuery.sensitivity / ROUNDING / SQRT2
 # Classes of lengths, as parts of it: moments are squares, of twice as many orders as scores have.
 MOMENT_LENGTHS = 2.0 ** (-np.arange(25)[::-1] / 2.0)
-CLASSES_SHARE = 0.04  # of the budget, as the scores of instruments have
-PERSON_CLIP = 5.0  # deviations of a person's score, if rows were alike: next to none is beyond
+CLASSES_SHARE = 0.04  # of the budget, for the lengths of persons' moments or scores
 
 
 def asked_moments(session, scaling):
@@ -31,7 +31,7 @@ def score_limit(equations, theta):
     """Where scores of persons are shortened, from released answers."""
     rows = np.trace(equations.design) + 2.0 * equations.design_scale * sqrt(len(theta))
     longest = sqrt(max(float(rows), equations.design_scale) / equations.n)
-    return min(PERSON_CLIP * equations.residual_deviation(theta)[1] * min(longest, 1.0), 2.0)
+    return min(RESIDUAL_CLIP * equations.residual_deviation(theta)[1] * min(longest, 1.0), 2.0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,8 +8,9 @@ import numpy as np
 from scipy import stats
 
 from ..._equations._coefficients import equations_law
-from ..._equations._normal_equations import NormalEquations
-from ..._equations._persons import cluster_degrees, seldom_cut
+from ..._equations._normal_equations import RESIDUAL_CLIP, NormalEquations
+from ..._equations._persons import SURE, cluster_degrees, seldom_cut
+from ._moments import CLASSES_SHARE
 from ._queries import (
     AllMomentsQuery,
     InstrumentScoreQuery,
@@ -17,15 +18,12 @@ from ._queries import (
 )
 
 # Of the budget: with a third step errors were 10% larger at n = 2e5, epsilon 1, and 13% at 3e4.
-MOMENTS, LENGTH_SHARE = 0.35, 0.04
-CLIP = 5.0  # deviations of residuals: few are beyond, and the noise is in proportion to it
-# Root mean square length of V z: of uniform rows next to none is longer than 1
-INSTRUMENT_LENGTH = 0.6
+MOMENTS = 0.35
+# Root mean square length of V z, as that of a uniform number that is not beyond 1
+INSTRUMENT_LENGTH = sqrt(1.0 / 3.0)
 # N / sqrt(n p) from which privacy noise is small beside sampling: rows are shortened as its root
 # and residuals are clipped as its fourth root beyond that, so that both fade before noise does
 CLEAR_PRECISION = 50.0
-# Deviations of the noise that eigenvalues of a released Gram matrix are held above
-EIGENVALUE_DEVIATIONS = 2.0
 WEAK = 10.0  # F of the first stage below which normal intervals do not hold (Staiger, Stock 1997)
 
 
@@ -59,7 +57,7 @@ def solve_two_stages(session, rows, target, exogenous, structural):
     -------
     TwoStages
     """
-    lengths = LENGTH_SHARE if session.persons is not None else 0.0
+    lengths = CLASSES_SHARE if session.persons is not None else 0.0
     query = AllMomentsQuery(rows, target)
     moments = query.equations(session.sum(query, MOMENTS))
     theta, white = _first_solution(moments, exogenous, structural)
@@ -72,7 +70,7 @@ def solve_two_stages(session, rows, target, exogenous, structural):
         free = max(1.0, reach / sqrt(session.n * len(white)) / CLEAR_PRECISION)
         length = INSTRUMENT_LENGTH / sqrt(free * len(white))
         V = max(length, 1.0 / float(np.linalg.norm(white, 2))) * white
-        limit = _limit(moments, theta, structural, CLIP * free**0.25)
+        limit = _limit(moments, theta, structural, RESIDUAL_CLIP * free**0.25)
     length = 1.0
     if lengths:
         length = seldom_cut(session, ScoreLengthsQuery(*maps, V, theta, limit), lengths)
@@ -98,9 +96,7 @@ def _first_solution(moments, exogenous, structural):
     """Two-stage least squares of noisy moments, and the square root of the inverse of mean zz'."""
     n, noise = moments.n, moments.design_scale / moments.n
     values, vectors = np.linalg.eigh(moments.design[np.ix_(exogenous, exogenous)] / n)
-    values = np.maximum(
-        values, max(EIGENVALUE_DEVIATIONS * noise, 1e-14 * float(values[-1]), 1e-300)
-    )
+    values = np.maximum(values, max(SURE * noise, 1e-14 * float(values[-1]), 1e-300))
     white = (vectors * values**-0.5).T
     slope = white @ moments.design[np.ix_(exogenous, structural)] / n
     ridge = len(white) * noise**2 / float(values[0])

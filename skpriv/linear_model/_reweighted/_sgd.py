@@ -9,7 +9,7 @@ from scipy import optimize
 
 from ..._equations._moments import Instrument
 from ..._equations._scaling import Scaling
-from ..._linalg import TINY, psd_part, psd_power, unvech, vech, vech_size
+from ..._linalg import RELATIVE_ZERO, TINY, psd_part, psd_power, unvech, vech, vech_size
 from ...privacy import ROUNDING, Procedure, Query
 from ._certificate import GradientCertificate
 from ._links import IdentityLink, Link, LogitLink
@@ -28,7 +28,7 @@ FURTHER, PRECISE = 3.0, 150.0
 MEAN_WEIGHT = 1.0  # of vech Phi_U beside the gradient
 
 UNBOUNDED = 1e6  # radius of a ball that holds all parameters
-TOLERANCE, MAX_ITER, FREE_ITER = 1e-13, 10_000, 500  # of the minimiser without noise
+MAX_ITER, FREE_ITER = 10_000, 500  # of the minimiser without noise
 
 
 def step_shares(divides, link, precision):
@@ -222,7 +222,7 @@ class Minimiser(Procedure):
             gradient = rows.sum(ScoreQuery(self.scaling, self.link, ahead)) / n
             after = nearest(ahead - inverse @ gradient / largest_slope, metric, self.radius)
             step = after - theta
-            if np.linalg.norm(step) <= TOLERANCE * (1.0 + np.linalg.norm(after)):
+            if np.linalg.norm(step) <= RELATIVE_ZERO * (1.0 + np.linalg.norm(after)):
                 return after
             age = 0 if (ahead - after) @ metric @ step > 0.0 else age + 1
             theta, ahead = after, after + age / (age + 3.0) * step

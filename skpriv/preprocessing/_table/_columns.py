@@ -17,7 +17,7 @@ from ._values import booleans_of, days, days_of, number, numbers_of, text
 INDICATOR = "indicator"
 # States of a cell: taken as it is, moved to the end of the range, "other", or not to be read
 READ, CLIPPED, UNLISTED, LOST = range(4)
-DAYS_PER_YEAR = 365.2425
+DAYS_PER_YEAR = (date(401, 1, 1) - date(1, 1, 1)).days / 400  # of the calendar
 
 
 @dataclass(frozen=True)

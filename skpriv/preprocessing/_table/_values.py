@@ -8,9 +8,10 @@ read is missing.
 
 import unicodedata
 from typing import Any
-from datetime import date, datetime, timezone
+from datetime import date, datetime, timedelta, timezone
 from functools import partial
 from math import isfinite
+from sys import float_info
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -21,11 +22,11 @@ MISSING = {"", "na", "n/a", "#n/a", "<na>", "nan", "nat", "null", "none"}
 _TRUE = {"true", "yes", "y", "t", "1"}
 _FALSE = {"false", "no", "n", "f", "0"}
 _EPOCH = datetime(1970, 1, 1)
-DAY = 86_400.0  # seconds
+DAY = timedelta(days=1).total_seconds()
 # Blanks that stand between groups of digits: plain, no-break, narrow no-break, thin, figure
 _BLANKS = " \u00a0\u202f\u2009\u2007"
 # Beyond this integers are not exact in floats, and a column of floats could not tell them apart.
-_EXACT = 2**53
+_EXACT = 2**float_info.mant_dig
 
 
 def composed(value):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 
 from scipy.special import ndtri_exp
 
+from ..._linalg import ROUNDED
 from ._budget import Budget
 from ._conversions import gdp_epsilon, zcdp_epsilon
 
@@ -13,8 +14,7 @@ __all__ = ["CURRENCIES", "SHARE_SLACK", "Cost", "pure_mu"]
 
 CURRENCIES = ("gdp", "zcdp", "pure")
 
-# Shares such as ten times 0.1 add up to 1 + 2e-16: only such rounding is forgiven.
-SHARE_SLACK = 1e-9
+SHARE_SLACK = ROUNDED  # shares such as ten times 0.1 add up to 1 + 2e-16: that is forgiven
 
 
 @dataclass(frozen=True, repr=False)

@@ -8,21 +8,22 @@ from dataclasses import dataclass
 from math import ceil, log2, sqrt
 from typing import Any
 
+import numpy as np
+
 from ...exceptions import PrivacyError
 
-MODULUS = 64  # bits of the integers in which sums are computed
-HEADROOM = 62  # bits that a sum may use: a quarter of the range on either side of zero
+MODULUS = np.iinfo(np.uint64).bits  # of the integers in which sums are computed
+HEADROOM = MODULUS - 2  # bits that a sum may use: a quarter of the range on either side of zero
 FINEST, COARSEST = 32, 20  # bits: a step is 2^-bits of the sensitivity over sqrt(size)
 LARGEST_ENTRY = 4.0  # an entry of a record's vector is at most so many sensitivities away from zero
 NOISE_ROOM = (
     40.0  # standard deviations of noise that must fit into the range: it exceeds them never
 )
-# Width of the discrete Gaussian rounding, in steps. What the proof leaves out is a factor within
-# 1 +- 2 exp(-2 pi^2 WIDTH^2) / (1 - exp(-2 pi^2)) < 1 +- 1e-857, far below the smallest double.
+# Width of the narrowest discrete Gaussian, in steps: that of the rounding, and of one user's noise.
+# What the proof of rounding leaves out is a factor within
+# 1 +- 2 exp(-2 pi^2 WIDTH^2) / (1 - exp(-2 pi^2)) < 1 +- 1e-857, far below the smallest double. The
+# sum of n draws is one of them within a factor exp(5 n exp(-pi^2 WIDTH^2)) < exp(n 1e-427).
 WIDTH = 10.0
-# Least standard deviation of one user's noise, in steps: the sum of n discrete Gaussians is then
-# one of them within a factor exp(5 n exp(-pi^2 LEAST^2)) < exp(n 1e-272).
-LEAST = 8.0
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ class Lattice:
             )
         longest = sqrt(size) * (2.0**bits + 1.0)  # the sensitivity, rounded to the grid
         variance = ceil(((longest / mu) ** 2 + WIDTH**2) * (1.0 + 2.0**-40) / adding)
-        if variance < LEAST**2:
+        if variance < WIDTH**2:
             raise PrivacyError(
                 f"{users} users leave each of them with too little noise for a grid: ask fewer."
             )

@@ -8,13 +8,13 @@ NumPy and the standard library are enough for that.
 import os
 from collections.abc import Callable
 from decimal import Decimal, localcontext
-from math import isqrt
+from math import isqrt, log
 
 import numpy as np
 
 from ...exceptions import PrivacyError
 
-WORD = 64  # bits that are drawn at once
+WORD = np.iinfo(np.uint64).bits  # that are drawn at once
 HIGHEST = 56  # of them tell a level, and another one the sign
 # Doubles decide nothing within CLOSE of a chance or within NOTHING: 8 times their error, 2^-43 of
 # any chance above 2^-51.
@@ -22,7 +22,7 @@ CLOSE, NOTHING = 2.0**-40, 2.0**-50
 LARGEST = 2**90  # variance up to which a draw is an exact double
 PROPOSAL_ROUNDS = 512  # of two proposals or more: they all fail less than once in 2^350 draws
 PROPOSALS = 256  # at least so many are made at once, since few cost as much as one
-LN2 = 0.6931471805599453  # the nearest double
+LN2 = log(2.0)
 POWERS = [1.0]  # 2^r for |r| <= 1/2 is a series in r, whose rest is below 2^-51
 for j in range(1, 13):
     POWERS.append(POWERS[-1] * LN2 / j)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, frexp, ldexp
+from sys import float_info
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from ._discrete_gaussian import discrete_gaussian, random_words
 # The scale of released noise is from 2^44 to 2^45 steps of its grid, of which multiples are exact
 # doubles up to 80 times the scale.
 GRANULARITY = 44
-SMALLEST = -1074  # the exponent of the smallest double
+SMALLEST = float_info.min_exp - float_info.mant_dig  # the exponent of the smallest double
 SLICE = 2**12  # coordinates that are drawn at once, whose arrays stay in the cache
 
 

@@ -6,12 +6,18 @@ from typing import Any
 import numpy as np
 
 from ...exceptions import PrivacyError
-from ...privacy import TASK_BYTES, additive_shares, discrete_gaussian, is_known, rounded
+from ...privacy import (
+    INDEX_BYTES,
+    TASK_BYTES,
+    additive_shares,
+    discrete_gaussian,
+    is_known,
+    rounded,
+)
 from .._record import floats, n_cells, number
 from ._task import open_round, rounds_of
 
 MAGIC = b"skps"
-PLACE_BYTES = 4  # of the number of the server, or of the coordinate
 
 
 def sum_report(
@@ -78,11 +84,11 @@ def packed(fields, shares):
     name = MAGIC + bytes.fromhex(fields["hash"])[:TASK_BYTES]
     if fields["channel"]["transport"] == "two-servers":
         return [
-            name + server.to_bytes(PLACE_BYTES, "little") + share.astype("<u8").tobytes()
+            name + server.to_bytes(INDEX_BYTES, "little") + share.astype("<u8").tobytes()
             for server, share in enumerate(shares)
         ]
     return [
-        name + place.to_bytes(PLACE_BYTES, "little") + share.astype("<u8").tobytes()
+        name + place.to_bytes(INDEX_BYTES, "little") + share.astype("<u8").tobytes()
         for place, column in enumerate(shares.T)
         for share in column[:, None]
     ]
@@ -101,7 +107,7 @@ def unpacked(fields, message, size):
         raise ValueError("this is no share: bytes of skpriv.protocol.report are expected.")
     if message[len(MAGIC) : head] != bytes.fromhex(fields["hash"])[:TASK_BYTES]:
         raise ValueError("the share answers another task: another round, attempt or collection.")
-    if len(message) != head + PLACE_BYTES + 8 * size:
+    if len(message) != head + INDEX_BYTES + 8 * size:
         raise ValueError(f"the share has {len(message)} bytes, and is cut off or too long.")
-    place = int.from_bytes(message[head : head + PLACE_BYTES], "little")
-    return place, np.frombuffer(message[head + PLACE_BYTES :], dtype="<u8").astype(np.uint64)
+    place = int.from_bytes(message[head : head + INDEX_BYTES], "little")
+    return place, np.frombuffer(message[head + INDEX_BYTES :], dtype="<u8").astype(np.uint64)
