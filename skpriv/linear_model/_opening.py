@@ -204,7 +204,7 @@ def open_fit(model, rows, *, currency="gdp", smallest_share=1.0, groups=None):
     model : PrivateEstimator
     rows : Rows
     currency : {"gdp", "zcdp", "pure"}
-        In what the answers of this fit are paid.
+        The unit in which the answers of this fit are paid.
     smallest_share : float
         The smallest share that it will ask for, by which users are divided.
     groups : Groups or None
