@@ -71,7 +71,7 @@ if TYPE_CHECKING:  # what type checkers see; a test holds it to what is loaded
     from ._wire import (
         DEVICE_SEED_BYTES,
         INDEX_BYTES,
-        SIZE_BYTES,
+        LARGEST_SIZE,
         TASK_BYTES,
         WIRE_VERSION,
         is_known,
@@ -134,7 +134,7 @@ _HOMES = {
     "_wire": [
         "DEVICE_SEED_BYTES",
         "INDEX_BYTES",
-        "SIZE_BYTES",
+        "LARGEST_SIZE",
         "TASK_BYTES",
         "WIRE_VERSION",
         "is_known",

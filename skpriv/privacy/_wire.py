@@ -16,6 +16,7 @@ MAGIC = b"skp1"
 TASK_BYTES = 8  # of the hash, by which a report names its task
 SIZE_BYTES = 2  # of the number of coordinates of a direction
 INDEX_BYTES = 4
+LARGEST_SIZE = 256**SIZE_BYTES - 1
 DEVICE_SEED_BYTES = 16  # only where a device draws the seed
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from ..exceptions import PrivacyError
 from ..privacy import (
     DEVICE_SEED_BYTES,
-    SIZE_BYTES,
+    LARGEST_SIZE,
     codebook,
     draw_index,
     draw_sign,
@@ -26,7 +26,6 @@ from ._record import check_query, chosen, floats, n_phi, scaled_record
 
 LARGEST_COUNT = 2**20  # of directions: a codebook is made in memory
 LARGEST_FLOAT = float(np.finfo(float).max)  # whole numbers in JSON may be beyond it
-LARGEST_SIZE = 256**SIZE_BYTES - 1  # of a direction, which a report tells
 DAMAGED = "the task has parts that are missing, or of a wrong kind or size: nothing was answered."
 
 

@@ -6,7 +6,7 @@ import os
 
 import numpy as np
 
-from ._device import LARGEST_SIZE
+from ..privacy import LARGEST_SIZE
 
 MOST_FEATURES = LARGEST_SIZE - 2  # beside a constant and what is lifted
 ROOMS = ("skpriv.linear_model",)  # whose public classes a file may name
