@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import sqrt
+from math import pi, sqrt
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from ..._linalg import unvech
 from ._score import CUT, CUT_ROWS_WEIGHT
@@ -178,12 +178,12 @@ def normal_clip(square, limit):
     if ratio <= squares[-1]:
         return 1.0, square
     k = float(np.interp(-ratio, -squares, deviations))
-    return float(1.0 - 2.0 * stats.norm.sf(k)), (limit / k) ** 2
+    return float(1.0 - 2.0 * special.ndtr(-k)), (limit / k) ** 2
 
 
 @lru_cache(maxsize=1)
 def _clipped_squares():
     """Limits k in deviations of a normal z, and E min(z^2, k^2) / k^2, which decreases."""
     k = np.geomspace(SMALLEST_LIMIT, 8.0, 400)
-    tail, density = stats.norm.sf(k), stats.norm.pdf(k)
+    tail, density = special.ndtr(-k), np.exp(-(k**2) / 2.0) / sqrt(2.0 * pi)
     return k, (1.0 - 2.0 * tail - 2.0 * k * density) / k**2 + 2.0 * tail

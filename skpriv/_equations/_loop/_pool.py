@@ -3,9 +3,7 @@
 from math import sqrt
 
 import numpy as np
-from scipy import linalg
 
-from ..._linalg import psd_part
 from .._normal_equations import SAMPLING
 
 # Public grid of prior variances of the coordinates of b.
@@ -58,70 +56,69 @@ def denoised_gram(gram, scale):
     -------
     ndarray of shape (p, p), positive semi-definite
     """
+    values, vectors = denoised_spectrum(gram, scale)
+    return (vectors * values) @ vectors.T
+
+
+def denoised_spectrum(gram, scale):
+    """Eigenvalues and eigenvectors of :func:`denoised_gram`."""
     p = len(gram)
-    first = shrunk_gram(gram, scale)[0]
+    values, vectors = np.linalg.eigh(gram)  # the estimates have the directions of the matrix
+    first = np.diagonal(shrunk_gram(np.diag(values), scale)[0])
     if not scale or p == 1:
-        return psd_part(first)
-    values, vectors = np.linalg.eigh(gram)
+        return np.maximum(first, 0.0), vectors
     variance = 0.5 * p * scale**2  # of the semicircle
     gaps = values[:, None] - values
     width = 2.0 * sqrt(variance / p)
     attraction = (gaps / (gaps**2 + width**2)).sum(axis=1) / p  # Hilbert transform of the spectrum
     second = np.maximum(values - 2.0 * variance * attraction, 0.0)
-    second *= max(np.trace(gram), scale * sqrt(p)) / max(second.sum(), 1e-300)
-    return psd_part(0.5 * (first + (vectors * second) @ vectors.T))
+    second *= max(values.sum(), scale * sqrt(p)) / max(second.sum(), 1e-300)
+    return np.maximum(0.5 * (first + second), 0.0), vectors
 
 
-def posterior_mean(gram, moment, spread, sampling, priors, largest=np.inf):
-    """Mean of b for moment = gram b + error under b = tau L c, c ~ N(0, I), averaged by evidence.
+def posterior_mean(values, vectors, moment, spread, sampling, priors, largest=np.inf):
+    """Mean of b for moment = G b + error under b = tau L c, c ~ N(0, I), averaged by evidence.
 
     The error is privacy noise, and sampling where privacy noise is not small beside it: as epsilon
     grows nothing is shrunk, and b is the least-squares line of the records themselves.
 
     Parameters
     ----------
-    gram : ndarray of shape (p, p), positive semi-definite
+    values, vectors : ndarray of shape (p,) and (p, p)
+        Eigenvalues, none of them negative, and eigenvectors of G.
     moment : ndarray of shape (p,)
     spread : float
         Variance of the privacy noise of each coordinate.
     sampling : float
-        The error of sampling has covariance sampling * gram.
-    priors : list of ndarray of shape (p, p)
+        The error of sampling has covariance sampling * G.
+    priors : list of ndarray of shape (p, k)
         The candidates L.
     largest : float
-        Largest tau^2 that is thought possible, for an L with the trace of LL' gram that I has.
+        Largest tau^2 that is thought possible, for an L with the trace of LL'G that I has.
     """
-    p = len(moment)
+    p, trace = len(moment), float(values.sum())
     variances = PRIOR_VARIANCES[PRIOR_VARIANCES <= max(largest, 2.0 * PRIOR_VARIANCES[0])]
-    typical = max(sampling * float(np.trace(gram)) / p, 1e-300)
-    values, vectors = np.linalg.eigh(gram)
-    values = np.maximum(values, 0.0)
-    error = spread + min(1.0, SAMPLING * spread / typical) * sampling * values
-    root = vectors / np.sqrt(error)  # C^{-1/2} = diag(error^-1/2) vectors'
-    response = root.T @ moment
+    typical = max(sampling * trace / p, 1e-300)
+    error = spread + min(1.0, SAMPLING * spread / typical) * sampling * values  # of V'moment
+    score = values / error * (vectors.T @ moment)
     evidences, means = [], []
     for rank, prior in enumerate(priors):
-        share = np.einsum("ij,ij->", gram @ prior, prior)
-        prior = prior * sqrt(np.trace(gram) / share) if share > 0.0 else prior
-        left, singular, right = _svd(root.T @ gram @ prior)
-        projected = left.T @ response
-        total = 1.0 + variances[:, None] * singular**2
-        # log N(response; 0, I + tau^2 D D'): what lies across the range of D is the same for all.
-        fitted = variances[:, None] * (singular * projected) ** 2 / total
-        evidences.append(0.5 * (fitted - np.log(total)).sum(axis=1) - ODDS * rank)
-        weights = variances[:, None] * singular * projected / total
-        means.append(weights @ right @ prior.T)
-    evidence = np.concatenate(evidences)
-    weights = np.exp(evidence - evidence.max())
-    return (weights / weights.sum()) @ np.concatenate(means)
-
-
-def _svd(matrix):
-    """Thin decomposition; divide and conquer, which is faster, fails for a few matrices."""
-    try:
-        return np.linalg.svd(matrix, full_matrices=False)
-    except np.linalg.LinAlgError:
-        return linalg.svd(matrix, full_matrices=False, lapack_driver="gesvd")
+        rotated = vectors.T @ prior
+        share = float(values @ np.einsum("ij,ij->i", rotated, rotated))
+        rotated = rotated * sqrt(trace / share) if share > 0.0 else rotated
+        squares, basis = np.linalg.eigh(rotated.T @ ((values**2 / error)[:, None] * rotated))
+        along = basis.T @ (rotated.T @ score)
+        total = 1.0 + variances[:, None] * np.maximum(squares, 0.0)
+        # log N(moment; 0, C + tau^2 G L L'G), C the covariance of the error, but what all have
+        weights = variances[:, None] * along / total
+        evidences.append(0.5 * (weights @ along - np.log(total).sum(axis=1)) - ODDS * rank)
+        means.append((weights, rotated @ basis))
+    odds = np.exp(np.array(evidences) - np.max(evidences))
+    mean = sum(
+        basis @ (one @ weights)
+        for one, (weights, basis) in zip(odds / odds.sum(), means, strict=True)
+    )
+    return vectors @ mean
 
 
 class Pool:
@@ -197,7 +194,9 @@ class Pool:
         scales = np.array([eq.slope_scale for eq in self._equations])
         self.scale = float(np.linalg.norm(weights * scales))
         self._raw = sum(w * eq.slope for w, eq in zip(weights, self._equations, strict=True))
-        self.slope: np.ndarray = denoised_gram(self._raw, self.scale)
+        self._spectrum = denoised_spectrum(self._raw, self.scale)
+        values, vectors = self._spectrum
+        self.slope: np.ndarray = (vectors * values) @ vectors.T
 
     @property
     def spread(self):
@@ -226,7 +225,7 @@ class Pool:
         dispersion = self.variance / (1.0 if self._link.linear else trace / self._length**2)
         self.noise = float(weights**2 @ noises)
         self.b = posterior_mean(
-            self.slope,
+            *self._spectrum,
             weights @ np.array(moments),
             self.noise,
             dispersion / (counts.max() if self._curator else counts.sum()),
