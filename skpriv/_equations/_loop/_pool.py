@@ -1,6 +1,7 @@
 """Noise-aware estimates, and the pool of all released equations: without a price."""
 
 from math import sqrt
+from typing import Any
 
 import numpy as np
 
@@ -158,6 +159,7 @@ class Pool:
     def __init__(self, size, deviation, priors, largest, link, length, curator):
         self._priors, self._largest, self._link, self._curator = priors, largest, link, curator
         self._equations: list = []
+        self._raw: Any = 0.0
         self._most, self._length = deviation**2, length
         self.b, self.variance = np.zeros(size), min(deviation**2, 1.0)
 
@@ -166,6 +168,10 @@ class Pool:
         if not self._equations:  # at 0
             self._most = max(self._most, equation.variance)
         self._equations.append(equation)
+        self._known = {
+            name: np.array([getattr(eq, name) for eq in self._equations])
+            for name in ("point", "moment", "n", "moment_scale", "slope_scale")
+        }
         self.variance = equation.variance
         begin = self.b
         self._average_slopes()
@@ -184,16 +190,20 @@ class Pool:
         of the distance in the norm of the slope, and h the mean slope: as noise of each coordinate
         of a matrix of trace t, whose Frobenius norm is t / sqrt(p), that is t d length^2 / p^3.
         """
-        noises = np.array([max(eq.slope_scale, 1e-300) ** 2 for eq in self._equations])
+        scales = self._known["slope_scale"]
+        noises = np.maximum(scales, 1e-300) ** 2
         if len(noises) > 1 and not self._link.linear:
-            aways = np.array([self.b - eq.point for eq in self._equations])
-            squares = np.einsum("ij,jk,ik->i", aways, self.slope, aways)
+            aways = self.b - self._known["point"]
+            squares = np.einsum("ij,ij->i", aways @ self.slope, aways)
             trace, p = float(np.trace(self.slope)), len(self.b)
             noises += trace * np.maximum(squares, 0.0) * self._length**2 / p**3
         weights = (1.0 / noises) / (1.0 / noises).sum()
-        scales = np.array([eq.slope_scale for eq in self._equations])
         self.scale = float(np.linalg.norm(weights * scales))
-        self._raw = sum(w * eq.slope for w, eq in zip(weights, self._equations, strict=True))
+        if self._link.linear:  # weights of the others keep their ratios
+            self._raw = self._raw + weights[-1] * (self._equations[-1].slope - self._raw)
+        else:
+            slopes = [eq.slope for eq in self._equations]
+            self._raw = sum(w * slope for w, slope in zip(weights, slopes, strict=True))
         self._spectrum = denoised_spectrum(self._raw, self.scale)
         values, vectors = self._spectrum
         self.slope: np.ndarray = (vectors * values) @ vectors.T
@@ -207,26 +217,25 @@ class Pool:
 
     def _solve(self):
         p, trace = len(self.b), max(float(np.trace(self.slope)), 1e-300)
-        aways = [self.b - eq.point for eq in self._equations]
-        noises = np.array([
-            eq.moment_scale**2 + DESIGN * self.scale**2 * float(u @ u)
-            for eq, u in zip(self._equations, aways, strict=True)
-        ])  # fmt: skip
-        counts = np.array([eq.n for eq in self._equations])
+        known = self._known
+        aways = self.b - known["point"]
+        distances = np.einsum("ij,ij->i", aways, aways)
+        noises = known["moment_scale"] ** 2 + DESIGN * self.scale**2 * distances
+        counts = known["n"]
         if self._curator:  # those of a part of the records have its sampling error
             noises = noises + self.variance * trace / p * (1.0 / counts - 1.0 / counts.max())
         errors = noises
         if not self._link.linear:
-            errors = noises + np.array([(u @ self.slope @ u) ** 2 for u in aways]) / (4.0 * p)
+            errors = noises + np.einsum("ij,ij->i", aways @ self.slope, aways) ** 2 / (4.0 * p)
         weights = 1.0 / np.maximum(errors, 1e-300)
         weights /= weights.sum()
-        moments = [eq.moment + self.slope @ eq.point for eq in self._equations]
+        moment = weights @ known["moment"] + self.slope @ (weights @ known["point"])
         # Variance of the target over the slope of its mean, which is 1 for a line
         dispersion = self.variance / (1.0 if self._link.linear else trace / self._length**2)
         self.noise = float(weights**2 @ noises)
         self.b = posterior_mean(
             *self._spectrum,
-            weights @ np.array(moments),
+            moment,
             self.noise,
             dispersion / (counts.max() if self._curator else counts.sum()),
             self._priors,

@@ -65,11 +65,11 @@ class Cost:
     delta: float = 0.0
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = float(getattr(self, field.name))
+        for name, given in vars(self).items():
+            value = float(given)
             if not value >= 0.0:
-                raise ValueError(f"{field.name} must be at least 0, got {value}.")
-            object.__setattr__(self, field.name, value)
+                raise ValueError(f"{name} must be at least 0, got {value}.")
+            object.__setattr__(self, name, value)
 
     @classmethod
     def from_mu(cls, mu: float) -> "Cost":
@@ -117,7 +117,7 @@ class Cost:
 
     def as_tuple(self) -> tuple[float, ...]:
         """Return the coordinates, in the order of the parameters."""
-        return tuple(getattr(self, field.name) for field in fields(self))
+        return tuple(vars(self).values())
 
     def __add__(self, other: "Cost") -> "Cost":
         if not isinstance(other, Cost):
