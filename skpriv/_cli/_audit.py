@@ -17,19 +17,25 @@ def add_command(commands):
     parser = commands.add_parser(
         "audit",
         help="attack the privacy of every estimator and policy",
-        description="Attacks every estimator and policy under every privacy model: replays two "
-        "neighbours with all answers forced, and tells many fits on them apart.",
+        description="Attacks every estimator and policy under every privacy model. It replays fits "
+        "to two neighbouring data sets with the same released answers, and looks for differences. "
+        "It also tries to tell many fits to the two apart.",
     )
     add = parser.add_argument
-    add("name", nargs="?", metavar="NAME", help="only those whose name begins so")
-    add("--epsilon", type=positive, default=1.0, help="claim; default 1")
+    add(
+        "name",
+        nargs="?",
+        metavar="NAME",
+        help="only estimators and policies whose name begins with this",
+    )
+    add("--epsilon", type=positive, default=1.0, help="claimed epsilon; default 1")
     add("--delta", type=probability, default=0.1,
-        help="claim; default 0.1, since a small delta shows in rare events only")  # fmt: skip
+        help="claimed delta; default 0.1, since a small one shows in rare events only")  # fmt: skip
     add(
         "--runs",
         type=at_least(0),
         default=1000,
-        help="fits on each of two neighbours, for the lower bound; 0: replays only; default 1000",
+        help="fits to each of two neighbours, for the lower bound; 0: replays only; default 1000",
     )
     add("--confidence-level", type=probability, default=0.95, metavar="P", help="default 0.95")
     add(

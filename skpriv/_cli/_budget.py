@@ -15,11 +15,16 @@ def add_command(commands):
     parser = commands.add_parser(
         "budget",
         help="what a ledger has spent, and what is left",
-        description="Prints the charges of a ledger, or makes one with --epsilon and --delta.",
+        description="Prints the charges of a ledger, or makes one with the total --epsilon.",
     )
     add = parser.add_argument
-    add("ledger", metavar="FILE", help="the ledger of fits")
-    add("--epsilon", type=positive, metavar="E", help="total of a ledger that is new or has none")
+    add("ledger", metavar="FILE", help="the ledger, a file that keeps all charges")
+    add(
+        "--epsilon",
+        type=positive,
+        metavar="E",
+        help="total epsilon of a ledger that is new or has no total",
+    )
     add("--delta", type=probability, default=1e-6, metavar="D", help="default 1e-6")
     parser.set_defaults(run=run)
 
@@ -41,7 +46,7 @@ def run(args):
     else:
         accountant = open_ledger(args.ledger, (args.epsilon, args.delta))
     print(
-        f"{'':<4}  {'fit':<24}  {'epsilon alone':>13}  {'part of the total':>17}  "
+        f"{'':<4}  {'fit':<24}  {'own epsilon':>13}  {'part of the total':>17}  "
         f"{'when':<25}  {'who':<12}  what for"
     )
     for i, charge in enumerate(accountant.charges, 1):

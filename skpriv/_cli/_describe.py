@@ -30,14 +30,24 @@ def add_command(commands):
     add = parser.add_argument
     add_table(parser)
     add_schema(parser)
-    add("--epsilon", type=positive, required=True, metavar="E", help="of the whole description")
+    add(
+        "--epsilon",
+        type=positive,
+        required=True,
+        metavar="E",
+        help="epsilon of all numbers together",
+    )
     add("--delta", type=probability, default=1e-6, metavar="D", help="default 1e-6")
     add("--columns", metavar="NAMES", help="describe these columns alone, separated by commas")
     add("--pair", action="append", default=[], metavar="A,B",
         help="two-way counts of two columns; may be given more than once")  # fmt: skip
     add("--population", action="store_true",
-        help="intervals for the population that rows come from, not for the table")  # fmt: skip
-    add("--ledger", metavar="FILE", help="where the description is charged")
+        help="intervals for the population from which rows come, not for the table")  # fmt: skip
+    add(
+        "--ledger",
+        metavar="FILE",
+        help="file that keeps all charges; this description is charged there",
+    )
     add("--out", metavar="FILE", help="write all numbers to a CSV file, too")
     add("--plot", metavar="FILE", help="write one picture for each column, too")
     add("--confidence-level", type=probability, default=0.95, metavar="P", help="default 0.95")
@@ -93,15 +103,19 @@ def _add_check(commands):
         "check",
         help="how the cells of a table fit its schema",
         description="Counts for each column the cells that were read, clipped, not listed, "
-        "unreadable and missing. The counts are exact and for the curator's eyes: they are not for "
-        "release. With --private they have noise and may be released. It takes a second for a "
-        "hundred thousand rows.",
+        "unreadable and missing. These counts are exact, and must not be released. With --private "
+        "they have noise, and may be released. It takes a second for a hundred thousand rows.",
     )
     add = parser.add_argument
     add_table(parser)
     add_schema(parser)
     add("--private", action="store_true", help="add noise, so that the counts may be released")
-    add("--epsilon", type=positive, metavar="E", help="with --private: what the counts may cost")
+    add(
+        "--epsilon",
+        type=positive,
+        metavar="E",
+        help="with --private: epsilon of all counts together",
+    )
     add("--delta", type=probability, default=1e-6, metavar="D", help="default 1e-6")
     parser.set_defaults(run=check)
 

@@ -48,22 +48,22 @@ def add_command(commands):
     add_table(parser)
     add_schema(parser)
     add("--target", required=True, metavar="NAME", help="column that is predicted")
-    add("--epsilon", type=positive, required=True, metavar="E", help="of this fit")
+    add("--epsilon", type=positive, required=True, metavar="E", help="epsilon of this fit")
     add("--delta", type=probability, default=1e-6, metavar="D", help="default 1e-6")
     add("--privacy", choices=PRIVATE, default="central",
-        help="who adds the noise; default central: whoever runs this. All others rehearse a "
-        "collection from devices, with the noise that it would have")  # fmt: skip
+        help="who adds the noise; default central: whoever runs this. The others simulate a "
+        "collection from devices, with its noise")  # fmt: skip
     add("--model", choices=list(MODELS), default="linear", help="default linear")
     add("--clip", choices=("auto", "wide"), default="auto",
         help="auto (default) predicts best; wide is for coefficients with intervals")  # fmt: skip
     add("--ledger", metavar="FILE",
-        help="where fits are charged; a new one has the total of its first fit; `budget` makes "
-        "one with another")  # fmt: skip
+        help="file that keeps all charges; this fit is charged there. The first charge of a new "
+        "file is its total, unless `budget` has set another")  # fmt: skip
     add("--group", metavar="NAME",
-        help="column that says whose row it is: all rows of a person are protected")  # fmt: skip
+        help="column that says whose row it is; all rows of a person are protected")  # fmt: skip
     add("--max-rows", type=at_least(1), default=None, metavar="M",
-        help="with --group: rows of each that are used at most, by chance; noise grows with it; "
-        "default 1")  # fmt: skip
+        help="with --group: most rows of one person that are used, drawn at random; more rows "
+        "need more noise; default 1")  # fmt: skip
     add("--out", required=True, metavar="FILE", help="JSON file of the model")
     add("--card", metavar="FILE", help="write a model card, too: .md or .html")
     add("--plot", metavar="FILE", help="write a picture of the coefficients, too")

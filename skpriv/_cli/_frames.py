@@ -24,8 +24,8 @@ def add_table(parser):
     """Add the table and how its text is written to the arguments of a command."""
     add = parser.add_argument
     add("table", metavar="TABLE", help="a CSV or Parquet file")
-    add("--sep", metavar="C", help="mark between cells of a CSV file; by default the comma, "
-        "semicolon or tabulator that the header has most of")  # fmt: skip
+    add("--sep", metavar="C", help="separator of a CSV file; by default the comma, semicolon "
+        "or tab that is most frequent in the header")  # fmt: skip
     add("--encoding", default="utf-8-sig", metavar="NAME",
         help="encoding of a CSV file, such as latin-1; default UTF-8")  # fmt: skip
 
@@ -33,9 +33,14 @@ def add_table(parser):
 def add_schema(parser):
     """Add the schema, and what is said of all its numbers, to the arguments of a command."""
     add = parser.add_argument
-    add("--schema", required=True, metavar="FILE", help="TOML or JSON: a table for each column")
+    add(
+        "--schema",
+        required=True,
+        metavar="FILE",
+        help="TOML or JSON file that describes each column",
+    )
     add("--decimal", choices=(".", ","), default=".",
-        help="decimal mark of numbers for which the schema says none; default .")  # fmt: skip
+        help="decimal mark of columns for which the schema says nothing; default .")  # fmt: skip
 
 
 def read_schema(args, frame, needed=()):

@@ -18,7 +18,7 @@ def add_command(commands):
     parser = commands.add_parser(
         "predict",
         help="predictions for the rows of a table",
-        description="Writes a file with a column `prediction`, a row for each row of the table.",
+        description="Writes a file with a column `prediction`, one row for each row of the table.",
     )
     add = parser.add_argument
     add("model", metavar="MODEL", help="a model that `fit` wrote")
@@ -58,9 +58,9 @@ def read_model(path):
 def _add_report(commands):
     parser = commands.add_parser(
         "report",
-        help="one HTML page about a model, to be signed",
+        help="one HTML page about a model, with lines for a signature",
         description="Writes one self-contained HTML page: the table of coefficients and a picture, "
-        "what was asked, what it cost, and what the guarantee covers. It takes some seconds.",
+        "what was released, what it cost, and what the guarantee covers. It takes some seconds.",
     )
     add = parser.add_argument
     add("model", metavar="MODEL", help="a model that `fit` wrote")

@@ -37,7 +37,7 @@ def add_command(commands):
     add("--horizon", type=at_least(2), default=None, help="rounds of a run; default by setting")
     add("--runs", type=at_least(1), default=3, help="independent runs; default 3")
     add("--jobs", type=int, default=None, help="runs at the same time; -1: as many as processors")
-    add("--seed", type=at_least(0), default=0, help="of rounds, actions and noise; default 0")
+    add("--seed", type=at_least(0), default=0, help="seed of rounds, actions and noise; default 0")
     add("--plot", metavar="FILE", help="write a picture, too")
     parser.set_defaults(run=run)
 

@@ -21,9 +21,9 @@ _STYLE = (
 )
 HEADERS = ("", "estimate", "std. error", "low", "high", "p-value")
 _UNIT = (
-    "One record is one row of the table: the guarantee is for replacing one row by any other. "
-    "Whoever stands in several rows is protected less, by as many times epsilon: a fit with "
-    "`groups` protects all rows of a person."
+    "One record is one row of the table: the guarantee is for replacing one row by any other. For "
+    "a person with several rows epsilon is multiplied by their number. A fit with `groups` "
+    "protects all rows of a person together."
 )
 _GROUP = (
     "One record is a person with all rows: the guarantee is for replacing one person by any other, "
@@ -31,17 +31,18 @@ _GROUP = (
     "errors and intervals are for persons, too: rows of one person may depend on each other."
 )
 _CURRENCY = (
-    "The last column is the cost: mu is that of Gaussian differential privacy, whose squares add "
-    "up exactly; epsilon adds up."
+    "The last column is the cost. If it is mu, of Gaussian differential privacy, its squares add "
+    "up exactly. If it is epsilon, it adds up itself."
 )
 _NOT_COVERED = (
-    "Other releases from the same rows: their costs add up, and only an accountant or a ledger "
-    "that all fits share keeps the total.",
+    "Other releases from the same rows: their costs add up. Only an accountant or a ledger that "
+    "all releases share keeps the total.",
     "How the table was made: which rows and columns were taken, how bounds and lists were chosen. "
     "They are public, and must not come from the rows.",
     "The number of records, which is public, and the time that the fit took.",
-    "Scores, plots and tables that were computed from the rows without paying for them.",
-    "What the model says about people who are not in the table: a correct model is not a secret.",
+    "Scores, plots and tables that were computed from the rows without a charge to the budget.",
+    "What the model says about people in general. It may allow a good guess about somebody, "
+    "whether or not this person is in the table.",
 )
 
 
@@ -281,12 +282,12 @@ def _curve_rows(model, confidence_level):
 
 def _curve_tables(model, confidence_level):
     rows = _curve_rows(model, confidence_level)
-    yield "Effects at the public knots; between them curves are lines, and they add up."
+    yield "Effects at the public knots. Curves are straight between knots, and effects add up."
     yield rows
     yield (
-        f"Bands cover all of a curve at the level {confidence_level:g}, privacy noise and what "
-        "lines between knots can miss included; a dash: nothing is told from noise, or from so few "
-        "knots."
+        f"A band covers all of a curve at the level {confidence_level:g}. It counts privacy noise "
+        "and what straight lines between knots can miss. A dash means that the effect cannot be "
+        "told from noise, or that there are too few knots."
     )
 
 
@@ -306,15 +307,15 @@ def _bounds(last, schema):
     """What is public about the columns and the target."""
     if hasattr(last, "classes_"):
         known = ", ".join(map(str, last.classes_))
-        yield f"The classes are {known}; any other label counts as a row of zeros."
+        yield f"The classes are {known}. Nothing is learned from a row with any other label."
     else:
         bounds = getattr(last, "bounds_y_", None) or last.bounds_y
         yield f"The target is clipped to [{bounds[0]:g}, {bounds[1]:g}]."
     if (largest := last.privacy_report_.max_weight) is not None:
         yield f"Weights of rows are clipped to [0, {largest:g}]."
     if schema is not None:
-        yield "Columns outside of their ranges are clipped; what is not in a list is other."
-        yield [("column", "type", "range or list", "missing")] + [
+        yield "Values outside of a range are clipped. Values that no list has count as 'other'."
+        yield [("column", "type", "range or list", "missing becomes")] + [
             (name, column.kind, _range(column), str(_missing(column)))
             for name, column in schema.items()
         ]

@@ -264,11 +264,14 @@ class Inference:
             known = known[np.isfinite(known)]
             if len(known):
                 yield (
-                    "the least-squares line may differ from this one by at most `distance`, which "
-                    f"is up to {known.max():.2g} std_error here, unless a few rows lie far from "
-                    "all others: estimand='least_squares' counts it"
+                    "the least-squares line differs from this one by at most `distance`, which is "
+                    f"up to {known.max():.2g} std_error here, unless a few rows lie far from all "
+                    "others; estimand='least_squares' has intervals for that line"
                 )
-        yield "std_error counts sampling and privacy noise; privacy_share is the part of the latter"
+        yield (
+            "std_error counts sampling and privacy noise; privacy_share is the part of its square "
+            "that privacy noise adds"
+        )
         yield self.guarantee
 
     def _cells(self):

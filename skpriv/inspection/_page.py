@@ -99,7 +99,7 @@ def release_page(
         html_section(sections["Guarantee"] + sections["Unit"]),
         "<h2>What the guarantee does not cover</h2>",
         html_section(sections["Not covered"]),
-        "<h2>What was asked of the rows, and what it cost</h2>",
+        "<h2>Which noisy sums were released, and what they cost</h2>",
         _scrolled(html_section(sections["Cost"])),
         "<h2>What is public</h2>",
         _scrolled(html_section(sections["Bounds"])),
@@ -147,12 +147,12 @@ def meaning(report: Any) -> list[str]:
         f"{most} (e to the power epsilon, {epsilon:g}) when the data of one {unit} are replaced"
         + (f", apart from a probability of at most {delta:g} (delta)." if delta else "."),
         "The guarantee holds whatever else they know, and whatever is computed from this release "
-        "later. It does not hide what is true of everybody.",
+        "later. It does not hide what is true of people in general.",
     ]
     if epsilon > 10.0:
         lines.append(
-            "This epsilon is large: the factor alone says little about protection. Ask why no "
-            "smaller epsilon would do."
+            "This epsilon is large, so that the factor promises little protection. Ask why a "
+            "smaller epsilon was not enough."
         )
     return lines
 
@@ -225,7 +225,7 @@ def _ledger(accountant):
     if accountant is None:
         return ""
     total, spent, left = accountant.budget, accountant.spent, accountant.remaining
-    rows = [("", "what was charged", "epsilon alone")]
+    rows = [("", "what was charged", "its own epsilon")]
     for i, charge in enumerate(accountant.charges, 1):
         rows.append((str(i), charge.name, f"{charge.cost.epsilon(total.delta):.4g}"))
     said = (

@@ -271,6 +271,17 @@ class PrivacyReport:
         total = self.total
         return "epsilon" if total.pure or total.approximate else "mu"
 
+    @property
+    def _legend(self):
+        """What the columns of the table mean."""
+        reports, costs = capabilities(self.privacy).reports, self._currency
+        adds = "" if reports or self.disjoint or costs != "mu" else ", whose squares add up"
+        part = "users, each of whom answers one query" if reports else "budget"
+        return (
+            f"share: part of the {part}; scale: size of the noise, its standard deviation if it is "
+            f"Gaussian; {costs}: cost{adds}"
+        )
+
     def to_frame(self) -> Any:
         """Return the queries as a pandas data frame, one a row, with numbers as numbers.
 
@@ -299,7 +310,8 @@ class PrivacyReport:
         foot = f"total {self._currency} = {price(self.total)}; {self.randomness}"
         read = [] if self.passes is None else [f"the rows were read {self.passes} times"]
         read += [self.note] if self.note else []
-        return "\n".join([head, *lines, foot, *read, *self.not_covered])
+        legend = [self._legend] if self.rows else []
+        return "\n".join([head, *lines, *legend, foot, *read, *self.not_covered])
 
     __repr__ = __str__
 
@@ -314,7 +326,7 @@ class PrivacyReport:
             f"{self._weights and f'<p>{self._weights}</p>'}"
             f"<table><thead>{line((*HEADERS[:-1], self._currency), 'th')}</thead>"
             f"<tbody>{body}</tbody></table>"
-            f"<p>{escape(self.randomness)}</p>"
+            f"<p>{escape(self._legend)}</p><p>{escape(self.randomness)}</p>"
             + (f"<p>{escape(self.note)}</p>" if self.note else "")
             + "".join(f"<p>{escape(said)}</p>" for said in self.not_covered)
         )

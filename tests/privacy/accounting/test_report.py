@@ -42,7 +42,7 @@ def test_text(privacy, random_state):
     report, _ = _report(privacy, random_state)
     lines = str(report).splitlines()
     assert repr(report) == str(report)
-    assert len(lines) == 5
+    assert len(lines) == 6
     priced = ["epsilon"] if privacy == "shuffle" else ["mu"]
     assert re.split(r"\s{2,}", lines[1]) == [*HEADERS[:-1], *priced]
     assert all(line.startswith("total <y>") for line in lines[2:4])
@@ -53,6 +53,7 @@ def test_text(privacy, random_state):
         assert "replacing one record" in lines[0]
         total = "epsilon = 1.5" if privacy == "shuffle" else f"mu = {Budget(1.5, 1e-6).mu:.4g}"
         assert f"total {total}" in lines[-1]
+    assert ("users" in lines[4]) == (privacy in ("local", "shuffle"))  # what a share is a part of
     trusted = {"central": "trusted curator", "shuffle": "trusted shuffler", "local": "local"}
     assert trusted.get(privacy, "") in lines[0]
     assert ("not for release" in lines[-1]) == (random_state == 0 and privacy != "none")
