@@ -1,4 +1,4 @@
-"""What sums that nobody can look behind cost: accuracy, noise, and the time of 10,000 devices.
+"""What secure aggregation costs: accuracy, noise, and the time of 10,000 devices.
 
 Run: python benchmarks/aggregate.py [--seeds 20] [--devices 10000]
 

@@ -3,8 +3,8 @@ Who is trusted, and what it costs
 =================================
 
 The same regression under all five privacy models. With a curator the privacy error falls like 1/n;
-if all users add the noise together, to sums that nobody can look behind, it is the same, and nobody
-is trusted with rows. If every user hides the own report it falls like the root of 1/n, and a
+if all users add the noise together, by secure aggregation, it is the same, and nobody is trusted
+with rows. If every user hides the own report it falls like the root of 1/n, and a
 shuffler is between the two.
 """
 

@@ -1,6 +1,6 @@
 """
-Sums that nobody can look behind
-================================
+Secure aggregation
+==================
 
 Two thousand devices keep their records. Each sends one share to each of two servers, which are
 processes of their own: a share is a uniform number, and tells nothing. The analyst sees sums with

@@ -293,7 +293,7 @@ class BasePolicy(AddsWhole, LearnsFromPersons, Accounted, BaseEstimator, ABC):
         ----------
         max_visits : int
             Public. Whoever comes more often must be played without being learned from: leave those
-            rounds out of `update` by a rule that looks at the numbers of visits alone, and take
+            rounds out of `update` by a rule that depends on the numbers of visits alone, and take
             these for public too.
 
         Returns

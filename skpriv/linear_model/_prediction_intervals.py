@@ -380,7 +380,7 @@ class PredictionIntervals(PrivateRegressor):
 
     @rowwise
     def prediction_interval(self, X: Any, confidence_level: float = 0.95) -> ConfidenceInterval:
-        """Interval for a new y at each row, whatever the law of (x, y): split conformal.
+        """Interval for a new y at each row, for any distribution of (x, y): split conformal.
 
         A new record of the same population as the rows has its target inside with probability at
         least ``confidence_level``, over the rows, their random division, the noise and the new

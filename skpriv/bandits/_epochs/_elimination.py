@@ -17,7 +17,7 @@ from ._spanner import spanner
 
 
 class ActionElimination(EpochPolicy):
-    """Play at random among the actions that no confidence interval has ruled out.
+    """RegCB: play at random among the actions that no confidence interval has ruled out.
 
     An action survives in a round if the upper end of each interval for its mean reward is at least
     the largest lower end of the actions that survived so far, oracle by oracle. With the promised

@@ -49,7 +49,7 @@ def forgetful_first_epoch(budget, n_nonzero_coefs, n_features):
 
 
 class FLIPHAT(EpochGreedy):
-    """Greedy sparse linear bandit under joint differential privacy, in high dimension.
+    """FLIPHAT: greedy sparse linear bandit under joint differential privacy.
 
     `EpochGreedy` with :class:`~skpriv.linear_model.IHTRegressor`: epochs of growing length, each
     fitted by private iterative hard thresholding, with a guarantee that holds. An epoch goes on

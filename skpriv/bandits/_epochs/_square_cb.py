@@ -20,7 +20,7 @@ ERROR_WEIGHT = 15.0
 
 
 class SquareCB(EpochPolicy):
-    """Play actions with probabilities that fall with the inverse of their gap to the best one.
+    """SquareCB: play actions with probabilities in inverse proportion to their gap to the best.
 
     P(a) = 1 / (K + weight * gap_a) for all actions but the best, which has the rest: gap_a is the
     difference of the predictions, in units of half the range of the rewards or, with an oracle that

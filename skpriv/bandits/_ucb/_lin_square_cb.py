@@ -17,7 +17,7 @@ GAP_WEIGHT = 30.0
 
 
 class LinSquareCB(ServesDevices, RunningSumsPolicy):
-    """Linear contextual bandit that plays an action the less often, the worse it looks.
+    """SquareCB on running sums: play an action the less often, the worse its predicted reward.
 
     All rounds are kept as noisy running sums, and weights are fitted to them with a shrinkage that
     is chosen from the released sums and the known law of their noise. Every action keeps a positive
@@ -30,9 +30,8 @@ class LinSquareCB(ServesDevices, RunningSumsPolicy):
     delta : float in [0, 1), default=1e-6
         Privacy parameter: choose it well below one over the number of rounds.
     privacy : {"central", "aggregate", "local", "shuffle", "none"}, default="central"
-        Who adds the noise: a trusted curator, all users of a batch together to a sum that nobody
-        can look behind, every user (in the shuffle model, batches of users
-        are mixed by a shuffler), or nobody.
+        Who adds the noise: a trusted curator, all users of a batch together by secure aggregation,
+        every user (in the shuffle model, batches of users are mixed by a shuffler), or nobody.
     gap_weight : float, default=30.0
         An action that is expected to earn g less than the best one of K is played with probability
         1 / (K + gap_weight sqrt(K) g / s), s the root mean square error of the expectations.

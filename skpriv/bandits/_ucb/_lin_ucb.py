@@ -35,9 +35,8 @@ class LinUCB(ServesDevices, RunningSumsPolicy):
     delta : float in [0, 1), default=1e-6
         Privacy parameter: choose it well below one over the number of users.
     privacy : {"central", "aggregate", "local", "shuffle", "none"}, default="central"
-        Who adds the noise: a trusted curator, all users of a batch together to a sum that nobody
-        can look behind, every user (in the shuffle model, batches of users
-        are mixed by a shuffler), or nobody.
+        Who adds the noise: a trusted curator, all users of a batch together by secure aggregation,
+        every user (in the shuffle model, batches of users are mixed by a shuffler), or nobody.
     horizon : int, default=10_000
         Public: expected number of rounds, for the noise of the central model; used only if
         ``update_every`` is a number. A longer run goes on in phases of twice the length, at no

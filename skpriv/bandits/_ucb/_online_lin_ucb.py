@@ -21,7 +21,7 @@ FIRST_PHASE = 8  # updates of the first phase of the anytime form
 
 
 class OnlineLinUCB(LinUCB):
-    """Locally private linear bandit, by online-to-confidence-set conversion.
+    """OnlineUCB: locally private linear bandit, by online-to-confidence-set conversion.
 
     An online learner predicts the weights from the noisy reports, and the bandit is optimistic
     around the weights that fit the learner's predictions best.

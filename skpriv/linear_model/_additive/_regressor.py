@@ -49,9 +49,9 @@ class AdditiveRegressor(PredictionIntervals):
         Privacy parameter: choose it well below one over the number of records. 0 needs the
         codebook channel.
     privacy : {"central", "aggregate", "local", "shuffle", "none"}, default="central"
-        Who adds the noise: a trusted curator, all users together to a sum that nobody can look
-        behind (as much noise as a curator), every user, every user with a trusted shuffler that
-        makes the reports anonymous (less noise for the same guarantee), or nobody.
+        Who adds the noise: a trusted curator, all users together by secure aggregation (as much
+        noise as a curator), every user, every user with a trusted shuffler that makes the reports
+        anonymous (less noise for the same guarantee), or nobody.
     bounds_X : mapping, array-like of shape (n_features, 2) or (low, high), default=None
         Public range of every feature, in its own units: a mapping from feature name, for a data
         frame; a pair for each column; or one pair for all. Values outside are clipped. Ranges come

@@ -121,12 +121,12 @@ class GeneralizedLinear:
         return ConfidenceInterval(np.minimum(low, eta), np.maximum(high, eta))
 
     def coefficient_law(self: Any) -> CoefficientLaw:
-        """Law of the coefficients for :func:`skpriv.inspection.inference`.
+        """Distribution of the coefficients, for :func:`skpriv.inspection.inference`.
 
         Returns
         -------
         CoefficientLaw
-            Estimates, covariance from sampling and from privacy noise, and what is resolved, of the
+            Estimates, covariance from sampling and from privacy noise, and what is estimable, of
             coefficients and then the intercept, for features in the units of X. Estimates are not
             shrunk, and so differ from ``coef_``.
         """

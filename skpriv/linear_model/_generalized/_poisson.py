@@ -31,9 +31,9 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
     delta : float in (0, 1), default=1e-6
         Privacy parameter: choose it well below one over the number of records.
     privacy : {"central", "aggregate", "shuffle", "none"}, default="central"
-        Who adds the noise: a trusted curator, all users together to a sum that nobody can look
-        behind (as much noise as a curator), every user with a trusted shuffler that makes the
-        reports anonymous, or nobody. With "local" an error says what to do in its place.
+        Who adds the noise: a trusted curator, all users together by secure aggregation (as much
+        noise as a curator), every user with a trusted shuffler that makes the reports anonymous, or
+        nobody. With "local" an error says what to do in its place.
     bounds_X : mapping, array-like of shape (n_features, 2) or (low, high), default=None
         Public range of every feature, in its own units: a mapping from feature name, for a data
         frame; a pair for each column; or one pair for all. Values outside are clipped, in

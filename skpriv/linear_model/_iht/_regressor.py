@@ -25,11 +25,12 @@ MAX_DEFAULT_NONZERO = 10  # the noise grows with the number of features that are
 
 
 class IHTRegressor(SparseRegressor):
-    """Sparse linear regression whose error grows with the logarithm of the number of features.
+    """N-IHT, noisy iterative hard thresholding: sparse linear regression in high dimension.
 
-    Features are selected by a private hard threshold (the largest coordinates of a noisy gradient
-    are named in one shot), and their coefficients are then fitted privately on the selected columns
-    alone. SciPy sparse matrices are accepted and never densified.
+    The error grows with the logarithm of the number of features. Features are selected by a private
+    hard threshold (the largest coordinates of a noisy gradient are named in one shot), and their
+    coefficients are then fitted privately on the selected columns alone. SciPy sparse matrices are
+    accepted and never densified.
 
     Parameters
     ----------

@@ -36,7 +36,7 @@ ERROR_WEIGHTS = (0.1, 0.9)
 
 
 class ImproperSGDRegressor(PrivateRegressor):
-    """Linear regression whose prediction error does not depend on the number of features.
+    """Improper batched SGD: the prediction error does not depend on the number of features.
 
     Early-stopped gradient descent whose noise is small in the prediction norm although it is large
     in the parameter: a noise vector of d coordinates barely touches the prediction of one row. Use
@@ -52,9 +52,8 @@ class ImproperSGDRegressor(PrivateRegressor):
         Privacy parameter: choose it well below one over the number of records. 0 needs the
         codebook channel.
     privacy : {"central", "aggregate", "local", "shuffle", "none"}, default="central"
-        Who adds the noise: a trusted curator, all users together to a sum that nobody can look
-        behind, every user, every user with a trusted shuffler that makes the reports anonymous, or
-        nobody.
+        Who adds the noise: a trusted curator, all users together by secure aggregation, every user,
+        every user with a trusted shuffler that makes the reports anonymous, or nobody.
     perturbation : {"gradient", "output"}, default="gradient"
         "gradient" releases noisy gradients at clipped predictions, without projection (Algorithm
         6); "output" releases the last iterate of exact projected descent only (Algorithm 5), which

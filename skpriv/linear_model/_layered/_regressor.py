@@ -22,13 +22,13 @@ from ._paper import grow_paper
 
 
 class LayeredRegressor(PrivateRegressor):
-    """Linear regression that looks at small directions at their own scale.
+    """LPLR, layered private linear regression: each direction is estimated at its own scale.
 
-    Records are put into bins by their norm and scaled up to the unit ball; in every bin the leading
-    directions are resolved, what they leave of each record is binned by its norm again, and so on.
-    Noise is thus as small as the part of the records that is not yet understood, and the error does
-    not depend on the smallest eigenvalue of the Gram matrix, even in the local model. Mostly of
-    interest for its tree and its uniform intervals: see the measurements in the Notes.
+    Records are put into bins by their norm and scaled up to the unit ball. In every bin the leading
+    directions are estimated. What they leave of each record is put into bins by its norm again, and
+    so on. So the noise is as small as the part of the records that is not yet explained, and the
+    error does not depend on the smallest eigenvalue of the Gram matrix, even in the local model. It
+    is mostly of interest for its tree and its uniform intervals: see the measurements in the Notes.
 
     Parameters
     ----------
@@ -38,9 +38,8 @@ class LayeredRegressor(PrivateRegressor):
         Privacy parameter: choose it well below one over the number of records. 0 is pure privacy,
         by codebooks; without them for study only (it needs a ``random_state``).
     privacy : {"central", "aggregate", "local", "shuffle", "none"}, default="central"
-        Who adds the noise: a trusted curator, all users together to a sum that nobody can look
-        behind, every user, every user with a trusted shuffler that makes the reports anonymous, or
-        nobody.
+        Who adds the noise: a trusted curator, all users together by secure aggregation, every user,
+        every user with a trusted shuffler that makes the reports anonymous, or nobody.
     variant : {"one-batch", "paper"}, default="one-batch"
         "paper" is the published algorithm, with one direction and two batches of records a level,
         corrected sensitivities and usable interval constants. "one-batch" resolves all directions

@@ -56,9 +56,9 @@ class LinearRegression(Plans, PredictionIntervals):
     delta : float in (0, 1), default=1e-6
         Privacy parameter: choose it well below one over the number of records.
     privacy : {"central", "aggregate", "local", "shuffle", "none"}, default="central"
-        Who adds the noise: a trusted curator, all users together to a sum that nobody can look
-        behind (as much noise as a curator), every user, every user with a trusted shuffler that
-        makes the reports anonymous (less noise for the same guarantee), or nobody.
+        Who adds the noise: a trusted curator, all users together by secure aggregation (as much
+        noise as a curator), every user, every user with a trusted shuffler that makes the reports
+        anonymous (less noise for the same guarantee), or nobody.
     bounds_X : mapping, array-like of shape (n_features, 2) or (low, high), default=None
         Public range of every feature, in its own units: a mapping from feature name, for a data
         frame; a pair for each column; or one pair for all. Values outside are clipped. Ranges come
@@ -341,7 +341,7 @@ class LinearRegression(Plans, PredictionIntervals):
         return 0.7 * size, 1.4 * size
 
     def coefficient_law(self, estimand: Estimand = "fitted") -> CoefficientLaw:
-        """Law of the coefficients for :func:`skpriv.inspection.inference`.
+        """Distribution of the coefficients, for :func:`skpriv.inspection.inference`.
 
         Parameters
         ----------

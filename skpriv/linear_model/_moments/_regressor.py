@@ -136,7 +136,7 @@ class MomentRegressor(PredictionIntervals):
         return wider
 
     def posterior(self) -> Any:
-        """Mean and covariance of (coefficients, intercept), by released sums and the noise's law.
+        """Mean and covariance of (coefficients, intercept), by released sums and their noise.
 
         The prior is normal, of a size chosen by its evidence, but not smaller than ``coef_norm``
         says: so the mean may differ from `coef_`, where little is known.
@@ -229,7 +229,7 @@ class MomentRegressor(PredictionIntervals):
         return X @ self.coef_ + self.intercept_
 
     def coefficient_law(self) -> CoefficientLaw:
-        """Law of the coefficients for :func:`skpriv.inspection.inference`.
+        """Distribution of the coefficients, for :func:`skpriv.inspection.inference`.
 
         The estimate solves the released equations without shrinkage, and so may differ from
         ``coef_``: shrinkage serves predictions, and its bias would spoil an interval.

@@ -33,9 +33,9 @@ class SSPRegressor(MomentRegressor):
         Privacy parameter: choose it well below one over the number of records. 0 needs the
         codebook channel.
     privacy : {"central", "aggregate", "local", "shuffle", "none"}, default="central"
-        Who adds the noise: a trusted curator, all users together to a sum that nobody can look
-        behind (as much noise as a curator), every user, every user with a trusted shuffler that
-        makes the reports anonymous (less noise for the same guarantee), or nobody.
+        Who adds the noise: a trusted curator, all users together by secure aggregation (as much
+        noise as a curator), every user, every user with a trusted shuffler that makes the reports
+        anonymous (less noise for the same guarantee), or nobody.
     data_norm : float or "auto", required
         Public: every row of X is clipped to this l2 norm. "auto" spends a part of the budget (5%;
         in the local and shuffle models 20% of the users) on a private quantile, and clips there.

@@ -304,7 +304,7 @@ class IVRegressor(PrivateRegressor):
         return fitted if self.effects is not None else np.clip(fitted, *self._target.bounds_y)
 
     def coefficient_law(self) -> CoefficientLaw:
-        """Law of the coefficients for :func:`skpriv.inspection.inference`.
+        """Distribution of the coefficients, for :func:`skpriv.inspection.inference`.
 
         Returns
         -------

@@ -32,7 +32,7 @@ NORMALISATION_SHARE = {"budget": 0.08, "users": 0.1}
 
 
 class ReweightedRegressor(MomentRegressor):
-    """Linear regression that is accurate when features have very different scales.
+    """Re-weighted regression, which is accurate when features have very different scales.
 
     A normalisation U is learned privately such that U phi has about equal length in all directions;
     weights 1 / ||U phi|| then bound every record's part in the normal equations without clipping
@@ -47,9 +47,9 @@ class ReweightedRegressor(MomentRegressor):
         Privacy parameter: choose it well below one over the number of records. 0 needs the
         codebook channel.
     privacy : {"central", "aggregate", "local", "shuffle", "none"}, default="central"
-        Who adds the noise: a trusted curator, all users together to a sum that nobody can look
-        behind (as much noise as a curator), every user, every user with a trusted shuffler that
-        makes the reports anonymous (less noise for the same guarantee), or nobody.
+        Who adds the noise: a trusted curator, all users together by secure aggregation (as much
+        noise as a curator), every user, every user with a trusted shuffler that makes the reports
+        anonymous (less noise for the same guarantee), or nobody.
     link : {"identity", "logit"} or Link, default="identity"
         The mean of y is the link's inverse at a linear function. "logit" is logistic regression on
         ``bounds_y``: with (0, 1) the mean is 1 / (1 + exp(-x'coef - intercept)).
@@ -388,7 +388,7 @@ class ReweightedRegressor(MomentRegressor):
             self.intercept_ = (self.intercept_ - scaling.centre) / scaling.radius
 
     def coefficient_law(self) -> CoefficientLaw:
-        """Law of the coefficients for :func:`skpriv.inspection.inference`; see SSPRegressor.
+        """Distribution of the coefficients for `skpriv.inspection.inference`; see SSPRegressor.
 
         They are those of least squares with the weights of the learned normalisation, another line
         than that of all rows alike where the mean is not linear.

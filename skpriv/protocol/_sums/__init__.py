@@ -1,1 +1,1 @@
-"""Sums that nobody can look behind, with real devices: tasks, devices, servers and the analyst."""
+"""Secure aggregation with real devices: tasks, devices, servers and the analyst."""

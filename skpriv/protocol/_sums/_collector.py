@@ -19,7 +19,7 @@ from ._task import TRANSPORTS, SumNeeded, SumRows, open_round, task_fields
 
 
 class SumCollector(Collector):
-    """Fits an estimator from sums that nobody can look behind, in the aggregate model.
+    """Fits an estimator by secure aggregation, in the aggregate model.
 
     The same users answer every round. The fitted estimator has the law that ``fit`` simulates. The
     analyst who runs this sees sums with their noise, and no share of a user (or, with shuffled

@@ -1,4 +1,4 @@
-"""Sums that nobody can look behind: a curator's noise and answers, and nobody who chooses."""
+"""Secure aggregation: a curator's noise and answers, and nobody who chooses."""
 
 import numpy as np
 import pytest
