@@ -1,5 +1,6 @@
 """Fixtures that every test may use."""
 
+import gc
 import os
 import sys
 
@@ -24,6 +25,12 @@ def pytest_configure():
         import skpriv
 
         assert "site-packages" in skpriv.__file__, f"{skpriv.__file__} is not the installed package"
+
+
+def pytest_collection_finish():
+    """What was imported stays: the garbage collector need not look through it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="session")

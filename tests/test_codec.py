@@ -1,5 +1,6 @@
 """Models as plain values: they predict as before, and hold nothing of the rows."""
 
+import copy
 import json
 import re
 import subprocess
@@ -26,7 +27,7 @@ from skpriv.linear_model import (
 )
 from skpriv.preprocessing import Boolean, BoundsScaler, Categorical, Numeric, Schema, TableEncoder
 
-N = 1009
+N, FITTED = 1009, {}
 MODELS = ("central", "local", "shuffle", "none")
 REGRESSORS = [
     kind
@@ -58,7 +59,16 @@ def data(seed=0):
     return X, X @ [1.0, -0.5, 0.0] + rng.uniform(-0.2, 0.2, size=N)
 
 
-def fitted(Estimator, privacy, params, X, y):
+def fitted(Estimator, privacy, params):
+    """The model of a case, which is fitted once."""
+    key = Estimator, privacy, repr(params)
+    if key not in FITTED:
+        FITTED[key] = _fitted(Estimator, privacy, params)
+    return copy.deepcopy(FITTED[key])
+
+
+def _fitted(Estimator, privacy, params):
+    X, y = data()
     public = {"bounds_y": (-1.0, 1.0), "data_norm": 1.0, "data_max": 1.0, "knots": 3}
     if "knots" in Estimator().get_params():
         public["bounds_X"] = (-0.75, 0.75)
@@ -78,7 +88,7 @@ def fitted(Estimator, privacy, params, X, y):
 @pytest.mark.parametrize("Estimator, privacy, params", CASES)
 def test_a_model_that_was_written_predicts_as_before(Estimator, privacy, params):
     X, y = data()
-    model = fitted(Estimator, privacy, params, X, y)
+    model = fitted(Estimator, privacy, params)
     again = Estimator.from_json(model.to_json())
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
     assert str(again.privacy_report_) == str(model.privacy_report_)
@@ -94,7 +104,7 @@ def test_a_model_that_was_written_predicts_as_before(Estimator, privacy, params)
 @pytest.mark.parametrize("Estimator, privacy, params", CASES)
 def test_no_number_of_the_rows_is_written(Estimator, privacy, params):
     X, y = data()
-    text = fitted(Estimator, privacy, params, X, y).to_json()
+    text = fitted(Estimator, privacy, params).to_json()
     written = {float(number) for number in NUMBER.findall(text)}
     assert not written & {float(abs(value)) for value in (*X.ravel(), *y)}
     assert not written & {float(value) for value in (*X.ravel(), *y)}
@@ -150,7 +160,7 @@ def test_a_bounds_scaler():
 
 def test_plain_values_are_json_of_any_order():
     X, y = data()
-    model = fitted(LayeredRegressor, "central", {}, X, y)
+    model = fitted(LayeredRegressor, "central", {})
     text = json.dumps(model.to_dict(), allow_nan=False, sort_keys=True)
     again, expected = LayeredRegressor.from_json(text), model.confidence_interval(X)
     np.testing.assert_array_equal(again.confidence_interval(X), expected)

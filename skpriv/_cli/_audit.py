@@ -43,7 +43,9 @@ def add_command(commands):
         action="store_true",
         help="audit copies with half of the noise against the same claim: they must be caught",
     )
-    add("--jobs", type=int, default=None, help="fits at the same time; -1: as many as processors")
+    add("--jobs", type=int, default=-1,
+        help="fits at the same time; default -1: as many as processors, which take 10 minutes of "
+        "processor time")  # fmt: skip
     add("--plot", metavar="FILE", help="write a picture, too")
     parser.set_defaults(run=run)
 

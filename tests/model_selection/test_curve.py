@@ -231,7 +231,7 @@ def test_every_fit_is_charged(backend, n_jobs, data):
 
 def test_stops_when_the_budget_is_spent(data):
     accountant = BudgetAccountant(epsilon=1.0, delta=1e-5)
-    with accountant, pytest.raises(BudgetExceeded):
+    with parallel_backend("threading"), accountant, pytest.raises(BudgetExceeded):
         small(SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), data, n_jobs=2)
     assert len(accountant.charges) < 12
 
