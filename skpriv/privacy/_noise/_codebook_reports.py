@@ -3,6 +3,7 @@
 from typing import Any
 import secrets
 from dataclasses import dataclass
+from math import pi, prod
 
 import numpy as np
 from scipy import special
@@ -41,7 +42,7 @@ def secure_directions(vectors, code):
     for start in range(0, n, users):
         part = slice(start, min(n, start + users))
         secret = vectors[part].astype(np.float32)
-        books = public.standard_normal((len(secret), code.count, size), dtype=np.float32)
+        books = _normals(public, (len(secret), code.count, size))
         lengths = np.sqrt(np.einsum("ukj,ukj->uk", books, books))
         nearness = np.matmul(books, secret[:, :, None])[:, :, 0] / lengths
         order = np.argpartition(-nearness, code.nearest - 1, axis=1)
@@ -49,6 +50,24 @@ def secure_directions(vectors, code):
         chosen = books[each, order[each, ranks[part]]].astype(float)
         reported[part] = chosen / np.sqrt(np.einsum("ij,ij->i", chosen, chosen))[:, None]
     return reported
+
+
+def _normals(public, shape):
+    """Normal variables of single precision by Box and Muller, as devices make them.
+
+    That takes less than half the time of the generator's own, and its radius ends at 5.8.
+    """
+    size = prod(shape)
+    radius, angle = public.random((2, -(-size // 2)), dtype=np.float32)
+    np.subtract(1.0, radius, out=radius)
+    np.log(radius, out=radius)
+    radius *= -2.0
+    np.sqrt(radius, out=radius)
+    angle *= 2.0 * pi
+    found = np.empty((2, len(radius)), dtype=np.float32)
+    for function, out in zip((np.cos, np.sin), found, strict=True):
+        np.multiply(function(angle), radius, out=out)
+    return found.reshape(-1)[:size].reshape(shape)
 
 
 def simulated_directions(vectors, code, rng):
