@@ -197,6 +197,8 @@ def _spread_out(n, size):
 
 def _ends(bounds, n_features):
     """Ends of the range of each feature."""
-    pairs = list(bounds.values()) if hasattr(bounds, "values") else bounds
-    ends = np.broadcast_to(np.asarray(pairs, dtype=float), (n_features, 2))
+    pairs = np.asarray(list(bounds.values()) if hasattr(bounds, "values") else bounds, dtype=float)
+    if pairs.ndim > 1 and len(pairs) != n_features:
+        raise ValueError(f"bounds_X has {len(pairs)} features, and n_features={n_features}.")
+    ends = np.broadcast_to(pairs, (n_features, 2))
     return ends[:, 0], ends[:, 1]

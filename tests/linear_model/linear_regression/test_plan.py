@@ -60,3 +60,9 @@ def test_where_there_is_no_plan_it_says_so(options):
 def test_sizes_must_be_sizes():
     with pytest.raises(ValueError, match="at least 1"):
         LinearRegression(bounds_X=(0, 1), bounds_y=(0, 1)).plan(0, 2)
+
+
+def test_bounds_of_other_features_are_refused_in_words():
+    model = LinearRegression(bounds_X={"a": (0, 1), "b": (0, 1)}, bounds_y=(0, 1))
+    with pytest.raises(ValueError, match="bounds_X has 2 features, and n_features=3"):
+        model.plan(100, 3)
