@@ -178,10 +178,13 @@ class Play:
 
 
 def ordered(data, order):
-    """The records sorted by the keys that ``order(*data)`` gives them."""
+    """The records sorted by the keys that ``order(*data)`` gives them.
+
+    A list stays one: an array of names of several kinds would take them for one kind.
+    """
     places = np.argsort(order(*data), kind="stable")
     return tuple(
-        (array if hasattr(array, "shape") else np.asarray(array))[places] for array in data
+        array[places] if hasattr(array, "shape") else [array[i] for i in places] for array in data
     )
 
 

@@ -6,7 +6,9 @@ from ._device import public_order
 
 NO_ROWS = (
     "the rows are on the users' devices, which send one index of a codebook each: pass "
-    "privacy='local' or 'shuffle' and channel='codebook'."
+    "SSPRegressor, LinearRegression, ReweightedRegressor or ImproperSGDRegressor with "
+    "privacy='local' or 'shuffle' and channel='codebook'. Other estimators ask what a device "
+    "cannot answer."
 )
 
 

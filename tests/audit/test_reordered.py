@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from skpriv.audit._runs import ordered
 from skpriv.audit import replay
 from skpriv.linear_model import ImproperSGDRegressor, LinearRegression, ReweightedRegressor
 from skpriv.privacy import NoiseSource
@@ -101,3 +102,9 @@ def test_the_operating_system_draws_orders():
         assert sorted(draws[-1][0]) == sorted(draws[-1][1]) == list(range(50))
     for first, second in zip(*draws, strict=True):
         assert not np.array_equal(first, second)
+
+
+def test_a_list_of_names_stays_a_list():
+    names = ["b", 1, "1", 1.0]
+    _, sorted_names = ordered((np.arange(4.0), names), lambda x, names: -x)
+    assert sorted_names == [1.0, "1", 1, "b"] and list(map(type, sorted_names))[1:3] == [str, int]

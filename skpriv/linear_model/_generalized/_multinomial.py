@@ -81,7 +81,6 @@ def fit_classes(session, rows, target, link, ranged):
         SIGNAL * (link.signal / length) ** 2, link, length, session.trust.can.same_rows,
     )  # fmt: skip
     persons, equations = session.persons is not None, []
-    outside = ClippedRowsQuery(rows) if rules.clipped else None
     kept, lengths = 1.0, PERSON_LENGTHS_SHARE if persons else 0.0
     for number, share in enumerate(rules.steps, 1):
         asked = whitened, target, location, pool.b
@@ -91,11 +90,12 @@ def fit_classes(session, rows, target, link, ranged):
         query = ClassScoreQuery(*asked)
         if persons:
             query = PersonClassScoreQuery(*asked, length=kept)
-        if outside and number == len(rules.steps):  # which files are read once for
-            session.together(query, outside)
         equations.append(query.equation(session.sum(query, share * (1.0 - lengths))))
         pool.add(equations[-1])
-    clipped = outside.read(session.sum(outside, rules.clipped)) if outside else None
+    clipped = None
+    if rules.clipped:
+        outside, few = ClippedRowsQuery(rows), session.part(rules.subset)
+        clipped = outside.read(session.sum(outside, rules.clipped, few))
     fit = LoopFit(
         0.0, 0.0, np.kron(each, W), pool.b, pool.variance, pool.slope, tuple(equations), None,
         same_rows=session.trust.can.same_rows, link=link, places=session.persons or 1,

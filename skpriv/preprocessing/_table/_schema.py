@@ -168,9 +168,7 @@ class Schema(Mapping):
             of rows is public.
         """
         low, high = self.bounds_y
-        frame = nw.from_native(frame).select(self.target)
-        frame = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
-        z = self[self.target].encode(frame[self.target])[:, 0]
+        z = self[self.target].encode(self._cells(frame))[:, 0]
         return np.clip(low + (z + 1.0) * (high / 2.0 - low / 2.0), low, high)
 
     @property
@@ -202,10 +200,13 @@ class Schema(Mapping):
         column = None if self.target is None else self[self.target]
         if not isinstance(column, Categorical | Ordinal):
             return self.read_target(frame)
-        frame = nw.from_native(frame).select(self.target)
-        frame = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
-        found = codes_of(frame[self.target], codes_by_text(column.categories), -1, -1)
+        found = codes_of(self._cells(frame), codes_by_text(column.categories), -1, -1)
         return np.array([*self.classes, None], dtype=object)[found]
+
+    def _cells(self, frame):
+        """The column of the target, of frames that are lazy as well."""
+        frame = nw.from_native(frame).select(self.target)
+        return (frame.collect() if isinstance(frame, nw.LazyFrame) else frame)[self.target]
 
     @classmethod
     def template(cls, frame: Any, *, target: Any = None) -> "Schema":

@@ -155,19 +155,6 @@ class Session(ABC):
             return None
         return self._pieces.prefix(start, stop, fraction)
 
-    def together(self, *queries: Any) -> None:
-        """Announce queries that `sum` will ask of all records, one after the other.
-
-        Rows that are read again for each answer are read once for all of them. Each of them must be
-        known before the first one is answered.
-
-        Parameters
-        ----------
-        *queries : Query
-        """
-        if self.persons is None:
-            self._pieces.join(queries)
-
     @property
     def used(self) -> float:
         """Largest share that a record may have used."""

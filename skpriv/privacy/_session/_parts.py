@@ -111,10 +111,6 @@ class Part:
         """Random part of the records, for queries that need not see all of them; see Session."""
         return self._whole._prefix(self._place, self._place + self._size, fraction)
 
-    def together(self, *queries: Any) -> None:
-        """Announce queries that `sum` will ask of all records, one after the other; see Session."""
-        self._whole.together(*queries)
-
     def top(self, query: Any, k: int, share: float) -> np.ndarray:
         """Indices of the k largest coordinates of a bounded sum; see Session."""
         share, records = self._asked(query, share, spend=True)

@@ -1,10 +1,7 @@
 """Random parts of the rows of a session: pieces of one order, which only the session knows."""
 
-from typing import Any
 from dataclasses import dataclass
-from math import floor, prod
-
-import numpy as np
+from math import floor
 
 from ...exceptions import PrivacyError
 
@@ -54,8 +51,6 @@ class Pieces:
         self._rows, self._source, self._order = rows, source, None
         self._kept, self._left, self._foreseen = [], KEPT_BYTES, {}
         self._all, self._targets = None, None
-        self._joined: list[Any] = []
-        self._found: list[Any] = []
 
     def prefix(self, start, stop, fraction):
         """The first records of those from one place up to another: a fraction of them."""
@@ -78,10 +73,6 @@ class Pieces:
             self._order = self._source.order(self._rows)
         return self._order
 
-    def join(self, queries):
-        """Sum these queries in one pass when the first of them is asked."""
-        self._joined, self._found = list(queries), []
-
     def sum(self, query, subset):
         """Exact sum over a subset, or all records."""
         if self._foreseen:
@@ -89,25 +80,9 @@ class Pieces:
         rows = self.whole()
         if rows.passes is None:
             return rows.sum(query) if subset is None else self._sum_of_part(query, subset)
-        for place, (asked, among, value) in enumerate(self._found):
-            if asked is query and _same(among, subset):
-                del self._found[place]
-                return value
-        if any(asked is query for asked in self._joined):
-            both = Joint(tuple(self._joined))
-            self._joined = []
-            values = both.parts(self._sum(both, subset))
-            self._found = [
-                (asked, subset, value) for asked, value in zip(both.queries, values, strict=True)
-            ]
-            return self.sum(query, subset)
-        return self._sum(query, subset)
-
-    def _sum(self, query, subset):
         if subset is not None:
             return self._sum_of_part(query, subset)
-        rows = self._of_targets() if query.width == 0 else self._rows
-        return rows.sum(query)
+        return (self._of_targets() if query.width == 0 else self._rows).sum(query)
 
     def whole(self):
         """All rows, in memory if they are or if they fit."""
@@ -152,41 +127,3 @@ class Pieces:
                 self._keep(whole, rows)
                 return rows.sum(query, places)
         return everything.sum(query, subset)
-
-
-def _same(one, other):
-    """Whether two choices, None for all, are of the same records."""
-    return one is other or (one is not None and other is not None and one.same(other))
-
-
-@dataclass(frozen=True)
-class Joint:
-    """Several queries, whose sums are made in one pass over the rows. It is never released.
-
-    Parameters
-    ----------
-    queries : tuple of Query
-    """
-
-    queries: tuple
-    width: int | None = None
-
-    @property
-    def takes_sparse(self):
-        """Whether all of them add up sparse chunks."""
-        return all(query.takes_sparse for query in self.queries)
-
-    @property
-    def shape(self):
-        """Number of coordinates of all queries."""
-        return (sum(prod(query.shape) for query in self.queries),)
-
-    def sum(self, X, y):
-        """Exact sums over a chunk of rows, one after the other."""
-        return np.concatenate([np.ravel(query.sum(X, y)) for query in self.queries])
-
-    def parts(self, value):
-        """The sum of each query."""
-        ends = np.cumsum([prod(query.shape) for query in self.queries])[:-1]
-        parts = zip(np.split(value, ends), self.queries, strict=True)
-        return [part.reshape(query.shape) for part, query in parts]

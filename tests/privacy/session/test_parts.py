@@ -204,41 +204,6 @@ def test_targets_alone_are_kept_where_no_part_is_foreseen(too_large):
     assert too_large.passes == 2
 
 
-@pytest.mark.parametrize("where", ["all", "part"])
-def test_announced_queries_are_answered_in_one_pass(too_large, where):
-    session, first, second, other = (
-        open_session("none", too_large, None, BUDGET, 0), Chosen(), Total(), Total()
-    )  # fmt: skip
-    if where == "part":
-        _, session = split(session, 100, 900)
-    session.together(first, second)
-    session.sum(other, 0.1)  # nobody announced it
-    assert too_large.passes == 1
-    answers = [session.sum(query, 0.1).value for query in (first, second, second)]
-    assert answers[0].sum() == session.n and answers[1] == answers[2]
-    assert too_large.passes == 3  # once for both, and once for the one that was asked again
-
-
-def test_announced_queries_are_not_answered_about_other_records(too_large):
-    session, first, second = open_session("none", too_large, None, BUDGET, 0), Chosen(), Chosen()
-    session.together(first, second)
-    session.sum(first, 0.1)
-    few = session.part(0.01)
-    assert session.sum(second, 0.1, few).value.sum() == len(few)
-    assert session.sum(second, 0.1).value.sum() == N
-
-
-def test_announced_queries_have_the_noise_and_the_cost_of_others():
-    found = []
-    for announce in (True, False):
-        session, queries = open_session("central", _batches(), None, BUDGET, 0), (Chosen(), Total())
-        if announce:
-            session.together(*queries)
-        answers = [session.sum(query, 0.3) for query in queries]
-        found.append([(a.noise, a.value.tolist()) for a in answers] + [session.report.total])
-    assert found[0] == found[1]
-
-
 def test_parts_in_memory_are_the_same_rows():
     found = []
     for rows in (_batches(), None):
