@@ -16,6 +16,7 @@ _HAS_VECDOT = hasattr(np, "vecdot")  # from NumPy 2.0 on, and faster
 TINY = 1e-140
 # Of the largest eigenvalue or number beside it: what is smaller is rounding, of sums of 1e6 terms.
 RELATIVE_ZERO = 1e-13
+HALF_DIGITS = np.finfo(float).eps ** -0.5  # factor that leaves half of the digits right
 ROUNDED = 1e-9  # relative: two shares, levels or counts that differ by less are the same
 BLOCK_ENTRIES = 2**17  # of a block of rows; a copy of it, or two, are in the cache with it
 

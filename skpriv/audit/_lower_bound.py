@@ -17,8 +17,9 @@ from ._runs import Play, check_maker, fit, is_policy, replaced_rows, unfitted
 from ._snapshot import snapshot
 
 CHOOSING = 4  # one of so many fits, where there is no direction to be found
-SMOOTH = 25  # neighbouring thresholds over which what they show is averaged, to choose one
-FEW = 20  # samples a number, for a direction that is tried on the same samples
+# Samples that tell something together: neighbouring thresholds that are averaged to choose one, and
+# those for each number of a direction that is tried on the same samples
+FEW = 25
 HUGE = 1e100  # stands for NaN and infinity
 DIRECTIONS = 30  # numbers that differ most, for their best combination
 FARTHEST = 1e3  # in units of their spread: what is further out is clipped
@@ -154,7 +155,7 @@ def lower_bound(
     first = [values[labels == label][:choosing] for label in (0, 1)]
     second = [values[labels == label][choosing:] for label in (0, 1)]
     failure = (1.0 - confidence_level) / 2.0
-    test = _choose(first, delta, failure, len(second[0]), SMOOTH if known else 1)
+    test = _choose(first, delta, failure, len(second[0]), FEW if known else 1)
     wrong, right = (int(test(sample).sum()) for sample in second)
     n = len(second[0])
     return EpsilonBound(

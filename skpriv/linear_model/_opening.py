@@ -16,12 +16,12 @@ from .._equations._public_bounds import REQUIRED, check_units, column_bounds
 from .._equations._public_maps import RowMap
 from .._equations._scaling import Scaling
 from ..exceptions import PrivacyError
-from ..privacy import BoundsQuery, Budget, Groups, models_that, open_session
+from ..privacy import SIDE_SHARE, BoundsQuery, Budget, Groups, models_that, open_session
 from ..records import ArrayRows, WeightedRows, as_rows, check_public, public_shape
 
 # Of the budget (of the users, where they answer once), for bounds that are "auto"; and the part of
 # the rows and targets that these bounds leave as they are (measured by benchmarks/auto_bounds.py).
-BOUNDS_SHARE = {"budget": 0.05, "users": 0.2}
+BOUNDS_SHARE = {"budget": SIDE_SHARE, "users": 0.2}
 NORM_QUANTILE = 0.95
 TARGET_QUANTILE = 0.98
 ENTRY_QUANTILE = 0.5  # of the rows, by their largest entry

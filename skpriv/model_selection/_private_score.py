@@ -12,13 +12,20 @@ from sklearn.pipeline import Pipeline
 from .._choices import PrivacyModel
 from .._compat import HasMethods, Interval, StrOptions, validate_params
 from ..exceptions import PrivacyError
-from ..privacy import MODELS, Budget, PrivacyReport, capabilities, models_that, open_session
+from ..privacy import (
+    MODELS,
+    MOST_NOISE,
+    SIDE_SHARE,
+    Budget,
+    PrivacyReport,
+    capabilities,
+    models_that,
+    open_session,
+)
 from ..records import as_rows, public_shape
 from ._score_queries import ErrorMoments, LocationQuery, SpreadQuery, row_numbers
 
-LOCATION_SHARE, SPREAD_SHARE = 0.05, 0.10  # of mu^2; the squared errors have the rest
 SCORE_CLIP = 5.0  # squares are clipped at so many mean absolute deviations of the target
-MOST_SPREAD_NOISE = 0.2  # a spread is used where its public noise is below this part of the range
 
 
 @dataclass(frozen=True)
@@ -108,7 +115,7 @@ def private_score(
     Notes
     -----
     **Privacy guarantee**: (epsilon, delta)-DP when one record is replaced. Released: the mean of
-    the target (5% of mu^2), its mean absolute deviation (10%), and sums of squares that are
+    the target (5% of mu^2), its mean absolute deviation (5%), and sums of squares that are
     clipped at five such deviations, of the prediction's errors and of the target about its mean.
     Predictions and targets are clipped to ``bounds_y``. The score of a rare huge error is therefore
     better than its exact R2. The interval is a normal one, by the delta method.
@@ -140,9 +147,9 @@ def private_score(
         privacy, rows, None, Budget(epsilon, delta), random_state, "private_score"
     )
     rows.check()
-    centre, limit = learn_scale(session, bounds, LOCATION_SHARE, SPREAD_SHARE)
+    centre, limit = learn_scale(session, bounds, SIDE_SHARE, SIDE_SHARE)
     query = ErrorMoments(estimator, X, bounds, limit, centre=centre)
-    answer = session.sum(query, 1.0 - LOCATION_SHARE - SPREAD_SHARE)
+    answer = session.sum(query, 1.0 - 2.0 * SIDE_SHARE)
     return _score(answer, limit, bounds, confidence_level, session.report)
 
 
@@ -156,7 +163,7 @@ def learn_scale(session, bounds, location, spread, deviations=SCORE_CLIP):
     deviation = session.sum(SpreadQuery(bounds, centre), spread)
     largest = 1.0 + abs(centre)
     noise = deviation.noise.scale / deviation.n
-    if noise > MOST_SPREAD_NOISE:
+    if noise > MOST_NOISE:
         return centre, largest
     released = float(deviation.value[0] / deviation.n) + 2.0 * noise
     return centre, largest * min(1.0, max(deviations * released, 10.0 * noise, 1e-6))

@@ -17,6 +17,7 @@ from .._compat import HasMethods, Interval, fit_context, safe_indexing
 from .._progress import progress
 from ..linear_model import IHTRegressor
 from ..privacy import (
+    SIDE_SHARE,
     Accounted,
     Budget,
     Cost,
@@ -33,8 +34,7 @@ from ._curve import _private_prefix as private_prefix
 from ._private_score import learn_scale, numbered, target_bounds
 from ._score_queries import Gains, SquaredErrors, row_numbers
 
-# Of the whole: for the scale of the squared errors, and for the winner's fit.
-SCALE, REFIT = 0.03, 0.5
+REFIT = 0.5  # of the whole, for the winner's fit
 SCORED = 0.2  # of the rows; the other ones fit the candidates
 JUDGED = 0.1  # of what the scored rows pay, for the released score of the winner
 # Squares are clipped at so many mean absolute deviations of the target: 2.4 standard ones of a
@@ -204,7 +204,7 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
         source = NoiseSource(None if self.random_state is None else rng)
         order = source.order(ArrayRows(X, target)).dealt(0, n)
         scored, fitted = order[: max(1, round(SCORED * n))], order[max(1, round(SCORED * n)) :]
-        part = (1.0 - SCALE - REFIT) / len(self.candidates_)
+        part = (1.0 - SIDE_SHARE - REFIT) / len(self.candidates_)
         rows = safe_indexing(X, fitted), target[fitted]
         tasks = (
             delayed(plan.fit)(params, *rows, part, self._seed(rng)) for params in self.candidates_
@@ -316,13 +316,13 @@ class _Plan:
     def scale(self, y, bounds, seed):
         """Limit of the errors in the scores, from the targets of all rows."""
         half, rows = 0.5, row_numbers(len(y))
-        with prepaid(self.cost(SCALE), self.currency):
-            session = open_session("central", rows, y, self.gaussian(SCALE), seed, "scale")
+        with prepaid(self.cost(SIDE_SHARE), self.currency):
+            session = open_session("central", rows, y, self.gaussian(SIDE_SHARE), seed, "scale")
             return learn_scale(session, bounds, half, half, SEARCH_CLIP)[1]
 
     def best(self, models, X, y, bounds, limit, seed):
         """Number of the candidate with the largest score and Gumbel noise."""
-        mu2 = self.mu**2 * (1.0 - SCALE - REFIT) * (1.0 - JUDGED)
+        mu2 = self.mu**2 * (1.0 - SIDE_SHARE - REFIT) * (1.0 - JUDGED)
         rho = mu2 / 2.0 if self.currency == "zcdp" else mu2 / pi
         part = Budget.from_rho(rho, self.budget.delta)
         with prepaid(Cost.from_rho(rho)):
@@ -333,7 +333,7 @@ class _Plan:
 
     def score(self, model, X, y, bounds, limit, seed):
         """Released score of one candidate: minus its mean clipped squared error."""
-        part = (1.0 - SCALE - REFIT) * JUDGED
+        part = (1.0 - SIDE_SHARE - REFIT) * JUDGED
         with prepaid(self.cost(part), self.currency):
             rows = row_numbers(len(y))
             session = open_session("central", rows, y, self.gaussian(part), seed, "score")

@@ -11,10 +11,13 @@ from .._linalg import row_norms
 from ..records import canonical
 from ._query import ROUNDING, Query
 
+# Of a budget, for a question of one number or of a few beside those that matter: 2.5% more noise
+# for these.
+SIDE_SHARE = 0.05
 NORM_BINS = 24  # each sqrt(2) below the next: down to 1 / 2900 of the outer bound
 TARGET_BINS = 64  # of equal width
 TOLD_ABOVE = 3.0  # deviations of its noise, above which a released number is told from 0
-MOST_TAIL_NOISE = 0.2  # of the records: with more noise than this in a tail, the outer bounds stay
+MOST_NOISE = 0.2  # of the records or of a range: with more, a number decides nothing
 
 
 @dataclass(frozen=True)
@@ -108,7 +111,7 @@ class BoundsQuery(Query):
             return False
         bins = NORM_BINS if self.outer_bounds_y is None else TARGET_BINS / 2.0
         noise = TOLD_ABOVE * session.noise(self, share).scale * sqrt(bins)
-        return noise <= MOST_TAIL_NOISE * session.records(share)
+        return noise <= MOST_NOISE * session.records(share)
 
     def bounds(self, answer: Any, norm_quantile: Any, target_quantile: Any) -> tuple:
         """Grid points next above the quantiles: a norm bound and a range, None if not asked for.

@@ -21,7 +21,7 @@ ROUNDING = 1.0 + 2.0**-20
 # up to so many records it is half of what ROUNDING allows for.
 REORDERED = 2.0**-37
 RECORDS_IN_ROUNDING = (ROUNDING - 1.0) / 2.0 / REORDERED
-MOST_RECORDS = 2**32
+MOST_RECORDS = int((ROUNDING - 1.0) / np.finfo(float).eps)
 
 
 def reordered(n: int) -> float:

@@ -1,7 +1,7 @@
 """Where private rows live: one protocol, which sessions sum over and nobody looks behind."""
 
 from ._arrays import ArrayRows, WeightedRows, canonical
-from ._base import CHUNK_ROWS, Rows
+from ._base import CHUNK_ROWS, KEPT_BYTES, Rows
 from ._batches import BatchRows
 from ._blocks import LazyValues
 from ._dask import DaskRows, positional
@@ -27,6 +27,7 @@ from ._values import (
 
 __all__ = [
     "CHUNK_ROWS",
+    "KEPT_BYTES",
     "INVALID_VALUES",
     "SEED_BYTES",
     "ArrayRows",

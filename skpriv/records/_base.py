@@ -14,6 +14,7 @@ from ._threads import in_threads
 
 CHUNK_ROWS = 2**14  # at most; the rounding slack of every sensitivity rests on it
 BATCH_ROWS = 2**16  # of a file, or of the users, that are read or drawn at once
+KEPT_BYTES = 2**28  # of rows that are brought or kept in memory: 500,000 rows of 60 columns
 CHUNK_BYTES = 2**23  # a chunk of rows; queries go through it in blocks that stay in the cache
 
 

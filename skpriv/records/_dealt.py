@@ -1,6 +1,6 @@
 """A random order of the records that is expanded from a seed, and the records that it deals out."""
 
-from hashlib import shake_128
+from hashlib import sha256, shake_128
 from math import log1p
 from typing import Any
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from ._subset import Subset
 
-SEED_BYTES = 32  # 256 bits, as many as nobody can try
+SEED_BYTES = sha256().digest_size  # as many as nobody can try
 BLOCK_WORDS = 2**10  # numbers of 64 bits that one call of the hash function expands
 
 

@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 
 from .._linalg import CompensatedSum
-from ._base import CHUNK_ROWS, Rows
+from ._base import CHUNK_ROWS, KEPT_BYTES, Rows
 from ._subset import Subset, Users
-
-TOGETHER_BYTES = 2**27  # of rows of whole persons that a pass over rows elsewhere brings together
 
 
 class PersonRows(Rows):
@@ -151,7 +149,7 @@ class PersonRows(Rows):
         if self._rows.indexed:
             yield persons, partial(_picked, self._rows)
             return
-        step = max(1, TOGETHER_BYTES // (8 * (self.n_features + 1) * self.largest))
+        step = max(1, KEPT_BYTES // (8 * (self.n_features + 1) * self.largest))
         for first in range(0, len(persons), step):
             mine = persons[first : first + step]
             positions = np.sort(self._of(Subset(mine)))

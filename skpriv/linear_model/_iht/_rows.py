@@ -11,9 +11,10 @@ from ..._linalg import row_norms
 from ...records import canonical
 from ..._equations._scaling import Scaling
 
-# Rows on the support are longer than this part of the longest possible norm, sqrt(s), only in
-# designs such as signs: there they get weights below 1. Measured: 0.5 to 0.8 are equally good.
-NORM_FACTOR = 0.7
+# Root mean square of a uniform entry: rows on the support are much longer than this part of the
+# longest possible norm, sqrt(s), only in designs such as signs: there they get weights below 1.
+# Measured: 0.5 to 0.8 are equally good.
+NORM_FACTOR = sqrt(1.0 / 3.0)
 
 
 def clipped(X, limit):

@@ -2,6 +2,7 @@
 
 from math import ceil, log, sqrt
 
+from ..._linalg import HALF_DIGITS
 from ...exceptions import PrivacyError
 from ...privacy import (
     NO_SECURE_REPORTS,
@@ -15,7 +16,6 @@ from ._privunit import CodebookLevelQuery, UnitLevelQuery
 from ._queries import LevelQuery
 from ._tree import ACTIVATION_FAILURE, PartitionTree
 
-LARGEST_FACTOR = 2.0**26  # rounding of scaled vectors stays far below the slack of sensitivities
 RESOLUTION_FOR_TWO = 150.0  # measured: below, the records of a second level are better spent on one
 
 
@@ -30,7 +30,7 @@ def scales(resolution, gamma):
     An estimate in a bin has error of the order of one over the resolution in the units of the
     target whatever the bin's norm, so that norms below that are not worth a bin.
     """
-    most = int(log(LARGEST_FACTOR) / log(gamma))
+    most = int(log(HALF_DIGITS) / log(gamma))
     return min(max(1, ceil(log(max(resolution, 1.0)) / log(gamma))), most)
 
 

@@ -16,12 +16,12 @@ from ..._linalg import unvech, vech
 from ...privacy import ROUNDING, Query, SymmetricWishartNoise
 from ._laws import CROSS_WEIGHT, GaussianLaw, WishartLaw, law_of
 from ._queries import LevelQuery
-from ._tree import Bin, PartitionTree
+from ._intervals import NOISE_WEIGHTS
+from ._tree import ACTIVATION_FAILURE, Bin, PartitionTree
 
-FIT_LEVEL = 0.95  # of the half-widths that weigh the error batch and deactivate bins
 # Weights of a bin's failure probability: of the targets, and of the errors of earlier levels, given
 # the gram; and of three events about noise, as in `_intervals`.
-TARGETS_WEIGHTS, NOISE_WEIGHTS = (0.55, 0.29), (0.1, 0.04, 0.02)
+TARGETS_WEIGHTS = (0.55, 0.29)
 
 
 @dataclass(eq=False)
@@ -193,7 +193,7 @@ def grow_paper(session, scaling, *, gamma, n_scales, n_levels, pure, theta_bound
                 state.error_law = law_of(answer.noise)
         overlap = session.trust.can.same_rows
         rules = PaperIntervals(tree, states, theta_bound, overlap)
-        widths = rules.half_widths(FIT_LEVEL)
+        widths = rules.half_widths(1.0 - ACTIVATION_FAILURE)
         for node in candidates:
             node.half_widths[0] = width = widths.get(node.path, np.inf)
             # inactive bins keep neither direction nor estimate: their error would not be covered

@@ -10,21 +10,20 @@ from ..._equations._moments import SQUARE_WEIGHT, MomentsQuery
 from ..._equations._normal_equations import RESIDUAL_CLIP
 from ..._equations._persons import length_counts, person_sums, seldom_cut
 from ..._linalg import SQRT2, add_gram, blocks_of, row_norms, unvech, vech, vech_size
-from ...privacy import ROUNDING, Query
+from ...privacy import ROUNDING, SIDE_SHARE, Query
 
 # Length at which moments are whole: there the sensitivity is that of MomentsQuery, 3 / sqrt(2).
 WHOLE_MOMENTS = MomentsQuery.sensitivity / ROUNDING / SQRT2
 # Classes of lengths, as parts of it: moments are squares, of twice as many orders as scores have.
 MOMENT_LENGTHS = 2.0 ** (-np.arange(25)[::-1] / 2.0)
-CLASSES_SHARE = 0.04  # of the budget, for the lengths of persons' moments or scores
 
 
 def asked_moments(session, scaling):
     """The moments of persons, at a length beyond which next to none is, and the share left."""
     if session.trust.exact:
         return PersonMomentsQuery(scaling), 1.0
-    length = seldom_cut(session, MomentLengthsQuery(scaling), CLASSES_SHARE)
-    return PersonMomentsQuery(scaling, length), 1.0 - CLASSES_SHARE
+    length = seldom_cut(session, MomentLengthsQuery(scaling), SIDE_SHARE)
+    return PersonMomentsQuery(scaling, length), 1.0 - SIDE_SHARE
 
 
 def score_limit(equations, theta):

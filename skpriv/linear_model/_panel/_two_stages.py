@@ -10,7 +10,7 @@ from scipy import stats
 from ..._equations._coefficients import equations_law
 from ..._equations._normal_equations import RESIDUAL_CLIP, NormalEquations
 from ..._equations._persons import SURE, cluster_degrees, seldom_cut
-from ._moments import CLASSES_SHARE
+from ...privacy import SIDE_SHARE
 from ._queries import (
     AllMomentsQuery,
     InstrumentScoreQuery,
@@ -57,7 +57,7 @@ def solve_two_stages(session, rows, target, exogenous, structural):
     -------
     TwoStages
     """
-    lengths = CLASSES_SHARE if session.persons is not None else 0.0
+    lengths = SIDE_SHARE if session.persons is not None else 0.0
     query = AllMomentsQuery(rows, target)
     moments = query.equations(session.sum(query, MOMENTS))
     theta, white = _first_solution(moments, exogenous, structural)

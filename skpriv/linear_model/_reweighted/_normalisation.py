@@ -11,12 +11,20 @@ from ..._equations._loop._whitening import EIGENVALUE_FLOOR
 from ..._equations._moments import Instrument
 from ..._equations._normal_equations import NormalEquations
 from ..._equations._scaling import Scaling
-from ..._linalg import RELATIVE_ZERO, add_gram, psd_part, psd_power, unvech, vech, vech_size
+from ..._linalg import (
+    HALF_DIGITS,
+    RELATIVE_ZERO,
+    add_gram,
+    psd_part,
+    psd_power,
+    unvech,
+    vech,
+    vech_size,
+)
 from ...privacy import ROUNDING, Query
 
 # Weights of (W, r^2) beside (xi, Xi): free, see ReweightedMomentsQuery.
 REWEIGHTED_SQUARE_WEIGHT = sqrt(1.25)
-LARGEST_CONDITION = 1e8  # of U: rounding errors stay below the margin of the sensitivities
 SUBSET_RESOLUTION = 200.0  # of the Gram matrix: of many records a part is enough for that
 # In a direction where phi has deviation s, e phi' is about s / sqrt(p). The noise of its sum, of
 # sensitivity sqrt(8), has an operator norm of 2 sqrt(8 p) / mu: it hides what is below
@@ -170,7 +178,7 @@ def learn_normalisation(session, scaling, share, iterations, fades=False, kind=N
         U = psd_power(U @ np.linalg.inv(sigma) @ U, 0.5)
         # The instrument does not depend on the size of U, but its precision on the condition.
         norm = np.linalg.norm(U, 2)
-        U = psd_part(U / norm, 1.0 / LARGEST_CONDITION)
+        U = psd_part(U / norm, 1.0 / HALF_DIGITS)  # rounding stays below margins
         # E ||V phi|| for the new V and the last U, by Cauchy and Schwarz at most the root of
         # E ||U phi|| and E ||V phi||^2 / ||U phi|| = p / norm^2
         length = min(1.0, sqrt(before * scaling.size) / float(norm))

@@ -25,7 +25,6 @@ STEPS, GROWTH = {"budget": 5, "users": 2}, {"budget": 2.5, "users": 2.0}
 # A curved link needs more steps where noise is so small that their convergence is seen beside it:
 # so many for each factor e of the precision (mu sqrt(n / p)) above PRECISE.
 FURTHER, PRECISE = 3.0, 150.0
-MEAN_WEIGHT = 1.0  # of vech Phi_U beside the gradient
 
 UNBOUNDED = 1e6  # radius of a ball that holds all parameters
 MAX_ITER, FREE_ITER = 10_000, 500  # of the minimiser without noise
@@ -68,7 +67,7 @@ class GradientQuery(Query):
     instrument: Instrument
     link: Link
     theta: np.ndarray
-    weight: float = MEAN_WEIGHT
+    weight: float = 1.0
     largest: float = inf
     name: str = "re-weighted gradient"
 

@@ -205,8 +205,9 @@ class Schema(Mapping):
 
     def _cells(self, frame):
         """The column of the target, of frames that are lazy as well."""
-        frame = nw.from_native(frame).select(self.target)
-        return (frame.collect() if isinstance(frame, nw.LazyFrame) else frame)[self.target]
+        cells: Any = nw.from_native(frame).select(self.target)
+        cells = cells.collect() if isinstance(cells, nw.LazyFrame) else cells
+        return cells.get_column(self.target)
 
     @classmethod
     def template(cls, frame: Any, *, target: Any = None) -> "Schema":

@@ -19,7 +19,10 @@ HIGHEST = 56  # of them tell a level, and another one the sign
 # Doubles decide nothing within CLOSE of a chance or within NOTHING: 8 times their error, 2^-43 of
 # any chance above 2^-51.
 CLOSE, NOTHING = 2.0**-40, 2.0**-50
-LARGEST = 2**90  # variance up to which a draw is an exact double
+# The scale of released noise is from 2^44 to 2^45 steps of its grid, of which multiples are exact
+# doubles up to 80 times the scale.
+GRANULARITY = 44
+LARGEST = 4 ** (GRANULARITY + 1)  # variance
 PROPOSAL_ROUNDS = 512  # of two proposals or more: they all fail less than once in 2^350 draws
 PROPOSALS = 256  # at least so many are made at once, since few cost as much as one
 LN2 = log(2.0)

@@ -11,11 +11,8 @@ from typing import Any
 import numpy as np
 
 from .._accounting._lattice import WIDTH
-from ._discrete_gaussian import discrete_gaussian, random_words
+from ._discrete_gaussian import GRANULARITY, discrete_gaussian, random_words
 
-# The scale of released noise is from 2^44 to 2^45 steps of its grid, of which multiples are exact
-# doubles up to 80 times the scale.
-GRANULARITY = 44
 SMALLEST = float_info.min_exp - float_info.mant_dig  # the exponent of the smallest double
 SLICE = 2**12  # coordinates that are drawn at once, whose arrays stay in the cache
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from math import floor
 
 from ...exceptions import PrivacyError
+from ...records import KEPT_BYTES
 
-KEPT_BYTES = 2**28  # of rows in memory: 20 million targets, and 200,000 rows of 60 columns
 PUBLIC_SUBSET = (
     "under a curator a part of the records must be a secret random one: pass as subset what "
     "session.part(fraction) returns, and no positions. A record that changes its place in the "

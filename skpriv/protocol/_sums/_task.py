@@ -22,7 +22,7 @@ from .._settings import restored
 
 CHANNEL = "shared-sum"
 TRANSPORTS = ("two-servers", "shuffled-shares")
-LARGEST_TASK = 2**31  # users, or numbers in a vector
+LARGEST_TASK = np.iinfo(np.int32).max  # users, or numbers in a vector
 DAMAGED = "the task has parts that are missing, or of a wrong kind or size: nothing was answered."
 NO_ROWS = "the rows are on the users' devices, of which nothing but the sum of all can be had."
 
