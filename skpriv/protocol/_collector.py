@@ -31,6 +31,12 @@ from ._settings import described, home, n_features_of, restored
 from ._store import Store
 
 
+def check_users(n_users):
+    """Refuse what is not a number of users."""
+    if not isinstance(n_users, (int, np.integer)) or n_users is True or n_users < 1:
+        raise ValueError(f"n_users={n_users!r} must be a whole number of at least 1.")
+
+
 class Collector:
     """Fits an estimator from the reports of devices, in the local or the shuffle model.
 
@@ -120,8 +126,7 @@ class Collector:
                 "devices send indices of a codebook, and none of the bits that prediction "
                 "intervals are calibrated by: pass calibration_size=None."
             )
-        if not isinstance(n_users, (int, np.integer)) or n_users is True or n_users < 1:
-            raise ValueError(f"n_users={n_users!r} must be a whole number of at least 1.")
+        check_users(n_users)
         if not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**32:
             raise ValueError(f"seed={seed!r} must be a whole number from 0 to 2^32 - 1.")
         settings = {
@@ -130,6 +135,10 @@ class Collector:
             "seed": int(seed),
             "n_features": n_features_of(estimator, n_features),
         }
+        self._begin(estimator, settings, path)
+
+    def _begin(self, estimator, settings, path):
+        """Begin a collection, in a file unless the path is None."""
         store = Store(":memory:" if path is None else path)
         if store.settings() is not None:
             store.close()

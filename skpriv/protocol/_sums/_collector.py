@@ -10,10 +10,9 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from ...exceptions import PrivacyError
-from ...privacy import MODULUS, Devices, Lineage, capabilities, summed_shares
-from .._collector import Collector
-from .._settings import described, home, n_features_of
-from .._store import Store
+from ...privacy import MODULUS, Devices, capabilities, summed_shares
+from .._collector import Collector, check_users
+from .._settings import described, n_features_of
 from ._device import unpacked
 from ._task import TRANSPORTS, SumNeeded, SumRows, open_round, task_fields
 
@@ -69,8 +68,7 @@ class SumCollector(Collector):
             raise PrivacyError("devices of sums need privacy='aggregate'.")
         if getattr(estimator, "calibration_size", None) is not None:
             raise ValueError("devices answer all queries together: pass calibration_size=None.")
-        if not isinstance(n_users, (int, np.integer)) or n_users is True or n_users < 1:
-            raise ValueError(f"n_users={n_users!r} must be a whole number of at least 1.")
+        check_users(n_users)
         n_min = max(1, -(-19 * int(n_users) // 20)) if n_min is None else n_min
         if not isinstance(n_min, (int, np.integer)) or not 1 <= n_min <= n_users:
             raise ValueError(f"n_min={n_min!r} must be a whole number from 1 to {n_users}.")
@@ -83,15 +81,7 @@ class SumCollector(Collector):
             "estimator": described(estimator), "n_users": int(n_users), "n_min": int(n_min),
             "transport": transport, "n_features": known, "nonce": token_hex(16),
         }  # fmt: skip
-        store = Store(":memory:" if path is None else path)
-        if store.settings() is not None:
-            store.close()
-            raise ValueError(
-                f"{path!r} holds a collection already: Collector.load(path) goes on with it."
-            )
-        lineage = None if path is None else Lineage.begun()
-        self._start(clone(estimator), settings, store, lineage)
-        store.write({**settings, "home": home(path)})
+        self._begin(estimator, settings, path)
 
     def _go_on(self):
         """Run the fit up to the first sum that is not there; it is the open round."""
