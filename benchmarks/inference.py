@@ -10,9 +10,11 @@ fitted privately, and the intervals of ``skpriv.inspection.inference`` in origin
 with the coefficients of the table itself: of `LinearRegression` with its defaults, the solution of
 the clipped scores at what the fit released, and ("least_squares") the least-squares line; else that
 line of clipped rows and targets, with the weights of the fit for re-weighted regression. Columns:
-the part of the fits that is resolved, the coverage at 0.95 among them (mean over coefficients, and
-the least of a coefficient), the median standard error over that of least squares (HC0), the root
-mean square error in the same unit, and the median of ``distance`` over the standard error.
+the part of the coefficients that have an interval, the coverage at 0.95 among them (mean over
+coefficients, and the least of a coefficient), the median standard error over that of least squares
+(HC0), the root mean square error in the same unit, the median of ``distance`` over the standard
+error, and the part of the coefficients that released answers tell: the other intervals are wide by
+public bounds.
 """
 
 import argparse
@@ -109,7 +111,8 @@ def measure(name, table, epsilon, seed):
     resolved = np.isfinite(found.std_error)
     with np.errstate(invalid="ignore", divide="ignore"):
         distance = found.distance / found.std_error
-    return resolved, inside, found.std_error / error, (found.estimate - truth) / error, distance
+    errors = found.std_error / error, (found.estimate - truth) / error
+    return resolved, inside, *errors, distance, ~found.law.hidden
 
 
 def main():
@@ -122,7 +125,9 @@ def main():
     parser.add_argument("--tables", nargs="+", default=list(every))
     parser.add_argument("--add", action="store_true")
     options = parser.parse_args()
-    print(f"{'table':10} {'estimator':20} {'eps':>4} resolved  cover  least  width  error  away")
+    print(
+        f"{'table':10} {'estimator':20} {'eps':>4} resolved  cover  least  width  error  away  told"
+    )
     numbers = {}
     if options.add:
         recorded = (HERE / "results" / "inference.json").read_text(encoding="utf-8")
@@ -132,14 +137,15 @@ def main():
         for name in options.estimators:
             for epsilon in options.epsilons:
                 fits = [measure(name, table, epsilon, seed) for seed in range(options.repeats)]
-                resolved, inside, width, error, away = (np.array(column) for column in zip(*fits))
+                columns = (np.array(column) for column in zip(*fits))
+                resolved, inside, width, error, away, told = columns
                 known = resolved.any(axis=0)
                 cover = np.array([
                     inside[resolved[:, j], j].mean() for j in np.flatnonzero(known)
                 ])  # fmt: skip
-                row = [resolved.mean(), *[np.nan] * 5]
+                row = [resolved.mean(), *[np.nan] * 5, told.mean()]
                 if len(cover):
-                    row[1:] = [
+                    row[1:-1] = [
                         cover.mean(), cover.min(), np.nanmedian(width),
                         np.sqrt(np.nanmedian(np.nanmean(error**2, axis=0))), np.nanmedian(away),
                     ]  # fmt: skip

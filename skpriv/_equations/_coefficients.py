@@ -12,15 +12,34 @@ law is given.
 """
 
 from dataclasses import dataclass, replace
-from math import inf, sqrt
+from math import ceil, floor, inf, log10, nan, sqrt
 
 import numpy as np
 
 from .._linalg import psd_part
+from ._loop._fit import FITTED, FUNCTION, LEAST_SQUARES
+from ._loop._rules import LEAST_REACHES, LEAST_RESOLUTIONS, LINE_RESOLUTION
+from ._persons import SURE
 
 # Smallest singular value of the released design over the norm that its noise alone would have.
 MIN_RESOLUTION_FOR_COEFFICIENTS = 2.0
 NULL = 4.0 * np.finfo(float).eps  # eigenvalues of an exact design, relative: rounding alone
+NOISE = (
+    "the released equations do not tell some directions from noise: narrower bounds, and no column "
+    "that hardly varies help (such as the 'other' of a complete list of categories: other=False)"
+)
+BOUNDED = (
+    "their intervals are so wide that bounds_X and bounds_y allow no more, for a line that stays "
+    "inside of them"
+)
+NO_LINE = (
+    "the least-squares line was not asked, since its equation, which cuts nothing, would have told "
+    "nothing at this budget: estimand='fitted' is the line that was fitted"
+)
+MEAN_ONLY = (
+    "only the mean of the target was released, since the records are too few for coefficients at "
+    "this budget: fewer features help"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +68,14 @@ class CoefficientLaw:
         None where they are the same.
     classes : int
         Number of classes whose coefficients stand one block after the other; 0 if they do not.
+    bounded : ndarray of bool of shape (q,) or None
+        Where released answers do not tell a coefficient, and its interval rests on public bounds.
+    factors : ndarray of shape (q,) or None
+        How many times as many records, or as large an epsilon, each one needs to be estimable.
+    epsilon : float
+    leverage : float or None
+        Part of the weight of all rows, in its direction, that a single row inside of the bounds may
+        have on the least-squares line.
     """
 
     estimate: np.ndarray
@@ -61,10 +88,45 @@ class CoefficientLaw:
     distance: np.ndarray | None = None
     ratio: str = ""
     classes: int = 0
+    bounded: np.ndarray | None = None
+    factors: np.ndarray | None = None
+    epsilon: float = nan
+    leverage: float | None = None
+
+    @property
+    def hidden(self):
+        """Which coefficients the released answers do not tell from noise, shape (q,)."""
+        return ~self.resolved if self.bounded is None else ~self.resolved | self.bounded
+
+    def why(self, names, unit="record"):
+        """Why these are hidden, and how many records or how much epsilon would do.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Names of what is hidden; empty where all is.
+        unit : str
+        """
+        if not self.hidden.any():
+            return ""
+        words = f"{', '.join(names)}: {self.reason}" if names else self.reason
+        if self.factors is None or not self.reason:
+            return words
+        factor = float(self.factors[self.hidden].max())
+        tens = 10.0 ** floor(log10(factor * self.n) - 1.0)
+        return (
+            f"{words}; about {ceil(factor * self.n / tens) * tens:,.0f} such {unit}s, or epsilon "
+            f"of about {factor * self.epsilon:.2g}, would do for some; as a rough guide, twice "
+            "that for all"
+        )
 
     def mapped(self, matrix, shift=0.0):
         """The law of matrix @ coefficients + shift; a row needs all that it weighs resolved."""
-        resolved = ~((matrix != 0.0) @ ~self.resolved)
+        weighed = matrix != 0.0
+        resolved = ~(weighed @ ~self.resolved)
+        factors = self.factors
+        if factors is not None:
+            factors = np.where(weighed, np.where(self.hidden, factors, 1.0), 1.0).max(axis=1)
         estimate = matrix @ np.where(self.resolved, self.estimate, 0.0) + shift
         both = np.outer(self.resolved, self.resolved)
         sampling, privacy = (
@@ -76,7 +138,9 @@ class CoefficientLaw:
             sampling=np.where(np.outer(resolved, resolved), sampling, np.nan),
             privacy=np.where(np.outer(resolved, resolved), privacy, np.nan),
             resolved=resolved,
-            reason="" if resolved.all() else self.reason,
+            reason=self.reason if (weighed @ self.hidden).any() else "",
+            bounded=None if self.bounded is None else resolved & (weighed @ self.bounded),
+            factors=factors,
             distance=None if self.distance is None else _largest(matrix, self.distance),
         )
 
@@ -253,3 +317,86 @@ def _units(scaling):
     shift = np.zeros(scaling.n_features + 1)
     shift[-1] = scaling.centre
     return matrix, shift
+
+
+def loop_law(fit, rows, target, n, fitted=True, reach=inf, **words):
+    """Law of the coefficients of a fit of the loop.
+
+    Parameters
+    ----------
+    fit : LoopFit
+    rows : RowMap, or what stands in its place, with ``coefficient_map()`` and ``reach(W)``
+    target : TargetMap
+    n : int
+        Number of records.
+    fitted : bool, default=True
+        Whether the estimate is that of the line that was fitted: the solution of the clipped scores
+        of these rows. Else of the least-squares line.
+    reach : float
+        N, which tells how many records a fit without an equation would need.
+    **words
+        Further fields.
+
+    Returns
+    -------
+    CoefficientLaw
+        Its ``distance`` bounds by what was released of both how far the least-squares line is.
+    """
+    matrix, crowd = rows.coefficient_map(), rows.size**1.5 / reach
+    if not fit.equations:
+        factor = max(LEAST_RESOLUTIONS[0] * crowd, LEAST_REACHES[0] / reach, 1.0)
+        return _nothing(len(matrix), MEAN_ONLY, n, factor, words)
+    if fit.line is None and not fitted:
+        return _nothing(len(matrix), NO_LINE, n, max(LINE_RESOLUTION * crowd, 1.0), words)
+    first, points = FITTED if fit.link.linear else FUNCTION, fit.points(matrix)
+    estimate, line = (fit.estimate(points, kind) for kind in (first, LEAST_SQUARES))
+    noise = np.sqrt(line.variances()[1] + estimate.variances()[1])
+    distance = target.radius * (np.abs(line.value - estimate.value) + SURE * noise)
+    if fit.line is None:
+        distance = np.full(len(matrix), inf)
+    chosen = estimate if fitted else line
+    sampling, privacy = (target.radius**2 * part for part in chosen.covariances())
+    value, resolved, reason = target.radius * chosen.value, chosen.resolved, ""
+    if rows.constant is not None:
+        value[-1] += target.centre + target.radius * fit.location
+    most = target.radius * _largest_in_bounds(fit, rows, matrix)
+    bounded = ~resolved & np.isfinite(most)
+    if not resolved.all():
+        reason = f"{NOISE}; {BOUNDED}" if bounded.any() else NOISE
+        privacy[bounded, bounded] += most[bounded] ** 2
+        distance = np.where(bounded, distance + 2.0 * most, distance)
+        resolved = resolved | bounded
+    both = np.outer(resolved, resolved)
+    return CoefficientLaw(
+        np.where(resolved, value, np.nan),
+        np.where(both, sampling, np.nan),
+        np.where(both, privacy, np.nan),
+        resolved,
+        reason,
+        n,
+        distance=np.where(resolved, distance, np.nan) if fitted and fit.link.linear else None,
+        bounded=bounded,
+        factors=chosen.missing,
+        **words,
+    )
+
+
+def _nothing(size, reason, n, factor, words):
+    """No coefficient at all."""
+    nothing, none = np.full((size, size), np.nan), np.zeros(size, dtype=bool)
+    words = {"factors": np.full(size, factor), **words}
+    return CoefficientLaw(nothing[0], nothing, nothing, none, reason, n, **words)
+
+
+def _largest_in_bounds(fit, rows, matrix):
+    """Largest coefficients of a line that stays in the bounds of the target; infinite without any.
+
+    For features z in half-ranges from their middles a line m + b0 + b'z has |b0| + |b|_1 at most
+    1 + |m| then, so that a weighted sum of these is that times the largest weight. It is added as
+    a standard deviation, since least-squares lines may leave the bounds in corners without rows.
+    """
+    units = getattr(rows, "half_ranges", None)
+    if units is None or not fit.link.linear or not fit.last.slope_scale:
+        return np.full(len(matrix), np.inf)
+    weights = np.column_stack([matrix @ units.T, matrix @ rows.constant])
+    return (1.0 + abs(fit.location)) * abs(weights).max(axis=1)

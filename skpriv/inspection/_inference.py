@@ -57,6 +57,8 @@ class Inference:
         The privacy guarantee of the fit. All that stands here follows from what it released.
     unit : {"record", "person"}, default="record"
         What is taken to be independent of others: a row, or a person with all rows.
+    hidden : tuple of str, default=()
+        Coefficients that are told by no released answer, or, of contrasts, those that are weighed.
     """
 
     names: list
@@ -64,6 +66,7 @@ class Inference:
     confidence_level: float
     guarantee: str
     unit: str = "record"
+    hidden: tuple = ()
 
     @property
     def estimate(self) -> np.ndarray:
@@ -133,8 +136,8 @@ class Inference:
 
     @property
     def reason(self) -> str:
-        """Why some coefficients are not estimable; empty if all are."""
-        return self.law.reason
+        """Why released answers do not tell some coefficients; empty if they tell all."""
+        return self.law.why(self.hidden, self.unit)
 
     def _exponential(self, values):
         if not self.law.ratio:
@@ -185,7 +188,8 @@ class Inference:
             " ".join(f"{w:+g}*{name}" for w, name in zip(row, self.names, strict=True) if w)
             for row in matrix
         ]
-        law = self.law.mapped(matrix)
+        law, weighed = self.law.mapped(matrix), matrix.any(axis=0)
+        hidden = tuple(np.array(self.names)[weighed & self.law.hidden].tolist())
         if law.classes:
             sums = matrix.reshape(len(matrix), law.classes, -1).sum(axis=1)
             between = np.allclose(sums, 0.0, atol=ROUNDED * abs(matrix).max())
@@ -195,7 +199,7 @@ class Inference:
                 else (f"weighted sums of {law.estimand}", "a product of powers of these odds")
             )
             law = replace(law, estimand=words[0], ratio=words[1], classes=0)
-        return replace(self, names=names, law=law)
+        return replace(self, names=names, law=law, hidden=hidden)
 
     def wald_test(self, names: Any = None) -> "WaldTest":
         """Test that several coefficients are all zero.
@@ -258,16 +262,22 @@ class Inference:
         if self.law.ratio:
             yield f"ratio is the exponential of the estimate, {self.law.ratio}"
         if self.reason:
-            yield f"not estimable: {self.reason}"
+            known = self.law.resolved.all()
+            yield f"{'wide by public bounds' if known else 'not estimable'}: {self.reason}"
         if self.law.distance is not None:
             known = _ratio(self.distance, self.std_error)
             known = known[np.isfinite(known)]
             if len(known):
                 yield (
                     "the least-squares line differs from this one by at most `distance`, which is "
-                    f"up to {known.max():.2g} std_error here, unless a few rows lie far from all "
-                    "others; estimand='least_squares' has intervals for that line"
+                    f"up to {known.max():.2g} std_error here; estimand='least_squares' has "
+                    "intervals for that line"
                 )
+        if self.law.leverage is not None:
+            yield (
+                "the least-squares line may hang on rows too few to count: one inside of bounds_X "
+                f"can have {min(self.law.leverage, 1.0):.2g} of the weight of all in its direction"
+            )
         yield (
             "std_error counts sampling and privacy noise; privacy_share is the part of its square "
             "that privacy noise adds"
@@ -393,12 +403,13 @@ def inference(
     names, law = law_in_units(model, estimand)
     last = model[-1] if hasattr(model, "steps") else model
     report = getattr(last, "privacy_report_", None)
+    hidden = () if law.hidden.all() else tuple(np.array(names)[law.hidden].tolist())
     if report is None:
-        return Inference(names, law, float(confidence_level), "")
+        return Inference(names, law, float(confidence_level), "", hidden=hidden)
     if report.unit == "person":
         law = replace(law, n=report.size)
     guarantee = "\n".join([str(report.guarantee), *report.not_covered])
-    return Inference(names, law, float(confidence_level), guarantee, report.unit)
+    return Inference(names, law, float(confidence_level), guarantee, report.unit, hidden)
 
 
 def _ratio(top, bottom):

@@ -150,6 +150,8 @@ class LoopEstimate:
         v of the privacy noise, where it is not that of the records: see :class:`KnownMean`.
     least : float
         Part of the homoskedastic variance that the robust one is not below: there is noise in it.
+    missing : ndarray of shape (n_points,), default=None
+        How many times as many records each point that is not resolved needs.
     """
 
     value: np.ndarray
@@ -163,6 +165,7 @@ class LoopEstimate:
     resolved: np.ndarray
     noise_dual: np.ndarray | None = None
     least: float = LEAST_ROBUST
+    missing: np.ndarray | None = None
 
     def variances(self):
         """Variances of the points by sampling and by privacy, each of shape (n_points,).

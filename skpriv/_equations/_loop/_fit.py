@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from .._certified._newton import certified
-from .._persons import SURE, dependence
+from .._persons import dependence
 from ._estimate import LEAST_ROBUST, KnownMean, LoopEstimate, hidden_sizes
 from ._links import IDENTITY, Link
-from ._rules import LEAST_REACHES, LEAST_RESOLUTIONS, LINE_RESOLUTION
 
 FLOOR = 0.5  # of the operator norm of the noise: smaller eigenvalues are not told from zero
 NEAR, ALIKE = 1.0, 1.25  # see `LoopFit.near`
@@ -18,22 +17,10 @@ FUNCTION, FITTED, LEAST_SQUARES = "function", "fitted", "least_squares"
 EXACT_LEAST = 1e-12  # of the homoskedastic variance, where there is no noise in the robust one
 UNRESOLVED = 0.1  # part of a squared length below that floor, at which no interval is given
 FEW_CLIPPED, SURE_CLIPPED = 0.02, 3.0  # part of the rows, and noises of it, that are worth words
-NOISE = (
-    "the released equations do not tell some directions from noise: narrower bounds, and no column "
-    "that hardly varies help (such as the 'other' of a complete list of categories: other=False)"
-)
-NO_LINE = (
-    "the least-squares line was not asked, since its equation, which cuts nothing, would have told "
-    "nothing at this budget: estimand='fitted' is the line that was fitted"
-)
 PERSONS_CUT = (
     "method='certified' needs the score of every row as it is, and those of a person with several "
     "rows are cut together at a released length: pass method='asymptotic', fit with "
     "max_rows_per_group=1, or use SSPRegressor, whose certified intervals hold for persons."
-)
-MEAN_ONLY = (
-    "only the mean of the target was released, since the records are too few for coefficients at "
-    "this budget: fewer features help"
 )
 
 
@@ -153,24 +140,15 @@ class LoopFit:
             "bounds_X, which may be too wide, or few rows use it."
         )
 
-    def missing(self, rows, reach):
-        """How many times as many records, or as large an epsilon, would tell all coefficients.
+    def leverage(self, rows):
+        """Part of the weight of all rows, in its direction, that one inside of its bounds can have.
 
-        Parameters
-        ----------
-        rows : RowMap, or what stands in its place
-        reach : float
-            N.
+        None where there is no least-squares line, or where all is exact.
         """
-        if not self.equations:
-            return max(LEAST_RESOLUTIONS[0] * rows.size**1.5 / reach, LEAST_REACHES[0] / reach, 1.0)
-        if self.line is None:
-            return max(LINE_RESOLUTION * rows.size**1.5 / reach, 1.0)
-        slope, scale, _, _ = self._pooled(FITTED)
-        values = np.linalg.eigvalsh(slope)
-        floor = FLOOR * scale * sqrt(2.0 * len(values))
-        hidden = np.maximum(values[values < floor], scale)
-        return float(floor / hidden.min()) if len(hidden) else 1.0
+        if self.line is None or not hasattr(rows, "reach") or not self.last.slope_scale:
+            return None
+        typical = self.last.n * float(np.trace(self.gram)) / len(self.b)
+        return rows.reach(self.W) ** 2 / max(typical, 1e-300)
 
     def _pooled(self, kind):
         """Slope of the equations that intervals rest on, its scale, and they with their weights."""
@@ -290,7 +268,10 @@ class LoopFit:
         typical = typical * self.gram
         if self.places > 1:  # rows of a person that hardly depend on each other cancel out
             typical *= dependence(residual_gram, typical, self.places)
+        told = np.where(hidden, floor / np.maximum(values, max(scale, 1e-300)), 1.0)
+        weighed = rotated**2 > UNRESOLVED / len(values) * (rotated**2).sum(axis=1)[:, None]
         return LoopEstimate(
+            missing=np.where(weighed, told, 1.0).max(axis=1),
             value=value,
             dual=dual,
             residual_gram=residual_gram,
@@ -336,76 +317,3 @@ class LoopFit:
 def _name(names, place):
     """Name of a feature."""
     return f"x{place}" if names is None else names[place]
-
-
-@dataclass(frozen=True, eq=False)
-class CoefficientEstimate:
-    """Coefficients, then the intercept, in the units of X and y, with their covariances.
-
-    Attributes
-    ----------
-    value : ndarray of shape (n_features + 1,)
-        Not shrunk: the centre of intervals. The last is 0 for a fit without an intercept.
-    sampling, privacy : ndarray of shape (n_features + 1, n_features + 1)
-        Covariance of the estimate by sampling (robust to misspecification and to unequal
-        variances) and by the noise of privacy; their sum is the whole.
-    distance : ndarray of shape (n_features + 1,)
-        Bound on how far the least-squares line is, by what was released of both; infinite where
-        nothing was.
-    resolved : ndarray of bool of shape (n_features + 1,)
-        False where the released equations do not tell the coefficient from noise.
-    reason : str
-        Why some are not resolved.
-    """
-
-    value: np.ndarray
-    sampling: np.ndarray
-    privacy: np.ndarray
-    distance: np.ndarray
-    resolved: np.ndarray
-    reason: str = ""
-
-
-def coefficients(fit, rows, target, fitted=True):
-    """Estimate of the coefficients of a fit with its covariances.
-
-    Parameters
-    ----------
-    fit : LoopFit
-    rows : RowMap, or what stands in its place, with ``coefficient_map()`` and ``reach(W)``
-    target : TargetMap
-    fitted : bool, default=True
-        Whether the estimate is that of the line that was fitted: the solution of the clipped scores
-        of these rows. Else of the least-squares line.
-
-    Returns
-    -------
-    CoefficientEstimate
-        An estimate of NaN where only the mean of the target was released.
-    """
-    matrix = rows.coefficient_map()
-    if not fit.equations:
-        return _nothing(len(matrix), MEAN_ONLY)
-    points = fit.points(matrix)
-    if fit.line is None and not fitted:
-        return _nothing(len(matrix), NO_LINE)
-    first = FITTED if fit.link.linear else FUNCTION
-    estimate, line = (fit.estimate(points, kind) for kind in (first, LEAST_SQUARES))
-    noise = np.sqrt(line.variances()[1] + estimate.variances()[1])
-    distance = target.radius * (np.abs(line.value - estimate.value) + SURE * noise)
-    if fit.line is None:
-        distance = np.full(len(matrix), np.inf)
-    chosen = estimate if fitted else line
-    sampling, privacy = (target.radius**2 * part for part in chosen.covariances())
-    value = target.radius * chosen.value
-    if rows.constant is not None:
-        value[-1] += target.centre + target.radius * fit.location
-    words = "" if chosen.resolved.all() else NOISE
-    return CoefficientEstimate(value, sampling, privacy, distance, chosen.resolved, words)
-
-
-def _nothing(size, reason):
-    """No coefficient at all."""
-    unknown = np.full((size, size), np.nan)
-    none = np.zeros(size, dtype=bool)
-    return CoefficientEstimate(unknown[0], unknown, unknown.copy(), unknown[0], none, reason)

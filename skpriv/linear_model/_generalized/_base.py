@@ -7,9 +7,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..._compat import Interval
-from ..._equations._coefficients import CoefficientLaw
+from ..._equations._coefficients import CoefficientLaw, loop_law
 from ..._equations._intervals import ConfidenceInterval
-from ..._equations._loop._fit import coefficients
 from ..._equations._loop._steps import SHARE, at_solution, fit_rows, public_rules
 from ..._equations._public_maps import TargetMap
 from ..._equations._weights import WeightedMap
@@ -135,18 +134,8 @@ class GeneralizedLinear:
         return self._law()
 
     def _law(self: Any):
-        found = coefficients(self._released, self._map, UNIT)
-        resolved, both = found.resolved, np.outer(found.resolved, found.resolved)
-        return CoefficientLaw(
-            np.where(resolved, found.value, np.nan),
-            np.where(both, found.sampling, np.nan),
-            np.where(both, found.privacy, np.nan),
-            resolved,
-            found.reason,
-            self._n_fitted,
-            self._law_estimand,
-            ratio=self._ratio,
-        )
+        words = {"estimand": self._law_estimand, "ratio": self._ratio, "epsilon": self.epsilon}
+        return loop_law(self._released, self._map, UNIT, self._n_fitted, reach=self._reach, **words)
 
 
 class Handed:

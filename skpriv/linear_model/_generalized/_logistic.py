@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._choices import IntervalMethod, PrivacyModel
 from ..._compat import fit_context
+from ..._equations._coefficients import NOISE
 from ..._equations._intervals import ConfidenceInterval, check_level
-from ..._equations._loop._fit import NOISE
 from ..._equations._loop._links import Logit
 from ..._linalg import ROUNDED
 from ...records import ArrayRows, finite_numbers, public_shape

@@ -6,8 +6,8 @@ from math import sqrt
 import numpy as np
 from scipy import special, stats
 
-from ..._equations._coefficients import CoefficientLaw
-from ..._equations._loop._fit import MEAN_ONLY, NOISE, LoopFit
+from ..._equations._coefficients import MEAN_ONLY, NOISE, CoefficientLaw
+from ..._equations._loop._fit import LoopFit
 from ..._equations._loop._pool import Pool
 from ..._equations._loop._queries import ClippedRowsQuery, Whitened
 from ..._equations._loop._rules import Rules

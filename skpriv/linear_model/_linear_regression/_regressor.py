@@ -9,9 +9,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._choices import Estimand, IntervalMethod, PrivacyModel
 from ..._compat import Interval, StrOptions, fit_context
-from ..._equations._coefficients import CoefficientLaw, equations_law
+from ..._equations._coefficients import CoefficientLaw, equations_law, loop_law
 from ..._equations._intervals import ConfidenceInterval, inside_bounds
-from ..._equations._loop._fit import coefficients
 from ..._equations._loop._steps import fit_rows, public_rules
 from ..._equations._public_bounds import check_units
 from ..._equations._public_maps import TargetMap
@@ -361,21 +360,13 @@ class LinearRegression(Plans, PredictionIntervals):
             shift[-1] = target.centre
             matrix = target.radius * self._map.coefficient_map()
             return equations_law(self._released.equations, matrix, shift, {})
-        fitted = estimand == "fitted"
-        found = coefficients(self._released, self._map, self._target, fitted)
-        resolved, both = found.resolved, np.outer(found.resolved, found.resolved)
-        words = (found.reason and f"{found.reason}; {self._enough()}") or ""
-        law = CoefficientLaw(
-            np.where(resolved, found.value, np.nan),
-            np.where(both, found.sampling, np.nan),
-            np.where(both, found.privacy, np.nan),
-            resolved,
-            words,
-            self._n_fitted,
-            f"{estimand}: {self._line(fitted)}",
-            np.where(resolved, found.distance, np.nan) if fitted else None,
-        )
-        return law if self.effects is None else named_constants(self, law)
+        fitted, fit = estimand == "fitted", self._released
+        maps, words = (self._map, self._target), f"{estimand}: {self._line(fitted)}"
+        law = loop_law(
+            fit, *maps, self._n_fitted, fitted, self._reach,
+            estimand=words, epsilon=self.epsilon, leverage=fit.leverage(self._map),
+        )  # fmt: skip
+        return law if self.effects is None else named_constants(law)
 
     def _line(self, fitted):
         """The line that is estimated, in words."""
@@ -387,16 +378,6 @@ class LinearRegression(Plans, PredictionIntervals):
             f"{self.estimand} and targets, in which residuals beyond {limit:.3g} (in units of y, "
             f"{fit.last.limit / sqrt(fit.variance):.2g} deviations) and rows that are far from the "
             "others count for less"
-        )
-
-    def _enough(self):
-        """How many records or how much epsilon would do, by public numbers and released ones."""
-        factor = self._released.missing(self._map, self._reach)
-        records = 10.0 ** np.floor(np.log10(factor * self._n_fitted) - 1.0)
-        records *= np.ceil(factor * self._n_fitted / records)
-        return (
-            f"about {records:,.0f} such records, or epsilon of about "
-            f"{factor * self.epsilon:.2g}, would do for some; as a rough guide, twice that for all"
         )
 
     @rowwise

@@ -11,6 +11,10 @@ from ...privacy import TOLD_ABOVE
 from .._opening import any_auto
 
 WITHIN = "slopes within persons, of clipped rows and targets"
+CONSTANT = (
+    "constant within persons, or no more variable there than noise hides; effects of persons leave "
+    "no such slope"
+)
 
 
 def check_effects(model, groups, weights=None):
@@ -73,7 +77,7 @@ def within_law(model):
     """Law of the slopes, without those of columns that are constant within persons.
 
     A column of differences that are all 0 has a zero on the diagonal of the Gram matrix. Columns
-    whose released entry is not above its noise are left out, and named.
+    whose released entry is not above its noise are left out.
     """
     equations, scaling = model._equations, model._scaling
     diagonal = np.diagonal(equations.design)
@@ -82,7 +86,7 @@ def within_law(model):
     seen = np.flatnonzero(diagonal > least)
     left = equations.restricted(seen)
     law = moment_law(left, replace(scaling, n_features=len(seen)), WITHIN)
-    return named_constants(model, spread_law(law, np.append(seen, -1), scaling.n_features + 1))
+    return named_constants(spread_law(law, np.append(seen, -1), scaling.n_features + 1))
 
 
 def spread_law(law, place, size):
@@ -95,18 +99,10 @@ def spread_law(law, place, size):
     return replace(law, estimate=estimate, sampling=sampling, privacy=privacy, resolved=resolved)
 
 
-def named_constants(model, law):
-    """The law with the names of slopes that are not resolved in its reason."""
-    law, missing = replace(law, estimand=WITHIN), np.flatnonzero(~law.resolved[:-1])
-    if not len(missing):
-        return law
-    names = getattr(model, "feature_names_in_", None)
-    said = ", ".join(f"x{i}" if names is None else str(names[i]) for i in missing)
-    reason = (
-        f"{said}: constant within persons, or no more variable there than noise hides; effects of "
-        "persons leave no such slope"
-    )
-    return replace(law, reason=reason)
+def named_constants(law):
+    """The law of slopes within persons, with a reason of its own for those not resolved."""
+    reason = "" if law.resolved[:-1].all() else CONSTANT
+    return replace(law, estimand=WITHIN, reason=reason, factors=None)
 
 
 def refuse_level(model):
