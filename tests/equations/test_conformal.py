@@ -1,5 +1,7 @@
 """The private quantile search: exact coverage of worst data, by enumeration of its paths."""
 
+from functools import lru_cache
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -154,12 +156,19 @@ def _local_cases():
 
 def _left(x, rows, scale, target):
     """P(Bin(rows, x) + N(0, scale^2) >= target rows), by its sum; or of responses."""
-    counts = np.arange(rows + 1)
-    if isinstance(scale, ResponseNoise):  # users whose bits are turned, term by term
-        mass = stats.binom.pmf(counts[None, :], rows, scale.share(np.atleast_1d(x))[:, None])
+    counts, responses = np.arange(rows + 1), isinstance(scale, ResponseNoise)
+    mass = _mass(tuple(np.atleast_1d(x)), rows, scale if responses else None)
+    if responses:  # users whose bits are turned, term by term
         return mass @ (scale.estimate(counts.astype(float)) / rows >= target)
-    mass = stats.binom.pmf(counts[None, :], rows, np.atleast_1d(x)[:, None])
     return mass @ stats.norm.cdf((counts - target * rows) / scale)
+
+
+@lru_cache(maxsize=64)
+def _mass(shares, rows, responses):
+    """Chances of each count, which are the same for all targets and depths."""
+    shares = np.array(shares)
+    shares = shares if responses is None else responses.share(shares)
+    return stats.binom.pmf(np.arange(rows + 1)[None, :], rows, shares[:, None])
 
 
 def _worst_shares(blocks, target):

@@ -112,7 +112,7 @@ def test_no_search_about_the_worst_pair_goes_beyond(case, worst):
         lambda point: -case.moved(asked, *pair(point)),
         start,
         method="Nelder-Mead",
-        options={"maxfev": 100 if len(X) > 100 else 400},
+        options={"maxfev": 60 if len(X) > 100 else 200},
     )
     assert -result.fun <= case.declared(asked)
 

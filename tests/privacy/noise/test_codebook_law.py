@@ -137,7 +137,7 @@ def test_lifted_reports_are_unbiased_with_the_stated_noise(p, epsilon, global_ra
 @pytest.mark.parametrize("code", CODES, ids=str)
 @pytest.mark.parametrize("norm, cosine", [(0.0, 0.0), (0.7, 0.5), (1.0, 1.0), (1.3, 0.2)])
 def test_second_moments_of_a_term(code, norm, cosine):
-    n, rng = 200_000, np.random.RandomState(0)
+    n, rng = 80_000, np.random.RandomState(0)
     row, theta = np.zeros(code.size), np.zeros(code.size)
     row[0], theta[0], theta[1] = 1.0, norm * cosine, norm * sqrt(1.0 - cosine**2)
     signs = random_signs(np.full(n, norm * cosine), rng)
