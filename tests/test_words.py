@@ -73,6 +73,14 @@ def test_words_are_those_of_the_field(page):
     assert not words & set(PRIVATE_WORDS)
 
 
+@pytest.mark.parametrize("page", sorted((DOCS / "evidence").glob("*.md")), ids=lambda p: p.name)
+def test_evidence_names_its_records_or_says_that_there_are_none(page):
+    records = page.read_text("utf-8").split("\n## Records\n")[1]
+    named = re.findall(r"benchmarks/results/(\w+\.json)", records)
+    assert named or "no record" in records
+    assert all((DOCS.parent / "benchmarks" / "results" / name).exists() for name in named)
+
+
 # Everyday words that no manual of Python or scikit-learn happens to use, and names
 EVERYDAY = set(
     """absurdly alarm anybody attack attacks backup backups beforehand bends bent birth bussgang
