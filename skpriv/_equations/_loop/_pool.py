@@ -204,7 +204,7 @@ class Pool:
         else:
             slopes = [eq.slope for eq in self._equations]
             self._raw = sum(w * slope for w, slope in zip(weights, slopes, strict=True))
-        self._spectrum = denoised_spectrum(self._raw, self.scale)
+        self._spectrum: Any = denoised_spectrum(self._raw, self.scale)
         values, vectors = self._spectrum
         self.slope: np.ndarray = (vectors * values) @ vectors.T
 
