@@ -1,15 +1,23 @@
 """What an event costs a service, in processor time, after many rounds; and what its file holds.
 
-Run: OPENBLAS_NUM_THREADS=1 python benchmarks/service.py [--rounds 1000000] [--events 5000]
+Run: OPENBLAS_NUM_THREADS=1 python benchmarks/service.py [--rounds 1000000]
+     [--events 5000] [--kills 50]
 
 The rounds before come in blocks (`rank_many`, `reward_many`); then events come one at a time,
 each with a `rank` and the reward of the event 50 before it. 5 actions, 10 features.
+
+Then one worker, and two that share a file, are killed at random instants, as often as --kills says.
+The file goes on, and every acknowledged event must be in it, and be learned once. Ten
+services are restored from one backup, go on with other events each, and must give one answer.
 """
 
 import argparse
+import multiprocessing
 import os
+import signal
 import sqlite3
 import tempfile
+import time
 from pathlib import Path
 from time import process_time
 
@@ -22,6 +30,7 @@ from skpriv.linear_model import SSPRegressor
 BOUNDS = {"data_norm": 1.0, "bounds_y": (0, 1)}
 POLICIES = {
     "LinUCB": lambda: LinUCB(epsilon=1.0, **BOUNDS),
+    "LinUCB, in_order=False": lambda: LinUCB(epsilon=1.0, **BOUNDS),
     "LinSquareCB": lambda: LinSquareCB(epsilon=1.0, **BOUNDS),
     "SquareCB(SSPRegressor)": lambda: SquareCB(SSPRegressor(epsilon=1.0, delta=1e-6, **BOUNDS)),
 }
@@ -33,23 +42,102 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=1_000_000)
     parser.add_argument("--events", type=int, default=5_000)
+    parser.add_argument("--kills", type=int, default=50)
     arguments = parser.parse_args()
     print("policy                  events a CPU second   rank p50, p99, most (ms)   state, file")
     found = {}
     for name, make in POLICIES.items():
         with tempfile.TemporaryDirectory() as folder:
             os.environ["SKPRIV_STATE"] = folder
-            row = found[name] = measured(make(), Path(folder) / "service", arguments)
+            path, in_order = Path(folder) / "service", "in_order=False" not in name
+            row = found[name] = measured(make(), path, arguments, in_order)
         ranks = ", ".join(f"{value:.2f}" for value in row["rank_ms"])
         print(f"{name:24} {row['events_a_second']:15,.0f}   {ranks:>25}   "
               f"{row['state_kb']:.0f} kB, {row['file_mb']:.0f} MB (blocks: "
               f"{row['block_events_a_second']:,.0f})", flush=True)  # fmt: skip
-    record("service", {**vars(arguments), "policies": found})
+    safety = {}
+    for name, make in POLICIES.items():
+        in_order = "in_order=False" not in name
+        for workers in (1, 2):
+            with tempfile.TemporaryDirectory() as folder:
+                os.environ["SKPRIV_STATE"] = folder
+                path = Path(folder) / "service"
+                told = killed(make, path, workers, arguments.kills, in_order)
+                safety[f"{name}, workers {workers}"] = told
+                print(
+                    f"{name}, {workers} of them killed {arguments.kills} times: {told}", flush=True
+                )
+        with tempfile.TemporaryDirectory() as folder:
+            os.environ["SKPRIV_STATE"] = folder
+            answers = restored(make, Path(folder), in_order)
+            safety[f"{name}, answers of ten restored services"] = answers
+            print(f"{name}: ten restored services give {answers} answer", flush=True)
+    record("service", {**vars(arguments), "policies": found, "safety": safety})
 
 
-def measured(policy, path, arguments):
+def serve(make, path, name, in_order, acknowledged):
+    """Play until somebody kills this process."""
+    loop, rng = Loop(make(), path, in_order=in_order), np.random.default_rng()
+    for k in range(1_000_000):
+        loop.rank(f"{name} {k}", rng.uniform(-0.3, 0.3, (5, 10)))
+        if k >= LATE:
+            loop.reward(f"{name} {k - LATE}", 0.5)
+        acknowledged.value = k + 1
+
+
+def killed(make, path, workers, kills, in_order):
+    """Numbers of acknowledged events, of events in the file, and of those learned, after all."""
+    rng, context = np.random.default_rng(0), multiprocessing.get_context("fork")
+    acknowledged = 0
+    for kill in range(kills):
+        counts = [context.Value("q", 0) for _ in range(workers)]
+        started = [
+            context.Process(target=serve, args=(make, path, f"{kill} {at}", in_order, count))
+            for at, count in enumerate(counts)
+        ]
+        for process in started:
+            process.start()
+        while min(count.value for count in counts) < 5:
+            time.sleep(0.01)
+        for process in started:
+            time.sleep(rng.uniform(0.0, 0.5))
+            os.kill(process.pid, signal.SIGKILL)
+            process.join()
+        acknowledged += sum(count.value for count in counts)
+    loop = Loop(make(), path, in_order=in_order, cutoff=1e-9)
+    loop.learn(force=True)
+    assert loop.policy.n_rounds_ == loop.n_events >= acknowledged and not loop.troubles
+    return {"acknowledged": acknowledged, "events": loop.n_events, "learned": loop.n_learned}
+
+
+def restored(make, folder, in_order):
+    """Number of different answers of ten services that go on from one backup; it should be 1."""
+    rng, answers = np.random.default_rng(0), set()
+    loop = Loop(make(), folder / "service", in_order=in_order)
+    for k in range(30):
+        loop.rank(f"visit {k}", rng.uniform(-0.3, 0.3, (5, 10)))
+        loop.reward(f"visit {k}", 0.5)
+    loop.backup(folder / "backup")
+    for copy in range(10):
+        loop.backup(folder / f"copy {copy}")
+        again = Loop(make(), folder / f"copy {copy}", in_order=in_order)
+        for k in range(30, 230):
+            again.rank(f"visit {k} of {copy}", rng.uniform(-0.3, 0.3, (5, 10)))
+            again.reward(f"visit {k} of {copy}", float(rng.random()))
+        assert not again.troubles
+        told = (
+            again.policy.oracle_.coef_
+            if hasattr(again.policy, "oracle_")
+            else (again.policy._sums._last.value)
+        )
+        answers.add(told.tobytes())
+    return len(answers)
+
+
+def measured(policy, path, arguments, in_order):
     """One row of the table."""
-    rng, loop, start = np.random.default_rng(0), Loop(policy, path), process_time()
+    rng, loop = np.random.default_rng(0), Loop(policy, path, in_order=in_order)
+    start = process_time()
     for block in range(arguments.rounds // BLOCK):
         names = [f"{block} {k}" for k in range(BLOCK)]
         loop.rank_many(names, rng.uniform(-0.3, 0.3, (BLOCK, 5, 10)))
