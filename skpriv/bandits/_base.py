@@ -221,9 +221,7 @@ class BasePolicy(AddsWhole, LearnsFromPersons, Accounted, BaseEstimator, ABC):
         rows = floats(contexts if rows is None else rows)
         if rows.ndim == 3:
             rows = rows[np.arange(len(actions)), actions]
-        bounds = getattr(self, "bounds_y", None)
-        if bounds is not None:
-            rewards = np.minimum(np.maximum(rewards, bounds[0]), bounds[1])
+        rewards = self._bounded(rewards)
         self._check_values(rows, rewards)
         rows = rows if self._shared else self._blocks(rows, actions)
         if users is None:

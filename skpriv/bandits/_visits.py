@@ -181,6 +181,11 @@ class LearnsFromPersons:
             return low / 2.0 + high / 2.0
         return min(max(0.0, low), high)
 
+    def _bounded(self, rewards):
+        """Rewards inside of their public range, if there is one."""
+        bounds = getattr(self, "bounds_y", None)
+        return rewards if bounds is None else np.minimum(np.maximum(rewards, bounds[0]), bounds[1])
+
     @property
     def _place(self):
         """Number of the answer that the next rounds will be in, the same for all copies.

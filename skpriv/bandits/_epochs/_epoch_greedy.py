@@ -23,7 +23,8 @@ class EpochGreedy(EpochPolicy):
     oracle : regressor
         A clone of it is fitted to each epoch; private or not. Or a classifier with
         ``predict_proba``, such as `LogisticRegression`, whose classes are the possible rewards: it
-        predicts their mean.
+        predicts their mean. A reward between two classes is given to it as one of them, drawn so
+        that its mean stays, and one beyond them as the last.
     schedule : {"doubling", "geometric", "fixed"}, int, sequence of int, or callable, \
             default="doubling"
         Public lengths of the epochs; see :class:`EpochSchedule`.
@@ -34,11 +35,12 @@ class EpochGreedy(EpochPolicy):
     forget : bool, default=False
         Whether only the last epoch counts, as in the papers and for rewards that drift. Else the
         released sums of all epochs are pooled, which costs no privacy, if the oracle can do that:
-        `SSPRegressor` and `ReweightedRegressor` with their "moments" solver and given bounds.
+        `LinearRegression`, `SSPRegressor` and `ReweightedRegressor` with given bounds.
     window : {"auto", None}, default="auto"
         "auto" pools the newest epochs that agree with each other, so that the policy follows a
         world that changes, if the released sums of the oracle can be compared: those of
-        `SSPRegressor` with Gaussian noise. With other oracles ``changes_`` stays empty. It costs no
+        `SSPRegressor` with Gaussian noise. Others are not compared, and ``changes_`` raises: the
+        line of `LinearRegression` clips residuals, and depends on what is played. It costs no
         privacy. An epoch is the least that can be left out, so that a change is noticed late where
         epochs double: one at round 10,000 at 16,320, and with ``schedule=1000`` at 11,000. None
         pools all epochs.

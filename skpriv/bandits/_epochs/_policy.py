@@ -75,6 +75,7 @@ class EpochPolicy(BasePolicy):
     _currency: Any = None  # of the oracle's fits, where it is known
     window: Any = None
     _windows: Any = None  # of released sums that can be compared
+    _blind = False  # whether they cannot
     _added = False  # whether the present oracle knows more than the last epoch
     _forgets = True  # whether an epoch's rows are dropped once they have been fitted
 
@@ -164,6 +165,26 @@ class EpochPolicy(BasePolicy):
         # What was promised stays: parameters that are set during a run count after a reset.
         self._frozen = clone(self._make_oracle())
         self._looks_first = not self.guarantee.private
+        if classes is not None:  # the states of what is drawn for the actions stay as they are
+            self._classes = np.unique(np.asarray(classes, dtype=float))
+            self._rounding = np.random.RandomState([self._entropy, len(self._classes)])
+
+    _classes: Any = None  # of the oracle, in order, if it is a classifier
+
+    def _bounded(self, rewards):
+        """Rewards; of a classifier they are classes, with the mean of what was given.
+
+        A reward between two classes becomes one of them at random. One draw a round: each record is
+        a function of its own reward and draw, so that the price of the fit is what it was.
+        """
+        if self._classes is None:
+            return super()._bounded(rewards)
+        draws, known = self._rounding.random_sample(len(rewards)), ~np.isnan(rewards)
+        inside = np.clip(np.where(known, rewards, 0.0), self._classes[0], self._classes[-1])
+        upper = np.maximum(np.searchsorted(self._classes, inside), 1)
+        low, high = self._classes[upper - 1], self._classes[upper]
+        rounded = np.where(draws * (high - low) < inside - low, high, low)
+        return np.where(known, rounded, np.nan)
 
     def _update(self, rows, rewards):
         taken = 0
@@ -239,7 +260,8 @@ class EpochPolicy(BasePolicy):
         """Oracle pooled with those of epochs before, where their released sums can be added."""
         past, rounds = self._pool, n_fitted
         try:
-            if self._windows is not None and comparable(oracle):
+            self._blind = self._windows is not None and not comparable(oracle)
+            if self._windows is not None and not self._blind:
                 chosen = self._windows.take(oracle, n_fitted, self.n_rounds_)
                 oracle, rounds, self._added = chosen.oracle, chosen.n, True
             elif past is not None and not getattr(self, "forget", True):
@@ -247,6 +269,7 @@ class EpochPolicy(BasePolicy):
                     oracle, rounds = oracle.pooled(past), rounds + self._n_pooled
                     self._added = True
         except ValueError:  # bounds of each epoch's own, or no sums: the last epoch counts
+            self._blind = self._windows is not None
             self._windows, self._added = None, False
         self._pool, self._n_pooled = oracle, rounds
         return oracle
@@ -256,9 +279,20 @@ class EpochPolicy(BasePolicy):
         """Numbers of rounds at which the released fits said that the world had changed.
 
         In a world that does not change, a run of any length has one with a probability of at most
-        5%. Empty with ``window=None``, and with oracles whose sums cannot be compared.
+        5%. Empty with ``window=None`` and ``forget=True``.
+
+        Raises
+        ------
+        ValueError
+            If the oracle's fits cannot be compared, so that no change could be noticed.
         """
         windows = getattr(self, "_windows", None)
+        if self._blind:
+            raise ValueError(
+                f"no change can be noticed: fits of this {type(self._frozen).__name__} have no "
+                "sums with Gaussian noise, which alone are compared. Take SSPRegressor with given "
+                "bounds and channel='gaussian', or pass window=None."
+            )
         return [] if windows is None else list(windows.changes)
 
     def _fresh_oracle(self, epoch, n_rows):

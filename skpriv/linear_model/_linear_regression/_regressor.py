@@ -32,13 +32,14 @@ from .._opening import (
 )
 from ._exact import fit_exactly
 from ._plan import Plans
+from ._pooled import Likely
 
 # code -> docs/mathematics/linear_regression.md:
 #   reach -> N,  rules.clip -> k,  location -> m,  whitened rows e -> w W phi,
 #   NewtonEquation -> the sums of a step at b
 
 
-class LinearRegression(Plans, PredictionIntervals):
+class LinearRegression(Likely, Plans, PredictionIntervals):
     """Private linear regression: a line that follows most records, and least squares in the limit.
 
     Learns location and spread of the target and a whitening of the rows, then takes 4 to 64 small
@@ -266,7 +267,7 @@ class LinearRegression(Plans, PredictionIntervals):
         """Fit the rows of a session: all that is learnt from them."""
         asked, scaled = (WeightedMap(rows), UNIT_TARGET) if weighted else (rows, target)
         self._map, self._target, self._n_fitted = rows, target, session.n
-        self.bounds_y_ = target.bounds_y
+        self.bounds_y_, self._information = target.bounds_y, None
         self._reach = np.inf
         location = 0.0
         if session.trust.exact:

@@ -89,3 +89,52 @@ def test_classes_of_text_are_no_rewards():
     with pytest.raises(ValueError, match="numbers"):
         policy.act(np.zeros((1, 2, 2)))
     assert not hasattr(policy, "n_rounds_")
+
+
+class Given(linear_model.LogisticRegression):
+    """Keeps what it is given."""
+
+    log: list = []
+
+    def __init__(self, classes=(0, 1)):
+        super().__init__()
+        self.classes = classes
+
+    def fit(self, X, y):
+        Given.log.append(np.array(y))
+        return super().fit(X, y)
+
+
+@pytest.mark.parametrize("classes", [(0, 1), (1, -1), (0, 3, 1)])
+def test_rewards_between_classes_keep_their_mean(classes):
+    """They had counted for nothing, without a word."""
+    Given.log.clear()
+    policy = SquareCB(Given(classes), schedule=6000, random_state=0)
+    contexts = np.random.default_rng(0).uniform(-0.5, 0.5, (6000, 3, 2))
+    low, high = min(classes), max(classes)
+    rewards = np.repeat([low, high, low + 0.3, high - 0.1, low - 5.0, high + 1.0], 1000)
+    policy.update(contexts, policy.act(contexts), rewards)
+    (given,) = Given.log
+    assert set(given) <= set(map(float, classes))
+    means = given.reshape(6, 1000).mean(axis=1)
+    wanted = np.clip(rewards[::1000], low, high)
+    assert np.array_equal(means[[0, 1, 4, 5]], wanted[[0, 1, 4, 5]])
+    np.testing.assert_allclose(means, wanted, atol=0.12)
+
+
+def test_classifiers_learn_from_rewards_of_any_value():
+    rng = np.random.default_rng(0)
+    policy = EpochGreedy(ORACLE, schedule=2000, exploration=0.0, random_state=0)
+    contexts = rng.uniform(-0.5, 0.5, (4000, 3, 2))
+    actions = policy.act(contexts[:2000])
+    rewards = 0.5 + 0.6 * contexts[np.arange(2000), actions, 0]
+    policy.update(contexts[:2000], actions, rewards)
+    actions = policy.act(contexts[2000:])
+    assert contexts[2000 + np.arange(2000), actions, 0].mean() > 0.15
+    assert not np.isnan(policy.oracle_.coef_).any()
+
+
+def test_what_is_no_number_is_no_class():
+    policy = SquareCB(ORACLE, random_state=0)
+    policy.act(np.zeros((1, 2, 2)))
+    np.testing.assert_array_equal(policy._bounded(np.array([np.nan, 1.0, -9.0])), [np.nan, 1, 0])

@@ -15,7 +15,7 @@ from skpriv.bandits import (
 )
 from skpriv.bandits._epochs import _windows
 from skpriv.bandits._epochs._windows import EpochWindows
-from skpriv.linear_model import IHTRegressor, ReweightedRegressor, SSPRegressor
+from skpriv.linear_model import LinearRegression, IHTRegressor, ReweightedRegressor, SSPRegressor
 
 HORIZON = 4000
 SSP = SSPRegressor(
@@ -121,12 +121,14 @@ def test_rounds_before_a_change_are_not_used_again():
 def test_what_cannot_be_compared_has_no_changes():
     normalised = ReweightedRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0)
     sparse = IHTRegressor(data_max=1.0, bounds_y=(-1, 1), random_state=0)
-    for policy in (
-        SquareCB(normalised, schedule=300), SquareCB(sparse, schedule=300), FLIPHAT(random_state=0),
-        SquareCB(SSP, schedule=300, forget=True),
-    ):  # fmt: skip
+    for policy in (FLIPHAT(random_state=0), SquareCB(SSP, schedule=300, forget=True)):
         _, policy = run(policy, 0, 600)
         assert policy.changes_ == []
+    for oracle in (normalised, sparse):  # an alarm that cannot ring says so
+        _, policy = run(SquareCB(oracle, schedule=300), 0, 600)
+        with pytest.raises(ValueError, match="no change can be noticed"):
+            _ = policy.changes_
+        assert run(SquareCB(oracle, schedule=300, window=None), 0, 600)[1].changes_ == []
     assert SquareCB(SSP).changes_ == []
 
 
@@ -153,3 +155,27 @@ def test_blank_rounds_do_not_make_rewards_look_certain():
     least_squares = 1.0 / (100 * 0.49)  # variance of a weight of rewards of variance 1
     assert _windows._likelihood(stretch, False).form[0, 0] < 0.2 * least_squares
     assert _windows._likelihood(stretch, True).form[0, 0] > 0.8 * least_squares
+
+
+LINE = LinearRegression(
+    epsilon=4.0, delta=1e-6, data_norm=1.0, bounds_y=(-1, 1), fit_intercept=False, random_state=0
+)
+
+
+def test_epochs_of_equations_are_pooled_and_not_compared():
+    """A clipped line depends on the rows, which the policy chooses: that is no change."""
+    _, policy = run(EpochGreedy(LINE, schedule=500, random_state=0), 0, 2000)
+    assert policy.n_pooled_ == policy.oracle_._told().n == 2000
+    assert type(policy.oracle_).__name__ == "PooledLine"
+    with pytest.raises(ValueError, match="no change can be noticed"):
+        _ = policy.changes_
+    _, policy = run(EpochGreedy(LINE, schedule=500, forget=True, random_state=0), 0, 2000)
+    assert policy.n_pooled_ == 500 and policy.changes_ == []
+
+
+@pytest.mark.parametrize("Policy", POLICIES)
+def test_lines_that_know_all_epochs_play_better(Policy):
+    options = {"schedule": 500, "random_state": 0}
+    forgetful, _ = run(Policy(LINE, forget=True, **options), 0, 6000)
+    mine, policy = run(Policy(LINE, **options), 0, 6000)
+    assert mine < 0.9 * forgetful and policy.n_pooled_ == 6000
