@@ -1,19 +1,24 @@
 """Time and memory of fit, in units of one bare X'X of the same data.
 
 Run: OPENBLAS_NUM_THREADS=1 python benchmarks/speed.py [--n 1000000] [--d 50] [--jobs 1]
+     OPENBLAS_NUM_THREADS=1 python benchmarks/speed.py --beside PATH
      OPENBLAS_NUM_THREADS=1 python benchmarks/speed.py --secure
 
 Ratios of the smallest of five alternating runs in one process, of processor time (all threads
 together), which says most on a machine that is busy with other work; the peak is the resident set's
-growth above the data. With `--secure`: fits with secure noise beside seeded ones, the noise alone,
-and the first fits of a process.
+growth above the data. With `--beside`: this code and that of another checkout by turns, each in a
+process of its own, at three sizes, small fits with secure noise as well. With `--secure`: fits with
+secure noise beside seeded ones, the noise alone, and the first fits of a process.
 """
 
 import argparse
+import json
 import resource
 import subprocess
 import sys
 from functools import partial
+from os import environ
+from pathlib import Path
 from time import process_time
 
 import numpy as np
@@ -22,6 +27,27 @@ from _record import record
 from skpriv.linear_model import LinearRegression, ReweightedRegressor, SSPRegressor
 from skpriv.privacy import GaussianNoise, NoiseSource
 
+TURNS = 3
+BESIDE = {(1_000, 5): 100, (300_000, 50): 3, (1_000_000, 50): 2}  # and fits of a process
+FITS = """
+import sys, json
+from time import process_time
+import numpy as np
+from skpriv.linear_model import LinearRegression
+n, d, repeats, secure = map(int, sys.argv[1:])
+rng, bound = np.random.default_rng(0), 1.0 / np.sqrt(d)
+X = rng.uniform(-bound, bound, (n, d))
+y = np.clip(X.sum(axis=1) / 4.0, -1.0, 1.0)
+model = LinearRegression(bounds_X=(-bound, bound), bounds_y=(-1, 1), n_jobs=1,
+                         random_state=None if secure else 0).fit(X, y)
+found = {"product": [], "fit": []}
+for _ in range(repeats):
+    for name, task in (("product", lambda: X.T @ X), ("fit", lambda: model.fit(X, y))):
+        start = process_time()
+        task()
+        found[name].append(process_time() - start)
+print(json.dumps({name: min(times) for name, times in found.items()}))
+"""
 SIZES = {(1_000, 5): 5, (20_000, 50): 5, (10_000, 300): 1}  # and how often
 FIRST = """
 from time import process_time
@@ -89,6 +115,30 @@ def secure():
     record("speed_secure", facts)
 
 
+def beside(path):
+    """Print times of `LinearRegression` of another checkout and of this one, by turns."""
+    facts, codes = {}, {"before": path, "after": Path(__file__).parents[1]}
+    for (n, d), repeats in BESIDE.items():
+        for secure in (0, 1) if n <= 1_000 else (0,):
+            found = {name: [] for name in codes}
+            for _ in range(TURNS):
+                for name, code in codes.items():
+                    command = [sys.executable, "-c", FITS, *map(str, (n, d, repeats, secure))]
+                    options = {
+                        "text": True,
+                        "cwd": code,
+                        "env": {**environ, "PYTHONPATH": str(code)},
+                    }
+                    found[name].append(json.loads(subprocess.check_output(command, **options)))
+            label = f"n={n}, p={d}" + ", secure noise" * secure
+            unit = min(one["product"] for times in found.values() for one in times)
+            for name, times in found.items():
+                best = min(one["fit"] for one in times)
+                print(f"{label:26} {name:6} {1e3 * best:8.1f} ms  {best / unit:6.1f} x X'X")
+            facts[label] = found
+    record("speed_beside", facts)
+
+
 def main():
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -96,7 +146,11 @@ def main():
     parser.add_argument("--d", type=int, default=50)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--secure", action="store_true")
+    parser.add_argument("--beside", type=Path, default=None)
     arguments = parser.parse_args()
+    if arguments.beside:
+        beside(arguments.beside)
+        return
     if arguments.secure:
         secure()
         return
@@ -123,7 +177,8 @@ def main():
     for name, values in times.items():
         print(f"{name:22} {min(values):7.3f} s  {min(values) / unit:6.1f} x X'X")
     print(f"peak above the data: {grown:.0f} MB")
-    record("speed", {**vars(arguments), "seconds": times, "peak_mb": grown})
+    facts = {"n": arguments.n, "d": arguments.d, "jobs": arguments.jobs}
+    record("speed", {**facts, "seconds": times, "peak_mb": grown})
 
 
 if __name__ == "__main__":

@@ -92,7 +92,7 @@ def posterior_mean(values, vectors, moment, spread, sampling, priors, largest=np
         Variance of the privacy noise of each coordinate.
     sampling : float
         The error of sampling has covariance sampling * G.
-    priors : list of ndarray of shape (p, k)
+    priors : ndarray of shape (n_priors, p, k)
         The candidates L.
     largest : float
         Largest tau^2 that is thought possible, for an L with the trace of LL'G that I has.
@@ -102,24 +102,21 @@ def posterior_mean(values, vectors, moment, spread, sampling, priors, largest=np
     typical = max(sampling * trace / p, 1e-300)
     error = spread + min(1.0, SAMPLING * spread / typical) * sampling * values  # of V'moment
     score = values / error * (vectors.T @ moment)
-    evidences, means = [], []
-    for rank, prior in enumerate(priors):
-        rotated = vectors.T @ prior
-        share = float(values @ np.einsum("ij,ij->i", rotated, rotated))
-        rotated = rotated * sqrt(trace / share) if share > 0.0 else rotated
-        squares, basis = np.linalg.eigh(rotated.T @ ((values**2 / error)[:, None] * rotated))
-        along = basis.T @ (rotated.T @ score)
-        total = 1.0 + variances[:, None] * np.maximum(squares, 0.0)
-        # log N(moment; 0, C + tau^2 G L L'G), C the covariance of the error, but what all have
-        weights = variances[:, None] * along / total
-        evidences.append(0.5 * (weights @ along - np.log(total).sum(axis=1)) - ODDS * rank)
-        means.append((weights, rotated @ basis))
-    odds = np.exp(np.array(evidences) - np.max(evidences))
-    mean = sum(
-        basis @ (one @ weights)
-        for one, (weights, basis) in zip(odds / odds.sum(), means, strict=True)
-    )
-    return vectors @ mean
+    rotated = vectors.T @ priors
+    shares = np.einsum("ijk,ijk->ij", rotated, rotated) @ values
+    units = trace / np.where(shares > 0.0, shares, trace)
+    rotated *= np.sqrt(units)[:, None, None]
+    known = rotated.transpose(0, 2, 1) @ ((values**2 / error)[:, None] * rotated)
+    squares, bases = np.linalg.eigh(known)
+    along = (score @ rotated)[:, None] @ bases  # one row for each prior
+    total = 1.0 + variances[:, None] * np.maximum(squares, 0.0)[:, None]
+    # log N(moment; 0, C + tau^2 G L L'G), C the covariance of the error, but what all have
+    weights = variances[:, None] * along / total
+    evidences = 0.5 * (weights * along - np.log(total)).sum(axis=2)
+    evidences -= ODDS * np.arange(len(priors))[:, None]
+    odds = np.exp(evidences - evidences.max())
+    means = (odds / odds.sum())[:, None] @ weights @ bases.transpose(0, 2, 1)
+    return vectors @ (rotated @ means.transpose(0, 2, 1)).sum(axis=0)[:, 0]
 
 
 class Pool:
@@ -157,7 +154,10 @@ class Pool:
     """
 
     def __init__(self, size, deviation, priors, largest, link, length, curator):
-        self._priors, self._largest, self._link, self._curator = priors, largest, link, curator
+        width = max(prior.shape[1] for prior in priors)
+        filled = [np.pad(prior, ((0, 0), (0, width - prior.shape[1]))) for prior in priors]
+        self._priors, self._largest = np.array(filled), largest
+        self._link, self._curator = link, curator
         self._equations: list = []
         self._raw: Any = 0.0
         self._most, self._length = deviation**2, length
