@@ -101,9 +101,9 @@ def lower_bound(
     confidence_level : float in (0, 1), default=0.95
     statistic : callable, default=None
         ``statistic(model)`` returns numbers, always as many. None takes all numbers that a fitted
-        model holds, private ones included, what it predicts at the rows that differ, and, for
-        estimators of this package, the likelihood ratio of its released answers, of which the laws
-        are known: for that each fit is made twice.
+        model holds, private ones included, and what it predicts at the rows that differ. For
+        estimators of this package it also takes the likelihood ratio of the released answers, whose
+        distributions are known. For that each fit is made twice.
     n_jobs : int, default=None
     random_state : int, default=0
         Seed of the fits and of the order of the two data sets.

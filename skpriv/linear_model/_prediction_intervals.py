@@ -384,7 +384,7 @@ class PredictionIntervals(PrivateRegressor):
 
         A new record of the same population as the rows has its target inside with probability at
         least ``confidence_level``, over the rows, their random division, the noise and the new
-        record, for any number of rows: neither linearity nor a model of the noise is assumed. Only
+        record, for any number of rows. Neither linearity nor a model of the noise is assumed. Only
         targets outside of ``bounds_y`` are not counted. The level holds on average over x, not at
         each x. In the local and shuffle models rows must be independent; with the codebook channel,
         also at ``delta=0``, held-out users send one bit each by randomised response, and the level

@@ -101,9 +101,9 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
     -----
     **Privacy guarantee**: (epsilon, delta)-DP of ``best_estimator_``, ``best_params_`` and
     ``best_score_`` together, when one record is replaced; what other candidates found is not shown.
-    With mu that of (epsilon, delta): the scale of the scores pays 3% of mu^2, the last fit 50%, and
-    what is left is paid by the rows that fit the K candidates, a K-th for each, and again by the
-    rows that score them, which are others. There a noisy maximum (Gumbel noise on sums of
+    Let mu be that of (epsilon, delta). The scale of the scores pays 3% of mu^2, and the last fit
+    50%. The rest is paid by the rows that fit the K candidates, a K-th for each. The rows that
+    score them are others, and pay the same. There a noisy maximum (Gumbel noise on sums of
     sensitivity 1 in the maximum norm) of rho-zCDP costs mu^2 = pi rho at most, by its bounded range
     (see :meth:`skpriv.privacy.Cost.amount`), and the winner's score the rest. The costs of all
     steps add up as Gaussian DP. For `IHTRegressor`, whose cost is known in zCDP only, all is added
@@ -112,9 +112,10 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
     One charge is made before any row is read. Each step is held to its own cost by an allowance,
     so that an estimator that would spend more is refused.
 
-    Why the candidates share the budget, and are not the best of a random number of runs (Papernot
-    and Steinke 2022, Liu and Talwar 2019): for 30 candidates the runs would have as much noise, and
-    one search in twenty would miss what it looks for. docs/private_search.md has the numbers.
+    The candidates share the budget. Another way is to take the best of a random number of runs
+    (Papernot and Steinke 2022, Liu and Talwar 2019). For 30 candidates these runs would have as
+    much noise, and one search in twenty would miss the best candidate. docs/private_search.md has
+    the numbers.
 
     Examples
     --------

@@ -140,7 +140,7 @@ class LoggedEnvironment:
         -----
         **Privacy guarantee**: what the policy promises, for replacing one round of the data. Every
         round keeps its place. One that is not accepted is given to a private policy as a round of
-        features 0 and a neutral reward, which is one more value of the same record: if it were left
+        features 0 and a neutral reward, which is one more value of the same record. If it were left
         out, one changed action would shift the places of all later rounds. The policy's number of
         rounds is hence that of the data, and an oracle with an intercept sees these rounds too:
         give it ``fit_intercept=False`` and a constant feature. A policy without privacy skips them.

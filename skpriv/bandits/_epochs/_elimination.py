@@ -37,12 +37,12 @@ class ActionElimination(EpochPolicy):
     confidence_level : float in (0, 1), default=0.95
         Probability that in a given round, under any epoch, all intervals used hold.
     interval : {"auto", "posterior", "certified", "asymptotic"}, default="auto"
-        "posterior": an action is out if it is less than the best one by more than a normal
-        quantile of standard deviations of their difference, by one posterior from the pooled sums
-        of all epochs: not a proved interval, but one that misses no more often, where the model
-        holds. Where sums cannot be added (re-weighted codebook reports), by the posteriors of all
-        epochs. Else the papers' form, with intervals of every epoch, by this ``method`` of the
-        oracle. "auto" is "posterior" for oracles that have one, and "certified" for others.
+        "posterior": an action is dropped if it is below the best one by more than a normal quantile
+        of standard deviations of their difference, by one posterior from the pooled sums of all
+        epochs. That is not a proved interval, but one that misses no more often if the model holds.
+        Where sums cannot be added (re-weighted codebook reports), by the posteriors of all epochs.
+        Else the papers' form, with intervals of every epoch, by this ``method`` of the oracle.
+        "auto" is "posterior" for oracles that have one, and "certified" for others.
     memory : int, default=None
         The papers' form of memory: the number of latest oracles that are asked; None asks all of
         them. Any number is valid.

@@ -22,9 +22,9 @@ ERROR_WEIGHT = 15.0
 class SquareCB(EpochPolicy):
     """SquareCB: play actions with probabilities in inverse proportion to their gap to the best.
 
-    P(a) = 1 / (K + weight * gap_a) for all actions but the best, which has the rest: gap_a is the
-    difference of the predictions, in units of half the range of the rewards or, with an oracle that
-    knows it, of their error. It needs no intervals and thus any regressor will do as an oracle. The
+    P(a) = 1 / (K + weight * gap_a) for all actions but the best, which has the rest. gap_a is the
+    difference of the predictions. Its unit is their error if the oracle knows that, and else half
+    the range of the rewards. It needs no intervals and thus any regressor will do as an oracle. The
     first epoch is played at random.
 
     Parameters

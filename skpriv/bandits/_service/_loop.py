@@ -35,10 +35,10 @@ LOG = logging.getLogger("skpriv.bandits")
 class Loop(Watched):
     """Ask a policy for actions, and bring it the rewards when they come.
 
-    Events are kept in a file. A policy learns them in the order in which they were ranked, each
-    once, whatever the order in which rewards arrive (or when they come, with ``in_order=False``);
-    several threads and processes may share the file; and a process that is killed at any instant
-    loses nothing that was acknowledged.
+    Events are kept in a file. A policy learns from each of them once: in the order in which they
+    were ranked, or with ``in_order=False`` in that in which rewards arrive. Several threads and
+    processes may share the file. A process that is killed at any instant loses nothing that was
+    acknowledged.
 
     Parameters
     ----------

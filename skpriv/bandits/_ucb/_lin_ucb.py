@@ -59,18 +59,18 @@ class LinUCB(ServesDevices, RunningSumsPolicy):
     alpha : float, default=1.0
         Ridge penalty, features in the unit ball.
     width : {"asymptotic", "certified"}, default="asymptotic"
-        Width of the confidence bounds: one posterior standard deviation, with the exact
-        distribution of the privacy noise; or a width that is proved to contain the mean rewards of
-        all arms and rounds (without privacy, the textbook's ellipsoid), and costs several times the
-        regret.
+        Width of the confidence bounds. "asymptotic" is one posterior standard deviation, with the
+        exact distribution of the privacy noise. "certified" is proved to contain the mean rewards
+        of all arms and rounds (without privacy, the textbook's ellipsoid), and has several times
+        the regret.
     confidence_level : float in (0, 1), default=0.95
         Confidence level of the certified region, over all rounds together.
     bonus_scale : float or "auto", default="auto"
         Public factor of the width; 0 is greedy, and above 1 explores more. "auto" draws the
         absolute value of a normal variable of standard deviation 0.75 in each round, for private
-        sums of asymptotic width, else it is 1: between two reads nothing changes, so that a fixed
-        factor would play one arm all the time, and it might not come back to an arm whose estimate
-        is too low.
+        sums of asymptotic width. Else it is 1. Between two reads nothing changes, so that a fixed
+        factor would play one arm all the time. It might not come back to an arm whose estimate is
+        too low.
     update_every : int or "auto", default="auto"
         Public number of rounds between updates. "auto" is 1 without privacy, else the updates come
         after 20, 40, 60, ... rounds, and from 400 on after 1.05 times as many each; in the shuffle

@@ -425,9 +425,10 @@ class AdditiveRegressor(PredictionIntervals):
             Effects are zero on average over the distribution of the feature that was released; a
             pair's share is averaged over the other feature. Bands are asymptotic, for sampling and
             privacy together, and add what lines between the knots can miss of a curve that bends as
-            the fitted one does. Infinite where the fit does not tell the curve from noise, and
-            where the public rule leaves fewer than four knots, which do not show how it bends:
-            whoever gives knots, or names a linear feature, says that lines between them will do.
+            the fitted one does. They are infinite where the curve cannot be told from noise. They
+            are also infinite where the public rule leaves fewer than four knots, which do not show
+            how the curve bends. If you give knots, or name a linear feature, you say that lines
+            between them suffice.
         """
         check_is_fitted(self)
         check_level(confidence_level)

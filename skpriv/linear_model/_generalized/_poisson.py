@@ -77,8 +77,8 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
     Notes
     -----
     **Privacy guarantee**: (epsilon, delta)-differential privacy under replacement of one record.
-    Released: Gaussian answers for the mean of the target and the mean size of its residuals, three
-    for the whitening, one for each score step and one for the mean of the fit; their costs compose
+    Released are Gaussian answers: the mean of the target and the mean size of its residuals, three
+    for the whitening, one for each score step and one for the mean of the fit. Costs compose
     exactly as Gaussian DP (Dong, Roth and Su 2022). Public: the number of records and all
     parameters. The sensitivity of a score step is proved in the docstring of ``ScoreQuery``
     (``skpriv/_equations/_loop/_score.py``).

@@ -127,8 +127,9 @@ class IHTRegressor(SparseRegressor):
     zero-concentrated privacy (Bun and Steinke 2016): selections are one-shot Gumbel top-s, equal to
     s exponential mechanisms in a row (Cesar and Rogers 2021), everything else is Gaussian. Public:
     the number of records and all parameters. The sensitivity of a step as published lacks a factor
-    of at least 2 data_max, and the published experiments draw unbounded features; here residuals
-    are clipped, so that it is 2 step_size data_max R / n for every iterate, and rows always are.
+    of at least 2 data_max, and the published experiments draw unbounded features. Here rows are
+    always clipped, and so are residuals, so that the sensitivity is 2 step_size data_max R / n for
+    every iterate.
 
     Without privacy and refit, the iterates are those of iterative hard thresholding (Blumensath and
     Davies 2009).

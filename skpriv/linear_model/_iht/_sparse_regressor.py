@@ -67,14 +67,14 @@ class SparseRegressor(PredictionIntervals):
         method : {"certified", "asymptotic"}, default="certified"
             "certified" holds for all x at once and any n, if at most ``sparsity`` true coefficients
             are not zero and the Gram matrix has the ``sparse_eigenvalue``, which cannot be checked
-            on private data. "asymptotic" is narrower and pointwise: it covers only if the support
-            contains the true one, allows for all such supports that could have been chosen, and
-            takes the noise of the targets for symmetric (or inside of the residual clips) and of
-            one variance. ``sparsity``, taken as exact, makes fewer of them: it is narrowest if all
-            ``n_nonzero_coefs = sparsity`` selected features are known to be the true ones. Where
-            the noise leaves the fit further from the truth than residuals are wide, clips bias the
-            last step, which is not counted: with all features of real rows and a linear truth,
-            coverage measured is .95 to .99 on three tables and .73 and .75 on two.
+            on private data. "asymptotic" is narrower and pointwise. It covers only if the support
+            contains the true one, and allows for all such supports that could have been chosen. It
+            assumes that the noise of the targets is symmetric (or inside of the residual clips) and
+            has one variance. ``sparsity``, taken as exact, makes fewer of them: it is narrowest if
+            all ``n_nonzero_coefs = sparsity`` selected features are known to be the true ones.
+            Where the noise leaves the fit further from the truth than residuals are wide, clips
+            bias the last step, and that is not counted. With all features of real rows and a linear
+            truth, the coverage was .95 to .99 on three tables, and .73 and .75 on two.
 
         Returns
         -------

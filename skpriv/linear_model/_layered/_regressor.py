@@ -103,9 +103,9 @@ class LayeredRegressor(PrivateRegressor):
     ``coef_norm``, and if targets' errors are independent given the rows. In the paper's variant
     under local privacy, records must also be independent and identically distributed.
 
-    Departures from the paper: its noise protects half of what a replaced record changes, its
-    Wishart noise is not private at all, its residual targets are unbounded, and its interval
-    constants are vacuous below 1e9 records; all four are corrected in both variants. "one-batch"
+    Departures from the paper: its noise protects half of what a replaced record changes, and its
+    Wishart noise is not private at all. Its residual targets are unbounded, and its interval
+    constants are vacuous below 1e9 records. All four are corrected in both variants. "one-batch"
     asks for cross moments of z and the resolved directions, which propagate errors of earlier
     levels linearly and exactly, and needs neither residual targets, nor counts, nor a second batch.
 
@@ -125,11 +125,11 @@ class LayeredRegressor(PrivateRegressor):
 
     A direction of length .05 to .1 that sufficient statistics cannot resolve (d=2, n=1e6,
     epsilon=4, coefficient .95) is estimated with an error of .012 by two levels, against .025 to
-    .044 by ``SSPRegressor`` and .008 by ``ReweightedRegressor``. Intervals say little below
-    n = 1e5 at epsilon = 1 (a half-width of 1 is no information); the paper's variant is 1.2 to 9
-    times wider than the default and says little below n = 1e6, and for d=5 nothing on the unit
-    sphere even there. On isotropic designs use ``SSPRegressor``. An intercept costs an extra
-    feature, and with it the norms of all rows are alike at level 1. Channels, unit sphere, n=1e5:
+    .044 by ``SSPRegressor`` and .008 by ``ReweightedRegressor``. Intervals say little below n = 1e5
+    at epsilon = 1: a half-width of 1 is no information. The paper's variant is 1.2 to 9 times wider
+    than the default. It says little below n = 1e6, and for d=5 on the unit sphere nothing even
+    there. On isotropic designs use ``SSPRegressor``. An intercept costs an extra feature, and with
+    it the norms of all rows are alike at level 1. Channels, unit sphere, n=1e5:
 
     ===  ==========  ==========  ==========  ==========  ==========  ==========
     d    epsilon=1:                          epsilon=4:

@@ -117,14 +117,14 @@ class LinearRegression(Likely, Plans, PredictionIntervals):
     Notes
     -----
     **Privacy guarantee**: (epsilon, delta)-differential privacy under replacement of one record,
-    local in the local model. Released: Gaussian answers for the mean and the spread of the target,
-    four for the whitening, one for the lengths of whitened rows where records are many, one for
-    each step, one for the mean of the residuals where clips are tight, one for the least-squares
-    line and one count of the rows outside of their bounds; their costs compose exactly as Gaussian
-    DP (Dong, Roth and Su 2022). With the codebook channel: one index of each user, by one exact
-    integer draw, and nothing else (delta = 0, docs/codebook.md). Public: the number of records and
-    all parameters. With so few records that no coefficient can be found, the mean alone is
-    released, and the report says so.
+    local in the local model. Released are Gaussian answers: the mean and the spread of the target,
+    four for the whitening, one for each step, and one count of the rows outside of their bounds.
+    With many records the lengths of whitened rows and the equation of the least-squares line are
+    released, too, and where clips are tight the mean of the residuals. Costs compose exactly as
+    Gaussian DP (Dong, Roth and Su 2022). With the codebook channel: one index of each user, by one
+    exact integer draw, and nothing else (delta = 0, docs/codebook.md). Public: the number of
+    records and all parameters. With so few records that no coefficient can be found, the mean alone
+    is released, and the report says so.
 
     The derivation, the rules and what they were measured on are in ``docs/linear_regression.md``.
 

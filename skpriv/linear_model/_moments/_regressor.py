@@ -261,11 +261,11 @@ class MomentRegressor(PredictionIntervals):
 
         With "auto" bounds, clipped means to the released bounds, and the level is conditional on
         these, which in the central model come from the same records. Certified intervals do without
-        Bernstein's inequality then, and are wider: they hid what clipping does to the fit in all
-        that was measured (for the function of the unclipped rows, at a nominal 95%, epsilon 1, n of
-        2e4 and 2e5, coverage of at least 99.9%), as narrow ones would not. Asymptotic ones cover
-        95% where the bounds clip nothing, 66 to 95% of uniform rows and 20 to 88% of Student t
-        ones, falling with n: clipping biases the fit, and they do not count that.
+        Bernstein's inequality then, and are wider. In all that was measured they covered the
+        function of the unclipped rows, too, as narrow ones would not: at least 99.9% at a nominal
+        95%, epsilon 1 and n of 2e4 and 2e5. Asymptotic ones cover 95% where the bounds clip
+        nothing, 66 to 95% of uniform rows and 20 to 88% of Student t ones, falling with n: clipping
+        biases the fit, and they do not count that.
 
         Parameters
         ----------

@@ -96,9 +96,9 @@ class ReweightedRegressor(MomentRegressor):
         Part of the rows that is held out of the fit, at random, for :meth:`prediction_interval`;
         both parts have the whole budget. None holds out nothing.
     conformity_score : {"absolute", "signed", "normalized"}, default="absolute"
-        Prediction intervals go equally far to both sides; or, for skewed targets, as far to each as
-        targets do; or as far as a released linear model of the distances says, so that widths
-        adapt to the row, which takes as many rows again from the fit, and Gaussian reports.
+        Prediction intervals go equally far to both sides, or, for skewed targets, as far to each
+        side as targets do. Or a released linear model of the distances makes the width depend on
+        the row. This takes as many rows again from the fit, and Gaussian reports.
     prediction_levels : array-like of float, default=(0.9, 0.95)
         Confidence levels whose quantiles ``fit`` releases for :meth:`prediction_interval`. They
         share the budget of the calibration rows.

@@ -60,11 +60,11 @@ class TableEncoder(Writable, TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    **Privacy guarantee**: `fit` learns the names of the columns, which are public, and nothing
-    from the rows; `transform` maps each row by itself, and reads a cell for what it says, since
-    the type of a column depends on all of its rows. It is total: NaN, infinity, a text among
-    numbers or an unknown category are missing or "other", as the schema says; no error, warning
-    or attribute tells of them.
+    **Privacy guarantee**: `fit` learns the names of the columns, which are public, and nothing from
+    the rows; `transform` maps each row by itself. It reads each cell by itself, too, since the type
+    of a column depends on all of its rows. It is total: NaN, infinity, a text among numbers or an
+    unknown category are missing or "other", as the schema says; no error, warning or attribute
+    tells of them.
 
     **The norm.** A column becomes a block b_j of norm at most 1: a number z in [-1, 1], with its
     indicator the pair (z, 0) or (0, 1), a category a corner of a regular simplex on the unit sphere

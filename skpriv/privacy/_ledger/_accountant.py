@@ -83,13 +83,13 @@ class BudgetAccountant:
     Notes
     -----
     **Privacy guarantee**: all that was released inside is together (epsilon, delta)-DP, when one
-    record is replaced. Which fits are made, their amounts, and when to stop may be chosen in view
-    of earlier releases, but not of the data: a sum in one currency that is kept below a limit
-    fixed beforehand is a *filter*, for mu^2 (Smith and Thakurta 2022), for rho (Whitehouse et al.
-    2023) and for epsilon. Different currencies must not be mixed: Gaussian releases followed, at a
-    time chosen from them, by a pure one, may have 20 times the delta that either order alone has.
-    The part set aside is a limit of its own, fixed beforehand too: epsilons and deltas of two
-    interactive mechanisms add up, however their questions alternate (Vadhan and Zhang 2023).
+    record is replaced. Which fits are made, their amounts, and when to stop may depend on earlier
+    releases, but not on the data. A sum in one currency that is kept below a limit fixed beforehand
+    is a *filter*, for mu^2 (Smith and Thakurta 2022), for rho (Whitehouse et al. 2023) and for
+    epsilon. Different currencies must not be mixed: Gaussian releases followed, at a time chosen
+    from them, by a pure one, may have 20 times the delta that either order alone has. The part set
+    aside is a limit of its own, fixed beforehand too: epsilons and deltas of two interactive
+    mechanisms add up, however their questions alternate (Vadhan and Zhang 2023).
 
     What a fit of (e, d) costs:
 
@@ -111,11 +111,11 @@ class BudgetAccountant:
     Accountants may be nested: a fit is charged to all that are active, or if one of them refuses,
     to none. The same accountant may be entered again while it is active; that changes nothing.
 
-    The active accountants belong to the process and its descendants, and not to a thread: a fit in
-    an unrelated thread is charged too, and so is one in a process that was started by this one,
-    before the block or in it, by whatever means. An accountant that is itself pickled shares its
-    charges. Machines, containers and users other than this process's are out of reach, unless
-    the estimator was pickled inside the block: then it refuses to be fitted.
+    The active accountants belong to the process and its descendants, and not to a thread. A fit in
+    an unrelated thread is charged too. So is one in a process that was started by this one, before
+    the block or in it, by any means. An accountant that is itself pickled shares its charges.
+    Machines, containers and users other than this process's are out of reach, unless the estimator
+    was pickled inside the block: then it refuses to be fitted.
 
     The searches of scikit-learn turn errors of a fit into a score of NaN and a warning, and go on
     with fits that are refused as well; ``error_score="raise"`` stops them at the first one.
