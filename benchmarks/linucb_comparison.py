@@ -151,7 +151,7 @@ def main():
             f"{name:40}" + "".join(f"{c:>16}" for c in cells) + f"{np.mean(cpu):8.2f}", flush=True
         )
         numbers |= {"curves": curves, "left out": [name for name in names if name not in curves]}
-        record("linucb_comparison", numbers)
+        record(f"linucb_comparison{'_part' if numbers['left out'] else ''}", numbers)
     print(f"{time.perf_counter() - seconds:.0f} seconds in all")
 
 

@@ -31,8 +31,8 @@ BOUNDS = {"data_norm": 1.0, "bounds_y": (0, 1)}
 POLICIES = {
     "LinUCB": lambda: LinUCB(epsilon=1.0, **BOUNDS),
     "LinUCB, in_order=False": lambda: LinUCB(epsilon=1.0, **BOUNDS),
-    "LinSquareCB": lambda: LinSquareCB(epsilon=1.0, **BOUNDS),
     "SquareCB(SSPRegressor)": lambda: SquareCB(SSPRegressor(epsilon=1.0, delta=1e-6, **BOUNDS)),
+    "LinSquareCB": lambda: LinSquareCB(epsilon=1.0, **BOUNDS),
 }
 BLOCK, LATE = 10_000, 50  # events in a call, and events until a reward comes
 
@@ -45,34 +45,28 @@ def main():
     parser.add_argument("--kills", type=int, default=50)
     arguments = parser.parse_args()
     print("policy                  events a CPU second   rank p50, p99, most (ms)   state, file")
-    found = {}
+    found, safety = {}, {}
     for name, make in POLICIES.items():
-        with tempfile.TemporaryDirectory() as folder:
-            os.environ["SKPRIV_STATE"] = folder
-            path, in_order = Path(folder) / "service", "in_order=False" not in name
-            row = found[name] = measured(make(), path, arguments, in_order)
+        in_order = "in_order=False" not in name
+        row = found[name] = inside(measured, make(), arguments, in_order)
         ranks = ", ".join(f"{value:.2f}" for value in row["rank_ms"])
         print(f"{name:24} {row['events_a_second']:15,.0f}   {ranks:>25}   "
               f"{row['state_kb']:.0f} kB, {row['file_mb']:.0f} MB (blocks: "
               f"{row['block_events_a_second']:,.0f})", flush=True)  # fmt: skip
-    safety = {}
-    for name, make in POLICIES.items():
-        in_order = "in_order=False" not in name
-        for workers in (1, 2):
-            with tempfile.TemporaryDirectory() as folder:
-                os.environ["SKPRIV_STATE"] = folder
-                path = Path(folder) / "service"
-                told = killed(make, path, workers, arguments.kills, in_order)
-                safety[f"{name}, workers {workers}"] = told
-                print(
-                    f"{name}, {workers} of them killed {arguments.kills} times: {told}", flush=True
-                )
-        with tempfile.TemporaryDirectory() as folder:
-            os.environ["SKPRIV_STATE"] = folder
-            answers = restored(make, Path(folder), in_order)
-            safety[f"{name}, answers of ten restored services"] = answers
-            print(f"{name}: ten restored services give {answers} answer", flush=True)
-    record("service", {**vars(arguments), "policies": found, "safety": safety})
+        told = safety[name] = {
+            f"workers {workers}": inside(killed, make, workers, arguments.kills, in_order)
+            for workers in (1, 2)
+        }
+        told["answers of ten restored services"] = inside(restored, make, in_order)
+        print(f"{'':24} {told}", flush=True)
+        record("service", {**vars(arguments), "policies": found, "safety": safety})
+
+
+def inside(function, *given):
+    """Result of a function that has a folder for itself."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["SKPRIV_STATE"] = folder
+        return function(Path(folder), *given)
 
 
 def serve(make, path, name, in_order, acknowledged):
@@ -85,14 +79,16 @@ def serve(make, path, name, in_order, acknowledged):
         acknowledged.value = k + 1
 
 
-def killed(make, path, workers, kills, in_order):
+def killed(folder, make, workers, kills, in_order):
     """Numbers of acknowledged events, of events in the file, and of those learned, after all."""
     rng, context = np.random.default_rng(0), multiprocessing.get_context("fork")
     acknowledged = 0
     for kill in range(kills):
         counts = [context.Value("q", 0) for _ in range(workers)]
         started = [
-            context.Process(target=serve, args=(make, path, f"{kill} {at}", in_order, count))
+            context.Process(
+                target=serve, args=(make, folder / "service", f"{kill} {at}", in_order, count)
+            )
             for at, count in enumerate(counts)
         ]
         for process in started:
@@ -104,13 +100,13 @@ def killed(make, path, workers, kills, in_order):
             os.kill(process.pid, signal.SIGKILL)
             process.join()
         acknowledged += sum(count.value for count in counts)
-    loop = Loop(make(), path, in_order=in_order, cutoff=1e-9)
+    loop = Loop(make(), folder / "service", in_order=in_order, cutoff=1e-9)
     loop.learn(force=True)
     assert loop.policy.n_rounds_ == loop.n_events >= acknowledged and not loop.troubles
     return {"acknowledged": acknowledged, "events": loop.n_events, "learned": loop.n_learned}
 
 
-def restored(make, folder, in_order):
+def restored(folder, make, in_order):
     """Number of different answers of ten services that go on from one backup; it should be 1."""
     rng, answers = np.random.default_rng(0), set()
     loop = Loop(make(), folder / "service", in_order=in_order)
@@ -134,9 +130,10 @@ def restored(make, folder, in_order):
     return len(answers)
 
 
-def measured(policy, path, arguments, in_order):
+def measured(folder, policy, arguments, in_order):
     """One row of the table."""
-    rng, loop = np.random.default_rng(0), Loop(policy, path, in_order=in_order)
+    path, rng = folder / "service", np.random.default_rng(0)
+    loop = Loop(policy, path, in_order=in_order)
     start = process_time()
     for block in range(arguments.rounds // BLOCK):
         names = [f"{block} {k}" for k in range(BLOCK)]
