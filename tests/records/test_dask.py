@@ -256,6 +256,21 @@ def test_reports_user_by_user_are_refused():
         next(from_table(_frame(), target="y").each(lambda X, y: None))
 
 
+def test_rows_of_a_person_in_several_parts_are_not_brought_together():
+    """Fixed effects are refused before a charge, with a remedy; sums are those of arrays."""
+    X, y = _data()
+    groups = np.arange(N) % 500  # three rows of each, in three parts
+    with BudgetAccountant(float("inf")) as accountant:
+        for kind in (LinearRegression, SSPRegressor):
+            model = kind(data_norm=1.0, bounds_y=(-1, 1), effects="person", max_rows_per_group=3)
+            with pytest.raises(ValueError, match=r"frame\.compute\(\), or files"):
+                model.fit(*_arrays(), groups=groups)
+    assert not accountant.charges
+    model = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), privacy="none", max_rows_per_group=3)
+    expected = clone(model).fit(X, y, groups=groups).coef_
+    np.testing.assert_allclose(model.fit(*_arrays(), groups=groups).coef_, expected, rtol=1e-9)
+
+
 @pytest.mark.slow
 def test_workers_that_die_change_nothing():
     """Ten times a worker is killed while it sums: the answer and the charge of one fit."""

@@ -233,8 +233,10 @@ class Pool:
         # Variance of the target over the slope of its mean, which is 1 for a line
         dispersion = self.variance / (1.0 if self._link.linear else trace / self._length**2)
         self.noise = float(weights**2 @ noises)
+        values, vectors = self._spectrum
         self.b = posterior_mean(
-            *self._spectrum,
+            values,
+            vectors,
             moment,
             self.noise,
             dispersion / (counts.max() if self._curator else counts.sum()),
