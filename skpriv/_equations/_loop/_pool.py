@@ -77,7 +77,7 @@ def denoised_spectrum(gram, scale):
     return np.maximum(0.5 * (first + second), 0.0), vectors
 
 
-def posterior_mean(values, vectors, moment, spread, sampling, priors, largest=np.inf):
+def posterior_mean(values, vectors, moment, spread, sampling, priors, largest=np.inf, odds=ODDS):
     """Mean of b for moment = G b + error under b = tau L c, c ~ N(0, I), averaged by evidence.
 
     The error is privacy noise, and sampling where privacy noise is not small beside it: as epsilon
@@ -96,6 +96,8 @@ def posterior_mean(values, vectors, moment, spread, sampling, priors, largest=np
         The candidates L.
     largest : float
         Largest tau^2 that is thought possible, for an L with the trace of LL'G that I has.
+    odds : float
+        Logarithm of the odds of each candidate against the next.
     """
     p, trace = len(moment), float(values.sum())
     variances = PRIOR_VARIANCES[PRIOR_VARIANCES <= max(largest, 2.0 * PRIOR_VARIANCES[0])]
@@ -113,9 +115,9 @@ def posterior_mean(values, vectors, moment, spread, sampling, priors, largest=np
     # log N(moment; 0, C + tau^2 G L L'G), C the covariance of the error, but what all have
     weights = variances[:, None] * along / total
     evidences = 0.5 * (weights * along - np.log(total)).sum(axis=2)
-    evidences -= ODDS * np.arange(len(priors))[:, None]
-    odds = np.exp(evidences - evidences.max())
-    means = (odds / odds.sum())[:, None] @ weights @ bases.transpose(0, 2, 1)
+    evidences -= odds * np.arange(len(priors))[:, None]
+    chances = np.exp(evidences - evidences.max())
+    means = (chances / chances.sum())[:, None] @ weights @ bases.transpose(0, 2, 1)
     return vectors @ (rotated @ means.transpose(0, 2, 1)).sum(axis=0)[:, 0]
 
 
@@ -240,9 +242,22 @@ class Pool:
             moment,
             self.noise,
             dispersion / (counts.max() if self._curator else counts.sum()),
-            self._priors,
+            self._priors if self._link.linear else [*self._priors, self._even_prior()],
             self._largest,
+            ODDS if self._link.linear else 0.0,
         )
         square = max(float(self.b @ self.slope @ self.b), float(self.b @ self._raw @ self.b))
         if self._link.linear and square > self._most:
             self.b = self.b * sqrt(self._most / square)
+
+    def _even_prior(self):
+        """Shape of a prior by which every direction explains about as much.
+
+        Of a link that bends, whose signal is often in directions that whitening could not stretch:
+        there equal coefficients are shrunk too much. Directions below the noise of the slope count
+        as those that just reach it.
+        """
+        values, vectors = self._spectrum
+        least = max(self.scale * sqrt(2.0 * len(values)), 1e-14 * float(values.max()), 1e-300)
+        shape = vectors / np.sqrt(np.maximum(values, least))
+        return np.pad(shape, ((0, 0), (0, self._priors.shape[2] - len(values))))

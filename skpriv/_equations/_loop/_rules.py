@@ -27,7 +27,8 @@ WHITENING_SHARES = (0.1, 0.2)
 # intervals come, has the more the better the Gram matrix is known.
 STEPS, STEPS_RESOLUTION = (4, 64), 160.0
 LAST_SHARE, LAST_RESOLUTION = 0.7, 30.0
-BENT_STEPS = 12  # at least, where the link bends: the gain in log loss is flat from 6 to 24
+# At least, where the link bends: the gain in log loss is flat from 6 to 24. Shares rise over them.
+BENT_STEPS = 12
 # Of the equation of the least-squares line, which has no clips: its noise is many times that of the
 # steps, so that it is asked where the others say something of single coefficients.
 LINE_SHARE, LINE_RESOLUTION = 0.05, 10.0
@@ -60,7 +61,8 @@ WIDE_CLIP, WIDE_GROWTH, AFFORDABLE, RESOLVED_CLIP = 3.3, 0.2, 0.002, 0.66
 WIDEST_CLIP = 6.0  # enough for skewed targets, and for coefficients
 # Below NARROW deviations the mean of the fit is asked for once more: a tight clip moves the mean of
 # skewed residuals, and along whitened rows it has sqrt(p) times the noise of one number.
-NARROW, LAST_MEAN = 3.0, 0.06
+# A mean count is a small part of the largest one and near its noise: it takes more.
+NARROW, LAST_MEAN, LAST_COUNT = 3.0, 0.06, 0.15
 MEAN_CLIPS = tuple(1.5 + 0.25 * i for i in range(19))
 ROW_LENGTH = 2.5  # length of a whitened row times k
 
@@ -156,9 +158,11 @@ class Rules:
         whole = reach >= WHOLE * p
         least = STEPS[0] if link.linear else BENT_STEPS
         number = max(least, round(_within(STEPS, STEPS_RESOLUTION / resolution)))
-        last = LAST_SHARE * min(1.0, resolution / LAST_RESOLUTION) if link.linear else 0.0
-        last = max(1.0 / number, last)
+        last = max(1.0 / number, LAST_SHARE * min(1.0, resolution / LAST_RESOLUTION))
         steps = [(1.0 - last) / (number - 1)] * (number - 1) + [last]
+        if not link.linear:  # the first ones are asked too far away to stay in the pool
+            sizes = [min(k, BENT_STEPS) for k in range(1, number + 1)]
+            steps = [size / sum(sizes) for size in sizes]
         precision = reach / sqrt(n * p)
         wide = WIDE_CLIP * precision**WIDE_GROWTH
         cheap = min(sqrt(sqrt(AFFORDABLE) * reach / p), RESOLVED_CLIP * sqrt(resolution))
@@ -168,7 +172,8 @@ class Rules:
         line = LINE_SHARE if resolution >= LINE_RESOLUTION and link.linear else 0.0
         clipped = CLIPPED_SHARE if reach >= CLIPPED_REACH else 0.0
         clipped_mean = k < NARROW if link.linear else link.limit is None
-        mean = LAST_MEAN if fit_intercept and clipped_mean else 0.0
+        mean = LAST_MEAN if link.linear else LAST_COUNT
+        mean *= fit_intercept and clipped_mean
         length = ROW_LENGTH / k if link.linear else link.row_length / precision
         enough = SUBSET_RESOLUTIONS[0 if ranged else 1]
         return cls(

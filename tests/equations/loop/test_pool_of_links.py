@@ -5,8 +5,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from skpriv._equations._loop._links import IDENTITY, Log
+from skpriv._equations._loop._links import IDENTITY, Log, Logit
 from skpriv._equations._loop._pool import LONGEST_MOVE, Pool
+from skpriv._equations._loop._rules import BENT_STEPS, Rules
 
 P, LENGTH = 3, 0.5
 
@@ -41,3 +42,31 @@ def test_no_step_changes_the_linear_part_by_more_than_is_said(moment):
     pool = _pool(Log())
     pool.add(_asked(0.0, 0.001, moment, noise=1e-6))
     assert np.linalg.norm(pool.b) * LENGTH <= LONGEST_MOVE * (1.0 + 1e-9)
+
+
+def test_a_strong_direction_that_was_not_stretched_is_shrunk_less():
+    """A coefficient five noises above 0 along a small eigenvalue, and nothing along the others."""
+    slope, noise = np.diag([0.005, 0.02, 0.02]), 1e-3
+    asked = SimpleNamespace(
+        point=np.zeros(P), slope=slope, moment=np.array([5.0 * noise, 0.0, 0.0]),
+        slope_scale=1e-6, moment_scale=noise, variance=1e-6, n=10_000,
+    )  # fmt: skip
+    found = {}
+    for link in (Logit(), IDENTITY):
+        pool = Pool(P, 10.0, [np.eye(P)], 1e3, link, 1.0, True)
+        for _ in range(2):
+            pool.add(asked)
+        found[link.linear] = pool.b[0]
+    assert 0.0 < found[True] < found[False] <= 5.0 * noise / slope[0, 0]
+
+
+@pytest.mark.parametrize("reach", [300.0, 3e4])
+def test_shares_of_steps_of_a_link_that_bends_rise_and_then_stay(reach):
+    plain, bent = (
+        np.array(Rules.of(10_000, 8, reach, link=link).steps) for link in (IDENTITY, Logit())
+    )
+    assert len(bent) >= BENT_STEPS and (np.diff(bent[:BENT_STEPS]) > 0.0).all()
+    assert np.ptp(bent[BENT_STEPS - 1 :]) == 0.0
+    assert (np.diff(plain[:-1]) == 0.0).all()
+    rules = Rules.of(10_000, 8, reach, link=Logit())
+    assert rules.location + rules.spread + rules.after_location == pytest.approx(1.0)
