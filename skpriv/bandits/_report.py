@@ -68,7 +68,7 @@ class EpochsReport:
 
     @property
     def total(self) -> Cost:
-        """Cost to one user: epochs are disjoint publicly indexed sets of users, so the dearest."""
+        """Cost to one user: that of the most expensive epoch, since epochs are disjoint."""
         if self.epochs and not self.guarantee.private:
             return Cost(gaussian=inf)
         return Cost.maximum([e.report.total for e in self.epochs if e.report] or [Cost()])

@@ -38,7 +38,7 @@ def law_in_units(model, estimand="fitted"):
     if not hasattr(last, "coefficient_law"):
         raise TypeError(
             f"{type(last).__name__} of {type(last).__module__} has no coefficient_law: "
-            "inference needs a linear regressor whose released equations have a known law, such as "
+            "inference needs a linear regressor whose released equations have known noise, such as "
             "skpriv.linear_model.LinearRegression."
         )
     names, matrix = _input_names(model, last), None

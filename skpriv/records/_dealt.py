@@ -63,7 +63,7 @@ class SeededOrder:
         """First distinct values of the stream of uniform positions."""
         limit = 2**64 // self.n * self.n if self.n else 0  # from here on, values would be uneven
         while len(self._found) < count:
-            # As many values have about so many distinct ones among them: sorting twice is dear
+            # As many values have about so many distinct ones among them: sorting twice is expensive
             wanted = int(-self.n * log1p(-count / self.n)) // BLOCK_WORDS
             blocks = max(0, wanted - self._read) + 1 + wanted // 100
             words = _words(self._seed, b"position", self._read, blocks)

@@ -247,7 +247,7 @@ def from_table(
     if absent:
         raise ValueError(f"features has {absent[0]!r}, not a column of the table: {source.names}.")
     if target in features:
-        raise ValueError(f"target={target!r} is among the features, which would tell all of it.")
+        raise ValueError(f"target={target!r} is among the features: leave it out of them.")
     columns = [*features, *([] if target is None else [target])]
 
     def blocks():

@@ -82,7 +82,7 @@ class BanditCombiner(BasePolicy):
     -----
     **Privacy guarantee**: the choice of a policy is post-processing of noisy rewards of earlier
     users. A user pays for the reward's report and for that of one policy: `guarantee` composes the
-    two for the dearest policy, exactly where both are Gaussian. Policies share no users.
+    two for the most expensive policy, exactly where both are Gaussian. Policies share no users.
 
     There is no ``max_visits``: the m rounds of a person could be with any of the policies, and no
     smaller price is known for that than m rounds with every one of them. ``user_guarantee(m)`` says
@@ -215,7 +215,7 @@ class BanditCombiner(BasePolicy):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What a user is promised: the report of the reward and the dearest policy, composed."""
+        """What a user is promised: the report of the reward, and the most expensive policy."""
         trust = Trust.of("local", Budget(self.epsilon, self.delta))
         own = trust.guarantee("user", currency="gdp")
         if hasattr(self, "_streams"):

@@ -45,12 +45,12 @@ class EpochPolicy(BasePolicy):
     **Privacy guarantee** (joint differential privacy, by the billboard argument; Hsu et al. 2014,
     Kearns et al. 2014). Epoch j publishes o_j, the fit to D_j, its rounds' (phi(x_t, a_t), r_t).
     The action of user t is pi(x_t; o_0, ..., o_{j-1}) with pi fixed before the epoch. Every user's
-    row enters exactly one fit, so (o_0, o_1, ...) satisfies the guarantee of the dearest fit:
-    epochs are disjoint and publicly indexed, and parallel composition holds although later rows
-    depend on earlier answers. The actions of all users but t depend on user t only through these
-    answers. Public: the schedule, and with it the number of rounds of an epoch; an oracle that
-    needs more records than the epoch has refuses before it reads them, by that number alone. The
-    action of user t itself depends on x_t: it is not protected from whoever sees it.
+    row enters exactly one fit, so (o_0, o_1, ...) satisfies the guarantee of the most expensive
+    fit: epochs are disjoint and publicly indexed, and parallel composition holds although later
+    rows depend on earlier answers. The actions of all users but t depend on user t only through
+    these answers. Public: the schedule, and with it the number of rounds of an epoch; an oracle
+    that needs more records than the epoch has refuses before it reads them, by that number alone.
+    The action of user t itself depends on x_t: it is not protected from whoever sees it.
 
     What is no finite number, or an unknown action, is told when the epoch closes, after the charge,
     by one fixed sentence: the epoch's rounds are spent, and nothing is learned from them.

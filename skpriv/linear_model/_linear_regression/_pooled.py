@@ -44,7 +44,7 @@ class Likely:
         """Line from the released equations of two fits with the same bounds.
 
         That is post-processing: it costs no privacy. Fits to disjoint records (as those of the
-        epochs of a bandit) cost what the dearer of the two costs.
+        epochs of a bandit) cost what the more expensive of the two costs.
 
         Parameters
         ----------

@@ -73,7 +73,7 @@ class MomentRegressor(PredictionIntervals):
         """Regressor from the released sums of two fits with the same bounds.
 
         That is post-processing: it costs no privacy. Fits to disjoint records (as those of the
-        epochs of a bandit) cost what the dearer of the two costs; see
+        epochs of a bandit) cost what the more expensive of the two costs; see
         :func:`skpriv.privacy.parallel_part`.
 
         Parameters

@@ -27,7 +27,7 @@ def asked_records(model, rows, scaling, weights):
 
 
 def residual_share(trust):
-    """Users are too dear in the local model: there the bound |r| <= 1 serves instead."""
+    """Users are too expensive in the local model: there the bound |r| <= 1 serves instead."""
     return RESIDUAL_SHARE if trust.can.same_rows else 0.0
 
 

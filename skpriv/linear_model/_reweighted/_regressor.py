@@ -399,7 +399,7 @@ class ReweightedRegressor(MomentRegressor):
         """
         if self._solver != "moments":
             raise ValueError(
-                "solver='sgd' certifies predictions and releases no law of coefficients: use "
+                "solver='sgd' certifies predictions and releases no coefficients with errors: use "
                 "solver='moments', or LinearRegression."
             )
         return super().coefficient_law()

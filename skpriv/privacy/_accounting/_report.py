@@ -83,7 +83,7 @@ def learns_nothing(step: Any) -> bool:
 
 
 def _dearest(costs):
-    """What the dearest record has paid, in one currency if some have paid in zCDP.
+    """What the most expensive record has paid, in one currency if some have paid in zCDP.
 
     (The maximum of every coordinate would add the Gaussian costs of one record to the zCDP of
     another; mu-GDP is (mu^2/2)-zCDP.)

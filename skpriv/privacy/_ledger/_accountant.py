@@ -97,7 +97,8 @@ class BudgetAccountant:
       (epsilon, delta) wastes 7 to 8% of epsilon; refused in "pure".
     - *`IHTRegressor`*, which divides a rho(e, d) between Gaussian noise and selections: rho in
       "zcdp", so that a fit of the whole budget fits; up to pi rho in "gdp", where selections are
-      dearer than Gaussian noise of equal rho by pi / 2 (but fits of both kinds then share a limit).
+      more expensive than Gaussian noise of equal rho by pi / 2 (but fits of both kinds then share
+      a limit).
     - *pure noise* (``delta=0``): e in "pure"; e^2 / 2 in "zcdp", and mu = 2 Phi^-1(s), s the
       logistic function of e, in "gdp". With delta 1e-6 one pure fit of epsilon 1 needs
       an accountant of epsilon 6.3 in "gdp", but a hundred of epsilon 0.05 need 2.9, not 5.
@@ -194,7 +195,7 @@ class BudgetAccountant:
 
     @contextmanager
     def part(self, name: object, *, partition: str) -> Iterator["BudgetAccountant"]:
-        """Charge what follows to one part of the data; the dearest part alone is paid.
+        """Charge what follows to one part of the data; the most expensive part alone is paid.
 
         Parameters
         ----------

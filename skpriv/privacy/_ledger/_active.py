@@ -68,7 +68,7 @@ def active() -> list[BudgetAccountant]:
 
 
 def adds_up_gaussians() -> bool:
-    """Whether charges now are added up in the currency of Gaussian noise, where pure ones are dear.
+    """Whether charges now add up in the currency of Gaussian noise, where pure ones are expensive.
 
     Public: which accountants are active follows from no record.
     """
@@ -170,8 +170,8 @@ def _notice(cost: Cost) -> None:
 def parallel_part(name: object, *, partition: str) -> Iterator[None]:
     """Charge what follows to one part of the data, for all active accountants.
 
-    The records of a part must be disjoint from those of the other parts of the same partition,
-    and indexed publicly, such as the epochs of a bandit: the dearest part alone is then paid.
+    The records of a part must be disjoint from those of the other parts of the same partition, and
+    indexed publicly, such as the epochs of a bandit: the most expensive part alone is then paid.
 
     Parameters
     ----------

@@ -184,7 +184,7 @@ class Ledger:
         Parameters
         ----------
         currency : {"gdp", "zcdp", "pure"}, default=None
-            Convert each part's costs into it first, so that the dearest part can be told.
+            Convert each part's costs into it first, so that the most expensive part can be told.
         """
         with self._reading() as transaction:
             return transaction.total(currency)
@@ -282,8 +282,8 @@ def _cost(values: Sequence[float | None]) -> Cost:
 def compose(totals: Mapping[Part, Cost], currency: str | None = None) -> Cost:
     """Cost of charges about the whole data set and about parts of it.
 
-    The parts of one partition are disjoint sets of records, so a record pays for the dearest of
-    them (see `Cost.maximum`). Different partitions need not have anything to do with each other:
+    The parts of one partition are disjoint sets of records, so a record pays for the most expensive
+    of them (see `Cost.maximum`). Different partitions need not have anything to do with each other:
     a record is in at most one part of each, so their costs add up. A part may be divided again.
     """
     if currency is not None:
