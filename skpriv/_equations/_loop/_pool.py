@@ -242,7 +242,7 @@ class Pool:
             moment,
             self.noise,
             dispersion / (counts.max() if self._curator else counts.sum()),
-            self._priors if self._link.linear else [*self._priors, self._even_prior()],
+            self._priors if self._link.linear else np.array([*self._priors, self._even_prior()]),
             self._largest,
             ODDS if self._link.linear else 0.0,
         )
