@@ -61,8 +61,8 @@ def check_covered(estimator: Any) -> None:
         for name, step in estimator.steps[:-1]:
             if not _is_public(step):
                 raise PrivacyError(
-                    f"the step {name!r}, a {type(step).__name__}, may learn from the rows "
-                    "without a charge: use BoundsScaler or TableEncoder, which take "
+                    f"the step {name!r}, a {type(step).__name__}, may learn from the rows, and "
+                    "that is not charged: use BoundsScaler or TableEncoder, which take "
                     "public ranges and lists, or make the step before, from public data."
                 )
         estimator = estimator.steps[-1][1]
