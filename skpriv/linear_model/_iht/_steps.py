@@ -18,17 +18,15 @@ from ._rows import SupportResidual
 from ..._equations._normal_equations import NormalEquations, ridge_prior
 from ..._equations._scaling import Scaling
 
-# Of the budget, for each size of residuals and for the mean target; at most, and for all of them.
+# Of the budget, or of that of a gradient step, for each size of residuals and for the mean target;
+# at most, and for all of them.
 SIZE_SHARE, SIZES_SHARE = 0.02, 0.2
-VALUE_PART = 0.3  # of what selections leave, for values between selections (if there are any)
 # The first selection starts from zero, where only the order of the scores counts: narrow clips, of
 # entries in units of data_max and of residuals in units of their size, make it robust and precise.
-ENTRY_LIMIT, SCREENING_CLIP = 0.5, 0.6
-MOMENTS_PART, REFIT_STEPS = (
-    0.4,
-    2,
-)  # of the refit's budget, for moments; gradient steps share the rest
-SIZE_PART = 0.05  # of a gradient step's share, for the size of the residuals
+SCREENING_LIMIT = 0.5
+# Of what selections leave, for values between them (if there are any), and of the refit's budget,
+# for moments; gradient steps share the rest.
+FIRST_PART, REFIT_STEPS = 0.4, 2
 # Wider clips than asked for cost nothing while the privacy noise stays below this part of the
 # sampling noise, so that the clips disappear as n grows.
 NOISE_TO_SAMPLING = 0.5
@@ -88,7 +86,7 @@ class Plan:
             return 0.0, 0.0, left
         left -= (self.n_iter + self.fit_intercept) * self.size_share
         chosen = left * self.selection_share * self.selects
-        valued = (left - chosen) * ((VALUE_PART if self.n_values else 0.0) if self.refit else 1.0)
+        valued = (left - chosen) * ((FIRST_PART if self.n_values else 0.0) if self.refit else 1.0)
         return (
             chosen / self.n_iter,
             valued / max(1, self.n_values),
@@ -129,7 +127,9 @@ def choose(session, scaling, plan, start):
             if screening:  # not where noise is so small that clips would be all that matters
                 one = ValuesQuery(model, support[:1], False, 1.0)
                 screening = _wide(session, one, size, share / plan.n_nonzero) < 2.0
-            limits = (ENTRY_LIMIT, min(1.0, SCREENING_CLIP * size)) if screening else (1.0, clip)
+            limits = (
+                (SCREENING_LIMIT, min(1.0, SCREENING_LIMIT * size)) if screening else (1.0, clip)
+            )
             query = ScoresQuery(model, plan.n_features, plan.step_size, *limits, known)
             # sorted: the order in which the features were named carries nothing
             support = np.union1d(known, session.top(query, plan.n_nonzero - len(known), share))
@@ -180,7 +180,7 @@ def refit(session, rows, residual_clip, share, known=None):
     exact = session.trust.exact
     scaling = rows.scaling
     moments = SupportMomentsQuery(rows)
-    answer = session.sum(moments, share * MOMENTS_PART)
+    answer = session.sum(moments, share * FIRST_PART)
     raw = moments.equations(answer)
     if exact:
         theta = raw.solve_ridge(np.zeros(scaling.size))
@@ -192,12 +192,12 @@ def refit(session, rows, residual_clip, share, known=None):
         else:
             coef = known[rows.support] * scaling.radius / rows.data_max
             theta = scaling.scaled(coef, scaling.centre)
-    step = share * (1.0 - MOMENTS_PART) / REFIT_STEPS
+    step = share * (1.0 - FIRST_PART) / REFIT_STEPS
     for _ in range(1 if exact else REFIT_STEPS):
         model, origin = SupportResidual(rows, theta), theta
-        size = inf if exact else residual_size(session, model, step * SIZE_PART)
+        size = inf if exact else residual_size(session, model, step * SIZE_SHARE)
         query = _gradient(session, model, size, residual_clip, step)
-        answer = session.sum(query, step * (1.0 - SIZE_PART))
+        answer = session.sum(query, step * (1.0 - SIZE_SHARE))
         square = query.square(answer)
         released = {"target": answer.value[:-1], "target_scale": answer.noise.scale}
         if not exact:

@@ -6,7 +6,7 @@ from math import sqrt
 
 import numpy as np
 
-from ..._equations._loop._rules import part_needed
+from ..._equations._loop._rules import SUBSET_RESOLUTIONS, part_needed
 from ..._equations._loop._whitening import EIGENVALUE_FLOOR
 from ..._equations._moments import Instrument
 from ..._equations._normal_equations import NormalEquations
@@ -25,7 +25,6 @@ from ...privacy import ROUNDING, Query
 
 # Weights of (W, r^2) beside (xi, Xi): free, see ReweightedMomentsQuery.
 REWEIGHTED_SQUARE_WEIGHT = sqrt(1.25)
-SUBSET_RESOLUTION = 200.0  # of the Gram matrix: of many records a part is enough for that
 # In a direction where phi has deviation s, e phi' is about s / sqrt(p). The noise of its sum, of
 # sensitivity sqrt(8), has an operator norm of 2 sqrt(8 p) / mu: it hides what is below
 # HIDDEN p / N, N = n mu. There U is not larger for smaller s, since there is nothing to be found.
@@ -195,7 +194,7 @@ def _enough(session, scaling, share):
     n, p = session.n, scaling.size
     noise = session.noise(NormalisationQuery(scaling, Instrument()), share).scale
     resolution = n * sqrt(2.0 / share) / noise / p**1.5  # n mu / p^1.5 of the whole budget
-    return part_needed(n, p, SUBSET_RESOLUTION / resolution)
+    return part_needed(n, p, SUBSET_RESOLUTIONS[0] / resolution)
 
 
 @lru_cache(maxsize=256)
