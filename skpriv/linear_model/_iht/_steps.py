@@ -6,6 +6,7 @@ from math import inf, sqrt
 import numpy as np
 
 from ..._linalg import psd_part
+from ...privacy import SIDE_SHARE
 from ._queries import (
     MeanTargetQuery,
     ResidualSizeQuery,
@@ -18,8 +19,7 @@ from ._rows import SupportResidual
 from ..._equations._normal_equations import NormalEquations, ridge_prior
 from ..._equations._scaling import Scaling
 
-# Of the budget, or of that of a gradient step, for each size of residuals and for the mean target;
-# at most, and for all of them.
+# Of the budget, for each size of residuals and for the mean target; at most, and for all of them.
 SIZE_SHARE, SIZES_SHARE = 0.02, 0.2
 # The first selection starts from zero, where only the order of the scores counts: narrow clips, of
 # entries in units of data_max and of residuals in units of their size, make it robust and precise.
@@ -195,9 +195,9 @@ def refit(session, rows, residual_clip, share, known=None):
     step = share * (1.0 - FIRST_PART) / REFIT_STEPS
     for _ in range(1 if exact else REFIT_STEPS):
         model, origin = SupportResidual(rows, theta), theta
-        size = inf if exact else residual_size(session, model, step * SIZE_SHARE)
+        size = inf if exact else residual_size(session, model, step * SIDE_SHARE)
         query = _gradient(session, model, size, residual_clip, step)
-        answer = session.sum(query, step * (1.0 - SIZE_SHARE))
+        answer = session.sum(query, step * (1.0 - SIDE_SHARE))
         square = query.square(answer)
         released = {"target": answer.value[:-1], "target_scale": answer.noise.scale}
         if not exact:
