@@ -173,7 +173,11 @@ def said():
                 yield file.name, " ".join(text for text in texts if isinstance(text, str))
 
 
-SLANG = re.compile(r"\b(surety|not resolved|unresolved|of the whole session)\b", re.IGNORECASE)
+SLANG = re.compile(
+    r"\b(surety|not resolved|unresolved|of the whole session|look behind|dearest|dearer|law of the "
+    r"coefficients)\b",
+    re.IGNORECASE,
+)
 
 
 def test_code_speaks_the_words_of_the_field():
