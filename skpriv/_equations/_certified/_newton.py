@@ -61,7 +61,7 @@ from .._intervals import split_failure
 from ._events import event
 from ._tails import RANGE, SHARPENINGS, expected_sum, main_region, norm_quantile, operator_quantile
 
-GRAM_FLOOR = 0.5  # of the noise of the Gram matrix that v comes from
+GRAM_FLOOR = 0.5  # of the operator norm of its noise: smaller eigenvalues are not told from zero
 SHIFTS = np.linspace(0.02, 0.98, 49)[:, None]  # of the smallest eigenvalue: see `_distance`
 
 

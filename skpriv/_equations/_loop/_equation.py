@@ -7,11 +7,10 @@ from math import pi, sqrt
 import numpy as np
 from scipy import special
 
-from ..._linalg import unvech
+from ..._linalg import RELATIVE_ZERO, unvech
 from ._score import CUT, CUT_ROWS_WEIGHT
 
 CUBE = 0.5 * CUT**3  # mean excess over the clip, in clips, of each that is counted: an inverse cube
-SMALLEST_VARIANCE = 1e-12
 UNCUT = 0.9  # of the range of the target: with a limit above it next to nothing is cut
 SMALLEST_LIMIT = 0.5  # deviations: with residuals cut at fewer, their variance is not known
 
@@ -86,7 +85,7 @@ class ScoreEquation:
     @property
     def variance(self):
         """Residual variance, with what was cut if residuals are normal."""
-        square = max(self.square, 2.0 * self.square_scale, SMALLEST_VARIANCE)
+        square = max(self.square, 2.0 * self.square_scale, RELATIVE_ZERO)
         if self.limit >= UNCUT * self.widest:
             return square
         return normal_clip(square, self.limit)[1]

@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from .._certified._newton import certified
+from ..._linalg import RELATIVE_ZERO
+from ...privacy import TOLD_ABOVE
+from .._certified._newton import GRAM_FLOOR, certified
 from .._persons import dependence
 from ._estimate import LEAST_ROBUST, KnownMean, LoopEstimate, hidden_sizes
 from ._links import IDENTITY, Link
 
-FLOOR = 0.5  # of the operator norm of the noise: smaller eigenvalues are not told from zero
-NEAR, ALIKE = 1.0, 1.25  # see `LoopFit.near`
+ALIKE = 1.25  # see `LoopFit.near`
 FUNCTION, FITTED, LEAST_SQUARES = "function", "fitted", "least_squares"
-EXACT_LEAST = 1e-12  # of the homoskedastic variance, where there is no noise in the robust one
 UNRESOLVED = 0.1  # part of a squared length below that floor, at which no interval is given
-FEW_CLIPPED, SURE_CLIPPED = 0.02, 3.0  # part of the rows, and noises of it, that are worth words
+FEW_CLIPPED = 0.02  # part of the rows that is worth words
 PERSONS_CUT = (
     "method='certified' needs the score of every row as it is, and those of a person with several "
     "rows are cut together at a released length: pass method='asymptotic', fit with "
@@ -104,7 +104,7 @@ class LoopFit:
         if self.clipped is None:
             return ""
         part, parts, noise = self.clipped
-        if part < max(FEW_CLIPPED, SURE_CLIPPED * noise):
+        if part < max(FEW_CLIPPED, TOLD_ABOVE * noise):
             return ""
         words = f"About {part:.0%} of the rows are outside of {{}} and were clipped"
         if rows.low is None:
@@ -130,7 +130,7 @@ class LoopFit:
         away = c - np.outer(c @ gram @ k / level, k)
         variance = np.einsum("ij,ij->i", away @ gram, away) / level
         noise = scale * np.einsum("ij,ij->i", away, away) / level
-        most = variance + SURE_CLIPPED * noise
+        most = variance + TOLD_ABOVE * noise
         used = int(np.argmin(most))
         if most[used] >= 0.01 / 3.0:
             return ""
@@ -179,7 +179,7 @@ class LoopFit:
         used = []
         for eq in self.equations[:-1]:
             away, size = self.last.point - eq.point, len(self.b) / level
-            close = float(away @ self.gram @ away) <= NEAR * eq.moment_scale**2 * size
+            close = float(away @ self.gram @ away) <= eq.moment_scale**2 * size
             ends = eq.reach, self.last.reach
             alike = max(ends) <= ALIKE * min(ends)
             whole = not self.same_rows or eq.n == self.last.n
@@ -221,7 +221,7 @@ class LoopFit:
             for a, eq in zip(shares, used, strict=True)
         )
         values, vectors = np.linalg.eigh(slope)
-        floor = FLOOR * scale * sqrt(2.0 * len(values))
+        floor = GRAM_FLOOR * scale * sqrt(2.0 * len(values))
         floor = max(floor, 1e-14 * float(values[-1]), 1e-300)
         step = (vectors / np.maximum(values, floor)) @ vectors.T @ right
         rotated = points @ vectors
@@ -282,7 +282,7 @@ class LoopFit:
             shared=np.column_stack([replies @ shared, unseen]),
             resolved=lost <= UNRESOLVED * (rotated**2).sum(axis=1),
             noise_dual=replies,
-            least=LEAST_ROBUST / self.places if last.moment_scale else EXACT_LEAST,
+            least=LEAST_ROBUST / self.places if last.moment_scale else RELATIVE_ZERO,
         )
 
     def interval(self, phi, confidence_level, method):
