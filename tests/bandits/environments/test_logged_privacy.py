@@ -79,7 +79,7 @@ def test_unlikely_actions_count_more_in_the_value():
     """Rounds below the public bound are all accepted, and weighed by what they stand for."""
     rng, n, values = np.random.default_rng(0), 4000, []
     chances = np.where(rng.random(n) < 0.5, 0.1, 0.9)  # that the logger takes action 1
-    for seed in range(20):
+    for seed in range(10):
         draw = np.random.default_rng(seed)
         actions = (draw.random(n) < chances).astype(int)
         rewards = np.where(chances < 0.5, 1.0, 0.0)  # what is rare is good

@@ -241,11 +241,11 @@ def test_the_running_value_covers_and_is_paid_for(tmp_path):
     for k in range(20):
         policy = LinUCB(epsilon=1.0, bounds_y=(0, 1), random_state=k)
         loop = Loop(policy, tmp_path / f"{k}", value_epsilon=0.5)
-        names = [f"visit {j}" for j in range(1000)]
+        names = [f"visit {j}" for j in range(500)]
         with BudgetAccountant(3.0, 1e-6) as accountant:
-            loop.rank_many(names, np.tile(np.eye(2), (1000, 1, 1)))
+            loop.rank_many(names, np.tile(np.eye(2), (500, 1, 1)))
         assert loop.value() is None
-        loop.reward_many(names, (rng.random(1000) < 0.3).astype(float))
+        loop.reward_many(names, (rng.random(500) < 0.3).astype(float))
         found = loop.value(confidence_level=0.9)
         hits += found.low <= 0.3 <= found.high
         assert 0.0 < found.high - found.low < 1.0

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize
 
@@ -179,19 +179,27 @@ def test_the_declared_sensitivity_is_attained(name, d, global_random_seed):
     assert query.sensitivity == DECLARED[name] * ROUNDING
 
 
-squares = st.floats(0.0, 1.0)
+def _box(known, ends, draws=300_000):
+    """Columns of points of a box, every coordinate at an end as often as not, and of known ones."""
+    rng = np.random.RandomState(0)
+    points = []
+    for low, high in ends:
+        inside = rng.uniform(low, high, size=draws)
+        steps = [low, high, min(high, CUT), min(high, CUT * (1.0 - 1e-12))]
+        points.append(np.where(rng.rand(draws) < 0.5, inside, rng.choice(steps, size=draws)))
+    return np.hstack([points, np.transpose(known)])
 
 
-@given(
-    a=squares, b=squares, x=squares, z=squares, h=squares, i=squares, cosine=st.floats(-1.0, 1.0)
-)  # fmt: skip
-@example(a=1.0, b=1.0, x=1.0, z=CUT * (1.0 - 1e-12), h=1.0, i=1.0, cosine=-0.96)
-@example(a=1.0, b=1.0, x=1.0, z=CUT * (1.0 - 1e-12), h=0.0, i=1.0, cosine=-1.0)
-@example(a=1.0, b=1.0, x=1.0, z=1.0, h=1.0, i=1.0, cosine=-1.0)
-@example(a=1.0, b=1.0, x=1.0, z=1.0, h=0.0, i=1.0, cosine=-1.0)
-@settings(max_examples=2000, deadline=None)
-def test_the_statistics_beside_the_score_are_free(a, b, x, z, h, i, cosine):
+def test_the_statistics_beside_the_score_are_free():
     """The squared change of the joint release, in any dimension, as its docstring writes it."""
+    below = CUT * (1.0 - 1e-12)
+    known = [  # a, b, x, z, h, i, cosine
+        (1.0, 1.0, 1.0, below, 1.0, 1.0, -0.96),
+        (1.0, 1.0, 1.0, below, 0.0, 1.0, -1.0),
+        (1.0, 1.0, 1.0, 1.0, 1.0, 1.0, -1.0),
+        (1.0, 1.0, 1.0, 1.0, 0.0, 1.0, -1.0),
+    ]
+    a, b, x, z, h, i, cosine = _box(known, [(0.0, 1.0)] * 6 + [(-1.0, 1.0)])
     t = -cosine * np.sqrt(a * b)
     counts_differ = (x >= CUT) != (z >= CUT)
     change = (
@@ -201,20 +209,20 @@ def test_the_statistics_beside_the_score_are_free(a, b, x, z, h, i, cosine):
         + (x**2 - z**2) ** 2
         + COUNT_WEIGHT**2 * counts_differ
     )  # fmt: skip
-    assert change <= (4.0 if h == i == 1.0 else 4.25) + 1e-12
+    whole = (h == 1.0) & (i == 1.0)
+    assert change[whole].max() <= 4.0 + 1e-12 and change.max() <= 4.25 + 1e-12
+    assert change[whole].max() > 3.95 and change.max() > 4.2  # they come near
 
 
-@given(
-    a=squares, b=squares, x=squares, h=squares, z=squares, i=squares,
-    cosine=st.floats(-1.0, 1.0), fall=st.floats(0.0, FALL),
-)  # fmt: skip
-@example(1.0, 1.0, 1.0, 1.0, CUT * (1.0 - 1e-12), 0.0, -0.48, FALL)
-@example(1.0, 1.0, 1.0, 1.0, 1.0, 0.0, -0.5, FALL)
-@settings(max_examples=3000, deadline=None)
-def test_and_so_is_what_is_cut(a, b, x, h, z, i, cosine, fall):
+def test_and_so_is_what_is_cut():
     """With residuals beyond the clip, by parts h and i of the most: the docstring's item 4."""
+    known = [  # a, b, x, h, z, i, cosine, fall
+        (1.0, 1.0, 1.0, 1.0, CUT * (1.0 - 1e-12), 0.0, -0.48, FALL),
+        (1.0, 1.0, 1.0, 1.0, 1.0, 0.0, -0.5, FALL),
+    ]
+    a, b, x, h, z, i, cosine, fall = _box(known, [(0.0, 1.0)] * 6 + [(-1.0, 1.0), (0.0, FALL)])
     t = -cosine * np.sqrt(a * b)
-    x, z = (1.0 if h else x), (1.0 if i else z)
+    x, z = np.where(h > 0.0, 1.0, x), np.where(i > 0.0, 1.0, z)
     first, second = x * (1.0 - fall * h), z * (1.0 - fall * i)
     change = (
         a * first**2 + b * second**2 + 2 * t * first * second
@@ -224,7 +232,7 @@ def test_and_so_is_what_is_cut(a, b, x, h, z, i, cosine, fall):
         + CUT_COUNT_WEIGHT**2 * ((x >= CUT) != (z >= CUT))
         + 3.0 * fall * (np.sqrt(a) * h - np.sqrt(b) * i) ** 2
     )  # fmt: skip
-    assert change <= 4.0 + 1e-12
+    assert 3.95 < change.max() <= 4.0 + 1e-12
 
 
 def test_larger_weights_beside_what_is_cut_would_not_be_free():
