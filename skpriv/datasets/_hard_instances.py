@@ -287,11 +287,10 @@ def make_sparse_autoregressive(
     """Gaussian features with covariance correlation^|i - j| and a sparse parameter.
 
     The design of the experiments of FLIPHAT (Section 6): 400 features, 5 of them with a
-    coefficient, correlation 0.1. Departures: entries are clipped to ``data_max`` (a bound that the
-    privacy of iterative hard thresholding needs, and that unbounded Gaussians do not have), and
-    the coefficients are such that means lie in [-1, 1]: equal up to a random sign, at random
-    places, with l1 norm 1 / data_max. Rows are in the l_inf ball of radius ``data_max``, not in the
-    unit ball.
+    coefficient, correlation 0.1. Departures: entries are clipped to ``data_max``, a bound that the
+    privacy of iterative hard thresholding needs and that Gaussians do not have. The coefficients
+    are such that means lie in [-1, 1]: equal up to a random sign, at random places, with l1 norm 1
+    / data_max. Rows are in the l_inf ball of radius ``data_max``, not in the unit ball.
 
     Parameters
     ----------

@@ -89,7 +89,7 @@ class BanditCombiner(BasePolicy):
     what those are promised who are in m rounds.
 
     The mean of n noisy rewards is within sqrt(2 (1 + s^2) log(pi^2 n^2 M / (3 f)) / n) of its
-    expectation, for all n and M policies at once with probability 1 - f: a reward in an interval of
+    expectation, for all n and M policies at once with probability 1 - f. A reward in an interval of
     length 2 plus noise of standard deviation s is (1 + s^2)-sub-Gaussian. The regret claims are not
     checked by anything but the rewards.
 

@@ -41,8 +41,8 @@ class SquareCB(EpochPolicy):
         How greedy to be. A callable is given the number of rounds that the oracle was fitted to.
         "auto" is 15 times the square root of K, with gaps in units of the root mean square error of
         the predictions, if the oracle knows it (it has a method ``prediction_error``, as
-        `SSPRegressor`) and no actions came in mid-run; else it is the square root of K times that
-        number.
+        `SSPRegressor`) and no actions came between two calls. Else it is the square root of K times
+        that number.
     reward_scale : float or "auto", default="auto"
         Half the range of the rewards; "auto" takes it from the ``bounds_y`` or the classes of the
         oracle, and 1 if it has none. It is not used where gaps are in units of the error.

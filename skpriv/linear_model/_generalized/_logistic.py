@@ -380,10 +380,10 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         """Sets of classes that hold the label of a new row with this probability.
 
         Split conformal prediction by noisy counts, as in `LinearRegression.prediction_interval`: of
-        new records of the same population as the rows, at least this part has its class in the set,
-        over the rows, their random division, the noise and the new record, for any number of rows
-        and whether or not the model is right. A label that is none of the classes is counted as
-        outside.
+        new records of the same population as the rows, at least this part has its class in the set.
+        That holds over the rows, their random division, the noise and the new record, for any
+        number of rows and whether or not the model is right. A label that is none of the classes is
+        counted as outside.
 
         Parameters
         ----------

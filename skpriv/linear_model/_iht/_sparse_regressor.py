@@ -56,9 +56,10 @@ class SparseRegressor(PredictionIntervals):
         Both methods assume that the clipped target has a linear mean in the clipped rows, and that
         the targets are independent given the rows. With "auto" bounds, clipped means to the
         released ones, which clip on purpose and come from the same records: the level is
-        conditional on them. For the function of the unclipped rows, the coverage measured (nominal
-        95%, n=20,000, epsilon 1, 30 features) is 94 to 95% asymptotic and 100% certified for signs
-        and uniform rows, but 42% and 98% for normal ones and 27% and 95% for Student t ones.
+        conditional on them. The coverage of the function of the unclipped rows was measured
+        (nominal 95%, n=20,000, epsilon 1, 30 features). For signs and uniform rows it is 94 to 95%
+        asymptotic and 100% certified. For normal rows it is 42% and 98%, and for Student t ones 27%
+        and 95%.
 
         Parameters
         ----------

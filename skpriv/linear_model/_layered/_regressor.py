@@ -278,7 +278,7 @@ class LayeredRegressor(PrivateRegressor):
         """Confidence interval for the regression function, for all rows at once.
 
         It assumes that the clipped target has a linear mean in the clipped rows, and that
-        (coefficients, intercept) in scaled units have l2 norm at most ``coef_norm``; with "auto"
+        (coefficients, intercept) in scaled units have l2 norm at most ``coef_norm``. With "auto"
         bounds, clipped to the released ones, from the same records in the central model.
 
         Parameters

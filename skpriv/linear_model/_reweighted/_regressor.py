@@ -418,9 +418,10 @@ class ReweightedRegressor(MomentRegressor):
         """Confidence interval for the regression function at each row, not for a new y.
 
         With ``solver="moments"`` as in :class:`SSPRegressor`. With "sgd" the certified interval
-        holds at all rows *at once*, for any number of steps and whether or not they converged, if
-        the mean of the clipped target is the link's at a linear function of the clipped rows, whose
-        (coefficients, intercept) in scaled units have l2 norm at most ``coef_norm``.
+        holds at all rows *at once*, for any number of steps and whether or not they converged. It
+        assumes that the mean of the clipped target is the link's at a linear function of the
+        clipped rows, whose (coefficients, intercept) in scaled units have l2 norm at most
+        ``coef_norm``.
 
         Parameters
         ----------

@@ -31,12 +31,11 @@ class Categorical(ColumnType):
 
     Notes
     -----
-    K categories are the K corners of a regular simplex on the unit sphere of K - 1 dimensions:
-    every row has norm 1, all pairs are equally far apart, and no points of the ball are farther
-    (their mean squared distance is 2K / (K - 1), the largest that K unit vectors can have; that of
-    one-hot columns is 2). Their mean is zero, so that the columns are not collinear with an
-    intercept, and a ridge treats all categories alike. There is a column for each category but
-    the reference.
+    K categories are the K corners of a regular simplex on the unit sphere of K - 1 dimensions.
+    Every row has norm 1, and all pairs are equally far apart. Their mean squared distance is 2K /
+    (K - 1), the largest that K unit vectors can have. That of one-hot columns is 2. Their mean is
+    zero, so that the columns are not collinear with an intercept, and a ridge treats all categories
+    alike. There is a column for each category but the reference.
 
     Examples
     --------

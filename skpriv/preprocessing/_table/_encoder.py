@@ -72,8 +72,8 @@ class TableEncoder(Writable, TransformerMixin, BaseEstimator):
     of those of the blocks, at most 1. `norm_` is sqrt(K) rounded up by more than the rounding of
     it. A block of many categories thus takes the room of one column. Of public weights whose
     squares sum to 1 the smallest is at most 1 / sqrt(K), so that no others leave more room to the
-    column that has least; and each block reaches the sphere, in opposite or equally distant
-    points, so that none can be larger.
+    column that has least. Each block reaches the sphere, in opposite or equally distant points, so
+    that none can be larger.
 
     Examples
     --------
