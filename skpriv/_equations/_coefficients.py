@@ -18,7 +18,7 @@ import numpy as np
 
 from .._linalg import psd_part
 from ._loop._fit import FITTED, FUNCTION, LEAST_SQUARES
-from ._loop._rules import LEAST_REACHES, LEAST_RESOLUTIONS, LINE_RESOLUTION
+from ._loop._rules import LINE_RESOLUTION
 from ._persons import SURE
 
 # Smallest singular value of the released design over the norm that its noise alone would have.
@@ -344,7 +344,7 @@ def loop_law(fit, rows, target, n, fitted=True, reach=inf, **words):
     """
     matrix, crowd = rows.coefficient_map(), rows.size**1.5 / reach
     if not fit.equations:
-        factor = max(LEAST_RESOLUTIONS[0] * crowd, LEAST_REACHES[0] / reach, 1.0)
+        factor = max(fit.link.least_reach, 2.0 * rows.size) / reach
         return _nothing(len(matrix), MEAN_ONLY, n, factor, words)
     if fit.line is None and not fitted:
         return _nothing(len(matrix), NO_LINE, n, max(LINE_RESOLUTION * crowd, 1.0), words)

@@ -1,6 +1,6 @@
 """The mean: of the target before a fit, of the residuals after it, and alone."""
 
-from math import sqrt
+from math import pi, sqrt
 
 import numpy as np
 
@@ -9,19 +9,13 @@ from ._estimate import KnownMean, weights_move_mean
 from ._fit import LoopFit
 from ._links import IDENTITY
 from ._queries import Location, LocationQuery, ResidualMeanQuery, SpreadQuery
-from ._rules import (
-    ALONE_CLIP,
-    LEAST_REACHES,
-    LEAST_RESOLUTIONS,
-    skewness_bias,
-)
+from ._rules import mean_clip, skewness_bias
 
-NORMAL = 1.25  # standard deviation of a normal variable over its mean deviation
+NORMAL = sqrt(pi / 2.0)  # standard deviation of a normal variable over its mean deviation
 # What the report says where there are too few records, by public numbers and the released spread.
 MEAN_ONLY = "Only the mean of the target was asked: the records are too few for coefficients."
 NOTHING = "The records are too few for coefficients, and there is no intercept: the fit is 0."
 LOST = "The noise of the mean is {:.2g} half-ranges of the target, which hides it, too."
-LOST_MEAN = 0.5  # half-ranges: nearly the deviation of a target that is anywhere in its range
 HIDDEN = (
     "Only the mean of the target was asked: it varies too little inside of bounds_y to be told "
     "from noise. Narrower bounds_y would help, if they hold."
@@ -67,14 +61,14 @@ def mean_only(session, rows, target, rules, link=IDENTITY, found=None, deviation
         share = rules.after_location if found else 1.0
         means = [found] if found else []
         if plain:
-            means.append(_mean_of_residuals(session, rows, target, share, found, deviation))
+            means.append(_mean_of_residuals(session, rows, target, rules, share, found, deviation))
         else:
             means.append(_mean(session, rows, target, link, share))
         weights = np.array([one.scale**-2.0 for one in means])
         location = float(weights @ [one.mean for one in means] / weights.sum())
         scale = float(weights.sum() ** -0.5)
     p = rows.size
-    session.report.note = _words(rules, rows, scale)
+    session.report.note = _words(rules, rows, link, scale)
     nothing, variance = np.zeros((p, p)), 1.0 - location**2
     if rows.constant is not None:
         location = link.linear_part(location)
@@ -83,19 +77,19 @@ def mean_only(session, rows, target, rules, link=IDENTITY, found=None, deviation
     )
 
 
-def _words(rules, rows, scale):
+def _words(rules, rows, link, scale):
     """What the report says of a constant fit."""
     if rows.constant is None:
         return NOTHING
-    (enough, few), (reach, many) = LEAST_RESOLUTIONS, LEAST_REACHES
     words = MEAN_ONLY if rules.mean_only else HIDDEN
     if rules.mean_only:
         words += (
-            f" N = {rules.reach:.3g} records over noise, p = {rows.size}: they need N / p^1.5 of "
-            f"{enough:g} with N of {reach:g}, or of {few:g} with N of {many:g}."
+            f" N = {rules.reach:.3g} records over noise, p = {rows.size}: they need N of "
+            f"{max(link.least_reach, 2.0 * rows.size):g}."
         )
     words += f" Noise of the mean: {50.0 * scale:.2g}% of bounds_y (standard deviation)."
-    return words + (f" {LOST.format(scale)}" if scale > LOST_MEAN else "")
+    # 1 / sqrt(3) is the deviation of a target that is anywhere in its range
+    return words + (f" {LOST.format(scale)}" if scale > sqrt(1.0 / 3.0) else "")
 
 
 def _mean(session, rows, target, link, share):
@@ -104,9 +98,10 @@ def _mean(session, rows, target, link, share):
     return query.read(session.sum(query, share))
 
 
-def _mean_of_residuals(session, rows, target, share, found, deviation):
+def _mean_of_residuals(session, rows, target, rules, share, found, deviation):
     """Noisy mean of the target by what is left of it."""
-    limit = ALONE_CLIP * deviation + 2.0 * found.scale
+    clip = mean_clip(2.0 / (rules.reach * sqrt(share)))
+    limit = clip * deviation + 2.0 * found.scale
     if limit >= 1.0:  # no less noise
         return _mean(session, rows, target, IDENTITY, share)
     query = ResidualMeanQuery(rows, target, found.mean, np.zeros(rows.size), limit)
@@ -153,7 +148,7 @@ def known_mean(session, whitened, target, mean, deviation, pool, equation, rules
     farthest = link.farthest(mean.mean, pool.spread)
     unit = 1.0 if link.linear else slope / mean.part
     if rules.mean:
-        clip = rules.mean_clip
+        clip = mean_clip(2.0 / (rules.reach * sqrt(rules.mean)))
         limit = min(farthest, clip * deviation)
         theta = whitened.W.T @ pool.b
         query = ResidualMeanQuery(whitened.rows, target, start, theta, limit, link)

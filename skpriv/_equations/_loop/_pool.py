@@ -5,15 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from .._normal_equations import SAMPLING
+from .._normal_equations import PRIOR_VARIANCES, SAMPLING
 
-# Public grid of prior variances of the coordinates of b.
-PRIOR_VARIANCES = np.geomspace(1e-5, 1e3, 49)
-ODDS = 3.0  # logarithm of the odds of each candidate against the next
-# Change of eta in a step on a bent curve, for a row of usual length: else it goes too far
-LONGEST_MOVE = 1.0
-SOLVES = 2  # of solving and weighing by the distance to the solution
-DESIGN = 0.75  # (1 + 1/2) / 2: variance of N u between its values along u and across, GOE noise N
+# Logarithm of the odds of each shape of a prior against the next: without them a constant column
+# has a coefficient of four deviations
+ODDS = 3.0
 
 
 def shrunk_gram(gram, scale):
@@ -100,7 +96,7 @@ def posterior_mean(values, vectors, moment, spread, sampling, priors, largest=np
         Logarithm of the odds of each candidate against the next.
     """
     p, trace = len(moment), float(values.sum())
-    variances = PRIOR_VARIANCES[PRIOR_VARIANCES <= max(largest, 2.0 * PRIOR_VARIANCES[0])]
+    variances = PRIOR_VARIANCES[PRIOR_VARIANCES <= max(largest, PRIOR_VARIANCES[0])]
     typical = max(sampling * trace / p, 1e-300)
     error = spread + min(1.0, SAMPLING * spread / typical) * sampling * values  # of V'moment
     score = values / error * (vectors.T @ moment)
@@ -177,12 +173,11 @@ class Pool:
         self.variance = equation.variance
         begin = self.b
         self._average_slopes()
-        for _ in range(SOLVES):
+        for _ in range(2):  # again with weights by the distance to the solution
             self._solve()
-            if not self._link.linear:
+            if not self._link.linear:  # eta of a row of usual length moves by 1 at most
                 move = self.b - begin
-                far = float(np.linalg.norm(move)) * self._length / LONGEST_MOVE
-                self.b = begin + move / max(far, 1.0)
+                self.b = begin + move / max(float(np.linalg.norm(move)) * self._length, 1.0)
                 self._average_slopes()
 
     def _average_slopes(self):
@@ -222,7 +217,8 @@ class Pool:
         known = self._known
         aways = self.b - known["point"]
         distances = np.einsum("ij,ij->i", aways, aways)
-        noises = known["moment_scale"] ** 2 + DESIGN * self.scale**2 * distances
+        # GOE noise N: N u has the variance |u|^2 along u and half of it across, on average 3/4
+        noises = known["moment_scale"] ** 2 + 0.75 * self.scale**2 * distances
         counts = known["n"]
         if self._curator:  # those of a part of the records have its sampling error
             noises = noises + self.variance * trace / p * (1.0 / counts - 1.0 / counts.max())

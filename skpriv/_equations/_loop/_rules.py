@@ -14,56 +14,46 @@ rules: there the noise of a clipped mean, k / P(|z| < k) for a normal z, is what
 from dataclasses import dataclass, replace
 from math import exp, sqrt
 
+from scipy.special import lambertw
+
 from ._links import IDENTITY
 
-# Of the budget. The mean of the target takes what makes its noise 2 / (N sqrt(share)) at most
-# 2 / 28 of the half-range, and half as much goes to the spread.
-LOCATION_SHARES, LOCATION_REACH = (0.05, 0.3), 28.0
-# Of the rest, of the whitening; the steps have what is left.
-WHITENING_SHARES = (0.1, 0.2)
+# Of the budget, each question of one number or of a few: the mean of the target, its spread, the
+# lengths of rows or of persons' scores, the mean of the residuals, and the least-squares line.
+QUESTION = 0.05
+# Of the rest, of the whitening where the Gram matrix is not resolved; down to half where it is.
+WHITENING = 0.2
 # Many small steps find what few large ones do not, where noise rules: a step with a noisy Gram
 # matrix goes wrong in part, and the next ones mend that. So their number falls with the resolution,
 # down to what clips need that shrink with the residuals; and the last one, from which certified
 # intervals come, has the more the better the Gram matrix is known.
 STEPS, STEPS_RESOLUTION = (4, 64), 160.0
-LAST_SHARE, LAST_RESOLUTION = 0.7, 30.0
+LAST_SHARE = 0.7
 # At least, where the link bends: the gain in log loss is flat from 6 to 24. Shares rise over them.
 BENT_STEPS = 12
-# Of the equation of the least-squares line, which has no clips: its noise is many times that of the
-# steps, so that it is asked where the others say something of single coefficients.
-LINE_SHARE, LINE_RESOLUTION = 0.05, 10.0
-# The count of clipped rows, from N on at which its noise is a twentieth of the records
-CLIPPED_SHARE, CLIPPED_REACH = 0.005, 400.0
-WHOLE = 200.0  # N / p from which what is cut is asked, so that there are certified intervals
-WHITENING_RESOLUTION = 20.0
-# The last round of the whitening should see the rows with weights of 1: those of far rows hide what
-# they add to the Gram matrix, and once it is whitened they are further still. Its rows are as short
-# as leaves a typical eigenvalue at about one operator norm of the noise.
-WHITENED_RESOLUTION = 16.0
-# The whitening asks as many records as make this resolution, so many for each coordinate, and all
-# of so few that their time does not matter: badly scaled features are whitened the better for it.
-# Features without ranges of their own may have any scale: there the second resolution is asked.
-SUBSET_RESOLUTIONS, SUBSET_RECORDS, FEW_RECORDS = (100.0, 1e4), 400.0, 1e5
-# From that resolution on it is asked how long whitened rows are: with less they cannot be
-# shortened, since the noise of the Gram matrix does not allow it.
-LENGTHS_SHARE = 0.03
-# Only the mean is released unless one of these resolutions and the reach beside it are there, or if
-# the released deviation of the target is below that many noises of its mean. Many small steps find
-# the leading directions at any resolution, from that reach on (docs/evidence/linear_regression.md).
-LEAST_RESOLUTIONS, LEAST_REACHES, LEAST_SPREAD = (6.0, 0.1), (60.0, 100.0), 9.0
-# Shares of its first look and of the spread, and deviations at which the second look clips
-ALONE_LOCATION, ALONE_SPREAD, ALONE_CLIP = 0.25, 0.1, 3.0
-# k grows as precision^.45 where noise rules and as precision^.2 beyond, so that noise falls below
-# sampling and clips still fade; and it is on the second line before that as far as it costs little:
-# a loss of .002 of the residual variance, and a Gram matrix that stays resolved.
-LEAST_CLIP, CLIP_GROWTH = 1.25, 0.45
-WIDE_CLIP, WIDE_GROWTH, AFFORDABLE, RESOLVED_CLIP = 3.3, 0.2, 0.002, 0.66
-WIDEST_CLIP = 6.0  # enough for skewed targets, and for coefficients
-# Below NARROW deviations the mean of the fit is asked for once more: a tight clip moves the mean of
-# skewed residuals, and along whitened rows it has sqrt(p) times the noise of one number.
 # A mean count is a small part of the largest one and near its noise: it takes more.
-NARROW, LAST_MEAN, LAST_COUNT = 3.0, 0.06, 0.15
-MEAN_CLIPS = tuple(1.5 + 0.25 * i for i in range(19))
+LAST_COUNT = 0.15
+CLIPPED_SHARE = 0.005  # of the count of clipped rows, which a report speaks of above its noise
+# N / p^1.5 from which the Gram matrix is resolved: with the whole budget its noise would have the
+# operator norm of an eighth of a typical eigenvalue.
+RESOLVED = 16.0
+# From that resolution on the least-squares line is asked: its equation, which has no clips, has
+# many times the noise of the steps, and below single coefficients are hidden anyway.
+LINE_RESOLUTION = 10.0
+# The whitening asks as many records as make this resolution, and all of so few that their time does
+# not matter: badly scaled features are whitened the better for it. Features without ranges of their
+# own may have any scale: there the second resolution is asked.
+SUBSET_RESOLUTIONS, FEW_RECORDS = (100.0, 1e4), 1e5
+# Only the mean is released below this N, or below so many of them for each coefficient, or if the
+# released deviation of the target is below that many noises of its mean. Many small steps find
+# the leading directions at any resolution, from that reach on (docs/evidence/linear_regression.md).
+LEAST_SPREAD = 9.0
+MEAN_SHARE = 0.25  # of the budget, of its first look at the mean, and of the spread
+# k has as much privacy noise as is cheap, AFFORDABLE of the residual variance in predictions, or as
+# is .4 of sampling; but it grows as precision^.2 at most, so that noise falls below sampling and
+# clips still fade. Below 1.25 a clip has hardly less noise.
+LEAST_CLIP, AFFORDABLE, WIDE_CLIP, WIDE_GROWTH = 1.25, 0.002, 3.3, 0.2
+WIDEST_CLIP = 6.0  # "wide" is enough for skewed targets, and for coefficients
 ROW_LENGTH = 2.5  # length of a whitened row times k
 
 
@@ -94,9 +84,7 @@ class Rules:
         Root mean square length of a whitened row. At sqrt(p / n) no weight is below 1, since the
         leverage p / n of the average record can grow to 1 at most: there is no need for less.
     shortest : float
-        The least, however far some rows are: with less the Gram matrix would not be resolved.
-    whitened : float
-        The largest such length in the last round of the whitening.
+        The least such length, at which a typical eigenvalue is told from noise.
     whole : bool
         Whether the last step asks what is cut.
     wide : bool
@@ -117,7 +105,6 @@ class Rules:
     clipped: float
     clip: float
     length: float
-    whitened: float
     shortest: float
     whole: bool
     wide: bool
@@ -135,47 +122,38 @@ class Rules:
             Whether every feature has a public range, and not the norm of the row alone.
         link : Link
         """
-        resolution = reach / p**1.5
-        # Counts lose by less than half as many again (at N of 105 and 130, p of 20 and 40)
-        more = 1.0 if link.linear or link.limit is not None else 1.5
-        mean_only = all(
-            resolution < least or reach < more * few
-            for least, few in zip(LEAST_RESOLUTIONS, LEAST_REACHES, strict=True)
-        )
-        location = _within(LOCATION_SHARES, (LOCATION_REACH / reach) ** 2)
-        spread = location / 2.0
+        resolution, precision = reach / p**1.5, reach / sqrt(n * p)
+        mean_only = reach < max(link.least_reach, 2.0 * p)
+        location, spread = QUESTION, QUESTION / 2.0
         if mean_only:
-            location, spread = ALONE_LOCATION, ALONE_SPREAD
+            location, spread = MEAN_SHARE, MEAN_SHARE / 2.0
         if link.limit is not None:  # of two classes, whose spread follows from the mean
             spread = 0.0
         if not fit_intercept:  # the location is 0
             location = 0.0
-        rest = 1.0 - location - spread
-        whitening = _within(
-            WHITENING_SHARES, WHITENING_SHARES[0] * WHITENING_RESOLUTION / resolution
-        )
-        lengths = LENGTHS_SHARE if resolution >= WHITENED_RESOLUTION and link.linear else 0.0
-        whole = reach >= WHOLE * p
-        least = STEPS[0] if link.linear else BENT_STEPS
-        number = max(least, round(_within(STEPS, STEPS_RESOLUTION / resolution)))
-        last = max(1.0 / number, LAST_SHARE * min(1.0, resolution / LAST_RESOLUTION))
+        resolved = link.linear and resolution >= RESOLVED
+        whitening = WHITENING * max(0.5, min(1.0, RESOLVED / resolution))
+        mean = QUESTION if link.linear else LAST_COUNT
+        mean *= fit_intercept and link.limit is None
+        lengths = QUESTION if resolved else 0.0
+        line = QUESTION if resolution >= LINE_RESOLUTION and link.linear else 0.0
+        number = STEPS_RESOLUTION / resolution
+        last = LAST_SHARE * min(1.0, STEPS[0] / number)
+        whole = number <= STEPS[0]
+        number = max(STEPS[0] if link.linear else BENT_STEPS, round(min(number, STEPS[1])))
+        last = max(1.0 / number, last)
         steps = [(1.0 - last) / (number - 1)] * (number - 1) + [last]
         if not link.linear:  # the first ones are asked too far away to stay in the pool
             sizes = [min(k, BENT_STEPS) for k in range(1, number + 1)]
             steps = [size / sum(sizes) for size in sizes]
-        precision = reach / sqrt(n * p)
-        wide = WIDE_CLIP * precision**WIDE_GROWTH
-        cheap = min(sqrt(sqrt(AFFORDABLE) * reach / p), RESOLVED_CLIP * sqrt(resolution))
-        k = max(LEAST_CLIP, min(wide, max(cheap, precision**CLIP_GROWTH)))
+        k = sqrt(max(sqrt(AFFORDABLE) * reach / p, precision))
+        k = max(LEAST_CLIP, min(WIDE_CLIP * precision**WIDE_GROWTH, k))
         if clip == "wide":
             k = max(k, WIDEST_CLIP)
-        line = LINE_SHARE if resolution >= LINE_RESOLUTION and link.linear else 0.0
-        clipped = CLIPPED_SHARE if reach >= CLIPPED_REACH else 0.0
-        clipped_mean = k < NARROW if link.linear else link.limit is None
-        mean = LAST_MEAN if link.linear else LAST_COUNT
-        mean *= fit_intercept and clipped_mean
         length = ROW_LENGTH / k if link.linear else link.row_length / precision
         enough = SUBSET_RESOLUTIONS[0 if ranged else 1]
+        rest = 1.0 - location - spread
+        left = rest * (1.0 - whitening - lengths - mean - line - CLIPPED_SHARE)
         return cls(
             reach=reach,
             mean_only=mean_only,
@@ -183,19 +161,16 @@ class Rules:
             spread=spread,
             whitening=rest * whitening,
             lengths=rest * lengths,
-            steps=tuple(
-                rest * (1.0 - whitening - lengths - mean - line - clipped) * step for step in steps
-            ),
+            steps=tuple(left * step for step in steps),
             mean=rest * mean,
             line=rest * line,
-            clipped=rest * clipped,
+            clipped=rest * CLIPPED_SHARE,
             clip=k,
             length=min(1.0, max(length, sqrt(p / n))),
-            whitened=min(1.0, sqrt(WHITENED_RESOLUTION / resolution)),
-            shortest=ROW_LENGTH / (RESOLVED_CLIP * sqrt(resolution)),
+            shortest=min(1.0, sqrt(RESOLVED / resolution)),
             whole=whole,
             wide=clip == "wide",
-            subset=min(1.0, part_needed(n, p, enough / resolution)),
+            subset=part_needed(n, enough / resolution),
         )
 
     def without_count(self):
@@ -210,16 +185,18 @@ class Rules:
             self.whitening + self.lengths + sum(self.steps) + self.mean + self.line + self.clipped
         )
 
-    @property
-    def mean_clip(self):
-        """Deviations at which the last look at the mean clips: least noise and bias together."""
-        noise = 2.0 / (self.reach * sqrt(self.mean))
-        return min(MEAN_CLIPS, key=lambda k: (noise * k) ** 2 + 4.0 * skewness_bias(k) ** 2)
+
+def mean_clip(noise):
+    """Deviations k at which a look at the mean clips, for noise of k times this in deviations.
+
+    Noise and twice `skewness_bias` have the least square together: (noise k)^2 + 16 exp(-2 k - 2).
+    """
+    return 0.5 * float(lambertw(32.0 * exp(-2.0) / noise**2).real)
 
 
-def part_needed(n, p, part):
-    """That part of n records, or all that are worth their time; from 1 on it is all of them."""
-    return max(part, max(SUBSET_RECORDS * p, FEW_RECORDS) / n)
+def part_needed(n, part):
+    """That part of n records, or all that are worth their time."""
+    return min(1.0, max(part, FEW_RECORDS / n))
 
 
 def skewness_bias(k):
@@ -227,7 +204,3 @@ def skewness_bias(k):
     of exponential noise, since the deviation of clipped residuals comes out too small.
     """
     return 2.0 * exp(-k - 1.0)
-
-
-def _within(bounds, value):
-    return min(bounds[1], max(bounds[0], value))

@@ -12,12 +12,11 @@ from .._public_maps import TargetMap
 from ._links import IDENTITY, Link
 from ._queries import Whitened, handed
 
-CUT, COUNT_WEIGHT = 0.75, 0.83  # part of the limit beyond which residuals are counted: free
-# Where what is cut is asked, too: the largest part by which a record that is cut counts for less,
-# and the weights of s^2 and of the count that leave it free; and the weight of the rows that are.
-FALL, CUT_SQUARE_WEIGHT, CUT_COUNT_WEIGHT = 0.5, 0.5, 0.79
+# Part of the limit beyond which residuals are counted, and the weight of that count, with which it
+# is free in every case. Where what is cut is asked: the largest part by which a record that is cut
+# counts for less. The weight of uu', and there of s^2; and of the rows that are cut. See the proof.
+CUT, COUNT_WEIGHT, FALL, RESIDUAL_WEIGHT = 0.75, 0.79, 0.5, 0.5
 CUT_ROWS_WEIGHT = sqrt(1.0 / 8.0)
-RESIDUAL_WEIGHT = 0.5  # of uu'
 
 
 class Scores(NamedTuple):
@@ -46,7 +45,7 @@ class Scores(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ScoreQuery(Query):
-    """Joint sum of (e s, c h ee', s^2) and, where it is asked, (uu'/2, .83 J) with u = e s.
+    """Joint sum of (e s, c h ee', s^2) and, where it is asked, (uu'/2, .79 J) with u = e s.
 
     Here s = clip(v (r - mu(m + psi'b)), -R, R) / R at a released b, e = w psi of a weight w in
     [0, 1] is at most 1 long, the weight v in [0, 1] is any public function of the row, h in [0, 1]
@@ -58,28 +57,28 @@ class ScoreQuery(Query):
     Proof. Let a = |e|^2, b = |e'|^2, x = |s|, z = |s'|; (-e, -s) gives the same release, so
     s, s' >= 0, and t = -<e, e'>. With J = 1 if the counts differ, D^2 is at most
           a x^2 + b z^2 + 2 t x z + (a^2 x^4 + b^2 z^4 - 2 t^2 x^2 z^2) / 4
-          + (a^2 h^2 + b^2 h'^2 - 2 t^2 h h') / 4 + (x^2 - z^2)^2 + .83^2 J.
+          + (a^2 h^2 + b^2 h'^2 - 2 t^2 h h') / 4 + (x^2 - z^2)^2 + .79^2 J.
     1. For given t, x, z, h, h' it increases in a and in b, and |t| <= sqrt(a b) <= 1: take
        a = b = 1. It is convex in h and in h': take 0 or 1.
     2. h = h' = 1. With p = x z, t enters as 2 t p - t^2 (1 + p^2) / 2, whose maximum is
-       2 p^2 / (1 + p^2). With X = x^2 and Z = z^2, D^2 <= g(X, Z) + .83^2 J where
+       2 p^2 / (1 + p^2). With X = x^2 and Z = z^2, D^2 <= g(X, Z) + .79^2 J where
        g = X + Z + 2 X Z / (1 + X Z) + (5/4)(X^2 + Z^2) - 2 X Z + 1/2, symmetric; take X >= Z.
        dg/dX = 1 + 2 Z / (1 + X Z)^2 + 2.5 X - 2 Z >= 1 + .5 X > 0, so X = 1, and
        q(Z) = 11/4 - Z + 2 Z / (1 + Z) + (5/4) Z^2 has q' = -1 + 2 / (1 + Z)^2 + 2.5 Z > 0: by
        (1 + Z)^-2 >= 1 - 2 Z it is at least 1 - 1.5 Z for Z <= 2/3, and 2.5 Z > 1 beyond.
        J = 0: D^2 <= q(1) = 4, attained at e' = -e, |e| = |s| = |s'| = 1. J = 1: Z < .75^2, and
-       D^2 < q(9/16) + .83^2 = 3.3031 + .6889 < 4. In any dimension.
+       D^2 < q(9/16) + .79^2 = 3.3031 + .6241 < 4. In any dimension.
        h = h' = 0 leaves less, since a^2 + b^2 >= 2 t^2.
     3. h = 1, h' = 0, or the other way round: 2 t p - t^2 p^2 / 2 increases in t, so t = 1, and
-       D^2 <= 1/4 + k, k = (x + z)^2 (1 + (5/4)(x - z)^2) + .83^2 J; for x >= z, k increases in x,
+       D^2 <= 1/4 + k, k = (x + z)^2 (1 + (5/4)(x - z)^2) + .79^2 J; for x >= z, k increases in x,
        and at x = 1 it increases in z, as its derivative is there
-       2 (1 + z)(1 - 2.5 z (1 - z)) > 0. So k is at most 4 for J = 0, and 3.302 + .689 for J = 1
+       2 (1 + z)(1 - 2.5 z (1 - z)) > 0. So k is at most 4 for J = 0, and 3.302 + .625 for J = 1
        (z < .75): D^2 <= 4.25, attained in the limit by a record whose residual is just cut and one
        whose residual is just not.
     4. If what is cut is asked (of a line), the score is e s (1 - f o), o = min((|c| - R)_+ / E, 1),
        with the residual c before the clip, the largest excess E and f = min(1/2, E / R). The
        matrices are then ee'/2 of all rows and ee'/sqrt(8) of those that are cut, s^2 has the weight
-       1/2 and J .79, and sqrt(3 f) |e| o is asked, too. The rows that are cut add at most 2/8
+       1/2, and sqrt(3 f) |e| o is asked, too. The rows that are cut add at most 2/8
        to D^2. For the rest, 3 f (|e| o - |e'| o')^2 is at most 3 f |e|^2 o^2, or that of e', so
        that a = b = 1 is the worst case. With y = x (1 - f o), y' alike, step 2 leaves at most
        2 (y y')^2 / (1 + X Z) of the terms in t. o = o' = 0 is as above, with smaller weights.
@@ -161,12 +160,12 @@ class ScoreQuery(Query):
     @property
     def square_weight(self):
         """Weight of s^2."""
-        return CUT_SQUARE_WEIGHT if self.asks_cut else 1.0
+        return RESIDUAL_WEIGHT if self.asks_cut else 1.0
 
     @property
     def count_weight(self):
         """Weight of the count of residuals beyond CUT."""
-        return CUT_COUNT_WEIGHT if self.asks_cut else COUNT_WEIGHT
+        return COUNT_WEIGHT
 
     @property
     def unit(self):

@@ -15,19 +15,16 @@ from ._mean import find_location, known_mean, mean_only
 from ._persons import PersonLengthsQuery, PersonScoreQuery
 from ._pool import Pool
 from ._queries import ClippedRowsQuery, SpreadQuery, Whitened, WhiteningQuery
-from ._rules import LEAST_SPREAD, Rules
+from ._rules import LEAST_SPREAD, QUESTION, Rules
 from ._score import ScoreQuery
 from ._whitening import learn_whitening, whitening_parts
 
 SHARE = 1.0 / 3.0  # of nothing: exact answers are free
 SIGNAL = 2.0  # bound on tau^2, in units of the target's variance over the squared length
-# Of the steps, for the lengths of the scores of persons, which are counted twice
-PERSON_LENGTHS_SHARE = 0.06
 LEAST_EXCESS = 0.01  # of the clip, that is, of its noise
 # Deviations of the target by which half of a feature's range moves it, a priori: as features do
-# that use their ranges, and, next, as those that use a thirtieth of them.
+# that use their ranges, and, next, as those that use a thirtieth of them: bounds may be too wide.
 EFFECTS = 1.0, 30.0
-CONSTANT_PRIOR = 10.0  # the prior of the constant, which is the best determined coefficient
 
 
 def fit_rows(session, rows, target, rules, link=IDENTITY, priors=()):
@@ -71,7 +68,7 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=()):
     equations: list[ScoreEquation] = []
     few = session.part(rules.subset)
     several = (session.persons or 1) > 1  # a person with one row is a row
-    kept, lengths = 1.0, PERSON_LENGTHS_SHARE if several else 0.0
+    kept, lengths = 1.0, QUESTION if several else 0.0
     # Lengths are counted again where most of the budget is to come, at one length
     number = len(rules.steps)
     recount = number if rules.steps[-1] > 0.5 * sum(rules.steps) else 1 + number // 4
@@ -216,38 +213,19 @@ def _largest_excess(whitened, location, b, clip):
 
 
 def prior_shapes(whitened, deviation, unit, priors=()):
-    """Shapes of the prior of b, the most likely first.
+    """Shapes of the prior of b, the most likely first: given ones, and equal coefficients in
+    whitened coordinates.
 
-    Coefficients of equal size in whitened coordinates, as far as ranges of features bound them.
+    These as far as half of a feature's range moves the target by about each of EFFECTS. Of a
+    constant column or a rare category W makes what noise lets it, so that a coefficient of usual
+    size in whitened coordinates would move a row that has it by many deviations, out of the bounds
+    of the target. Precisions add up: 1 / unit^2 of a function whose variance is that of the target,
+    and those of the effects. Without a bound a small part of the evidence would do: coefficients of
+    a constant column had no limit as n grew.
     """
-    back = np.linalg.inv(whitened.W.T)
-    bounded = [_bounded_prior(whitened, size * deviation, unit) for size in EFFECTS]
-    return [*(back @ prior for prior in priors), *bounded]
-
-
-def _bounded_prior(whitened, effect, unit):
-    """Equal coefficients in whitened coordinates, as far as half of a feature's range moves the
-    target by about this effect.
-
-    Of a constant column or a rare category W makes what noise lets it, so that a coefficient of
-    usual size in whitened coordinates would move a row that has it by many deviations, out of the
-    bounds of the target. Precisions add up: 1 / unit^2 of a function whose variance is that of the
-    target, and those of the effects. Where features use little of their range evidence speaks for
-    the larger effect. Without a bound a small part of the evidence would do: coefficients of a
-    constant column had no limit as n grew.
-    """
-    W = whitened.W
-    prior = effect * sqrt(len(W)) * _row_prior(whitened.rows)
-    along = W @ np.linalg.inv(prior)
-    precision = np.eye(len(W)) / unit**2 + along @ along.T
-    values, vectors = np.linalg.eigh(precision)
-    return vectors * values**-0.5
-
-
-def _row_prior(rows):
-    """Prior of theta: equal coefficients of phi, and a wider constant."""
-    prior = np.eye(rows.size)
-    if rows.constant is not None:
-        unit = rows.constant / np.linalg.norm(rows.constant)
-        prior += (CONSTANT_PRIOR - 1.0) * np.outer(unit, unit)
-    return prior
+    W, shapes = whitened.W, [np.linalg.inv(whitened.W.T) @ prior for prior in priors]
+    for effect in EFFECTS:
+        bound = W @ W.T / (len(W) * (effect * deviation) ** 2)
+        values, vectors = np.linalg.eigh(np.eye(len(W)) / unit**2 + bound)
+        shapes.append(vectors * values**-0.5)
+    return shapes

@@ -7,17 +7,16 @@ import numpy as np
 from ._pool import shrunk_gram
 from ._queries import LENGTHS, LengthsQuery, Whitened, WhiteningQuery
 
-ROUNDS = 3  # for directions of little variance to rise above the noise, before a short one
+ROUNDS = 3  # for directions of little variance to rise above the noise
 EIGENVALUE_FLOOR = 0.1  # of the ridge of a whitening round
 # Rows are shortened in steps of 2^(1/4), by as much as 16.
 SHORTER = 2.0 ** (-np.arange(17) / 4.0)
 # Deviations of its noise by which a part of the rows must exceed 0 to be believed: noise passes for
 # one of ten classes in a fit of 200.
 BELIEVED_ABOVE = 3.3
-MOST_CUT_OFF = (
-    0.1  # part of the squared lengths that weights may cut off, as far as to cut less is cheap
-)
-CHEAP = 0.01  # of the residual variance: privacy noise of predictions that is
+# Part of the squared lengths that weights may cut off, as far as to cut less is cheap: of the
+# residual variance, as privacy noise of predictions
+MOST_CUT_OFF, CHEAP = 0.1, 0.01
 
 
 def whitening_parts(session, rules):
@@ -34,8 +33,10 @@ def whitening_parts(session, rules):
 
 
 def _short(rules):
-    """Part of their length that rows have in the last round, which sees them with weights of 1."""
-    return min(1.0, rules.whitened / rules.length)  # see Rules
+    """Part of their length that rows have in a fourth round, which sees far rows with weights of 1:
+    else they hide what they add to the Gram matrix, and are further still once it is whitened.
+    """
+    return min(1.0, rules.shortest / rules.length)
 
 
 def learn_whitening(session, rows, rules):

@@ -10,14 +10,8 @@ from ..._equations._coefficients import MEAN_ONLY, NOISE, CoefficientLaw
 from ..._equations._loop._fit import LoopFit
 from ..._equations._loop._pool import Pool
 from ..._equations._loop._queries import ClippedRowsQuery, Whitened
-from ..._equations._loop._rules import Rules
-from ..._equations._loop._steps import (
-    PERSON_LENGTHS_SHARE,
-    SHARE,
-    SIGNAL,
-    prior_shapes,
-    public_reach,
-)
+from ..._equations._loop._rules import QUESTION, Rules
+from ..._equations._loop._steps import SHARE, SIGNAL, prior_shapes, public_reach
 from ..._equations._loop._whitening import learn_whitening, whitening_parts
 from ..._equations._persons import cluster_degrees, seldom_cut
 from ._softmax import (
@@ -81,7 +75,7 @@ def fit_classes(session, rows, target, link, ranged):
         SIGNAL * (link.signal / length) ** 2, link, length, session.trust.can.same_rows,
     )  # fmt: skip
     persons, equations = session.persons is not None, []
-    kept, lengths = 1.0, PERSON_LENGTHS_SHARE if persons else 0.0
+    kept, lengths = 1.0, QUESTION if persons else 0.0
     for number, share in enumerate(rules.steps, 1):
         asked = whitened, target, location, pool.b
         if persons and number in (1, len(rules.steps)):

@@ -194,7 +194,7 @@ def _enough(session, scaling, share):
     n, p = session.n, scaling.size
     noise = session.noise(NormalisationQuery(scaling, Instrument()), share).scale
     resolution = n * sqrt(2.0 / share) / noise / p**1.5  # n mu / p^1.5 of the whole budget
-    return part_needed(n, p, SUBSET_RESOLUTIONS[0] / resolution)
+    return part_needed(n, SUBSET_RESOLUTIONS[0] / resolution)
 
 
 @lru_cache(maxsize=256)

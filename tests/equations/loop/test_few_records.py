@@ -115,10 +115,8 @@ def test_the_mean_alone_is_looked_for_where_it_is():
 @pytest.mark.parametrize(
     ("p", "reach", "alone"),
     [
-        (20, 101.0, False), (20, 99.0, True),  # many columns: from N = 100 on
-        (99, 101.0, False), (103, 101.0, True),  # and N / p^1.5 = .1
-        (4, 61.0, False), (4, 59.0, True),  # few: from N = 60 on
-        (5, 68.0, False), (5, 66.0, True),  # and N / p^1.5 = 6
+        (4, 101.0, False), (4, 99.0, True), (49, 101.0, False), (49, 99.0, True),
+        (80, 161.0, False), (80, 159.0, True),  # two for each coefficient
     ],
 )  # fmt: skip
 def test_where_slopes_are_asked(p, reach, alone):

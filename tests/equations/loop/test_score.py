@@ -20,10 +20,9 @@ from skpriv._equations._loop._queries import (
 from skpriv._equations._loop._score import (
     COUNT_WEIGHT,
     CUT,
-    CUT_COUNT_WEIGHT,
     CUT_ROWS_WEIGHT,
-    CUT_SQUARE_WEIGHT,
     FALL,
+    RESIDUAL_WEIGHT,
     ScoreQuery,
 )
 from skpriv._equations._loop._steps import _largest_excess
@@ -228,8 +227,8 @@ def test_and_so_is_what_is_cut():
         a * first**2 + b * second**2 + 2 * t * first * second
         + (a**2 * x**4 + b**2 * z**4 - 2 * (t * x * z) ** 2) / 4
         + (a**2 + b**2 - 2 * t**2) / 4
-        + CUT_SQUARE_WEIGHT**2 * (x**2 - z**2) ** 2
-        + CUT_COUNT_WEIGHT**2 * ((x >= CUT) != (z >= CUT))
+        + RESIDUAL_WEIGHT**2 * (x**2 - z**2) ** 2
+        + COUNT_WEIGHT**2 * ((x >= CUT) != (z >= CUT))
         + 3.0 * fall * (np.sqrt(a) * h - np.sqrt(b) * i) ** 2
     )  # fmt: skip
     assert 3.95 < change.max() <= 4.0 + 1e-12
@@ -246,21 +245,21 @@ def test_larger_weights_beside_what_is_cut_would_not_be_free():
     assert query.fall == FALL and query.excess_weight == pytest.approx(np.sqrt(1.5))
     z = CUT**2
     rest = (1.0 - fall) ** 2 * (1.0 + 2.0 * z / (1.0 + z)) + 3.0 * fall + z + 0.75 + z**2 / 4.0
-    rest += CUT_SQUARE_WEIGHT**2 * (1.0 - z) ** 2
+    rest += RESIDUAL_WEIGHT**2 * (1.0 - z) ** 2
     cosine = -2.0 * (1.0 - fall) * CUT / (1.0 + z)
     rows = np.array([[1.0, 0.0], [cosine, np.sqrt(1.0 - cosine**2)]])
     # residuals w r: rows of length 3 have w = 1/3; r = 1 would be .33, beyond R by a third
     weights = 1.0 / 1.5
     targets = np.array([0.5, CUT * 0.25 * (1.0 - 1e-12)]) / weights
     change = _change(query, 0.5 * rows, targets)
-    counts = CUT_COUNT_WEIGHT**2 + CUT_ROWS_WEIGHT**2
+    counts = COUNT_WEIGHT**2 + CUT_ROWS_WEIGHT**2
     assert change == pytest.approx(np.sqrt(rest + counts), rel=1e-9)
-    assert rest + CUT_COUNT_WEIGHT**2 <= 4.0 < rest + 0.80**2
+    assert rest + COUNT_WEIGHT**2 <= 4.0 < rest + 0.80**2
     assert 4.0 - FALL + 2.0 * FALL**2 <= 4.0 < 4.0 - 0.51 + 2.0 * 0.51**2
 
 
-def test_a_larger_weight_of_the_count_would_not_be_free():
-    """h(9/16) + weight^2 <= 4 up to weight .8348: the weight is close to the largest."""
+def test_the_count_is_free_without_what_is_cut_too():
+    """q(9/16) + weight^2 <= 4 up to weight .8348: what is cut decides, with .7928 (above)."""
     z = 9.0 / 16.0
     rest = 11.0 / 4.0 - z + 2.0 * z / (1.0 + z) + 1.25 * z**2
     assert rest + COUNT_WEIGHT**2 <= 4.0 < rest + 0.84**2
