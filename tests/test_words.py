@@ -183,3 +183,25 @@ SLANG = re.compile(
 def test_code_speaks_the_words_of_the_field():
     found = [(file, *SLANG.findall(text)) for file, text in said() if SLANG.search(text)]
     assert not found
+
+
+LONGEST_DOCUMENTED, MEAN_DOCUMENTED = 45, 13.0  # words of a sentence of a public docstring
+
+
+def documented():
+    """Sentences of public docstrings; examples, references, tables and names are left out."""
+    for name, thing in public().items():
+        text = re.split(r"\n(?:Examples|References)\n-+", inspect.getdoc(thing) or "")[0]
+        text = re.sub(r"^.*\n-{3,}$|^\S.* : .*$", "\n", text, flags=re.MULTILINE)
+        for paragraph in re.split(r"\n\s*\n|\n(?=\s*- )", text):
+            if "===" not in paragraph:
+                words = re.sub(r"``[^`]*``|`[^`]*`", "code", " ".join(paragraph.split()))
+                parts = re.split(r"(?<=[.!?:;])\s+", words)
+                yield from ((name, part) for part in parts if len(part.split()) > 2)
+
+
+def test_sentences_of_public_docstrings_are_short():
+    found = {(name, len(part.split())) for name, part in documented()}
+    lengths = [len(part.split()) for part in {part for _, part in documented()}]
+    assert sum(lengths) / len(lengths) <= MEAN_DOCUMENTED
+    assert not {one for one in found if one[1] > LONGEST_DOCUMENTED}

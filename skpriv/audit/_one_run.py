@@ -48,12 +48,12 @@ def one_run_bound(
 ) -> "OneRunBound":
     """Lower bound on epsilon from the number of right guesses.
 
-    If each of m independent fair coins chooses one of two records, an (epsilon, delta)-private
-    mechanism lets nobody guess v or more of r coins right with more than the probability
-    P(B >= v) + 2 m delta max_i P(v > B >= v - i) / i, B binomial of r trials with chance
-    e^epsilon / (1 + e^epsilon) (Steinke, Nasr and Jagielski 2023, Theorem 5.2). The bound is the
-    largest epsilon that this rules out. The proof needs that the two data sets which a coin chooses
-    between are neighbours; here they differ by the replacement of one record.
+    Each of m independent fair coins chooses one of two records. Let the mechanism be (epsilon,
+    delta)-private, and B binomial of r trials with chance e^epsilon / (1 + e^epsilon). Then nobody
+    guesses v or more of r coins right with more than the probability P(B >= v) + 2 m delta max_i
+    P(v > B >= v - i) / i (Steinke, Nasr and Jagielski 2023, Theorem 5.2). The bound is the largest
+    epsilon that this rules out. The proof needs that the two data sets which a coin chooses between
+    are neighbours; here they differ by the replacement of one record.
 
     Parameters
     ----------
