@@ -13,7 +13,7 @@ from ._noise._codebook import codebook
 
 WIRE_VERSION = 1
 MAGIC = b"skp1"
-TASK_BYTES = 8  # of the hash, by which a report names its task
+TASK_BYTES = np.dtype(np.uint64).itemsize  # of the hash, by which a report names its task
 SIZE, INDEX = np.dtype(np.uint16), np.dtype(np.uint32)  # of a direction, and in a codebook
 SIZE_BYTES, INDEX_BYTES, LARGEST_SIZE = SIZE.itemsize, INDEX.itemsize, np.iinfo(SIZE).max
 DEVICE_SEED_BYTES = 16  # only where a device draws the seed

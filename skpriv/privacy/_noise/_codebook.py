@@ -18,7 +18,7 @@ import numpy as np
 
 WEIGHT_BITS = 40  # of the weight b = 2^40 of a far direction
 LARGEST_EPSILON = 64.0  # a larger one is not used: e^64 to one is certainty, for longer sums
-GUARD_BITS = 64  # more digits while the series of e^epsilon is summed
+GUARD_BITS = np.iinfo(np.uint64).bits  # more digits while the series of e^epsilon is summed
 
 
 @lru_cache(maxsize=256)
