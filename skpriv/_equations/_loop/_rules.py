@@ -16,11 +16,12 @@ from math import exp, sqrt
 
 from scipy.special import lambertw
 
+from ...privacy import SIDE_SHARE
 from ._links import IDENTITY
 
 # Of the budget, each question of one number or of a few: the mean of the target, its spread, the
 # lengths of rows or of persons' scores, the mean of the residuals, and the least-squares line.
-QUESTION = 0.05
+QUESTION = SIDE_SHARE
 # Of the rest, of the whitening where the Gram matrix is not resolved; down to half where it is.
 WHITENING = 0.2
 # Many small steps find what few large ones do not, where noise rules: a step with a noisy Gram
