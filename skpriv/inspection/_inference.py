@@ -373,7 +373,9 @@ def inference(
     have two limits, and so two fitted lines: compare the least-squares ones. The standard error
     counts the noise of privacy, with its second order, beside that of sampling. Estimates are not
     shrunk, and so differ from ``coef_`` where that is. Where the released design does not stand out
-    of its noise, normal intervals would not hold: the answer is NaN and a reason.
+    of its noise, normal intervals would not hold: the answer is NaN and a reason. For a
+    ``LinearRegression`` with ``bounds_X`` it is a wide interval and a reason: that of lines which
+    stay inside of ``bounds_y`` is added to it.
 
     Log-odds, logarithms of means and structural equations are those of the fitted model, whose
     class states what is estimated.
