@@ -134,8 +134,6 @@ class Rules:
             location = 0.0
         resolved = link.linear and resolution >= RESOLVED
         whitening = WHITENING * max(0.5, min(1.0, RESOLVED / resolution))
-        mean = QUESTION if link.linear else LAST_COUNT
-        mean *= fit_intercept and link.limit is None
         lengths = QUESTION if resolved else 0.0
         line = QUESTION if resolution >= LINE_RESOLUTION and link.linear else 0.0
         number = STEPS_RESOLUTION / resolution
@@ -151,6 +149,8 @@ class Rules:
         k = max(LEAST_CLIP, min(WIDE_CLIP * precision**WIDE_GROWTH, k))
         if clip == "wide":
             k = max(k, WIDEST_CLIP)
+        mean = QUESTION if link.linear else LAST_COUNT  # a wide clip leaves the mean as it is
+        mean *= fit_intercept and link.limit is None and (k < WIDE_CLIP or not link.linear)
         length = ROW_LENGTH / k if link.linear else link.row_length / precision
         enough = SUBSET_RESOLUTIONS[0 if ranged else 1]
         rest = 1.0 - location - spread
