@@ -25,16 +25,16 @@ from ._persons import SURE
 MIN_RESOLUTION_FOR_COEFFICIENTS = 2.0
 NULL = 4.0 * np.finfo(float).eps  # eigenvalues of an exact design, relative: rounding alone
 NOISE = (
-    "the released equations do not tell some directions from noise: narrower bounds, and no column "
-    "that hardly varies help (such as the 'other' of a complete list of categories: other=False)"
+    "noise hides some combinations of the features: narrower bounds help, and no column that "
+    "hardly varies (such as the 'other' of a complete list of categories: other=False)"
 )
 BOUNDED = (
     "their intervals are so wide that bounds_X and bounds_y allow no more, for a line that stays "
     "inside of them"
 )
 NO_LINE = (
-    "the least-squares line was not asked, since its equation, which cuts nothing, would have told "
-    "nothing at this budget: estimand='fitted' is the line that was fitted"
+    "the least-squares line was not asked, since its equation, in which nothing is clipped, would "
+    "be all noise at this budget: estimand='fitted' is the line that was fitted"
 )
 MEAN_ONLY = (
     "only the mean of the target was released, since the records are too few for coefficients at "
