@@ -34,7 +34,9 @@ LAST_SHARE = 0.7
 BENT_STEPS = 12
 # A mean count is a small part of the largest one and near its noise: it takes more.
 LAST_COUNT = 0.15
-CLIPPED_SHARE = 0.005  # of the count of clipped rows, which a report speaks of above its noise
+# Of the count of clipped rows, which a report speaks of above its noise, where there is budget to
+# spare: from RESOLVED on
+CLIPPED_SHARE = 0.005
 # N / p^1.5 from which the Gram matrix is resolved: with the whole budget its noise would have the
 # operator norm of an eighth of a typical eigenvalue.
 RESOLVED = 16.0
@@ -154,7 +156,8 @@ class Rules:
         length = ROW_LENGTH / k if link.linear else link.row_length / precision
         enough = SUBSET_RESOLUTIONS[0 if ranged else 1]
         rest = 1.0 - location - spread
-        left = rest * (1.0 - whitening - lengths - mean - line - CLIPPED_SHARE)
+        clipped = CLIPPED_SHARE if resolution >= RESOLVED else 0.0
+        left = rest * (1.0 - whitening - lengths - mean - line - clipped)
         return cls(
             reach=reach,
             mean_only=mean_only,
@@ -165,7 +168,7 @@ class Rules:
             steps=tuple(left * step for step in steps),
             mean=rest * mean,
             line=rest * line,
-            clipped=rest * CLIPPED_SHARE,
+            clipped=rest * clipped,
             clip=k,
             length=min(1.0, max(length, sqrt(p / n))),
             shortest=min(1.0, sqrt(RESOLVED / resolution)),
