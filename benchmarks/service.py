@@ -84,7 +84,7 @@ def killed(folder, make, workers, kills, in_order):
     rng, context = np.random.default_rng(0), multiprocessing.get_context("fork")
     acknowledged = 0
     for kill in range(kills):
-        counts = [context.Value("q", 0) for _ in range(workers)]
+        counts = [context.Value("q", 0, lock=False) for _ in range(workers)]
         started = [
             context.Process(
                 target=serve, args=(make, folder / "service", f"{kill} {at}", in_order, count)

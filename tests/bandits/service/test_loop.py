@@ -145,7 +145,7 @@ def test_killed_at_any_instant(tmp_path, seed):
     rng, path = np.random.default_rng(seed), tmp_path / "service.sqlite"
     Loop(LinUCB(privacy="central", bounds_y=(0, 1), random_state=0), path)
     context = multiprocessing.get_context("fork")
-    counts = [context.Value("q", 0) for _ in range(2)]
+    counts = [context.Value("q", 0, lock=False) for _ in range(2)]
     workers = [
         context.Process(target=_serve, args=(path, k, count)) for k, count in enumerate(counts)
     ]
