@@ -192,7 +192,10 @@ def blas_for(columns):
 
 
 class CompensatedSum:
-    """Running sum of arrays with Neumaier's correction, whose error does not grow."""
+    """Running sum of arrays with the rounding errors of all additions, so that its own never grows.
+
+    The error of one addition is an exact number (Knuth 1997, section 4.2.2, Theorem B).
+    """
 
     def __init__(self, shape):
         self._total = np.zeros(shape)
@@ -200,12 +203,15 @@ class CompensatedSum:
 
     def add(self, term):
         """Add one array."""
-        total = self._total + term
-        larger = np.abs(self._total) >= np.abs(term)
-        self._correction += np.where(
-            larger, (self._total - total) + term, (term - total) + self._total
-        )
-        self._total = total
+        term = np.ascontiguousarray(np.broadcast_to(term, self._total.shape)).reshape(-1)
+        before, correction = self._total.reshape(-1), self._correction.reshape(-1)
+        for start in range(0, len(term), BLOCK_ENTRIES // 8):  # all of a block are in the cache
+            part = slice(start, start + BLOCK_ENTRIES // 8)
+            a, b = before[part], term[part]
+            total = a + b
+            of_b = total - a
+            correction[part] += (a - (total - of_b)) + (b - of_b)
+            before[part] = total
 
     def merge(self, other):
         """Add another sum with its correction: the sum of all terms of both."""
