@@ -206,7 +206,9 @@ class ScoreQuery(Query):
                 residual = r[block] - mean
                 if link.linear:
                     residual *= weights
-                    h = (np.abs(residual) < self.limit).astype(float)
+                    inside = np.abs(residual) < self.limit
+                    # Where nothing can be cut, the largest residual may be the limit itself
+                    h = (inside | (self.most_excess == 0.0)).astype(float)
                 else:
                     v = np.minimum(roots[block], link.far * weights)
                     residual *= v * link.thin(mean)

@@ -319,3 +319,20 @@ def test_no_residual_exceeds_what_is_said_to_be_the_most(size):
         assert max(residuals) - clip <= most * (1.0 + 1e-12)
         reached.append((max(residuals) - clip) / most)
     assert np.mean(reached) > 0.6
+
+
+def test_a_residual_at_a_limit_that_cuts_nothing_counts_as_one_inside():
+    """The largest residual may be the limit itself, and its row's slope is 1 like all others."""
+    target, white = (
+        TargetMap((-1.0, 1.0), True),
+        Whitened(RowMap(None, None, 1.0, False, 1), np.eye(1)),
+    )
+    query = ScoreQuery(white, target, -0.25, np.zeros(1), 1.25, sandwich=True, most_excess=0.0)
+    ends = np.array([query.sum(np.array([[x]]), np.array([1.0])) for x in (1.0, -1.0)])
+    assert query.sensitivity == 2.0 * ROUNDING
+    np.testing.assert_array_equal(ends[:, 1], query.slope_weight)
+    rng = np.random.default_rng(0)
+    rows = rng.choice([-1.0, 1.0, 0.9, -0.9], size=(60, 1))
+    sums = np.array([query.sum(x[None], rng.choice([-1.0, 0.95, 1.0], 1)) for x in rows])
+    moved = np.linalg.norm(sums[:, None] - sums, axis=2)
+    assert moved.max() <= 2.0
