@@ -44,6 +44,10 @@ def begun(policy, in_order):
     policy = pickle.loads(pickle.dumps(policy))
     policy._numbering = Numbering()
     if not in_order:
+        if hasattr(policy, "n_rounds_"):
+            raise ValueError(
+                "in_order=False needs a policy that has not acted: this one has acted."
+            )
         policy._late = True
     return dumped(policy)
 

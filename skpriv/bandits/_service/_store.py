@@ -195,11 +195,6 @@ class Transaction:
             given,
         )
 
-    def n_open(self, start):
-        """Number of events that were not learned; there are none before the start."""
-        query = "SELECT count(*) FROM events WHERE number >= ? AND learned = 0"
-        return self._one(query, start)
-
     def oldest(self, start):
         """Number of the oldest event that was not learned, from ``start`` on, or the next one."""
         query = "SELECT min(number) FROM events WHERE number >= ? AND learned = 0"

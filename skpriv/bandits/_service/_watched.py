@@ -7,7 +7,6 @@ class Watched:
     """Mixin of `Loop`: how many events, what went wrong, what was promised, and what is earned."""
 
     policy: Any
-    _closed: Any
     _lock: Any
     _refresh: Any
     _store: Any
@@ -22,13 +21,12 @@ class Watched:
 
     @property
     def n_learned(self) -> int:
-        """Number of events that the policy has learned."""
-        held = self._store.reading()
-        return held.last() - self._waiting(held)
+        """Number of events that the policy has learned.
 
-    def _waiting(self, held):
-        """Number of events that were not learned."""
-        return held.n_open(self._closed if self.policy._late else held.first_open())
+        With ``in_order=False``, of those in whose places it has learned: how many rewards came is
+        private.
+        """
+        return self._store.reading().first_open() - 1
 
     @property
     def troubles(self) -> list[tuple[float, str]]:
@@ -73,18 +71,18 @@ class Watched:
         Returns
         -------
         status : dict
-            ``events``, ``learned``, ``waiting`` (events that were not learned), ``version`` (times
+            ``events``, ``learned`` (as `n_learned`), ``waiting`` (all others), ``version`` (times
             that the policy was saved), ``rounds_until_update``, ``troubles`` (their number),
             ``last_trouble`` (a sentence, or None) and ``guarantee``.
         """
         with self._lock:
             with self._store.transaction() as held:
                 self._refresh(held)
-                events, waiting, troubles = held.last(), self._waiting(held), held.troubles()
+                events, learned, troubles = held.last(), held.first_open() - 1, held.troubles()
             return {
                 "events": events,
-                "learned": events - waiting,
-                "waiting": waiting,
+                "learned": learned,
+                "waiting": events - learned,
                 "version": self._version,
                 "rounds_until_update": self.policy.rounds_until_update_,
                 "troubles": len(troubles),

@@ -321,6 +321,8 @@ class RunningSumsPolicy(BasePolicy):
     def _update(self, rows, rewards):
         """Push rounds to the stream; only its last public read decides what is played."""
         rewards, late = rewards - self.reward_offset, self._late_rounds
+        if late:  # how many rows there are is private, and empty ones must not add even a reward
+            rows, rewards = rows[rows.any(axis=1)], rewards[rows.any(axis=1)]
         with self._whole():
             sums = self._sums
             self._follow(sums.take_late(rows, rewards, late) if late else sums.take(rows, rewards))

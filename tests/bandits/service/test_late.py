@@ -152,13 +152,13 @@ def test_one_late_reward_does_not_hold_up_the_others(tmp_path):
                 loop.reward(f"visit {k}", 0.5)
         learned[in_order] = loop.n_learned
         if not in_order:
-            assert loop.policy.n_rounds_ == 90 and loop.status()["waiting"] == 11
+            assert loop.policy.n_rounds_ == 90 and loop.status()["waiting"] == 10
             assert loop.reward("visit 3", 1.0) == "taken"
             loop.rank("last", np.eye(3)[:2])
             loop.rank("last but one", np.eye(3)[:2])
-            assert loop.status()["waiting"] == 2
+            assert loop.status()["waiting"] == 2 and loop.policy.n_rounds_ == 100
             assert loop.reward("visit 3", 1.0) == "repeated"
-    assert learned == {True: 0, False: 89}
+    assert learned == {True: 0, False: 90}
 
 
 def test_without_a_reward_the_default_counts_at_the_cutoff(tmp_path):
@@ -170,7 +170,7 @@ def test_without_a_reward_the_default_counts_at_the_cutoff(tmp_path):
         loop.rank(f"visit {k}", np.eye(2) / 2.0)
         if k == 15:
             now[0] = 11.0
-    assert loop.n_learned == 16 and loop.policy.n_rounds_ == 20
+    assert loop.n_learned == loop.policy.n_rounds_ == 20
     assert loop.reward("visit 3", 1.0) == "late"
     assert loop.reward("visit 20", 1.0) == "taken"
     stream = loop.policy._sums._streams[0]
@@ -182,6 +182,37 @@ def test_the_number_of_rewards_in_a_sum_is_not_told(tmp_path):
     loop = serve(Loop(POLICIES["factor"](), tmp_path / "file", in_order=False))
     assert loop.policy._sums.mark.answer.n == loop.policy._sums.rounds == 110
     assert [mark.rounds for mark in loop.policy._windows._marks] == list(range(10, 120, 10))
+
+
+def test_whoever_watches_does_not_learn_when_a_reward_came(tmp_path):
+    """Rewards move from one sum to another, and nothing that is told of the service changes."""
+    told = []
+    for at, mine in enumerate((None, {ME: (1.0, 1.0, 0)}, {ME: (1.0, 1.0, 10_000)})):
+        loop = serve(Loop(POLICIES["factor"](), tmp_path / f"{at}", in_order=False), mine=mine)
+        told.append((loop.status(), loop.n_learned, loop.n_events, loop.policy.n_rounds_))
+    assert told[0] == told[1] == told[2]
+
+
+def test_rounds_that_are_not_learned_from_are_not_counted_in_a_sum(tmp_path, monkeypatch):
+    """The neutral reward may be outside of the range of the rewards, and is clipped to it."""
+    users = np.array(["me" if k % 2 else f"guest {k}" for k in range(120)], dtype=object)
+    make = lambda: POLICIES["factor"]().set_params(reward_offset=3.0)  # noqa: E731
+    options = {"options": {"max_visits": 1}, "users": users}
+    runs, tape = [], None
+    for delay in (0, 10_000):
+        mine = {k: (1.0, 1.0, delay) for k in range(1, 120, 2)}
+        given = {"mine": mine, **options, "options": dict(options["options"])}
+        exact, told, _ = exact_sums(make, tmp_path / f"{delay}", monkeypatch, tape, **given)
+        runs, tape = [*runs, exact], told
+    assert 0.0 < sum(paid(*runs)) <= Budget(1.0, 1e-6).mu ** 2
+
+
+def test_a_policy_that_has_acted_cannot_begin_out_of_order(tmp_path):
+    """Its sums are calibrated to rounds in their places."""
+    policy = POLICIES["factor"]()
+    policy.act(np.eye(2)[None])
+    with pytest.raises(ValueError, match="has acted"):
+        Loop(policy, tmp_path / "file", in_order=False)
 
 
 def answers_of_copies(value, folder, monkeypatch, name):
