@@ -470,6 +470,13 @@ def test_other_links(folder, argv, tmp_path, capsys, model, target):
         assert set(predicted) <= {0.0, 1.0}
 
 
+def test_classes_of_a_number(folder, argv, capsys):
+    """The ends of a wide range are no classes: nothing is read, and the error says what to do."""
+    assert fit(argv, "--model", "logistic", target="stay") == 2
+    out, error = capsys.readouterr()
+    assert not out and "--model logistic needs classes" in error and "'stay'" in error
+
+
 def test_more_than_two_classes(folder, argv, tmp_path, capsys):
     """A cell that is none of the categories counts as nothing, and no word is said of it."""
     assert fit(argv, "--model", "logistic", target="ward", card=str(tmp_path / "card.md")) == 0

@@ -55,7 +55,7 @@ def add_command(commands):
         "collection from devices, with its noise")  # fmt: skip
     add("--model", choices=list(MODELS), default="linear", help="default linear")
     add("--clip", choices=("auto", "wide"), default="auto",
-        help="auto (default) predicts best; wide is for coefficients with intervals")  # fmt: skip
+        help="auto (default) has the least noise; wide clips residuals less")  # fmt: skip
     add("--ledger", metavar="FILE",
         help="file that keeps all charges; this fit is charged there. The first charge of a new "
         "file is its total, unless `budget` has set another")  # fmt: skip
@@ -112,7 +112,8 @@ def _check_files(args):
     if args.ledger is not None and capabilities(args.privacy).amplifies:
         raise CommandError(
             f"--ledger cannot count --privacy {args.privacy}, of which only (epsilon, delta) is "
-            "known: take another one, or in Python set a part aside, BudgetAccountant(set_aside=)."
+            "known: take another --privacy, or in Python set a part aside, "
+            "BudgetAccountant(set_aside=)."
         )
     if args.group is not None and not capabilities(args.privacy).protects_groups:
         able = [name for name in PRIVATE if capabilities(name).protects_groups]
@@ -156,7 +157,15 @@ def _schema(args, frame):
 
 def _range(args, schema):
     """What the target may be: classes, which are 0 and 1 of a truth value, or a range."""
-    return schema.classes if args.model == "logistic" else schema.bounds_y
+    if args.model != "logistic":
+        return schema.bounds_y
+    classes = schema.classes
+    if not isinstance(classes[0], str) and classes[1] - classes[0] != 1:
+        raise ValueError(
+            f"--model logistic needs classes: make the target {args.target!r} categorical, ordinal "
+            "or boolean, or give it a range of two consecutive numbers, such as 0 and 1."
+        )
+    return classes
 
 
 def _groups(args, model, frame):
