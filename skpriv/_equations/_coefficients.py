@@ -220,9 +220,9 @@ def equations_law(equations, matrix, shift, words):
     elif resolution < MIN_RESOLUTION_FOR_COEFFICIENTS:
         nothing, none = np.full((p, p), np.nan), np.zeros(p, dtype=bool)
         reason = (
-            f"the released design stands {resolution:.2g} times above its noise in its weakest "
-            f"direction, and {MIN_RESOLUTION_FOR_COEFFICIENTS:g} times are needed: more rows, "
-            "a larger epsilon, "
+            "noise hides some combinations of the features: in the weakest one the released design "
+            f"is {max(resolution, 0.0):.2g} times its noise, and must be at least "
+            f"{MIN_RESOLUTION_FOR_COEFFICIENTS:g} times: more rows, a larger epsilon, "
             "narrower bounds or fewer columns that nearly determine each other would help"
         )
         law = CoefficientLaw(nothing[0], nothing, nothing, none, reason, equations.n, **words)

@@ -39,7 +39,11 @@ def row_shape(rows):
     """Shape of one row a round, checked."""
     shape = public_shape(rows)
     if len(shape) != 2 or not shape[1]:
-        raise ValueError(f"rows of shape {shape} must have shape (n_rounds, n_features).")
+        raise ValueError(
+            f"rows of shape {shape} must have shape (n_rounds, n_features): the features of chosen "
+            "actions, or with shared=False those of rounds. Features of each action in contexts "
+            "need shared=True."
+        )
     return shape
 
 

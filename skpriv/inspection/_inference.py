@@ -59,6 +59,7 @@ class Inference:
         What is taken to be independent of others: a row, or a person with all rows.
     hidden : tuple of str, default=()
         Coefficients that are told by no released answer, or, of contrasts, those that are weighed.
+        Empty where all coefficients are told, and where none is: then `reason` has no names.
     """
 
     names: list
@@ -275,8 +276,9 @@ class Inference:
                 )
         if self.law.leverage is not None:
             yield (
-                "the least-squares line may hang on rows too few to count: one inside of bounds_X "
-                f"can have {min(self.law.leverage, 1.0):.2g} of the weight of all in its direction"
+                "a few far rows, which no private count can tell from none, may move the "
+                "least-squares line further: one row inside of bounds_X can have "
+                f"{min(self.law.leverage, 1.0):.2g} of the weight of all rows in its direction"
             )
         yield (
             "std_error counts sampling and privacy noise; privacy_share is the part of its square "
