@@ -31,7 +31,10 @@ def context_shape(contexts, n_actions):
     if known and n_actions is not None:
         known, wanted = shape[1] == n_actions, wanted + f" with {n_actions} actions"
     if not known or 0 in shape[1:]:
-        raise ValueError(f"contexts of shape {shape} must have shape {wanted}.")
+        raise ValueError(
+            f"contexts of shape {shape} must have shape {wanted}; with shared=False it is "
+            "(n_rounds, n_features)."
+        )
     return shape
 
 

@@ -239,6 +239,8 @@ class BanditCombiner(BasePolicy):
 
     def _start(self, n_phi):
         count = len(self.policies)
+        if not count:
+            raise ValueError("policies must have at least one policy.")
         if any(getattr(policy, "max_visits", None) is not None for policy in self.policies):
             raise ValueError(NO_PERSONS)
         self._bounds = self._checked("regret_bounds", [(sqrt(n_phi), 0.5)] * count, (count, 2))

@@ -150,6 +150,7 @@ class EpochPolicy(BasePolicy):
 
     def _start(self, n_phi):
         classes = getattr(self._make_oracle(), "classes", None)
+        _check_bounded(self._make_oracle())
         if classes is not None and any(isinstance(label, str) for label in classes):
             raise ValueError("the classes of an oracle are the possible rewards: pass numbers.")
         self._plan, self._n_phi = self._make_schedule(n_phi), n_phi
@@ -310,6 +311,17 @@ class EpochPolicy(BasePolicy):
                 seed = int(np.random.SeedSequence(entropy).generate_state(1)[0]) % MAX_SEED
                 oracle.set_params(**{name: seed})
         return oracle
+
+
+def _check_bounded(oracle):
+    """Refuse an oracle without its public bounds at once, and not when the first epoch closes."""
+    for names in (("bounds_y",), ("bounds_X", "data_norm")):
+        known = [name for name in names if hasattr(oracle, name)]
+        if known and all(getattr(oracle, name) is None for name in known):
+            raise ValueError(
+                f"The oracle {type(oracle).__name__} needs {' or '.join(known)}, a public bound of "
+                f"{'rewards' if 'bounds_y' in known else 'features'}: without it each fit fails."
+            )
 
 
 def added(n_nonzero, n_features):

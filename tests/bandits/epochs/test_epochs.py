@@ -25,7 +25,7 @@ from skpriv.bandits._draws import greedy
 from skpriv.bandits._epochs._schedule import epoch_length
 from skpriv.bandits._report import Epoch, EpochsReport
 from skpriv.exceptions import BudgetExceeded, PrivacyError
-from skpriv.linear_model import ReweightedRegressor, SSPRegressor
+from skpriv.linear_model import LinearRegression, ReweightedRegressor, SSPRegressor
 from skpriv.privacy import Budget, BudgetAccountant, Cost, Guarantee
 
 SCHEDULE = (20, 30, 50)
@@ -471,3 +471,16 @@ def test_a_run_is_no_more_private_than_its_weakest_epoch():
     assert promise.epsilon == 1.0 and report.guarantee.epsilon == report.budget.epsilon == 9.0
     assert EpochsReport("policy", promise, []).guarantee.epsilon == 1.0
     assert not EpochsReport("policy", promise, [Epoch((0, 200), None)]).guarantee.private
+
+
+@pytest.mark.parametrize(
+    ("oracle", "name"),
+    [
+        (LinearRegression(bounds_X=(-1, 1)), "bounds_y"),
+        (LinearRegression(bounds_y=(-1, 1)), "bounds_X or data_norm"),
+        (SSPRegressor(bounds_y=(-1, 1)), "data_norm"),
+    ],
+)
+def test_an_oracle_without_bounds_is_refused_before_anybody_is_served(oracle, name):
+    with pytest.raises(ValueError, match=f"needs {name}, a public bound"):
+        EpochGreedy(oracle).act(np.zeros((2, 3, 4)))
