@@ -176,7 +176,8 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
             law = super()._law()
         else:
             law = class_law(self._released, self._map, self._locations, self._n_fitted)
-        return replace(law, reason=law.reason.replace(NOISE, f"{NOISE}, {NO_LABEL}"))
+        no_label = f"{NO_LABEL} ({', '.join(map(str, self.classes))})"
+        return replace(law, reason=law.reason.replace(NOISE, f"{NOISE}, {no_label}"))
 
     _law_estimand = "log-odds of the second class, by the logistic curve of the weighted scores"
     _ratio = "an odds ratio (of the intercept: odds)"
