@@ -138,8 +138,10 @@ class ScoreEquation:
 def _shrunk(matrix, scale, most):
     """A noisy matrix of size at most ``most``, shrunk to 0, and the deviation of its error.
 
-    With b^2 the mean square of a coordinate, the weight b^2 / (b^2 + s^2) has the least error. It
-    is known from the bound, and from what the matrix has beyond its noise, a chi-squared variable.
+    With b its Frobenius norm, of a direction that has all of it the weight b^2 / (b^2 + s^2) has
+    the least mean squared error, which is s^2 times the weight. In no direction is it more, so that
+    rows which are cut in one direction alone are no worse than is said. b is known from the bound,
+    and from what the matrix has beyond its noise, a chi-squared variable.
 
     Parameters
     ----------
@@ -153,8 +155,8 @@ def _shrunk(matrix, scale, most):
     if not scale:
         return matrix, 0.0
     size = len(matrix) * (len(matrix) + 1) / 2.0
-    found = float((matrix**2).sum()) / size - scale**2
-    square = min(max(found, 0.0) + scale**2 * sqrt(2.0 / size), most**2 / size)
+    found = float((matrix**2).sum()) - size * scale**2
+    square = min(max(found, 0.0) + scale**2 * sqrt(2.0 * size), most**2)
     weight = square / (square + scale**2)
     return weight * matrix, sqrt(weight) * scale
 

@@ -138,3 +138,22 @@ def test_a_shrunk_matrix_is_as_near_as_it_says(size):
         claims.append(claimed**2)
     assert np.mean(errors) <= min(1.2 * np.mean(claims), 1.05 * scale**2)
     assert _shrunk(truth, 0.0, 1.0)[1] == 0.0
+
+
+@pytest.mark.parametrize("size", [2, 4, 12])
+@pytest.mark.parametrize("length", [0.5, 1.0, 2.0, 4.0])
+def test_a_shrunk_matrix_is_as_near_in_its_only_direction(size, length):
+    """Rows that are cut may all be in one direction, as those of a rare category are."""
+    rng = np.random.default_rng(0)
+    truth = np.zeros((size, size))
+    truth[0, 0] = length
+    errors, claims = [], []
+    for _ in range(2000):
+        noise = rng.standard_normal((size, size))
+        noise = (noise + noise.T) / 2.0
+        noise[np.diag_indices(size)] = rng.standard_normal(size)
+        found, claimed = _shrunk(truth + noise, 1.0, 2.0 * length + 0.1)
+        errors.append(found[0, 0] - length)
+        claims.append(claimed)
+    # The weight is estimated, from a chi-squared variable
+    assert np.mean(np.square(errors)) <= 1.3 * np.mean(np.square(claims))
