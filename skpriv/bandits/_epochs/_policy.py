@@ -315,6 +315,8 @@ class EpochPolicy(BasePolicy):
 
 def _check_bounded(oracle):
     """Refuse an oracle without its public bounds at once, and not when the first epoch closes."""
+    if (check := getattr(oracle, "_check_model", None)) is not None:
+        check()
     for names in (("bounds_y",), ("bounds_X", "data_norm")):
         known = [name for name in names if hasattr(oracle, name)]
         if known and all(getattr(oracle, name) is None for name in known):

@@ -97,11 +97,15 @@ class GeneralizedLinear:
 
     def _row_map(self: Any, n_features):
         """The public map of the rows; nothing is charged yet."""
+        self._check_model()
+        return public_row_map(self, n_features)
+
+    def _check_model(self: Any):
+        """Refuse a privacy model whose users answer alone."""
         if self._trust.can.alone:
             name, models = type(self).__name__, models_that("same_rows")
             words = {"privacy": self.privacy, "name": name, "models": models}
             raise PrivacyError(ALONE.format(**words, what=self._means))
-        return public_row_map(self, n_features)
 
     def _linear(self, X):
         """eta of checked rows, which are clipped as in the fit."""

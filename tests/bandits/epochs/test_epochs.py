@@ -25,7 +25,12 @@ from skpriv.bandits._draws import greedy
 from skpriv.bandits._epochs._schedule import epoch_length
 from skpriv.bandits._report import Epoch, EpochsReport
 from skpriv.exceptions import BudgetExceeded, PrivacyError
-from skpriv.linear_model import LinearRegression, ReweightedRegressor, SSPRegressor
+from skpriv.linear_model import (
+    LinearRegression,
+    LogisticRegression,
+    ReweightedRegressor,
+    SSPRegressor,
+)
 from skpriv.privacy import Budget, BudgetAccountant, Cost, Guarantee
 
 SCHEDULE = (20, 30, 50)
@@ -483,4 +488,10 @@ def test_a_run_is_no_more_private_than_its_weakest_epoch():
 )
 def test_an_oracle_without_bounds_is_refused_before_anybody_is_served(oracle, name):
     with pytest.raises(ValueError, match=f"needs {name}, a public bound"):
+        EpochGreedy(oracle).act(np.zeros((2, 3, 4)))
+
+
+def test_an_oracle_that_cannot_fit_this_way_is_refused_before_anybody_is_served():
+    oracle = LogisticRegression(privacy="local", data_norm=1.0, classes=(0, 1))
+    with pytest.raises(PrivacyError, match="needs somebody who adds up"):
         EpochGreedy(oracle).act(np.zeros((2, 3, 4)))
