@@ -131,3 +131,21 @@ def recorder():
     """An oracle that ignores its data, and the list of what it is given."""
     log = SharedLog()
     return Recorder(log=log, random_state=0), log
+
+
+@pytest.fixture
+def interrupt(monkeypatch):
+    """Let the next call of a method be interrupted, after it was made or before."""
+
+    def interrupted(owner, name, after):
+        method = getattr(owner, name)
+
+        def once(self, *args, **kwargs):
+            monkeypatch.setattr(owner, name, method)
+            if after:
+                method(self, *args, **kwargs)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(owner, name, once)
+
+    return interrupted

@@ -31,19 +31,6 @@ def update(policy, part=slice(None)):
     return policy.update(CONTEXTS[part], ACTIONS[part], np.ones(len(ACTIONS[part])))
 
 
-def interrupt(monkeypatch, owner, name, after):
-    """Let the next call of a method be interrupted, after it was made or before."""
-    method = getattr(owner, name)
-
-    def once(self, *args, **kwargs):
-        monkeypatch.setattr(owner, name, method)
-        if after:
-            method(self, *args, **kwargs)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(owner, name, once)
-
-
 PLACES = [
     (BanditCombiner, "_credit", True), (BanditCombiner, "_credit", False),
     (BanditCombiner, "_close_block", True), (BanditCombiner, "_close_block", False),
@@ -63,13 +50,15 @@ def state(policy):
 
 @pytest.mark.parametrize(("owner", "method", "after"), PLACES)
 @pytest.mark.parametrize("name", POLICIES)
-def test_an_interrupted_update_is_the_last_one(name, owner, method, after, tmp_path, monkeypatch):
+def test_an_interrupted_update_is_the_last_one(
+    name, owner, method, after, tmp_path, monkeypatch, interrupt
+):
     if (owner is LinUCB and name != "exact") or (owner is PhasedSums and name != "sums"):
         pytest.skip("it has no such sums")
     monkeypatch.setenv("SKPRIV_STATE", str(tmp_path))
     policy = combiner(name)
     policy.save(tmp_path / "policy")
-    interrupt(monkeypatch, owner, method, after)
+    interrupt(owner, method, after)
     with pytest.raises(KeyboardInterrupt):
         update(policy)
     if policy._midway:
@@ -95,10 +84,10 @@ def test_an_interrupted_update_is_the_last_one(name, owner, method, after, tmp_p
 
 
 @pytest.mark.parametrize("after", [True, False])
-def test_exact_sums_do_not_count_rounds_twice(after, monkeypatch):
+def test_exact_sums_do_not_count_rounds_twice(after, interrupt):
     policy = LinUCB(privacy="none", random_state=0)
     policy.act(CONTEXTS)
-    interrupt(monkeypatch, LinUCB, "_add", after)
+    interrupt(LinUCB, "_add", after)
     with pytest.raises(KeyboardInterrupt):
         update(policy)
     with pytest.raises(PrivacyError, match="twice"):

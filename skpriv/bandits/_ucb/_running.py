@@ -267,11 +267,9 @@ class RunningSumsPolicy(BasePolicy):
 
     def _query(self, scaling):
         """Moments; a round that is learned from at another time moves two reads by no more."""
-        return (
-            MomentsQuery(scaling, square_weight=0.5)
-            if self._late
-            else (moments_query(scaling, self._sent))
-        )
+        if self._late:
+            return MomentsQuery(scaling, square_weight=0.5)
+        return moments_query(scaling, self._sent)
 
     _late_rounds: int | None = None  # of the present update, in which those rewards came
 

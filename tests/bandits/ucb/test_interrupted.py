@@ -28,19 +28,6 @@ def started(name, most, **given):
     return policy, lambda policy: policy.update(CONTEXTS, ACTIONS, np.ones(20), **users)
 
 
-def interrupt(monkeypatch, owner, name, after):
-    """Let the next call of a method be interrupted, after it was made or before."""
-    method = getattr(owner, name)
-
-    def once(self, *args, **kwargs):
-        monkeypatch.setattr(owner, name, method)
-        if after:
-            method(self, *args, **kwargs)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(owner, name, once)
-
-
 PLACES = [
     (PhasedSums, "_keep", True), (PhasedSums, "_push", False), (PhasedSums, "_push", True),
     (NoiseSource, "add", False), (NoiseSource, "add", True), (Numbering, "settle", True),
@@ -52,14 +39,14 @@ PLACES = [
 @pytest.mark.parametrize("most", [None, 1])
 @pytest.mark.parametrize("name", POLICIES)
 def test_rounds_of_an_interrupted_update_are_not_added_again(
-    name, most, owner, method, after, tmp_path, monkeypatch
+    name, most, owner, method, after, tmp_path, monkeypatch, interrupt
 ):
     monkeypatch.setenv("SKPRIV_STATE", str(tmp_path))
     if name == "faithful" and owner is PhasedSums:
         pytest.skip("it has no such sums")
     policy, update = started(name, most)
     policy.save(tmp_path / "policy")
-    interrupt(monkeypatch, owner, method, after)
+    interrupt(owner, method, after)
     with pytest.raises(KeyboardInterrupt):
         update(policy)
     with pytest.raises(PrivacyError, match="twice"):
@@ -108,11 +95,11 @@ def test_an_update_without_its_file_changes_nothing(name, most, tmp_path, monkey
     assert policy.n_rounds_ == 20
 
 
-def test_actions_that_came_in_part_are_the_last_change(monkeypatch):
+def test_actions_that_came_in_part_are_the_last_change(interrupt):
     policy = LinUCB(**COMMON, shared=False, n_actions=2)
     contexts = np.ones((5, 3)) / 2.0
     policy.update(contexts, policy.act(contexts), np.ones(5))
-    interrupt(monkeypatch, PhasedSums, "_push", True)
+    interrupt(PhasedSums, "_push", True)
     with pytest.raises(KeyboardInterrupt):
         policy.add_actions()
     with pytest.raises(PrivacyError, match="twice"):
