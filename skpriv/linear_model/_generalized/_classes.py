@@ -8,8 +8,6 @@ import numpy as np
 
 from ...records import ArrayRows
 
-OTHER = -1  # code of what is no class
-
 
 def checked_classes(classes):
     """The public classes, in their order, as an array.
@@ -35,7 +33,7 @@ def checked_classes(classes):
 
 
 def codes(y, classes, n):
-    """Position of each label among the classes, and OTHER for anything else; nothing is raised.
+    """Position of each label among the classes, K of K for anything else; nothing is raised.
 
     Parameters
     ----------
@@ -49,7 +47,7 @@ def codes(y, classes, n):
     -------
     ndarray of float of shape (n,)
     """
-    found = np.full(n, float(OTHER))
+    found = np.full(n, float(len(classes)))
     try:
         # In a list one label would decide how NumPy reads all others
         labels = np.asarray(y, dtype=None if hasattr(y, "dtype") else object)
@@ -65,7 +63,7 @@ def codes(y, classes, n):
     for i, label in enumerate(_each(y, n)):
         try:
             one = label.item() if isinstance(label, np.ndarray | np.generic) else label
-            found[i] = places.get(one, OTHER)
+            found[i] = places.get(one, found[i])
         except Exception:  # it cannot be compared
             continue
     return found

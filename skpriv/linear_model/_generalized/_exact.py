@@ -11,17 +11,14 @@ from ..._equations._loop._queries import handed
 from ..._linalg import RELATIVE_ZERO
 from ...privacy import Procedure
 
-MOST_STEPS = 100
-CONVERGED = 1e-20  # of the deviance of the start: a Newton step that promises less is the last
-SMALLEST_STEP = 2.0**-20
-
 
 @dataclass(frozen=True, eq=False)
 class MaximumLikelihood(Procedure):
     """theta of the largest likelihood on clipped rows, of least norm if it is not unique.
 
-    Newton steps, halved until the likelihood rises. Where the classes can be separated there is no
-    maximum: the last of `MOST_STEPS` steps is returned.
+    Newton steps, halved until the likelihood rises, up to one that hardly changes it: the error of
+    that step is the square of what was left. Where the classes can be separated there is no
+    maximum, and the steps end where next to nothing is left to gain.
     """
 
     rows: Any
@@ -37,27 +34,21 @@ class MaximumLikelihood(Procedure):
 
     def run(self, rows):
         """Return theta."""
-        p = self.size
-        theta = np.zeros(p)
-        value = start = self._deviance(rows, theta)
-        for _ in range(MOST_STEPS):
-            zero = (np.zeros(p), np.zeros((p, p)))
+        theta = np.zeros(self.size)
+        value = self._deviance(rows, theta)
+        least = RELATIVE_ZERO * abs(value)  # of what a step may promise
+        while True:
+            zero = (np.zeros(len(theta)), np.zeros((len(theta),) * 2))
             gradient, hessian = rows.reduce(partial(self._slopes, theta), _sums, zero)
-            values, vectors = np.linalg.eigh(hessian)
-            seen = values > RELATIVE_ZERO * max(values[-1], 0.0)
-            step = vectors[:, seen] @ ((vectors[:, seen].T @ gradient) / values[seen])
-            factor = 1.0
-            while factor >= SMALLEST_STEP:
-                moved = self._deviance(rows, theta + factor * step)
-                if moved <= value + RELATIVE_ZERO * start:
-                    break
-                factor /= 2.0
-            else:
+            step = np.linalg.lstsq(hessian, gradient, rcond=RELATIVE_ZERO)[0]
+            moved = self._deviance(rows, theta + step)
+            while moved > value + least:
+                step /= 2.0
+                moved = self._deviance(rows, theta + step)
+            theta = theta + step
+            if moved >= value - least:
                 return theta
-            theta, value = theta + factor * step, moved
-            if factor == 1.0 and gradient @ step <= CONVERGED * max(start, 1e-300):
-                break
-        return theta
+            value = moved
 
     def _chunk(self, X, y):
         """phi, r and weights of the records that count."""

@@ -9,7 +9,7 @@ from scipy import special
 
 from ..._equations._loop._equation import ScoreEquation
 from ..._equations._loop._links import FAR, Logit
-from ..._equations._loop._queries import Whitened, handed
+from ..._equations._loop._queries import LEAST_RATE, Whitened, handed
 from ..._equations._persons import LENGTHS, length_counts, person_sums
 from ..._equations._public_maps import RowMap
 from ..._linalg import SQRT2, add_gram, row_norms, unvech, vech, vech_size
@@ -17,7 +17,6 @@ from ...privacy import ROUNDING, Query
 from ._exact import MaximumLikelihood
 
 SLOPE_WEIGHT = 2.0 / 3.0  # of the slopes: free up to .68, see `ClassScoreQuery`
-LEAST_RECORDS = 3.0  # of a class: its rate is not thought to be below that
 
 
 def contrasts(n_classes):
@@ -81,7 +80,7 @@ class ClassRatesQuery(Query):
 
     def rates(self, answer):
         """Released parts of the classes among the records that have one; they add up to one."""
-        least = min(LEAST_RECORDS, answer.n / (4.0 * self.n_classes))
+        least = min(LEAST_RATE, answer.n / (4.0 * self.n_classes))
         counts = np.maximum(answer.value, least)
         return counts / counts.sum()
 

@@ -242,4 +242,4 @@ def test_one_label_of_a_list_does_not_change_how_the_others_are_read():
     """NumPy makes text of all numbers that stand in a list beside one text."""
     for first in (1, "x"):
         found = codes([first, 1, 2], np.array(["1", "2"]), 3)
-        np.testing.assert_array_equal(found[1:], [-1.0, -1.0])
+        np.testing.assert_array_equal(found[1:], [2.0, 2.0])
