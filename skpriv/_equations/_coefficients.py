@@ -25,8 +25,9 @@ from ._persons import SURE
 MIN_RESOLUTION_FOR_COEFFICIENTS = 2.0
 NULL = 4.0 * np.finfo(float).eps  # eigenvalues of an exact design, relative: rounding alone
 NOISE = (
-    "noise hides some combinations of the features: narrower bounds help, and no column that "
-    "hardly varies (such as the 'other' of a complete list of categories: other=False)"
+    "noise hides some combinations of the features: narrower bounds help, and leaving out columns "
+    "that hardly vary (such as the column 'other' beside a complete list of categories, which the "
+    "schema can leave out)"
 )
 BOUNDED = (
     "their intervals are so wide that bounds_X and bounds_y allow no more, for a line that stays "

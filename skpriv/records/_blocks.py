@@ -15,9 +15,10 @@ from ._values import floats, public_shape, quietly
 
 AHEAD = 2  # blocks that wait to be used while the next one is read
 PRIVATE_LENGTH = (
-    "the number of rows of this {kind} is found by a query, such as a filter, which may depend on "
-    "private values. State the public number of rows in from_table(table, n=...), or pass a table "
-    "that is stored, such as Parquet files, without a filter."
+    "the number of rows of this {kind} is found by a query, such as a filter, or by reading text, "
+    "such as a CSV file, and may depend on private values. State the public number of rows in "
+    "from_table(table, n=...), or pass a table that is stored, such as Parquet files, without a "
+    "filter."
 )
 OTHER_LENGTH = (
     "a pass over the rows did not find n={n} of them, which is public and has to stay: state the "

@@ -205,7 +205,8 @@ def from_table(
     n : int, default=None
         Public number of rows, at least 1. None takes that of a stored table. A query, such as a
         lazy frame with a filter, a scanner, or a relation that is not a whole table, needs it:
-        how many rows it finds may depend on private values. Whoever states n says that it is
+        how many rows it finds may depend on private values. So does text such as CSV, where
+        quotation marks in cells decide it. Whoever states n says that it is
         public; a pass that does not find n rows is refused.
 
     Returns

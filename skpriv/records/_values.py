@@ -17,10 +17,10 @@ from scipy import sparse
 from ..exceptions import InvalidValues
 
 INVALID_VALUES = (
-    "the rows or targets contain NaN, infinity, or something that is no number: every argument "
-    "must be free of text, string or object values, and each number finite. Which value it is "
-    "stays private, and what was charged stays charged: clean or fill in by a public rule before, "
-    "as TableEncoder does."
+    "the rows or targets contain NaN, infinity, or a value that is not a number. Each value of an "
+    "argument must be neither a string nor another object, but a finite number. Which value is "
+    "wrong stays private, and the charge stays. Clean or fill in the rows beforehand by a public "
+    "rule, as TableEncoder does."
 )
 SMALL = 4096  # numbers, of which looking at each takes no longer than the sum
 

@@ -9,6 +9,7 @@ from skpriv import Budget, BudgetAccountant
 from skpriv.bandits import FLIPHAT, BanditCombiner, LinUCB, OnlineLinUCB, RandomPolicy
 from skpriv.bandits._combiner._claims import RewardQuery
 from skpriv.exceptions import PrivacyError
+from skpriv.linear_model import SSPRegressor
 
 THETA = np.array([0.9, 0.0, 0.0])
 
@@ -113,6 +114,12 @@ def test_wrong_parameters(parameters):
     combiner = BanditCombiner(**{"policies": [RandomPolicy(), RandomPolicy()], **parameters})
     with pytest.raises(ValueError):
         combiner.act(np.ones((1, 2, 2)))
+
+
+@pytest.mark.parametrize("wrong", [SSPRegressor(), LinUCB, "LinUCB", None])
+def test_what_is_no_policy_is_named(wrong):
+    with pytest.raises(TypeError, match="policies must hold policies of skpriv.bandits, not"):
+        BanditCombiner([RandomPolicy(), wrong]).act(np.ones((1, 2, 2)))
 
 
 def test_two_rewards_attain_the_sensitivity_of_the_report():

@@ -105,6 +105,9 @@ def _make(kind, path):
         if kind == "duckdb files":
             paths = list(map(str, _folder(path, frame).glob("**/*.parquet")))
             return from_table(connection.read_parquet(paths), target="y")
+        if kind == "duckdb csv":
+            frame.to_csv(path / "rows.csv", index=False)
+            return from_table(connection.read_csv(str(path / "rows.csv")), target="y", n=1500)
         if kind == "duckdb query":
             return from_table(connection.sql("select * from frame"), target="y", n=1500)
         connection.execute("create table rows as select * from frame")
@@ -115,7 +118,7 @@ def _make(kind, path):
 
 SOURCES = [
     "table", "reader", "pandas", "dataset", "scanner", "parquet", "polars", "polars lazy", "duckdb",
-    "duckdb query", "duckdb files",
+    "duckdb query", "duckdb files", "duckdb csv",
 ]  # fmt: skip
 
 
@@ -293,6 +296,8 @@ def _queries(path):
     found["dataset csv"] = ds.dataset(text, format="csv")
     connection = duckdb.connect()
     CONNECTIONS.append(connection)
+    found["duckdb csv"] = connection.read_csv(str(text))
+    found["duckdb sql of csv"] = connection.sql(f"select * from '{text}'")
     connection.register("frame", frame)
     connection.execute("create view positive as select * from frame where a > 0")
     found["duckdb"] = connection.sql("select * from frame where a > 0")

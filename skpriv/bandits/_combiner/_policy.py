@@ -241,6 +241,9 @@ class BanditCombiner(BasePolicy):
         count = len(self.policies)
         if not count:
             raise ValueError("policies must have at least one policy.")
+        for policy in self.policies:
+            if not isinstance(policy, BasePolicy):
+                raise TypeError(f"policies must hold policies of skpriv.bandits, not {policy!r}.")
         if any(getattr(policy, "max_visits", None) is not None for policy in self.policies):
             raise ValueError(NO_PERSONS)
         self._bounds = self._checked("regret_bounds", [(sqrt(n_phi), 0.5)] * count, (count, 2))

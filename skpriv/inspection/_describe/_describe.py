@@ -7,9 +7,10 @@ import numpy as np
 
 from ..._choices import PrivacyModel
 from ...preprocessing import Boolean, Categorical, Date, Numeric, Ordinal, Schema, TableEncoder
-from ...privacy import Budget, Groups, open_session
+from ...privacy import Groups, open_session
 from ...records import from_table, is_lazy
 from ._description import Description, Parts
+from ._quantiles import positive_budget
 from ._queries import Binned, Coded, CountsQuery, DistributionQuery, Line, MomentsQuery
 
 # Levels of the tree over the range of a number: a cell is 1/2048 of the range, .05% of it.
@@ -132,8 +133,9 @@ def describe(
     )
     queries += [CountsQuery(tuple(tables))] if tables else []
     session = open_session(
-        privacy, encoded, None, Budget(epsilon, delta), random_state, "describe", groups=persons
-    )
+        privacy, encoded, None, positive_budget(epsilon, delta), random_state, "describe",
+        groups=persons,
+    )  # fmt: skip
     del table, rows, encoded  # only the session has the data now
     whole = sum(query.sensitivity for query in queries)
     answers = {type(query): session.sum(query, query.sensitivity / whole) for query in queries}

@@ -92,7 +92,7 @@ def private_quantiles(
         raise ValueError("y must hold one number for each record: an array of shape (n_samples,).")
     rows = ArrayRows(np.empty((len(y), 0)), y)
     query = DistributionQuery((Ranged(low, high),), QUANTILE_DEPTH)
-    budget = Budget(epsilon, delta)
+    budget = positive_budget(epsilon, delta)
     session = open_session(privacy, rows, None, budget, random_state, "private_quantiles")
     rows.check()  # after the charge
     del y
@@ -184,6 +184,14 @@ def propose_max_rows(
         privacy=privacy, random_state=random_state,
     )  # fmt: skip
     return int(np.clip(np.round(found[0]), 1, largest))
+
+
+def positive_budget(epsilon: float, delta: float) -> Budget:
+    """Budget of a release, which epsilon=0 does not allow."""
+    budget = Budget(epsilon, delta)
+    if not budget.epsilon:
+        raise ValueError("epsilon=0 allows no answer: it must be above 0.")
+    return budget
 
 
 def _range(bounds):

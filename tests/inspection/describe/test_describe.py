@@ -166,8 +166,9 @@ def test_what_it_says_in_text_frame_html_and_pictures(table, schema):
         ({"estimand": "mean"}, "estimand='mean'"),
         ({"confidence_level": 1.0}, "confidence_level"),
         ({"max_rows_per_group": 2}, "groups and max_rows_per_group"),
+        ({"epsilon": 0.0}, "allows no answer"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(table, schema, options, said):
     with pytest.raises(ValueError, match=said):
-        describe(table, schema, epsilon=1.0, delta=1e-6, **options)
+        describe(table, schema, **{"epsilon": 1.0, "delta": 1e-6, **options})

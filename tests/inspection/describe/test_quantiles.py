@@ -81,6 +81,7 @@ def test_a_value_that_is_no_number_is_refused_after_the_charge():
         ({"bounds": (1, 0)}, "bounds"),
         ({"bounds": "all"}, "bounds"),
         ({"confidence_level": 2.0}, "confidence_level"),
+        ({"epsilon": 0.0}, "allows no answer"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(options, said):

@@ -34,6 +34,8 @@ def test_it_is_never_more_than_the_public_bound():
     many = np.repeat(np.arange(50), 1000)
     assert propose_max_rows(many, epsilon=np.inf, **OPTIONS) == 100
     assert propose_max_rows(np.arange(50), epsilon=np.inf, **OPTIONS) == 1
+    with pytest.raises(ValueError, match="epsilon=0 allows no answer"):
+        propose_max_rows(many, epsilon=0.0, **OPTIONS)
 
 
 def test_one_person_is_one_record_and_the_charge_comes_first(monkeypatch):
