@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .._linalg import add_gram, row_norms, vech, vech_size
-from ..privacy import ROUNDING
+from .._linalg import SQRT2, add_gram, row_norms, vech, vech_size
+from ..privacy import ROUNDING, Query
 from ._moments import ResidualGramQuery
 
 
@@ -21,6 +21,36 @@ def length_counts(scores, lengths=LENGTHS):
     """Number of persons in each class of lengths."""
     classes = np.minimum(np.searchsorted(lengths, row_norms(scores)), len(lengths) - 1)
     return np.bincount(classes, minlength=len(lengths)).astype(float)
+
+
+class OfPersons:
+    """Mixin of questions about persons; of rows alone, each is a person."""
+
+    def sum(self: Any, X, y):
+        """Exact sum over a chunk of rows, each of which is a person."""
+        return self.sum_persons(X, y, np.arange(len(X) + 1), 1)
+
+
+@dataclass(frozen=True, eq=False)
+class PersonLengthsQuery(OfPersons, Query):
+    """Number of persons in each class of lengths of the sum of their scores over m.
+
+    A person is in one class: replacing one moves two counts by 1, sensitivity sqrt(2).
+
+    Parameters
+    ----------
+    scores : object
+        The question about these scores, with ``score_rows(X, y)``: those of the rows of a chunk.
+    """
+
+    scores: Any
+    name: str = "lengths of scores"
+    shape: tuple = (len(LENGTHS),)
+    sensitivity: float = SQRT2 * ROUNDING
+
+    def sum_persons(self, X, y, starts, largest):
+        """Exact counts over a chunk of persons."""
+        return length_counts(person_sums(self.scores.score_rows(X, y), starts) / largest)
 
 
 def seldom_cut(session, query, share):
@@ -97,7 +127,7 @@ def spread_within(largest):
 
 
 @dataclass(frozen=True)
-class PersonGramQuery(ResidualGramQuery):
+class PersonGramQuery(OfPersons, ResidualGramQuery):
     """Joint sum of (mean (zeta / R)^2 e e', u u', x) over persons, u = mean zeta e / R.
 
     Means are over the m places of a person, and matrices stand for their vech. The first is what
@@ -113,10 +143,6 @@ class PersonGramQuery(ResidualGramQuery):
     def shape(self):
         """Number of coordinates."""
         return (2 * vech_size(self.scaling.size) + 1,)
-
-    def sum(self, X, y):
-        """Exact sums over a chunk of rows, each of which is a person."""
-        return self.sum_persons(X, y, np.arange(len(X) + 1), 1)
 
     def sum_persons(self, X, y, starts, largest):
         """Exact sums over a chunk of persons."""

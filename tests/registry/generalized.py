@@ -8,7 +8,6 @@ from skpriv._equations._public_maps import RowMap
 from skpriv.linear_model._generalized._classes import ClassTarget
 from skpriv.linear_model._generalized._exact import MaximumLikelihood
 from skpriv.linear_model._generalized._softmax import (
-    ClassLengthsQuery,
     ClassRatesQuery,
     ClassScoreQuery,
     PersonClassScoreQuery,
@@ -71,10 +70,5 @@ CASES = {
         ),
         width=3 * PLACES, ask=ask_persons, reached=0.9,
         reason="opposite scores have the same slopes: the bound adds the largest change of each",
-    ),
-    ClassLengthsQuery: Case(
-        lambda rng: _scores(ClassLengthsQuery, rng),
-        (lambda: (_sure(ClassLengthsQuery), _rows_of(E1 + NEAR, 0.0), _rows_of(E1 + NEAR, 7.0)),),
-        width=3 * PLACES, ask=ask_persons,
     ),
 }  # fmt: skip

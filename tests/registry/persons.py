@@ -4,10 +4,10 @@ import numpy as np
 
 from skpriv._equations._loop._links import IDENTITY, Logit
 from skpriv._equations._loop._line import LineLengthsQuery, LineScoreQuery
-from skpriv._equations._loop._persons import PersonLengthsQuery, PersonScoreQuery
+from skpriv._equations._loop._persons import PersonScoreQuery
 from skpriv._equations._loop._queries import Whitened
 from skpriv._equations._moments import Instrument
-from skpriv._equations._persons import PersonGramQuery
+from skpriv._equations._persons import PersonGramQuery, PersonLengthsQuery
 from skpriv._equations._public_maps import RowMap, TargetMap
 from skpriv._equations._scaling import Scaling
 from skpriv.linear_model._generalized._classes import ClassTarget
@@ -16,11 +16,7 @@ from skpriv.linear_model._panel._moments import (
     PersonMeatQuery,
     PersonMomentsQuery,
 )
-from skpriv.linear_model._panel._queries import (
-    AllMomentsQuery,
-    InstrumentScoreQuery,
-    ScoreLengthsQuery,
-)
+from skpriv.linear_model._panel._queries import AllMomentsQuery, InstrumentScoreQuery
 from skpriv.privacy._session._trust import FilledPlaces
 from skpriv.records import ArrayRows, PersonRows
 
@@ -127,7 +123,11 @@ def _worst_scores():
 
 def _worst_lengths():
     first = person(*[[1e-7, 1.0, 1.0]] * PLACES)
-    return _scores(ScoreLengthsQuery), first, person(*[[1e-7, 1.0, 0.0]] * PLACES)
+    return (
+        PersonLengthsQuery(_scores(InstrumentScoreQuery)),
+        first,
+        person(*[[1e-7, 1.0, 0.0]] * PLACES),
+    )
 
 
 def _whitened(rng):
@@ -150,8 +150,8 @@ def _person_scores(rng):
 
 
 def _person_lengths(rng):
-    whitened, target = _whitened(rng)
-    return PersonLengthsQuery(whitened, target, 0.0, rng.normal(size=len(whitened.W)), 0.5)
+    asked = InstrumentScoreQuery(*_maps(rng)) if rng.randint(2) else _person_scores(rng)
+    return PersonLengthsQuery(asked)
 
 
 def _score_maps(limit):
@@ -167,7 +167,7 @@ def _opposite_scores():
 
 
 def _one_class_and_another():
-    query = PersonLengthsQuery(*_score_maps(0.5))
+    query = PersonLengthsQuery(PersonScoreQuery(*_score_maps(0.5)))
     first = person(*[[1.0, 0.0, 1.0]] * PLACES)
     return query, first, person(*[[1.0, 0.0, 0.0]] * PLACES)
 
@@ -247,15 +247,12 @@ CASES = {
         reason="opposite scores have the same slopes: the bound adds the largest change of each",
     ),
     PersonLengthsQuery: Case(
-        _person_lengths, (_one_class_and_another,), width=3 * PLACES, ask=ask_persons
+        _person_lengths, (_one_class_and_another, _worst_lengths), width=3 * PLACES,
+        ask=ask_persons,
     ),
     AllMomentsQuery: Case(_all_moments, (_worst_moments,), width=2),
     InstrumentScoreQuery: Case(
         lambda rng: InstrumentScoreQuery(*_maps(rng)), (_worst_scores,), width=3 * PLACES,
-        ask=ask_persons,
-    ),
-    ScoreLengthsQuery: Case(
-        lambda rng: ScoreLengthsQuery(*_maps(rng)), (_worst_lengths,), width=3 * PLACES,
         ask=ask_persons,
     ),
     PersonGramQuery: Case(

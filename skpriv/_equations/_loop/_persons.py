@@ -7,7 +7,7 @@ import numpy as np
 
 from ..._linalg import SQRT2, add_gram, row_norms, vech
 from ...privacy import ROUNDING
-from .._persons import LENGTHS, length_counts, person_sums
+from .._persons import OfPersons, person_sums
 from ._score import CUT, ScoreQuery
 
 # Weights of the slope matrix, of s^2 and of the count beside the scores of a person: together the
@@ -15,18 +15,8 @@ from ._score import CUT, ScoreQuery
 PERSON_WEIGHT = 0.35
 
 
-def _summed(query, X, y):
-    """Rows e s of a chunk and the slope matrix, mean square and counts of its rows."""
-    slope, numbers, scores = query.whitened.empty_gram(), np.zeros(2), [np.empty((0, query.size))]
-    for e, s, h, *_ in query.scores(X, y):
-        add_gram(slope, e * np.sqrt(h)[:, None])
-        numbers += s @ s, np.count_nonzero(np.abs(s) >= CUT)
-        scores.append(e * s[:, None])
-    return np.vstack(scores), slope, numbers
-
-
 @dataclass(frozen=True, eq=False)
-class PersonScoreQuery(ScoreQuery):
+class PersonScoreQuery(OfPersons, ScoreQuery):
     """Joint sum of (u, c h ee', q s^2, uu' / sqrt(2), k J) over persons.
 
     u is the sum of the scores e s of a person over m L, shortened to norm 1, and all but u and uu'
@@ -44,11 +34,6 @@ class PersonScoreQuery(ScoreQuery):
 
     length: float = 1.0
     name: str = "scores of persons"
-
-    @property
-    def size(self):
-        """Number of coordinates of b."""
-        return len(self.point)
 
     @property
     def sensitivity(self):
@@ -70,13 +55,23 @@ class PersonScoreQuery(ScoreQuery):
         """What the entries of the residual Gram stand for."""
         return SQRT2 * self.unit**2
 
-    def sum(self, X, y):
-        """Exact sum over a chunk of rows, each of which is a person."""
-        return self.sum_persons(X, y, np.arange(len(X) + 1), 1)
+    def score_rows(self, X, y):
+        """Rows e s of a chunk."""
+        return self._summed(X, y)[0]
+
+    def _summed(self, X, y):
+        """Rows e s of a chunk and the slope matrix, mean square and counts of its rows."""
+        slope, numbers = self.whitened.empty_gram(), np.zeros(2)
+        scores = [np.empty((0, len(slope)))]
+        for e, s, h, *_ in self.scores(X, y):
+            add_gram(slope, e * np.sqrt(h)[:, None])
+            numbers += s @ s, np.count_nonzero(np.abs(s) >= CUT)
+            scores.append(e * s[:, None])
+        return np.vstack(scores), slope, numbers
 
     def sum_persons(self, X, y, starts, largest):
         """Exact sum over a chunk of persons."""
-        scores, slope, numbers = _summed(self, X, y)
+        scores, slope, numbers = self._summed(X, y)
         u = person_sums(scores, starts) / (largest * self.length)
         u /= np.maximum(row_norms(u), 1.0)[:, None]
         sums = {"moment": u.sum(axis=0), "slope": PERSON_WEIGHT / largest * vech(slope)}
@@ -87,36 +82,3 @@ class PersonScoreQuery(ScoreQuery):
             add_gram(meat, u)
             sums["residual"] = vech(meat) / SQRT2
         return np.concatenate([sums[name] for name in self.parts])
-
-
-@dataclass(frozen=True, eq=False)
-class PersonLengthsQuery(ScoreQuery):
-    """Number of persons in each class of lengths of the sum of their scores e s over m.
-
-    A person is in one class: replacing one moves two counts by 1, sensitivity sqrt(2).
-    """
-
-    name: str = "lengths of scores"
-
-    @property
-    def size(self):
-        """Number of coordinates of b."""
-        return len(self.point)
-
-    @property
-    def shape(self):
-        """Number of classes."""
-        return (len(LENGTHS),)
-
-    @property
-    def sensitivity(self):
-        """Declared sensitivity."""
-        return SQRT2 * ROUNDING
-
-    def sum(self, X, y):
-        """Exact counts over a chunk of rows, each of which is a person."""
-        return self.sum_persons(X, y, np.arange(len(X) + 1), 1)
-
-    def sum_persons(self, X, y, starts, largest):
-        """Exact counts over a chunk of persons."""
-        return length_counts(person_sums(_summed(self, X, y)[0], starts) / largest)

@@ -10,9 +10,9 @@ from ._equation import ScoreEquation
 from ._fit import LoopFit
 from ._line import LINE_LENGTHS, Line, LineLengthsQuery, least_squares, length_classes
 from ._links import IDENTITY
-from .._persons import cluster_degrees, seldom_cut
+from .._persons import PersonLengthsQuery, cluster_degrees, seldom_cut
 from ._mean import find_location, known_mean, mean_only
-from ._persons import PersonLengthsQuery, PersonScoreQuery
+from ._persons import PersonScoreQuery
 from ._pool import Pool
 from ._queries import ClippedRowsQuery, SpreadQuery, Whitened, WhiteningQuery
 from ._rules import LEAST_SPREAD, QUESTION, Rules
@@ -83,10 +83,11 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=()):
         asked = whitened, target, location, pool.b, clip, link
         query = ScoreQuery(*asked, sandwich=last or not rules.whole, most_excess=excess)
         if lengths:
+            query = PersonScoreQuery(*asked, sandwich=True)
             if number in (1, recount):
                 part = lengths * sum(rules.steps) / 2.0
-                kept = seldom_cut(session, PersonLengthsQuery(*asked), part)
-            query = PersonScoreQuery(*asked, sandwich=True, length=kept)
+                kept = seldom_cut(session, PersonLengthsQuery(query), part)
+            query = replace(query, length=kept)
             share *= 1.0 - lengths
         if last:
             far = _far_scores(whitened, target, location, pool.b, query) if rules.line else None

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from math import sqrt
+from typing import Any
 
 import numpy as np
 from scipy import special, stats
@@ -13,9 +14,8 @@ from ..._equations._loop._queries import ClippedRowsQuery, Whitened
 from ..._equations._loop._rules import QUESTION, Rules
 from ..._equations._loop._steps import SHARE, SIGNAL, prior_shapes, public_reach
 from ..._equations._loop._whitening import learn_whitening, whitening_parts
-from ..._equations._persons import cluster_degrees, seldom_cut
+from ..._equations._persons import PersonLengthsQuery, cluster_degrees, seldom_cut
 from ._softmax import (
-    ClassLengthsQuery,
     ClassRatesQuery,
     ClassScoreQuery,
     PersonClassScoreQuery,
@@ -78,12 +78,12 @@ def fit_classes(session, rows, target, link, ranged):
     kept, lengths = 1.0, QUESTION if persons else 0.0
     for number, share in enumerate(rules.steps, 1):
         asked = whitened, target, location, pool.b
-        if persons and number in (1, len(rules.steps)):
-            part = lengths * sum(rules.steps) / 2.0
-            kept = seldom_cut(session, ClassLengthsQuery(*asked), part)
-        query = ClassScoreQuery(*asked)
+        query: Any = (PersonClassScoreQuery if persons else ClassScoreQuery)(*asked)
         if persons:
-            query = PersonClassScoreQuery(*asked, length=kept)
+            if number in (1, len(rules.steps)):
+                part = lengths * sum(rules.steps) / 2.0
+                kept = seldom_cut(session, PersonLengthsQuery(query), part)
+            query = replace(query, length=kept)
         equations.append(query.equation(session.sum(query, share * (1.0 - lengths))))
         pool.add(equations[-1])
     clipped = None

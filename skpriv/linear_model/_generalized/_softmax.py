@@ -10,7 +10,7 @@ from scipy import special
 from ..._equations._loop._equation import ScoreEquation
 from ..._equations._loop._links import FAR, Logit
 from ..._equations._loop._queries import LEAST_RATE, Whitened, handed
-from ..._equations._persons import LENGTHS, length_counts, person_sums
+from ..._equations._persons import OfPersons, person_sums
 from ..._equations._public_maps import RowMap
 from ..._linalg import SQRT2, add_gram, row_norms, unvech, vech, vech_size
 from ...privacy import ROUNDING, Query
@@ -205,7 +205,7 @@ class ClassScoreQuery(Query):
 
 
 @dataclass(frozen=True, eq=False)
-class PersonClassScoreQuery(ClassScoreQuery):
+class PersonClassScoreQuery(OfPersons, ClassScoreQuery):
     """The same of persons: u is the sum of a person's over m L, shortened to norm 1, and A the mean
     over the m places. The squared sensitivity is 4 + 2 c^2, by the proof of `PersonScoreQuery`:
     |A| <= 1 in the Frobenius norm is not tied to u any more.
@@ -224,43 +224,15 @@ class PersonClassScoreQuery(ClassScoreQuery):
         """Declared sensitivity."""
         return sqrt(4.0 + 2.0 * SLOPE_WEIGHT**2) * ROUNDING
 
-    def sum(self, X, y):
-        """Exact sum over a chunk of rows, each of which is a person."""
-        return self.sum_persons(X, y, np.arange(len(X) + 1), 1)
+    def score_rows(self, X, y):
+        """Rows u of a chunk."""
+        return self._read(X, y)[0]
 
     def sum_persons(self, X, y, starts, largest):
         """Exact sum over a chunk of persons."""
         u, slopes = self._read(X, y)
         u = person_sums(u, starts) / (largest * self.length)
         return self._joined(u / np.maximum(row_norms(u), 1.0)[:, None], slopes / largest)
-
-
-@dataclass(frozen=True, eq=False)
-class ClassLengthsQuery(ClassScoreQuery):
-    """Number of persons in each class of lengths of the sum of their scores u over m.
-
-    A person is in one class: replacing one moves two counts by 1, sensitivity sqrt(2).
-    """
-
-    name: str = "lengths of scores of classes"
-
-    @property
-    def sensitivity(self):
-        """Declared sensitivity."""
-        return SQRT2 * ROUNDING
-
-    @property
-    def shape(self):
-        """Number of classes of lengths."""
-        return (len(LENGTHS),)
-
-    def sum(self, X, y):
-        """Exact counts over a chunk of rows, each of which is a person."""
-        return self.sum_persons(X, y, np.arange(len(X) + 1), 1)
-
-    def sum_persons(self, X, y, starts, largest):
-        """Exact counts over a chunk of persons."""
-        return length_counts(person_sums(self._read(X, y)[0], starts) / largest)
 
 
 @dataclass(frozen=True, eq=False)

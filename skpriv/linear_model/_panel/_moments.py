@@ -8,7 +8,7 @@ import numpy as np
 
 from ..._equations._moments import SQUARE_WEIGHT, MomentsQuery
 from ..._equations._normal_equations import RESIDUAL_CLIP
-from ..._equations._persons import length_counts, person_sums, seldom_cut
+from ..._equations._persons import OfPersons, length_counts, person_sums, seldom_cut
 from ..._linalg import SQRT2, add_gram, blocks_of, row_norms, unvech, vech, vech_size
 from ...privacy import ROUNDING, SIDE_SHARE, Query
 
@@ -34,7 +34,7 @@ def score_limit(equations, theta):
 
 
 @dataclass(frozen=True, eq=False)
-class _Persons:
+class _Persons(OfPersons):
     """Rows phi and targets r of persons.
 
     Parameters
@@ -43,14 +43,6 @@ class _Persons:
     """
 
     scaling: Any
-
-    def sum_persons(self, X, y, starts, largest):
-        """Exact sum over a chunk of persons."""
-        raise NotImplementedError
-
-    def sum(self, X, y):
-        """Exact sum over a chunk of rows, each of which is a person."""
-        return self.sum_persons(X, y, np.arange(len(X) + 1), 1)
 
     def _moments(self, X, y, starts, largest):
         """Yield (r phi, vech phi phi', sqrt(1.5) r^2) of a block of persons, means over places."""

@@ -14,7 +14,7 @@ import numpy as np
 from ..._equations._loop._persons import PERSON_WEIGHT
 from ..._equations._moments import SQUARE_WEIGHT
 from ..._equations._normal_equations import NormalEquations
-from ..._equations._persons import LENGTHS, length_counts, person_sums
+from ..._equations._persons import OfPersons, person_sums
 from ..._linalg import SQRT2, add_gram, row_norms, unvech, vech, vech_size
 from ...privacy import ROUNDING, Query
 
@@ -54,10 +54,16 @@ class AllMomentsQuery(Query):
 
 
 @dataclass(frozen=True, eq=False)
-class _Scores:
-    """Scores e s of rows: e = w V z with w = min(1, 1 / |V z|), s = clip(r - x'theta, -R, R) / R.
+class InstrumentScoreQuery(OfPersons, Query):
+    """Joint sum of (u, vech uu' / sqrt(2), c e x') with c = .35.
 
+    Scores of rows are e s: e = w V z with w = min(1, 1 / |V z|), s = clip(r - x'theta, -R, R) / R.
     Weights depend on instruments and exogenous features alone, so that e stays an instrument.
+    u is the sum of the scores of a person over m L, shortened to norm 1, and e x' is averaged over
+    the places of the person: |u| <= 1 and |mean e x'| <= 1. Sensitivity sqrt(4 + 4 c^2): with
+    t = -<u, u'> the first two move by at most |u|^2 + |u'|^2 + 2 t + (|u|^4 + |u'|^4 - 2 t^2) / 2,
+    which increases in both norms, and in t up to 1, where it is 4; the third by at most (2 c)^2.
+    Attained at e' = -e, s = s', x = x', all of norm 1.
 
     Parameters
     ----------
@@ -81,14 +87,18 @@ class _Scores:
     theta: np.ndarray
     limit: float
     length: float = 1.0
+    name: str = "scores of instruments"
+    sensitivity: float = 2.0 * sqrt(1.0 + PERSON_WEIGHT**2) * ROUNDING
 
-    def sum_persons(self, X, y, starts, largest):
-        """Exact sum over a chunk of persons."""
-        raise NotImplementedError
+    @property
+    def shape(self):
+        """Number of coordinates."""
+        q = len(self.V)
+        return (q + vech_size(q) + q * len(self.theta),)
 
-    def sum(self, X, y):
-        """Exact sum over a chunk of rows, each of which is a record."""
-        return self.sum_persons(X, y, np.arange(len(X) + 1), 1)
+    def score_rows(self, X, y):
+        """Scores e s of the rows of a chunk."""
+        return self._rows_of(X, y)[2]
 
     def _rows_of(self, X, y):
         """The instruments e, x and the scores e s."""
@@ -98,43 +108,6 @@ class _Scores:
         residual = self.target.scaled(y) - x @ self.theta
         s = np.clip(np.nan_to_num(residual / self.limit, nan=0.0), -1.0, 1.0)
         return e, x, e * s[:, None]
-
-
-@dataclass(frozen=True, eq=False)
-class ScoreLengthsQuery(_Scores, Query):
-    """Number of persons in each class of lengths of the sum of their scores over m.
-
-    A person is in one class: replacing one moves two counts by 1, sensitivity sqrt(2).
-    """
-
-    name: str = "lengths of scores"
-    shape: tuple = (len(LENGTHS),)
-    sensitivity: float = SQRT2 * ROUNDING
-
-    def sum_persons(self, X, y, starts, largest):
-        """Exact counts over a chunk of persons."""
-        return length_counts(person_sums(self._rows_of(X, y)[2], starts) / largest)
-
-
-@dataclass(frozen=True, eq=False)
-class InstrumentScoreQuery(_Scores, Query):
-    """Joint sum of (u, vech uu' / sqrt(2), c e x') with c = .35.
-
-    u is the sum of the scores of a person over m L, shortened to norm 1, and e x' is averaged over
-    the places of the person: |u| <= 1 and |mean e x'| <= 1. Sensitivity sqrt(4 + 4 c^2): with
-    t = -<u, u'> the first two move by at most |u|^2 + |u'|^2 + 2 t + (|u|^4 + |u'|^4 - 2 t^2) / 2,
-    which increases in both norms, and in t up to 1, where it is 4; the third by at most (2 c)^2.
-    Attained at e' = -e, s = s', x = x', all of norm 1.
-    """
-
-    name: str = "scores of instruments"
-    sensitivity: float = 2.0 * sqrt(1.0 + PERSON_WEIGHT**2) * ROUNDING
-
-    @property
-    def shape(self):
-        """Number of coordinates."""
-        q = len(self.V)
-        return (q + vech_size(q) + q * len(self.theta),)
 
     def sum_persons(self, X, y, starts, largest):
         """Exact sum over a chunk of persons."""

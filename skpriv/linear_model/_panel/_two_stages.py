@@ -1,6 +1,6 @@
 """Two-stage least squares from released answers: the moments, one step, and the first stage."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any
 
@@ -9,13 +9,9 @@ from scipy import stats
 
 from ..._equations._coefficients import equations_law
 from ..._equations._normal_equations import RESIDUAL_CLIP, NormalEquations
-from ..._equations._persons import SURE, cluster_degrees, seldom_cut
+from ..._equations._persons import SURE, PersonLengthsQuery, cluster_degrees, seldom_cut
 from ...privacy import SIDE_SHARE
-from ._queries import (
-    AllMomentsQuery,
-    InstrumentScoreQuery,
-    ScoreLengthsQuery,
-)
+from ._queries import AllMomentsQuery, InstrumentScoreQuery
 
 # Of the budget: with a third step errors were 10% larger at n = 2e5, epsilon 1, and 13% at 3e4.
 MOMENTS = 0.35
@@ -71,10 +67,10 @@ def solve_two_stages(session, rows, target, exogenous, structural):
         length = INSTRUMENT_LENGTH / sqrt(free * len(white))
         V = max(length, 1.0 / float(np.linalg.norm(white, 2))) * white
         limit = _limit(moments, theta, structural, RESIDUAL_CLIP * free**0.25)
-    length = 1.0
+    scores = InstrumentScoreQuery(*maps, V, theta, limit)
     if lengths:
-        length = seldom_cut(session, ScoreLengthsQuery(*maps, V, theta, limit), lengths)
-    scores = InstrumentScoreQuery(*maps, V, theta, limit, length)
+        length = seldom_cut(session, PersonLengthsQuery(scores), lengths)
+        scores = replace(scores, length=length)
     answer = session.sum(scores, 1.0 - MOMENTS - lengths)
     sums = scores.read(answer)
     inverse = np.linalg.pinv(sums.slope)
