@@ -10,6 +10,7 @@ from .._normal_equations import PRIOR_VARIANCES, SAMPLING
 # Logarithm of the odds of each shape of a prior against the next: without them a constant column
 # has a coefficient of four deviations
 ODDS = 3.0
+ASKED = "point", "moment", "n", "moment_scale", "slope_scale"  # that a pool knows of each equation
 
 
 def shrunk_gram(gram, scale):
@@ -27,7 +28,7 @@ def shrunk_gram(gram, scale):
         The weight in [0, 1] is that of the released matrix.
     """
     p = len(gram)
-    level = max(np.trace(gram) / p, scale / sqrt(p))
+    level = max(gram.trace() / p, scale / sqrt(p))
     away = gram - level * np.eye(p)
     noise = scale**2 * (p * (p + 1) / 2.0 - 1.0)
     weight = 1.0 - noise / max(float((away**2).sum()), 1e-300) if scale else 1.0
@@ -73,7 +74,24 @@ def denoised_spectrum(gram, scale):
     return np.maximum(0.5 * (first + second), 0.0), vectors
 
 
-def posterior_mean(values, vectors, moment, spread, sampling, priors, largest=np.inf, odds=ODDS):
+def fitted_shapes(values, vectors, priors):
+    """Candidates L of a prior in the directions of G, each in a unit in which LL'G has the trace
+    of G.
+
+    Parameters
+    ----------
+    values, vectors : ndarray of shape (p,) and (p, p)
+        Eigenvalues, none of them negative, and eigenvectors of G.
+    priors : ndarray of shape (n_priors, p, k)
+    """
+    rotated, trace = vectors.T @ priors, values.sum()
+    shares = np.einsum("ijk,ijk->ij", rotated, rotated) @ values
+    units = trace / np.where(shares > 0.0, shares, trace)
+    rotated *= np.sqrt(units)[:, None, None]
+    return rotated
+
+
+def posterior_mean(spectrum, moment, spread, sampling, shapes, variances, odds):
     """Mean of b for moment = G b + error under b = tau L c, c ~ N(0, I), averaged by evidence.
 
     The error is privacy noise, and sampling where privacy noise is not small beside it: as epsilon
@@ -81,40 +99,35 @@ def posterior_mean(values, vectors, moment, spread, sampling, priors, largest=np
 
     Parameters
     ----------
-    values, vectors : ndarray of shape (p,) and (p, p)
+    spectrum : (ndarray of shape (p,), ndarray of shape (p, p))
         Eigenvalues, none of them negative, and eigenvectors of G.
     moment : ndarray of shape (p,)
     spread : float
         Variance of the privacy noise of each coordinate.
     sampling : float
         The error of sampling has covariance sampling * G.
-    priors : ndarray of shape (n_priors, p, k)
-        The candidates L.
-    largest : float
-        Largest tau^2 that is thought possible, for an L with the trace of LL'G that I has.
-    odds : float
-        Logarithm of the odds of each candidate against the next.
+    shapes : ndarray of shape (n_priors, p, k)
+        The candidates L, as `fitted_shapes` returns them.
+    variances : ndarray
+        The candidates tau^2.
+    odds : ndarray of shape (n_priors, 1)
+        Logarithm of the odds of the first candidate L against each.
     """
-    p, trace = len(moment), float(values.sum())
-    variances = PRIOR_VARIANCES[PRIOR_VARIANCES <= max(largest, PRIOR_VARIANCES[0])]
-    typical = max(sampling * trace / p, 1e-300)
+    values, vectors = spectrum
+    typical = max(sampling * float(values.sum()) / len(moment), 1e-300)
     error = spread + min(1.0, SAMPLING * spread / typical) * sampling * values  # of V'moment
     score = values / error * (vectors.T @ moment)
-    rotated = vectors.T @ priors
-    shares = np.einsum("ijk,ijk->ij", rotated, rotated) @ values
-    units = trace / np.where(shares > 0.0, shares, trace)
-    rotated *= np.sqrt(units)[:, None, None]
-    known = rotated.transpose(0, 2, 1) @ ((values**2 / error)[:, None] * rotated)
+    known = shapes.transpose(0, 2, 1) @ ((values**2 / error)[:, None] * shapes)
     squares, bases = np.linalg.eigh(known)
-    along = (score @ rotated)[:, None] @ bases  # one row for each prior
+    along = (score @ shapes)[:, None] @ bases  # one row for each prior
     total = 1.0 + variances[:, None] * np.maximum(squares, 0.0)[:, None]
     # log N(moment; 0, C + tau^2 G L L'G), C the covariance of the error, but what all have
     weights = variances[:, None] * along / total
     evidences = 0.5 * (weights * along - np.log(total)).sum(axis=2)
-    evidences -= odds * np.arange(len(priors))[:, None]
+    evidences -= odds
     chances = np.exp(evidences - evidences.max())
     means = (chances / chances.sum())[:, None] @ weights @ bases.transpose(0, 2, 1)
-    return vectors @ (rotated @ means.transpose(0, 2, 1)).sum(axis=0)[:, 0]
+    return vectors @ (shapes @ means.transpose(0, 2, 1)).sum(axis=0)[:, 0]
 
 
 class Pool:
@@ -153,10 +166,14 @@ class Pool:
 
     def __init__(self, size, deviation, priors, largest, link, length, curator):
         width = max(prior.shape[1] for prior in priors)
-        filled = [np.pad(prior, ((0, 0), (0, width - prior.shape[1]))) for prior in priors]
-        self._priors, self._largest = np.array(filled), largest
+        self._priors = np.zeros((len(priors), size, width))
+        for filled, prior in zip(self._priors, priors, strict=True):
+            filled[:, : prior.shape[1]] = prior
+        self._variances = PRIOR_VARIANCES[PRIOR_VARIANCES <= max(largest, PRIOR_VARIANCES[0])]
         self._link, self._curator = link, curator
+        self._odds = ODDS * np.arange(len(priors))[:, None] if link.linear else np.zeros((1, 1))
         self._equations: list = []
+        self._asked: dict = {name: [] for name in ASKED}
         self._raw: Any = 0.0
         self._most, self._length = deviation**2, length
         self.b, self.variance = np.zeros(size), min(deviation**2, 1.0)
@@ -166,10 +183,9 @@ class Pool:
         if not self._equations:  # at 0
             self._most = max(self._most, equation.variance)
         self._equations.append(equation)
-        self._known = {
-            name: np.array([getattr(eq, name) for eq in self._equations])
-            for name in ("point", "moment", "n", "moment_scale", "slope_scale")
-        }
+        for name, known in self._asked.items():
+            known.append(getattr(equation, name))
+        self._known = {name: np.array(known) for name, known in self._asked.items()}
         self.variance = equation.variance
         begin = self.b
         self._average_slopes()
@@ -195,7 +211,8 @@ class Pool:
             trace, p = float(np.trace(self.slope)), len(self.b)
             noises += trace * np.maximum(squares, 0.0) * self._length**2 / p**3
         weights = (1.0 / noises) / (1.0 / noises).sum()
-        self.scale = float(np.linalg.norm(weights * scales))
+        noise = weights * scales
+        self.scale = sqrt(noise @ noise)
         if self._link.linear:  # weights of the others keep their ratios
             self._raw = self._raw + weights[-1] * (self._equations[-1].slope - self._raw)
         else:
@@ -204,6 +221,8 @@ class Pool:
         self._spectrum: Any = denoised_spectrum(self._raw, self.scale)
         values, vectors = self._spectrum
         self.slope: np.ndarray = (vectors * values) @ vectors.T
+        priors = self._priors if self._link.linear else [*self._priors, self._even_prior()]
+        self._shapes = fitted_shapes(values, vectors, np.asarray(priors))
 
     @property
     def spread(self):
@@ -213,7 +232,7 @@ class Pool:
         return sqrt(max(float(self.b @ self.slope @ self.b), 0.0))
 
     def _solve(self):
-        p, trace = len(self.b), max(float(np.trace(self.slope)), 1e-300)
+        p, trace = len(self.b), max(float(self.slope.trace()), 1e-300)
         known = self._known
         aways = self.b - known["point"]
         distances = np.einsum("ij,ij->i", aways, aways)
@@ -231,16 +250,14 @@ class Pool:
         # Variance of the target over the slope of its mean, which is 1 for a line
         dispersion = self.variance / (1.0 if self._link.linear else trace / self._length**2)
         self.noise = float(weights**2 @ noises)
-        values, vectors = self._spectrum
         self.b = posterior_mean(
-            values,
-            vectors,
+            self._spectrum,
             moment,
             self.noise,
             dispersion / (counts.max() if self._curator else counts.sum()),
-            self._priors if self._link.linear else np.array([*self._priors, self._even_prior()]),
-            self._largest,
-            ODDS if self._link.linear else 0.0,
+            self._shapes,
+            self._variances,
+            self._odds,
         )
         square = max(float(self.b @ self.slope @ self.b), float(self.b @ self._raw @ self.b))
         if self._link.linear and square > self._most:
@@ -256,4 +273,4 @@ class Pool:
         values, vectors = self._spectrum
         least = max(self.scale * sqrt(2.0 * len(values)), 1e-14 * float(values.max()), 1e-300)
         shape = vectors / np.sqrt(np.maximum(values, least))
-        return np.pad(shape, ((0, 0), (0, self._priors.shape[2] - len(values))))
+        return np.hstack([shape, np.zeros((len(values), self._priors.shape[2] - len(values)))])
