@@ -11,6 +11,7 @@ from skpriv._equations._loop._queries import (
     Whitened,
     WhiteningQuery,
 )
+from skpriv._equations._loop._line import LineScoreQuery, StepAndLineQuery
 from skpriv._equations._loop._links import FAR, IDENTITY, Log, Logit
 from skpriv._equations._loop._score import ScoreQuery
 from skpriv._equations._public_maps import RowMap, TargetMap
@@ -75,6 +76,24 @@ def _score(rng):
     )  # fmt: skip
 
 
+def _step_and_line(rng):
+    whitened, target = _with_weights(rng, *_maps(rng))
+    maps = whitened, target, rng.uniform(-1.0, 1.0), rng.normal(size=len(whitened.W))
+    most = (None, 0.0, 10.0 ** rng.uniform(-2.0, 0.5))[rng.randint(3)]
+    limit = 3.0 if most == 0.0 else 10.0 ** rng.uniform(-3.0, 0.4)
+    step = ScoreQuery(*maps, limit, sandwich=True, most_excess=most)
+    line = LineScoreQuery(*maps, 10.0 ** rng.uniform(-4.0, 1.0))
+    return StepAndLineQuery(step, line, (0.5, 0.04))
+
+
+def _opposite_scores():
+    """At their limit for the step, with nothing cut, and beyond it for the line."""
+    maps = PLANE, TARGET, 0.0, np.zeros(2)
+    step = ScoreQuery(*maps, 1.0, sandwich=True, most_excess=0.0)
+    query = StepAndLineQuery(step, LineScoreQuery(*maps, 1.0 - 1e-12), (0.5, 0.04))
+    return query, one(E1, 1.0), one(-E1, 1.0)
+
+
 def _residual_mean(rng):
     whitened, target = _maps(rng)
     link, target, limit = _link(rng, target)
@@ -125,6 +144,7 @@ CASES = {
         lambda rng: ClippedRowsQuery(_maps(rng)[0].rows),
         (lambda: (ClippedRowsQuery(PLANE.rows), one(2.0 * E1, 0.0), one(0.1 * E1, 0.0)),),
     ),
+    StepAndLineQuery: Case(_step_and_line, (_opposite_scores,)),
     # One residual is just cut, and the other is just not.
     ScoreQuery: Case(
         _score,

@@ -7,18 +7,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._linalg import SQRT2, add_gram, row_norms, unvech, vech, vech_size
-from ...privacy import ROUNDING
+from ...privacy import ROUNDING, GaussianNoise, Query
 from .._persons import person_sums
-from .._public_maps import TargetMap
 from ._equation import ScoreEquation
-from ._queries import Whitened, handed
 from ._score import ScoreQuery
 from ._whitening import BELIEVED_ABOVE
 
 # Weight of the directions of shortened scores: of least noise, where half of it is added to them
 BEYOND = sqrt(0.5)
 LINE_LENGTHS = 0.2  # part of the share of the line that finds where scores are shortened
-Maps = tuple[Whitened, TargetMap, float, np.ndarray]
 
 
 class Line(NamedTuple):
@@ -45,44 +42,34 @@ class Line(NamedTuple):
         return np.sqrt(np.maximum(told, 0.0))
 
 
-class _Lines:
+class _Lines(ScoreQuery):
     """Scores u = v psi (r - mu(m + psi'b)) of records with weights v; of persons, their means."""
 
-    shape: Any
-    point: np.ndarray
-    location: float
-    whitened: Whitened
-    target: Any
-    link: Any
     _summed: Any
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows, each of which is a record."""
-        return self._summed(self._lines(X, y))
+        return self._summed((one.rows, *_line_scores(one)) for one in self.scores(X, y))
 
     def sum_persons(self, X, y, starts, largest):
         """Exact sum over a chunk of persons."""
-        rows = [psi * factors[:, None] for psi, factors, _ in self._lines(X, y)]
+        rows = [one.rows * _line_scores(one)[0][:, None] for one in self.scores(X, y)]
         u = person_sums(np.vstack([np.empty((0, len(self.point))), *rows]), starts) / largest
         return self._summed([(u, np.ones(len(u)), row_norms(u))])
 
-    def _lines(self, X, y):
-        """Yield rows psi of one block after the other, what makes u of each, and its length."""
-        r, _ = handed(self.whitened.rows, self.target, X, y, self.link.low)
-        for block, psi, norms, roots in self.whitened.long_blocks(X):
-            with np.errstate(all="ignore"):  # overflow, and rows of weight 0
-                eta = psi @ self.point
-                eta /= roots
-                eta += self.location
-                factors = roots * (r[block] - self.link.mean(eta))
-            # What is no number counts as 0, and squares do not overflow
-            if not np.isfinite(factors.sum()):
-                factors = np.clip(np.nan_to_num(factors, nan=0.0), -1e100, 1e100)
-            yield psi, factors, np.abs(factors) * norms
+
+def _line_scores(one):
+    """What makes u of the rows e of `Scores`, and the lengths of u: both e and c are too short."""
+    with np.errstate(all="ignore"):
+        factors = one.residuals / one.factors**2
+    # What is no number counts as 0, and squares do not overflow
+    if not np.isfinite(factors.sum()):
+        factors = np.clip(np.nan_to_num(factors, nan=0.0), -1e100, 1e100)
+    return factors, np.abs(factors) * one.lengths
 
 
 @dataclass(frozen=True, eq=False)
-class LineLengthsQuery(_Lines, ScoreQuery):
+class LineLengthsQuery(_Lines):
     """Number of records in each class of lengths of u.
 
     A record is in one class: replacing it moves two counts by one, sensitivity sqrt(2).
@@ -115,7 +102,7 @@ class LineLengthsQuery(_Lines, ScoreQuery):
 
 
 @dataclass(frozen=True, eq=False)
-class LineScoreQuery(_Lines, ScoreQuery):
+class LineScoreQuery(_Lines):
     """Joint sum of (v, c v J, vv' / sqrt(2)), v = u / max(T, |u|), J = 1{|u| > T}, c = sqrt(1/2).
 
     The squared sensitivity is 4 (1 + c^2) = 6. Proof. Let a = |v|, b = |v'| and t = -<v, v'>,
@@ -144,16 +131,104 @@ class LineScoreQuery(_Lines, ScoreQuery):
         return 2.0 * sqrt(1.0 + BEYOND**2) * ROUNDING
 
     def _summed(self, blocks):
-        moment, beyond, meat = *np.zeros((2, len(self.point))), self.whitened.empty_gram()
+        sums = _LineSums(self)
         for rows, factors, lengths in blocks:
-            factors = factors / np.maximum(lengths, self.limit)
-            moment += factors @ rows
-            far = lengths > self.limit
-            if far.any():
-                beyond += BEYOND * (factors[far] @ rows[far])
-            rows *= factors[:, None]
-            add_gram(meat, rows)
-        return np.concatenate([moment, beyond, vech(meat) / SQRT2])
+            v, far = sums.add(rows, factors, lengths)
+            add_gram(sums.meat, rows * v[:, None])
+        return sums.value
+
+
+class _LineSums:
+    """Sums of a `LineScoreQuery`, also beside those of a step at the same point.
+
+    Attributes
+    ----------
+    meat : ndarray of shape (p, p)
+        Sum of vv'.
+    alike : ndarray of shape (p, p)
+        That of uu' of the step, of records where v is u times the ratio of the two limits.
+    """
+
+    def __init__(self, query, limit=1.0):
+        self._limit, self._ratio = query.limit, limit / query.limit
+        self._moment, self._beyond = np.zeros((2, len(query.point)))
+        self.meat, self.alike = query.whitened.empty_gram(), query.whitened.empty_gram()
+
+    def add(self, rows, factors, lengths):
+        """Add rows; return what makes v of each, and which u are longer than T."""
+        v, far = factors / np.maximum(lengths, self._limit), lengths > self._limit
+        self._moment += v @ rows
+        if far.any():
+            self._beyond += BEYOND * (v[far] @ rows[far])
+        return v, far
+
+    def __call__(self, one):
+        """Add a block of `Scores`; return places of the records that are not alike."""
+        v, far = self.add(one.rows, *_line_scores(one))
+        apart = np.flatnonzero(far | (one.factors != 1.0) | (np.abs(one.scores) == 1.0))
+        if len(apart):
+            add_gram(self.meat, one.rows[apart] * v[apart, None])
+        return apart
+
+    @property
+    def value(self):
+        """The sums, in the order of the answer."""
+        meat = self.meat + self._ratio**2 * self.alike
+        return np.concatenate([self._moment, self._beyond, vech(meat) / SQRT2])
+
+
+@dataclass(frozen=True, eq=False)
+class StepAndLineQuery(Query):
+    """Joint sum of a step and of the line at the same point: one pass over the records.
+
+    Each is asked in units of its sensitivity over the root of its share, so that it moves by at
+    most that root: the squared sensitivity is the sum of the shares. For that share each has the
+    noise that it would have alone.
+
+    Parameters
+    ----------
+    step : ScoreQuery
+        With ``sandwich``.
+    line : LineScoreQuery
+        Of the same maps, location and point.
+    shares : tuple of float
+        Of the step and of the line.
+    """
+
+    step: ScoreQuery
+    line: LineScoreQuery
+    shares: tuple
+    name: str = "scores, and those of the line"
+
+    @property
+    def shape(self):
+        """Number of coordinates."""
+        return (self.step.shape[0] + self.line.shape[0],)
+
+    @property
+    def sensitivity(self):
+        """Declared sensitivity."""
+        return sqrt(sum(self.shares)) * ROUNDING
+
+    @property
+    def _units(self):
+        queries = zip((self.step, self.line), self.shares, strict=True)
+        return [query.sensitivity / sqrt(share) for query, share in queries]
+
+    def sum(self, X, y):
+        """Exact sum over a chunk of rows."""
+        line = _LineSums(self.line, self.step.limit)
+        step = self.step.sum_beside(X, y, line)
+        sums = zip((step, line.value), self._units, strict=True)
+        return np.concatenate([value / unit for value, unit in sums])
+
+    def read(self, answer):
+        """The answers to the step and to the line."""
+        values = np.split(answer.value, self.step.shape)
+        return [
+            replace(answer, value=unit * value, noise=GaussianNoise(unit * answer.noise.scale))
+            for value, unit in zip(values, self._units, strict=True)
+        ]
 
 
 def length_classes(longest, reach):
@@ -163,8 +238,34 @@ def length_classes(longest, reach):
     return first * 2.0 ** np.arange(count)
 
 
-def least_squares(session: Any, maps: Maps, far: Any, counts: Any, last: Any, share: float) -> Line:
-    """Ask for the equation of the least-squares line at the end of the loop.
+def line_scores(session: Any, far: Any, counts: Any, share: float) -> LineScoreQuery:
+    """The question of the line: where its scores are shortened follows from their lengths.
+
+    Parameters
+    ----------
+    session : Session
+    far : LineLengthsQuery
+    counts : Answer
+        Its answer.
+    share : float
+        Of the question.
+    """
+    query = LineScoreQuery(far.whitened, far.target, far.location, far.point, far.limit)
+    noise = session.noise(query, share).scale / session.records(share)
+    limit = _length(counts.value / counts.n, counts.noise.scale / counts.n, far.ends, noise)
+    return replace(query, limit=limit)
+
+
+def together(session: Any, step: ScoreQuery, line: LineScoreQuery, shares: tuple) -> tuple:
+    """Answers to a step and to the line, in one pass unless scores of persons are added up."""
+    if (session.persons or 1) > 1:
+        return session.sum(step, shares[0]), session.sum(line, shares[1])
+    both = StepAndLineQuery(step, line, shares)
+    return both.read(session.sum(both, sum(shares)))
+
+
+def least_squares(query: LineScoreQuery, answer: Any, last: Any) -> Line:
+    """The equation of the least-squares line at the point of the last step.
 
     What shortening takes away is T B / (a - 1), for the mean B of the directions of scores that are
     longer than T, if P(|u| > x) falls like x^-a. With a finite variance a is at least 2, so that it
@@ -172,25 +273,16 @@ def least_squares(session: Any, maps: Maps, far: Any, counts: Any, last: Any, sh
 
     Parameters
     ----------
-    session : Session
-    maps : (Whitened, TargetMap, float, ndarray)
-        The first fields of a `ScoreQuery`: the point is that of the fit.
-    far : LineLengthsQuery
-        Asked beside the last step, of scores at the point of that.
-    counts : Answer
-        Its answer.
+    query : LineScoreQuery
+    answer : Answer
     last : ScoreEquation
         The last step.
-    share : float
 
     Returns
     -------
     Line
     """
-    noise = session.noise(LineScoreQuery(*maps, last.limit), share).scale / session.records(share)
-    limit = _length(counts.value / counts.n, counts.noise.scale / counts.n, far.ends, noise)
-    query = LineScoreQuery(*maps, limit)
-    answer = session.sum(query, share)
+    limit = query.limit
     unit, value = limit * answer.noise.scale / answer.n, limit * answer.value / answer.n
     p = len(query.point)
     tail, rest = value[p : 2 * p] / (2.0 * BEYOND), value[2 * p :]

@@ -159,16 +159,18 @@ class Whitened:
     W: np.ndarray
 
     def blocks(self, X):
-        """Yield (slice, e, w, |e|) of one block of rows after the other, which stays in the cache.
+        """Yield (slice, e, w, |e|, f) of one block of rows after the other, which stays in the
+        cache. f is what made a row shorter: w but for the root of its weight.
 
         A block is overwritten by the next one.
         """
         for block, e, norms, roots in self.long_blocks(X):
+            factors = np.ones(len(norms))
             if not norms.max(initial=0.0) <= 1.0:
                 factors = 1.0 / np.maximum(norms, 1.0)
                 e *= factors[:, None]
                 roots, norms = roots * factors, np.minimum(norms, 1.0)
-            yield block, e, roots, norms
+            yield block, e, roots, norms, factors
 
     def long_blocks(self, X):
         """Yield (slice, W phi, |W phi|, roots of weights) of one block after the other."""

@@ -34,6 +34,8 @@ class Scores(NamedTuple):
         c, before the clip.
     lengths : ndarray of shape (n_rows,)
         |e|.
+    factors : ndarray of shape (n_rows,)
+        What made rows and residuals shorter.
     """
 
     rows: np.ndarray
@@ -41,6 +43,7 @@ class Scores(NamedTuple):
     slopes: np.ndarray
     residuals: np.ndarray
     lengths: np.ndarray
+    factors: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +200,7 @@ class ScoreQuery(Query):
         """Yield the `Scores` of one block of rows after the other."""
         link = self.link
         r, roots = handed(self.whitened.rows, self.target, X, y, link.low)
-        for block, e, weights, lengths in self.whitened.blocks(X):
+        for block, e, weights, lengths, factors in self.whitened.blocks(X):
             with np.errstate(all="ignore"):  # overflow, and rows of weight 0
                 eta = e @ self.point
                 eta /= weights
@@ -217,13 +220,29 @@ class ScoreQuery(Query):
             if not np.isfinite(residual.sum()):  # a label that is none, or an overflow
                 known = np.isfinite(residual)
                 residual, h = np.where(known, residual, 0.0), np.where(known, h, 0.0)
-            yield Scores(e, np.clip(residual / self.limit, -1.0, 1.0), h, residual, lengths)
+            s = np.clip(residual / self.limit, -1.0, 1.0)
+            yield Scores(e, s, h, residual, lengths, factors)
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
+        return self.sum_beside(X, y)
+
+    def sum_beside(self, X, y, beside=None):
+        """The same, and with it what else is summed over the same blocks.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_features)
+        y : ndarray of shape (n_rows,)
+        beside : callable, default=None
+            Given the `Scores` of one block after the other, it returns places of rows: uu' of the
+            others is added to its ``alike``, too.
+        """
         moment, numbers = np.zeros(len(self.point)), dict.fromkeys(self.parts, 0.0)
         slope, residuals, cut_rows = (self.whitened.empty_gram() for _ in range(3))
-        for e, s, h, residual, lengths in self.scores(X, y):
+        for one in self.scores(X, y):
+            e, s, h, residual, lengths, _ = one
+            apart = beside(one) if beside else ()
             asked, cut = s, np.flatnonzero(h == 0.0) if self.asks_cut else ()
             if len(cut):
                 over = (np.abs(residual[cut]) - self.limit) / float(self.most_excess or 1.0)
@@ -240,7 +259,12 @@ class ScoreQuery(Query):
                 numbers["nearly_cut"] += self.count_weight * np.count_nonzero(np.abs(s) >= CUT)
             if self.sandwich:
                 e *= s[:, None]
-                add_gram(residuals, e)
+                if len(apart):
+                    add_gram(residuals, e[apart])
+                    e[apart] = 0.0
+                add_gram(beside.alike if beside else residuals, e)
+        if beside:
+            residuals += beside.alike
         found = {
             "moment": moment,
             "slope": self.slope_weight * vech(slope),

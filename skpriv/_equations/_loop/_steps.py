@@ -8,7 +8,15 @@ import numpy as np
 from ..._linalg import RELATIVE_ZERO
 from ._equation import ScoreEquation
 from ._fit import LoopFit
-from ._line import LINE_LENGTHS, Line, LineLengthsQuery, least_squares, length_classes
+from ._line import (
+    LINE_LENGTHS,
+    Line,
+    LineLengthsQuery,
+    least_squares,
+    length_classes,
+    line_scores,
+    together,
+)
 from ._links import IDENTITY
 from .._persons import PersonLengthsQuery, cluster_degrees, seldom_cut
 from ._mean import find_location, known_mean, mean_only
@@ -66,6 +74,7 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=()):
         SIGNAL * (signal / length) ** 2, link, length, session.trust.can.same_rows,
     )  # fmt: skip
     equations: list[ScoreEquation] = []
+    line = None
     few = session.part(rules.subset)
     several = (session.persons or 1) > 1  # a person with one row is a row
     kept, lengths = 1.0, QUESTION if several else 0.0
@@ -89,17 +98,22 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=()):
                 kept = seldom_cut(session, PersonLengthsQuery(query), part)
             query = replace(query, length=kept)
             share *= 1.0 - lengths
-        if last:
-            far = _far_scores(whitened, target, location, pool.b, query) if rules.line else None
-        # Where a part of the records resolves the slope, it tells where the last step is asked
-        piece = few if link.linear and not last else None
-        equations.append(ScoreEquation.of(query, session.sum(query, share, piece)))
+        if last and rules.line:
+            far = _far_scores(whitened, target, location, pool.b, query)
+            counts = session.sum(far, LINE_LENGTHS * rules.line, few)
+            part = (1.0 - LINE_LENGTHS) * rules.line
+            beside = line_scores(session, far, counts, part)
+            answer, found = together(session, query, beside, (share, part))
+            line = least_squares(beside, found, ScoreEquation.of(query, answer))
+        else:
+            # Where a part of the records resolves the slope, it tells where the last step is asked
+            answer = session.sum(query, share, few if link.linear and not last else None)
+        equations.append(ScoreEquation.of(query, answer))
         pool.add(equations[-1])
     clipped = None
     if rules.clipped:
         count = ClippedRowsQuery(rows)
         clipped = count.read(session.sum(count, rules.clipped, few))
-    counts = session.sum(far, LINE_LENGTHS * rules.line, few) if far else None
     known = None
     if link.limit is None and mean and rows.constant is not None:
         known = known_mean(
@@ -109,10 +123,6 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=()):
         excess, _, _ = known.excess(pool.b, pool.noise, np.zeros((rows.size, 0)))
         pool.b = pool.b - known.constant * excess
         known = replace(known, point=pool.b, value=known.value - excess)
-    line = None
-    if rules.line:
-        maps, share = (whitened, target, location, pool.b), (1.0 - LINE_LENGTHS) * rules.line
-        line = least_squares(session, maps, far, counts, equations[-1], share)
     return LoopFit(
         location,
         mean.scale if mean else 0.0,

@@ -171,7 +171,7 @@ class ClassScoreQuery(Query):
         code, roots = coded(self.whitened.rows, self.target, X, y)
         Q = contrasts(len(self.location))
         B = self.point.reshape(Q.shape[1], -1)
-        for block, e, w, _ in self.whitened.blocks(X):
+        for block, e, w, *_ in self.whitened.blocks(X):
             with np.errstate(all="ignore"):
                 eta = self.location + (e / w[:, None]) @ (Q @ B).T
                 probabilities = special.softmax(np.where(np.isfinite(eta), eta, 0.0), axis=1)

@@ -180,7 +180,7 @@ def test_what_is_cut_is_released_with_the_noise_that_is_declared():
         X, y, model = _fitted(seed, True, 12_000)
         fit, target = model._released, model._target
         step = fit.last
-        ((_, e, weights, _),) = Whitened(model._map, fit.W).blocks(X)
+        ((_, e, weights, *_),) = Whitened(model._map, fit.W).blocks(X)
         c = weights * (target.scaled(y) - fit.location) - e @ step.point
         cut = np.maximum(np.abs(c) - step.limit, 0.0)
         assert cut.max() <= step.most_excess

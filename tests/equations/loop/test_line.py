@@ -8,11 +8,18 @@ import pytest
 
 from skpriv._equations._loop import _line
 from skpriv._equations._loop._equation import ScoreEquation
-from skpriv._equations._loop._line import Line, LineLengthsQuery, LineScoreQuery
+from skpriv._equations._loop._line import (
+    Line,
+    LineLengthsQuery,
+    LineScoreQuery,
+    StepAndLineQuery,
+)
 from skpriv._equations._loop._queries import Whitened
+from skpriv._equations._loop._score import ScoreQuery
 from skpriv._equations._public_maps import RowMap, TargetMap
 from skpriv._linalg import unvech
 from skpriv.linear_model import LinearRegression
+from skpriv.privacy import Answer, GaussianNoise
 
 WHITENED = Whitened(RowMap(None, None, 1.0, False, 2), np.diag([3.0, 2.0]))
 TARGET = TargetMap((-1.0, 1.0), False)
@@ -47,7 +54,8 @@ class _Session:
 
 def _asked(session):
     far = LineLengthsQuery(*MAPS, 1.0, ends=_line.length_classes(3.0, 1.0))
-    return _line.least_squares(session, MAPS, far, session.sum(far, 0.2), LAST, 0.8)
+    query = _line.line_scores(session, far, session.sum(far, 0.2), 0.8)
+    return _line.least_squares(query, session.sum(query, 0.8), LAST)
 
 
 def _rows(n=500):
@@ -76,6 +84,24 @@ def test_nothing_is_clipped_or_weighed_that_is_no_longer_than_it_may_be():
     counts = LineLengthsQuery(WHITENED, TARGET, 0.1, point, 1.0, ends=ends).sum(X, y)
     lengths = np.linalg.norm(u, axis=1)
     assert counts.tolist() == np.histogram(lengths, [0.0, 0.1, 0.5, np.inf])[0].tolist()
+
+
+@pytest.mark.parametrize("most_excess", [None, 0.0, 2.0])
+@pytest.mark.parametrize("limit", [0.05, 0.4, 10.0])
+def test_a_step_and_the_line_are_the_same_in_one_pass(limit, most_excess):
+    """The sums, and the noise of each, are those that it would have alone for its share."""
+    X, y = _rows()
+    maps = WHITENED, TARGET, 0.1, np.array([0.2, -0.1])
+    step = ScoreQuery(*maps, 0.6, sandwich=True, most_excess=most_excess)
+    line = LineScoreQuery(*maps, limit)
+    both = StepAndLineQuery(step, line, (0.5, 0.04))
+    law = GaussianNoise.calibrated(both.sensitivity, 0.7 * np.sqrt(0.54))
+    found = both.read(Answer(both.sum(X, y), len(y), law))
+    for query, share, answer in zip((step, line), (0.5, 0.04), found, strict=True):
+        np.testing.assert_allclose(answer.value, query.sum(X, y), atol=1e-12)
+        alone = GaussianNoise.calibrated(query.sensitivity, 0.7 * np.sqrt(share))
+        assert answer.noise.scale == pytest.approx(alone.scale, rel=1e-5)
+    assert len(np.unique([one.n for one in found])) == 1
 
 
 @pytest.mark.parametrize("power", [2.05, 3.0, 8.0])
@@ -160,7 +186,13 @@ def test_the_shares_of_the_line_add_up(persons):
     )
     report = model.fit(X, X[:, 0] + 0.1 * rng.normal(size=20_000), **people).privacy_report_
     shares = {row.query: row.share for row in report.rows}
-    line = shares["lengths of the line's scores"], shares["scores of the line"]
-    assert line[0] == pytest.approx(0.2 * sum(line))
-    assert 0.04 < sum(line) < 0.05
+    lengths = shares["lengths of the line's scores"]
+    assert 0.04 < 5.0 * lengths < 0.05
+    if (
+        persons is None
+    ):  # with the last step, which has .7 of all steps, and each of the other three .1
+        step = 7.0 * shares["scores"]
+        assert shares["scores, and those of the line"] == pytest.approx(4.0 * lengths + step)
+    else:
+        assert shares["scores of the line"] == pytest.approx(4.0 * lengths)
     assert sum(row.share for row in report.rows) == pytest.approx(1.0)

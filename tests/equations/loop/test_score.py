@@ -313,7 +313,7 @@ def test_no_residual_exceeds_what_is_said_to_be_the_most(size):
     for _ in range(40):
         whitened = Whitened(rows, size * np.eye(4) + 0.1 * size * rng.normal(size=(4, 4)))
         location, b, clip = rng.uniform(-0.5, 0.5), rng.normal(size=4) / 2.0, 0.3
-        ((_, e, weights, _),) = whitened.blocks(X)
+        ((_, e, weights, *_),) = whitened.blocks(X)
         residuals = [np.abs(weights * (r - location) - e @ b).max() for r in (-1.0, 1.0)]
         most = _largest_excess(whitened, location, b, clip)
         assert max(residuals) - clip <= most * (1.0 + 1e-12)
