@@ -117,8 +117,8 @@ class Rows(ABC):
             options = {"unit": "rows", "after": 3.0, "size": itemgetter(0)}
             label = "rows" if self.passes is None else f"pass {self.passes + 1}"
             results = progress(results, count, label, **options)
-        for _, term in results:
-            with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"):
+            for _, term in results:
                 total.add(term)
         return total
 

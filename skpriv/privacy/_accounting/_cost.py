@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
+from operator import add
 
 from scipy.special import ndtri_exp
 
@@ -69,7 +70,8 @@ class Cost:
             value = float(given)
             if not value >= 0.0:
                 raise ValueError(f"{name} must be at least 0, got {value}.")
-            object.__setattr__(self, name, value)
+            if value is not given:
+                object.__setattr__(self, name, value)
 
     @classmethod
     def from_mu(cls, mu: float) -> "Cost":
@@ -122,7 +124,7 @@ class Cost:
     def __add__(self, other: "Cost") -> "Cost":
         if not isinstance(other, Cost):
             return NotImplemented
-        return Cost(*map(sum, zip(self.as_tuple(), other.as_tuple(), strict=True)))
+        return Cost(*map(add, self.as_tuple(), other.as_tuple()))
 
     def epsilon(self, delta: float = 0.0) -> float:
         """Smallest epsilon for which the releases together are known to be (epsilon, delta)-DP.

@@ -114,11 +114,12 @@ class ReportRow:
         return cls.of_noise(query, share, answer.n, answer.noise, cost)
 
     @classmethod
-    def of_noise(cls, query: Any, share: float, n: int, noise: Any, cost: Cost) -> "ReportRow":
+    def of_noise(
+        cls, query: Any, share: float, n: int, noise: Any, cost: Cost, paid: Cost | None = None
+    ) -> "ReportRow":
         """Row of a query answered with this noise over n records."""
-        return cls(
-            query.name, query.norm, query.sensitivity, share, n, str(noise), noise.scale, cost
-        )
+        asked = query.name, query.norm, query.sensitivity
+        return cls(*asked, share, n, str(noise), noise.scale, cost, paid)
 
     def cells(self) -> tuple[str, ...]:
         """The row as texts, in the order of ``HEADERS``."""

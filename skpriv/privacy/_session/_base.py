@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import replace
 from threading import RLock
 from typing import Any, ClassVar
 
@@ -187,8 +186,9 @@ class Session(ABC):
                 "and a sum of it would need a bound in l2."
             )
         law = self._law(query, slot)
-        self._enforce(query, law.cost(self._change(query)))
-        paid = self._book(slot, self._cost(query, law))
+        cost = law.cost(self._change(query))
+        self._enforce(query, cost)
+        paid = self._book(slot, self._charged(cost))
         answer = self._answer(query, slot, law)
         count = answer.n if self.persons is None else self._count(slot)
         self._report(query, slot, count, answer.noise, paid)
@@ -296,8 +296,9 @@ class Session(ABC):
             raise PrivacyError("a stream protects records alone, and not persons.")
         slot = self._slot(stream, 1.0)
         law = self._stream_law(stream, slot)
-        self._enforce(stream, law.cost(self._change(stream)))
-        paid = self._book(slot, self._cost(stream, law))
+        cost = law.cost(self._change(stream))
+        self._enforce(stream, cost)
+        paid = self._book(slot, self._charged(cost))
         self._report(stream, slot, stream.n_reads * (stream.batch or 0), law, paid)
         return stream.begin(law, paid[0], self.report, self._source)
 
@@ -377,8 +378,7 @@ class Session(ABC):
         return cost, self._shares.add(slot, cost, self.capabilities.reports)
 
     def _report(self, asked, slot, n, law, paid):
-        row = ReportRow.of_noise(asked, slot.share, n, law, paid[0])
-        self.report.add(replace(row, paid=paid[1]))
+        self.report.add(ReportRow.of_noise(asked, slot.share, n, law, *paid))
         if self._rows.passes is not None:
             self.report.passes = self._rows.passes - self._passes
 
@@ -401,9 +401,9 @@ class Session(ABC):
         self._filled = min(max(found, 1.0) / max(self.n, 1), 1.0)
         self.rebase()
 
-    def _cost(self, query, law):
-        """Cost of an answer to a record in it."""
-        return law.cost(self._change(query))
+    def _charged(self, cost):
+        """What a record pays for an answer, by the cost of one draw of its noise."""
+        return cost
 
     def _change(self, asked):
         """Largest change of an answer when one record is replaced, in whatever order they come."""

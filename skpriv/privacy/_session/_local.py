@@ -114,5 +114,5 @@ class ShuffleSession(LocalSession):
     def _stream_law(self, stream, slot):
         return stream.batch_noise(self._budget)
 
-    def _cost(self, query, law):
+    def _charged(self, cost):
         return Cost.from_budget(self._budget)
