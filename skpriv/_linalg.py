@@ -35,21 +35,24 @@ def vech(matrix):
     >>> vech(np.array([[1.0, 2.0], [2.0, 3.0]])).round(3).tolist()
     [1.0, 3.0, 2.828]
     """
-    rows, columns = _above_diagonal(len(matrix))
-    return np.concatenate([np.diagonal(matrix), SQRT2 * matrix[rows, columns]])
+    above, units, _ = _coordinates(len(matrix))
+    return matrix.take(above) * units
 
 
 def unvech(coordinates, d):
     """Symmetric (d, d) matrix of its orthonormal coordinates; the inverse of :func:`vech`."""
-    matrix = np.diag(coordinates[:d])
-    rows, columns = _above_diagonal(d)
-    matrix[rows, columns] = matrix[columns, rows] = coordinates[d:] / SQRT2
-    return matrix
+    _, units, places = _coordinates(d)
+    return (coordinates / units).take(places)
 
 
 @lru_cache(maxsize=8)
-def _above_diagonal(d):
-    return np.triu_indices(d, 1)
+def _coordinates(d):
+    """Entries of a matrix that are coordinates, their units, and the coordinate of each entry."""
+    rows, columns = np.triu_indices(d, 1)
+    rows, columns = np.append(np.arange(d), rows), np.append(np.arange(d), columns)
+    places = np.empty((d, d), dtype=np.intp)
+    places[rows, columns] = places[columns, rows] = np.arange(len(rows))
+    return rows * d + columns, np.where(rows == columns, 1.0, SQRT2), places
 
 
 def vech_size(d):

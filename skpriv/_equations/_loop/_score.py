@@ -238,7 +238,8 @@ class ScoreQuery(Query):
             Given the `Scores` of one block after the other, it returns places of rows: uu' of the
             others is added to its ``alike``, too.
         """
-        moment, numbers = np.zeros(len(self.point)), dict.fromkeys(self.parts, 0.0)
+        parts, moment = self.parts, np.zeros(len(self.point))
+        numbers = dict.fromkeys(parts, 0.0)
         slope, residuals, cut_rows = (self.whitened.empty_gram() for _ in range(3))
         for one in self.scores(X, y):
             e, s, h, residual, lengths, _ = one
@@ -265,10 +266,9 @@ class ScoreQuery(Query):
                 add_gram(beside.alike if beside else residuals, e)
         if beside:
             residuals += beside.alike
-        found = {
-            "moment": moment,
-            "slope": self.slope_weight * vech(slope),
-            "residual": RESIDUAL_WEIGHT * vech(residuals),
-            "cut_rows": CUT_ROWS_WEIGHT * vech(cut_rows),
-        }
-        return np.concatenate([found.get(name, [numbers[name]]) for name in self.parts])
+        found = {"moment": moment, "slope": self.slope_weight * vech(slope)}
+        if self.sandwich:
+            found["residual"] = RESIDUAL_WEIGHT * vech(residuals)
+        if self.asks_cut:
+            found["cut_rows"] = CUT_ROWS_WEIGHT * vech(cut_rows)
+        return np.concatenate([found.get(name, [numbers[name]]) for name in parts])
