@@ -199,10 +199,10 @@ class RowMap:
         d, phi = self.n_features, np.empty((len(X), self.size)) if out is None else out
         shift, scale, limit = self._affine
         phi[:, :d], phi[:, d:] = X, 0.0
-        if np.any(shift):
+        if shift is not None:
             _by_columns(np.subtract, phi, shift)
         _by_columns(np.multiply, phi, scale)
-        np.clip(phi, -limit, limit, out=phi)
+        phi.clip(-limit, limit, out=phi)
         phi[:, d:] = self.parts[1]
         if out is None and np.isnan(phi.sum()):
             np.nan_to_num(phi, copy=False, nan=0.0)
@@ -210,7 +210,8 @@ class RowMap:
 
     @cached_property
     def _affine(self):
-        """What is subtracted from the columns of phi, their factors, and the limit of the products.
+        """What is subtracted from the columns of phi, None if it is 0, their factors, and the limit
+        of the products.
 
         A few long vector operations are faster than many short ones, and one number is faster than
         as many equal ones as there are columns. That of the constant is written afterwards.
@@ -218,7 +219,8 @@ class RowMap:
         long, d = self.parts[0], self.n_features
         more, limit = np.zeros(self.size - d), long / sqrt(max(1, d))
         scale = long / self.divisor
-        return *(_folded(values, more) for values in (self.offset, scale)), limit
+        shift = _folded(self.offset, more) if self.offset.any() else None
+        return shift, _folded(scale, more), limit
 
     def features(self, X):
         """Return phi without clipping, for predictions."""
@@ -294,11 +296,11 @@ class TargetMap:
 
     def scaled(self, y):
         """Clipped r of a chunk of targets; NaN becomes 0."""
-        scaled = np.clip(np.asarray(y, dtype=np.float64), *self.bounds_y)
+        scaled = np.asarray(y, dtype=np.float64).clip(*self.bounds_y)
         scaled -= self.centre
         scaled /= self.radius
         # Again: of narrow bounds far from 0 the centre itself is rounded.
-        np.clip(scaled, -1.0, 1.0, out=scaled)
+        scaled.clip(-1.0, 1.0, out=scaled)
         if np.isnan(scaled.sum()):
             np.nan_to_num(scaled, copy=False, nan=0.0)
         return scaled

@@ -93,8 +93,10 @@ class ScoreEquation:
     @classmethod
     def of(cls, query, answer):
         """Read the answer to a `ScoreQuery` (its layout is in the query's docstring)."""
-        p, limit, ends = len(query.point), query.limit, np.cumsum(list(query.parts.values()))[:-1]
-        found = dict(zip(query.parts, np.split(answer.value / answer.n, ends), strict=True))
+        p, limit, rest = len(query.point), query.limit, answer.value / answer.n
+        found = {}
+        for name, size in query.parts.items():
+            found[name], rest = rest[:size], rest[size:]
         unit = answer.noise.scale / answer.n
         one, slope_unit = query.link.steepest / query.slope_weight, query.link.steepest * unit
         slope, gram, slope_scale = one * unvech(found["slope"], p), None, one * unit
