@@ -75,7 +75,8 @@ def test_noise_allows_for_the_order(n):
     scale = factor / (BUDGET.mu * math.sqrt(0.5))
     law = session.noise(Total(), 0.5)
     assert law.scale == pytest.approx(scale, rel=1e-14)
-    assert session._cost(Total(), law).gaussian == pytest.approx(0.5 * BUDGET.mu**2, rel=1e-12)
+    cost = law.cost(session._change(Total()))
+    assert cost.gaussian == pytest.approx(0.5 * BUDGET.mu**2, rel=1e-12)
     alone = open_session("local", Many(n), None, BUDGET, 0).noise(Total(), 1.0)
     assert alone.scale == pytest.approx(math.sqrt(n) / BUDGET.mu, rel=1e-12)
 
