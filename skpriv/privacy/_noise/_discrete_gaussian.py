@@ -66,17 +66,17 @@ def discrete_gaussian(
         if not missing.size:
             return found
         tries = max(2, PROPOSALS // missing.size)
-        proposed, taken = _proposals(variance, width, np.tile(centers[missing], tries), entropy)
-        taken, proposed = taken.reshape(tries, -1), proposed.reshape(tries, -1)
-        first, some = taken.argmax(axis=0), taken.any(axis=0)
-        found[missing] = proposed[first, np.arange(missing.size)]  # the others are drawn again
-        missing = missing[~some]
+        about = np.concatenate([centers[missing]] * tries)
+        proposed, taken = _proposals(variance, width, about, entropy)
+        first = taken.reshape(tries, -1).argmax(axis=0) * missing.size + np.arange(missing.size)
+        found[missing] = proposed[first]  # those of which none is taken are drawn again
+        missing = missing[~taken[first]]
     raise PrivacyError(DEAD)
 
 
 def _proposals(variance, width, centers, entropy):
     """One proposal for each center, and whether it is taken."""
-    uniform = (random_words(len(centers), entropy) & np.uint64(width - 1)).astype(np.int64)
+    uniform = (random_words(len(centers), entropy) & np.uint64(width - 1)).view(np.int64)
     level, negative = _levels(len(centers), entropy)
     z = level * width + uniform
     words = random_words(len(centers), entropy)
@@ -96,8 +96,9 @@ def _chance(level, away, variance):
     exponent = level - away * away * (1.0 / (2.0 * LN2 * variance))
     whole = np.rint(exponent)
     rest = exponent - whole  # exact, within half a unit of 0
-    power = np.full(len(rest), POWERS[-1])
-    for coefficient in POWERS[-2::-1]:
+    power = POWERS[-1] * rest
+    power += POWERS[-2]
+    for coefficient in POWERS[-3::-1]:
         power *= rest
         power += coefficient
     return np.ldexp(power, whole.astype(np.int32))
@@ -137,5 +138,5 @@ def _levels(n, entropy):
     words = random_words(n, entropy)
     negative = (words & np.uint64(1)).astype(bool)
     rest = words >> np.uint64(WORD - HIGHEST) | np.uint64(1 << HIGHEST)
-    lowest = rest & (~rest + np.uint64(1))
-    return np.frexp(lowest.astype(float))[1].astype(np.int64) - 1, negative
+    lowest = (rest & -rest).astype(float)  # 2^level, whose exponent is above 52 other bits
+    return (lowest.view(np.int64) >> 52) - 1023, negative

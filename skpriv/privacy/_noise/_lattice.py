@@ -41,12 +41,13 @@ def gaussian_on_grid(values: Any, scale: float, entropy: Callable[[int], bytes] 
     """
     step, variance = grid(scale)
     with np.errstate(all="ignore"):
-        flat = np.nan_to_num(np.asarray(values, dtype=float).ravel())
+        flat = np.asarray(values, dtype=float).ravel()
         steps = flat / step  # by a power of two: exact
-        between = np.abs(steps) < 2.0**52  # larger doubles are points of the grid
         nearest = np.rint(steps)
-        rests = np.where(between, steps - nearest, 0.0)
-        points = np.where(between, nearest * step, flat)
+        points, rests = nearest * step, steps - nearest
+        far = ~(np.abs(steps) < 2.0**52)  # larger doubles are points of the grid
+        if far.any():
+            points[far], rests[far] = np.nan_to_num(flat[far]), 0.0
         for start in range(0, flat.size, SLICE):
             part = slice(start, start + SLICE)
             # two points of the grid, whose exact sum is rounded: a function of it
