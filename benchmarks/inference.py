@@ -37,7 +37,7 @@ from skpriv.preprocessing import BoundsScaler
 
 ESTIMATORS = ("LinearRegression", "least_squares", "SSPRegressor", "ReweightedRegressor")
 LINES = {"LinearRegression": "fitted", "least_squares": "least_squares"}
-NEWTON = 30  # steps to the solution of clipped scores
+NEWTON = 30  # steps at most to the solution of clipped scores
 
 
 def line(X, y, weights):
@@ -67,6 +67,8 @@ def fitted_line(model, X, y):
         equation = ScoreEquation.of(query, answer)
         step = np.linalg.lstsq(equation.slope, equation.moment, rcond=1e-9)[0]
         b = b + step
+        if np.linalg.norm(step) <= 1e-8 * np.linalg.norm(b):
+            break
     found = model._target.radius * model._map.coefficient_map() @ (fit.W.T @ b)
     found[-1] += model._target.centre + model._target.radius * fit.location
     return found

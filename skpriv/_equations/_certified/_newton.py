@@ -58,11 +58,11 @@ from scipy import stats
 
 from ..._linalg import RELATIVE_ZERO
 from .._intervals import split_failure
+from .._loop._estimate import noise_floor
 from .._loop._pool import shrunk_gram
 from ._events import event
 from ._tails import RANGE, SHARPENINGS, expected_sum, main_region, norm_quantile, operator_quantile
 
-GRAM_FLOOR = 0.5  # of the operator norm of its noise: smaller eigenvalues are not told from zero
 SHIFTS = np.linspace(0.02, 0.98, 49)[:, None]  # of the smallest eigenvalue: see `_distance`
 
 
@@ -163,9 +163,8 @@ def _design_noise(last, other, inverse, bounds, failure):
 
 def _independent_inverse(gram, scale):
     """Inverse of the Gram matrix of another release, shrunk by its noise: any matrix is valid."""
-    p = len(gram)
     values, vectors = np.linalg.eigh(shrunk_gram(gram, scale)[0])
-    floor = max(GRAM_FLOOR * scale * sqrt(2.0 * p), 1e-14 * values[-1], 1e-300)
+    floor = max(noise_floor(values, scale), 1e-14 * values[-1], 1e-300)
     return (vectors / np.maximum(values, floor)) @ vectors.T
 
 

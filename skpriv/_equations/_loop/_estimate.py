@@ -9,6 +9,8 @@ UNEQUAL = 0.5  # deviation of the robust variance over the homoskedastic one, on
 STUDENT = (1.96**2 + 1.0) / 4.0
 LEAST_ROBUST = 0.3  # of the homoskedastic variance: the released residual Gram has noise
 WEIGHTING = 0.6  # part of the spread of a fit by which weights may move its mean
+# Of its noise, above sqrt(2 k): k eigenvalues of 0 are released as more in 2.5% of draws at most
+ABOVE_NOISE = 0.6
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +74,23 @@ class KnownMean:
         found = weight * (self.value + float(dual @ self.gram @ away))
         rest = weight**2 * other + (1.0 - weight) ** 2 * self.skew**2
         return found, weight * reply, float(np.sqrt(rest))
+
+
+def noise_floor(values, scale):
+    """Largest eigenvalue that noise alone may explain.
+
+    Where the k smallest directions are nothing, their block of the matrix is GOE noise of size k,
+    whose largest eigenvalue is about scale sqrt(2 k). So the floor is that of the largest k that
+    its k-th eigenvalue does not exceed.
+
+    Parameters
+    ----------
+    values : ndarray of shape (p,)
+        Eigenvalues of a matrix plus GOE(scale), increasing.
+    scale : float
+    """
+    floors = scale * (np.sqrt(2.0 * np.arange(1, len(values) + 1)) + ABOVE_NOISE)
+    return float(floors[max(np.flatnonzero(values <= floors), default=0)])
 
 
 def hidden_sizes(values, b, told, hidden, scale):

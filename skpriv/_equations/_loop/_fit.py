@@ -8,9 +8,9 @@ import numpy as np
 
 from ..._linalg import RELATIVE_ZERO
 from ...privacy import TOLD_ABOVE
-from .._certified._newton import GRAM_FLOOR, certified
+from .._certified._newton import certified
 from .._persons import dependence
-from ._estimate import LEAST_ROBUST, KnownMean, LoopEstimate, hidden_sizes
+from ._estimate import LEAST_ROBUST, KnownMean, LoopEstimate, hidden_sizes, noise_floor
 from ._links import IDENTITY, Link
 
 ALIKE = 1.25  # see `LoopFit.near`
@@ -221,8 +221,7 @@ class LoopFit:
             for a, eq in zip(shares, used, strict=True)
         )
         values, vectors = np.linalg.eigh(slope)
-        floor = GRAM_FLOOR * scale * sqrt(2.0 * len(values))
-        floor = max(floor, 1e-14 * float(values[-1]), 1e-300)
+        floor = max(noise_floor(values, scale), 1e-14 * float(values[-1]), 1e-300)
         step = (vectors / np.maximum(values, floor)) @ vectors.T @ right
         rotated = points @ vectors
         dual = (rotated / np.maximum(values, floor)) @ vectors.T

@@ -10,7 +10,7 @@ from math import sqrt
 
 import numpy as np
 
-from ..._equations._certified._newton import GRAM_FLOOR
+from ..._equations._loop._estimate import noise_floor
 from ..._equations._loop._fit import LoopFit
 from ..._equations._normal_equations import PRIOR_VARIANCES
 from ..._linalg import psd_part
@@ -63,7 +63,7 @@ class Information:
         slopes = np.array([eq.slope_scale for eq in used])
         noise += 0.5 * (1.0 + 1.0 / p) * float((shares * slopes) ** 2 @ (away**2).sum(axis=1))
         values, vectors = np.linalg.eigh(slope)
-        seen = values >= GRAM_FLOOR * scale * sqrt(2.0 * p)
+        seen = values > noise_floor(values, scale)
         variance = max(fit.last.square, 2.0 * fit.last.square_scale) / fit.last.n
         weights = np.where(seen, values, 0.0) / (noise + variance * np.maximum(values, 0.0))
         to_b = vectors.T @ np.linalg.inv(fit.W).T  # b = W^-T theta in these directions

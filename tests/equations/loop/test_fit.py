@@ -9,7 +9,7 @@ import pytest
 from skpriv._equations._coefficients import loop_law
 from skpriv._equations._loop import _fit as loop
 from skpriv._equations._loop._equation import CUBE, ScoreEquation
-from skpriv._equations._loop._estimate import hidden_sizes
+from skpriv._equations._loop._estimate import hidden_sizes, noise_floor
 from skpriv._equations._loop._fit import LoopFit
 from skpriv._equations._loop._line import Line
 from skpriv._equations._loop._score import CUT
@@ -63,6 +63,20 @@ def test_what_lies_below_the_noise_is_an_error_too(monkeypatch):
     """
     found = [_misses(part, monkeypatch) for part in (1.0, 0.5, 0.0)]
     assert found[0] < 0.08 < found[1] and found[2] > 0.2, found
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 20])
+def test_noise_alone_is_seldom_above_its_floor(size):
+    """Of directions that are nothing, beside seen ones: in 2.5% of draws, and not in 3.5% with half
+    of the margin above sqrt(2 k). The standard error is .1 to .3%.
+    """
+    rng, draws, half = np.random.RandomState(0), 20_000 if size < 10 else 4_000, 0.3
+    upper = rng.normal(size=(draws, size, size))
+    largest = np.linalg.eigvalsh((upper + np.swapaxes(upper, 1, 2)) / 2.0)
+    seen = np.full(3, 50.0)
+    floors = np.array([noise_floor(np.append(values, seen), 1.0) for values in largest])
+    assert (largest[:, -1] > floors).mean() < 0.028
+    assert (largest[:, -1] > floors - half).mean() > 0.035
 
 
 def test_nothing_is_added_where_every_direction_is_seen():
