@@ -111,7 +111,7 @@ class Rows(ABC):
                 return X.shape[0], query.sum(X, y)
 
         results = in_threads(chunk_sum, pieces, self.n_jobs)
-        if self.shown:
+        if self.shown and not getattr(query, "quiet", False):
             count = self.n if subset is None else len(subset)
             # A pass over rows that are not in memory is shown after three seconds
             options = {"unit": "rows", "after": 3.0, "size": itemgetter(0)}

@@ -12,10 +12,10 @@ from ._batches import BatchRows
 from ._blocks import OTHER_LENGTH, cut, length, pick, refuse_private_length
 from ._order import BlockOrder
 from ._subset import Subset
-from ._values import INVALID_VALUES
+from ._threads import computed
+from ._values import INVALID_VALUES, quietly
 
 FAN_IN = 8  # sums that one task of the tree adds up
-ATTEMPTS = 20  # at a sum whose workers die: it is the same sum each time, without any noise
 
 
 def is_dask(data):
@@ -40,11 +40,9 @@ class PositionalFrame:
     """
 
     def __init__(self, frame: Any) -> None:
-        from dask import compute, delayed
-
         refuse_private_length(frame)
-        self._parts, self._names = frame.to_delayed(), list(map(str, frame.columns))
-        self._sizes = compute(*[delayed(length, pure=False)(part) for part in self._parts])
+        self._names = list(map(str, frame.columns))
+        self._parts, self._sizes = _counted(length, frame.to_delayed(), frame)
         self.shape = (sum(self._sizes), len(self._names))
 
     def __len__(self):
@@ -128,7 +126,7 @@ class DaskRows(Rows):
             raise ValueError("y is of Dask, and X is not: pass both of the same kind.")
         if n is None:
             refuse_private_length(X)
-        from dask import compute, delayed
+        from dask import delayed
 
         if hasattr(X, "columns"):
             names = list(map(str, X.columns))
@@ -147,7 +145,7 @@ class DaskRows(Rows):
             names, width = None, X.shape[1]
         sizes = _array_sizes(X)
         if sizes is None:
-            sizes = compute(*[delayed(_length, pure=False)(part) for part in parts])
+            parts, sizes = _counted(_length, parts, X if n is None else range(n))
         if n is not None and sum(sizes) != n:
             raise ValueError(OTHER_LENGTH.format(n=n))
         rows = cls(parts, sizes, width, names, has_target=target is not None)
@@ -173,7 +171,7 @@ class DaskRows(Rows):
 
     def with_target(self, y: Any) -> Any:
         """The same rows with targets: of Dask, in as many rows a part, or in memory."""
-        from dask import compute, delayed
+        from dask import delayed
 
         if is_dask(y):
             if hasattr(y, "columns") and y.ndim == 2:
@@ -184,7 +182,7 @@ class DaskRows(Rows):
             found = list(np.ravel(y.to_delayed()))
             sizes = _array_sizes(y)
             if sizes is None:
-                sizes = compute(*[delayed(_size, pure=False)(part) for part in found])
+                found, sizes = _counted(_size, found, self)
             if list(sizes) != self._sizes:
                 found = self._recut(found, sizes)
         else:
@@ -255,7 +253,7 @@ class DaskRows(Rows):
         while len(found) > 1:
             groups = [found[at : at + FAN_IN] for at in range(0, len(found), FAN_IN)]
             found = [delayed(_joined, pure=False)(merged, group) for group in groups]
-        result = _computed(found[0]) if found else empty
+        result = computed(found[0]) if found else empty
         if isinstance(result, str):
             raise InvalidValues(INVALID_VALUES)
         return result
@@ -319,16 +317,17 @@ def _merged(sums):
     return total
 
 
-def _computed(task):
-    """Value of a task; one that died with its workers is computed again."""
-    for attempt in range(ATTEMPTS):
-        try:
-            return task.compute()
-        except Exception as error:
-            if type(error).__name__ not in ("KilledWorker", "CancelledError"):
-                raise
-            if attempt == ATTEMPTS - 1:
-                raise
+def _counted(count, parts, rows):
+    """Parts and their lengths; one of all ``rows`` if a value keeps them from being made.
+
+    That one is refused when it is read, after the charge.
+    """
+    from dask import delayed
+
+    try:
+        return parts, computed(delayed([delayed(count, pure=False)(part) for part in parts]))
+    except InvalidValues:
+        return [delayed(parts)], [quietly(len, rows)]
 
 
 def _array_sizes(data):

@@ -271,6 +271,7 @@ class MeanOfPlaces:
 
     query: Any
     largest: int
+    quiet = True  # how many rows persons have is private, and a line of progress says it
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Threads that are kept from one sum to the next, with results in order."""
+"""Threads that are kept from one sum to the next, with results in order; and tasks of Dask."""
 
 import os
 from collections import deque
@@ -12,9 +12,12 @@ from typing import Any
 from joblib import effective_n_jobs
 
 from .._linalg import one_blas_thread
+from ..exceptions import InvalidValues
+from ._values import INVALID_VALUES
 
 ALONE = 0.02  # seconds of work before other threads help: to wake them costs up to one of these
 NAME = "skpriv-sums"
+ATTEMPTS = 20  # at a task whose workers die: it is the same sum each time, without any noise
 _POOLS: dict[int, ThreadPoolExecutor] = {}
 # A child has none of its parent's threads, and would wait for them.
 if hasattr(os, "register_at_fork"):
@@ -71,3 +74,22 @@ def _in_pool(function, arguments, n_jobs):
     finally:
         for call in waiting:
             call.cancel()
+
+
+def computed(task: Any) -> Any:
+    """Value of a task of Dask; one that died with its workers is computed again.
+
+    What goes wrong where the parts are made, such as a text that is cast to a number, may quote a
+    value, and is not repeated.
+    """
+    for attempt in range(ATTEMPTS):
+        try:
+            return task.compute()
+        except (OSError, MemoryError):
+            raise
+        except Exception as error:
+            if type(error).__name__ not in ("KilledWorker", "CancelledError"):
+                break
+            if attempt == ATTEMPTS - 1:
+                raise
+    raise InvalidValues(INVALID_VALUES)

@@ -150,7 +150,7 @@ def _cell_by_cell(data):
         pass
     array = np.full(public_shape(data), np.nan)
     for at, item in enumerate(data):
-        nested = issubclass(type(item), list | tuple | np.ndarray)
+        nested = array.ndim > 1 and issubclass(type(item), list | tuple | np.ndarray)
         if _shape_of_item(item) == array.shape[1:]:
             array[at] = floats(item) if nested else _number(item)
     return array
@@ -161,6 +161,8 @@ def _number(cell):
     box = np.empty(1, dtype=object)
     box[0] = cell
     try:
+        if np.ma.is_masked(cell):  # what is behind the mask is nobody's number
+            return np.nan
         return float(box.astype(np.float64)[0])
     except Exception:  # a cell may hold any object, with any error
         pass

@@ -12,7 +12,7 @@ from skpriv.linear_model._iht._queries import GradientQuery, ScoresQuery, Values
 from skpriv.linear_model._iht._rows import Iterate
 from skpriv._equations._scaling import Scaling
 from skpriv.privacy import BoundsQuery, Piece, Query, open_session
-from skpriv.records import ArrayRows, PublicOrder, Subset, canonical
+from skpriv.records import ArrayRows, PublicOrder, Subset, canonical, floats
 from skpriv.records import _base as _records
 
 ENTRIES = Scaling(1.0, (-1.0, 1.0), False, 3)
@@ -189,6 +189,14 @@ def test_values_are_refused_in_one_sentence(kind):
         ArrayRows(np.full((1, 3), np.nan), np.zeros(1)).check()
     assert str(caught.value) == str(other.value)
     assert caught.value.__cause__ is None and caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("cell", [np.ma.masked, np.ma.array(1.5, mask=True)])
+def test_no_other_cell_unmasks_one(cell):
+    """NumPy reads a list at once if it can, and else it is read cell by cell."""
+    for other in (1.0, "x", None, 1j, [1.0]):
+        assert np.isnan(floats([cell, other, 2.0])[0])
+        assert np.isnan(floats([[cell], [other], [2.0]])[0, 0])
 
 
 def test_no_warning_tells_of_a_value():

@@ -245,6 +245,31 @@ def test_values_are_refused_in_one_sentence(scheduler):
     assert "777" not in str(caught.value) and len(accountant.charges) == 1
 
 
+def test_a_text_that_a_graph_casts_is_refused_after_the_charge():
+    """What Dask says of it quotes the cell, and lengths are counted before the charge."""
+    X, y = _data()
+    table = pd.DataFrame(X, columns=NAMES).assign(y=y, a=X[:, 0].astype(str))
+    table.loc[777, "a"] = "Alice"
+    text = dd.from_pandas(table, npartitions=5)
+    cast = text.assign(a=text["a"].astype(float))
+    own = text.map_partitions(lambda part: part.assign(a=part["a"].astype(float)), meta=cast._meta)
+    array = text[NAMES].to_dask_array(lengths=True).astype(float)
+    for make in (
+        lambda: (from_table(cast, target="y"),),
+        lambda: (from_table(own, target="y", n=N),),
+        lambda: (cast[NAMES], cast["y"]),
+        lambda: (cast[["b"]], cast["a"]),
+        lambda: (array, y),
+    ):
+        with BudgetAccountant(1.0, 1e-6) as accountant, pytest.raises(InvalidValues) as caught:
+            LinearRegression(bounds_X=(-1, 1), bounds_y=(-1, 1), epsilon=1.0).fit(*make())
+        error = caught.value
+        while error is not None:
+            assert "Alice" not in str(error)
+            error = error.__cause__ or error.__context__
+        assert len(accountant.charges) == 1
+
+
 def test_reports_user_by_user_are_refused():
     with BudgetAccountant(float("inf")) as accountant:
         with pytest.raises(PrivacyError, match="channel='gaussian'"):

@@ -5,10 +5,17 @@ import pytest
 from scipy import stats
 
 from skpriv.privacy import NoiseSource
-from skpriv.records import ArrayRows, PersonRows
+from skpriv.records import ArrayRows, PersonRows, from_batches
 from skpriv.records._persons import _keys
 
 LEVEL = 1e-6  # at which a test of a law may fail
+
+
+class Total:
+    shape, width = (1,), None
+
+    def sum(self, X, y):
+        return np.array([y.sum()])
 
 
 def test_keys_are_those_of_the_reference():
@@ -43,3 +50,18 @@ def test_no_seed_of_numpy_tells_the_choice():
         persons = PersonRows(rows, codes, 10, NoiseSource(None).permutation)
         found.append([y.tolist() for _, y in (piece() for piece in persons.pieces(100))])
     assert found[0] != found[1]
+
+
+def test_no_line_of_progress_tells_how_many_rows_persons_have(monkeypatch):
+    shown = []
+
+    def progress(results, count, *arguments, **options):
+        shown.append(count)
+        return results
+
+    monkeypatch.setattr("skpriv.records._base.progress", progress)
+    X, y, codes = np.zeros((9, 1)), np.arange(9.0), np.array([0, 0, 0, 0, 0, 1, 1, 2, 2])
+    rows = from_batches(lambda: [(X, y)], n=9)
+    assert rows.sum(Total()) == 36.0 and shown == [9]
+    assert PersonRows(rows, codes, 5, np.random.RandomState(0).permutation).sum(Total()) == 7.2
+    assert shown == [9]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...records import ArrayRows
+from ...records import ArrayRows, public_shape
 
 
 def checked_classes(classes):
@@ -49,7 +49,6 @@ def codes(y, classes, n):
     """
     found = np.full(n, float(len(classes)))
     try:
-        # In a list one label would decide how NumPy reads all others
         labels = np.asarray(y, dtype=None if hasattr(y, "dtype") else object)
         plain = labels.dtype.kind in ("U" if classes.dtype.kind == "U" else "biuf")
     except Exception:
@@ -62,8 +61,7 @@ def codes(y, classes, n):
     places = {label: float(code) for code, label in enumerate(classes.tolist())}
     for i, label in enumerate(_each(y, n)):
         try:
-            one = label.item() if isinstance(label, np.ndarray | np.generic) else label
-            found[i] = places.get(one, found[i])
+            found[i] = places.get(_alone(label), found[i])
         except Exception:  # it cannot be compared
             continue
     return found
@@ -71,11 +69,25 @@ def codes(y, classes, n):
 
 def _each(y, n):
     """The n labels one by one, or none of them."""
+    if isinstance(y, list | tuple):  # one label would decide which array NumPy makes of all others
+        return map(_first, y[:n]) if len(public_shape(y)) == 2 else y[:n]
     try:
         labels = list(np.asarray(y, dtype=object).reshape(-1))
-        return labels if len(labels) == n else list(y)[:n]
+        return labels if len(labels) == n else []
     except Exception:
-        return list(y)[:n] if isinstance(y, list | tuple) else []
+        return []
+
+
+def _first(row):
+    """The label of a row of one label."""
+    return row[0] if isinstance(row, list | tuple) and len(row) == 1 else row
+
+
+def _alone(label):
+    """A label as Python has it; one that is masked is no label."""
+    if np.ma.is_masked(label):
+        return None
+    return label.item() if isinstance(label, np.ndarray | np.generic) else label
 
 
 class LabelledRows(ArrayRows):

@@ -80,8 +80,10 @@ class Session(ABC):
         if groups is not None:
             groups.check(rows, self.model, currency)
         self._check(budget, rows.n, smallest_share)
-        # Who answers alone has no sum that the order of the others could round
-        self._reordered = reordered(rows.n) if self.capabilities.curator else 1.0
+        # Who answers alone has no sum that the order of the others could round. How many rows
+        # persons have is private, and how many are used at most is not.
+        most = rows.n if groups is None else groups.n * groups.largest
+        self._reordered = reordered(most) if self.capabilities.curator else 1.0
         price = self._price(budget)
         if not rows.paid_for:
             charge(price, name, lineage=rows.lineage)

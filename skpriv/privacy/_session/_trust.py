@@ -142,6 +142,11 @@ class Groups:
     def __len__(self):
         return len(self.codes)
 
+    @property
+    def n(self) -> int:
+        """Public number of persons."""
+        return int(self.codes.max(initial=-1)) + 1
+
     def check(self, rows: Any, model: str, currency: str) -> None:
         """Refuse what cannot be protected, and labels of other rows."""
         if not capabilities(model).protects_groups or currency == "pure":

@@ -243,3 +243,14 @@ def test_one_label_of_a_list_does_not_change_how_the_others_are_read():
     for first in (1, "x"):
         found = codes([first, 1, 2], np.array(["1", "2"]), 3)
         np.testing.assert_array_equal(found[1:], [2.0, 2.0])
+
+
+@pytest.mark.parametrize("row", [lambda label: [label], lambda label: (label,), np.atleast_1d])
+@pytest.mark.parametrize("other", ["x", None, [1, 2], [], np.zeros((2, 2)), np.ma.masked, 1.5])
+def test_one_label_of_a_column_does_not_change_how_the_others_are_read(row, other):
+    """Of a list of rows of one label NumPy makes no column if one of them has another shape."""
+    labels = [row(label) for label in (0, 1, 1, 0)]
+    np.testing.assert_array_equal(codes(labels, np.array([0, 1]), 4), [0.0, 1.0, 1.0, 0.0])
+    labels[1] = other
+    found = codes(labels, np.array([0, 1]), 4)
+    np.testing.assert_array_equal(found, [0.0, 2.0, 1.0, 0.0])

@@ -8,8 +8,8 @@ from registry import REGISTRY
 
 from skpriv import Budget, BudgetAccountant
 from skpriv.exceptions import PrivacyError
-from skpriv.privacy import MODELS, Query, open_session, reordered
-from skpriv.records import CHUNK_ROWS, Rows
+from skpriv.privacy import MODELS, Groups, Query, open_session, reordered
+from skpriv.records import CHUNK_ROWS, ArrayRows, Rows
 
 BUDGET = Budget(1.0, 1e-6)
 LIMIT = 2**32
@@ -79,6 +79,18 @@ def test_noise_allows_for_the_order(n):
     assert cost.gaussian == pytest.approx(0.5 * BUDGET.mu**2, rel=1e-12)
     alone = open_session("local", Many(n), None, BUDGET, 0).noise(Total(), 1.0)
     assert alone.scale == pytest.approx(math.sqrt(n) / BUDGET.mu, rel=1e-12)
+
+
+def test_noise_does_not_tell_how_many_rows_persons_have():
+    """The order of the rows that are used at most is allowed for, and their number is public."""
+    scales, persons = [], 40_000
+    for more in (0, 1, 1000):
+        labels = np.append(np.repeat(np.arange(persons), 2), np.zeros(more, dtype=int))
+        rows = ArrayRows(np.zeros((len(labels), 1)), np.zeros(len(labels)))
+        session = open_session("central", rows, None, BUDGET, 0, groups=Groups(labels, 3))
+        scales.append(session.noise(Total(), 0.5).scale)
+    assert scales[0] == scales[1] == scales[2]
+    assert session._change(Total()) == Total().sensitivity * reordered(3 * persons)
 
 
 @pytest.mark.parametrize("privacy", ["central"])
