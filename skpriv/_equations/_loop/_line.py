@@ -42,9 +42,11 @@ class Line(NamedTuple):
         return np.sqrt(np.maximum(told, 0.0))
 
 
-class _Lines(ScoreQuery):
+class _Lines:
     """Scores u = v psi (r - mu(m + psi'b)) of records with weights v; of persons, their means."""
 
+    point: Any
+    scores: Any
     _summed: Any
 
     def sum(self, X, y):
@@ -69,7 +71,7 @@ def _line_scores(one):
 
 
 @dataclass(frozen=True, eq=False)
-class LineLengthsQuery(_Lines):
+class LineLengthsQuery(_Lines, ScoreQuery):
     """Number of records in each class of lengths of u.
 
     A record is in one class: replacing it moves two counts by one, sensitivity sqrt(2).
@@ -102,7 +104,7 @@ class LineLengthsQuery(_Lines):
 
 
 @dataclass(frozen=True, eq=False)
-class LineScoreQuery(_Lines):
+class LineScoreQuery(_Lines, ScoreQuery):
     """Joint sum of (v, c v J, vv' / sqrt(2)), v = u / max(T, |u|), J = 1{|u| > T}, c = sqrt(1/2).
 
     The squared sensitivity is 4 (1 + c^2) = 6. Proof. Let a = |v|, b = |v'| and t = -<v, v'>,
