@@ -240,34 +240,33 @@ def length_classes(longest, reach):
     return first * 2.0 ** np.arange(count)
 
 
-def line_scores(session: Any, far: Any, counts: Any, share: float) -> LineScoreQuery:
+def line_scores(session: Any, far: Any, share: float, subset: Any) -> tuple:
     """The question of the line: where its scores are shortened follows from their lengths.
 
     Parameters
     ----------
     session : Session
     far : LineLengthsQuery
-    counts : Answer
-        Its answer.
     share : float
-        Of the question.
+        Of both questions.
+    subset : Piece or None
+        Whose lengths are asked.
+
+    Returns
+    -------
+    (query, share)
+        The `LineScoreQuery`, and what is left for it.
     """
+    counts = session.sum(far, LINE_LENGTHS * share, subset)
     query = LineScoreQuery(far.whitened, far.target, far.location, far.point, far.limit)
+    share = (1.0 - LINE_LENGTHS) * share
     noise = session.noise(query, share).scale / session.records(share)
     limit = _length(counts.value / counts.n, counts.noise.scale / counts.n, far.ends, noise)
-    return replace(query, limit=limit)
-
-
-def together(session: Any, step: ScoreQuery, line: LineScoreQuery, shares: tuple) -> tuple:
-    """Answers to a step and to the line, in one pass unless scores of persons are added up."""
-    if (session.persons or 1) > 1:
-        return session.sum(step, shares[0]), session.sum(line, shares[1])
-    both = StepAndLineQuery(step, line, shares)
-    return both.read(session.sum(both, sum(shares)))
+    return replace(query, limit=limit), share
 
 
 def least_squares(query: LineScoreQuery, answer: Any, last: Any) -> Line:
-    """The equation of the least-squares line at the point of the last step.
+    """The equation of the least-squares line at a point.
 
     What shortening takes away is T B / (a - 1), for the mean B of the directions of scores that are
     longer than T, if P(|u| > x) falls like x^-a. With a finite variance a is at least 2, so that it

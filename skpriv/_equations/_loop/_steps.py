@@ -9,13 +9,12 @@ from ..._linalg import RELATIVE_ZERO
 from ._equation import ScoreEquation
 from ._fit import LoopFit
 from ._line import (
-    LINE_LENGTHS,
     Line,
     LineLengthsQuery,
+    StepAndLineQuery,
     least_squares,
     length_classes,
     line_scores,
-    together,
 )
 from ._links import IDENTITY
 from .._persons import PersonLengthsQuery, cluster_degrees, seldom_cut
@@ -74,7 +73,7 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=()):
         SIGNAL * (signal / length) ** 2, link, length, session.trust.can.same_rows,
     )  # fmt: skip
     equations: list[ScoreEquation] = []
-    line = None
+    line = far = None
     few = session.part(rules.subset)
     several = (session.persons or 1) > 1  # a person with one row is a row
     kept, lengths = 1.0, QUESTION if several else 0.0
@@ -100,10 +99,10 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=()):
             share *= 1.0 - lengths
         if last and rules.line:
             far = _far_scores(whitened, target, location, pool.b, query)
-            counts = session.sum(far, LINE_LENGTHS * rules.line, few)
-            part = (1.0 - LINE_LENGTHS) * rules.line
-            beside = line_scores(session, far, counts, part)
-            answer, found = together(session, query, beside, (share, part))
+        if far and few and not several:  # a pass takes time, and the slope is well known
+            beside, part = line_scores(session, far, rules.line, few)
+            both = StepAndLineQuery(query, beside, (share, part))
+            answer, found = both.read(session.sum(both, share + part))
             line = least_squares(beside, found, ScoreEquation.of(query, answer))
         else:
             # Where a part of the records resolves the slope, it tells where the last step is asked
@@ -114,6 +113,8 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=()):
     if rules.clipped:
         count = ClippedRowsQuery(rows)
         clipped = count.read(session.sum(count, rules.clipped, few))
+    if far and not line:
+        beside, part = line_scores(session, far, rules.line, few)
     known = None
     if link.limit is None and mean and rows.constant is not None:
         known = known_mean(
@@ -123,6 +124,9 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=()):
         excess, _, _ = known.excess(pool.b, pool.noise, np.zeros((rows.size, 0)))
         pool.b = pool.b - known.constant * excess
         known = replace(known, point=pool.b, value=known.value - excess)
+    if far and not line:
+        beside = replace(beside, point=pool.b)
+        line = least_squares(beside, session.sum(beside, part), equations[-1])
     return LoopFit(
         location,
         mean.scale if mean else 0.0,

@@ -36,7 +36,7 @@ class _Session:
         self.rows, self.deviation = (X, y), deviation
         self.asked, self.rng = [], np.random.RandomState(0)
 
-    def sum(self, query, share):
+    def sum(self, query, share, subset=None):
         """The answer."""
         self.asked.append((query, share))
         value = query.sum(*self.rows)
@@ -54,8 +54,8 @@ class _Session:
 
 def _asked(session):
     far = LineLengthsQuery(*MAPS, 1.0, ends=_line.length_classes(3.0, 1.0))
-    query = _line.line_scores(session, far, session.sum(far, 0.2), 0.8)
-    return _line.least_squares(query, session.sum(query, 0.8), LAST)
+    query, share = _line.line_scores(session, far, 1.0, None)
+    return _line.least_squares(query, session.sum(query, share), LAST)
 
 
 def _rows(n=500):
@@ -188,11 +188,21 @@ def test_the_shares_of_the_line_add_up(persons):
     shares = {row.query: row.share for row in report.rows}
     lengths = shares["lengths of the line's scores"]
     assert 0.04 < 5.0 * lengths < 0.05
-    if (
-        persons is None
-    ):  # with the last step, which has .7 of all steps, and each of the other three .1
-        step = 7.0 * shares["scores"]
-        assert shares["scores, and those of the line"] == pytest.approx(4.0 * lengths + step)
-    else:
-        assert shares["scores of the line"] == pytest.approx(4.0 * lengths)
+    assert shares["scores of the line"] == pytest.approx(4.0 * lengths)
     assert sum(row.share for row in report.rows) == pytest.approx(1.0)
+
+
+def test_of_many_records_the_line_is_asked_with_the_last_step():
+    """Its share and that of the step add up, and nothing else is asked of all records after it."""
+    n, rng = 120_000, np.random.RandomState(0)
+    X = rng.uniform(-1.0, 1.0, size=(n, 2))
+    y = X[:, 0] + 0.1 * rng.normal(size=n)
+    model = LinearRegression(bounds_X=(-1.0, 1.0), bounds_y=(-2.0, 2.0), random_state=0).fit(X, y)
+    rows = model.privacy_report_.rows
+    lengths = next(row.share for row in rows if row.query == "lengths of the line's scores")
+    step = next(row.share for row in rows if row.query == "scores")
+    both = next(row.share for row in rows if row.query == "scores, and those of the line")
+    assert both == pytest.approx(4.0 * lengths + 7.0 * step)  # the last step has .7, others .1
+    assert sum(row.share for row in rows) == pytest.approx(1.0)
+    line = model._released.line.equation
+    assert line.n == n and (line.point == model._released.last.point).all()
