@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from skpriv._cli import main
+from skpriv._cli._frames import read_columns
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -111,6 +112,20 @@ def test_a_line_of_a_csv_file(line, folder, capsys):
         code = main(command)
         _quotes_nothing("".join(capsys.readouterr()))
         assert code == (2 if name == "tradeoff" else 0), name  # which takes clean numbers alone
+
+
+@pytest.mark.parametrize("encoding", ["iso2022_jp", "hz", "utf_7", "utf-8-sig", "utf-16"])
+def test_no_cell_shifts_the_code_of_the_next_line(encoding, tmp_path):
+    """Some encodings have signs that change what follows, beyond the line feed."""
+    text, path = "a,b\n1,2\nxx\n3,4\n5,6\n".encode(encoding), tmp_path / "table.csv"
+    for bad in (b"\x1b$", b"~{", b"+-", b"\xff\xfe"):
+        if encoding != "utf-16":
+            path.write_bytes(text.replace(b"xx", bad))
+        else:
+            path.write_bytes(text.replace("xx".encode("utf-16-le"), (2 * bad)[:4]))
+        cells = read_columns(path, encoding=encoding)
+        for name, values in (("a", ["1", "3", "5"]), ("b", ["2", "4", "6"])):
+            assert cells[name][:1] + cells[name][2:] == values and len(cells[name]) == 4
 
 
 @pytest.mark.parametrize("kind", CELLS)

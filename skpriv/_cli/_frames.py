@@ -113,7 +113,7 @@ def read_columns(path, sep=None, encoding="utf-8-sig"):
     if sep is not None and len(sep := sep.replace("\\t", "\t")) != 1:
         raise CommandError(f"--sep {sep} must be one character, or \\t for a tabulator.")
     try:
-        lines = Path(path).read_bytes().decode(encoding, errors="replace").split("\n")
+        lines = _lines(Path(path).read_bytes(), encoding)
     except OSError as error:
         raise CommandError(f"The table {path} cannot be read: {error.strerror}.") from None
     except LookupError:
@@ -121,6 +121,16 @@ def read_columns(path, sep=None, encoding="utf-8-sig"):
     if not lines[-1]:
         del lines[-1]  # what follows the last line feed is no line
     return _columns(path, lines, sep)
+
+
+def _lines(data, encoding):
+    """Lines of a file, each of which is read by itself: no cell shifts the code of the next line.
+
+    Encodings that write a line feed in several bytes, such as UTF-16, are read as a whole.
+    """
+    if b"\n".decode(encoding, errors="replace") != "\n":
+        return data.decode(encoding, errors="replace").split("\n")
+    return [line.decode(encoding, errors="replace") for line in data.split(b"\n")]
 
 
 def _columns(path, lines, sep):
