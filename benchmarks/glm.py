@@ -14,6 +14,7 @@ Errors in standard errors of maximum likelihood are of a design with six feature
 
 import argparse
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 from _class_tables import BINARY, COUNTS, SEVERAL
@@ -22,10 +23,15 @@ from _record import record
 from scipy.special import expit
 
 import skpriv
+from skpriv._equations._loop._equation import ScoreEquation
+from skpriv._equations._loop._queries import Whitened
+from skpriv._equations._loop._score import ScoreQuery
 from skpriv.inspection import inference
 from skpriv.linear_model import LogisticRegression, PoissonRegressor
+from skpriv.linear_model._generalized._classes import ClassTarget, CountTarget
 
 DELTA = 1e-6
+NEWTON = 30  # steps at most to the solution of weighted scores
 PEERS = ("noisy descent", "objective perturbation", "DP-EBM")
 
 
@@ -146,11 +152,31 @@ def joint_gains(table, epsilon, seeds):
     return {name: [float(np.median(v)), float(min(v))] for name, v in found.items()}
 
 
+def fitted_curve(model, X, y):
+    """Solution of the weighted scores of these rows at the whitening and limit of a fit."""
+    fit, b = model._released, model._released.b
+    classes = hasattr(model, "classes_")
+    target = ClassTarget(model._values) if classes else CountTarget(model.bounds_y)
+    for _ in range(NEWTON):
+        asked = Whitened(model._map, fit.W), target, fit.location, b, fit.last.limit, fit.link
+        query = ScoreQuery(*asked)
+        answer = SimpleNamespace(value=query.sum(X, y), n=len(y), noise=SimpleNamespace(scale=0.0))
+        equation = ScoreEquation.of(query, answer)
+        step = np.linalg.lstsq(equation.slope, equation.moment, rcond=1e-9)[0]
+        b = b + step
+        if np.linalg.norm(step) <= 1e-8 * np.linalg.norm(b):
+            break
+    found = fit.points(model._map.coefficient_map()) @ b
+    found[-1] += fit.location
+    return found
+
+
 def coverage(table, fits, epsilon=1.0, drawn=False):
     """Coverage, part with an interval, and width over that without privacy.
 
     Of rows drawn with replacement, or of targets that are drawn from the curve itself: then the
-    model is right, and the weights of far rows do not move it.
+    model is right, and the weights of far rows do not move it. "fitted" is of the curve of weighted
+    scores, of one linear part.
     """
     X, y = table.data.to_numpy(), table.target
     model = model_of(table, privacy="none").fit(X, y)
@@ -158,7 +184,7 @@ def coverage(table, fits, epsilon=1.0, drawn=False):
     several = binary and len(model.classes_) > 2
     mean = model.predict_proba(X) if binary else model.predict(X)
     mean = mean[:, 1] if binary and not several else mean
-    truth, inside, told, width = exact.estimate, [], [], []
+    truth, inside, told, width, own = exact.estimate, [], [], [], []
     for seed in range(fits):
         rng = np.random.RandomState(seed)
         rows = rng.randint(len(y), size=len(y))
@@ -169,14 +195,19 @@ def coverage(table, fits, epsilon=1.0, drawn=False):
                 targets = (drawn_to < rng.uniform(size=len(y))[:, None]).sum(axis=1)
             else:
                 targets = rng.binomial(1, mean[rows]) if binary else rng.poisson(mean[rows])
-        found = inference(model_of(table, epsilon=epsilon, random_state=seed).fit(X[rows], targets))
+        private = model_of(table, epsilon=epsilon, random_state=seed).fit(X[rows], targets)
+        found = inference(private)
         known = np.isfinite(found.std_error)
         inside += ((found.low < truth) & (truth < found.high))[known].tolist()
+        if not (drawn or several) and private._released.equations:
+            curve = fitted_curve(private, X, y)
+            own += ((found.low < curve) & (curve < found.high))[known].tolist()
         told.append(known.mean())
         width += (found.std_error / exact.std_error)[known].tolist()
     middle = float(np.median(width)) if width else np.nan
     return {"coverage": float(np.mean(inside)) if inside else np.nan,
-            "told": float(np.mean(told)), "width": middle}  # fmt: skip
+            "told": float(np.mean(told)), "width": middle,
+            **({"fitted": float(np.mean(own))} if own else {})}  # fmt: skip
 
 
 def errors(n, epsilon, fits):

@@ -235,9 +235,8 @@ class LoopFit:
         noise += sum(float(u @ u) for u in along)
         shared = np.column_stack(along)
         value, unseen = points @ (start + step), np.zeros((len(points), 0))
-        if not self.link.linear:  # moments are off by half of the square of a distance: see `Pool`
-            bent = [0.5 * max(float(u @ slope @ u), 0.0) for u in away]
-            noise += float(shares @ bent) ** 2 / len(values)
+        if not self.link.linear:
+            shared = np.column_stack([shared, _bend(slope, shares, away)])
         if hidden.any():
             told = np.maximum((vectors.T @ right) ** 2 - noise, 0.0)
             sizes = hidden_sizes(values, self.b @ vectors, told, hidden, scale)
@@ -311,6 +310,23 @@ class LoopFit:
         else:
             centre, half = self.estimate(self.points(phi)).interval(confidence_level)
         return self.location + centre, half
+
+
+def _bend(slope, shares, away):
+    """Deviations of a moment by the bend of a link, shape (p, p), each independent of the others.
+
+    At a distance d it is off by mean(e q) with |q| <= mu' (psi'd)^2 / 2, whose length is at most
+    B = d'Hd / 2 for the slope H. In orthonormal functions sqrt(mu') e'H^-1/2 of the rows its
+    coordinates are those of q / sqrt(mu'), of which the mean square is 3 B^2 / mean(mu') if psi'd
+    is normal, and bounds the sum of theirs (Bessel). tr H is at most mean(mu'), and the direction
+    is not known: each of p has an equal part.
+    """
+    most = 0.5 * float(shares @ [max(float(u @ slope @ u), 0.0) for u in away])
+    values, vectors = np.linalg.eigh(slope)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    return root * (
+        most * sqrt(min(1.0, 3.0 / len(values))) / max(float(np.linalg.norm(root)), 1e-150)
+    )
 
 
 def _name(names, place):

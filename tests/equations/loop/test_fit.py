@@ -65,6 +65,23 @@ def test_what_lies_below_the_noise_is_an_error_too(monkeypatch):
     assert found[0] < 0.08 < found[1] and found[2] > 0.2, found
 
 
+def test_bend_is_counted_where_the_rows_see_it():
+    """Rows (1, x, x^2) of mean square length 1 for normal x, at a distance along x: mean(e q) has
+    the largest size that Bessel's inequality allows, and more than the half of what is counted.
+    """
+    nodes, weights = np.polynomial.hermite_e.hermegauss(20)
+    weights = weights / weights.sum()
+    rows = nodes[:, None] ** np.arange(3)
+    rows /= np.sqrt(weights @ (rows**2).sum(axis=1))
+    slope, away = (rows * weights[:, None]).T @ rows, np.array([0.0, 0.3, 0.0])
+    moment = rows.T @ (weights * (rows @ away) ** 2 / 2.0)
+    counted = loop._bend(slope, np.ones(1), [away])
+    seen = float(np.trace(counted.T @ np.linalg.solve(slope, counted)))
+    assert np.isclose(seen, moment @ np.linalg.solve(slope, moment))
+    assert (counted**2).sum() <= (away @ slope @ away / 2.0) ** 2 * (1.0 + 1e-12)
+    assert not loop._bend(slope, np.ones(1), [np.zeros(3)]).any()
+
+
 @pytest.mark.parametrize("size", [1, 2, 5, 20])
 def test_noise_alone_is_seldom_above_its_floor(size):
     """Of directions that are nothing, beside seen ones: in 2.5% of draws, and not in 3.5% with half
