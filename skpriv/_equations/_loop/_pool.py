@@ -97,6 +97,11 @@ def posterior_mean(spectrum, moment, spread, sampling, shapes, variances, odds):
     The error is privacy noise, and sampling where privacy noise is not small beside it: as epsilon
     grows nothing is shrunk, and b is the least-squares line of the records themselves.
 
+    A typical coordinate is shrunk by 1 / (1 + signal), for its signal tau^2 over its noise. That
+    part has the prior of Jeffreys for a proportion, which is sqrt(signal) / (1 + signal) for
+    log(tau). Where all log(tau) were as likely, most of them would be far below the noise, and weak
+    signals were shrunk to nothing by how far down the candidates go.
+
     Parameters
     ----------
     spectrum : (ndarray of shape (p,), ndarray of shape (p, p))
@@ -124,7 +129,8 @@ def posterior_mean(spectrum, moment, spread, sampling, shapes, variances, odds):
     # log N(moment; 0, C + tau^2 G L L'G), C the covariance of the error, but what all have
     weights = variances[:, None] * along / total
     evidences = 0.5 * (weights * along - np.log(total)).sum(axis=2)
-    evidences -= odds
+    signal = np.maximum(squares.sum(axis=1), 1e-300)[:, None] / len(moment) * variances
+    evidences += 0.5 * np.log(signal) - np.log1p(signal) - odds
     chances = np.exp(evidences - evidences.max())
     means = (chances / chances.sum())[:, None] @ weights @ bases.transpose(0, 2, 1)
     return vectors @ (shapes @ means.transpose(0, 2, 1)).sum(axis=0)[:, 0]

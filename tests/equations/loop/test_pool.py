@@ -8,7 +8,7 @@ import pytest
 from skpriv._equations._loop._equation import ScoreEquation
 from skpriv._equations._loop._fit import LoopFit
 from skpriv._equations._loop._links import IDENTITY, Logit
-from skpriv._equations._loop._pool import Pool
+from skpriv._equations._loop._pool import Pool, fitted_shapes, posterior_mean
 
 EQUATION = ScoreEquation(
     point=np.zeros(2), limit=1.0, moment=np.zeros(2), slope=0.5 * np.eye(2), square=1.0, gram=None,
@@ -47,3 +47,19 @@ def test_an_equation_that_was_asked_far_away_leaves_the_pool_where_the_link_bend
     far = replace(EQUATION, point=np.array([1.0, 0.0]), moment=np.array([-0.4, 0.0]))
     np.testing.assert_allclose(_pooled(Logit(), EQUATION, far, EQUATION), 0.0, atol=2e-3)
     assert _pooled(IDENTITY, EQUATION, far, EQUATION)[0] > 0.05
+
+
+@pytest.mark.parametrize("size", [0.5, 1.0, 2.0, 4.0])
+def test_weak_signals_are_not_shrunk_by_how_far_down_the_candidates_go(size):
+    p, noise = 6, 1e-4
+    values, vectors = np.full(p, 1.0 / p), np.eye(p)
+    moment, shapes = np.full(p, size * np.sqrt(noise)), fitted_shapes(values, vectors, [np.eye(p)])
+    found = [
+        posterior_mean(
+            (values, vectors), moment, noise, 1e-12, shapes, np.geomspace(least, 1e-1, count),
+            np.zeros((1, 1)),
+        )[0]
+        for least, count in ((1e-7, 61), (1e-17, 161))
+    ]  # fmt: skip
+    assert 0.0 < found[1] <= found[0] < p * moment[0]
+    assert found[1] == pytest.approx(found[0], rel=0.03)
