@@ -39,7 +39,8 @@ def _equations(resolution, symmetric, rng=None):
 
 
 @pytest.mark.parametrize("symmetric, resolution", [
-    (True, 2.5), (False, 2.5), (True, 5.0), (False, 20.0),
+    (True, 2.5), (False, 2.5), (False, 20.0),
+    pytest.param(True, 5.0, marks=pytest.mark.slow),
     pytest.param(False, 5.0, marks=pytest.mark.slow),
     pytest.param(True, 20.0, marks=pytest.mark.slow),
 ])  # fmt: skip

@@ -355,9 +355,9 @@ def test_the_wald_test_and_contrasts_have_their_level():
     """
     truth, wrong = np.array([0.2, -1.5, 0.0]), []
     for seed in range(120):
-        X, y = _frame(20_000, seed)
+        X, y = _frame(8_000, seed)
         model = LinearRegression(
-            bounds_X=BOUNDS, bounds_y=(0.0, 35.0), clip="wide", random_state=seed, epsilon=3.0
+            bounds_X=BOUNDS, bounds_y=(0.0, 35.0), clip="wide", random_state=seed, epsilon=7.5
         )
         found = inference(model.fit(X, y))
         if found.reason:

@@ -27,7 +27,7 @@ def test_errors_are_as_large_as_they_say(name):
     scores = []
     for seed in range(60):
         rng = np.random.RandomState(seed)
-        X = rng.uniform(-0.7, 0.7, size=(30_000, 2)) * [1.0, 0.5]
+        X = rng.uniform(-0.7, 0.7, size=(20_000, 2)) * [1.0, 0.5]
         mean = intercept + X @ COEF
         y = np.where(rng.uniform(size=len(X)) < (1.0 + mean) / 2.0, 1.0, -1.0)
         found = inference(kind(**{**options, **params}, random_state=seed).fit(X, y))

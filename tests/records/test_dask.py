@@ -42,8 +42,6 @@ ESTIMATORS = [
     ImproperSGDRegressor(data_norm=1.0, bounds_y=(-1, 1), perturbation="gradient"),
 ]
 
-ON_CLUSTERS = [("central", LinearRegression), ("none", SSPRegressor)]
-
 
 def _data():
     rng = np.random.RandomState(0)
@@ -61,33 +59,11 @@ def _frame(parts=5):
     return dd.from_pandas(pd.DataFrame(X, columns=NAMES).assign(y=y), npartitions=parts)
 
 
-@pytest.fixture(params=["threads", "cluster"])
-def scheduler(request):
-    import dask
-
-    if request.param == "threads":
-        with dask.config.set(scheduler="threads"):
-            yield request.param
-    else:
-        request.getfixturevalue("client")
-        yield request.param
-
-
-@pytest.fixture(scope="module")
-def client():
-    distributed = pytest.importorskip("distributed")
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
-        yield client
-
-
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
 @pytest.mark.parametrize("privacy", ["none", "central"])
-def test_a_cluster_changes_no_answer(estimator, privacy, scheduler):
+def test_parts_change_no_answer(estimator, privacy):
     X, y = _data()
     estimator = clone(estimator).set_params(privacy=privacy, random_state=0)
-    if scheduler == "cluster" and (privacy, type(estimator)) not in ON_CLUSTERS:
-        pytest.skip("threads show the same; on a cluster each pass costs a tenth of a second")
     expected = clone(estimator).fit(X, y)
     frame = _frame()
     for data in (_arrays(), (frame[NAMES], frame["y"]), (from_table(frame, target="y"),)):
@@ -103,7 +79,7 @@ def test_a_cluster_changes_no_answer(estimator, privacy, scheduler):
         assert len(accountant.charges) == 1
 
 
-def test_the_local_model_asks_each_user_once(scheduler):
+def test_the_local_model_asks_each_user_once():
     """Workers find their users from the public seed, as one process does."""
     from skpriv.records import from_batches
 
@@ -180,7 +156,7 @@ def test_targets_in_memory_are_cut_as_the_rows():
         SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)).fit(_arrays()[0], y[:-1])
 
 
-def test_predictions_are_lazy(scheduler):
+def test_predictions_are_lazy():
     X, y = _data()
     (array, target), frame, table = _arrays(), _frame(), pd.DataFrame(X, columns=NAMES)
     encoder = TableEncoder({name: Numeric(-0.5, 0.5) for name in NAMES})
@@ -235,7 +211,7 @@ def test_curves_keep_the_names_of_a_frame():
         np.testing.assert_allclose(found.interval_widths, expected.interval_widths, rtol=1e-9)
 
 
-def test_values_are_refused_in_one_sentence(scheduler):
+def test_values_are_refused_in_one_sentence():
     X, y = _data()
     X[777, 1] = np.nan
     with BudgetAccountant(1.0, 1e-6) as accountant, pytest.raises(InvalidValues) as caught:
@@ -268,6 +244,24 @@ def test_a_text_that_a_graph_casts_is_refused_after_the_charge():
             assert "Alice" not in str(error)
             error = error.__cause__ or error.__context__
         assert len(accountant.charges) == 1
+
+
+def test_a_cluster_of_processes_changes_nothing():
+    """All in one test, since each cluster takes seconds to start."""
+    import dask
+
+    distributed = pytest.importorskip("distributed")
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with (
+        distributed.LocalCluster(**options) as cluster,
+        distributed.Client(cluster) as client,
+        dask.config.set(scheduler=client),
+    ):
+        test_parts_change_no_answer(LinearRegression(data_norm=1.0, bounds_y=(-1, 1)), "central")
+        test_parts_change_no_answer(SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), "none")
+        test_the_local_model_asks_each_user_once()
+        test_predictions_are_lazy()
+        test_values_are_refused_in_one_sentence()
 
 
 def test_reports_user_by_user_are_refused():

@@ -299,7 +299,7 @@ def test_the_error_does_not_grow_with_the_dimension(privacy):
     n = 3_000 if privacy == "central" else 20_000
     for d in (10, 500):
         squares = []
-        for seed in range(6):
+        for seed in range(6 if privacy == "central" else 3):
             X, direction = _rank_one(n, d, np.random.RandomState(seed))
             y = X @ direction / np.linalg.norm(direction)
             est = ImproperSGDRegressor(

@@ -36,14 +36,8 @@ from skpriv.privacy import ROUNDING, Budget, capabilities, open_session
             privacy=privacy,
             random_state=random_state,
         )
-        # The link and the model meet in nothing that these checks see.
-        for link, privacy, random_state in [
-            ("logit", "central", None),
-            ("identity", "central", 0),
-            ("logit", "local", 0),
-            ("identity", "shuffle", 0),
-            ("logit", "none", 0),
-        ]  # fmt: skip
+        # The link, the model and the source of noise meet in nothing that these checks see.
+        for link, privacy, random_state in [("logit", "central", None), ("identity", "local", 0)]
     ]
 )
 def test_scikit_learn_checks(estimator, check):
@@ -89,9 +83,10 @@ def test_the_gradient_moves_by_its_sensitivity(link, norm, condition):
     query = plane_query(link, norm, condition)
     assert query.sensitivity == pytest.approx(declared, rel=1e-5)
     # theta and U are not aligned in the worst way here; where U = I or norm = 0 all are alike
-    found = largest_change(query, directions=31)
+    alike = condition == 1.0 or norm == 0.0
+    found = largest_change(query, directions=5 if alike else 31)
     assert found <= declared * ROUNDING
-    if condition == 1.0 or norm == 0.0:
+    if alike:
         assert found >= 0.995 * declared
 
 
@@ -307,7 +302,7 @@ def test_refused_intervals():
 def test_rounding_stays_below_the_slack_of_the_sensitivity():
     """Rows whose U phi is 1e-8 long have weights of 1e8: U is applied before they are summed."""
     rng = np.random.RandomState(0)
-    p, n = 6, 2**14
+    p, n = 6, 2**12
     Q = np.linalg.qr(rng.normal(size=(p, p)))[0]
     values = np.geomspace(1e-8, 1.0, p)
     U = (Q * values) @ Q.T
