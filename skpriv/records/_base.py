@@ -107,8 +107,7 @@ class Rows(ABC):
 
         def chunk_sum(piece):
             X, y = piece()
-            with np.errstate(all="ignore"):  # a warning would tell of a value
-                return X.shape[0], query.sum(X, y)
+            return X.shape[0], query.sum(X, y)
 
         results = in_threads(chunk_sum, pieces, self.n_jobs)
         if self.shown and not getattr(query, "quiet", False):
@@ -117,7 +116,7 @@ class Rows(ABC):
             options = {"unit": "rows", "after": 3.0, "size": itemgetter(0)}
             label = "rows" if self.passes is None else f"pass {self.passes + 1}"
             results = progress(results, count, label, **options)
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"):  # a warning would tell of a value
             for _, term in results:
                 total.add(term)
         return total

@@ -9,6 +9,7 @@ from threading import current_thread
 from time import perf_counter
 from typing import Any
 
+import numpy as np
 from joblib import effective_n_jobs
 
 from .._linalg import one_blas_thread
@@ -65,15 +66,23 @@ def _in_pool(function, arguments, n_jobs):
     pool = _POOLS.get(n_jobs)
     if pool is None:
         pool = _POOLS.setdefault(n_jobs, ThreadPoolExecutor(n_jobs, NAME))
-    waiting = deque(pool.submit(function, one) for one in islice(arguments, 2 * n_jobs))
+    waiting = deque(pool.submit(_quiet, function, one) for one in islice(arguments, 2 * n_jobs))
     try:
         while waiting:
             result = waiting.popleft().result()
-            waiting.extend(pool.submit(function, one) for one in islice(arguments, 1))
+            waiting.extend(pool.submit(_quiet, function, one) for one in islice(arguments, 1))
             yield result
     finally:
         for call in waiting:
             call.cancel()
+
+
+def _quiet(function, argument):
+    """A call without warnings, which would tell of a value: a thread does not have what its caller
+    said of them.
+    """
+    with np.errstate(all="ignore"):
+        return function(argument)
 
 
 def computed(task: Any) -> Any:

@@ -149,3 +149,9 @@ def test_the_algebra_of_a_fit_wakes_no_thread_of_blas(blas, monkeypatch):
     X = rng.uniform(-1, 1, (2000, 3))
     LinearRegression(bounds_X=(-1, 1), bounds_y=(-1, 1), epsilon=8.0).fit(X, X[:, 0])
     assert seen == {1} and blas[0] == 8
+
+
+def test_no_thread_warns_of_a_value():
+    """What the caller said of warnings does not hold in its threads by itself."""
+    with np.errstate(all="ignore"):
+        assert list(in_threads(lambda x: np.full(1, 1e308) * 10.0, range(50), 2)) == [np.inf] * 50
