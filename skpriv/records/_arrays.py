@@ -62,12 +62,12 @@ class ArrayRows(Rows):
         self._X, self._y = X, y
         self.n, self.n_features = public_shape(X)
         self.shown = isinstance(X, np.memmap)
-        self._ready = False
+        self._ready, self._sparse = False, issparse(X)
 
     @property
     def stored_sparse(self) -> Any:
         """Whether X is a sparse matrix."""
-        return issparse(self._X)
+        return self._sparse
 
     def check(self, refuse: bool = True) -> None:
         """Turn values into numbers, and refuse what is none, with one fixed sentence."""
@@ -126,12 +126,12 @@ class ArrayRows(Rows):
     def _chunk(self, chosen, keep_sparse):
         if isinstance(chosen, range):
             chosen = slice(chosen.start, chosen.stop, chosen.step)
-        X, y = _picked(self._X, chosen), _picked(self._y, chosen)
-        if self.stored_sparse and not keep_sparse:
+        X, y = _picked(self._X, chosen), np.asarray(_picked(self._y, chosen), dtype=np.float64)
+        if self.stored_sparse:
+            if keep_sparse:
+                return X, y
             X = X.toarray()
-        if not self.stored_sparse or not keep_sparse:
-            X = np.ascontiguousarray(X, dtype=np.float64)
-        return X, np.asarray(y, dtype=np.float64)
+        return np.ascontiguousarray(X, dtype=np.float64), y
 
 
 class WeightedRows(Rows):

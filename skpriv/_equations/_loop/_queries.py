@@ -165,8 +165,9 @@ class Whitened:
         A block is overwritten by the next one.
         """
         for block, e, norms, roots in self.long_blocks(X):
-            factors = np.ones(len(norms))
-            if not norms.max(initial=0.0) <= 1.0:
+            if norms.max(initial=0.0) <= 1.0:
+                factors = np.ones(len(norms))
+            else:
                 factors = 1.0 / np.maximum(norms, 1.0)
                 e *= factors[:, None]
                 roots, norms = roots * factors, np.minimum(norms, 1.0)

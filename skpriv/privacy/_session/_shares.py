@@ -48,7 +48,7 @@ class Shares:
 
     def top(self, subset=None):
         """Largest share that a record of the subset may have used."""
-        return max((top for _, top, _ in self._met(subset)), default=0.0)
+        return max([top for _, top, _ in self._met(subset)], default=0.0)
 
     def add(self, slot, cost, once):
         """Book a query; return what a record in it has paid by then (``once``: for it alone)."""
@@ -65,9 +65,9 @@ class Shares:
         return paid
 
     def _met(self, subset):
-        for entry in self._stack:
-            if subset is None or entry[0] is None or entry[0].overlaps(subset):
-                yield entry
+        if subset is None:
+            return self._stack
+        return [e for e in self._stack if e[0] is None or e[0].overlaps(subset)]
 
 
 def one_at_a_time(method: F) -> F:
