@@ -7,6 +7,7 @@ import os
 import pickle
 import threading
 from contextlib import contextmanager
+from copy import deepcopy
 from pathlib import Path
 
 from ..exceptions import PrivacyError
@@ -44,6 +45,10 @@ class AddsWhole:
     """
 
     _midway = False  # whether sums hold rounds of an update that did not come to its end
+
+    def __copy__(self):
+        # A shallow copy would share sums and records, and draw answers of its own
+        return deepcopy(self)
 
     @contextmanager
     def _whole(self):

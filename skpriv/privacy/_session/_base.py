@@ -32,8 +32,8 @@ class Session(ABC):
 
     Opening a session charges the whole budget to every active accountant, before any row is read.
     The shares of the queries then divide the budget (or the users), and add up to at most one for
-    every record. A session cannot be copied or pickled: a copy would answer once more for the same
-    charge.
+    every record. A session cannot be copied, pickled or forked: a copy would answer once more for
+    the same charge.
 
     Parameters
     ----------

@@ -1,9 +1,11 @@
 """What the records of a session have used of it: shares, stacked over subsets."""
 
+import os
 from dataclasses import dataclass
 from functools import wraps
 from typing import cast
 
+from ...exceptions import PrivacyError
 from ...records import Subset
 from .._accounting._cost import Cost
 from .._tape import F
@@ -44,6 +46,7 @@ class Shares:
     """
 
     def __init__(self):
+        self._process = os.getpid()
         self._stack = []  # (subset, top, cost of a record in it), one entry a subset
 
     def top(self, subset=None):
@@ -52,6 +55,10 @@ class Shares:
 
     def add(self, slot, cost, once):
         """Book a query; return what a record in it has paid by then (``once``: for it alone)."""
+        if os.getpid() != self._process:
+            raise PrivacyError(
+                "this session was copied by a fork of its process: only the original answers."
+            )
         before = [] if once else [paid for _, _, paid in self._met(slot.subset)]
         if len(before) > 1:
             before = [Cost.maximum(before)]

@@ -2,6 +2,7 @@
 
 from typing import Any, Self
 from abc import ABC, abstractmethod
+from copy import deepcopy
 from math import sqrt
 from threading import RLock
 
@@ -66,6 +67,10 @@ class Stream(ABC):
         self.n = self.reads = self._pending = 0
         self._increment = CompensatedSum(query.shape)
         self._released: list = []  # records and noise of each read, which are public
+
+    def __copy__(self) -> Self:
+        # A shallow copy would share what is added up, and draw answers of its own
+        return deepcopy(self)
 
     def check(self, budget: Any) -> None:
         """Refuse what cannot be had for this budget: public, and before anything is charged."""

@@ -298,7 +298,9 @@ def test_an_update_that_fails_says_how_many_rounds_were_taken(make_rounds):
     np.testing.assert_array_equal(FailsAtSecond.fits[1], FailsAtSecond.fits[2])
 
 
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda p: pickle.loads(pickle.dumps(p))])
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda p: pickle.loads(pickle.dumps(p))]
+)
 def test_of_the_copies_of_a_policy_the_first_answers_for_an_epoch(make_rounds, copied):
     rounds, actions = make_rounds(), np.zeros(200, dtype=int)
     policy = EpochGreedy(

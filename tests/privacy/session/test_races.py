@@ -1,5 +1,6 @@
 """Nobody gets two answers for one share: not by threads, nor by a query that asks on its own."""
 
+import os
 import sys
 import threading
 
@@ -87,3 +88,20 @@ def test_rows_do_not_say_that_they_were_paid_for():
     with BudgetAccountant(1.0, 1e-6) as accountant:
         open_session("central", rows, None, Budget(0.5, 1e-7), 0)
     assert accountant.spent.epsilon > 0.0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("privacy", ["central", "local"])
+def test_a_fork_of_a_session_refuses(privacy):
+    session = open_session(privacy, X, Y, Budget(1.0, 1e-6))
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            session.sum(Total(), 1.0)
+        except PrivacyError:
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0
+    assert session.sum(Total(), 1.0).n == len(Y)
