@@ -29,11 +29,17 @@ def shrunk_gram(gram, scale):
     """
     p = len(gram)
     level = max(gram.trace() / p, scale / sqrt(p))
-    away = gram - level * np.eye(p)
+    even = level * np.eye(p)
+    away = gram - even
+    weight = _weight(away, scale)
+    return weight * away + even, weight
+
+
+def _weight(away, scale):
+    """Weight of what a noisy matrix, or its eigenvalues, have beside their mean."""
+    p = len(away)
     noise = scale**2 * (p * (p + 1) / 2.0 - 1.0)
-    weight = 1.0 - noise / max(float((away**2).sum()), 1e-300) if scale else 1.0
-    weight = max(0.0, weight)
-    return weight * away + level * np.eye(p), weight
+    return max(0.0, 1.0 - noise / max(float((away**2).sum()), 1e-300)) if scale else 1.0
 
 
 def denoised_gram(gram, scale):
@@ -62,7 +68,10 @@ def denoised_spectrum(gram, scale):
     """Eigenvalues and eigenvectors of :func:`denoised_gram`."""
     p = len(gram)
     values, vectors = np.linalg.eigh(gram)  # the estimates have the directions of the matrix
-    first = np.diagonal(shrunk_gram(np.diag(values), scale)[0])
+    trace = values.sum()
+    level = max(trace / p, scale / sqrt(p))
+    away = values - level
+    first = _weight(away, scale) * away + level
     if not scale or p == 1:
         return np.maximum(first, 0.0), vectors
     variance = 0.5 * p * scale**2  # of the semicircle
@@ -70,7 +79,7 @@ def denoised_spectrum(gram, scale):
     width = 2.0 * sqrt(variance / p)
     attraction = (gaps / (gaps**2 + width**2)).sum(axis=1) / p  # Hilbert transform of the spectrum
     second = np.maximum(values - 2.0 * variance * attraction, 0.0)
-    second *= max(values.sum(), scale * sqrt(p)) / max(second.sum(), 1e-300)
+    second *= max(trace, scale * sqrt(p)) / max(second.sum(), 1e-300)
     return np.maximum(0.5 * (first + second), 0.0), vectors
 
 

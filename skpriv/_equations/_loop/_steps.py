@@ -219,10 +219,12 @@ def _largest_excess(whitened, location, b, clip):
     """Largest excess of a residual w (r - m) - e'b over the clip: w <= 1, r in [-1, 1], and e'b is
     w phi'theta, and at most |b|.
     """
-    theta, most = whitened.W.T @ b, float(np.linalg.norm(b))
-    low, high = (-np.linalg.norm(theta), np.linalg.norm(theta))
+    theta, most = whitened.W.T @ b, sqrt(b @ b)
     if hasattr(whitened.rows, "span"):
         low, high = whitened.rows.span(theta)
+    else:
+        high = sqrt(theta @ theta)
+        low = -high
     above, below = 1.0 + location + min(high, most), 1.0 - location + min(-low, most)
     return max(max(above, below) - clip, 0.0)
 
