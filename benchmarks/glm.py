@@ -2,8 +2,9 @@
 
 Tables of several classes have one joint fit, and one beside it of each class against all others.
 
-    python benchmarks/glm.py [--seeds 4] [--fits 30] [--epsilons 0.3 1 3]
+    python benchmarks/glm.py [--seeds 4] [--fits 30] [--epsilons 0.3 1 3] [--parts coverage]
 
+Parts that are not asked keep what is recorded of them.
 Tables of `_class_tables`, public bounds, four fifths of the rows to fit and the others to score.
 A gain is the part of the gain in log loss over the base rate of the training rows that maximum
 likelihood has on the same split. Coverage is of all coefficients at .95 over fits to rows that are
@@ -13,13 +14,14 @@ Errors in standard errors of maximum likelihood are of a design with six feature
 """
 
 import argparse
+import json
 import warnings
 from types import SimpleNamespace
 
 import numpy as np
 from _class_tables import BINARY, COUNTS, SEVERAL
 from _peers import NoisyDescentClassifier, ObjectivePerturbation, dp_ebm_classifier
-from _record import record
+from _record import HERE, record
 from scipy.special import expit
 
 import skpriv
@@ -31,6 +33,7 @@ from skpriv.linear_model import LogisticRegression, PoissonRegressor
 from skpriv.linear_model._generalized._classes import ClassTarget, CountTarget
 
 DELTA = 1e-6
+PARTS = ("errors", "gains", "coverage")
 NEWTON = 30  # steps at most to the solution of weighted scores
 PEERS = ("noisy descent", "objective perturbation", "DP-EBM")
 
@@ -235,15 +238,19 @@ def main():
     parser.add_argument("--fits", type=int, default=30)
     parser.add_argument("--epsilons", type=float, nargs="+", default=[0.3, 1.0, 3.0])
     parser.add_argument("--peers", nargs="*", default=list(PEERS))
+    parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=PARTS)
     args = parser.parse_args()
     warnings.simplefilter("ignore")
-    numbers = {"errors": {}, "coverage": {}, "gains": {}}
+    numbers = json.loads((HERE / "results" / "glm.json").read_text(encoding="utf-8"))["numbers"]
+    numbers.update({part: {} for part in args.parts})
     for n, epsilon in ((30_000, 1.0), (100_000, 1.0), (30_000, 3.0)):
+        if "errors" not in args.parts:
+            break
         found = numbers["errors"][f"{n}, {epsilon}"] = errors(n, epsilon, args.fits)
         print(n, epsilon, found, flush=True)
     for name, make in {**BINARY, **COUNTS, **SEVERAL}.items():
         table = make()
-        for epsilon in args.epsilons:
+        for epsilon in args.epsilons if "gains" in args.parts else ():
             if name in SEVERAL:
                 found = joint_gains(table, epsilon, args.seeds)
             else:
@@ -251,7 +258,7 @@ def main():
             numbers["gains"][f"{name}, {epsilon}"] = found
             shown = {k: [round(x, 2) for x in v] for k, v in found.items()}
             print(name, table.data.shape, epsilon, shown, flush=True)
-        for drawn in (False, True):
+        for drawn in (False, True) if "coverage" in args.parts else ():
             key = f"{name}, {'targets of the curve' if drawn else 'rows'}"
             found = numbers["coverage"][key] = coverage(table, args.fits, drawn=drawn)
             print(key, {k: round(v, 3) for k, v in found.items()}, flush=True)

@@ -341,7 +341,8 @@ def loop_law(fit, rows, target, n, fitted=True, reach=inf, **words):
     Returns
     -------
     CoefficientLaw
-        Its ``distance`` bounds by what was released of both how far the least-squares line is.
+        Its ``distance`` bounds by what was released of both how far the least-squares line is; it
+        is infinite without an equation of that, as of links other than a line.
     """
     matrix, crowd = rows.coefficient_map(), rows.size**1.5 / reach
     if not fit.equations:
@@ -368,6 +369,9 @@ def loop_law(fit, rows, target, n, fitted=True, reach=inf, **words):
         distance = np.where(bounded, distance + 2.0 * most, distance)
         resolved = resolved | bounded
     both = np.outer(resolved, resolved)
+    weighs = fitted and (
+        fit.link.linear or fit.last.slope_scale
+    )  # without noise no row weighs less
     return CoefficientLaw(
         np.where(resolved, value, np.nan),
         np.where(both, sampling, np.nan),
@@ -375,7 +379,7 @@ def loop_law(fit, rows, target, n, fitted=True, reach=inf, **words):
         resolved,
         reason,
         n,
-        distance=np.where(resolved, distance, np.nan) if fitted and fit.link.linear else None,
+        distance=np.where(resolved, distance, np.nan) if weighs else None,
         bounded=bounded,
         factors=chosen.missing,
         **words,

@@ -59,7 +59,7 @@ class Inference:
         What is taken to be independent of others: a row, or a person with all rows.
     hidden : tuple of str, default=()
         Coefficients that are told by no released answer, or, of contrasts, those that are weighed.
-        Empty where all coefficients are told, and where none is: then `reason` has no names.
+        Where none is told, `reason` does not repeat their names.
     """
 
     names: list
@@ -116,9 +116,12 @@ class Inference:
 
     @property
     def distance(self) -> np.ndarray:
-        """Bound on how far each coefficient of the least-squares line may be; 0 if it is that."""
+        """Bound on how far each coefficient of the least-squares line may be; 0 if it is that.
+
+        Infinite where no released answer tells it: of links other than a line, there is none.
+        """
         known = self.law.distance
-        return np.zeros(len(self.names)) if known is None else known
+        return np.where(self.law.resolved, 0.0, np.nan) if known is None else known
 
     @property
     def ratio(self) -> np.ndarray:
@@ -138,7 +141,8 @@ class Inference:
     @property
     def reason(self) -> str:
         """Why released answers do not tell some coefficients; empty if they tell all."""
-        return self.law.why(self.hidden, self.unit)
+        names = () if list(self.hidden) == list(self.names) else self.hidden
+        return self.law.why(names, self.unit)
 
     def _exponential(self, values):
         if not self.law.ratio:
@@ -274,6 +278,11 @@ class Inference:
                     f"up to {known.max():.2g} std_error here; estimand='least_squares' has "
                     "intervals for that line"
                 )
+            elif np.isinf(self.distance).any():
+                yield (
+                    "`distance` is infinite: no released answer tells how far the fit without "
+                    "clips, and without smaller weights of far rows, is from this one"
+                )
         if self.law.leverage is not None:
             yield (
                 "a few far rows, which no private count can tell from none, may move the "
@@ -407,7 +416,7 @@ def inference(
     names, law = law_in_units(model, estimand)
     last = model[-1] if hasattr(model, "steps") else model
     report = getattr(last, "privacy_report_", None)
-    hidden = () if law.hidden.all() else tuple(np.array(names)[law.hidden].tolist())
+    hidden = tuple(np.array(names)[law.hidden].tolist())
     if report is None:
         return Inference(names, law, float(confidence_level), "", hidden=hidden)
     if report.unit == "person":

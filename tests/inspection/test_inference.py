@@ -228,7 +228,24 @@ def test_a_dash_leaves_the_distance_of_the_others():
         assert "distance" not in str(found.contrast({"c": 1.0}))
         endless = replace(law, distance=np.full(3, np.inf)).mapped(np.eye(3))
         assert np.isinf(endless.distance).all()
-        assert "distance" not in str(Inference(["a", "b", "c"], endless, 0.95, ""))
+        assert "distance` is infinite" in str(Inference(["a", "b", "c"], endless, 0.95, ""))
+
+
+def test_what_is_not_told_has_names_and_no_distance():
+    """Where noise hides every coefficient, and of links, whose distance nothing released tells."""
+    rng = np.random.RandomState(0)
+    X = rng.uniform(-1.0, 1.0, size=(3000, 3))
+    few = LinearRegression(epsilon=0.05, bounds_X=(-1, 1), bounds_y=(-1, 1), random_state=0)
+    found = inference(few.fit(X, X[:, 0]))
+    assert list(found.hidden) == found.names and not found.reason.startswith("x0")
+    assert np.isnan(found.distance).all()
+    for labels in (X[:, 0] > 0.0, np.digitize(X[:, 0], [-0.3, 0.3])):
+        classes = tuple(range(int(labels.max()) + 1))
+        model = LogisticRegression(classes=classes, bounds_X=(-1, 1), n_jobs=1, random_state=0)
+        found = inference(model.fit(X, labels.astype(int)))
+        told = np.isfinite(found.estimate)
+        assert told.any() and np.isinf(found.distance[told]).all()
+        assert "`distance` is infinite" in str(found)
 
 
 def test_the_display_draws_what_is_there():

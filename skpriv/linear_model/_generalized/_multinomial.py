@@ -159,6 +159,7 @@ def class_law(fit, rows, location, n):
         "" if told.all() else NOISE,
         n,
         LAW,
+        distance=np.where(told, np.inf, np.nan) if fit.last.slope_scale else None,
         ratio=RATIO,
         classes=len(location),
     )
