@@ -196,12 +196,8 @@ class LoopEstimate:
         of 2 (V / s)^2 degrees of freedom: its squared quantile is 1 + (z^2 + 1) (s / V)^2 / 4 times
         that of a normal variable, to first order.
         """
-        squares = np.einsum("ij,ij->i", self.dual, self.dual)
         robust = np.einsum("ij,ij->i", self.dual @ self.residual_gram, self.dual)
-        typical = np.einsum("ij,ij->i", self.dual @ self.typical_gram, self.dual)
-        typical = np.maximum(typical, 1e-300)
-        with np.errstate(over="ignore"):
-            ratio = (self.residual_scale * squares / typical / UNEQUAL) ** 2
+        typical, ratio = self._typical()
         weight = 1.0 / (1.0 + ratio)
         sampling = np.maximum(weight * robust + (1.0 - weight) * typical, self.least * typical)
         noisy, shared = self._noise_dual, self.shared
@@ -219,18 +215,36 @@ class LoopEstimate:
         return np.where(known, self.value, 0.0), np.where(known, half, np.inf)
 
     def covariances(self):
-        """Covariance matrices by sampling and by privacy, each of shape (n_points, n_points)."""
+        """Covariance matrices by sampling and by privacy, each of shape (n_points, n_points).
+
+        The one of sampling has the weights of :meth:`variances`, whose values are its diagonal.
+        """
         sampling, _ = self.variances()
         robust = self.dual @ self.residual_gram @ self.dual.T / self.records
         robust = (robust + robust.T) / 2.0
         values, vectors = np.linalg.eigh(robust)
         robust = (vectors * np.maximum(values, 0.0)) @ vectors.T
+        _, ratio = self._typical()
+        equal = self.dual @ self.typical_gram @ self.dual.T / self.records
+        known, rest = np.sqrt(1.0 / (1.0 + ratio)), np.sqrt(ratio / (1.0 + ratio))
+        robust = np.outer(known, known) * robust + np.outer(rest, rest) * equal
         diagonal = np.diagonal(robust)
         scale = np.sqrt(sampling / np.where(diagonal > 0.0, diagonal, 1.0))
         robust = robust * np.outer(scale, scale)
         np.fill_diagonal(robust, sampling)
         shared = self.shared @ self.shared.T
         return robust, self.noise * self._noise_dual @ self._noise_dual.T + shared
+
+    def _typical(self):
+        """Variances times records if those of the target were equal, and the square of how many
+        times as large as what unequal variances may do the noise of robust ones is.
+        """
+        typical = np.einsum("ij,ij->i", self.dual @ self.typical_gram, self.dual)
+        typical = np.maximum(typical, 1e-300)
+        squares = np.einsum("ij,ij->i", self.dual, self.dual)
+        with np.errstate(over="ignore"):
+            ratio = (self.residual_scale * squares / typical / UNEQUAL) ** 2
+        return typical, np.minimum(ratio, 1e300)
 
     @property
     def _noise_dual(self):
