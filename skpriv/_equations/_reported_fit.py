@@ -1,6 +1,7 @@
 """A linear fit from lifted codebook reports, with intervals that assume no norm of theta*."""
 
 from dataclasses import dataclass, replace
+from math import sqrt
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -10,11 +11,36 @@ from scipy import linalg, stats
 from .._linalg import psd_part
 from ._intervals import asymptotic
 from ._intervals import certified as with_norm
-from ._lifted import LiftedMomentsQuery
+from ._lifted import LiftedMomentsQuery, reached
 from ._loop._fit import UNRESOLVED
+from ._loop._links import IDENTITY
 from ._loop._estimate import LoopEstimate, hidden_sizes
 from ._normal_equations import NormalEquations, ridge_prior
-from ._public_maps import TargetMap
+from ._public_maps import FEATURE_LENGTH, TargetMap
+
+
+def balanced(session, rows):
+    """Rows whose features are the shorter the less the users can tell of slopes.
+
+    With features of length t beside a constant of length 1, both in proportion to sqrt(1 + t^2),
+    the noise of the mean is as 1 + t^2 and that of slopes as c (1 + 1 / t^2): least in all at
+    t^2 = sqrt(c). Slopes that are shrunk lose no more than the S that they explain, whatever the
+    variance L of their noise is, so that c falls as (S / (S + L))^2, and L falls as the reach N
+    grows, as 1 / N^2: t^2 is in proportion to 1 / (1 + (M / N)^2), with L = S at N = M. The loop
+    asks for slopes from `least_reach` on, and M is four times that: reports are of targets in their
+    whole range, where the loop's residuals are clipped at about a quarter of it. Of half of that
+    and nearly twice, neither was better (docs/evidence/linear_regression.md). N is of one number,
+    since a device may not know how many features others have.
+
+    Parameters
+    ----------
+    session : Session
+    rows : RowMap
+    """
+    if not rows.fit_intercept:
+        return rows
+    noise = 4.0 * IDENTITY.least_reach / reached(session, 1)
+    return replace(rows, feature_length=FEATURE_LENGTH / sqrt(1.0 + noise**2))
 
 
 @dataclass(frozen=True, eq=False)

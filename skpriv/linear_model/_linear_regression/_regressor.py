@@ -14,7 +14,7 @@ from ..._equations._intervals import ConfidenceInterval, inside_bounds
 from ..._equations._loop._steps import fit_rows, public_rules
 from ..._equations._public_bounds import check_units
 from ..._equations._public_maps import TargetMap
-from ..._equations._reported_fit import MappedRecords, ReportedFit
+from ..._equations._reported_fit import MappedRecords, ReportedFit, balanced
 from ..._equations._weights import UNIT_TARGET, WeightedMap
 from ...records import WeightedRows
 from .._base import WEIGHTS, PrivateRegressor
@@ -265,6 +265,8 @@ class LinearRegression(Likely, Plans, PredictionIntervals):
 
     def _fit_session(self, session, rows, target, channel="gaussian", weighted=False):
         """Fit the rows of a session: all that is learnt from them."""
+        if channel == "codebook":
+            rows = balanced(session, rows)
         asked, scaled = (WeightedMap(rows), UNIT_TARGET) if weighted else (rows, target)
         self._map, self._target, self._n_fitted = rows, target, session.n
         self.bounds_y_, self._information = target.bounds_y, None
