@@ -204,8 +204,8 @@ class Pool:
         self.variance = equation.variance
         begin = self.b
         self._average_slopes()
-        for _ in range(2):  # again with weights by the distance to the solution
-            self._solve()
+        for part in (0.0, 0.5):  # noise of slopes at the last solution, then half way to this one
+            self._solve(begin + part * (self.b - begin))
             if not self._link.linear:  # eta of a row of usual length moves by 1 at most
                 move = self.b - begin
                 self.b = begin + move / max(float(np.linalg.norm(move)) * self._length, 1.0)
@@ -246,10 +246,15 @@ class Pool:
             return 0.0
         return sqrt(max(float(self.b @ self.slope @ self.b), 0.0))
 
-    def _solve(self):
+    def _solve(self, near):
+        """Solve with weights and noise by the distance of the points to one near the solution.
+
+        Where the noise of slopes is all there is, that at a far solution shrinks the next one to
+        nothing, and that at nothing lets it go far: half way there both agree.
+        """
         p, trace = len(self.b), max(float(self.slope.trace()), 1e-300)
         known = self._known
-        aways = self.b - known["point"]
+        aways = near - known["point"]
         distances = np.einsum("ij,ij->i", aways, aways)
         # GOE noise N: N u has the variance |u|^2 along u and half of it across, on average 3/4
         noises = known["moment_scale"] ** 2 + 0.75 * self.scale**2 * distances
