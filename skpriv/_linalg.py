@@ -135,8 +135,13 @@ def triangle_times(matrix, rows):
 
 
 def blocks_of(n_rows, width):
-    """Yield slices of rows so few that numbers of this width for each of them stay in the cache."""
-    count = -(-n_rows // max(64, BLOCK_ENTRIES // max(1, width)))
+    """Yield slices of rows so few that numbers of this width for each of them stay in the cache.
+
+    Of long rows a square matrix does not stay there either: as many rows, up to 8 MB, repay the
+    time in which it is read.
+    """
+    width = max(1, width)
+    count = -(-n_rows // max(64, BLOCK_ENTRIES // width, min(width, 8 * BLOCK_ENTRIES // width)))
     edges = [n_rows * part // count for part in range(count + 1)] if count else []
     yield from map(slice, edges[:-1], edges[1:])
 

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -83,6 +83,31 @@ class Answer:
     noise: Noise
     reports: LiftedReports | None = None
     counted: bool = True
+
+
+class Mapped(NamedTuple):
+    """A query as one of a function of each record, which may be kept for the next queries.
+
+    Attributes
+    ----------
+    key : object
+        The same object for the same function.
+    width : int
+        Number of columns of its rows.
+    records : callable
+        ``records(X, y)``: rows and a number for each, every one of them of one record alone.
+    query : callable
+        What is asked of those, without an argument. Its sum is that of the query itself, up to
+        rounding.
+    begin : bool
+        Whether to keep the rows if they are not kept yet.
+    """
+
+    key: Any
+    width: int
+    records: Any
+    query: Any
+    begin: bool
 
 
 class Query(ABC):

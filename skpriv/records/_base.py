@@ -102,6 +102,9 @@ class Rows(ABC):
         total = CompensatedSum(query.shape)
         subset, sparse = self.chosen(subset), getattr(query, "takes_sparse", False)
         most = self._most(query.width, sparse, subset)
+        if not sparse:  # up to four times as many, so that a sum is not long beside its rows
+            long = 8 * int(np.prod(query.shape)) // max(1, query.width or self.n_features)
+            most = max(most, min(CHUNK_ROWS, 4 * most, long))
         load: Callable = self.targets if query.width == 0 else self.pieces
         pieces = load(most, subset, sparse)
 

@@ -73,6 +73,7 @@ def _score(rng):
     return ScoreQuery(
         whitened, target, rng.uniform(-1.0, 1.0), point, limit, link,
         sandwich=bool(rng.randint(2)), most_excess=cut,
+        matrices=not link.linear or cut is not None or bool(rng.randint(2)),
     )  # fmt: skip
 
 

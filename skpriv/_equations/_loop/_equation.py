@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import pi, sqrt
+from math import inf, pi, sqrt
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -30,8 +31,9 @@ class ScoreEquation:
         R.
     moment : ndarray of shape (p,)
         Mean of e clip(c, -R, R); less fall e (|c| - R)_+ sign(c) where what is cut was asked.
-    slope : ndarray of shape (p, p)
-        Minus the derivative of that mean by b: of mu' ee' of the records that are not cut.
+    slope : ndarray of shape (p, p) or None
+        Minus the derivative of that mean by b: of mu' ee' of the records that are not cut; None if
+        it was not asked, and then its scale is infinite.
     square : float
         Mean of clip(c)^2.
     gram : ndarray of shape (p, p) or None
@@ -58,7 +60,7 @@ class ScoreEquation:
     point: np.ndarray
     limit: float
     moment: np.ndarray
-    slope: np.ndarray
+    slope: Any
     square: float
     gram: np.ndarray | None
     residual_gram: np.ndarray | None
@@ -99,7 +101,9 @@ class ScoreEquation:
             found[name], rest = rest[:size], rest[size:]
         unit = answer.noise.scale / answer.n
         one, slope_unit = query.link.steepest / query.slope_weight, query.link.steepest * unit
-        slope, gram, slope_scale = one * unvech(found["slope"], p), None, one * unit
+        slope, gram, slope_scale = None, None, inf
+        if query.matrices:
+            slope, slope_scale = one * unvech(found["slope"], p), one * unit
         gram_scale, fall, none = 0.0, 0.0, np.zeros(1)
         if query.most_excess is not None:
             gram, gram_scale = slope, slope_scale
@@ -111,7 +115,7 @@ class ScoreEquation:
             cut, cut_noise = _shrunk(away * unvech(found["cut_rows"], p), away * slope_unit, most)
             slope, slope_scale = gram - cut, sqrt(slope_scale**2 + cut_noise**2)
         width = query.most_excess / query.excess_weight if query.asks_cut else 0.0
-        asked = float(query.sandwich)
+        asked = float("residual" in found)
         return cls(
             point=query.point,
             limit=limit,

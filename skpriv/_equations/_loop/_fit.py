@@ -162,7 +162,7 @@ class LoopFit:
 
     def first_slope(self):
         """Slope of all equations but the last one, and the scale of its noise."""
-        others = self.equations[:-1] or self.equations
+        others = [eq for eq in self.equations[:-1] if eq.slope is not None] or [self.last]
         precision = np.array([eq.slope_scale**-2.0 if eq.slope_scale else 1.0 for eq in others])
         mean = np.tensordot(precision / precision.sum(), [eq.slope for eq in others], 1)
         return mean, float(precision.sum() ** -0.5) if others[0].slope_scale else 0.0
@@ -170,10 +170,10 @@ class LoopFit:
     def near(self):
         """Equations that intervals rest on, with weights that add up to one.
 
-        Those that all records were asked near the end of the loop, at about the same limit: of a
-        part of the records sampling is another, and of a point that is
-        further away than its own noise, the slope is not that of the others where scores are
-        clipped or a link bends.
+        Those with a slope that all records were asked near the end of the loop, at about the same
+        limit: of a part of the records sampling is another, and of a point that is further away
+        than its own noise, the slope is not that of the others where scores are clipped or a link
+        bends.
         """
         level = max(float(np.trace(self.gram)) / len(self.b), 1e-300)
         used = []
@@ -182,7 +182,7 @@ class LoopFit:
             close = float(away @ self.gram @ away) <= eq.moment_scale**2 * size
             ends = eq.reach, self.last.reach
             alike = max(ends) <= ALIKE * min(ends)
-            whole = not self.same_rows or eq.n == self.last.n
+            whole = eq.slope is not None and (not self.same_rows or eq.n == self.last.n)
             if close and alike and whole and bool(eq.fall) == bool(self.last.fall):
                 used.append(eq)
         used.append(self.last)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from .._normal_equations import PRIOR_VARIANCES, SAMPLING
+from ._equation import normal_clip
 
 # Logarithm of the odds of each shape of a prior against the next: without them a constant column
 # has a coefficient of four deviations
@@ -100,11 +101,36 @@ def fitted_shapes(values, vectors, priors):
     return rotated
 
 
-def posterior_mean(spectrum, moment, spread, sampling, shapes, variances, odds):
-    """Mean of b for moment = G b + error under b = tau L c, c ~ N(0, I), averaged by evidence.
+def prior_model(values, part, shapes):
+    """What the posterior rests on but the noise: of moment = G b + error, b = tau L c.
 
     The error is privacy noise, and sampling where privacy noise is not small beside it: as epsilon
     grows nothing is shrunk, and b is the least-squares line of the records themselves.
+
+    Parameters
+    ----------
+    values : ndarray of shape (p,)
+        Eigenvalues of G, none of them negative.
+    part : float
+        Variance of the moment by sampling, which has a covariance like G, over that of the noise.
+    shapes : ndarray of shape (n_priors, p, k)
+        The candidates L, as `fitted_shapes` returns them.
+
+    Returns
+    -------
+    (weights, squares, bases)
+        Eigenvalues over the variance of the error in units of the noise; of L'G C^-1 G L for its
+        covariance C, eigenvalues, and eigenvectors times L.
+    """
+    typical = max(float(values.mean()), 1e-300)
+    weights = values / (1.0 + min(SAMPLING, part) / typical * values)
+    known = shapes.transpose(0, 2, 1) @ ((values * weights)[:, None] * shapes)
+    squares, bases = np.linalg.eigh(known)
+    return weights, squares, shapes @ bases
+
+
+def posterior_mean(vectors, moment, spread, model, variances, odds):
+    """Mean of b for moment = G b + error under b = tau L c, c ~ N(0, I), averaged by evidence.
 
     A typical coordinate is shrunk by 1 / (1 + signal), for its signal tau^2 over its noise. That
     part has the prior of Jeffreys for a proportion, which is sqrt(signal) / (1 + signal) for
@@ -113,27 +139,22 @@ def posterior_mean(spectrum, moment, spread, sampling, shapes, variances, odds):
 
     Parameters
     ----------
-    spectrum : (ndarray of shape (p,), ndarray of shape (p, p))
-        Eigenvalues, none of them negative, and eigenvectors of G.
+    vectors : ndarray of shape (p, p)
+        Eigenvectors of G.
     moment : ndarray of shape (p,)
     spread : float
         Variance of the privacy noise of each coordinate.
-    sampling : float
-        The error of sampling has covariance sampling * G.
-    shapes : ndarray of shape (n_priors, p, k)
-        The candidates L, as `fitted_shapes` returns them.
+    model : tuple
+        What `prior_model` returns.
     variances : ndarray
         The candidates tau^2.
     odds : ndarray of shape (n_priors, 1)
         Logarithm of the odds of the first candidate L against each.
     """
-    values, vectors = spectrum
-    typical = max(sampling * float(values.sum()) / len(moment), 1e-300)
-    error = spread + min(1.0, SAMPLING * spread / typical) * sampling * values  # of V'moment
-    score = values / error * (vectors.T @ moment)
-    known = shapes.transpose(0, 2, 1) @ ((values**2 / error)[:, None] * shapes)
-    squares, bases = np.linalg.eigh(known)
-    along = (score @ shapes)[:, None] @ bases  # one row for each prior
+    weights, squares, bases = model
+    squares = squares / spread
+    score = weights / spread * (vectors.T @ moment)
+    along = (score @ bases)[:, None]  # one row for each prior
     total = 1.0 + variances[:, None] * np.maximum(squares, 0.0)[:, None]
     # log N(moment; 0, C + tau^2 G L L'G), C the covariance of the error, but what all have
     weights = variances[:, None] * along / total
@@ -141,8 +162,8 @@ def posterior_mean(spectrum, moment, spread, sampling, shapes, variances, odds):
     signal = np.maximum(squares.sum(axis=1), 1e-300)[:, None] / len(moment) * variances
     evidences += 0.5 * np.log(signal) - np.log1p(signal) - odds
     chances = np.exp(evidences - evidences.max())
-    means = (chances / chances.sum())[:, None] @ weights @ bases.transpose(0, 2, 1)
-    return vectors @ (shapes @ means.transpose(0, 2, 1)).sum(axis=0)[:, 0]
+    means = (chances / chances.sum())[:, None] @ weights
+    return vectors @ (bases @ means.transpose(0, 2, 1)).sum(axis=0)[:, 0]
 
 
 class Pool:
@@ -168,6 +189,9 @@ class Pool:
         Root mean square length of a whitened row.
     curator : bool
         Whether all equations are of the same records, or of a part of them; else of disjoint ones.
+    gram : tuple of (ndarray of shape (p, p), float), default=None
+        Noisy mean of ee' and its scale, where the steps do not ask for their slopes: it is the
+        slope of the line but for the part of the records that is cut, as of normal residuals.
 
     Attributes
     ----------
@@ -179,13 +203,13 @@ class Pool:
         Variance of the privacy noise of a coordinate of the pooled moment.
     """
 
-    def __init__(self, size, deviation, priors, largest, link, length, curator):
+    def __init__(self, size, deviation, priors, largest, link, length, curator, gram=None):
         width = max(prior.shape[1] for prior in priors)
         self._priors = np.zeros((len(priors), size, width))
         for filled, prior in zip(self._priors, priors, strict=True):
             filled[:, : prior.shape[1]] = prior
         self._variances = PRIOR_VARIANCES[PRIOR_VARIANCES <= max(largest, PRIOR_VARIANCES[0])]
-        self._link, self._curator = link, curator
+        self._link, self._curator, self._gram = link, curator, gram
         self._odds = ODDS * np.arange(len(priors))[:, None] if link.linear else np.zeros((1, 1))
         self._equations: list = []
         self._asked: dict = {name: [] for name in ASKED}
@@ -218,6 +242,13 @@ class Pool:
         of the distance in the norm of the slope, and h the mean slope: as noise of each coordinate
         of a matrix of trace t, whose Frobenius norm is t / sqrt(p), that is t d length^2 / p^3.
         """
+        if self._gram:
+            if len(self._equations) == 1:  # all clips are as many deviations
+                first = self._equations[0]
+                kept = normal_clip(first.square, first.limit)[0]
+                self._raw, self.scale = (kept * known for known in self._gram)
+                self._decompose()
+            return
         scales = self._known["slope_scale"]
         noises = np.maximum(scales, 1e-300) ** 2
         if len(noises) > 1 and not self._link.linear:
@@ -233,11 +264,15 @@ class Pool:
         else:
             slopes = [eq.slope for eq in self._equations]
             self._raw = sum(w * slope for w, slope in zip(weights, slopes, strict=True))
+        self._decompose()
+
+    def _decompose(self):
         self._spectrum: Any = denoised_spectrum(self._raw, self.scale)
         values, vectors = self._spectrum
         self.slope: np.ndarray = (vectors * values) @ vectors.T
         priors = self._priors if self._link.linear else [*self._priors, self._even_prior()]
         self._shapes = fitted_shapes(values, vectors, np.asarray(priors))
+        self._model: Any = None
 
     @property
     def spread(self):
@@ -270,14 +305,13 @@ class Pool:
         # Variance of the target over the slope of its mean, which is 1 for a line
         dispersion = self.variance / (1.0 if self._link.linear else trace / self._length**2)
         self.noise = float(weights**2 @ noises)
+        sampling = dispersion / (counts.max() if self._curator else counts.sum()) * trace / p
+        # What sampling adds to the noise changes little from step to step of one slope
+        part, before = sampling / max(self.noise, 1e-300), self._model
+        if not (self._gram and before and 0.8 <= (1.0 + part) / (1.0 + before[0]) <= 1.25):
+            self._model = part, prior_model(self._spectrum[0], part, self._shapes)
         self.b = posterior_mean(
-            self._spectrum,
-            moment,
-            self.noise,
-            dispersion / (counts.max() if self._curator else counts.sum()),
-            self._shapes,
-            self._variances,
-            self._odds,
+            self._spectrum[1], moment, self.noise, self._model[1], self._variances, self._odds
         )
         square = max(float(self.b @ self.slope @ self.b), float(self.b @ self._raw @ self.b))
         if self._link.linear and square > self._most:

@@ -6,15 +6,15 @@ phi with ||phi|| <= 1, psi = W phi for a released W, w = min(1, 1 / ||psi||) and
 e are multiplied by its root.
 """
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import blas
 
 from ..._linalg import SQRT2, add_gram, blocks_of, row_norms, unvech, vech, vech_size
-from ...privacy import ROUNDING, Query
+from ...privacy import ROUNDING, Mapped, Query
 from .._public_maps import RowMap
 from ._links import IDENTITY, Link
 
@@ -197,6 +197,32 @@ class Whitened:
         weighted = getattr(self.rows, "weighted", False)
         return psi, norms, self.rows.roots(X) if weighted else np.ones(len(norms))
 
+    def mapped(self, query, begin):
+        """A query as one of rows (e, w) of this; None where rows have weights of their own.
+
+        Parameters
+        ----------
+        query : Query
+            With ``whitened``.
+        begin : bool
+            Whether it is worth to keep them.
+        """
+        if getattr(self.rows, "weighted", False):
+            return None
+        kept = partial(replace, query, whitened=WhitenedAlready(self.W))
+        return Mapped(self.W, len(self.W) + 1, self._records, kept, begin)
+
+    def _records(self, X, y):
+        """Rows (e, w) of a chunk, and y."""
+        found = np.empty((len(X), len(self.W) + 1))
+        for block, e, weights, *_ in self.blocks(X):
+            found[block, :-1], found[block, -1] = e, weights
+        return found, y
+
+    def room(self, e):
+        """Where products of rows may be written: over them."""
+        return e
+
     def empty_gram(self):
         """Zeros to which products of rows are added."""
         return np.zeros((len(self.W), len(self.W)), order="F")
@@ -209,6 +235,30 @@ class Whitened:
 
 
 @dataclass(frozen=True, eq=False)
+class WhitenedAlready:
+    """Stands for `Whitened` where rows are (e, w), which nobody overwrites.
+
+    Parameters
+    ----------
+    W : ndarray of shape (p, p)
+    """
+
+    W: np.ndarray
+    rows: Any = None  # they have no weights of their own
+
+    empty_gram = Whitened.empty_gram
+
+    def blocks(self, X):
+        """Yield (slice, e, w, None, None) of one block of rows after the other."""
+        for block in blocks_of(len(X), X.shape[1]):
+            yield block, X[block, :-1], X[block, -1], None, None
+
+    def room(self, e):
+        """Nowhere."""
+        return None
+
+
+@dataclass(frozen=True, eq=False)
 class WhiteningQuery(Query):
     """Sum of vech ee'.
 
@@ -217,6 +267,7 @@ class WhiteningQuery(Query):
     """
 
     whitened: Whitened
+    kept: bool = False  # whether the same rows are asked next
     name: str = "whitening"
     sensitivity: float = SQRT2 * ROUNDING
 
@@ -224,6 +275,11 @@ class WhiteningQuery(Query):
     def shape(self):
         """Number of coordinates."""
         return (vech_size(len(self.whitened.W)),)
+
+    @property
+    def mapped(self):
+        """The same of rows e that are kept."""
+        return self.whitened.mapped(self, begin=True) if self.kept else None
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""

@@ -94,6 +94,8 @@ class Rules:
         Whether the last step is to cut no tail that the one before has seen.
     subset : float
         Part of the records that the whitening asks.
+    slopes : bool
+        Whether steps ask their slopes; else the whitening has a last look.
     """
 
     reach: float
@@ -112,6 +114,7 @@ class Rules:
     whole: bool
     wide: bool
     subset: float
+    slopes: bool
 
     @classmethod
     def of(cls, n, p, reach, clip="auto", fit_intercept=True, ranged=True, link=IDENTITY):
@@ -175,6 +178,8 @@ class Rules:
             whole=whole,
             wide=clip == "wide",
             subset=part_needed(n, enough / resolution),
+            # Where the noise of the whole budget hides typical eigenvalues, one look tells as much
+            slopes=not link.linear or resolution >= RESOLVED / 8.0,
         )
 
     def without_count(self):

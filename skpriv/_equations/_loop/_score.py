@@ -17,6 +17,7 @@ from ._queries import Whitened, handed
 # counts for less. The weight of uu', and there of s^2; and of the rows that are cut. See the proof.
 CUT, COUNT_WEIGHT, FALL, RESIDUAL_WEIGHT = 0.75, 0.79, 0.5, 0.5
 CUT_ROWS_WEIGHT = sqrt(1.0 / 8.0)
+MATRICES = "slope", "residual", "cut_rows"
 
 
 class Scores(NamedTuple):
@@ -54,8 +55,8 @@ class ScoreQuery(Query):
     [0, 1] is at most 1 long, the weight v in [0, 1] is any public function of the row, h in [0, 1]
     is the slope of the clipped score over its largest (0 where it is cut), J = 1{|s| >= .75}, and
     matrices stand for their vech. The squared sensitivity is 4 + c^2 = 4.25 for c = 1/2 and any h,
-    and 4, that of sum e s alone, where h = 1 for every record. It is 4 for the logit, with c = 1
-    and without J (item 5).
+    and 4, that of sum e s alone, where h = 1 for every record, and of (e s, s^2, .79 J), without
+    any matrix (item 2). It is 4 for the logit, with c = 1 and without J (item 5).
 
     Proof. Let a = |e|^2, b = |e'|^2, x = |s|, z = |s'|; (-e, -s) gives the same release, so
     s, s' >= 0, and t = -<e, e'>. With J = 1 if the counts differ, D^2 is at most
@@ -71,7 +72,8 @@ class ScoreQuery(Query):
        (1 + Z)^-2 >= 1 - 2 Z it is at least 1 - 1.5 Z for Z <= 2/3, and 2.5 Z > 1 beyond.
        J = 0: D^2 <= q(1) = 4, attained at e' = -e, |e| = |s| = |s'| = 1. J = 1: Z < .75^2, and
        D^2 < q(9/16) + .79^2 = 3.3031 + .6241 < 4. In any dimension.
-       h = h' = 0 leaves less, since a^2 + b^2 >= 2 t^2.
+       h = h' = 0 leaves less, since a^2 + b^2 >= 2 t^2, and so does what asks no matrix: of
+       what it leaves out each term is at least 0.
     3. h = 1, h' = 0, or the other way round: 2 t p - t^2 p^2 / 2 increases in t, so t = 1, and
        D^2 <= 1/4 + k, k = (x + z)^2 (1 + (5/4)(x - z)^2) + .79^2 J; for x >= z, k increases in x,
        and at x = 1 it increases in z, as its derivative is there
@@ -121,6 +123,8 @@ class ScoreQuery(Query):
         Whether uu' and the count are asked.
     most_excess : float or None
         E; 0 if nothing can be beyond the limit, None if what is cut is not asked.
+    matrices : bool
+        Whether the slope and uu' are asked.
     """
 
     whitened: Whitened
@@ -131,12 +135,14 @@ class ScoreQuery(Query):
     link: Link = IDENTITY
     sandwich: bool = False
     most_excess: float | None = None
+    matrices: bool = True
     name: str = "scores"
 
     @property
     def sensitivity(self):
         """Declared sensitivity: of the link."""
-        if self.link.linear and self.most_excess == 0.0:  # of every record h = 1
+        # Of every record h = 1, or h is not asked
+        if self.link.linear and (self.most_excess == 0.0 or not self.matrices):
             return 2.0 * ROUNDING
         return sqrt(self.link.squared_sensitivity) * ROUNDING
 
@@ -184,6 +190,8 @@ class ScoreQuery(Query):
     def parts(self):
         """Sizes of what is asked, in the order of the answer."""
         p = len(self.whitened.W)
+        if not self.matrices:
+            return {"moment": p, "square": 1, "nearly_cut": 1}
         sizes = {"moment": p, "slope": vech_size(p), "square": 1}
         if self.sandwich:
             sizes |= {"residual": vech_size(p)} | ({"nearly_cut": 1} if self.link.counts else {})
@@ -195,6 +203,13 @@ class ScoreQuery(Query):
     def shape(self):
         """Number of coordinates."""
         return (sum(self.parts.values()),)
+
+    @property
+    def mapped(self):
+        """The same of rows e that are kept: from the first question that asks no matrices."""
+        if type(self) is not ScoreQuery or not self.link.linear or self.asks_cut:
+            return None
+        return self.whitened.mapped(self, begin=not self.matrices)
 
     def scores(self, X, y):
         """Yield the `Scores` of one block of rows after the other."""
@@ -240,7 +255,7 @@ class ScoreQuery(Query):
         """
         parts, moment = self.parts, np.zeros(len(self.point))
         numbers = dict.fromkeys(parts, 0.0)
-        slope, residuals, cut_rows = (self.whitened.empty_gram() for _ in range(3))
+        grams = {name: self.whitened.empty_gram() for name in MATRICES if name in parts}
         for one in self.scores(X, y):
             e, s, h, residual, lengths, _ = one
             apart = beside(one) if beside else ()
@@ -251,24 +266,23 @@ class ScoreQuery(Query):
                 asked = s.copy()
                 asked[cut] *= 1.0 - self.fall * over
                 numbers["excess"] += self.excess_weight * (lengths[cut] @ over)
-                add_gram(cut_rows, e[cut])
+                add_gram(grams["cut_rows"], e[cut])
             moment += asked @ e
-            whole = self.asks_cut or (h == 1.0).all()
-            add_gram(slope, e if whole else e * np.sqrt(h)[:, None])
+            if "slope" in grams:
+                whole = self.asks_cut or (h == 1.0).all()
+                add_gram(grams["slope"], e if whole else e * np.sqrt(h)[:, None])
             numbers["square"] += self.square_weight * (s @ s)
             if "nearly_cut" in numbers:
                 numbers["nearly_cut"] += self.count_weight * np.count_nonzero(np.abs(s) >= CUT)
-            if self.sandwich:
-                e *= s[:, None]
+            if "residual" in grams:
+                e = np.multiply(e, s[:, None], out=self.whitened.room(e))
                 if len(apart):
-                    add_gram(residuals, e[apart])
+                    add_gram(grams["residual"], e[apart])
                     e[apart] = 0.0
-                add_gram(beside.alike if beside else residuals, e)
+                add_gram(beside.alike if beside else grams["residual"], e)
         if beside:
-            residuals += beside.alike
-        found = {"moment": moment, "slope": self.slope_weight * vech(slope)}
-        if self.sandwich:
-            found["residual"] = RESIDUAL_WEIGHT * vech(residuals)
-        if self.asks_cut:
-            found["cut_rows"] = CUT_ROWS_WEIGHT * vech(cut_rows)
+            grams["residual"] += beside.alike
+        weights = dict(zip(MATRICES, (self.slope_weight, RESIDUAL_WEIGHT, CUT_ROWS_WEIGHT)))
+        found = {name: weights[name] * vech(gram) for name, gram in grams.items()}
+        found["moment"] = moment
         return np.concatenate([found.get(name, [numbers[name]]) for name in parts])

@@ -57,6 +57,8 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=()):
         return mean_only(session, rows, target, rules, link)
     if not hasattr(rows, "outside"):  # a public property of the map
         rules = rules.without_count()
+    several = (session.persons or 1) > 1  # a person with one row is a row
+    rules = replace(rules, slopes=rules.slopes or several)
     whitening_parts(session, rules)  # so that files are read once for them and the targets
     mean, deviation = find_location(session, rows, target, rules, link)
     if deviation * rules.reach < LEAST_SPREAD:  # the mean itself is hard to find: see Rules
@@ -65,17 +67,16 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=()):
     if mean:
         link = link.near(mean.mean)
         rules = replace(rules, length=min(1.0, rules.length * link.longer(mean.mean)))
-    W, length = learn_whitening(session, rows, rules)
+    W, length, gram = learn_whitening(session, rows, rules)
     whitened = Whitened(rows, W)
     signal = deviation if link.signal is None else link.signal
     pool = Pool(
         rows.size, deviation, prior_shapes(whitened, signal, signal / length, priors),
-        SIGNAL * (signal / length) ** 2, link, length, session.trust.can.same_rows,
+        SIGNAL * (signal / length) ** 2, link, length, session.trust.can.same_rows, gram,
     )  # fmt: skip
     equations: list[ScoreEquation] = []
     line = far = None
     few = session.part(rules.subset)
-    several = (session.persons or 1) > 1  # a person with one row is a row
     kept, lengths = 1.0, QUESTION if several else 0.0
     # Lengths are counted again where most of the budget is to come, at one length
     number = len(rules.steps)
@@ -90,6 +91,7 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=()):
             clip, excess = clip + excess, 0.0
         asked = whitened, target, location, pool.b, clip, link
         query = ScoreQuery(*asked, sandwich=last or not rules.whole, most_excess=excess)
+        query = replace(query, matrices=last or rules.slopes)
         if lengths:
             query = PersonScoreQuery(*asked, sandwich=True)
             if number in (1, recount):
@@ -241,8 +243,8 @@ def prior_shapes(whitened, deviation, unit, priors=()):
     a constant column had no limit as n grew.
     """
     W, shapes = whitened.W, [np.linalg.inv(whitened.W.T) @ prior for prior in priors]
+    values, vectors = np.linalg.eigh(W @ W.T)
     for effect in EFFECTS:
-        bound = W @ W.T / (len(W) * (effect * deviation) ** 2)
-        values, vectors = np.linalg.eigh(np.eye(len(W)) / unit**2 + bound)
-        shapes.append(vectors * values**-0.5)
+        bound = np.maximum(values, 0.0) / (len(W) * (effect * deviation) ** 2)
+        shapes.append(vectors * (1.0 / unit**2 + bound) ** -0.5)
     return shapes

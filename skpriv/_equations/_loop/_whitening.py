@@ -4,6 +4,7 @@ from math import sqrt
 
 import numpy as np
 
+from ..._linalg import row_norms
 from ._pool import shrunk_gram
 from ._queries import LENGTHS, LengthsQuery, Whitened, WhiteningQuery
 
@@ -23,11 +24,11 @@ def whitening_parts(session, rules):
     """Secret random parts of the records, for each round.
 
     With few records the rows of the last round cannot be short, and a fourth round would sharpen
-    noise. Where not all are needed each round asks twice as many as the one before: what it finds
-    is whitened again. All parts are asked for at once, so that rows of files are read once for
-    them.
+    noise; where steps do not ask their slopes, there is a look at the rows in its place. Where not
+    all are needed each round asks twice as many as the one before: what it finds is whitened again.
+    All parts are asked for at once, so that rows of files are read once for them.
     """
-    rounds = ROUNDS + (_short(rules) < 1.0)
+    rounds = ROUNDS + (_short(rules) < 1.0 or not rules.slopes)
     halves = range(rounds - 1, -1, -1) if rules.subset < 1.0 else [0] * rounds
     return [session.part(rules.subset * 0.5**half) for half in halves]
 
@@ -46,16 +47,20 @@ def learn_whitening(session, rows, rules):
 
     Returns
     -------
-    (W, length)
-        The root mean square length of a row W phi, as far as weights leave it whole.
+    (W, length, gram)
+        The root mean square length of a row W phi, as far as weights leave it whole; the Gram
+        matrix of the rows with the scale of its noise, or None where steps ask their slopes.
     """
     p = rows.size
     W = np.eye(p)
     parts = whitening_parts(session, rules)
     for number, subset in enumerate(parts):
-        W = (_short(rules) if number == ROUNDS else 1.0) * W
-        asked = WhiteningQuery(Whitened(rows, W))
+        W = (_short(rules) if number == ROUNDS and rules.slopes else 1.0) * W
+        look = number == ROUNDS and not rules.slopes
+        asked = WhiteningQuery(Whitened(rows, W), kept=look)
         gram, scale = asked.gram(session.sum(asked, rules.whitening / len(parts), subset))
+        if look:
+            return W, rules.length, (gram, scale)
         gram, weight = shrunk_gram(gram, scale)
         ridge = weight * scale * sqrt(2.0 * p)  # the operator norm that the noise would have
         values, vectors = np.linalg.eigh(gram + ridge * np.eye(p))
@@ -67,11 +72,11 @@ def learn_whitening(session, rows, rules):
         # Rotated: cheaper to apply, and otherwise the same
         W = np.asarray(np.linalg.qr(W, mode="r"))
     if not rules.lengths:
-        return W, rules.length
+        return W, rules.length, None
     query = LengthsQuery(Whitened(rows, W))
     answer = session.sum(query, rules.lengths, session.part(rules.subset))
     shorter = shortening(answer.value / answer.n, answer.noise.scale / answer.n, rules, p)
-    return _longest(shorter * W), shorter * rules.length
+    return _longest(shorter * W), shorter * rules.length, None
 
 
 def shortening(parts, noise, rules, p):
@@ -115,4 +120,6 @@ def shortening(parts, noise, rules, p):
 
 def _longest(W):
     """The same, longer where no row is as long as 1: that costs no weight."""
+    if row_norms(W).max() >= 1.0:  # a bound that costs nothing
+        return W
     return W / min(1.0, float(np.linalg.norm(W, 2)))

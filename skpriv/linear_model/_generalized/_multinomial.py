@@ -67,7 +67,7 @@ def fit_classes(session, rows, target, link, ranged):
         location = np.log(rates) - np.log(rates).mean()
     if rules.mean_only:
         return _rates_only(session, len(each) * p, link), location
-    W, length = learn_whitening(session, rows, rules)
+    W, length, _ = learn_whitening(session, rows, rules)
     whitened = Whitened(rows, W)
     shapes = prior_shapes(whitened, link.signal, link.signal / length)
     pool = Pool(

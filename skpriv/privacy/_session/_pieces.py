@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 from math import floor
 
+import numpy as np
+
 from ...exceptions import PrivacyError
-from ...records import KEPT_BYTES
+from ...records import KEPT_BYTES, ArrayRows
 
 PUBLIC_SUBSET = (
     "under a curator a part of the records must be a secret random one: pass as subset what "
@@ -51,6 +53,7 @@ class Pieces:
         self._rows, self._source, self._order = rows, source, None
         self._kept, self._left, self._foreseen = [], KEPT_BYTES, {}
         self._all, self._targets = None, None
+        self._mapped: tuple = None, None
 
     def prefix(self, start, stop, fraction):
         """The first records of those from one place up to another: a fraction of them."""
@@ -78,6 +81,11 @@ class Pieces:
         if self._foreseen:
             self._drawn()
         rows = self.whole()
+        mapped = getattr(query, "mapped", None)
+        if mapped is not None and subset is None and isinstance(rows, ArrayRows):
+            found = self._of_function(rows, mapped)
+            if found is not None:
+                return found.sum(mapped.query())
         if rows.passes is None:
             return rows.sum(query) if subset is None else self._sum_of_part(query, subset)
         if subset is not None:
@@ -92,6 +100,22 @@ class Pieces:
             if found is not None:
                 self._left -= 8 * found.n * (found.n_features + 1)
         return self._all
+
+    def _of_function(self, rows, mapped):
+        """Rows that are a function of each record, kept while that is asked; None if too large."""
+        if self._mapped[0] is not mapped.key:
+            if not mapped.begin:
+                return None
+            self._mapped, size = (mapped.key, None), 8 * rows.n * (mapped.width + 1)
+            if size <= self._left:
+                X, y, start = np.empty((rows.n, mapped.width)), np.empty(rows.n), 0
+                for values, targets in rows.each(mapped.records):
+                    stop = start + len(targets)
+                    X[start:stop], y[start:stop], start = values, targets, stop
+                kept, self._left = ArrayRows(X, y), self._left - size
+                kept.n_jobs = rows.n_jobs
+                self._mapped = mapped.key, kept
+        return self._mapped[1]
 
     def _of_targets(self):
         """Rows for questions about targets alone; the part that is asked next is read with them."""

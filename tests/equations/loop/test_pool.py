@@ -8,7 +8,7 @@ import pytest
 from skpriv._equations._loop._equation import ScoreEquation
 from skpriv._equations._loop._fit import LoopFit
 from skpriv._equations._loop._links import IDENTITY, Logit
-from skpriv._equations._loop._pool import Pool, fitted_shapes, posterior_mean
+from skpriv._equations._loop._pool import Pool, fitted_shapes, posterior_mean, prior_model
 
 EQUATION = ScoreEquation(
     point=np.zeros(2), limit=1.0, moment=np.zeros(2), slope=0.5 * np.eye(2), square=1.0, gram=None,
@@ -56,8 +56,8 @@ def test_weak_signals_are_not_shrunk_by_how_far_down_the_candidates_go(size):
     moment, shapes = np.full(p, size * np.sqrt(noise)), fitted_shapes(values, vectors, [np.eye(p)])
     found = [
         posterior_mean(
-            (values, vectors), moment, noise, 1e-12, shapes, np.geomspace(least, 1e-1, count),
-            np.zeros((1, 1)),
+            vectors, moment, noise, prior_model(values, 1e-8, shapes),
+            np.geomspace(least, 1e-1, count), np.zeros((1, 1)),
         )[0]
         for least, count in ((1e-7, 61), (1e-17, 161))
     ]  # fmt: skip

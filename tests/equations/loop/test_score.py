@@ -68,10 +68,14 @@ QUERIES["scores, and what is cut"] = lambda white, target, rng: replace(
     QUERIES["scores, and the sandwich"](white, target, rng),
     most_excess=10.0 ** rng.uniform(-2.0, 0.5),
 )
+QUERIES["moments alone"] = lambda white, target, rng: replace(
+    QUERIES["scores, and the sandwich"](white, target, rng), matrices=False
+)
 DECLARED = {
     "scores": np.sqrt(4.25),
     "scores, and the sandwich": np.sqrt(4.25),
     "scores, and what is cut": np.sqrt(4.25),
+    "moments alone": 2.0,
     "residual mean": 2.0,
     "location": 2.0,
     "spread": 1.0,
@@ -148,6 +152,8 @@ def test_the_declared_sensitivity_is_attained(name, d, global_random_seed):
         query = ResidualMeanQuery(rows, target, 0.0, np.zeros(d), 0.5)
     if name == "line":
         query = LineScoreQuery(Whitened(rows, np.eye(d)), target, 0.0, np.zeros(d), 0.5)
+    if name == "moments alone":
+        query = replace(query, location=0.0, point=np.zeros(d), limit=0.5)
     if name.startswith("scores"):
         cut = 0.5 if name == "scores, and what is cut" else None
         query = ScoreQuery(
