@@ -190,11 +190,11 @@ class StepAndLineQuery(Query):
     Parameters
     ----------
     step : ScoreQuery
-        With ``sandwich``.
+        Its ``sandwich`` is true.
     line : LineScoreQuery
-        Of the same maps, location and point.
+        It has the same maps, location and point.
     shares : tuple of float
-        Of the step and of the line.
+        Those of the step and of the line.
     """
 
     step: ScoreQuery
@@ -248,7 +248,7 @@ def line_scores(session: Any, far: Any, share: float, subset: Any) -> tuple:
     session : Session
     far : LineLengthsQuery
     share : float
-        Of both questions.
+        That of both questions together.
     subset : Piece or None
         Whose lengths are asked.
 

@@ -203,7 +203,7 @@ class Whitened:
         Parameters
         ----------
         query : Query
-            With ``whitened``.
+            It has ``whitened``.
         begin : bool
             Whether it is worth to keep them.
         """
