@@ -30,7 +30,7 @@ def test_every_query_and_procedure_is_registered():
 
 
 def within(case, asked, first, second):
-    """The check that is under test itself, below, with sensitivities that are halved."""
+    """No further than declared."""
     assert case.moved(asked, first, second) <= case.declared(asked)
 
 
@@ -74,23 +74,16 @@ def test_nor_does_a_sparse_one_however_it_is_stored(asked_class, data, seed):
 
 
 @pytest.mark.parametrize("case, worst", WORST)
-def test_the_declared_sensitivity_is_nearly_attained(case, worst):
+def test_the_declared_sensitivity_is_nearly_attained_and_its_half_is_not_enough(case, worst):
     asked, first, second = worst()
-    found = case.moved(asked, first, second)
-    assert case.reached * case.declared(asked) <= found
-    within(case, asked, first, second)
+    found, declared = case.moved(asked, first, second), case.declared(asked)
+    assert case.reached * declared <= found <= declared
+    assert found > declared / 2.0
 
 
 @pytest.mark.parametrize("case", REGISTRY.values(), ids=lambda case: "")
 def test_worst_pairs_reach_what_is_declared_or_say_why_not(case):
     assert case.reached >= 0.97 or case.reason
-
-
-@pytest.mark.parametrize("case, worst", WORST)
-def test_a_halved_sensitivity_fails(case, worst):
-    asked, first, second = worst()
-    with pytest.raises(AssertionError):
-        assert case.moved(asked, first, second) <= case.declared(asked) / 2.0
 
 
 @pytest.mark.parametrize("case, worst", WORST)
