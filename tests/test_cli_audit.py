@@ -14,6 +14,14 @@ def test_the_table_of_replays(capsys):
     assert all(0.9 < cost <= 1.0 for cost in costs)
 
 
+def test_enough_is_asked_of_linear_regression(capsys):
+    """Where only the mean is asked, and there is no intercept, nothing would be attacked."""
+    assert main(["audit", "linear", "--runs", "0"]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    costs = {row[1]: float(row[3]) for row in rows if row[:1] == ["linear"]}
+    assert min(costs["central"], costs["aggregate"]) > 0.6
+
+
 def test_lower_bounds_are_below_the_claim(capsys):
     assert main(["audit", "iht", "--runs", "20", "--epsilon", "4", "--jobs", "1"]) == 0
     (line,) = (x for x in capsys.readouterr().out.splitlines() if x.startswith("iht"))
