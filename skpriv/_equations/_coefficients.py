@@ -224,7 +224,8 @@ def equations_law(equations, matrix, shift, words):
             "noise hides some combinations of the features: in the weakest one the released design "
             f"is {max(resolution, 0.0):.2g} times its noise, and must be at least "
             f"{MIN_RESOLUTION_FOR_COEFFICIENTS:g} times: more rows, a larger epsilon, "
-            "narrower bounds or fewer columns that nearly determine each other would help"
+            "narrower bounds or fewer columns that nearly determine each other would help; "
+            "skpriv.inspection.resolution says roughly how many rows"
         )
         law = CoefficientLaw(nothing[0], nothing, nothing, none, reason, equations.n, **words)
     else:

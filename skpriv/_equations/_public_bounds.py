@@ -74,7 +74,8 @@ def column_bounds(given, names, n_features, parameter):
     if pairs.shape != (n_features, 2):
         raise ValueError(
             f"{parameter} has shape {pairs.shape}, but X has {n_features} features: pass "
-            "one public range (low, high) for all of them, or one for each."
+            "one public range (low, high) for all of them, or a list with one for each, "
+            f"[(low, high), ...], of shape ({n_features}, 2)."
         )
     low, high = pairs.T.copy()
     with np.errstate(over="ignore", invalid="ignore"):

@@ -150,9 +150,9 @@ def weighted_rows(model, records, weights, scaled):
     number = isinstance(largest, Real) and not isinstance(largest, bool)
     if not number or not 0.0 < float(largest) < inf:
         raise ValueError(
-            f"sample_weight needs max_weight, a finite number above 0, not {largest!r}: the "
-            "public bound to which weights are clipped. The largest weight of the rows is not "
-            "private; noise is in proportion to max_weight over the usual weight."
+            "sample_weight needs max_weight beside it in fit, a finite number above 0, not "
+            f"{largest!r}: the public bound to which weights are clipped. The largest weight of "
+            "the rows is not private; noise is in proportion to max_weight over the usual weight."
         )
     if getattr(model, "calibration_size", None) is not None or any_auto(model):
         raise ValueError(

@@ -284,12 +284,12 @@ class EpochPolicy(BasePolicy):
 
         Raises
         ------
-        ValueError
+        AttributeError
             If the oracle's fits cannot be compared, so that no change could be noticed.
         """
         windows = getattr(self, "_windows", None)
-        if self._blind:
-            raise ValueError(
+        if self._blind:  # an error that hasattr and dir, and so completion of names, take for "no"
+            raise AttributeError(
                 f"no change can be noticed: fits of this {type(self._frozen).__name__} have no "
                 "sums with Gaussian noise, which alone are compared. Take SSPRegressor with given "
                 "bounds and channel='gaussian', or pass window=None."
