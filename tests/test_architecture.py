@@ -243,7 +243,7 @@ def test_no_offenders(rule):
     assert not offenders, "\n" + "\n".join(offenders)
 
 
-MOST_CONSTANTS = 223  # numbers with a name of their own, in all files; it may only fall
+MOST_CONSTANTS = 203  # numbers with a name of their own, in all files; it may only fall
 
 
 def is_number(node):
@@ -281,6 +281,24 @@ def constants_with_two_homes(files):
 def test_a_constant_has_one_home():
     assert not constants_with_two_homes(FILES)
     assert sum(len(list(constants(tree))) for tree in FILES.values()) <= MOST_CONSTANTS
+
+
+# The loop with its links, rules and intervals; both numbers may only fall. The linear fit alone,
+# before it had links, took 2,690 lines.
+LOOP = (
+    "_equations/_loop/", "_equations/_certified/_newton.py", "linear_model/_generalized/",
+    "linear_model/_linear_regression/",
+)  # fmt: skip
+MOST_IN_THE_LOOP = {"lines": 2_994, "constants": 30}
+
+
+def test_the_loop_is_short():
+    trees = {file: tree for file, tree in FILES.items() if file.startswith(LOOP)}
+    sizes = [code_lines((PACKAGE / file).read_text("utf-8"), trees[file]) for file in trees]
+    assert sum(sizes) <= MOST_IN_THE_LOOP["lines"]
+    assert (
+        sum(len(list(constants(tree))) for tree in trees.values()) <= MOST_IN_THE_LOOP["constants"]
+    )
 
 
 def test_constants_with_two_homes_are_found():

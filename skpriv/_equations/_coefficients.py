@@ -18,7 +18,7 @@ import numpy as np
 
 from .._linalg import psd_part
 from ._loop._fit import FITTED, FUNCTION, LEAST_SQUARES
-from ._loop._rules import LINE_RESOLUTION
+from ._loop._rules import RESOLVED
 from ._persons import SURE
 
 # Smallest singular value of the released design over the norm that its noise alone would have.
@@ -350,7 +350,7 @@ def loop_law(fit, rows, target, n, fitted=True, reach=inf, **words):
         factor = max(fit.link.least_reach, 2.0 * rows.size) / reach
         return _nothing(len(matrix), MEAN_ONLY, n, factor, words)
     if fit.line is None and not fitted:
-        return _nothing(len(matrix), NO_LINE, n, max(LINE_RESOLUTION * crowd, 1.0), words)
+        return _nothing(len(matrix), NO_LINE, n, max(RESOLVED * crowd, 1.0), words)
     first, points = FITTED if fit.link.linear else FUNCTION, fit.points(matrix)
     estimate, line = (fit.estimate(points, kind) for kind in (first, LEAST_SQUARES))
     noise = np.sqrt(line.variances()[1] + estimate.variances()[1])

@@ -275,7 +275,8 @@ class NormalEquations:
             both = lapack.dtrtrs(root, np.column_stack([design, self.target]), lower=1)[0]
             whitened, response = both[:, :-1], both[:, -1]
             fits = [
-                (_posterior(whitened @ prior, response, least_variance), prior) for prior in priors
+                (normal_posterior(whitened @ prior, response, least_variance), prior)
+                for prior in priors
             ]
             (_, weights, factor), prior = max(fits, key=lambda fit: fit[0][0])
             theta, factor = prior @ weights, prior @ factor
@@ -290,7 +291,7 @@ def ridge_prior(size, has_intercept):
     return np.diag(width)
 
 
-def _posterior(design, response, least_variance):
+def normal_posterior(design, response, least_variance):
     """Log evidence, mean and root covariance of w in response = design w + N(0, I).
 
     The prior is w ~ N(0, tau^2 I).

@@ -1,6 +1,6 @@
 """Rows of persons: differences from a person's means, sums of scores, and what tells dependence."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import sqrt
 from typing import Any
 
@@ -9,7 +9,6 @@ import numpy as np
 from .._linalg import SQRT2, add_gram, row_norms, vech, vech_size
 from ..privacy import ROUNDING, Query
 from ._moments import ResidualGramQuery
-
 
 # Classes of lengths of a person's score, as parts of the largest that it may have.
 LENGTHS = 2.0 ** (-np.arange(13)[::-1] / 2.0)
@@ -32,25 +31,33 @@ class OfPersons:
 
 
 @dataclass(frozen=True, eq=False)
-class PersonLengthsQuery(OfPersons, Query):
-    """Number of persons in each class of lengths of the sum of their scores over m.
+class ScoreLengthsQuery(OfPersons, Query):
+    """Number of records in each class of lengths of scores; of a person, of their sum over m.
 
-    A person is in one class: replacing one moves two counts by 1, sensitivity sqrt(2).
+    A record is in one class: replacing one moves two counts by 1, sensitivity sqrt(2).
 
     Parameters
     ----------
     scores : object
         The question about these scores, with ``score_rows(X, y)``: those of the rows of a chunk.
+    classes : ndarray of shape (n_classes,)
+        Ends of the classes. The last one has all that is longer, too.
     """
 
     scores: Any
+    classes: Any = field(default_factory=lambda: LENGTHS)
     name: str = "lengths of scores"
-    shape: tuple = (len(LENGTHS),)
     sensitivity: float = SQRT2 * ROUNDING
+
+    @property
+    def shape(self):
+        """Number of classes."""
+        return (len(self.classes),)
 
     def sum_persons(self, X, y, starts, largest):
         """Exact counts over a chunk of persons."""
-        return length_counts(person_sums(self.scores.score_rows(X, y), starts) / largest)
+        u = person_sums(self.scores.score_rows(X, y), starts) / largest
+        return length_counts(u, self.classes)
 
 
 def seldom_cut(session, query, share):
@@ -61,7 +68,7 @@ def seldom_cut(session, query, share):
     sqrt(2), for as many as the noise hides. A class of long scores alone is not believed: one of
     so many sums of noise is often large. Where the noise hides everybody nothing is cut.
     """
-    lengths = getattr(query, "classes", LENGTHS)
+    lengths = query.classes
     answer = session.sum(query, share)
     beyond = np.cumsum(answer.value[::-1])[::-1]
     noise = answer.noise.scale * np.sqrt(np.arange(len(beyond), 0, -1))

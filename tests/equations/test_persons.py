@@ -30,20 +30,22 @@ def test_noise_in_classes_of_long_scores_is_not_believed(scale):
     for seed in range(300):
         session = Counted(0.05, scale, seed)
         longest = float(np.quantile(session.lengths, 1.0 - MOST_CUT))
-        found.append(seldom_cut(session, None, 0.1) / longest)
+        found.append(seldom_cut(session, SimpleNamespace(classes=LENGTHS), 0.1) / longest)
     assert np.mean(np.array(found) > 4.0) < 0.02
 
 
 def test_next_to_nobody_is_cut():
     for seed in range(100):
         session = Counted(0.05, 5.0, seed)
-        assert (session.lengths > seldom_cut(session, None, 0.1)).mean() < 0.01
+        assert (
+            session.lengths > seldom_cut(session, SimpleNamespace(classes=LENGTHS), 0.1)
+        ).mean() < 0.01
 
 
 def test_where_noise_hides_everybody_nothing_is_cut():
     silent = Counted(0.05, 1e4, 0)
     silent.value = np.zeros(len(LENGTHS))
-    assert seldom_cut(silent, None, 0.1) == 1.0
+    assert seldom_cut(silent, SimpleNamespace(classes=LENGTHS), 0.1) == 1.0
 
 
 @pytest.mark.parametrize(("alike", "part"), [(True, 1.0), (False, 0.2)])

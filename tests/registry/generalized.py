@@ -35,12 +35,13 @@ def _scores(kind, rng, **settings):
     target = [CLASSES, THREE][rng.randint(2)]
     count = len(target.values)
     point = rng.normal(size=(count - 1) * len(whitened.W)) * 10.0 ** rng.uniform(-3.0, 3.0)
-    return kind(whitened, target, rng.normal(size=count), point, **settings)
+    link = Softmax(n_classes=count)
+    return kind(whitened, target, rng.normal(size=count), point, link, **settings)
 
 
 def _sure(kind):
     """Both deny the class that they have, at opposite rows: slopes are 0, and scores opposite."""
-    return kind(Whitened(PLAIN, np.eye(2)), THREE, np.zeros(3), SURE)
+    return kind(Whitened(PLAIN, np.eye(2)), THREE, np.zeros(3), SURE, Softmax(n_classes=3))
 
 
 def _rows_of(row, label):

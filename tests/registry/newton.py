@@ -12,7 +12,7 @@ from skpriv._equations._loop._queries import (
     WhiteningQuery,
 )
 from skpriv._equations._loop._line import LineScoreQuery, StepAndLineQuery
-from skpriv._equations._loop._links import FAR, IDENTITY, Log, Logit
+from skpriv._equations._loop._links import IDENTITY, Log, Logit
 from skpriv._equations._loop._score import ScoreQuery
 from skpriv._equations._public_maps import RowMap, TargetMap
 from skpriv._equations._weights import WeightedMap
@@ -50,7 +50,7 @@ def _link(rng, target):
     return (
         (IDENTITY, target, limit),
         (Logit(), CLASSES, 1.0),
-        (Log(FAR * rng.uniform(0.01, 1.0), rng.normal()), COUNTS, min(limit, 1.0)),
+        (Log(Log.far * rng.uniform(0.01, 1.0), rng.normal()), COUNTS, min(limit, 1.0)),
     )[rng.randint(3)]
 
 

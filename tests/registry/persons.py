@@ -2,12 +2,12 @@
 
 import numpy as np
 
+from skpriv._equations._loop._line import LineScoreQuery
 from skpriv._equations._loop._links import IDENTITY, Logit
-from skpriv._equations._loop._line import LineLengthsQuery, LineScoreQuery
 from skpriv._equations._loop._persons import PersonScoreQuery
 from skpriv._equations._loop._queries import Whitened
 from skpriv._equations._moments import Instrument
-from skpriv._equations._persons import PersonGramQuery, PersonLengthsQuery
+from skpriv._equations._persons import PersonGramQuery, ScoreLengthsQuery
 from skpriv._equations._public_maps import RowMap, TargetMap
 from skpriv._equations._scaling import Scaling
 from skpriv.linear_model._generalized._classes import ClassTarget
@@ -124,7 +124,7 @@ def _worst_scores():
 def _worst_lengths():
     first = person(*[[1e-7, 1.0, 1.0]] * PLACES)
     return (
-        PersonLengthsQuery(_scores(InstrumentScoreQuery)),
+        ScoreLengthsQuery(_scores(InstrumentScoreQuery)),
         first,
         person(*[[1e-7, 1.0, 0.0]] * PLACES),
     )
@@ -150,8 +150,11 @@ def _person_scores(rng):
 
 
 def _person_lengths(rng):
-    asked = InstrumentScoreQuery(*_maps(rng)) if rng.randint(2) else _person_scores(rng)
-    return PersonLengthsQuery(asked)
+    if rng.randint(2):
+        return ScoreLengthsQuery(_line(rng), np.sort(rng.uniform(size=3)))
+    return ScoreLengthsQuery(
+        InstrumentScoreQuery(*_maps(rng)) if rng.randint(2) else _person_scores(rng)
+    )
 
 
 def _score_maps(limit):
@@ -167,7 +170,7 @@ def _opposite_scores():
 
 
 def _one_class_and_another():
-    query = PersonLengthsQuery(PersonScoreQuery(*_score_maps(0.5)))
+    query = ScoreLengthsQuery(PersonScoreQuery(*_score_maps(0.5)))
     first = person(*[[1.0, 0.0, 1.0]] * PLACES)
     return query, first, person(*[[1.0, 0.0, 0.0]] * PLACES)
 
@@ -192,12 +195,6 @@ def _line(rng):
     return LineScoreQuery(whitened, target, rng.uniform(-0.5, 0.5), point, limit)
 
 
-def _line_lengths(rng):
-    (whitened, target), ends = _whitened(rng), np.sort(rng.uniform(size=3))
-    point = rng.normal(size=len(whitened.W))
-    return LineLengthsQuery(whitened, target, 0.0, point, 1.0, ends=ends)
-
-
 def _shortened():
     """Scores at opposite ends, and longer than they may be."""
     query = LineScoreQuery(*_score_maps(0.5))
@@ -206,14 +203,13 @@ def _shortened():
 
 
 def _long_and_none():
-    query = LineLengthsQuery(*_score_maps(0.5), ends=np.array([0.1, 1.0]))
+    query = ScoreLengthsQuery(LineScoreQuery(*_score_maps(0.5)), np.array([0.1, 1.0]))
     first = person(*[[1.0, 0.0, 1.0]] * PLACES)
     return query, first, person(*[[1.0, 0.0, 0.0]] * PLACES)
 
 
 CASES = {
     LineScoreQuery: Case(_line, (_shortened,), width=3 * PLACES, ask=ask_persons),
-    LineLengthsQuery: Case(_line_lengths, (_long_and_none,), width=3 * PLACES, ask=ask_persons),
     PersonMomentsQuery: Case(
         lambda rng: PersonMomentsQuery(_differences(rng), rng.choice([0.02, 0.5, 1.0])),
         (
@@ -246,9 +242,9 @@ CASES = {
         reached=0.92,
         reason="opposite scores have the same slopes: the bound adds the largest change of each",
     ),
-    PersonLengthsQuery: Case(
-        _person_lengths, (_one_class_and_another, _worst_lengths), width=3 * PLACES,
-        ask=ask_persons,
+    ScoreLengthsQuery: Case(
+        _person_lengths, (_one_class_and_another, _worst_lengths, _long_and_none),
+        width=3 * PLACES, ask=ask_persons,
     ),
     AllMomentsQuery: Case(_all_moments, (_worst_moments,), width=2),
     InstrumentScoreQuery: Case(

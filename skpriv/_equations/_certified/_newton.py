@@ -96,11 +96,12 @@ class _Failures(NamedTuple):
     variances: float
 
 
-# Parts of the failure probability: of the main part, and of each of the four that are next, for one
-# of each of the others. A number for each of the 17 would make intervals 1% narrower.
-MAIN, NEXT, NEXT_NAMES = 60.0, 7.0, ("second", "seen", "realised", "sums")
+# Parts of the failure probability: the main part has as many times that of each of the four that
+# are next as these have that of each of the others. A number for each of the 17 would make
+# intervals 1% narrower.
+RATIO, NEXT_NAMES = 8.0, ("second", "seen", "realised", "sums")
 WEIGHTS = _Failures._make(
-    MAIN if name == "main" else NEXT if name in NEXT_NAMES else 1.0 for name in _Failures._fields
+    RATIO ** (2 if name == "main" else name in NEXT_NAMES) for name in _Failures._fields
 )
 
 

@@ -9,10 +9,9 @@ import numpy as np
 from scipy import special
 
 from ..._linalg import RELATIVE_ZERO, unvech
-from ._score import CUT, CUT_ROWS_WEIGHT
+from ._score import CUT, SIDE_WEIGHT
 
 CUBE = 0.5 * CUT**3  # mean excess over the clip, in clips, of each that is counted: an inverse cube
-UNCUT = 0.9  # of the range of the target: with a limit above it next to nothing is cut
 SMALLEST_LIMIT = 0.5  # deviations: with residuals cut at fewer, their variance is not known
 
 
@@ -88,7 +87,7 @@ class ScoreEquation:
     def variance(self):
         """Residual variance, with what was cut if residuals are normal."""
         square = max(self.square, 2.0 * self.square_scale, RELATIVE_ZERO)
-        if self.limit >= UNCUT * self.widest:
+        if self.limit >= self.widest:
             return square
         return normal_clip(square, self.limit)[1]
 
@@ -109,21 +108,26 @@ class ScoreEquation:
             gram, gram_scale = slope, slope_scale
         if query.asks_cut:
             fall = query.fall * limit / query.most_excess
-            away = (1.0 + fall) / CUT_ROWS_WEIGHT
+            away = (1.0 + fall) / SIDE_WEIGHT
             counted = float(found["nearly_cut"][0]) if "nearly_cut" in found else 1.0
             most = (1.0 + fall) * (max(counted, 0.0) + unit) / query.count_weight
             cut, cut_noise = _shrunk(away * unvech(found["cut_rows"], p), away * slope_unit, most)
             slope, slope_scale = gram - cut, sqrt(slope_scale**2 + cut_noise**2)
         width = query.most_excess / query.excess_weight if query.asks_cut else 0.0
         asked = float("residual" in found)
+        meat = query.residual_unit * unvech(found["residual"], p) if asked else None
+        square_scale = limit**2 / query.square_weight
+        square = square_scale * float(found.get("square", none)[0])
+        if meat is not None and "square" not in found:
+            square, square_scale = float(np.trace(meat)), query.residual_unit * sqrt(p)
         return cls(
             point=query.point,
             limit=limit,
             moment=query.unit * found["moment"],
             slope=slope,
-            square=limit**2 / query.square_weight * float(found["square"][0]),
+            square=square,
             gram=gram,
-            residual_gram=query.residual_unit * unvech(found["residual"], p) if asked else None,
+            residual_gram=meat,
             nearly_cut=float(found.get("nearly_cut", none)[0]) / query.count_weight,
             most_excess=query.most_excess,
             excess=float(found.get("excess", none)[0]) * width,
@@ -131,7 +135,7 @@ class ScoreEquation:
             n=answer.n,
             moment_scale=query.unit * unit,
             slope_scale=slope_scale,
-            square_scale=limit**2 / query.square_weight * unit,
+            square_scale=square_scale * unit,
             gram_scale=gram_scale,
             residual_scale=query.residual_unit * unit * asked,
             cut_scale=unit / query.count_weight * asked * query.link.counts,

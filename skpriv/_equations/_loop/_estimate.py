@@ -6,8 +6,9 @@ import numpy as np
 from scipy import stats
 
 UNEQUAL = 0.5  # deviation of the robust variance over the homoskedastic one, on real tables
-STUDENT = (1.96**2 + 1.0) / 4.0
-LEAST_ROBUST = 0.3  # of the homoskedastic variance: the released residual Gram has noise
+STUDENT = (stats.norm.ppf(0.975) ** 2 + 1.0) / 4.0  # at the level of most intervals
+# Of the homoskedastic variance, one deviation below it: the released residual Gram has noise
+LEAST_ROBUST = 1.0 - UNEQUAL
 WEIGHTING = 0.6  # part of the spread of a fit by which weights may move its mean
 # Of its noise, above sqrt(2 k): k eigenvalues of 0 are released as more in 2.5% of draws at most
 ABOVE_NOISE = 0.6

@@ -16,7 +16,6 @@ from ._links import IDENTITY, Link
 ALIKE = 1.25  # see `LoopFit.near`
 FUNCTION, FITTED, LEAST_SQUARES = "function", "fitted", "least_squares"
 UNRESOLVED = 0.1  # part of a squared length below that floor, at which no interval is given
-FEW_CLIPPED = 0.02  # part of the rows that is worth words
 PERSONS_CUT = (
     "method='certified' needs the score of every row as it is, and those of a person with several "
     "rows are cut together at a released length: pass method='asymptotic', fit with "
@@ -104,9 +103,9 @@ class LoopFit:
         if self.clipped is None:
             return ""
         part, parts, noise = self.clipped
-        if part < max(FEW_CLIPPED, TOLD_ABOVE * noise):
+        if part <= TOLD_ABOVE * noise:
             return ""
-        words = f"About {part:.0%} of the rows are outside of {{}} and were clipped"
+        words = f"About {part:.1%} of the rows are outside of {{}} and were clipped"
         if rows.low is None:
             return f"{words.format('data_norm')}: it may be too small."
         name = _name(names, int(np.argmax(parts)))
@@ -122,7 +121,7 @@ class LoopFit:
         known = self.equations and rows.size == len(self.W) == len(self.b)  # one linear part
         if not known or getattr(rows, "half_ranges", None) is None:
             return ""
-        gram, scale, _, _ = self._pooled(FITTED)
+        gram, scale, _, _ = self.pooled(FITTED)
         c, k = rows.half_ranges @ np.linalg.inv(self.W), np.linalg.solve(self.W.T, rows.constant)
         level = max(float(k @ gram @ k), scale)
         if level <= 0.0:  # no noise, and no row that counts
@@ -150,11 +149,11 @@ class LoopFit:
         typical = self.last.n * float(np.trace(self.gram)) / len(self.b)
         return rows.reach(self.W) ** 2 / max(typical, 1e-300)
 
-    def _pooled(self, kind):
+    def pooled(self, kind):
         """Slope of the equations that intervals rest on, its scale, and they with their weights."""
         used, shares = self.near()
         if kind == LEAST_SQUARES and self.line is not None:
-            slope, scale, _, _ = self._pooled(FITTED)
+            slope, scale, _, _ = self.pooled(FITTED)
             asked = replace(self.line.equation, slope=slope, slope_scale=scale)
             return slope, scale, (asked,), np.ones(1)
         slope = np.tensordot(shares, [eq.slope for eq in used], 1)
@@ -214,7 +213,7 @@ class LoopFit:
         -------
         LoopEstimate
         """
-        (slope, scale, used, shares), last = self._pooled(kind), self.last
+        (slope, scale, used, shares), last = self.pooled(kind), self.last
         start = shares @ [eq.point for eq in used]
         right = sum(
             a * (eq.moment + eq.slope @ (eq.point - start))

@@ -1,6 +1,6 @@
 """The least-squares line: scores without clips or weights, shortened where they are far."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any, NamedTuple
 
@@ -8,14 +8,16 @@ import numpy as np
 
 from ..._linalg import SQRT2, add_gram, row_norms, unvech, vech, vech_size
 from ...privacy import ROUNDING, GaussianNoise, Query
-from .._persons import person_sums
+from .._persons import ScoreLengthsQuery, person_sums
 from ._equation import ScoreEquation
+from ._queries import Whitened
+from ._rules import LEARNT
 from ._score import ScoreQuery
-from ._whitening import BELIEVED_ABOVE
+from ._whitening import believed
 
 # Weight of the directions of shortened scores: of least noise, where half of it is added to them
 BEYOND = sqrt(0.5)
-LINE_LENGTHS = 0.2  # part of the share of the line that finds where scores are shortened
+Maps = tuple[Whitened, Any, float, np.ndarray]
 
 
 class Line(NamedTuple):
@@ -42,24 +44,6 @@ class Line(NamedTuple):
         return np.sqrt(np.maximum(told, 0.0))
 
 
-class _Lines:
-    """Scores u = v psi (r - mu(m + psi'b)) of records with weights v; of persons, their means."""
-
-    point: Any
-    scores: Any
-    _summed: Any
-
-    def sum(self, X, y):
-        """Exact sum over a chunk of rows, each of which is a record."""
-        return self._summed((one.rows, *_line_scores(one)) for one in self.scores(X, y))
-
-    def sum_persons(self, X, y, starts, largest):
-        """Exact sum over a chunk of persons."""
-        rows = [one.rows * _line_scores(one)[0][:, None] for one in self.scores(X, y)]
-        u = person_sums(np.vstack([np.empty((0, len(self.point))), *rows]), starts) / largest
-        return self._summed([(u, np.ones(len(u)), row_norms(u))])
-
-
 def _line_scores(one):
     """What makes u of the rows e of `Scores`, and the lengths of u: both e and c are too short."""
     with np.errstate(all="ignore"):
@@ -71,42 +55,10 @@ def _line_scores(one):
 
 
 @dataclass(frozen=True, eq=False)
-class LineLengthsQuery(_Lines, ScoreQuery):
-    """Number of records in each class of lengths of u.
-
-    A record is in one class: replacing it moves two counts by one, sensitivity sqrt(2).
-
-    Parameters
-    ----------
-    ends : ndarray of shape (n_classes,)
-        Ends of the classes. The last one has all that is longer, too.
-    """
-
-    ends: np.ndarray = field(default_factory=lambda: np.ones(1))
-    name: str = "lengths of the line's scores"
-
-    @property
-    def parts(self):
-        """Number of classes."""
-        return {"counts": len(self.ends)}
-
-    @property
-    def sensitivity(self):
-        """Declared sensitivity."""
-        return SQRT2 * ROUNDING
-
-    def _summed(self, blocks):
-        counts = np.zeros(len(self.ends))
-        for _, _, lengths in blocks:
-            classes = np.minimum(np.searchsorted(self.ends, lengths), len(self.ends) - 1)
-            counts += np.bincount(classes, minlength=len(self.ends))
-        return counts
-
-
-@dataclass(frozen=True, eq=False)
-class LineScoreQuery(_Lines, ScoreQuery):
+class LineScoreQuery(ScoreQuery):
     """Joint sum of (v, c v J, vv' / sqrt(2)), v = u / max(T, |u|), J = 1{|u| > T}, c = sqrt(1/2).
 
+    u = a psi (r - mu(m + psi'b)) of a record with weight a; of a person, the mean of its rows'.
     The squared sensitivity is 4 (1 + c^2) = 6. Proof. Let a = |v|, b = |v'| and t = -<v, v'>,
     which is at most a b. (1) J = J' = 0: D^2 = a^2 + b^2 + 2 t + (a^4 + b^4 - 2 t^2) / 2 increases
     in t up to 1, and at t = a b it is (a + b)^2 + (a^2 - b^2)^2 / 2 <= 4, since at a = 1 the
@@ -131,6 +83,20 @@ class LineScoreQuery(_Lines, ScoreQuery):
     def sensitivity(self):
         """Declared sensitivity."""
         return 2.0 * sqrt(1.0 + BEYOND**2) * ROUNDING
+
+    def sum(self, X, y):
+        """Exact sum over a chunk of rows, each of which is a record."""
+        return self._summed((one.rows, *_line_scores(one)) for one in self.scores(X, y))
+
+    def sum_persons(self, X, y, starts, largest):
+        """Exact sum over a chunk of persons."""
+        u = person_sums(self.score_rows(X, y), starts) / largest
+        return self._summed([(u, np.ones(len(u)), row_norms(u))])
+
+    def score_rows(self, X, y):
+        """Rows u of a chunk."""
+        rows = [one.rows * _line_scores(one)[0][:, None] for one in self.scores(X, y)]
+        return np.vstack([np.empty((0, len(self.point))), *rows])
 
     def _summed(self, blocks):
         sums = _LineSums(self)
@@ -240,29 +206,41 @@ def length_classes(longest, reach):
     return first * 2.0 ** np.arange(count)
 
 
-def line_scores(session: Any, far: Any, share: float, subset: Any) -> tuple:
+def line_scores(session: Any, maps: Maps, reach: float, rules: Any) -> LineScoreQuery:
     """The question of the line: where its scores are shortened follows from their lengths.
 
     Parameters
     ----------
     session : Session
-    far : LineLengthsQuery
-    share : float
-        That of both questions together.
-    subset : Piece or None
-        Whose lengths are asked.
-
-    Returns
-    -------
-    (query, share)
-        The `LineScoreQuery`, and what is left for it.
+    maps : (Whitened, TargetMap, float, ndarray)
+        The first fields of a `ScoreQuery`.
+    reach : float
+        Where the scores of steps are cut.
+    rules : Rules
     """
-    counts = session.sum(far, LINE_LENGTHS * share, subset)
-    query = LineScoreQuery(far.whitened, far.target, far.location, far.point, far.limit)
-    share = (1.0 - LINE_LENGTHS) * share
-    noise = session.noise(query, share).scale / session.records(share)
-    limit = _length(counts.value / counts.n, counts.noise.scale / counts.n, far.ends, noise)
-    return replace(query, limit=limit), share
+    line, ends = LineScoreQuery(*maps, reach), length_classes(_longest_score(*maps), reach)
+    lengths = ScoreLengthsQuery(line, ends, "lengths of the line's scores")
+    counts = session.sum(lengths, LEARNT * rules.line, session.part(rules.subset))
+    share = (1.0 - LEARNT) * rules.line
+    noise = session.noise(line, share).scale / session.records(share)
+    limit = _length(counts.value / counts.n, counts.noise.scale / counts.n, ends, noise)
+    return replace(line, limit=limit)
+
+
+def with_line(session: Any, step: ScoreQuery, share: float, rules: Any) -> tuple:
+    """The equation of a step and the `Line` at the same point, in one pass over the records."""
+    maps, part = (step.whitened, step.target, step.location, step.point), rules.line
+    line = line_scores(session, maps, step.limit, rules)
+    both = StepAndLineQuery(step, line, (share, (1.0 - LEARNT) * part))
+    answer, found = both.read(session.sum(both, sum(both.shares)))
+    last = ScoreEquation.of(step, answer)
+    return last, least_squares(line, found, last)
+
+
+def line_alone(session: Any, maps: Maps, last: ScoreEquation, rules: Any) -> Line:
+    """The `Line` at a point, after the last step."""
+    line = line_scores(session, maps, last.reach, rules)
+    return least_squares(line, session.sum(line, (1.0 - LEARNT) * rules.line), last)
 
 
 def least_squares(query: LineScoreQuery, answer: Any, last: Any) -> Line:
@@ -301,6 +279,28 @@ def least_squares(query: LineScoreQuery, answer: Any, last: Any) -> Line:
     return Line(equation, tail, 0.5 * unit / BEYOND)
 
 
+def _longest_score(whitened, target, location, b):
+    """How long scores of the line are at most, for what bounds of rows and targets allow."""
+    rows, W = whitened.rows, whitened.W
+    reach = rows.reach(W) if hasattr(rows, "reach") else 0.0
+    reach = max(reach or float(np.linalg.norm(W, 2)), 1.0)
+    return reach * largest_excess(Whitened(rows, W / reach), location, reach * b, 0.0)
+
+
+def largest_excess(whitened, location, b, clip):
+    """Largest excess of a residual w (r - m) - e'b over the clip: w <= 1, r in [-1, 1], and e'b is
+    w phi'theta, and at most |b|.
+    """
+    theta, most = whitened.W.T @ b, sqrt(b @ b)
+    if hasattr(whitened.rows, "span"):
+        low, high = whitened.rows.span(theta)
+    else:
+        high = sqrt(theta @ theta)
+        low = -high
+    above, below = 1.0 + location + min(high, most), 1.0 - location + min(-low, most)
+    return max(max(above, below) - clip, 0.0)
+
+
 def _length(parts, deviation, ends, noise):
     """T of the least error: noise of the scores, and what is seen beyond T at its length.
 
@@ -314,7 +314,6 @@ def _length(parts, deviation, ends, noise):
     noise : float
         Standard deviation of each coordinate of a mean of scores of length 1.
     """
-    seen = np.where(parts > BELIEVED_ABOVE * deviation, parts, 0.0)
-    missing = np.maximum(ends / SQRT2 - ends[:, None], 0.0) @ seen
+    missing = np.maximum(ends / SQRT2 - ends[:, None], 0.0) @ believed(parts, deviation)
     error = (1.0 + 0.25 / BEYOND**2) * (noise * ends) ** 2 + missing**2
     return float(ends[np.argmin(error)])

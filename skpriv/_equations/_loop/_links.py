@@ -6,8 +6,6 @@ from typing import ClassVar
 import numpy as np
 from scipy import special
 
-REACHES = 3.0  # deviations of the fit that a residual may be away
-FAR = 2.0  # of links that bend, whose rows are weighed by their curvature already
 # Times the mean count, above which a mean needs no more room (see `Log`): the noise of slopes grows
 # with it. Of 4, 2 and 1 it has the largest gain in log loss on ten tables (docs/evidence/glm.md).
 ROOM = 2.0
@@ -87,26 +85,32 @@ class Link:
         """Factor by which rows are longer than by the rules, for targets of this mean."""
         return 1.0
 
-    def farthest(self, mean, spread):
-        """About the largest residual of a fit with this spread."""
-        return 1.0 + abs(mean) + REACHES * spread if self.linear else 1.0
+    @property
+    def farthest(self):
+        """Largest residual of a fit inside of the range of the target."""
+        return 1.0 - self.low
 
 
-@dataclass(frozen=True)
-class Logit(Link):
-    """Binary targets in [0, 1]: the mean is 1 / (1 + exp(-eta)), and no residual exceeds 1."""
+class BentLink(Link):
+    """A link that bends: its rows are weighed by their curvature, and may be longer."""
 
     linear = False
     low = 0.0
+    signal = 3.0
+    far = 2.0
+    degrees = 1.0
+
+
+@dataclass(frozen=True)
+class Logit(BentLink):
+    """Binary targets in [0, 1]: the mean is 1 / (1 + exp(-eta)), and no residual exceeds 1."""
+
     limit = 1.0
     counts = False
     slope_weight = 1.0
     squared_sensitivity = 4.0
-    signal = 3.0
-    far = FAR
-    degrees = 1.0
     row_length = 7.0
-    steepest: float = 0.25 * FAR
+    steepest: float = 0.25 * BentLink.far
 
     def mean(self, eta):
         """1 / (1 + exp(-eta))."""
@@ -135,7 +139,7 @@ class Logit(Link):
 
 
 @dataclass(frozen=True)
-class Log(Link):
+class Log(BentLink):
     """Counts as parts of the largest one: the mean is exp(eta - offset), held at 1.
 
     Rows with a mean above a level weigh level / mean, so that one large mean does not need
@@ -148,14 +152,9 @@ class Log(Link):
         Logarithm of the largest count, so that eta is that of the mean count.
     """
 
-    linear = False
-    low = 0.0
-    signal = 3.0
     row_length = 24.0
     least_reach = 150.0
-    far = FAR
-    degrees = 1.0
-    steepest: float = FAR
+    steepest: float = BentLink.far
     offset: float = 0.0
 
     def mean(self, eta):
@@ -176,11 +175,11 @@ class Log(Link):
 
     def near(self, mean):
         """With room for usual means."""
-        return replace(self, steepest=FAR * min(1.0, ROOM * mean))
+        return replace(self, steepest=self.far * min(1.0, ROOM * mean))
 
     @property
     def _level(self):
-        return self.steepest / FAR
+        return self.steepest / self.far
 
     def free(self, eta):
         """exp(eta - offset), twice: it is held nowhere."""

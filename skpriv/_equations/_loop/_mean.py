@@ -20,7 +20,6 @@ HIDDEN = (
     "Only the mean of the target was asked: it varies too little inside of bounds_y to be told "
     "from noise. Narrower bounds_y would help, if they hold."
 )
-LEAST_SHIFT = 0.3  # of the mean of a target: that of its fit is not thought to be less
 
 
 def find_location(session, rows, target, rules, link=IDENTITY):
@@ -145,19 +144,19 @@ def known_mean(session, whitened, target, mean, deviation, pool, equation, rules
         # Of residuals that no clip made small: clipped at 1.25 of their own deviations, those of a
         # rare target have a third of theirs.
         deviation = sqrt(max(pool.variance, deviation**2 - pool.spread**2))
-    farthest = link.farthest(mean.mean, pool.spread)
     unit = 1.0 if link.linear else slope / mean.part
     if rules.mean:
         clip = mean_clip(2.0 / (rules.reach * sqrt(rules.mean)))
-        limit = min(farthest, clip * deviation)
+        limit = min(link.farthest, clip * deviation)
         theta = whitened.W.T @ pool.b
         query = ResidualMeanQuery(whitened.rows, target, start, theta, limit, link)
         answer = session.sum(query, rules.mean)
         residual = limit * float(answer.value[0]) / answer.n / mean.part
-        found = link.linear_part(max(mean.mean - residual, LEAST_SHIFT * mean.mean)) - start
+        noise = limit * answer.noise.scale / answer.n / mean.part
+        # The mean of counts is not thought to be below this noise
+        found = link.linear_part(max(mean.mean - residual, noise)) - start
         found = -residual if link.linear else found
-        error = (limit * answer.noise.scale / answer.n / mean.part) ** 2
-        error += (deviation * skewness_bias(clip)) ** 2
+        error = noise**2 + (deviation * skewness_bias(clip)) ** 2
         if session.trust.can.reports:  # the residuals of other users
             error += deviation**2 / answer.n
         error /= unit**2
@@ -166,6 +165,6 @@ def known_mean(session, whitened, target, mean, deviation, pool, equation, rules
     clip, counted = equation.limit / deviation, max(equation.nearly_cut, 0.0)
     counted += 2.0 * equation.cut_scale
     skew = deviation * max(skewness_bias(clip), CUBE * clip * counted)
-    skew = min(skew, max(farthest - equation.limit, 0.0) * counted)
+    skew = min(skew, max(link.farthest - equation.limit, 0.0) * counted)
     skew *= (1.0 + equation.fall) / unit
     return KnownMean(pool.b, constant, gram, value, 1.0 / precision, skew, slope)

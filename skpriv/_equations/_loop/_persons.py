@@ -8,11 +8,7 @@ import numpy as np
 from ..._linalg import SQRT2, add_gram, row_norms, vech
 from ...privacy import ROUNDING
 from .._persons import OfPersons, person_sums
-from ._score import CUT, ScoreQuery
-
-# Weights of the slope matrix, of s^2 and of the count beside the scores of a person: together the
-# noise of the scores is 6% larger for them.
-PERSON_WEIGHT = 0.35
+from ._score import CUT, SIDE_WEIGHT, ScoreQuery
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,10 +17,11 @@ class PersonScoreQuery(OfPersons, ScoreQuery):
 
     u is the sum of the scores e s of a person over m L, shortened to norm 1, and all but u and uu'
     are means over the m places of the person. The squared sensitivity is 4 + 2 c^2 + q^2 + k^2
-    for c = q = k = .35. Proof. With t = -<u, u'>, u and uu' / sqrt(2) move by at
-    most |u|^2 + |u'|^2 + 2 t + (|u|^4 + |u'|^4 - 2 t^2) / 2 squared, which increases in both norms,
-    and then in t up to 1, where it is 4. The means A of h ee' are positive semi-definite of trace
-    at most 1, so that <A, A'> >= 0 and |A - A'|^2 <= 2. The means of s^2 and J are in [0, 1].
+    for c = q = k = sqrt(1/8): 4.5, for noise that is 6% larger. Proof. With t = -<u, u'>, u and
+    uu' / sqrt(2) move by at most |u|^2 + |u'|^2 + 2 t + (|u|^4 + |u'|^4 - 2 t^2) / 2 squared, which
+    increases in both norms, and then in t up to 1, where it is 4. The means A of h ee' are positive
+    semi-definite of trace at most 1, so that <A, A'> >= 0 and |A - A'|^2 <= 2. The means of s^2 and
+    J are in [0, 1].
 
     Parameters
     ----------
@@ -38,11 +35,11 @@ class PersonScoreQuery(OfPersons, ScoreQuery):
     @property
     def sensitivity(self):
         """Declared sensitivity."""
-        return sqrt(4.0 + 4.0 * PERSON_WEIGHT**2) * ROUNDING
+        return sqrt(4.0 + 4.0 * SIDE_WEIGHT**2) * ROUNDING
 
-    slope_weight = PERSON_WEIGHT
-    square_weight = PERSON_WEIGHT
-    count_weight = PERSON_WEIGHT
+    slope_weight = SIDE_WEIGHT
+    square_weight = SIDE_WEIGHT
+    count_weight = SIDE_WEIGHT
     asks_cut = False
 
     @property
@@ -74,9 +71,9 @@ class PersonScoreQuery(OfPersons, ScoreQuery):
         scores, slope, numbers = self._summed(X, y)
         u = person_sums(scores, starts) / (largest * self.length)
         u /= np.maximum(row_norms(u), 1.0)[:, None]
-        sums = {"moment": u.sum(axis=0), "slope": PERSON_WEIGHT / largest * vech(slope)}
+        sums = {"moment": u.sum(axis=0), "slope": SIDE_WEIGHT / largest * vech(slope)}
         for name, value in zip(("square", "nearly_cut"), numbers, strict=True):
-            sums[name] = [PERSON_WEIGHT / largest * value]
+            sums[name] = [SIDE_WEIGHT / largest * value]
         if self.sandwich:
             meat = self.whitened.empty_gram()
             add_gram(meat, u)

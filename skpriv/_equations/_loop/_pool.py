@@ -8,9 +8,6 @@ import numpy as np
 from .._normal_equations import PRIOR_VARIANCES, SAMPLING
 from ._equation import normal_clip
 
-# Logarithm of the odds of each shape of a prior against the next: without them a constant column
-# has a coefficient of four deviations
-ODDS = 3.0
 ASKED = "point", "moment", "n", "moment_scale", "slope_scale"  # that a pool knows of each equation
 
 
@@ -148,8 +145,8 @@ def posterior_mean(vectors, moment, spread, model, variances, odds):
         What `prior_model` returns.
     variances : ndarray
         The candidates tau^2.
-    odds : ndarray of shape (n_priors, 1)
-        Logarithm of the odds of the first candidate L against each.
+    odds : ndarray of shape (n_priors,)
+        Logarithms of the odds against each L.
     """
     weights, squares, bases = model
     squares = squares / spread
@@ -160,7 +157,7 @@ def posterior_mean(vectors, moment, spread, model, variances, odds):
     weights = variances[:, None] * along / total
     evidences = 0.5 * (weights * along - np.log(total)).sum(axis=2)
     signal = np.maximum(squares.sum(axis=1), 1e-300)[:, None] / len(moment) * variances
-    evidences += 0.5 * np.log(signal) - np.log1p(signal) - odds
+    evidences += 0.5 * np.log(signal) - np.log1p(signal) - odds[:, None]
     chances = np.exp(evidences - evidences.max())
     means = (chances / chances.sum())[:, None] @ weights
     return vectors @ (bases @ means.transpose(0, 2, 1)).sum(axis=0)[:, 0]
@@ -182,6 +179,8 @@ class Pool:
         Deviation of the target. A least-squares fit has no larger mean square than its target.
     priors : list of ndarray of shape (p, p)
         Shapes of the prior of b, see :func:`posterior_mean`.
+    odds : ndarray of shape (n_priors,)
+        Logarithms of the odds against each.
     largest : float
         Largest variance of a coordinate of b that is thought possible.
     link : Link
@@ -203,14 +202,14 @@ class Pool:
         Variance of the privacy noise of a coordinate of the pooled moment.
     """
 
-    def __init__(self, size, deviation, priors, largest, link, length, curator, gram=None):
+    def __init__(self, size, deviation, priors, odds, largest, link, length, curator, gram=None):
         width = max(prior.shape[1] for prior in priors)
         self._priors = np.zeros((len(priors), size, width))
         for filled, prior in zip(self._priors, priors, strict=True):
             filled[:, : prior.shape[1]] = prior
         self._variances = PRIOR_VARIANCES[PRIOR_VARIANCES <= max(largest, PRIOR_VARIANCES[0])]
         self._link, self._curator, self._gram = link, curator, gram
-        self._odds = ODDS * np.arange(len(priors))[:, None] if link.linear else np.zeros((1, 1))
+        self._odds = odds if link.linear else np.append(odds, 0.0)
         self._equations: list = []
         self._asked: dict = {name: [] for name in ASKED}
         self._raw: Any = 0.0
@@ -277,8 +276,6 @@ class Pool:
     @property
     def spread(self):
         """Root mean square of the fitted function."""
-        if not self._equations:
-            return 0.0
         return sqrt(max(float(self.b @ self.slope @ self.b), 0.0))
 
     def _solve(self, near):

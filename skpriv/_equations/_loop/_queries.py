@@ -18,7 +18,7 @@ from ...privacy import ROUNDING, Mapped, Query
 from .._public_maps import RowMap
 from ._links import IDENTITY, Link
 
-LEAST_PART, LEAST_RATE = 0.01, 3.0  # of the records that have a target; records of a class
+LEAST_RATE = 3.0  # records of a class, and records that have a target: there are not fewer
 # Ends of the classes of lengths of whitened rows: coarse beyond 2, where rows are few
 LENGTHS = 2.0 ** np.array([-1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0])
 
@@ -77,9 +77,10 @@ class LocationQuery(Query):
     def read(self, answer):
         """The `Location`."""
         noise, (moment, *part) = answer.noise.scale / answer.n, answer.value / answer.n
-        part = float(np.clip(part[0], max(2.0 * noise, LEAST_PART), 1.0)) if part else 1.0
+        few = LEAST_RATE / answer.n
+        part = min(max(float(part[0]), 2.0 * noise, few), 1.0) if part else 1.0
         # Of rates: nobody thinks that they are below those of a few records
-        least = 0.0 if self.low else min(LEAST_RATE / (part * answer.n), 0.25)
+        least = 0.0 if self.low else min(few / part, 0.25)
         half = (1.0 - self.low) / 2.0
         mean = (1.0 + self.low) / 2.0 + half * float(moment) / part
         mean = float(np.clip(mean, self.low + least, 1.0 - least))

@@ -11,7 +11,7 @@ and weights fade where n or epsilon grow: the limit is least squares. Where x is
 rules: there the noise of a clipped mean, k / P(|z| < k) for a normal z, is what k is chosen for.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import exp, sqrt
 
 from scipy.special import lambertw
@@ -22,8 +22,10 @@ from ._links import IDENTITY
 # Of the budget, each question of one number or of a few: the mean of the target, its spread, the
 # lengths of rows or of persons' scores, the mean of the residuals, and the least-squares line.
 QUESTION = SIDE_SHARE
-# Of the rest, of the whitening where the Gram matrix is not resolved; down to half where it is.
-WHITENING = 0.2
+# What is learnt first, to ask the rest with less noise: of all but questions the whitening, where
+# the Gram matrix is not resolved, and down to half of that where it is; where only the mean is
+# asked, a first look at it and half of that for the spread; of the line, the lengths of its scores.
+LEARNT = 0.2
 # Many small steps find what few large ones do not, where noise rules: a step with a noisy Gram
 # matrix goes wrong in part, and the next ones mend that. So their number falls with the resolution,
 # down to what clips need that shrink with the residuals; and the last one, from which certified
@@ -38,11 +40,10 @@ LAST_COUNT = 0.15
 # spare: from RESOLVED on
 CLIPPED_SHARE = 0.005
 # N / p^1.5 from which the Gram matrix is resolved: with the whole budget its noise would have the
-# operator norm of an eighth of a typical eigenvalue.
+# operator norm of an eighth of a typical eigenvalue. From there on the least-squares line is asked:
+# its equation, which has no clips, has many times the noise of the steps, and below single
+# coefficients are hidden anyway.
 RESOLVED = 16.0
-# From that resolution on the least-squares line is asked: its equation, which has no clips, has
-# many times the noise of the steps, and below single coefficients are hidden anyway.
-LINE_RESOLUTION = 10.0
 # The whitening asks as many records as make this resolution, and all of so few that their time does
 # not matter: badly scaled features are whitened the better for it. Features without ranges of their
 # own may have any scale: there the second resolution is asked.
@@ -51,11 +52,10 @@ SUBSET_RESOLUTIONS, FEW_RECORDS = (100.0, 1e4), 1e5
 # released deviation of the target is below that many noises of its mean. Many small steps find
 # the leading directions at any resolution, from that reach on (docs/evidence/linear_regression.md).
 LEAST_SPREAD = 9.0
-MEAN_SHARE = 0.25  # of the budget, of its first look at the mean, and of the spread
 # k has as much privacy noise as is cheap, AFFORDABLE of the residual variance in predictions, or as
-# is .4 of sampling; but it grows as precision^.2 at most, so that noise falls below sampling and
-# clips still fade. Below 1.25 a clip has hardly less noise.
-LEAST_CLIP, AFFORDABLE, WIDE_CLIP, WIDE_GROWTH = 1.25, 0.002, 3.3, 0.2
+# is .4 of sampling; but with rows no shorter than precision^-.25, so that noise falls like the root
+# of sampling and clips still fade. A clip below one deviation has hardly less noise.
+AFFORDABLE = 0.002
 WIDEST_CLIP = 6.0  # "wide" is enough for skewed targets, and for coefficients
 ROW_LENGTH = 2.5  # length of a whitened row times k
 
@@ -90,8 +90,6 @@ class Rules:
         The least such length, at which a typical eigenvalue is told from noise.
     whole : bool
         Whether the last step asks what is cut.
-    wide : bool
-        Whether the last step is to cut no tail that the one before has seen.
     subset : float
         Part of the records that the whitening asks.
     slopes : bool
@@ -112,12 +110,13 @@ class Rules:
     length: float
     shortest: float
     whole: bool
-    wide: bool
     subset: float
     slopes: bool
 
     @classmethod
-    def of(cls, n, p, reach, clip="auto", fit_intercept=True, ranged=True, link=IDENTITY):
+    def of(
+        cls, n, p, reach, clip="auto", fit_intercept=True, ranged=True, link=IDENTITY, counted=True
+    ):
         """Rules for n records, rows of length p and this reach.
 
         Parameters
@@ -127,20 +126,22 @@ class Rules:
         ranged : bool
             Whether every feature has a public range, and not the norm of the row alone.
         link : Link
+        counted : bool
+            Whether clipped rows can be counted.
         """
         resolution, precision = reach / p**1.5, reach / sqrt(n * p)
         mean_only = reach < max(link.least_reach, 2.0 * p)
         location, spread = QUESTION, QUESTION / 2.0
         if mean_only:
-            location, spread = MEAN_SHARE, MEAN_SHARE / 2.0
+            location, spread = LEARNT, LEARNT / 2.0
         if link.limit is not None:  # of two classes, whose spread follows from the mean
             spread = 0.0
         if not fit_intercept:  # the location is 0
             location = 0.0
         resolved = link.linear and resolution >= RESOLVED
-        whitening = WHITENING * max(0.5, min(1.0, RESOLVED / resolution))
+        whitening = LEARNT * max(0.5, min(1.0, RESOLVED / resolution))
         lengths = QUESTION if resolved else 0.0
-        line = QUESTION if resolution >= LINE_RESOLUTION and link.linear else 0.0
+        line = QUESTION if resolved else 0.0
         number = STEPS_RESOLUTION / resolution
         last = LAST_SHARE * min(1.0, STEPS[0] / number)
         whole = number <= STEPS[0]
@@ -151,15 +152,15 @@ class Rules:
             sizes = [min(k, BENT_STEPS) for k in range(1, number + 1)]
             steps = [size / sum(sizes) for size in sizes]
         k = sqrt(max(sqrt(AFFORDABLE) * reach / p, precision))
-        k = max(LEAST_CLIP, min(WIDE_CLIP * precision**WIDE_GROWTH, k))
+        k = max(1.0, min(ROW_LENGTH * sqrt(sqrt(precision)), k))
         if clip == "wide":
             k = max(k, WIDEST_CLIP)
         mean = QUESTION if link.linear else LAST_COUNT  # a wide clip leaves the mean as it is
-        mean *= fit_intercept and link.limit is None and (k < WIDE_CLIP or not link.linear)
+        mean *= fit_intercept and link.limit is None and (k < ROW_LENGTH or not link.linear)
         length = ROW_LENGTH / k if link.linear else link.row_length / precision
         enough = SUBSET_RESOLUTIONS[0 if ranged else 1]
         rest = 1.0 - location - spread
-        clipped = CLIPPED_SHARE if resolution >= RESOLVED else 0.0
+        clipped = CLIPPED_SHARE if counted and resolution >= RESOLVED else 0.0
         left = rest * (1.0 - whitening - lengths - mean - line - clipped)
         return cls(
             reach=reach,
@@ -176,23 +177,15 @@ class Rules:
             length=min(1.0, max(length, sqrt(p / n))),
             shortest=min(1.0, sqrt(RESOLVED / resolution)),
             whole=whole,
-            wide=clip == "wide",
             subset=part_needed(n, enough / resolution),
             # Where the noise of the whole budget hides typical eigenvalues, one look tells as much
             slopes=not link.linear or resolution >= RESOLVED / 8.0,
         )
 
-    def without_count(self):
-        """The same rules where clipped rows cannot be counted: the last step has their share."""
-        steps = (*self.steps[:-1], self.steps[-1] + self.clipped)
-        return replace(self, steps=steps, clipped=0.0)
-
     @property
     def after_location(self):
         """Share of all that comes after the location and the spread of the target."""
-        return (
-            self.whitening + self.lengths + sum(self.steps) + self.mean + self.line + self.clipped
-        )
+        return 1.0 - self.location - self.spread
 
 
 def mean_clip(noise):

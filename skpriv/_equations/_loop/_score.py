@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -14,9 +14,10 @@ from ._queries import Whitened, handed
 
 # Part of the limit beyond which residuals are counted, and the weight of that count, with which it
 # is free in every case. Where what is cut is asked: the largest part by which a record that is cut
-# counts for less. The weight of uu', and there of s^2; and of the rows that are cut. See the proof.
+# counts for less. The weight of uu', and there of s^2; and of the rows that are cut, and of what is
+# asked beside scores of persons. See the proofs.
 CUT, COUNT_WEIGHT, FALL, RESIDUAL_WEIGHT = 0.75, 0.79, 0.5, 0.5
-CUT_ROWS_WEIGHT = sqrt(1.0 / 8.0)
+SIDE_WEIGHT = sqrt(1.0 / 8.0)
 MATRICES = "slope", "residual", "cut_rows"
 
 
@@ -137,6 +138,7 @@ class ScoreQuery(Query):
     most_excess: float | None = None
     matrices: bool = True
     name: str = "scores"
+    count_weight: ClassVar[float] = COUNT_WEIGHT
 
     @property
     def sensitivity(self):
@@ -170,11 +172,6 @@ class ScoreQuery(Query):
     def square_weight(self):
         """Weight of s^2."""
         return RESIDUAL_WEIGHT if self.asks_cut else 1.0
-
-    @property
-    def count_weight(self):
-        """Weight of the count of residuals beyond CUT."""
-        return COUNT_WEIGHT
 
     @property
     def unit(self):
@@ -282,7 +279,7 @@ class ScoreQuery(Query):
                 add_gram(beside.alike if beside else grams["residual"], e)
         if beside:
             grams["residual"] += beside.alike
-        weights = dict(zip(MATRICES, (self.slope_weight, RESIDUAL_WEIGHT, CUT_ROWS_WEIGHT)))
+        weights = dict(zip(MATRICES, (self.slope_weight, RESIDUAL_WEIGHT, SIDE_WEIGHT)))
         found = {name: weights[name] * vech(gram) for name, gram in grams.items()}
         found["moment"] = moment
         return np.concatenate([found.get(name, [numbers[name]]) for name in parts])

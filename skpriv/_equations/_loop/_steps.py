@@ -6,18 +6,11 @@ from math import sqrt
 import numpy as np
 
 from ..._linalg import RELATIVE_ZERO
+from .._persons import ScoreLengthsQuery, cluster_degrees, seldom_cut
 from ._equation import ScoreEquation
 from ._fit import LoopFit
-from ._line import (
-    Line,
-    LineLengthsQuery,
-    StepAndLineQuery,
-    least_squares,
-    length_classes,
-    line_scores,
-)
+from ._line import Line, largest_excess, line_alone, with_line
 from ._links import IDENTITY
-from .._persons import PersonLengthsQuery, cluster_degrees, seldom_cut
 from ._mean import find_location, known_mean, mean_only
 from ._persons import PersonScoreQuery
 from ._pool import Pool
@@ -27,10 +20,8 @@ from ._score import ScoreQuery
 from ._whitening import learn_whitening, whitening_parts
 
 SHARE = 1.0 / 3.0  # of nothing: exact answers are free
-SIGNAL = 2.0  # bound on tau^2, in units of the target's variance over the squared length
-LEAST_EXCESS = 0.01  # of the clip, that is, of its noise
 # Deviations of the target by which half of a feature's range moves it, a priori: as features do
-# that use their ranges, and, next, as those that use a thirtieth of them: bounds may be too wide.
+# that use their ranges, and those that use a thirtieth of them: bounds may be too wide.
 EFFECTS = 1.0, 30.0
 
 
@@ -47,7 +38,7 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=()):
     rules : Rules
     link : Link
     priors : sequence of ndarray
-        Shapes L of a prior theta = tau L c that are thought more likely than equal coefficients.
+        Shapes L of a prior theta = tau L c that are thought as likely as equal coefficients.
 
     Returns
     -------
@@ -55,8 +46,6 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=()):
     """
     if rules.mean_only:
         return mean_only(session, rows, target, rules, link)
-    if not hasattr(rows, "outside"):  # a public property of the map
-        rules = rules.without_count()
     several = (session.persons or 1) > 1  # a person with one row is a row
     rules = replace(rules, slopes=rules.slopes or several)
     whitening_parts(session, rules)  # so that files are read once for them and the targets
@@ -69,55 +58,22 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=()):
         rules = replace(rules, length=min(1.0, rules.length * link.longer(mean.mean)))
     W, length, gram = learn_whitening(session, rows, rules)
     whitened = Whitened(rows, W)
-    signal = deviation if link.signal is None else link.signal
-    pool = Pool(
-        rows.size, deviation, prior_shapes(whitened, signal, signal / length, priors),
-        SIGNAL * (signal / length) ** 2, link, length, session.trust.can.same_rows, gram,
-    )  # fmt: skip
-    equations: list[ScoreEquation] = []
-    line = far = None
-    few = session.part(rules.subset)
-    kept, lengths = 1.0, QUESTION if several else 0.0
-    # Lengths are counted again where most of the budget is to come, at one length
-    number = len(rules.steps)
-    recount = number if rules.steps[-1] > 0.5 * sum(rules.steps) else 1 + number // 4
-    for number, share in enumerate(rules.steps, 1):
-        last = number == len(rules.steps)
-        clip = _clip(rules, pool, link, mean.mean if mean else 0.0)
-        excess = _largest_excess(whitened, location, pool.b, clip) if link.linear else None
+    pool = make_pool(session, whitened, length, link, deviation, priors, gram=gram)
+
+    def ask(last):
+        """The question of the next step."""
+        # In half-ranges of the target
+        clip = link.limit or min(rules.clip * sqrt(pool.variance), link.farthest)
+        excess = largest_excess(whitened, location, pool.b, clip) if link.linear else None
         if excess and not (rules.whole and last):
             excess = None  # only certified intervals ask for it
-        elif excess and excess < LEAST_EXCESS * clip:  # not worth a number: nothing is cut
-            clip, excess = clip + excess, 0.0
         asked = whitened, target, location, pool.b, clip, link
-        query = ScoreQuery(*asked, sandwich=last or not rules.whole, most_excess=excess)
-        query = replace(query, matrices=last or rules.slopes)
-        if lengths:
-            query = PersonScoreQuery(*asked, sandwich=True)
-            if number in (1, recount):
-                part = lengths * sum(rules.steps) / 2.0
-                kept = seldom_cut(session, PersonLengthsQuery(query), part)
-            query = replace(query, length=kept)
-            share *= 1.0 - lengths
-        if last and rules.line:
-            far = _far_scores(whitened, target, location, pool.b, query)
-        if far and few and not several:  # a pass takes time, and the slope is well known
-            beside, part = line_scores(session, far, rules.line, few)
-            both = StepAndLineQuery(query, beside, (share, part))
-            answer, found = both.read(session.sum(both, share + part))
-            line = least_squares(beside, found, ScoreEquation.of(query, answer))
-        else:
-            # Where a part of the records resolves the slope, it tells where the last step is asked
-            answer = session.sum(query, share, few if link.linear and not last else None)
-        equations.append(ScoreEquation.of(query, answer))
-        pool.add(equations[-1])
-    clipped = None
-    if rules.clipped:
-        count = ClippedRowsQuery(rows)
-        clipped = count.read(session.sum(count, rules.clipped, few))
-    if far and not line:
-        beside, part = line_scores(session, far, rules.line, few)
-    known = None
+        if several:
+            return PersonScoreQuery(*asked, sandwich=True)
+        return ScoreQuery(*asked, last or not rules.whole, excess, last or rules.slopes)
+
+    equations, line = ask_steps(session, rules, pool, ask)
+    clipped, known = count_clipped(session, rows, rules), None
     if link.limit is None and mean and rows.constant is not None:
         known = known_mean(
             session, whitened, target, mean, deviation, pool, equations[-1], rules, link
@@ -126,9 +82,9 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=()):
         excess, _, _ = known.excess(pool.b, pool.noise, np.zeros((rows.size, 0)))
         pool.b = pool.b - known.constant * excess
         known = replace(known, point=pool.b, value=known.value - excess)
-    if far and not line:
-        beside = replace(beside, point=pool.b)
-        line = least_squares(beside, session.sum(beside, part), equations[-1])
+    if rules.line and not line:
+        maps = whitened, target, location, pool.b
+        line = line_alone(session, maps, equations[-1], rules)
     return LoopFit(
         location,
         mean.scale if mean else 0.0,
@@ -136,7 +92,7 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=()):
         pool.b,
         pool.variance,
         pool.slope,
-        tuple(equations),
+        equations,
         line,
         same_rows=session.trust.can.same_rows,
         mean=known,
@@ -147,7 +103,53 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=()):
     )
 
 
-def at_solution(session, rows, target, link, theta):
+def ask_steps(session, rules, pool, ask):
+    """Ask one step after the other, and pool them.
+
+    Parameters
+    ----------
+    session : Session
+    rules : Rules
+    pool : Pool
+    ask : callable
+        The question of the next step at the point of the pool, by whether it is the last.
+
+    Returns
+    -------
+    (tuple of ScoreEquation, Line or None)
+    """
+    equations, line, number, total = [], None, len(rules.steps), sum(rules.steps)
+    lengths, few = QUESTION if (session.persons or 1) > 1 else 0.0, session.part(rules.subset)
+    # Lengths are counted again where most of the budget is to come, at one length
+    recount = number if rules.steps[-1] > 0.5 * total else 1 + number // 4
+    for number, share in enumerate(rules.steps, 1):
+        last = number == len(rules.steps)
+        query = ask(last)
+        if lengths:
+            if number in (1, recount):
+                kept = seldom_cut(session, ScoreLengthsQuery(query), lengths * total / 2.0)
+            query = replace(query, length=kept)
+        share *= 1.0 - lengths
+        if last and rules.line and few and not lengths:  # a pass takes time, and slopes are known
+            equation, line = with_line(session, query, share, rules)
+        else:
+            # Where a part of the records resolves the slope, it tells where the last step is asked
+            piece = few if query.link.linear and not last else None
+            equation = ScoreEquation.of(query, session.sum(query, share, piece))
+        equations.append(equation)
+        pool.add(equation)
+    return tuple(equations), line
+
+
+def count_clipped(session, rows, rules):
+    """Released parts of the rows that are outside of their bounds; None if they are not asked."""
+    if not rules.clipped:
+        return None
+    count = ClippedRowsQuery(rows)
+    return count.read(session.sum(count, rules.clipped, session.part(rules.subset)))
+
+
+def at_solution(session, rows, target, link, theta, ask=None):
     """The fit at a theta that a procedure found on the exact rows.
 
     Parameters
@@ -156,32 +158,36 @@ def at_solution(session, rows, target, link, theta):
     rows : RowMap, or what stands in its place
     target : TargetMap, or what stands in its place
     link : Link
-    theta : ndarray of shape (p,)
+    theta : ndarray of shape (p,), or of some such vectors one after the other
+    ask : callable, default=None
+        The question at whitened rows and a point; None is that of a step.
 
     Returns
     -------
     LoopFit
     """
-    query, p = WhiteningQuery(Whitened(rows, np.eye(rows.size))), rows.size
-    gram, _ = query.gram(session.sum(query, SHARE))
+    gram_query, p = WhiteningQuery(Whitened(rows, np.eye(rows.size))), rows.size
+    gram, _ = gram_query.gram(session.sum(gram_query, SHARE))
     values, vectors = np.linalg.eigh(gram)
     # Rows of length at most 1: no weight is below 1
     values = np.maximum(values, RELATIVE_ZERO * values[-1])
     W = (vectors * np.sqrt(values[0] / values)) @ vectors.T
-    b = np.linalg.solve(W.T, theta)
-    limit = link.limit or 2.0 + float(np.linalg.norm(b))
-    asked = Whitened(rows, W), target, 0.0, b, limit, link
-    nothing = 0.0 if link.linear else None  # is cut
-    step, degrees = ScoreQuery(*asked, sandwich=True, most_excess=nothing), link.degrees
+    whitened, each = Whitened(rows, W), np.kron(np.eye(len(theta) // p), W)
+    b = np.linalg.solve(each.T, theta)
+    if ask is None:
+        limit = link.limit or 2.0 + float(np.linalg.norm(b))
+        nothing = 0.0 if link.linear else None  # is cut
+        kind = ScoreQuery if session.persons is None else PersonScoreQuery
+        query = kind(whitened, target, 0.0, b, limit, link, True, nothing)
+    else:
+        query = ask(whitened, b)
+    answer = session.sum(query, SHARE)
+    equation, places, degrees = ScoreEquation.of(query, answer), session.persons or 1, link.degrees
     if session.persons is not None:
-        step = PersonScoreQuery(*asked, sandwich=True)
-    answer = session.sum(step, SHARE)
-    equation, places = ScoreEquation.of(step, answer), session.persons or 1
-    if session.persons is not None:
-        degrees = cluster_degrees(session.n, round(answer.n * places), p)
+        degrees = cluster_degrees(session.n, round(answer.n * places), len(b))
     line = Line(equation, np.zeros(p), 0.0) if link.linear else None
     return LoopFit(
-        0.0, 0.0, W, b, equation.square, equation.slope, (equation,), line, True,
+        0.0, 0.0, each, b, equation.square, equation.slope, (equation,), line, True,
         link=link, places=places, degrees=degrees,
     )  # fmt: skip
 
@@ -191,49 +197,30 @@ def public_reach(session):
     return session.records(1.0) / session.noise(SpreadQuery(None, 0.0), 1.0).scale
 
 
-def public_rules(session, rows, clip="auto", ranged=True, link=IDENTITY):
-    """Rules by public numbers: nothing of the session but its number of records and its noise."""
+def public_rules(session, rows, clip="auto", ranged=True, link=IDENTITY, parts=1):
+    """Rules by public numbers: nothing of the session but its number of records and its noise.
+
+    They are for so many linear parts, one after the other.
+    """
     # The sum of a person's scores is cut where next to none are: rows need no tight clip
     clip = clip if (session.persons or 1) == 1 else "wide"
-    intercept = rows.constant is not None
-    reach = public_reach(session)
-    return Rules.of(session.n, rows.size, reach, clip, intercept, ranged, link)
+    intercept, size, reach = rows.constant is not None, parts * rows.size, public_reach(session)
+    counted = hasattr(rows, "outside")
+    return Rules.of(session.n, size, reach, clip, intercept, ranged, link, counted)
 
 
-def _clip(rules, pool, link, mean):
-    """Limit of the residuals of the next step, in half-ranges of the target."""
-    if link.limit is not None:
-        return link.limit
-    return min(rules.clip * sqrt(pool.variance), link.farthest(mean, pool.spread))
-
-
-def _far_scores(whitened, target, location, b, step):
-    """How long scores of the line are, up to the longest that bounds of rows and targets allow."""
-    reach = whitened.rows.reach(whitened.W) if hasattr(whitened.rows, "reach") else 0.0
-    reach = max(reach or float(np.linalg.norm(whitened.W, 2)), 1.0)
-    short = Whitened(whitened.rows, whitened.W / reach)
-    longest = reach * _largest_excess(short, location, reach * b, 0.0)
-    ends = length_classes(longest, getattr(step, "length", 1.0) * step.limit)
-    return LineLengthsQuery(whitened, target, location, b, step.limit, ends=ends)
-
-
-def _largest_excess(whitened, location, b, clip):
-    """Largest excess of a residual w (r - m) - e'b over the clip: w <= 1, r in [-1, 1], and e'b is
-    w phi'theta, and at most |b|.
-    """
-    theta, most = whitened.W.T @ b, sqrt(b @ b)
-    if hasattr(whitened.rows, "span"):
-        low, high = whitened.rows.span(theta)
-    else:
-        high = sqrt(theta @ theta)
-        low = -high
-    above, below = 1.0 + location + min(high, most), 1.0 - location + min(-low, most)
-    return max(max(above, below) - clip, 0.0)
+def make_pool(session, whitened, length, link, deviation, priors=(), parts=1, gram=None):
+    """An empty pool of so many linear parts, for priors of the size of the signal, and no more."""
+    signal = deviation if link.signal is None else link.signal
+    shapes = prior_shapes(whitened, signal, signal / length, priors)
+    shapes = [np.kron(np.eye(parts), shape) for shape in shapes]
+    odds = np.log([*np.ones(len(priors)), *EFFECTS])  # of a scale: its density is 1 / scale
+    size, largest, curator = len(shapes[0]), (signal / length) ** 2, session.trust.can.same_rows
+    return Pool(size, deviation, shapes, odds, largest, link, length, curator, gram)
 
 
 def prior_shapes(whitened, deviation, unit, priors=()):
-    """Shapes of the prior of b, the most likely first: given ones, and equal coefficients in
-    whitened coordinates.
+    """Shapes of the prior of b: given ones, and equal coefficients in whitened coordinates.
 
     These as far as half of a feature's range moves the target by about each of EFFECTS. Of a
     constant column or a rare category W makes what noise lets it, so that a coefficient of usual

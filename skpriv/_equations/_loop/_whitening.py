@@ -3,21 +3,17 @@
 from math import sqrt
 
 import numpy as np
+from scipy import stats
 
 from ..._linalg import row_norms
+from ...privacy import TOLD_ABOVE
 from ._pool import shrunk_gram
 from ._queries import LENGTHS, LengthsQuery, Whitened, WhiteningQuery
 
 ROUNDS = 3  # for directions of little variance to rise above the noise
-EIGENVALUE_FLOOR = 0.1  # of the ridge of a whitening round
 # Rows are shortened in steps of 2^(1/4), by as much as 16.
 SHORTER = 2.0 ** (-np.arange(17) / 4.0)
-# Deviations of its noise by which a part of the rows must exceed 0 to be believed: noise passes for
-# one of ten classes in a fit of 200.
-BELIEVED_ABOVE = 3.3
-# Part of the squared lengths that weights may cut off, as far as to cut less is cheap: of the
-# residual variance, as privacy noise of predictions
-MOST_CUT_OFF, CHEAP = 0.1, 0.01
+MOST_CUT_OFF = 0.1  # part of the squared lengths that weights may cut off
 
 
 def whitening_parts(session, rules):
@@ -64,7 +60,7 @@ def learn_whitening(session, rows, rules):
         gram, weight = shrunk_gram(gram, scale)
         ridge = weight * scale * sqrt(2.0 * p)  # the operator norm that the noise would have
         values, vectors = np.linalg.eigh(gram + ridge * np.eye(p))
-        values = np.maximum(values, max(EIGENVALUE_FLOOR * ridge, 1e-14 * values[-1]))
+        values = np.maximum(values, max(weight * scale, 1e-14 * values[-1]))
         W = (vectors * values**-0.5) @ vectors.T @ W
         # The sum is the number of directions that are above the noise.
         W *= rules.length / sqrt(max((np.maximum(values - ridge, 0.0) / values).sum(), 1.0))
@@ -88,7 +84,7 @@ def shortening(parts, noise, rules, p):
     T: shorter rows have less noise, until T itself falls. They have less bias as well, since far
     rows whose weights are below 1 hardly count for the line that is to predict them, too. So the
     length is the one of least noise or, as long as weights cut off more than a tenth of A, shorter
-    still while that is cheap.
+    still.
 
     Parameters
     ----------
@@ -98,7 +94,7 @@ def shortening(parts, noise, rules, p):
     rules : Rules
     p : int
     """
-    parts = np.where(parts > BELIEVED_ABOVE * noise, parts, 0.0)
+    parts = believed(parts, noise)
     if not parts.sum():
         return 1.0
     ends = np.array([0.5 * LENGTHS[0], *LENGTHS, 2.0 * LENGTHS[-1]])
@@ -107,15 +103,18 @@ def shortening(parts, noise, rules, p):
     scaled = squares * factors[:, None] ** 2
     whole, left = (lengths @ parts / parts.sum() for lengths in (scaled, np.minimum(scaled, 1.0)))
     variance = whole * (2.0 * rules.clip * p / (rules.reach * left)) ** 2 / sum(rules.steps)
-    best = chosen = int(np.argmin(variance))
-    affordable = max(CHEAP, variance[best])
-    while (
-        chosen + 1 < len(factors)
-        and left[chosen] < (1.0 - MOST_CUT_OFF) * whole[chosen]
-        and variance[chosen + 1] <= affordable
-    ):
-        chosen += 1
-    return float(factors[chosen])
+    chosen = int(np.argmin(variance))
+    few = np.flatnonzero(left[chosen:] >= (1.0 - MOST_CUT_OFF) * whole[chosen:])
+    return float(factors[chosen + few[0]] if len(few) else factors[-1])
+
+
+def believed(parts, noise):
+    """Noisy parts, and 0 for those that noise may explain.
+
+    Noise passes for one of them as rarely as it does for one number at TOLD_ABOVE deviations.
+    """
+    least = stats.norm.isf(stats.norm.sf(TOLD_ABOVE) / len(parts))
+    return np.where(parts > least * noise, parts, 0.0)
 
 
 def _longest(W):

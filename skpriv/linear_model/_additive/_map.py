@@ -8,7 +8,6 @@ import numpy as np
 from scipy import linalg
 
 from ..._equations._lifted import report_reaches
-from ..._equations._loop._rules import LINE_RESOLUTION
 from ..._equations._normal_equations import INTERCEPT_PRIOR
 from ..._linalg import RELATIVE_ZERO
 from ._terms import Term
@@ -18,6 +17,7 @@ ROUGH = 1e-6
 # Standard deviations of the last value of a curve, when all that is rough of it adds up; that of a
 # slope is 1.
 ROUGHNESS = (1.0, 0.25)
+CLEAR_RESOLUTION = 10.0  # N / p^1.5 from which steps that clip are worth more than the codebook
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,5 +232,5 @@ def better_reports(trust, length, rows, terms):
         AdditiveMap(terms(rows.n, reaches[channel]), rows.n_features).size
         for channel in ("gaussian", "codebook")
     )
-    resolved = reaches["gaussian"] >= LINE_RESOLUTION * size**1.5
+    resolved = reaches["gaussian"] >= CLEAR_RESOLUTION * size**1.5
     return "gaussian" if size >= longest and resolved else "codebook"

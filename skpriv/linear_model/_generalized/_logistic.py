@@ -14,6 +14,7 @@ from ..._compat import fit_context
 from ..._equations._coefficients import NOISE
 from ..._equations._intervals import ConfidenceInterval, check_level
 from ..._equations._loop._links import Logit
+from ..._equations._loop._steps import public_reach
 from ..._linalg import ROUNDED
 from ...records import ArrayRows, finite_numbers, public_shape
 from .._base import WEIGHTS, PrivateEstimator
@@ -162,6 +163,7 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         """Ask for all classes jointly, or for the second of two."""
         if not isinstance(link, Softmax):
             return super()._ask(session, rows, target, link)
+        self._reach = np.inf if session.trust.exact else public_reach(session)
         self._released, self._locations = fit_classes(
             session, rows, target, link, self.bounds_X is not None
         )
@@ -175,7 +177,8 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         if len(self.classes_) == 2:
             law = super()._law()
         else:
-            law = class_law(self._released, self._map, self._locations, self._n_fitted)
+            words = {"reach": self._reach, "epsilon": self.epsilon}
+            law = class_law(self._released, self._map, self._locations, self._n_fitted, **words)
         no_label = f"{NO_LABEL} ({', '.join(map(str, self.classes))})"
         return replace(law, reason=law.reason.replace(NOISE, f"{NOISE}, {no_label}"))
 

@@ -2,19 +2,24 @@
 
 from dataclasses import replace
 from math import sqrt
-from typing import Any
+from types import SimpleNamespace
 
 import numpy as np
 from scipy import special, stats
 
-from ..._equations._coefficients import MEAN_ONLY, NOISE, CoefficientLaw
+from ..._equations._coefficients import MEAN_ONLY, loop_law
 from ..._equations._loop._fit import LoopFit
-from ..._equations._loop._pool import Pool
-from ..._equations._loop._queries import ClippedRowsQuery, Whitened
-from ..._equations._loop._rules import QUESTION, Rules
-from ..._equations._loop._steps import SHARE, SIGNAL, prior_shapes, public_reach
+from ..._equations._loop._queries import Whitened
+from ..._equations._loop._steps import (
+    SHARE,
+    ask_steps,
+    at_solution,
+    count_clipped,
+    make_pool,
+    public_rules,
+)
 from ..._equations._loop._whitening import learn_whitening, whitening_parts
-from ..._equations._persons import PersonLengthsQuery, cluster_degrees, seldom_cut
+from ..._equations._public_maps import TargetMap
 from ._softmax import (
     ClassRatesQuery,
     ClassScoreQuery,
@@ -44,16 +49,17 @@ def fit_classes(session, rows, target, link, ranged):
     (LoopFit, ndarray of shape (n_classes,))
         The linear part in contrasts of the classes, and the location of each class.
     """
-    if session.trust.exact:
-        return _fit_exactly(session, rows, target, link)
     count, p, each = link.n_classes, rows.size, np.eye(link.n_classes - 1)
-    rules = Rules.of(
-        session.n, len(each) * p, public_reach(session), "auto", rows.constant is not None, ranged,
-        link,
-    )  # fmt: skip
-    if not hasattr(rows, "outside"):
-        rules = rules.without_count()
     location = np.zeros(count)
+    kind = ClassScoreQuery if session.persons is None else PersonClassScoreQuery
+    if session.trust.exact:
+        likely = session.release(SoftmaxLikelihood(rows, target, link), SHARE).value
+
+        def exactly(whitened, b):
+            return kind(whitened, target, location, b, link)
+
+        return at_solution(session, rows, target, link, likely, exactly), location
+    rules = public_rules(session, rows, "auto", ranged, link, len(each))
     if not rules.mean_only:
         whitening_parts(session, rules)  # so that files are read once for them and the targets
     if rows.constant is not None:
@@ -69,49 +75,16 @@ def fit_classes(session, rows, target, link, ranged):
         return _rates_only(session, len(each) * p, link), location
     W, length, _ = learn_whitening(session, rows, rules)
     whitened = Whitened(rows, W)
-    shapes = prior_shapes(whitened, link.signal, link.signal / length)
-    pool = Pool(
-        len(each) * p, 1.0, [np.kron(each, shape) for shape in shapes],
-        SIGNAL * (link.signal / length) ** 2, link, length, session.trust.can.same_rows,
-    )  # fmt: skip
-    persons, equations = session.persons is not None, []
-    kept, lengths = 1.0, QUESTION if persons else 0.0
-    for number, share in enumerate(rules.steps, 1):
-        asked = whitened, target, location, pool.b
-        query: Any = (PersonClassScoreQuery if persons else ClassScoreQuery)(*asked)
-        if persons:
-            if number in (1, len(rules.steps)):
-                part = lengths * sum(rules.steps) / 2.0
-                kept = seldom_cut(session, PersonLengthsQuery(query), part)
-            query = replace(query, length=kept)
-        equations.append(query.equation(session.sum(query, share * (1.0 - lengths))))
-        pool.add(equations[-1])
-    clipped = None
-    if rules.clipped:
-        outside, few = ClippedRowsQuery(rows), session.part(rules.subset)
-        clipped = outside.read(session.sum(outside, rules.clipped, few))
+    pool = make_pool(session, whitened, length, link, 1.0, parts=len(each))
+
+    def ask(last):
+        return kind(whitened, target, location, pool.b, link)
+
+    equations, _ = ask_steps(session, rules, pool, ask)
     fit = LoopFit(
-        0.0, 0.0, np.kron(each, W), pool.b, pool.variance, pool.slope, tuple(equations), None,
+        0.0, 0.0, np.kron(each, W), pool.b, pool.variance, pool.slope, equations, None,
         same_rows=session.trust.can.same_rows, link=link, places=session.persons or 1,
-        degrees=link.degrees, clipped=clipped,
-    )  # fmt: skip
-    return fit, location
-
-
-def _fit_exactly(session, rows, target, link):
-    """The same without privacy, by maximum likelihood."""
-    theta = session.release(SoftmaxLikelihood(rows, target, link), SHARE).value
-    # Rows of length at most 1: none counts for less
-    whitened, location = Whitened(rows, np.eye(rows.size)), np.zeros(link.n_classes)
-    kind = ClassScoreQuery if session.persons is None else PersonClassScoreQuery
-    query = kind(whitened, target, location, theta)
-    answer = session.sum(query, SHARE)
-    equation, places, degrees = query.equation(answer), session.persons or 1, link.degrees
-    if session.persons is not None:
-        degrees = cluster_degrees(session.n, round(answer.n * places), len(theta))
-    fit = LoopFit(
-        0.0, 0.0, np.eye(len(theta)), theta, equation.square, equation.slope, (equation,), None,
-        True, link=link, places=places, degrees=degrees,
+        degrees=link.degrees, clipped=count_clipped(session, rows, rules),
     )  # fmt: skip
     return fit, location
 
@@ -132,7 +105,7 @@ def class_coefficients(fit, rows, location):
     return found[:, :-1], found[:, -1] + location
 
 
-def class_law(fit, rows, location, n):
+def class_law(fit, rows, location, n, **words):
     """Law of the coefficients and the intercept of one class after the other.
 
     Returns
@@ -140,29 +113,12 @@ def class_law(fit, rows, location, n):
     CoefficientLaw
     """
     matrix = np.kron(contrasts(len(location)), rows.coefficient_map())
+    maps = SimpleNamespace(coefficient_map=lambda: matrix, constant=None, size=len(fit.b))
+    words = {"estimand": LAW, "ratio": RATIO, "classes": len(location), **words}
+    law = loop_law(fit, maps, TargetMap((-1.0, 1.0), True), n, **words)
     shift = np.zeros((len(location), rows.n_features + 1))
     shift[:, -1] = location
-    if not fit.equations:
-        nothing, none = np.full((len(matrix),) * 2, np.nan), np.zeros(len(matrix), dtype=bool)
-        return CoefficientLaw(
-            nothing[0], nothing, nothing, none, MEAN_ONLY, n, LAW, ratio=RATIO,
-            classes=len(location),
-        )  # fmt: skip
-    estimate = fit.estimate(fit.points(matrix))
-    sampling, privacy = estimate.covariances()
-    told, both = estimate.resolved, np.outer(estimate.resolved, estimate.resolved)
-    return CoefficientLaw(
-        np.where(told, estimate.value + shift.reshape(-1), np.nan),
-        np.where(both, sampling, np.nan),
-        np.where(both, privacy, np.nan),
-        told,
-        "" if told.all() else NOISE,
-        n,
-        LAW,
-        distance=np.where(told, np.inf, np.nan) if fit.last.slope_scale else None,
-        ratio=RATIO,
-        classes=len(location),
-    )
+    return replace(law, estimate=law.estimate + shift.reshape(-1))
 
 
 def class_intervals(fit, phi, location, confidence_level):

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from ..._equations._loop._equation import ScoreEquation
-from ..._equations._loop._links import FAR, Logit
+from ..._equations._loop._links import Logit
 from ..._equations._loop._queries import LEAST_RATE, Whitened, handed
 from ..._equations._persons import OfPersons, person_sums
 from ..._equations._public_maps import RowMap
-from ..._linalg import SQRT2, add_gram, row_norms, unvech, vech, vech_size
+from ..._linalg import SQRT2, add_gram, row_norms, vech, vech_size
 from ...privacy import ROUNDING, Query
 from ._exact import MaximumLikelihood
 
@@ -34,6 +33,7 @@ class Softmax(Logit):
     n_classes : int
     """
 
+    steepest: float = 0.5 * Logit.far
     n_classes: int = 3
 
     def longer(self, rates):
@@ -129,14 +129,18 @@ class ClassScoreQuery(Query):
         m.
     point : ndarray of shape ((K - 1) p,)
         B, row by row.
+    link : Softmax
     """
 
     whitened: Whitened
     target: Any
     location: np.ndarray
     point: np.ndarray
+    link: Any
     name: str = "scores of classes"
     length = 1.0
+    limit, slope_weight, square_weight, count_weight = SQRT2, SLOPE_WEIGHT, 1.0, 1.0
+    sandwich, matrices, asks_cut, most_excess = True, True, False, None
 
     @property
     def sensitivity(self):
@@ -144,10 +148,25 @@ class ClassScoreQuery(Query):
         return 2.0 * ROUNDING
 
     @property
+    def unit(self):
+        """What a score of norm 1 stands for."""
+        return SQRT2 * self.length
+
+    @property
+    def residual_unit(self):
+        """What the entries of uu' / sqrt(2) stand for."""
+        return SQRT2 * self.unit**2
+
+    @property
+    def parts(self):
+        """Sizes of what is asked, in the order of the answer."""
+        size = len(self.point)
+        return {"moment": size, "slope": vech_size(size), "residual": vech_size(size)}
+
+    @property
     def shape(self):
         """Number of coordinates."""
-        size = len(self.point)
-        return (size + 2 * vech_size(size),)
+        return (sum(self.parts.values()),)
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
@@ -175,8 +194,8 @@ class ClassScoreQuery(Query):
             with np.errstate(all="ignore"):
                 eta = self.location + (e / w[:, None]) @ (Q @ B).T
                 probabilities = special.softmax(np.where(np.isfinite(eta), eta, 0.0), axis=1)
-                v = np.minimum(roots[block], FAR * w)
-                h = v / (FAR * w)
+                v = np.minimum(roots[block], self.link.far * w)
+                h = v / (self.link.far * w)
             known = np.isfinite(code[block]) & np.isfinite(eta).all(axis=1)
             d = -probabilities
             d[known, code[block][known].astype(int)] += 1.0
@@ -186,22 +205,6 @@ class ClassScoreQuery(Query):
 
     def _empty(self):
         return np.zeros((len(self.point),) * 2, order="F")
-
-    def equation(self, answer):
-        """The answer as an equation of the loop."""
-        p, unit = len(self.point), answer.noise.scale / answer.n
-        value, size = answer.value / answer.n, vech_size(p)
-        one = SQRT2 * self.length
-        meat = SQRT2 * one**2 * unvech(value[p + size :], p)
-        slope = 0.5 * FAR / SLOPE_WEIGHT
-        return ScoreEquation(
-            point=self.point, limit=one, moment=one * value[:p],
-            slope=slope * unvech(value[p : p + size], p), square=float(np.trace(meat)), gram=None,
-            residual_gram=meat, nearly_cut=0.0, most_excess=None, excess=0.0, fall=0.0, n=answer.n,
-            moment_scale=one * unit, slope_scale=slope * unit,
-            square_scale=SQRT2 * one**2 * unit * sqrt(p), gram_scale=0.0,
-            residual_scale=SQRT2 * one**2 * unit, cut_scale=0.0, excess_scale=0.0, widest=one,
-        )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,9 +11,9 @@ from math import sqrt
 import numpy as np
 
 from ..._equations._loop._estimate import noise_floor
-from ..._equations._loop._fit import LoopFit
-from ..._equations._normal_equations import PRIOR_VARIANCES
-from ..._linalg import psd_part
+from ..._equations._loop._fit import FITTED, LoopFit
+from ..._equations._normal_equations import normal_posterior
+from ..._linalg import RELATIVE_ZERO, psd_part
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,9 +53,7 @@ class Information:
         p = len(fit.W)
         if not fit.equations:  # the mean alone says nothing of a line
             return cls(np.zeros((p, p)), np.zeros(p), np.eye(p) * n / p, n)
-        used, shares = fit.near()
-        slope = np.tensordot(shares, [eq.slope for eq in used], 1)
-        scale = float(np.sqrt(shares**2 @ [eq.slope_scale**2 for eq in used]))
+        slope, scale, used, shares = fit.pooled(FITTED)
         right = shares @ [eq.moment + eq.slope @ eq.point for eq in used]
         away = np.array([fit.b - eq.point for eq in used])
         noise = float(shares**2 @ [eq.moment_scale**2 for eq in used])
@@ -90,13 +88,12 @@ class Information:
     def posterior(self, least_variance: float) -> tuple[np.ndarray, np.ndarray]:
         """Mean and covariance of theta, under the prior N(0, tau^2 I) of the most evidence."""
         values, vectors = np.linalg.eigh(self.precision)
-        values = np.maximum(values, 0.0)
-        moment = vectors.T @ self.moment
-        priors = np.maximum(PRIOR_VARIANCES, least_variance)
-        growth = 1.0 + np.outer(priors, values)
-        evidence = (priors[:, None] * moment**2 / growth - np.log(growth)).sum(axis=1)
-        covariance = 1.0 / (values + 1.0 / priors[np.argmax(evidence)])
-        return vectors @ (covariance * moment), (vectors * covariance) @ vectors.T
+        roots, told = np.sqrt(np.maximum(values, 0.0)), vectors.T @ self.moment
+        seen = values > RELATIVE_ZERO * max(float(values[-1]), 0.0)
+        response = np.divide(told, roots, out=np.zeros(len(told)), where=seen)
+        design = roots[:, None] * vectors.T
+        _, mean, factor = normal_posterior(design, response, least_variance)
+        return mean, factor @ factor.T
 
     def error(self, covariance: np.ndarray) -> float:
         """Root mean square over the rows of the error of phi'theta; no row is longer than 1."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._equations._loop._persons import PERSON_WEIGHT
+from ..._equations._loop._score import SIDE_WEIGHT
 from ..._equations._moments import SQUARE_WEIGHT
 from ..._equations._normal_equations import NormalEquations
 from ..._equations._persons import OfPersons, person_sums
@@ -55,7 +55,7 @@ class AllMomentsQuery(Query):
 
 @dataclass(frozen=True, eq=False)
 class InstrumentScoreQuery(OfPersons, Query):
-    """Joint sum of (u, vech uu' / sqrt(2), c e x') with c = .35.
+    """Joint sum of (u, vech uu' / sqrt(2), c e x') with c = sqrt(1/8).
 
     Scores of rows are e s: e = w V z with w = min(1, 1 / |V z|), s = clip(r - x'theta, -R, R) / R.
     Weights depend on instruments and exogenous features alone, so that e stays an instrument.
@@ -88,7 +88,7 @@ class InstrumentScoreQuery(OfPersons, Query):
     limit: float
     length: float = 1.0
     name: str = "scores of instruments"
-    sensitivity: float = 2.0 * sqrt(1.0 + PERSON_WEIGHT**2) * ROUNDING
+    sensitivity: float = 2.0 * sqrt(1.0 + SIDE_WEIGHT**2) * ROUNDING
 
     @property
     def shape(self):
@@ -115,7 +115,7 @@ class InstrumentScoreQuery(OfPersons, Query):
         u = person_sums(scores, starts) / (largest * self.length)
         u /= np.maximum(row_norms(u), 1.0)[:, None]
         meat, moment = np.zeros((len(self.V),) * 2, order="F"), u.sum(axis=0)
-        slope = PERSON_WEIGHT / largest * (e.T @ x)
+        slope = SIDE_WEIGHT / largest * (e.T @ x)
         add_gram(meat, u)
         return np.concatenate([moment, vech(meat) / SQRT2, slope.ravel()])
 
@@ -129,8 +129,8 @@ class InstrumentScoreQuery(OfPersons, Query):
             moment_scale=unit * noise,
             meat=unit**2 * SQRT2 * unvech(meat, q),
             meat_scale=unit**2 * SQRT2 * noise,
-            slope=slope.reshape(q, -1) / PERSON_WEIGHT,
-            slope_scale=noise / PERSON_WEIGHT,
+            slope=slope.reshape(q, -1) / SIDE_WEIGHT,
+            slope_scale=noise / SIDE_WEIGHT,
         )
 
 

@@ -9,7 +9,7 @@ from scipy import stats
 
 from ..._equations._coefficients import equations_law
 from ..._equations._normal_equations import RESIDUAL_CLIP, NormalEquations
-from ..._equations._persons import SURE, PersonLengthsQuery, cluster_degrees, seldom_cut
+from ..._equations._persons import SURE, ScoreLengthsQuery, cluster_degrees, seldom_cut
 from ...privacy import SIDE_SHARE
 from ._queries import AllMomentsQuery, InstrumentScoreQuery
 
@@ -69,7 +69,7 @@ def solve_two_stages(session, rows, target, exogenous, structural):
         limit = _limit(moments, theta, structural, RESIDUAL_CLIP * free**0.25)
     scores = InstrumentScoreQuery(*maps, V, theta, limit)
     if lengths:
-        length = seldom_cut(session, PersonLengthsQuery(scores), lengths)
+        length = seldom_cut(session, ScoreLengthsQuery(scores), lengths)
         scores = replace(scores, length=length)
     answer = session.sum(scores, 1.0 - MOMENTS - lengths)
     sums = scores.read(answer)

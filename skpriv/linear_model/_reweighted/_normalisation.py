@@ -7,7 +7,6 @@ from math import sqrt
 import numpy as np
 
 from ..._equations._loop._rules import SUBSET_RESOLUTIONS, part_needed
-from ..._equations._loop._whitening import EIGENVALUE_FLOOR
 from ..._equations._moments import Instrument
 from ..._equations._normal_equations import NormalEquations
 from ..._equations._scaling import Scaling
@@ -29,6 +28,7 @@ REWEIGHTED_SQUARE_WEIGHT = sqrt(1.25)
 # sensitivity sqrt(8), has an operator norm of 2 sqrt(8 p) / mu: it hides what is below
 # HIDDEN p / N, N = n mu. There U is not larger for smaller s, since there is nothing to be found.
 HIDDEN = 2.0 * sqrt(8.0)
+EIGENVALUE_FLOOR = 0.1  # of the ridge
 # Rows up to this many lengths of a typical one are not weighed, per unit of the precision (mu
 # sqrt(n / p) under a curator): privacy noise then stays a few percent of sampling. Below LEAST_FADE
 # nothing fades, since the sensitivity would be larger, for little.

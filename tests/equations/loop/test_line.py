@@ -8,14 +8,10 @@ import pytest
 
 from skpriv._equations._loop import _line
 from skpriv._equations._loop._equation import ScoreEquation
-from skpriv._equations._loop._line import (
-    Line,
-    LineLengthsQuery,
-    LineScoreQuery,
-    StepAndLineQuery,
-)
+from skpriv._equations._loop._line import Line, LineScoreQuery, StepAndLineQuery
 from skpriv._equations._loop._queries import Whitened
 from skpriv._equations._loop._score import ScoreQuery
+from skpriv._equations._persons import ScoreLengthsQuery
 from skpriv._equations._public_maps import RowMap, TargetMap
 from skpriv._linalg import unvech
 from skpriv.linear_model import LinearRegression
@@ -47,15 +43,18 @@ class _Session:
         """Its deviation."""
         return SimpleNamespace(scale=self.deviation)
 
+    def part(self, part):
+        """All of them."""
+
     def records(self, share):
         """All of them."""
         return len(self.rows[0])
 
 
 def _asked(session):
-    far = LineLengthsQuery(*MAPS, 1.0, ends=_line.length_classes(3.0, 1.0))
-    query, share = _line.line_scores(session, far, 1.0, None)
-    return _line.least_squares(query, session.sum(query, share), LAST)
+    rules = SimpleNamespace(line=1.0, subset=1.0)
+    query = _line.line_scores(session, MAPS, 1.0, rules)
+    return _line.least_squares(query, session.sum(query, 0.8), LAST)
 
 
 def _rows(n=500):
@@ -81,7 +80,7 @@ def test_nothing_is_clipped_or_weighed_that_is_no_longer_than_it_may_be():
     asked = query.sum_persons(X, y, np.arange(0, len(X) + 1, 2), 2)
     np.testing.assert_allclose(100.0 * np.sqrt(2.0) * unvech(asked[4:], 2), pairs.T @ pairs)
     ends = np.array([0.1, 0.5, 1.0])
-    counts = LineLengthsQuery(WHITENED, TARGET, 0.1, point, 1.0, ends=ends).sum(X, y)
+    counts = ScoreLengthsQuery(query, ends).sum(X, y)
     lengths = np.linalg.norm(u, axis=1)
     assert counts.tolist() == np.histogram(lengths, [0.0, 0.1, 0.5, np.inf])[0].tolist()
 

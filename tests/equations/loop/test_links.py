@@ -7,7 +7,7 @@ import pytest
 from scipy import optimize
 
 from skpriv._equations._loop._equation import ScoreEquation
-from skpriv._equations._loop._links import FAR, IDENTITY, Log, Logit
+from skpriv._equations._loop._links import IDENTITY, Log, Logit
 from skpriv._equations._loop._queries import Whitened
 from skpriv._equations._loop._score import ScoreQuery
 from skpriv._equations._public_maps import RowMap, TargetMap
@@ -106,7 +106,7 @@ def test_slope_and_residual_are_tied_as_the_proof_says(label, global_random_seed
 LINKS = {
     "line": (IDENTITY, TargetMap((-1.0, 1.0), True), 1.0, 4.0),
     "logit": (Logit(), CLASSES, 1.0, 1.0),
-    "log": (Log(FAR * 0.3, 0.0), COUNTS, 10.0, 1.0),
+    "log": (Log(Log.far * 0.3, 0.0), COUNTS, 10.0, 1.0),
 }
 
 
@@ -119,7 +119,7 @@ def test_slopes_are_the_derivative_of_the_score(name, global_random_seed):
     whitened = Whitened(rows, 3.0 * rng.normal(size=(3, 3)))
     X, b = rng.normal(size=(50, 2)), 0.3 * rng.normal(size=3) - np.array([0.0, 0.0, 0.5])
     psi = rows.plain.rows(X) @ whitened.W.T
-    assert (np.linalg.norm(psi, axis=1) > FAR).any()
+    assert (np.linalg.norm(psi, axis=1) > Log.far).any()
     # Each row is there with two targets around the model's mean
     mean = link.mean(psi @ b - 0.2)
     keep = (mean < 1.0) & (mean > link.low)

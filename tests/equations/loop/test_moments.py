@@ -93,7 +93,7 @@ def test_a_pool_takes_the_slope_that_it_was_given():
     """But for the part of the residuals that is cut, as of normal ones."""
     gram = 0.25 * np.eye(4)
     priors = [np.eye(4)]
-    pool = Pool(4, 0.3, priors, 1e6, IDENTITY, 1.0, True, (gram, 1e-9))
+    pool = Pool(4, 0.3, priors, np.zeros(len(priors)), 1e6, IDENTITY, 1.0, True, (gram, 1e-9))
     truth, kept = np.array([0.1, -0.05, 0.0, 0.02]), 0.9
     for _ in range(4):
         equation = _equation(pool.b, kept * gram @ (truth - pool.b), square=0.07)

@@ -19,7 +19,7 @@ EQUATION = ScoreEquation(
 
 
 def _pooled(link, *equations):
-    pool = Pool(2, 1.0, [np.eye(2)], 1e3, link, 1.0, True)
+    pool = Pool(2, 1.0, [np.eye(2)], np.zeros(1), 1e3, link, 1.0, True)
     for equation in equations:
         pool.add(equation)
     return pool.b
@@ -57,7 +57,7 @@ def test_weak_signals_are_not_shrunk_by_how_far_down_the_candidates_go(size):
     found = [
         posterior_mean(
             vectors, moment, noise, prior_model(values, 1e-8, shapes),
-            np.geomspace(least, 1e-1, count), np.zeros((1, 1)),
+            np.geomspace(least, 1e-1, count), np.zeros(1),
         )[0]
         for least, count in ((1e-7, 61), (1e-17, 161))
     ]  # fmt: skip
@@ -70,7 +70,7 @@ def _lost(seed):
     rng, p, pool = (
         np.random.RandomState(seed),
         4,
-        Pool(4, 0.3, [np.eye(4)], 0.5, IDENTITY, 1.0, False),
+        Pool(4, 0.3, [np.eye(4)], np.zeros(1), 0.5, IDENTITY, 1.0, False),
     )
     gram, truth = np.diag([0.12, 0.12, 0.12, 0.05]), np.array([0.0, 0.0, 0.0, 1.0])
     scales = {"moment_scale": 0.01, "slope_scale": 0.1, "n": 1_000, "square": 0.05}

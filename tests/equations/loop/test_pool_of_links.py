@@ -13,7 +13,7 @@ P, LENGTH = 3, 0.5
 
 
 def _pool(link):
-    return Pool(P, 1.0, [np.eye(P)], 1e3, link, LENGTH, True)
+    return Pool(P, 1.0, [np.eye(P)], np.zeros(1), 1e3, link, LENGTH, True)
 
 
 def _asked(point, slope, moment, noise=1e-3):
@@ -53,7 +53,7 @@ def test_a_strong_direction_that_was_not_stretched_is_shrunk_less():
     )  # fmt: skip
     found = {}
     for link in (Logit(), IDENTITY):
-        pool = Pool(P, 10.0, [np.eye(P)], 1e3, link, 1.0, True)
+        pool = Pool(P, 10.0, [np.eye(P)], np.zeros(1), 1e3, link, 1.0, True)
         for _ in range(2):
             pool.add(asked)
         found[link.linear] = pool.b[0]
@@ -69,4 +69,6 @@ def test_shares_of_steps_of_a_link_that_bends_rise_and_then_stay(reach):
     assert np.ptp(bent[BENT_STEPS - 1 :]) == 0.0
     assert (np.diff(plain[:-1]) == 0.0).all()
     rules = Rules.of(10_000, 8, reach, link=Logit())
-    assert rules.location + rules.spread + rules.after_location == pytest.approx(1.0)
+    first = rules.location + rules.spread + rules.whitening + rules.lengths
+    rest = sum(rules.steps) + rules.mean + rules.line + rules.clipped
+    assert first + rest == pytest.approx(1.0)

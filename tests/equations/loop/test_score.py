@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize
 
-from skpriv._equations._loop._line import LineLengthsQuery, LineScoreQuery
+from skpriv._equations._loop._line import LineScoreQuery, largest_excess
 from skpriv._equations._loop._queries import (
     LengthsQuery,
     LocationQuery,
@@ -20,12 +20,12 @@ from skpriv._equations._loop._queries import (
 from skpriv._equations._loop._score import (
     COUNT_WEIGHT,
     CUT,
-    CUT_ROWS_WEIGHT,
+    SIDE_WEIGHT,
     FALL,
     RESIDUAL_WEIGHT,
     ScoreQuery,
 )
-from skpriv._equations._loop._steps import _largest_excess
+from skpriv._equations._persons import ScoreLengthsQuery
 from skpriv._equations._public_maps import RowMap, TargetMap
 from skpriv.privacy import ROUNDING
 from skpriv.records import ArrayRows
@@ -58,8 +58,8 @@ QUERIES["line"] = lambda white, target, rng: LineScoreQuery(
     rng.normal(size=len(white.W)) * 10.0 ** rng.uniform(-3.0, 3.0),
     10.0 ** rng.uniform(-4.0, 4.0),
 )
-QUERIES["lengths of the line"] = lambda white, target, rng: LineLengthsQuery(
-    white, target, 0.0, rng.normal(size=len(white.W)), 1.0, ends=np.array([0.1, 1.0, 10.0])
+QUERIES["lengths of the line"] = lambda white, target, rng: ScoreLengthsQuery(
+    QUERIES["line"](white, target, rng), np.array([0.1, 1.0, 10.0])
 )
 QUERIES["scores, and the sandwich"] = lambda white, target, rng: replace(
     QUERIES["scores"](white, target, rng), sandwich=True
@@ -258,7 +258,7 @@ def test_larger_weights_beside_what_is_cut_would_not_be_free():
     weights = 1.0 / 1.5
     targets = np.array([0.5, CUT * 0.25 * (1.0 - 1e-12)]) / weights
     change = _change(query, 0.5 * rows, targets)
-    counts = COUNT_WEIGHT**2 + CUT_ROWS_WEIGHT**2
+    counts = COUNT_WEIGHT**2 + SIDE_WEIGHT**2
     assert change == pytest.approx(np.sqrt(rest + counts), rel=1e-9)
     assert rest + COUNT_WEIGHT**2 <= 4.0 < rest + (COUNT_WEIGHT + 0.01) ** 2
     assert 4.0 - FALL + 2.0 * FALL**2 <= 4.0 < 4.0 - 0.51 + 2.0 * 0.51**2
@@ -321,7 +321,7 @@ def test_no_residual_exceeds_what_is_said_to_be_the_most(size):
         location, b, clip = rng.uniform(-0.5, 0.5), rng.normal(size=4) / 2.0, 0.3
         ((_, e, weights, *_),) = whitened.blocks(X)
         residuals = [np.abs(weights * (r - location) - e @ b).max() for r in (-1.0, 1.0)]
-        most = _largest_excess(whitened, location, b, clip)
+        most = largest_excess(whitened, location, b, clip)
         assert max(residuals) - clip <= most * (1.0 + 1e-12)
         reached.append((max(residuals) - clip) / most)
     assert np.mean(reached) > 0.6

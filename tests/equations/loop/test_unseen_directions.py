@@ -39,7 +39,8 @@ def losses(rate, columns):
 @pytest.mark.parametrize(("rate", "columns"), [(0.001, 20), (0.003, 20), (0.001, 5)])
 def test_rare_categories_cost_little(rate, columns, monkeypatch):
     cost, error = losses(rate, columns)
-    monkeypatch.setattr(_steps, "EFFECTS", (1e3, 1e3))  # whitened coordinates alone
+    shapes = _steps.prior_shapes  # of whitened coordinates alone
+    monkeypatch.setattr(_steps, "prior_shapes", lambda W, size, *rest: shapes(W, 1e3 * size, *rest))
     before, error_before = losses(rate, columns)
     assert cost < 0.6 * before and cost < 0.035
     assert error < 0.7 * error_before

@@ -205,10 +205,12 @@ def test_the_rules_are_whole_and_fade(clip, fit_intercept):
         for p in (2, 10, 100):
             for mu in (0.01, 0.2, 2.0, 1400.0):
                 rules = Rules.of(n, p, n * mu, clip, fit_intercept)
-                shares = (rules.location, rules.spread, rules.after_location)
-                assert sum(shares) == pytest.approx(1.0, rel=1e-12)
+                first = rules.location + rules.spread + rules.whitening + rules.lengths
+                rest = sum(rules.steps) + rules.mean + rules.line + rules.clipped
+                assert rest == pytest.approx(rules.after_location - rules.whitening - rules.lengths)
+                assert first + rest == pytest.approx(1.0, rel=1e-12)
                 assert min(rules.spread, *rules.steps, rules.whitening) > 0.0
-                assert 1.25 <= rules.clip and 0.0 < rules.length <= 1.0
+                assert 1.0 <= rules.clip and 0.0 < rules.length <= 1.0
     few, many = (Rules.of(n, 5, 0.2 * n, clip).clip for n in (10**5, 10**9))
     assert many > 2.0 * few  # clips fade as n grows
     precision = 0.2 * 10**9 / np.sqrt(5 * 10**9)
