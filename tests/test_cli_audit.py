@@ -19,7 +19,7 @@ def test_enough_is_asked_of_linear_regression(capsys):
     assert main(["audit", "linear", "--runs", "0"]) == 0
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     costs = {row[1]: float(row[3]) for row in rows if row[:1] == ["linear"]}
-    assert min(costs["central"], costs["aggregate"]) > 0.6
+    assert min(costs["central"], costs["aggregate"]) > 0.3
 
 
 def test_lower_bounds_are_below_the_claim(capsys):
