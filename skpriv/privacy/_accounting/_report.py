@@ -4,6 +4,7 @@ from typing import Any
 import sys
 from dataclasses import dataclass, field
 from html import escape
+from itertools import groupby
 from math import sqrt
 from types import FrameType
 
@@ -138,6 +139,8 @@ class ReportRow:
 @dataclass
 class PrivacyReport:
     """What a fit asked about its records, and at what price; prints as a table, and in HTML.
+
+    Queries that follow each other and have the same numbers are one line, with their count.
 
     Attributes
     ----------
@@ -278,10 +281,21 @@ class PrivacyReport:
         reports, costs = capabilities(self.privacy).reports, self._currency
         adds = "" if reports or self.disjoint or costs != "mu" else ", whose squares add up"
         part = "users, each of whom answers one query" if reports else "budget"
+        many = "(x 2): asked twice, each time with these numbers; "
+        many = many if len(self._printed) < len(self.rows) else ""
         return (
-            f"share: part of the {part}; scale: size of the noise, its standard deviation if it is "
-            f"Gaussian; {costs}: cost{adds}"
+            f"{many}share: part of the {part}; scale: size of the noise, its standard deviation if "
+            f"it is Gaussian; {costs}: cost{adds}"
         )
+
+    @property
+    def _printed(self):
+        """The rows as texts; those that follow each other and print alike are one, with a count."""
+        alike = [(cells, len([*rows])) for cells, rows in groupby(row.cells() for row in self.rows)]
+        return [
+            (f"{query} (x {number})" if number > 1 else query, *rest)
+            for (query, *rest), number in alike
+        ]
 
     def to_frame(self) -> Any:
         """Return the queries as a pandas data frame, one a row, with numbers as numbers.
@@ -302,7 +316,7 @@ class PrivacyReport:
         return pd.DataFrame(rows, columns=(*HEADERS[:-1], self._currency))
 
     def __str__(self):
-        table = [(*HEADERS[:-1], self._currency), *(row.cells() for row in self.rows)]
+        table = [(*HEADERS[:-1], self._currency), *self._printed]
         widths = [max(map(len, column)) for column in zip(*table)]
         lines = ["  ".join(map(str.ljust, cells, widths)).rstrip() for cells in table]
         head = f"{self.name}: {self.guarantee}"
@@ -320,7 +334,7 @@ class PrivacyReport:
         def line(cells, tag):
             return "<tr>" + "".join(f"<{tag}>{escape(c)}</{tag}>" for c in cells) + "</tr>"
 
-        body = "".join(line(row.cells(), "td") for row in self.rows)
+        body = "".join(line(cells, "td") for cells in self._printed)
         return (
             f"<p><b>{escape(self.name)}</b>: {escape(str(self.guarantee))}</p>"
             f"{self._persons and f'<p>{self._persons}</p>'}"

@@ -59,6 +59,16 @@ def test_text(privacy, random_state):
     assert ("not for release" in lines[-1]) == (random_state == 0 and privacy != "none")
 
 
+def test_queries_that_print_alike_are_one_line():
+    report, _ = _report("central", shares=(0.2, 0.2, 0.2, 0.4))
+    lines = str(report).splitlines()
+    assert [line.split("  ")[0] for line in lines[2:4]] == ["total <y> (x 3)", "total <y>"]
+    assert lines[4].startswith("(x 2): asked twice") and len(lines) == 6
+    assert len(report.to_frame()) == 4
+    page = report._repr_html_()
+    assert page.count("<tr>") == 3 and "(x 3)" in page and "(x 2)" in page
+
+
 def test_html():
     report, _ = _report("central")
     page = report._repr_html_()
