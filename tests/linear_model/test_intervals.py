@@ -7,7 +7,13 @@ import pytest
 from scipy import stats
 
 from skpriv._linalg import unvech, vech
-from skpriv.linear_model import ReweightedRegressor, SSPRegressor
+from skpriv.linear_model import (
+    LinearRegression,
+    LogisticRegression,
+    PoissonRegressor,
+    ReweightedRegressor,
+    SSPRegressor,
+)
 from skpriv._equations._intervals import (
     _residual_variance,
     asymptotic,
@@ -181,3 +187,23 @@ def test_the_released_residual_gram_is_the_variance_of_the_sum_of_residuals():
     np.testing.assert_allclose(found, sums.var(axis=0), rtol=0.06)
     equations.sampling_gram = None
     assert (_residual_variance(equations, V, squares) > found).all()
+
+
+@pytest.mark.parametrize("epsilon", [5.0, 1e4, np.inf])
+@pytest.mark.parametrize(
+    ("cls", "settings"),
+    [
+        (LinearRegression, {"bounds_y": (-1, 1)}),
+        (LogisticRegression, {}),
+        (PoissonRegressor, {"bounds_y": (0, 5)}),
+    ],
+)
+def test_a_feature_that_is_always_0_has_finite_coefficients_and_intervals(cls, settings, epsilon):
+    """Alone, and without an intercept: its noisy square is below 0 in half of all fits."""
+    X, y = np.zeros((2000, 1)), np.random.RandomState(0).randint(0, 2, size=2000)
+    for seed in range(6):
+        est = cls(
+            epsilon=epsilon, bounds_X=(-1, 1), fit_intercept=False, random_state=seed, **settings
+        ).fit(X, y)  # fmt: skip
+        low, high = est.confidence_interval(X[:2], method="asymptotic")
+        assert np.isfinite(est.coef_).all() and (low <= high).all()

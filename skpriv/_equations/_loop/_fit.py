@@ -220,7 +220,8 @@ class LoopFit:
             for a, eq in zip(shares, used, strict=True)
         )
         values, vectors = np.linalg.eigh(slope)
-        floor = max(noise_floor(values, scale), 1e-14 * float(values[-1]), 1e-300)
+        # Its inverse has a square
+        floor = max(noise_floor(values, scale), 1e-14 * float(values[-1]), 1e-150)
         step = (vectors / np.maximum(values, floor)) @ vectors.T @ right
         rotated = points @ vectors
         dual = (rotated / np.maximum(values, floor)) @ vectors.T
@@ -261,7 +262,7 @@ class LoopFit:
         )
         typical = max(last.square, 2.0 * last.square_scale)
         if not self.link.linear:  # variance of the target over the slope of its mean
-            typical = max(float(np.trace(residual_gram)), 0.0) / float(np.trace(self.gram))
+            typical = max(float(np.trace(residual_gram)), 0.0) / (np.trace(self.gram) or 1.0)
         typical = typical * self.gram
         if self.places > 1:  # rows of a person that hardly depend on each other cancel out
             typical *= dependence(residual_gram, typical, self.places)

@@ -93,7 +93,7 @@ def fitted_shapes(values, vectors, priors):
     """
     rotated, trace = vectors.T @ priors, values.sum()
     shares = np.einsum("ijk,ijk->ij", rotated, rotated) @ values
-    units = trace / np.where(shares > 0.0, shares, trace)
+    units = trace / np.where(shares > 0.0, shares, trace or 1.0)  # a single one may be 0
     rotated *= np.sqrt(units)[:, None, None]
     return rotated
 

@@ -170,7 +170,7 @@ def at_solution(session, rows, target, link, theta, ask=None):
     gram, _ = gram_query.gram(session.sum(gram_query, SHARE))
     values, vectors = np.linalg.eigh(gram)
     # Rows of length at most 1: no weight is below 1
-    values = np.maximum(values, RELATIVE_ZERO * values[-1])
+    values = np.maximum(values, max(RELATIVE_ZERO * values[-1], 1e-300))
     W = (vectors * np.sqrt(values[0] / values)) @ vectors.T
     whitened, each = Whitened(rows, W), np.kron(np.eye(len(theta) // p), W)
     b = np.linalg.solve(each.T, theta)
