@@ -1,6 +1,6 @@
 """The mean: of the target before a fit, of the residuals after it, and alone."""
 
-from math import pi, sqrt
+from math import ceil, pi, sqrt
 
 import numpy as np
 
@@ -67,7 +67,7 @@ def mean_only(session, rows, target, rules, link=IDENTITY, found=None, deviation
         location = float(weights @ [one.mean for one in means] / weights.sum())
         scale = float(weights.sum() ** -0.5)
     p = rows.size
-    session.report.note = _words(rules, rows, link, scale)
+    session.report.note = _words(session, rules, rows, link, scale)
     nothing, variance = np.zeros((p, p)), 1.0 - location**2
     if rows.constant is not None:
         location = link.linear_part(location)
@@ -76,16 +76,16 @@ def mean_only(session, rows, target, rules, link=IDENTITY, found=None, deviation
     )
 
 
-def _words(rules, rows, link, scale):
+def _words(session, rules, rows, link, scale):
     """What the report says of a constant fit."""
     if rows.constant is None:
         return NOTHING
     words = MEAN_ONLY if rules.mean_only else HIDDEN
     if rules.mean_only:
-        words += (
-            f" N = {rules.reach:.3g} records over noise, p = {rows.size}: they need N of "
-            f"{max(link.least_reach, 2.0 * rows.size):g}."
-        )
+        times = max(link.least_reach, 2.0 * rows.size) / rules.reach
+        power = 1.0 if session.trust.can.same_rows else 2.0  # see `Rules`
+        records, budget = (ceil(10.0 * size) / 10.0 for size in (times**power, times))
+        words += f" About {records:g} times the records, or {budget:g} times epsilon, would do."
     words += f" Noise of the mean: {50.0 * scale:.2g}% of bounds_y (standard deviation)."
     # 1 / sqrt(3) is the deviation of a target that is anywhere in its range
     return words + (f" {LOST.format(scale)}" if scale > sqrt(1.0 / 3.0) else "")

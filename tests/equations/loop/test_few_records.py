@@ -130,6 +130,6 @@ def test_the_report_says_when_only_the_mean_can_be_found():
     few = LinearRegression(bounds_X=(0, 1), bounds_y=(0, 1), random_state=0).fit(X, y)
     for text in (str(few.privacy_report_), few.privacy_report_._repr_html_()):
         assert "Only the mean of the target was asked" in text
-        assert "N = 47.3 records over noise, p = 4" in text
+        assert "About 2.2 times the records, or 2.2 times epsilon, would do" in text
     enough = LinearRegression(bounds_X=(0, 1), bounds_y=(0, 1), random_state=0, epsilon=10.0)
     assert not enough.fit(X, y).privacy_report_.note

@@ -355,3 +355,12 @@ def test_odds_ratios_are_exponentials():
     assert "ratio" not in str(linear)
     with pytest.raises(AttributeError, match="LogisticRegression"):
         linear.ratio  # noqa: B018
+
+
+@pytest.mark.parametrize("seed", [0, 2, 3])
+def test_slopes_that_noise_hides_whole_do_not_fail(seed):
+    """Where all released eigenvalues are 0 a fit had failed after its charge."""
+    X = np.random.RandomState(1).uniform(size=(3000, 2))
+    model = LogisticRegression(bounds_X=(0, 1), fit_intercept=False, random_state=seed)
+    table = inference(model.fit(np.zeros_like(X), X[:, 0] < 0.005))
+    assert np.isfinite(table.estimate[~np.isnan(table.estimate)]).all()
