@@ -51,7 +51,7 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[F], F]:
     """Decorate a `fit`, whose parameters are checked first.
 
     While it lasts the cores belong to the threads that sum chunks, and BLAS has one thread, but for
-    the algebra of wide tables.
+    the algebra of wide tables. A fit that fails or is interrupted leaves the estimator as it was.
     """
     checked = _fit_context(prefer_skip_nested_validation=prefer_skip_nested_validation)
 
@@ -62,8 +62,14 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[F], F]:
         def alone(self: Any, *arguments: Any, **named: Any) -> Any:
             X = arguments[0] if arguments else named.get("X")
             shape: Any = getattr(X, "shape", ())
-            with blas_for(shape[1] if len(shape) == 2 else 0):
-                return fitted(self, *arguments, **named)
+            before = dict(vars(self))
+            try:
+                with blas_for(shape[1] if len(shape) == 2 else 0):
+                    return fitted(self, *arguments, **named)
+            except BaseException:  # no part of a fit beside parts of the one before
+                vars(self).clear()
+                vars(self).update(before)
+                raise
 
         return cast(F, alone)
 

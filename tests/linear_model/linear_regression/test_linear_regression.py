@@ -294,3 +294,20 @@ def test_rows_outside_of_the_bounds_are_clipped_in_predictions_as_in_the_fit():
             np.testing.assert_allclose(one, other)
     line = np.clip(X @ est.coef_ + est.intercept_, *BOUNDS_Y)
     assert est.score(X, y) > 0.3 > 1.0 - np.mean((line - y) ** 2) / y.var()
+
+
+def test_a_fit_that_is_interrupted_leaves_the_one_before(monkeypatch):
+    """Its intervals were in the units of the bounds that were new."""
+    X, y = _data()
+    est = _fitted(X, y)
+    before = est.confidence_interval(X[:3])
+
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    est.set_params(bounds_X=(-4e3, 5e3), bounds_y=(-1e3, 2e3))
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr("skpriv.privacy._session._pieces.Pieces.sum", interrupted)
+        est.fit(X[:, :2], y)
+    assert est.n_features_in_ == X.shape[1]
+    np.testing.assert_array_equal(est.confidence_interval(X[:3]), before)
