@@ -243,7 +243,7 @@ def test_no_offenders(rule):
     assert not offenders, "\n" + "\n".join(offenders)
 
 
-MOST_CONSTANTS = 203  # numbers with a name of their own, in all files; it may only fall
+MOST_CONSTANTS = 202  # numbers with a name of their own, in all files; it may only fall
 
 
 def is_number(node):

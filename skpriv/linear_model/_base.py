@@ -42,7 +42,7 @@ class PrivateEstimator(Accounted, Writable, BaseEstimator):
     outer_norm, outer_bounds_y : float, (float, float)
         Where ``data_norm`` and ``bounds_y`` may be "auto": bounds that are safely too wide.
     channel : {"auto", "gaussian", "codebook"}
-        Where `fit` calls `channel_of`: what users send.
+        Where `fit` calls `channel_of` or `best_reports`: what users send.
     max_rows_per_group : int or None
         Where `fit` takes ``groups`` and calls `persons_of`.
     calibration_size, conformity_score, prediction_levels

@@ -11,7 +11,8 @@ from numbers import Real
 import numpy as np
 
 from .._equations._conformal import checked_levels
-from .._equations._lifted import best_channel
+from .._equations._lifted import best_channel, report_reaches
+from .._equations._loop._rules import RESOLVED, Rules
 from .._equations._public_bounds import REQUIRED, check_units, column_bounds
 from .._equations._public_maps import RowMap
 from .._equations._scaling import Scaling
@@ -194,6 +195,38 @@ def channel_of(model, scaling, rows, use="moments"):
         return model.channel
     with model._accounting():
         return best_channel(trust.can, scaling, trust.budget, rows.n, use)
+
+
+def best_reports(model, scaling, rows, size=None):
+    """What users send where Gaussian reports are of steps that clip residuals: public numbers.
+
+    The codebook has less noise. But the steps whiten the rows, which are short and uneven where
+    only ranges are known. So they are taken where the codebook resolves the Gram matrix; above
+    four times that its noise is too small to matter, while clips of skewed targets do. Measured
+    for shuffled reports alone (docs/evidence/codebook.md): local ones of the codebook need no
+    delta. Devices, which answer once, have no steps.
+
+    Parameters
+    ----------
+    model : PrivateEstimator
+    scaling : Scaling, Sized or MappedRecords
+        Has the length of rows for which the codebook's noise is taken.
+    rows : Rows
+    size : callable, default=None
+        The length of rows by the number of records over the noise of a sum of sensitivity 1.
+        None: that of `scaling`.
+    """
+    channel, trust = channel_of(model, scaling, rows), model._trust
+    if model.channel != "auto" or channel == "gaussian" or rows.on_devices:
+        return channel
+    if model.bounds_X is None or not (trust.can.amplifies and trust.budget.mu > 0.0):
+        return channel
+    reaches = report_reaches(trust.can, scaling.size, trust.budget, rows.n)
+    lengths = {name: size(reach) if size else scaling.size for name, reach in reaches.items()}
+    p = lengths["gaussian"]
+    sloped = not Rules.of(rows.n, p, reaches["gaussian"]).mean_only
+    resolved = 1.0 <= reaches["codebook"] / (RESOLVED * p**1.5) <= 4.0
+    return "gaussian" if sloped and resolved and p >= lengths["codebook"] else channel
 
 
 def open_fit(model, rows, *, currency="gdp", smallest_share=1.0, groups=None):

@@ -59,6 +59,8 @@ class DeviceRows(Rows):
         Lineage of the collection's file: ledgers that know it are not charged again.
     """
 
+    on_devices = True
+
     def __init__(self, n, n_features, seed, rounds, paid_for, lineage=None):
         self.n, self.n_features, self._paid_for = n, n_features, paid_for
         self.lineage = lineage

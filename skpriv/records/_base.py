@@ -41,6 +41,8 @@ class Rows(ABC):
         Whether y is known.
     at_hand : bool
         Whether chunks can be had here, and not only sums of them.
+    on_devices : bool
+        Whether each user's device has the row, and answers once, by an index of a codebook.
     indexed : bool
         Whether chunks of any rows can be had, in any order.
     shown : bool
@@ -55,6 +57,7 @@ class Rows(ABC):
     shown = False
     has_target = True
     at_hand = True
+    on_devices = False
     indexed = False
     lineage: Any = None  # of rows that are kept in a file and paid for once
 

@@ -7,7 +7,6 @@ from math import sqrt
 import numpy as np
 from scipy import linalg
 
-from ..._equations._lifted import report_reaches
 from ..._equations._normal_equations import INTERCEPT_PRIOR
 from ..._linalg import RELATIVE_ZERO
 from ._terms import Term
@@ -17,7 +16,6 @@ ROUGH = 1e-6
 # Standard deviations of the last value of a curve, when all that is rough of it adds up; that of a
 # slope is 1.
 ROUGHNESS = (1.0, 0.25)
-CLEAR_RESOLUTION = 10.0  # N / p^1.5 from which steps that clip are worth more than the codebook
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,29 +206,3 @@ def second_difference(knots):
         whole = left + right
         matrix[i, i : i + 3] = 2.0 * right / whole, -2.0, 2.0 * left / whole
     return matrix
-
-
-def better_reports(trust, length, rows, terms):
-    """Channel of reports for an additive model, by public numbers.
-
-    The codebook has less noise, but the steps of the Gaussian channel clip residuals. That is worth
-    more where they resolve rows as long as the codebook's (docs/additive.md).
-
-    Parameters
-    ----------
-    trust : Trust
-    length : int
-        The length of rows for which the codebook's noise is taken.
-    rows : skpriv.records.Rows
-    terms : callable
-        The terms by the number of records and that over the noise of a sum of sensitivity 1.
-    """
-    if not trust.budget.mu > 0.0:
-        return "codebook"
-    reaches = report_reaches(trust.can, length, trust.budget, rows.n)
-    size, longest = (
-        AdditiveMap(terms(rows.n, reaches[channel]), rows.n_features).size
-        for channel in ("gaussian", "codebook")
-    )
-    resolved = reaches["gaussian"] >= CLEAR_RESOLUTION * size**1.5
-    return "gaussian" if size >= longest and resolved else "codebook"

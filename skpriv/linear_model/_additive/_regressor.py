@@ -23,9 +23,9 @@ from .._base import WEIGHTS
 from .._linear_regression._exact import fit_exactly
 from .._points import rowwise
 from .._prediction_intervals import PredictionIntervals, calibration, hold_out
-from .._opening import channel_of, open_fit, persons_of, public_bounds, public_rows, weighted_rows
+from .._opening import best_reports, open_fit, persons_of, public_bounds, public_rows, weighted_rows
 from ._curves import Curve, average_hats, bands, effect_values, monotone_heights
-from ._map import ROUGH, AdditiveMap, better_reports
+from ._map import ROUGH, AdditiveMap
 from ._terms import check_knots, make_terms
 
 TYPICAL_KNOTS = 5  # of a feature, where the channel is chosen before there are knots
@@ -89,9 +89,10 @@ class AdditiveRegressor(PredictionIntervals):
     channel : {"auto", "gaussian", "codebook"}, default="auto"
         What users send in the local and shuffle models: vectors with Gaussian noise, or one index
         of a public codebook each, which is pure (``delta=0``) and safe to release. "auto" takes
-        the codebook, which has less noise, unless Gaussian noise resolves as many knots: then its
-        residuals are clipped, which is worth more. All of that follows from public numbers. It is
-        "gaussian", too, in the local model under an accountant that adds up Gaussian noise.
+        the codebook, which has less noise, but in the local model under an accountant that adds up
+        Gaussian noise, and in the shuffle model with neither very few nor very many users, where
+        Gaussian noise resolves as many knots: then its steps are worth more
+        (docs/evidence/codebook.md).
     max_rows_per_group : int, default=None
         Rows of a person that are used at most, where `fit` has ``groups``: a public number.
     n_jobs : int or None, default=-1
@@ -331,10 +332,11 @@ class AdditiveRegressor(PredictionIntervals):
 
     def _sent(self, records, terms):
         """What users send, by public numbers."""
-        length = TYPICAL_KNOTS * records.n_features
-        channel = channel_of(self, Sized(length), records)
-        free = self.channel == "auto" and channel == "codebook"
-        return better_reports(self._trust, length, records, terms) if free else channel
+        d = records.n_features
+        return best_reports(
+            self, Sized(TYPICAL_KNOTS * d), records,
+            lambda reach: AdditiveMap(terms(records.n, reach), d).size,
+        )  # fmt: skip
 
     def _reach(self, session, channel):
         """Records over the noise of a sum of sensitivity 1; infinite without privacy."""

@@ -22,7 +22,7 @@ from .._points import rowwise
 from .._panel._effects import named_constants, refuse_level, within_maps
 from .._prediction_intervals import PredictionIntervals, calibration, hold_out
 from .._opening import (
-    channel_of,
+    best_reports,
     open_fit,
     persons_of,
     public_bounds,
@@ -90,7 +90,9 @@ class LinearRegression(Likely, Plans, PredictionIntervals):
         What users send in the local and shuffle models: vectors with Gaussian noise for the steps
         above, or one index of a public codebook each, for one set of normal equations. That is
         pure (``delta=0``), and has so much less noise that no users are spent on other steps.
-        "auto" takes it, but in the local model under an accountant that adds up Gaussian noise.
+        "auto" takes it, but in the local model under an accountant that adds up Gaussian noise, and
+        in the shuffle model with ``bounds_X`` and neither very few nor very many users, where
+        steps are worth more than less noise (docs/evidence/codebook.md).
     max_rows_per_group : int, default=None
         Rows of a person that are used at most, where `fit` has ``groups``: a public number.
     effects : {"person"} or None, default=None
@@ -253,7 +255,7 @@ class LinearRegression(Likely, Plans, PredictionIntervals):
             rows, target = within_maps(self, groups, rows, target, weights)
         records = weighted_rows(self, records, weights, target.scaled)
         weighted = isinstance(records, WeightedRows)
-        channel = channel_of(self, MappedRecords(rows, target), records)
+        channel = best_reports(self, MappedRecords(rows, target), records)
         currency = "pure" if channel == "codebook" else "gdp"
         session = open_fit(self, records, currency=currency, groups=groups)
         del X, y, records  # only the session has the data now

@@ -70,19 +70,20 @@ def sent(n, n_features, **params):
     fitted = model(**options)
     fitted.n_features_in_ = n_features
     terms, _ = fitted._plan(n_features)
-    return fitted._sent(SimpleNamespace(n=n, n_features=n_features, at_hand=True), terms)
+    return fitted._sent(
+        SimpleNamespace(n=n, n_features=n_features, at_hand=True, on_devices=False), terms
+    )
 
 
 @pytest.mark.parametrize(
     ("n", "n_features", "params", "channel"),
     [
-        (4_000, 6, {}, "codebook"),  # N / p^1.5 is 5: Gaussian steps would not be resolved
-        (30_000, 6, {"epsilon": 0.3}, "gaussian"),  # 14, and lines for both
+        (4_000, 6, {}, "codebook"),  # N / p^1.5 of the codebook is 12, below 16
+        (30_000, 6, {"epsilon": 0.3}, "gaussian"),  # 33, and lines for both
         (30_000, 2, {}, "codebook"),  # curves, where Gaussian noise leaves lines
-        (30_000, 2, {"knots": 3}, "gaussian"),  # the same knots for both, and 27
-        (300_000, 2, {"privacy": "local"}, "codebook"),  # 25, with fewer knots
-        (300_000, 2, {"privacy": "local", "knots": 2}, "gaussian"),
-        (3_000, 2, {"privacy": "local", "knots": 2}, "codebook"),  # 2.5
+        (10_000, 2, {"knots": 3}, "gaussian"),  # the same knots for both, and 39
+        (30_000, 2, {"knots": 3}, "codebook"),  # 81, above 64: its noise is too small to matter
+        (300_000, 2, {"privacy": "local", "knots": 2}, "codebook"),  # needs no delta
         (30_000, 2, {"knots": 3, "delta": 0.0, "privacy": "local"}, "codebook"),
         (30_000, 2, {"knots": 3, "channel": "codebook"}, "codebook"),
         (30_000, 2, {"privacy": "central"}, "gaussian"),
