@@ -200,6 +200,9 @@ class LoopFit:
         M_k is independent of b_k and of all N, so that each summand is normal given the past. Where
         D is below its noise in a direction u, x'u u'(b* - b) is left over: see
         :func:`hidden_sizes`. Of the mean of all records more is known: see :class:`KnownMean`.
+        Where the link bends, the mean of the residuals weighs rows by their means and not by H, so
+        that an error in a rare direction would pass for one of the mean: there the mean only has
+        the bound on what clips do to it.
 
         Parameters
         ----------
@@ -246,20 +249,18 @@ class LoopFit:
             unseen = np.column_stack([unseen, self.line.uncertain(dual)])
         replies = dual
         if self.mean is not None and kind == FUNCTION:
-            excess, reply, deviation = self.mean.excess(start + step, noise, shared)
             part = points @ self.mean.constant  # of the mean of all records
-            value, replies = value - excess * part, dual - np.outer(part, reply)
+            deviation = self.mean.skew
+            if self.link.linear:
+                excess, reply, deviation = self.mean.excess(start + step, noise, shared)
+                value, replies = value - excess * part, dual - np.outer(part, reply)
             unseen = np.column_stack([unseen, deviation * part])
         records = last.n
         if not self.same_rows:
             records = 1.0 / float(shares**2 @ [1.0 / eq.n for eq in used])
         asked = [eq for eq in used if eq.residual_gram is not None] or [last]
-        precision = np.array(
-            [eq.residual_scale**-2.0 if eq.residual_scale else 1.0 for eq in asked]
-        )
-        residual_gram = np.tensordot(
-            precision / precision.sum(), [eq.residual_gram for eq in asked], 1
-        )
+        precision = [eq.residual_scale**-2.0 if eq.residual_scale else 1.0 for eq in asked]
+        residual_gram = np.average([eq.residual_gram for eq in asked], 0, precision)
         typical = max(last.square, 2.0 * last.square_scale)
         if not self.link.linear:  # variance of the target over the slope of its mean
             typical = max(float(np.trace(residual_gram)), 0.0) / (np.trace(self.gram) or 1.0)
@@ -273,7 +274,7 @@ class LoopFit:
             value=value,
             dual=dual,
             residual_gram=residual_gram,
-            residual_scale=float(precision.sum() ** -0.5) if asked[-1].residual_scale else 0.0,
+            residual_scale=sum(precision) ** -0.5 if asked[-1].residual_scale else 0.0,
             typical_gram=typical,
             records=records / self.degrees if self.degrees else max(records - len(values), 1.0),
             noise=noise,

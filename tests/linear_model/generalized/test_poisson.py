@@ -146,3 +146,17 @@ def test_intervals_cover(n, epsilon, over):
         truth = np.array([*COEF, INTERCEPT])
         inside.append((found.low < truth) & (truth < found.high))
     assert 0.9 < np.mean(inside) < 0.99
+
+
+def test_a_rare_category_leaves_the_others_covered():
+    """Rows of a rare category have most of the mean: the intercept had covered .6 (36 of 60)."""
+    inside = []
+    for seed in range(24):
+        rng = np.random.RandomState(31 * seed + 7)
+        rare, often = rng.uniform(size=30_000) < 0.02, rng.uniform(size=30_000) < 0.1
+        X = np.column_stack([rare, often, rng.uniform(-1.0, 1.0, (30_000, 2))])
+        y = np.minimum(rng.poisson(np.exp(X @ [1.25, -1.25, 0.625, 0.3125] + 0.5)), 40)
+        model = PoissonRegressor(bounds_X=(-1, 1), bounds_y=(0, 40), random_state=seed)
+        found = inference(model.fit(X, y))
+        inside.append(found.low[-1] <= 0.5 <= found.high[-1])
+    assert np.mean(inside) > 0.8
