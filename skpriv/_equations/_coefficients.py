@@ -347,7 +347,7 @@ def loop_law(fit, rows, target, n, fitted=True, reach=inf, **words):
     """
     matrix, crowd = rows.coefficient_map(), rows.size**1.5 / reach
     if not fit.equations:
-        factor = max(fit.link.least_reach, 2.0 * rows.size) / reach
+        factor = fit.link.enough(rows.size) / reach
         return _nothing(len(matrix), MEAN_ONLY, n, factor, words)
     if fit.line is None and not fitted:
         return _nothing(len(matrix), NO_LINE, n, max(RESOLVED * crowd, 1.0), words)
@@ -370,9 +370,8 @@ def loop_law(fit, rows, target, n, fitted=True, reach=inf, **words):
         distance = np.where(bounded, distance + 2.0 * most, distance)
         resolved = resolved | bounded
     both = np.outer(resolved, resolved)
-    weighs = fitted and (
-        fit.link.linear or fit.last.slope_scale
-    )  # without noise no row weighs less
+    # Without noise no row of a link that bends weighs less
+    weighs = fitted and (fit.link.linear or fit.last.slope_scale)
     return CoefficientLaw(
         np.where(resolved, value, np.nan),
         np.where(both, sampling, np.nan),

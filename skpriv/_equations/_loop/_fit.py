@@ -239,7 +239,7 @@ class LoopFit:
         shared = np.column_stack(along)
         value, unseen = points @ (start + step), np.zeros((len(points), 0))
         if not self.link.linear:
-            shared = np.column_stack([shared, _bend(slope, shares, away)])
+            shared = np.column_stack([shared, _bend(slope, values, vectors, shares, away)])
         if hidden.any():
             told = np.maximum((vectors.T @ right) ** 2 - noise, 0.0)
             sizes = hidden_sizes(values, self.b @ vectors, told, hidden, scale)
@@ -313,7 +313,7 @@ class LoopFit:
         return self.location + centre, half
 
 
-def _bend(slope, shares, away):
+def _bend(slope, values, vectors, shares, away):
     """Deviations of a moment by the bend of a link, shape (p, p), each independent of the others.
 
     At a distance d it is off by mean(e q) with |q| <= mu' (psi'd)^2 / 2, whose length is at most
@@ -323,11 +323,9 @@ def _bend(slope, shares, away):
     is not known: each of p has an equal part.
     """
     most = 0.5 * float(shares @ [max(float(u @ slope @ u), 0.0) for u in away])
-    values, vectors = np.linalg.eigh(slope)
+    most *= sqrt(min(1.0, 3.0 / len(values)))
     root = vectors * np.sqrt(np.maximum(values, 0.0))
-    return root * (
-        most * sqrt(min(1.0, 3.0 / len(values))) / max(float(np.linalg.norm(root)), 1e-150)
-    )
+    return root * (most / max(float(np.linalg.norm(root)), 1e-150))
 
 
 def _name(names, place):

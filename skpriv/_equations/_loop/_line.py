@@ -101,7 +101,7 @@ class LineScoreQuery(ScoreQuery):
     def _summed(self, blocks):
         sums = _LineSums(self)
         for rows, factors, lengths in blocks:
-            v, far = sums.add(rows, factors, lengths)
+            v, _ = sums.add(rows, factors, lengths)
             add_gram(sums.meat, rows * v[:, None])
         return sums.value
 

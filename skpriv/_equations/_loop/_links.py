@@ -85,6 +85,10 @@ class Link:
         """Factor by which rows are longer than by the rules, for targets of this mean."""
         return 1.0
 
+    def enough(self, p):
+        """N from which slopes are asked of rows of length p: two records for each coefficient."""
+        return max(self.least_reach, 2.0 * p)
+
     @property
     def farthest(self):
         """Largest residual of a fit inside of the range of the target."""

@@ -82,7 +82,7 @@ def _words(session, rules, rows, link, scale):
         return NOTHING
     words = MEAN_ONLY if rules.mean_only else HIDDEN
     if rules.mean_only:
-        times = max(link.least_reach, 2.0 * rows.size) / rules.reach
+        times = link.enough(rows.size) / rules.reach
         power = 1.0 if session.trust.can.same_rows else 2.0  # see `Rules`
         records, budget = (ceil(10.0 * size) / 10.0 for size in (times**power, times))
         words += f" About {records:g} times the records, or {budget:g} times epsilon, would do."

@@ -130,7 +130,7 @@ class Rules:
             Whether clipped rows can be counted.
         """
         resolution, precision = reach / p**1.5, reach / sqrt(n * p)
-        mean_only = reach < max(link.least_reach, 2.0 * p)
+        mean_only = reach < link.enough(p)
         location, spread = QUESTION, QUESTION / 2.0
         if mean_only:
             location, spread = LEARNT, LEARNT / 2.0

@@ -75,11 +75,11 @@ def test_bend_is_counted_where_the_rows_see_it():
     rows /= np.sqrt(weights @ (rows**2).sum(axis=1))
     slope, away = (rows * weights[:, None]).T @ rows, np.array([0.0, 0.3, 0.0])
     moment = rows.T @ (weights * (rows @ away) ** 2 / 2.0)
-    counted = loop._bend(slope, np.ones(1), [away])
+    counted = loop._bend(slope, *np.linalg.eigh(slope), np.ones(1), [away])
     seen = float(np.trace(counted.T @ np.linalg.solve(slope, counted)))
     assert np.isclose(seen, moment @ np.linalg.solve(slope, moment))
     assert (counted**2).sum() <= (away @ slope @ away / 2.0) ** 2 * (1.0 + 1e-12)
-    assert not loop._bend(slope, np.ones(1), [np.zeros(3)]).any()
+    assert not loop._bend(slope, *np.linalg.eigh(slope), np.ones(1), [np.zeros(3)]).any()
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 20])
