@@ -1,6 +1,7 @@
 """Poisson regression: exactness, bounds, charges, accuracy, intervals."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -160,3 +161,14 @@ def test_a_rare_category_leaves_the_others_covered():
         found = inference(model.fit(X, y))
         inside.append(found.low[-1] <= 0.5 <= found.high[-1])
     assert np.mean(inside) > 0.8
+
+
+def test_intervals_of_counts_add_the_whole_of_what_clips_may_do():
+    """A bound on the bias counts as its square, times the part of the mean in a point."""
+    fit = make().fit(*data(20_000))._released
+    points = np.linalg.inv(fit.W)
+    zero, two = (
+        replace(fit, mean=replace(fit.mean, skew=size)).estimate(points).variances()[1]
+        for size in (0.0, 2.0)
+    )
+    np.testing.assert_allclose(two - zero, 4.0 * (points @ fit.mean.constant) ** 2, rtol=1e-6)
