@@ -12,7 +12,7 @@ READ_FIRST = {"groups"}
 # These keep rounds, as numbers, until an epoch is charged; or release nothing, being no one's.
 LATER = {
     "ActionElimination", "SquareCB", "EpochGreedy", "EpsilonGreedy", "FLIPHAT", "LassoBandit",
-    "RandomPolicy", "MABWiserAdapter", "BoundsScaler", "TableEncoder",
+    "RandomPolicy", "MABWiserAdapter", "BoundsScaler", "FormulaEncoder", "TableEncoder",
 }  # fmt: skip
 WANTED = sorted(
     door

@@ -1,6 +1,7 @@
 """From public knowledge about the columns to rows of the unit ball."""
 
 from ._bounds_scaler import BoundsScaler, CoefficientMap
+from ._formula import FormulaEncoder
 from ._table._categories import Categorical, Ordinal
 from ._table._check import TableCheck, check_table
 from ._table._columns import Boolean, Date, Numeric
@@ -13,6 +14,7 @@ __all__ = [
     "Categorical",
     "CoefficientMap",
     "Date",
+    "FormulaEncoder",
     "Numeric",
     "Ordinal",
     "Schema",

@@ -47,7 +47,14 @@ def exact():
 
 def test_coefficients_are_in_the_units_of_the_table():
     found = coefficients(exact())
-    names = ["age per year", "a|b <c>=M", "ill=True", "ill=missing", "day per year", "intercept"]
+    names = [
+        "age per year",
+        "a|b <c>=M",
+        "ill=True",
+        "ill=missing against False",
+        "day per year",
+        "intercept",
+    ]
     assert found["names"] == names
     estimate = dict(zip(names, found["estimate"], strict=True))
     assert estimate["age per year"] == pytest.approx(0.01, abs=1e-6)

@@ -312,6 +312,10 @@ def _encoder():
     return preprocessing.TableEncoder(SCHEMA)
 
 
+def _formula():
+    return preprocessing.FormulaEncoder("x0 + I(x0**2) + x1", SCHEMA)
+
+
 def _scaler():
     return preprocessing.BoundsScaler((-1, 1))
 
@@ -423,6 +427,10 @@ DOORS = {
     ),
     "TableEncoder.inverse_column": lambda given: (
         _encoder().fit(_table(Clean())).inverse_column("x0", given("X", X[:, 0]))
+    ),
+    "FormulaEncoder.fit": lambda given: _formula().fit(_table(given), given("y", Y)),
+    "FormulaEncoder.transform": lambda given: (
+        _formula().fit(_table(Clean())).transform(_table(given))
     ),
     "Schema.read_target": lambda given: SCHEMA.with_target("x0").read_target(
         _table(given, "frame")

@@ -98,6 +98,10 @@ class _Line(ColumnType):
         """Position of the public constant that stands for missing values."""
         raise NotImplementedError
 
+    def _reference(self):
+        """Position of the value against which a missing cell is told, and its text."""
+        return -1.0, str(self._from_z(-1.0))
+
     def _effect(self, name):
         """Name of the effect, and the scale and offset of value = (z + offset) * scale."""
         raise NotImplementedError
@@ -123,8 +127,10 @@ class _Line(ColumnType):
         # f = beta z = (beta / scale) value - beta offset; a missing cell has z = 0.
         matrix, shift, ranges = np.array([[1.0 / scale]]), np.array([-offset]), [[-1.0, 1.0]]
         if self._has_indicator:
-            names, effects = [*names, f"{name}=missing"], [*effects, f"{name}=missing"]
-            matrix, shift = np.diag([1.0 / scale, 1.0]), np.array([-offset, 0.0])
+            z, reference = self._reference()
+            names = [*names, f"{name}=missing"]
+            effects = [*effects, f"{name}=missing against {reference}"]
+            matrix, shift = np.array([[1.0 / scale, 0.0], [-z, 1.0]]), np.array([-offset, 0.0])
             ranges = [*ranges, [0.0, 1.0]]
         return Block(names, np.array(ranges), effects, matrix, shift)
 
@@ -155,6 +161,11 @@ class Numeric(_Line):
     missing : None, "indicator" or float, default=None
         What stands for a missing cell: the middle of the range, a column of its own, or this
         public constant in the range.
+    typical : float, default=None
+        The value in the range against which the effect of a missing cell is told, such as 20 where
+        the range is (0, 600); it needs ``missing="indicator"``. By default it is the middle of the
+        range, which may be far from every row. It changes the table of coefficients, and not what
+        is released.
     unit : str, default=None
         The unit of the numbers, for tables of coefficients: with "year", "age per year".
     decimal : str, default="."
@@ -177,6 +188,7 @@ class Numeric(_Line):
     low: Any = None
     high: Any = None
     missing: Any = field(default=None, kw_only=True)
+    typical: Any = field(default=None, kw_only=True)
     unit: str | None = field(default=None, kw_only=True)
     decimal: str | None = field(default=None, kw_only=True)
     thousands: str | None = field(default=None, kw_only=True)
@@ -186,6 +198,7 @@ class Numeric(_Line):
         _check_range(self, _float)
         if self.missing is not None and not self._has_indicator:
             _set(self, "missing", _inside(self, _float("missing", self.missing)))
+        _check_typical(self, _float)
         if not (self.unit is None or isinstance(self.unit, str)):
             raise ValueError("unit must be a text.")
         for name in ("decimal", "thousands"):
@@ -194,8 +207,8 @@ class Numeric(_Line):
             raise ValueError("thousands must not be the decimal mark: pass decimal=',' with it.")
 
     def __repr__(self):
-        # Marks that nobody set are left out: they concern texts alone.
-        marks = {name: getattr(self, name) for name in ("decimal", "thousands")}
+        # What nobody set is left out, since it concerns few columns.
+        marks = {name: getattr(self, name) for name in ("typical", "decimal", "thousands")}
         said = "".join(f", {name}={mark!r}" for name, mark in marks.items() if mark is not None)
         return (
             f"Numeric(low={self.low!r}, high={self.high!r}, missing={self.missing!r}, "
@@ -226,6 +239,10 @@ class Numeric(_Line):
     def _constant(self):
         return 0.0 if self.missing is None else float(self._at(np.array(self.missing)))
 
+    def _reference(self):
+        z = 0.0 if self.typical is None else float(self._at(np.array(self.typical)))
+        return z, f"{self._from_z(z):g}"
+
     def _effect(self, name):
         effect = f"{name} per {self.unit}" if self.unit else name
         return effect, self._half, (self.low + self._half) / self._half
@@ -250,6 +267,9 @@ class Date(_Line):
     missing : None, "indicator", date or str, default=None
         What stands for a missing cell: the middle of the range, a column of its own, or this
         public date in the range.
+    typical : date or str, default=None
+        The date in the range against which the effect of a missing cell is told; it needs
+        ``missing="indicator"``. By default it is the middle of the range.
     format : str or None, default=None
         The format of dates that are texts, as in ``pandas.to_datetime`` and
         ``datetime.strptime``: "%d/%m/%Y" for "31/12/2020". None reads ISO texts. The ends of the
@@ -267,6 +287,7 @@ class Date(_Line):
     low: Any = None
     high: Any = None
     missing: Any = field(default=None, kw_only=True)
+    typical: Any = field(default=None, kw_only=True)
     format: str | None = field(default=None, kw_only=True)
     kind: ClassVar[str] = "date"
 
@@ -278,9 +299,11 @@ class Date(_Line):
         _check_range(self, _iso)
         if self.missing is not None and not self._has_indicator:
             _set(self, "missing", _inside(self, _iso("missing", self.missing), days))
+        _check_typical(self, _iso, days)
 
     def __repr__(self):
-        said = "" if self.format is None else f", format={self.format!r}"
+        marks = {name: getattr(self, name) for name in ("typical", "format")}
+        said = "".join(f", {name}={mark!r}" for name, mark in marks.items() if mark is not None)
         return f"Date(low={self.low!r}, high={self.high!r}, missing={self.missing!r}{said})"
 
     @property
@@ -304,6 +327,10 @@ class Date(_Line):
 
     def _constant(self):
         return 0.0 if self.missing is None else float(self._at(days(self.missing)))
+
+    def _reference(self):
+        z = 0.0 if self.typical is None else float(self._at(days(self.typical)))
+        return z, str(self._from_z(z))
 
     def _effect(self, name):
         return f"{name} per year", self._half / DAYS_PER_YEAR, 1.0
@@ -387,12 +414,19 @@ def _check_mark(name, mark):
         raise ValueError(f"{name}={mark!r} must be one character, such as ',' or '.' or ' '.")
 
 
-def _inside(column, value, measure=float):
+def _check_typical(column, convert, measure=float):
+    """Convert typical, which only an indicator of missing cells needs."""
+    if column.typical is None:
+        return
+    if not column._has_indicator:
+        raise ValueError('typical is for missing="indicator": take it out, or set that.')
+    _set(column, "typical", _inside(column, convert("typical", column.typical), measure, "typical"))
+
+
+def _inside(column, value, measure=float, name="missing"):
     if column.low is None or measure(column.low) <= measure(value) <= measure(column.high):
         return value
-    raise ValueError(
-        f'missing={value!r} must be "indicator" or a public constant from low to high.'
-    )
+    raise ValueError(f"{name}={value!r} must be a public constant from low to high.")
 
 
 def _float(name, value):

@@ -256,7 +256,8 @@ class TableEncoder(Writable, TransformerMixin, BaseEstimator):
 
         A number's effect is per unit, a date's per year since the low end of its range, a level's
         per level, that of a truth value is of true against false, that of a category against the
-        first one. "=missing" is against the middle of the range, or the first category.
+        first one. A missing number or date is told against ``typical`` of its type or the middle of
+        the range, a missing level, truth value or category against the first one.
 
         Returns
         -------

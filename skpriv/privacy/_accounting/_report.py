@@ -25,7 +25,8 @@ CALLED = (
 )
 # What passes a fit on and reads nothing; what a Pipeline's other steps read is said in PIPELINE.
 PASSING = ("sklearn.base", "sklearn.pipeline", "sklearn.utils", "sklearn.externals")
-PUBLIC = ("BoundsScaler", "TableEncoder")  # of skpriv.preprocessing: they learn nothing from rows
+# Transformers of skpriv.preprocessing, which learn nothing from rows
+PUBLIC = ("BoundsScaler", "FormulaEncoder", "TableEncoder")
 HEADERS = ("query", "norm", "sensitivity", "share", "records", "noise", "scale", "mu")
 
 

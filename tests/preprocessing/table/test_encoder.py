@@ -272,19 +272,47 @@ def test_coefficients_in_the_units_of_the_table(global_random_seed):
     by_hand = (
         constant
         + beta["age per year"] * frame["age"].fillna(40.0)
-        + beta["age=missing"] * frame["age"].isna()
+        + beta["age=missing against 40"] * frame["age"].isna()
         + beta["score"] * frame["score"]
         + frame["sex"].map({"F": 0.0, "M": beta["sex=M"], "x": beta["sex=other"]}).fillna(
             beta["sex=missing"]
         )
         + frame["ward"].map({1: 0.0, 2: beta["ward=2"]})
         + beta["stage per level"] * frame["stage"].map({"mild": 0, "moderate": 1, "severe": 2})
-        + beta["smoker=True"] * frame["smoker"].map({True: 1.0, False: 0.0}).fillna(0.5)
-        + beta["smoker=missing"] * frame["smoker"].isna()
+        + beta["smoker=True"] * frame["smoker"].map({True: 1.0, False: 0.0}).fillna(0.0)
+        + beta["smoker=missing against False"] * frame["smoker"].isna()
         + beta["admitted per year"]
         * ((frame["admitted"] - pd.Timestamp("2015-01-01")).dt.days / 365.2425)
     )  # fmt: skip
     np.testing.assert_allclose(encoder.transform(frame) @ coef + intercept, by_hand, atol=1e-10)
+
+
+@pytest.mark.parametrize("high", [100.0, 600.0])
+def test_effects_of_missing_cells_do_not_depend_on_the_public_range(high, global_random_seed):
+    """Against a stated value the effect is that of the rows, whatever the range is."""
+    rng = np.random.RandomState(global_random_seed)
+    x, absent = rng.uniform(10, 30, 400), rng.rand(400) < 0.3
+    frame = pd.DataFrame({"x": np.where(absent, np.nan, x)})
+    column = Numeric(0, high, missing="indicator", typical=20)
+    encoder = TableEncoder({"x": column}).fit(frame)
+    line = np.linalg.lstsq(
+        np.column_stack([encoder.transform(frame), np.ones(400)]),
+        3.0 * x + 50.0 * absent,
+        rcond=None,
+    )[0]
+    known = encoder.coefficient_map()
+    effects, _ = known.apply(line[:-1], line[-1])
+    assert known.names == ["x", "x=missing against 20"]
+    wanted = (3.0 * x + 50.0)[absent].mean() - 60.0
+    np.testing.assert_allclose(effects, [3.0, wanted], atol=1e-9)
+
+
+def test_a_typical_value_is_one_of_the_range_and_for_indicators():
+    with pytest.raises(ValueError, match="typical=700"):
+        Numeric(0, 600, missing="indicator", typical=700)
+    with pytest.raises(ValueError, match="indicator"):
+        Numeric(0, 600, typical=20)
+    assert "typical=20" in repr(Numeric(0, 600, missing="indicator", typical=20))
 
 
 def test_coefficients_of_a_bounds_scaler(global_random_seed):

@@ -1,0 +1,594 @@
+"""From a table to rows of the unit ball by a formula, as users of R and statsmodels write it.
+
+The package formulaic reads formulas, expands terms and codes levels. What the factors of a term are
+is computed here, from a short list of functions, so that no text of a formula is ever run.
+
+Symbol map: F are the columns of the terms in the user's units, shape (n, m). E = F A' + a are the
+encoded rows. So the user's coefficients of beta on E are A' beta, and the intercept grows by
+a'beta.
+"""
+
+import ast
+import operator
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, Self
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from .._codec import Writable
+from .._compat import fit_context
+from ..records import as_rows, is_lazy
+from ._bounds_scaler import CoefficientMap
+from ._table._categories import Categorical, Ordinal
+from ._table._encoder import _column_names, _frame, _schema
+from ._table._schema import few
+
+OPERATORS: dict[type, Any] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
+    ast.Div: operator.truediv, ast.Pow: operator.pow, ast.USub: operator.neg,
+}  # fmt: skip
+# Increasing functions; `abs` and `I` stand beside them.
+FUNCTIONS = {
+    name: getattr(np, name) for name in ("log", "log2", "log10", "log1p", "sqrt", "exp")
+}  # fmt: skip
+
+
+class FormulaEncoder(Writable, TransformerMixin, BaseEstimator):
+    """Encode the columns of a data frame by a formula, as rows of the unit ball.
+
+    The formula is that of R, statsmodels and pyfixest: ``"educ + exper + I(exper**2) + C(region) +
+    educ:female"``. Public ranges and levels come from the schema, so that nothing is learnt from
+    the rows and no budget is spent. The regressor takes ``data_norm=1.0``.
+    :func:`skpriv.inspection.inference` of the pipeline tells the coefficients of the formula's
+    terms in the user's units.
+
+    Parameters
+    ----------
+    formula : str
+        The right-hand side, or "target ~ right-hand side", where the target is a column of the
+        schema. ``+``, ``:``, ``*``, ``^`` and parentheses have their usual meaning, and are read
+        by the package formulaic. A term may be a column, ``I(...)`` with +, -, \\*, / and \\*\\*,
+        abs, exp, sqrt, log, log2, log10, log1p, or ``C(column)`` for levels. The intercept belongs
+        to the regressor, not to the formula.
+    schema : Schema or mapping of str to column type
+        The public type of each column that the formula names.
+
+    Attributes
+    ----------
+    target_ : str or None
+        The left-hand side of the formula.
+    terms_ : list of str
+        Names of the columns of the terms, in the order of the coefficients.
+    columns_ : list of str
+        Columns of the table that the formula names.
+    n_features_in_ : int
+        Number of columns of the frame seen in `fit`.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Their names.
+
+    See Also
+    --------
+    TableEncoder : Every column of a schema, each for itself.
+
+    Notes
+    -----
+    **Privacy guarantee**: `fit` reads the names of the columns and nothing from the rows;
+    `transform` maps each row by itself. A cell that is no level, or cannot be read, is what the
+    schema says of it, and no error tells of it. Values are clipped to the range of the schema.
+
+    Terms such as x and x**2 are nearly the same function where x is far from 0, and noise would
+    hide both. So terms of the same columns are one block. A block is made orthogonal to the
+    constant and to the terms of fewer of its columns, for values spread evenly over the public
+    ranges. Its rows are divided by the largest norm on a grid of public points. With K blocks,
+    each has a norm of at most 1 / sqrt(K), and a row of at most 1.
+
+    An unordered column is coded against its first level wherever the term without it is in the
+    formula, and by all its levels elsewhere, as R does.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skpriv.preprocessing import Boolean, FormulaEncoder, Numeric
+    >>> schema = {"exper": Numeric(0, 50), "female": Boolean()}
+    >>> frame = pd.DataFrame({"exper": [0, 10, 50], "female": [True, False, True]})
+    >>> encoder = FormulaEncoder("exper + I(exper**2) + female", schema).fit(frame)
+    >>> encoder.terms_
+    ['exper', 'I(exper ** 2)', 'female']
+    >>> encoder.transform(frame).shape
+    (3, 3)
+    """
+
+    _parameter_constraints: dict = {"formula": [str], "schema": [Mapping]}
+
+    def __init__(self, formula: str, schema: Any) -> None:
+        self.formula = formula
+        self.schema = schema
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Read the formula and derive public ranges of its terms; nothing is learnt from the rows.
+
+        Parameters
+        ----------
+        X : data frame of shape (n_samples, n_features)
+            A frame of pandas, polars (lazy too), Arrow or another library that narwhals knows. Only
+            the names of its columns are used.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : FormulaEncoder
+
+        Raises
+        ------
+        ValueError
+            If a term has no bounds, names no column of the schema, or repeats another one.
+        """
+        names, schema = _column_names(X), _schema(self.schema)
+        self.target_, design = _parsed(self.formula, schema)
+        self.columns_ = [name for name in schema if name in frozenset().union(*design.columns)]
+        _check_columns(self.columns_, names)
+        schema.check_filled(self.columns_)
+        self.feature_names_in_ = np.array(names, dtype=object)
+        self.n_features_in_ = len(names)
+        points = {name: _points(schema[name], name, 3) for name in self.columns_}
+        ends = {name: _Interval(at[0], at[-1]) for name, at in points.items()}
+        for text, tree in design.factors.items():
+            value = _evaluated(tree, ends, text)
+            if not np.isfinite([value.low, value.high]).all():
+                raise ValueError(f"{text} is too large on the public ranges of the schema.")
+        self._learn(design, schema)
+        return self
+
+    def _learn(self, design, schema):
+        """Names of the columns of all terms, A and a: made of public numbers."""
+        one = {name: np.zeros(1) + _reference(schema[name], name) for name in self.columns_}
+        columns, places = design.matrix(one, schema, names=True)
+        self.terms_, size = columns, len(columns)
+        blocks = {block: np.empty(0, dtype=int) for block in design.columns}
+        for block, at in zip(design.columns, places, strict=True):
+            blocks[block] = np.append(blocks[block], at)
+        self._matrix, self._shift = np.zeros((size, size)), np.zeros(size)
+        for block, at in blocks.items():
+            lower = [where for other, where in blocks.items() if other < block]
+            inside = np.concatenate([np.empty(0, dtype=int), *lower])
+            F = design.matrix(one | _grid(block, schema), schema)
+            rows = _orthogonal(F[:, inside], F[:, at], [columns[i] for i in at])
+            for columns_of, part in zip((inside, at), rows[:2], strict=True):
+                self._matrix[np.ix_(at, columns_of)] = part
+            self._shift[at] = rows[2]
+        self._missing = [name for name in self.columns_ if _has_indicator(schema[name])]
+        # An indicator shares the block of its column's own terms: a missing row has nothing else.
+        self._own = [blocks.get(frozenset([name]), np.empty(0, int)) for name in self._missing]
+        alone = sum(not len(at) for at in self._own)
+        self._norm = float(np.sqrt(len(blocks) + alone) * (1.0 + 64 * np.finfo(float).eps))
+
+    def transform(self, X: Any) -> Any:
+        """Encode rows.
+
+        Parameters
+        ----------
+        X : data frame of shape (n_samples, n_features)
+            Columns are found by name. Values may be anything. Rows that are read in batches stay
+            where they are.
+
+        Returns
+        -------
+        X_encoded : ndarray of shape (n_samples, n_encoded)
+            Rows of l2 norm at most 1, or rows that are encoded when they are read.
+
+        Raises
+        ------
+        ValueError
+            If a column is absent.
+        """
+        check_is_fitted(self)
+        _check_columns(self.columns_, _column_names(X))
+        if is_lazy(X):
+            encoded = list(self.get_feature_names_out())
+            return as_rows(X).mapped(self._encoded, len(encoded), encoded, numeric=False)
+        return self._encoded(X)
+
+    def _encoded(self, X):
+        """Encoded rows of a table in memory."""
+        frame, schema = _frame(X).select(self.columns_), _schema(self.schema)
+        frame = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
+        read = {name: _read(schema[name], name, frame[name]) for name in self.columns_}
+        cells = {name: values for name, (values, _) in read.items()}
+        rows = _parsed(self.formula, schema)[1].matrix(cells, schema)
+        rows = rows @ self._matrix.T + self._shift
+        for name, at in zip(self._missing, self._own, strict=True):
+            absent = read[name][1]
+            rows[np.ix_(absent, at)] = 0.0
+            rows = np.column_stack([rows, absent])
+        # Between public points a row may be longer than on them, by what the grid leaves out.
+        return rows / np.maximum(self._norm, np.linalg.norm(rows, axis=1))[:, None]
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of the encoded columns, one for each column of the formula's terms.
+
+        Parameters
+        ----------
+        input_features : array-like of str, default=None
+            Ignored.
+
+        Returns
+        -------
+        ndarray of str
+        """
+        check_is_fitted(self)
+        return np.array([*self.terms_, *(f"{name}=missing" for name in self._missing)], object)
+
+    def coefficient_map(self) -> CoefficientMap:
+        """The linear map from coefficients of encoded rows to those of the formula's terms.
+
+        Returns
+        -------
+        CoefficientMap
+            ``names``, ``matrix``; ``apply(coef, intercept)``, ``covariance(covariance)``. The
+            intercept is that of a row whose terms are all 0.
+        """
+        check_is_fitted(self)
+        schema, size, names = _schema(self.schema), len(self.terms_), list(self.terms_)
+        matrix = np.eye(size + len(self._missing) + 1)
+        matrix[:size, :size], matrix[-1, :size] = self._matrix.T, self._shift
+        cells = {name: np.zeros(1) + _reference(schema[name], name) for name in self.columns_}
+        F = _parsed(self.formula, schema)[1].matrix(cells, schema)
+        typical = (F @ self._matrix.T + self._shift)[0]
+        for i, (name, at) in enumerate(zip(self._missing, self._own, strict=True)):
+            # A missing row is 0 in its block, where the value it is told against is not.
+            matrix[size + i, at] = -typical[at]
+            names.append(f"{name}=missing against {schema[name]._reference()[1]}")
+        matrix[:, :-1] /= self._norm
+        return CoefficientMap(names, matrix)
+
+    @property
+    def _n_features_out(self):
+        return len(self.terms_) + len(self._missing)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False  # data frames, whose columns have names
+        tags.input_tags.string = tags.input_tags.categorical = tags.input_tags.allow_nan = True
+        return tags
+
+
+@dataclass(frozen=True)
+class _Design:
+    """The terms of a formula.
+
+    ``formula`` has factors that are columns of a frame, ``factors`` an expression for each of them,
+    and ``columns`` the columns of the table that each term depends on.
+    """
+
+    formula: Any
+    factors: dict
+    columns: list
+
+    def matrix(self, cells, schema, names=False):
+        """Columns F of all terms at values of the columns of the table.
+
+        With ``names`` their names, and where those of each term stand.
+        """
+        import pandas as pd
+
+        size, frame = max(map(len, cells.values())), {}
+        for text, tree in self.factors.items():
+            if isinstance(tree, str):  # its levels
+                codes = np.broadcast_to(np.rint(cells[tree]).astype(int), size)
+                frame[text] = pd.Categorical.from_codes(codes, _levels(schema[tree]))
+            else:
+                frame[text] = np.broadcast_to(_evaluated(tree, cells, text), size)
+        found = self.formula.get_model_matrix(pd.DataFrame(frame), na_action="ignore")
+        if not names:
+            return found.to_numpy(dtype=float)[:, 1:]
+        places = [np.array(at) - 1 for at in found.model_spec.term_indices.values()]
+        return list(found.columns[1:]), places[1:]
+
+
+@dataclass(frozen=True)
+class _Interval:
+    """All values between two ends, under the arithmetic of a formula."""
+
+    low: float
+    high: float
+
+    def _with(self, other, function):
+        other = other if isinstance(other, _Interval) else _Interval(other, other)
+        with np.errstate(over="ignore", invalid="ignore"):
+            ends = [function(*pair) for pair in product(self._ends, other._ends)]
+        return _Interval(min(ends), max(ends))
+
+    @property
+    def _ends(self):
+        return np.float64(self.low), np.float64(self.high)
+
+    def __add__(self, other):
+        return self._with(other, operator.add)
+
+    def __sub__(self, other):
+        return self._with(other, operator.sub)
+
+    def __mul__(self, other):
+        return self._with(other, operator.mul)
+
+    def __truediv__(self, other):
+        inner = other if isinstance(other, _Interval) else _Interval(other, other)
+        if inner.low <= 0.0 <= inner.high:
+            raise _Unbounded(inner)
+        return self._with(inner, operator.truediv)
+
+    def __pow__(self, power):
+        if (power < 0.0 and self.low <= 0.0 <= self.high) or (power % 1.0 and self.low < 0.0):
+            raise _Unbounded(self)
+        found = self._with(power, operator.pow)
+        inside = self.low < 0.0 < self.high
+        return _Interval(min(found.low, 0.0), found.high) if inside else found
+
+    def __neg__(self):
+        return _Interval(-self.high, -self.low)
+
+    def __abs__(self):
+        inside = self.low <= 0.0 <= self.high
+        ends = sorted(map(abs, self._ends))
+        return _Interval(0.0 if inside else ends[0], ends[1])
+
+    def increasing(self, function):
+        """Values of an increasing function, which must be finite at the low end."""
+        with np.errstate(all="ignore"):
+            low, high = map(function, self._ends)
+        if not np.isfinite(low):
+            raise _Unbounded(self)
+        return _Interval(low, high)
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    def __rsub__(self, other):
+        return -self + other
+
+    def __rtruediv__(self, other):
+        return _Interval(other, other) / self
+
+
+class _Unbounded(ValueError):
+    """An expression that is not finite everywhere on this interval."""
+
+
+def _evaluated(tree, cells, text):
+    """Value of an expression, for arrays or intervals of the values of columns.
+
+    Parameters
+    ----------
+    tree : ast node, or str of a column that is coded by its levels
+    cells : dict of str to ndarray or _Interval
+    text : str
+        The factor, for the error.
+    """
+    if isinstance(tree, str):
+        return cells[tree]
+    if isinstance(tree, ast.Name) and tree.id in cells:
+        return cells[tree.id]
+    if isinstance(tree, ast.Constant) and isinstance(tree.value, int | float):
+        return float(tree.value)
+    if isinstance(tree, ast.UnaryOp) and type(tree.op) in OPERATORS:
+        return -_evaluated(tree.operand, cells, text)
+    if isinstance(tree, ast.Call) and len(tree.args) == 1 and not tree.keywords:
+        name, value = ast.unparse(tree.func).removeprefix("np."), _evaluated(
+            tree.args[0], cells, text
+        )  # fmt: skip
+        if name in ("I", "abs"):
+            return value if name == "I" else abs(value)
+        if name in FUNCTIONS:
+            try:
+                known = isinstance(value, _Interval)
+                return value.increasing(FUNCTIONS[name]) if known else FUNCTIONS[name](value)
+            except _Unbounded as error:
+                raise _no_bounds(text, error) from None
+    if isinstance(tree, ast.BinOp) and type(tree.op) in OPERATORS:
+        sides = [_evaluated(side, cells, text) for side in (tree.left, tree.right)]
+        if not isinstance(tree.op, ast.Pow) or isinstance(sides[1], float):
+            try:
+                return OPERATORS[type(tree.op)](*sides)
+            except _Unbounded as error:
+                raise _no_bounds(text, error) from None
+    raise ValueError(
+        f"{text} is not understood: a term may have C(column), and +, -, *, /, ** with a number, "
+        f"abs, {', '.join(FUNCTIONS)} of columns with numbers."
+    )
+
+
+def _no_bounds(text, error):
+    inner = error.args[0]
+    return ValueError(
+        f"{text} has no bounds where its argument is from {inner.low:g} to {inner.high:g}: change "
+        "the public range in the schema, or the term."
+    )
+
+
+def _parsed(formula, schema):
+    """The target, and the design of the right-hand side."""
+    try:
+        from formulaic import Formula
+        from formulaic.errors import FormulaicError
+        from formulaic.parser.types import Factor, Term
+    except ImportError:
+        raise ImportError(
+            "FormulaEncoder needs the package formulaic: pip install 'skpriv[formula]'."
+        ) from None
+    try:
+        parsed = Formula(formula)
+    except (FormulaicError, SyntaxError, KeyError):
+        raise ValueError(
+            f"formula={formula!r} cannot be read: write it as 'target ~ a + b + a:b'."
+        ) from None
+    target = None
+    if hasattr(parsed, "lhs"):
+        target, parsed = "".join(map(str, parsed.lhs)).strip("`"), parsed.rhs
+        if target not in schema:
+            raise ValueError(
+                f"The left-hand side of formula={formula!r} must be one column of the schema: "
+                "transform the target before the fit, with its bounds."
+            )
+    if any(not hasattr(term, "factors") for term in parsed):
+        raise ValueError(f"formula={formula!r} must have one right-hand side.")
+    terms: list = []
+    columns: list = []
+    factors: dict = {}
+    for term in parsed:
+        constant = all(factor.eval_method.value == "literal" for factor in term.factors)
+        terms.append(term if constant else Term([Factor(f.expr, eval_method="lookup")
+                                                 for f in term.factors]))  # fmt: skip
+        if constant:
+            continue
+        used = {str(f.expr): _factor(f, schema) for f in term.factors}
+        factors |= {text: tree for text, (tree, _) in used.items()}
+        columns.append(frozenset().union(*(names for _, names in used.values())))
+    if len(terms) == len(columns):
+        raise ValueError(
+            "formula has no intercept: leave out '- 1' or '0 +' and pass fit_intercept=False to "
+            "the regressor."
+        )
+    if not columns:
+        raise ValueError(f"formula={formula!r} has no terms: name at least one column.")
+    if target is not None and target in frozenset().union(*columns):
+        raise ValueError(f"The target {target!r} is on both sides of the formula.")
+    return target, _Design(Formula(terms), factors, columns)
+
+
+def _factor(factor, schema):
+    """A factor of a term: its expression, or the column whose levels it is, and its columns."""
+    text, quoted = str(factor.expr), dict[str, str]()
+    if factor.eval_method.value == "lookup":
+        tree: Any = ast.Name(text)
+    else:
+        while text.count("`") > 1:  # a quoted name becomes a name of Python's
+            head, name, rest = text.split("`", 2)
+            quoted[f"_quoted_{len(quoted)}"] = name
+            text = f"{head}_quoted_{len(quoted) - 1}{rest}"
+        tree = ast.parse(text.strip(), mode="eval").body
+    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    functions = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    names = [node for node in names if node not in functions and node.id != "np"]
+    for node in names:
+        node.id = quoted.get(node.id, node.id)
+        if node.id not in schema:
+            raise ValueError(
+                f"formula names {node.id!r}, which is not a column of the schema: {few(schema)}."
+            )
+    coded = isinstance(tree, ast.Call) and ast.unparse(tree.func) == "C"
+    if coded or isinstance(tree, ast.Name) and isinstance(schema[tree.id], Categorical):
+        of = tree.args[0] if coded and len(tree.args) == 1 else tree
+        if not isinstance(of, ast.Name) or _levels(schema[of.id]) is None:
+            raise ValueError(
+                f"{factor.expr} must be C(column) of a column with levels, Categorical or Ordinal "
+                "in the schema."
+            )
+        return of.id, {of.id}
+    for node in names:
+        if isinstance(schema[node.id], Categorical):
+            raise ValueError(f"{factor.expr}: {node.id!r} has levels, not numbers.")
+    return tree, {node.id for node in names}
+
+
+def _check_columns(columns, names):
+    absent = [name for name in columns if name not in names]
+    if absent:
+        raise ValueError(
+            f"The formula needs {', '.join(map(repr, absent))}, not among the columns of X: "
+            f"{few(names)}."
+        )
+
+
+def _levels(column):
+    """Names of the levels of a column, the reference first; None of numbers and dates."""
+    if isinstance(column, Ordinal):
+        return [str(level) for level in column.categories]
+    return column.levels if isinstance(column, Categorical) else None
+
+
+def _has_indicator(column):
+    """Whether missing cells have a column of their own."""
+    return not isinstance(column, Categorical) and column.missing == "indicator"
+
+
+def _value(column, name, z):
+    """Value of positions in [-1, 1] in the user's units."""
+    _, scale, offset = column._effect(name)
+    return (z + offset) * scale
+
+
+def _reference(column, name):
+    """The value against which a missing cell is told."""
+    return 0.0 if isinstance(column, Categorical) else _value(column, name, column._reference()[0])
+
+
+def _read(column, name, series):
+    """Values of cells, or codes of their levels; and whether an indicator says they are missing."""
+    encoded = column.encode(series)
+    if isinstance(column, Categorical):
+        levels, corners = column.coded
+        corners = np.vstack([corners, np.zeros(corners.shape[1])])
+        # What is nothing in the list is the row of zeros, which stands for the reference.
+        codes = np.argmin(((encoded[:, None] - corners) ** 2).sum(axis=2), axis=1)
+        return codes % len(levels), np.zeros(len(encoded), dtype=bool)
+    absent = encoded[:, -1] > 0.5 if _has_indicator(column) else np.zeros(len(encoded), dtype=bool)
+    values = _value(column, name, encoded[:, 0])
+    return np.where(absent, _reference(column, name), values), absent
+
+
+def _points(column, name, count):
+    """Public values of a column: its levels, or equal steps over its range."""
+    levels = _levels(column)
+    if levels is not None:
+        return np.arange(len(levels), dtype=float)
+    return _value(column, name, np.linspace(-1.0, 1.0, 2 if column.kind == "boolean" else count))
+
+
+def _grid(block, schema, size=20_000):
+    """About so many public points of a block's columns, at equal steps over their ranges."""
+    names = sorted(block)
+    wide = [name for name in names if schema[name].kind in ("numeric", "date")]
+    others = np.prod([len(_points(schema[name], name, 3)) for name in names if name not in wide])
+    count = max(3, int((size / others) ** (1.0 / max(len(wide), 1))))
+    axes = np.meshgrid(*(_points(schema[name], name, count) for name in names), indexing="ij")
+    return {name: axis.ravel() for name, axis in zip(names, axes, strict=True)}
+
+
+def _orthogonal(lower, columns, names):
+    """Map to rows of norm at most 1 that are white and orthogonal to the constant and lower terms.
+
+    Parameters
+    ----------
+    lower : ndarray of shape (n_points, n_lower)
+        Terms of fewer columns of the table, at public points.
+    columns : ndarray of shape (n_points, n_columns)
+    names : list of str
+
+    Returns
+    -------
+    (of the lower terms, of the columns, shift)
+        Arrays of shapes (n_columns, n_lower), (n_columns, n_columns) and (n_columns,).
+    """
+    base = np.column_stack([np.ones(len(columns)), lower])
+    size = np.maximum(np.abs(columns).max(axis=0), 1e-300)
+    scale = np.maximum(np.abs(base).max(axis=0), 1e-300)
+    line = np.linalg.lstsq(base / scale, columns / size, rcond=1e-12)[0]
+    rest = columns / size - base / scale @ line
+    _, triangle = np.linalg.qr(rest / np.sqrt(len(rest)))
+    dependent = np.abs(np.diagonal(triangle)) <= 1e-9
+    if dependent.any():
+        raise ValueError(
+            f"The term {names[int(np.argmax(dependent))]!r} is a sum of other terms on the public "
+            "ranges of the schema: take it out of the formula."
+        )
+    white = np.linalg.inv(triangle).T
+    white /= np.linalg.norm(rest @ white.T, axis=1).max()
+    below = -(white @ line.T) / scale
+    return below[:, 1:], white / size, below[:, 0]
