@@ -16,6 +16,7 @@ LEVELS = {
     "_choices": 0,
     "_codec": 0,
     "_compat": 0,
+    "_parameters": 0.5,  # for all rooms, with what `_compat` names
     "_progress": 0,
     "exceptions": 0,
     "records": 1,
@@ -47,6 +48,7 @@ SHORT = {
     "exceptions.py": "a public door",
     "_cli/_main.py": "the door of the commands, which import everything else",
     "_equations/_certified/_events.py": "a leaf that every calculus of intervals shares",
+    "linear_model/_base.py": "parameters that all share, whose length is in their docstrings",
     "linear_model/_reweighted/_links.py": "public classes, whose length is in their docstrings",
     "protocol/_rows.py": "its neighbour, the collector, is full",
 }

@@ -1,75 +1,63 @@
 """What all private regressors share: parameters, who is trusted, tags."""
 
+from dataclasses import field
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from sklearn.base import BaseEstimator, RegressorMixin
 
+from .._choices import PrivacyModel
 from .._codec import Writable
 from .._compat import Interval, StrOptions
+from .._parameters import RandomState, parameters
 from ..privacy import MODELS, Accounted, Budget, PrivacyReport, Trust
 from ._points import PredictsAtPoints
 
 WEIGHTS = {"sample_weight": None, "max_weight": None}  # for routing; see PrivateEstimator
 
 
+@parameters
 class PrivateEstimator(Accounted, Writable, BaseEstimator):
     """Base class of the private regressors and classifiers; not for direct use.
 
     It opens nothing and asks nothing: `fit` of each estimator does, with the functions of
-    `_opening.py`. They and the session read these attributes of an estimator, which are parameters
-    of its constructor unless the class sets them.
+    `_opening.py`. They and the session read the parameters of an estimator. Words for those that
+    several have stand here, and hold where a class has none of its own.
 
     Parameters
     ----------
-    epsilon, delta : float
-        The budget of a fit.
-    privacy : str
-        Name of the privacy model.
-    random_state : None, int or RandomState
-        None draws secure noise.
-    bounds_y : (float, float)
-        Public range of the target.
-    data_norm : float
-        Public bound on rows, or another parameter that ``_row_bound`` names.
-    fit_intercept : bool
-        Whether rows have a constant.
-
-    An estimator may also have these. What it has not is taken for None, or for the default.
+    epsilon : float in (0, inf], default=1.0
+        Privacy parameter; ``inf`` is the same as ``privacy="none"``.
+    delta : float in [0, 1), default=1e-6
+        Privacy parameter: choose it well below one over the number of records.
+    privacy : {"central", "aggregate", "local", "shuffle", "none"}, default="central"
+        Who adds the noise: a trusted curator, all users together by secure aggregation (as much
+        noise as a curator), every user, every user with a trusted shuffler that makes the reports
+        anonymous (less noise for the same guarantee), or nobody.
+    random_state : None, int or RandomState, default=None
+        None draws secure noise for a real release, anything else reproducible noise for study.
 
     Other Parameters
     ----------------
-    outer_norm, outer_bounds_y : float, (float, float)
-        Where ``data_norm`` and ``bounds_y`` may be "auto": bounds that are safely too wide.
-    channel : {"auto", "gaussian", "codebook"}
-        Where `fit` calls `channel_of` or `best_reports`: what users send.
-    max_rows_per_group : int or None
-        Where `fit` takes ``groups`` and calls `persons_of`.
-    calibration_size, conformity_score, prediction_levels
-        Where it has intervals for new targets: see `PredictionIntervals`.
-    n_jobs : int or None
-        Threads that add up rows.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept.
+    max_rows_per_group : int, default=None
+        Rows of a person that are used at most, where `fit` has ``groups``: a public number.
+    effects : {"person"} or None, default=None
+        "person" fits differences from the means of each person, which `fit` needs ``groups`` for:
+        whatever stays the same for a person cannot bias slopes. There is no intercept then, and no
+        interval for a level: `predict` is right up to a constant of each person.
+    n_jobs : int or None, default=-1
+        Threads that read, scale and add up rows; -1 is one for each core. Answers do not depend on
+        it, to the last digit.
     """
 
-    epsilon: Any
-    delta: Any
-    privacy: Any
-    random_state: Any
+    epsilon: Annotated[float, Interval(Real, 0, None, closed="right")] = 1.0
+    delta: Annotated[float, Interval(Real, 0, 1, closed="left")] = 1e-6
+    privacy: Annotated[PrivacyModel, StrOptions(MODELS.keys())] = "central"
+    random_state: RandomState = None
+    privacy_report_: PrivacyReport = field(init=False)
 
-    privacy_report_: PrivacyReport
-
-    _parameter_constraints: ClassVar[dict] = {
-        "epsilon": [Interval(Real, 0, None, closed="right")],
-        "delta": [Interval(Real, 0, 1, closed="left")],
-        "privacy": [StrOptions(MODELS.keys())],
-        "data_norm": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"}), None],
-        "bounds_y": "no_validation",  # by `public_bounds`, which says what is wanted
-        "outer_norm": [Interval(Real, 0, None, closed="neither"), None],
-        "outer_bounds_y": ["array-like", None],
-        "coef_norm": [Interval(Real, 0, None, closed="neither")],
-        "fit_intercept": ["boolean"],
-        "random_state": ["random_state"],
-    }
     # Where `fit` takes weights, they are keywords that its signature does not name: two of
     # scikit-learn's checks of a `sample_weight` found there contradict privacy (an error for
     # weights of zero would tell of them, and noise does not repeat itself for repeated rows).
@@ -88,8 +76,17 @@ class PrivateEstimator(Accounted, Writable, BaseEstimator):
         return tags
 
 
+@parameters
 class PrivateRegressor(PredictsAtPoints, RegressorMixin, PrivateEstimator):
-    """Base class of the private regressors; not for direct use."""
+    """Base class of the private regressors; not for direct use.
+
+    Parameters
+    ----------
+    bounds_y : (float, float), default=None
+        Public range (low, high) to which y is clipped, and predictions too. Required.
+    """
+
+    bounds_y: Any = None
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -50,6 +50,9 @@ class PredictsAtPoints(Documented):
     estimand: ClassVar[str | None] = None
     interval_claims: ClassVar[tuple[str, ...]] = ()
 
+    coef_: np.ndarray
+    intercept_: Any
+
     _dtypes: ClassVar[Any] = np.float64  # of rows at which it predicts
     _sparse: ClassVar[Any] = False  # kinds of sparse ones that are taken as they are
 

@@ -8,16 +8,15 @@ arithmetic and its margins are in ``_equations/_conformal.py``, the proofs in
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import floor, sqrt
-from numbers import Real
-from typing import Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._compat import Interval, StrOptions
+from .._compat import StrOptions
 from .._equations._conformal import (
     ShareTarget,
     checked_levels,
@@ -30,12 +29,13 @@ from .._equations._conformal import (
 )
 from .._equations._intervals import ConfidenceInterval, check_level
 from .._linalg import ROUNDED
+from .._parameters import ArrayLike, Level, parameters
 from ..privacy import ROUNDING, Procedure, Query, split
 from ._base import PrivateRegressor
-from ._opening import public_bounds
-from ._points import rowwise
 from ._held_out._score_reports import response_counts, response_targets
 from ._held_out._spread import Spread, learn_spread
+from ._opening import public_bounds
+from ._points import rowwise
 
 SIDES = {"absolute": (0,), "signed": (-1, 1), "normalized": (0,)}
 NORMALIZED = (0.7, 2.0)  # about the deviation of distances over their released mean at the row
@@ -359,6 +359,7 @@ def calibration(model, held_out, deviation=None, channel="gaussian"):
     return calibrate(held_out[0], score, levels, sides, None if pure else deviation, pure)
 
 
+@parameters
 class PredictionIntervals(PrivateRegressor):
     """Base class of the regressors with prediction intervals; not for direct use.
 
@@ -368,15 +369,24 @@ class PredictionIntervals(PrivateRegressor):
         session, held_out = hold_out(self, session)
         ...                      # fit with session
         self._calibration = calibration(self, held_out, deviation, channel)
+
+    Parameters
+    ----------
+    calibration_size : float in (0, 1), default=None
+        Part of the rows that is held out of the fit, at random, for :meth:`prediction_interval`;
+        both parts have the whole budget. None holds out nothing.
+    conformity_score : {"absolute", "signed"}, default="absolute"
+        Prediction intervals go equally far to both sides, or, for skewed targets, as far to each as
+        targets do.
+    prediction_levels : array-like of float in (0, 1), default=(0.9, 0.95)
+        Confidence levels whose quantiles ``fit`` releases for :meth:`prediction_interval`. They
+        share the budget of the calibration rows.
     """
 
-    _calibration: Calibration | None
-
-    _calibration_constraints: ClassVar[dict] = {  # a subclass joins them to its own
-        "calibration_size": [Interval(Real, 0, 1, closed="neither"), None],
-        "conformity_score": [StrOptions(set(SIDES))],
-        "prediction_levels": ["array-like"],
-    }
+    calibration_size: Level | None = None
+    conformity_score: Annotated[str, StrOptions({"absolute", "signed"})] = "absolute"
+    prediction_levels: ArrayLike = (0.9, 0.95)
+    _calibration: Calibration | None = field(init=False)
 
     @rowwise
     def prediction_interval(self, X: Any, confidence_level: float = 0.95) -> ConfidenceInterval:

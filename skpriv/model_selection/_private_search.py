@@ -1,8 +1,9 @@
 """A search over parameters whose result, the fitted winner included, costs one (epsilon, delta)."""
 
+from dataclasses import field
 from math import pi, sqrt
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from numbers import Real
+from typing import Annotated, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
@@ -14,6 +15,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from .._compat import HasMethods, Interval, fit_context, safe_indexing
+from .._parameters import ArrayLike, Count, Level, RandomState, parameters
 from .._progress import progress
 from ..linear_model import IHTRegressor
 from ..privacy import (
@@ -47,6 +49,7 @@ def _winner_has(name):
     return lambda self: hasattr(getattr(self, "best_estimator_", self.estimator), name)
 
 
+@parameters
 class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimator):
     """Search for the parameters of a private estimator; one budget pays for all of it.
 
@@ -133,40 +136,15 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
     {'data_norm': 1.0}
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        "estimator": [HasMethods(["fit", "predict", "get_params"])],
-        "param_distributions": [dict, list],
-        "epsilon": [Interval(Real, 0, None, closed="right")],
-        "delta": [Interval(Real, 0, 1, closed="neither")],
-        "n_iter": [Interval(Integral, 1, None, closed="left"), None],
-        "bounds_y": ["array-like", None],
-        "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        estimator: Any,
-        param_distributions: Any,
-        *,
-        epsilon: float,
-        delta: float,
-        n_iter: int | None = None,
-        bounds_y: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.param_distributions = param_distributions
-        self.epsilon = epsilon
-        self.delta = delta
-        self.n_iter = n_iter
-        self.bounds_y = bounds_y
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
+    estimator: Annotated[Any, HasMethods(["fit", "predict", "get_params"])] = field(kw_only=False)
+    param_distributions: dict | list = field(kw_only=False)
+    epsilon: Annotated[float, Interval(Real, 0, None, closed="right")]
+    delta: Level
+    n_iter: Count | None = None
+    bounds_y: ArrayLike | None = None
+    n_jobs: int | None = None
+    verbose: Annotated[int, "verbose"] = 0
+    random_state: RandomState = None
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any) -> Self:

@@ -1,9 +1,9 @@
 """Scaling into the unit ball by public ranges, and the way back for coefficients."""
 
-from typing import Any, Self
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Real
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._codec import Writable
 from .._compat import fit_context
 from .._equations._public_bounds import column_bounds
+from .._parameters import ArrayLike, parameters
 from ..records import check_public, floats, is_lazy
 
 
@@ -73,6 +74,7 @@ class CoefficientMap:
         return self.matrix @ covariance @ self.matrix.T
 
 
+@parameters
 class BoundsScaler(Writable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Map features with public ranges into the unit ball, whatever the rows are.
 
@@ -131,14 +133,8 @@ class BoundsScaler(Writable, OneToOneFeatureMixin, TransformerMixin, BaseEstimat
            [ 0.707,  0.   ,  0.707]])
     """
 
-    _parameter_constraints: dict = {
-        "bounds": "no_validation",  # by `column_bounds`, which says what is wanted
-        "exclusive": ["array-like", None],
-    }
-
-    def __init__(self, bounds: Any = (-1.0, 1.0), *, exclusive: Any = None) -> None:
-        self.bounds = bounds
-        self.exclusive = exclusive
+    bounds: Any = field(default=(-1.0, 1.0), kw_only=False)
+    exclusive: ArrayLike | None = None
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> Self:

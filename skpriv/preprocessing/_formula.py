@@ -11,7 +11,7 @@ a'beta.
 import ast
 import operator
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, Self
 
@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._codec import Writable
 from .._compat import fit_context
+from .._parameters import parameters
 from ..records import as_rows, is_lazy
 from ._bounds_scaler import CoefficientMap
 from ._table._categories import Categorical, Ordinal
@@ -38,6 +39,7 @@ FUNCTIONS = {
 }  # fmt: skip
 
 
+@parameters
 class FormulaEncoder(Writable, TransformerMixin, BaseEstimator):
     """Encode the columns of a data frame by a formula, as rows of the unit ball.
 
@@ -103,11 +105,8 @@ class FormulaEncoder(Writable, TransformerMixin, BaseEstimator):
     (3, 3)
     """
 
-    _parameter_constraints: dict = {"formula": [str], "schema": [Mapping]}
-
-    def __init__(self, formula: str, schema: Any) -> None:
-        self.formula = formula
-        self.schema = schema
+    formula: str = field(kw_only=False)
+    schema: Mapping = field(kw_only=False)
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> Self:

@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from functools import partial
 from math import sqrt
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from numbers import Integral
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..._choices import IntervalMethod, PrivacyModel
+from ..._choices import IntervalMethod
 from ..._compat import Interval, StrOptions, fit_context
 from ..._equations._intervals import ConfidenceInterval, check_level, inside_bounds
 from ..._equations._lifted import Sized, reached
@@ -18,12 +18,13 @@ from ..._equations._public_bounds import column_bounds
 from ..._equations._public_maps import TargetMap
 from ..._equations._reported_fit import MappedRecords, ReportedFit
 from ..._equations._weights import UNIT_TARGET, WeightedMap
+from ..._parameters import ArrayLike, Channel, Positive, RowsOfPerson, parameters
 from ...records import WeightedRows, floats
 from .._base import WEIGHTS
 from .._linear_regression._exact import fit_exactly
+from .._opening import best_reports, open_fit, persons_of, public_bounds, public_rows, weighted_rows
 from .._points import rowwise
 from .._prediction_intervals import PredictionIntervals, calibration, hold_out
-from .._opening import best_reports, open_fit, persons_of, public_bounds, public_rows, weighted_rows
 from ._curves import Curve, average_hats, bands, effect_values, monotone_heights
 from ._map import ROUGH, AdditiveMap
 from ._terms import check_knots, make_terms
@@ -33,6 +34,7 @@ TYPICAL_KNOTS = 5  # of a feature, where the channel is chosen before there are 
 DEVIATIONS = (0.3, 3.0)
 
 
+@parameters
 class AdditiveRegressor(PredictionIntervals):
     """Private additive regression: a sum of curves of one feature each, with bands.
 
@@ -43,21 +45,13 @@ class AdditiveRegressor(PredictionIntervals):
 
     Parameters
     ----------
-    epsilon : float in (0, inf], default=1.0
-        Privacy parameter; ``inf`` is the same as ``privacy="none"``.
     delta : float in [0, 1), default=1e-6
         Privacy parameter: choose it well below one over the number of records. 0 needs the
         codebook channel.
-    privacy : {"central", "aggregate", "local", "shuffle", "none"}, default="central"
-        Who adds the noise: a trusted curator, all users together by secure aggregation (as much
-        noise as a curator), every user, every user with a trusted shuffler that makes the reports
-        anonymous (less noise for the same guarantee), or nobody.
     bounds_X : mapping, array-like of shape (n_features, 2) or (low, high), default=None
         Public range of every feature, in its own units: a mapping from feature name, for a data
         frame; a pair for each column; or one pair for all. Values outside are clipped. Ranges come
         from what the features mean, never from the rows. Required.
-    bounds_y : (float, float), default=None
-        Public range (low, high) to which y is clipped, and predictions too. Required.
     knots : "auto", int or mapping, default="auto"
         Public knots of every feature with a curve, ends of its range included. "auto" spreads them
         evenly, as many as the numbers of records and features and the budget allow. A number is
@@ -77,12 +71,6 @@ class AdditiveRegressor(PredictionIntervals):
     calibration_size : float in (0, 1) or None, default=None
         Part of the rows that is held out of the fit, at random, for :meth:`prediction_interval`;
         both parts have the whole budget. None holds out nothing.
-    conformity_score : {"absolute", "signed"}, default="absolute"
-        Prediction intervals go equally far to both sides, or, for skewed targets, as far to each as
-        targets do.
-    prediction_levels : array-like of float in (0, 1), default=(0.9, 0.95)
-        Confidence levels whose quantiles ``fit`` releases for :meth:`prediction_interval`. They
-        share the budget of the calibration rows.
     clip : {"auto", "wide"}, default="auto"
         "wide" clips residuals at 6 of their deviations at least: for curves that are published of
         skewed targets.
@@ -93,13 +81,6 @@ class AdditiveRegressor(PredictionIntervals):
         Gaussian noise, and in the shuffle model with neither very few nor very many users, where
         Gaussian noise resolves as many knots: then its steps are worth more
         (docs/evidence/codebook.md).
-    max_rows_per_group : int, default=None
-        Rows of a person that are used at most, where `fit` has ``groups``: a public number.
-    n_jobs : int or None, default=-1
-        Threads that read, scale and add up rows; -1 is one for each core. Answers do not depend on
-        it, to the last digit.
-    random_state : None, int or RandomState, default=None
-        None draws secure noise for a real release, anything else reproducible noise for study.
 
     Attributes
     ----------
@@ -141,69 +122,22 @@ class AdditiveRegressor(PredictionIntervals):
     True
     """
 
+    bounds_X: Any = None
+    knots: Annotated[
+        Any, StrOptions({"auto"}), Interval(Integral, 2, None, closed="left"), Mapping
+    ] = "auto"
+    linear_features: ArrayLike | None = None
+    pairs: list | tuple | None = None
+    monotonic_cst: Annotated[Any, "array-like", Mapping, None] = None
+    coef_norm: Positive | None = None
+    clip: Literal["auto", "wide"] = "auto"
+    channel: Channel = "auto"
+    max_rows_per_group: RowsOfPerson = None
+    n_jobs: int | None = -1
+
     estimand: ClassVar[str | None] = "best sum of curves on these knots"
     interval_claims: ClassVar[tuple[str, ...]] = ("certified", "asymptotic")
-    _parameter_constraints: ClassVar[dict] = {
-        **PredictionIntervals._parameter_constraints,
-        **PredictionIntervals._calibration_constraints,
-        "bounds_X": "no_validation",  # by `column_bounds`, which says what is wanted
-        "knots": [StrOptions({"auto"}), Interval(Integral, 2, None, closed="left"), Mapping],
-        "linear_features": ["array-like", None],
-        "pairs": [list, tuple, None],
-        "monotonic_cst": ["array-like", Mapping, None],
-        "coef_norm": [Interval(Real, 0, None, closed="neither"), None],
-        "conformity_score": [StrOptions({"absolute", "signed"})],
-        "clip": [StrOptions({"auto", "wide"})],
-        "channel": [StrOptions({"auto", "gaussian", "codebook"})],
-        "max_rows_per_group": "no_validation",  # by `Groups`, which says what is wanted
-        "n_jobs": [Integral, None],
-    }
-    for _name in ("outer_norm", "outer_bounds_y", "data_norm", "fit_intercept"):
-        _parameter_constraints.pop(_name)
-    del _name
-
     __metadata_request__fit: ClassVar[dict] = WEIGHTS
-
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        privacy: PrivacyModel = "central",
-        bounds_X: Any = None,
-        bounds_y: Any = None,
-        knots: Any = "auto",
-        linear_features: Any = None,
-        pairs: Any = None,
-        monotonic_cst: Any = None,
-        coef_norm: float | None = None,
-        calibration_size: float | None = None,
-        conformity_score: str = "absolute",
-        prediction_levels: Any = (0.9, 0.95),
-        clip: Any = "auto",
-        channel: str = "auto",
-        max_rows_per_group: int | None = None,
-        n_jobs: int | None = -1,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.privacy = privacy
-        self.bounds_X = bounds_X
-        self.bounds_y = bounds_y
-        self.knots = knots
-        self.linear_features = linear_features
-        self.pairs = pairs
-        self.monotonic_cst = monotonic_cst
-        self.coef_norm = coef_norm
-        self.calibration_size = calibration_size
-        self.conformity_score = conformity_score
-        self.prediction_levels = prediction_levels
-        self.clip = clip
-        self.channel = channel
-        self.max_rows_per_group = max_rows_per_group
-        self.n_jobs = n_jobs
-        self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(

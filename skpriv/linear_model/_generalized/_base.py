@@ -1,25 +1,22 @@
 """What logistic and Poisson regression share: rows, the session, the fit, intervals."""
 
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..._compat import Interval
 from ..._equations._coefficients import CoefficientLaw, loop_law
 from ..._equations._intervals import ConfidenceInterval
 from ..._equations._loop._steps import SHARE, at_solution, fit_rows, public_rules
 from ..._equations._public_maps import TargetMap
 from ..._equations._weights import WeightedMap
+from ..._parameters import ArrayLike, Level, Positive, RowsOfPerson, parameters
 from ...exceptions import PrivacyError
 from ...privacy import models_that
 from ...records import WeightedRows
-from .._base import PrivateEstimator
 from .._opening import open_fit, public_row_map, weighted_rows
 from .._prediction_intervals import hold_out
 from ._exact import MaximumLikelihood
-
 
 UNIT = TargetMap((-1.0, 1.0), True)  # of linear parts, which have no other unit
 ALONE = (
@@ -31,24 +28,42 @@ ALONE = (
 )
 
 
+@parameters
 class GeneralizedLinear:
-    """Mixin of the generalised linear models; not for direct use."""
+    """Mixin of the generalised linear models; not for direct use.
+
+    Parameters
+    ----------
+    delta : float in (0, 1), default=1e-6
+        Privacy parameter: choose it well below one over the number of records.
+    privacy : {"central", "aggregate", "shuffle", "none"}, default="central"
+        Who adds the noise: a trusted curator, all users together by secure aggregation (as much
+        noise as a curator), every user with a trusted shuffler that makes the reports anonymous, or
+        nobody. With "local" an error says what to do in its place.
+    bounds_X : mapping, array-like of shape (n_features, 2) or (low, high), default=None
+        Public range of every feature, in its own units: a mapping from feature name, for a data
+        frame; a pair for each column; or one pair for all. Values outside are clipped, in
+        predictions too. This or `data_norm` is required.
+    data_norm : float, default=None
+        Public: every row of X is clipped to this l2 norm. In place of `bounds_X`, for rows that
+        were scaled before.
+    calibration_size : float in (0, 1), default=None
+        Part of the rows that is held out of the fit, at random, for :meth:`prediction_set`; both
+        parts have the whole budget. None holds out nothing.
+    prediction_levels : array-like of float, default=(0.9, 0.95)
+        Confidence levels whose quantiles ``fit`` releases for :meth:`prediction_set`. They share
+        the budget of the calibration rows.
+    """
+
+    bounds_X: Any = None
+    data_norm: Positive | None = None
+    fit_intercept: bool = True
+    calibration_size: Level | None = None
+    prediction_levels: ArrayLike = (0.9, 0.95)
+    max_rows_per_group: RowsOfPerson = None
+    n_jobs: int | None = -1
 
     _dtypes = (np.float64, np.float32)
-
-    _parameter_constraints: ClassVar[dict] = {
-        "epsilon": [Interval(Real, 0, None, closed="right")],
-        "delta": [Interval(Real, 0, 1, closed="left")],
-        "privacy": PrivateEstimator._parameter_constraints["privacy"],
-        "bounds_X": "no_validation",  # by `column_bounds`, which says what is wanted
-        "data_norm": [Interval(Real, 0, None, closed="neither"), None],
-        "fit_intercept": ["boolean"],
-        "calibration_size": [Interval(Real, 0, 1, closed="neither"), None],
-        "prediction_levels": ["array-like"],
-        "max_rows_per_group": "no_validation",  # by `Groups`, which says what is wanted
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
-    }
 
     def _fit_rows(self: Any, records, target, link, groups, weights):
         """Fit records with public maps; the whole budget is charged before values are read.

@@ -1,7 +1,7 @@
 """Private logistic regression: a classifier with intervals for probabilities."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -9,23 +9,23 @@ from scipy import special
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..._choices import IntervalMethod, PrivacyModel
+from ..._choices import IntervalMethod
 from ..._compat import fit_context
 from ..._equations._coefficients import NOISE
 from ..._equations._intervals import ConfidenceInterval, check_level
 from ..._equations._loop._links import Logit
 from ..._equations._loop._steps import public_reach
 from ..._linalg import ROUNDED
+from ..._parameters import ArrayLike, parameters
 from ...records import ArrayRows, finite_numbers, public_shape
 from .._base import WEIGHTS, PrivateEstimator
+from .._opening import persons_of, public_rows
 from .._points import PredictsAtPoints, rowwise
 from .._prediction_intervals import Calibration, calibrate, checked_levels
-from .._opening import persons_of, public_rows
 from ._base import GeneralizedLinear
 from ._classes import ClassTarget, LabelledRows, checked_classes, codes
 from ._multinomial import class_coefficients, class_intervals, class_law, fit_classes
 from ._softmax import Softmax
-
 
 # A fixed sentence: whether it is so, is private
 NO_LABEL = "or no label was one of `classes`"
@@ -60,6 +60,7 @@ class LabelScore:
         return np.where(np.isnan(found), np.inf, found)
 
 
+@parameters
 class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, PrivateEstimator):
     """Private logistic regression of two or more public classes.
 
@@ -74,36 +75,6 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
     classes : array-like of n_classes labels, default=(0, 1)
         The public classes, two or more, all numbers or all text. A label that is none of them
         adds zeros to the sums of scores and slopes, and nothing tells of it.
-    epsilon : float in (0, inf], default=1.0
-        Privacy parameter; ``inf`` is the same as ``privacy="none"``.
-    delta : float in (0, 1), default=1e-6
-        Privacy parameter: choose it well below one over the number of records.
-    privacy : {"central", "aggregate", "shuffle", "none"}, default="central"
-        Who adds the noise: a trusted curator, all users together by secure aggregation (as much
-        noise as a curator), every user with a trusted shuffler that makes the reports anonymous, or
-        nobody. With "local" an error says what to do in its place.
-    bounds_X : mapping, array-like of shape (n_features, 2) or (low, high), default=None
-        Public range of every feature, in its own units: a mapping from feature name, for a data
-        frame; a pair for each column; or one pair for all. Values outside are clipped, in
-        predictions too. This or `data_norm` is required.
-    data_norm : float, default=None
-        Public: every row of X is clipped to this l2 norm. In place of `bounds_X`, for rows that
-        were scaled before.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept.
-    calibration_size : float in (0, 1), default=None
-        Part of the rows that is held out of the fit, at random, for :meth:`prediction_set`; both
-        parts have the whole budget. None holds out nothing.
-    prediction_levels : array-like of float, default=(0.9, 0.95)
-        Confidence levels whose quantiles ``fit`` releases for :meth:`prediction_set`. They share
-        the budget of the calibration rows.
-    max_rows_per_group : int, default=None
-        Rows of a person that are used at most, where `fit` has ``groups``: a public number.
-    n_jobs : int or None, default=-1
-        Threads that read, scale and add up rows; -1 is one for each core. Answers do not depend on
-        it, to the last digit.
-    random_state : None, int or RandomState, default=None
-        None draws secure noise for a real release, anything else reproducible noise for study.
 
     Attributes
     ----------
@@ -145,14 +116,13 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
     True
     """
 
+    classes: ArrayLike = (0, 1)
+    classes_: np.ndarray = field(init=False)
+
     estimand: ClassVar[str | None] = (
         "the probability of the second class, or of each, by the logistic curve that fits best"
     )
     interval_claims: ClassVar[tuple[str, ...]] = ("asymptotic",)
-
-    classes_: np.ndarray
-    coef_: np.ndarray
-    intercept_: np.ndarray
 
     @property
     def coefficient_blocks(self) -> list:
@@ -185,41 +155,7 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
     _law_estimand = "log-odds of the second class, by the logistic curve of the weighted scores"
     _ratio = "an odds ratio (of the intercept: odds)"
     _means = "probabilities"
-    _parameter_constraints: ClassVar[dict] = {
-        **GeneralizedLinear._parameter_constraints,
-        "classes": ["array-like"],
-    }
-
     __metadata_request__fit: ClassVar[dict] = WEIGHTS
-
-    def __init__(
-        self,
-        *,
-        classes: Any = (0, 1),
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        privacy: PrivacyModel = "central",
-        bounds_X: Any = None,
-        data_norm: float | None = None,
-        fit_intercept: bool = True,
-        calibration_size: float | None = None,
-        prediction_levels: Any = (0.9, 0.95),
-        max_rows_per_group: int | None = None,
-        n_jobs: int | None = -1,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.classes = classes
-        self.epsilon = epsilon
-        self.delta = delta
-        self.privacy = privacy
-        self.bounds_X = bounds_X
-        self.data_norm = data_norm
-        self.fit_intercept = fit_intercept
-        self.calibration_size = calibration_size
-        self.prediction_levels = prediction_levels
-        self.max_rows_per_group = max_rows_per_group
-        self.n_jobs = n_jobs
-        self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(

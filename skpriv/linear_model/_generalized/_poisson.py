@@ -1,21 +1,23 @@
 """Private Poisson regression: counts, with intervals for their means and for rate ratios."""
 
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 
-from ..._choices import IntervalMethod, PrivacyModel
-from ..._compat import fit_context
+from ..._choices import IntervalMethod
+from ..._compat import StrOptions, fit_context
 from ..._equations._intervals import ConfidenceInterval
 from ..._equations._loop._links import Log
+from ..._parameters import parameters
 from .._base import WEIGHTS
+from .._opening import persons_of, public_bounds, public_rows
 from .._points import rowwise
 from .._prediction_intervals import PredictionIntervals, calibration
-from .._opening import persons_of, public_bounds, public_rows
 from ._base import GeneralizedLinear
 from ._classes import CountTarget
 
 
+@parameters
 class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
     """Private Poisson regression of counts, with a logarithmic link.
 
@@ -26,42 +28,15 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
 
     Parameters
     ----------
-    epsilon : float in (0, inf], default=1.0
-        Privacy parameter; ``inf`` is the same as ``privacy="none"``.
-    delta : float in (0, 1), default=1e-6
-        Privacy parameter: choose it well below one over the number of records.
-    privacy : {"central", "aggregate", "shuffle", "none"}, default="central"
-        Who adds the noise: a trusted curator, all users together by secure aggregation (as much
-        noise as a curator), every user with a trusted shuffler that makes the reports anonymous, or
-        nobody. With "local" an error says what to do in its place.
-    bounds_X : mapping, array-like of shape (n_features, 2) or (low, high), default=None
-        Public range of every feature, in its own units: a mapping from feature name, for a data
-        frame; a pair for each column; or one pair for all. Values outside are clipped, in
-        predictions too. This or `data_norm` is required.
     bounds_y : (float, float), default=None
         Public range (low, high) to which y is clipped, and predictions too. Required; low must not
         be negative.
-    data_norm : float, default=None
-        Public: every row of X is clipped to this l2 norm. In place of `bounds_X`, for rows that
-        were scaled before.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept.
     calibration_size : float in (0, 1), default=None
         Part of the rows that is held out of the fit, at random, for :meth:`prediction_interval`;
         both parts have the whole budget. None holds out nothing.
     conformity_score : {"absolute", "signed"}, default="signed"
         Prediction intervals go equally far to both sides, or, for skewed targets, as far to each as
         targets do.
-    prediction_levels : array-like of float, default=(0.9, 0.95)
-        Confidence levels whose quantiles ``fit`` releases for :meth:`prediction_interval`. They
-        share the budget of the calibration rows.
-    max_rows_per_group : int, default=None
-        Rows of a person that are used at most, where `fit` has ``groups``: a public number.
-    n_jobs : int or None, default=-1
-        Threads that read, scale and add up rows; -1 is one for each core. Answers do not depend on
-        it, to the last digit.
-    random_state : None, int or RandomState, default=None
-        None draws secure noise for a real release, anything else reproducible noise for study.
 
     Attributes
     ----------
@@ -100,55 +75,17 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
     True
     """
 
+    conformity_score: Annotated[str, StrOptions({"absolute", "signed"})] = "signed"
+
     estimand: ClassVar[str | None] = (
         "the mean of the target by the log-linear curve that fits its clipped residuals best"
     )
     interval_claims: ClassVar[tuple[str, ...]] = ("asymptotic",)
 
-    coef_: np.ndarray
-    intercept_: float
-
     _law_estimand = "logarithm of the mean, by the log-linear curve of the weighted scores"
     _ratio = "a rate ratio (of the intercept: a mean)"
     _means = "counts"
-    _parameter_constraints: ClassVar[dict] = {
-        **GeneralizedLinear._parameter_constraints,
-        "bounds_y": "no_validation",  # by `public_bounds`, which says what is wanted
-        "conformity_score": PredictionIntervals._calibration_constraints["conformity_score"],
-    }
-
     __metadata_request__fit: ClassVar[dict] = WEIGHTS
-
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        privacy: PrivacyModel = "central",
-        bounds_X: Any = None,
-        bounds_y: Any = None,
-        data_norm: float | None = None,
-        fit_intercept: bool = True,
-        calibration_size: float | None = None,
-        conformity_score: str = "signed",
-        prediction_levels: Any = (0.9, 0.95),
-        max_rows_per_group: int | None = None,
-        n_jobs: int | None = -1,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.privacy = privacy
-        self.bounds_X = bounds_X
-        self.bounds_y = bounds_y
-        self.data_norm = data_norm
-        self.fit_intercept = fit_intercept
-        self.calibration_size = calibration_size
-        self.conformity_score = conformity_score
-        self.prediction_levels = prediction_levels
-        self.max_rows_per_group = max_rows_per_group
-        self.n_jobs = n_jobs
-        self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(

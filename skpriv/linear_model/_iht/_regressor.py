@@ -1,17 +1,16 @@
 """Private iterative hard thresholding."""
 
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 
-from ..._choices import PrivacyModel
-from ..._compat import Interval, StrOptions, fit_context
+from ..._compat import Interval, fit_context
+from ..._parameters import ArrayLike, Count, DataNorm, Level, Positive, parameters
 from ...exceptions import PrivacyError
 from ...privacy import models_that
-from .._base import PrivateRegressor
-from .._prediction_intervals import PredictionIntervals, calibration, hold_out
 from .._opening import found_bounds, open_fit, scaled_rows
+from .._prediction_intervals import calibration, hold_out
 from ._queries import GradientNorm
 from ._rows import Iterate, SupportRows
 from ._sparse_regressor import SparseRegressor
@@ -24,6 +23,7 @@ from ._steps import Plan, choose, refit
 MAX_DEFAULT_NONZERO = 10  # the noise grows with the number of features that are chosen
 
 
+@parameters
 class IHTRegressor(SparseRegressor):
     """N-IHT, noisy iterative hard thresholding: sparse linear regression in high dimension.
 
@@ -34,8 +34,6 @@ class IHTRegressor(SparseRegressor):
 
     Parameters
     ----------
-    epsilon : float in (0, inf], default=1.0
-        Privacy parameter; ``inf`` is the same as ``privacy="none"``.
     delta : float in (0, 1), default=1e-6
         Privacy parameter: choose it well below one over the number of records.
     privacy : {"central", "none"}, default="central"
@@ -87,17 +85,6 @@ class IHTRegressor(SparseRegressor):
         Assumed bound from below on the eigenvalues of the Gram matrix (divided by n, features
         divided by data_max, the constant included) on any ``n_nonzero_coefs + sparsity``
         features, for certified intervals only.
-    calibration_size : float in (0, 1), default=None
-        Part of the rows that is held out of the fit, at random, for :meth:`prediction_interval`;
-        both parts have the whole budget. None holds out nothing.
-    conformity_score : {"absolute", "signed"}, default="absolute"
-        Prediction intervals go equally far to both sides, or, for skewed targets, as far to each as
-        targets do.
-    prediction_levels : array-like of float, default=(0.9, 0.95)
-        Confidence levels whose quantiles ``fit`` releases for :meth:`prediction_interval`. They
-        share the budget of the calibration rows.
-    random_state : None, int or RandomState, default=None
-        None draws secure noise for a real release, anything else reproducible noise for study.
 
     Attributes
     ----------
@@ -157,80 +144,25 @@ class IHTRegressor(SparseRegressor):
     array([ 0.6, -0.3])
     """
 
-    coef_: np.ndarray
+    data_max: DataNorm = None
+    n_nonzero_coefs: Count | None = None
+    outer_max: Positive | None = None
+    outer_bounds_y: ArrayLike | None = None
+    coef_norm: Positive = 1.0
+    fit_intercept: bool = True
+    coef_init: ArrayLike | None = None
+    max_iter: Count = 1
+    step_size: Positive = 1.0
+    residual_clip: Positive | None = 2.0
+    selection_share: Level = 0.4
+    refit: bool = True
+    certificate_share: Annotated[float, Interval(Real, 0, 1, closed="left")] = 0.01
+    sparsity: Annotated[int | None, Interval(Integral, 0, None, closed="left"), None] = None
+    sparse_eigenvalue: Positive = 0.1
 
     estimand: ClassVar[str | None] = "sparse least-squares line of the clipped rows and targets"
     interval_claims: ClassVar[tuple[str, ...]] = ("certified", "asymptotic")
-    _parameter_constraints: ClassVar[dict] = {
-        **{k: v for k, v in PrivateRegressor._parameter_constraints.items() if "norm" not in k},
-        "coef_norm": [Interval(Real, 0, None, closed="neither")],
-        "data_max": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"}), None],
-        "outer_max": [Interval(Real, 0, None, closed="neither"), None],
-        "n_nonzero_coefs": [Interval(Integral, 1, None, closed="left"), None],
-        "coef_init": ["array-like", None],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "step_size": [Interval(Real, 0, None, closed="neither")],
-        "residual_clip": [Interval(Real, 0, None, closed="neither"), None],
-        "selection_share": [Interval(Real, 0, 1, closed="neither")],
-        "refit": ["boolean"],
-        "certificate_share": [Interval(Real, 0, 1, closed="left")],
-        "sparsity": [Interval(Integral, 0, None, closed="left"), None],
-        "sparse_eigenvalue": [Interval(Real, 0, None, closed="neither")],
-        **PredictionIntervals._calibration_constraints,
-        "conformity_score": [StrOptions({"absolute", "signed"})],
-    }
     _row_bound: ClassVar[tuple] = ("data_max", "outer_max", "linf")
-
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        privacy: PrivacyModel = "central",
-        data_max: Any = None,
-        n_nonzero_coefs: Any = None,
-        bounds_y: Any = None,
-        outer_max: Any = None,
-        outer_bounds_y: Any = None,
-        coef_norm: float = 1.0,
-        fit_intercept: bool = True,
-        coef_init: Any = None,
-        max_iter: int = 1,
-        step_size: float = 1.0,
-        residual_clip: float = 2.0,
-        selection_share: float = 0.4,
-        refit: bool = True,
-        certificate_share: float = 0.01,
-        sparsity: Any = None,
-        sparse_eigenvalue: float = 0.1,
-        calibration_size: float | None = None,
-        conformity_score: str = "absolute",
-        prediction_levels: Any = (0.9, 0.95),
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.privacy = privacy
-        self.data_max = data_max
-        self.n_nonzero_coefs = n_nonzero_coefs
-        self.bounds_y = bounds_y
-        self.outer_max = outer_max
-        self.outer_bounds_y = outer_bounds_y
-        self.coef_norm = coef_norm
-        self.fit_intercept = fit_intercept
-        self.coef_init = coef_init
-        self.max_iter = max_iter
-        self.step_size = step_size
-        self.residual_clip = residual_clip
-        self.selection_share = selection_share
-        self.refit = refit
-        self.certificate_share = certificate_share
-        self.sparsity = sparsity
-        self.sparse_eigenvalue = sparse_eigenvalue
-        self.calibration_size = calibration_size
-        self.conformity_score = conformity_score
-        self.prediction_levels = prediction_levels
-        self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -308,7 +240,7 @@ class IHTRegressor(SparseRegressor):
         nonzero = self.n_nonzero_coefs
         if nonzero is None:
             nonzero = max(1, min(n_features // 10, MAX_DEFAULT_NONZERO))
-        nonzero += np.count_nonzero(self._coef_init(n_features))
+        nonzero += int(np.count_nonzero(self._coef_init(n_features)))
         if nonzero > n_features:
             raise ValueError(
                 f"n_nonzero_coefs={nonzero} cannot be more than n_features={n_features}: at most "

@@ -2,21 +2,22 @@
 
 import warnings
 from math import floor, sqrt
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from numbers import Real
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from ..._choices import IntervalMethod, PrivacyModel
+from ..._choices import IntervalMethod
 from ..._compat import Interval, StrOptions, fit_context
 from ..._equations._certified._events import event
 from ..._equations._intervals import ConfidenceInterval, split_failure
 from ..._linalg import ROUNDED
+from ..._parameters import ArrayLike, Channel, Count, DataNorm, Positive, parameters
 from ...exceptions import PrivacyError
 from ...privacy import best_codebook, models_that, split
 from .._base import PrivateRegressor
-from .._points import rowwise
 from .._opening import channel_of, found_bounds, open_fit, scaled_rows
+from .._points import rowwise
 from ._steps import (
     GRADIENT_CHANGE,
     MANY_PASSES,
@@ -35,6 +36,7 @@ from ._steps import (
 ERROR_WEIGHTS = (0.1, 0.9)
 
 
+@parameters
 class ImproperSGDRegressor(PrivateRegressor):
     """Improper batched SGD: the prediction error does not depend on the number of features.
 
@@ -46,8 +48,6 @@ class ImproperSGDRegressor(PrivateRegressor):
 
     Parameters
     ----------
-    epsilon : float in (0, inf], default=1.0
-        Privacy parameter; ``inf`` is the same as ``privacy="none"``.
     delta : float in [0, 1), default=1e-6
         Privacy parameter: choose it well below one over the number of records. 0 needs the
         codebook channel.
@@ -82,10 +82,6 @@ class ImproperSGDRegressor(PrivateRegressor):
         index of a public codebook, which is pure (``delta=0``) and safe to release. "auto" takes
         the one of less noise, from public numbers; with "auto" bounds it is "gaussian", and, unless
         delta is 0, in the local model under an accountant that adds up Gaussian noise.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept.
-    random_state : None, int or RandomState, default=None
-        None draws secure noise for a real release, anything else reproducible noise for study.
 
     Attributes
     ----------
@@ -143,53 +139,19 @@ class ImproperSGDRegressor(PrivateRegressor):
     True
     """
 
-    coef_: np.ndarray
+    perturbation: Literal["gradient", "output"] = "gradient"
+    n_iter: Count | Literal["auto"] = "auto"
+    step_size: Annotated[Any, Interval(Real, 0, 2, closed="right"), StrOptions({"auto"})] = "auto"
+    calibration: Annotated[float, Interval(Real, 0, 0.5, closed="both")] = 0.2
+    data_norm: DataNorm = None
+    outer_norm: Positive | None = None
+    outer_bounds_y: ArrayLike | None = None
+    coef_norm: Positive = 1.0
+    channel: Channel = "auto"
+    fit_intercept: bool = True
 
     estimand: ClassVar[str | None] = "least-squares line of the clipped rows and targets"
     interval_claims: ClassVar[tuple[str, ...]] = ("certified",)
-    _parameter_constraints: ClassVar[dict] = {
-        **PrivateRegressor._parameter_constraints,
-        "perturbation": [StrOptions({"gradient", "output"})],
-        "n_iter": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "step_size": [Interval(Real, 0, 2, closed="right"), StrOptions({"auto"})],
-        "calibration": [Interval(Real, 0, 0.5, closed="both")],
-        "channel": [StrOptions({"auto", "gaussian", "codebook"})],
-    }
-
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        privacy: PrivacyModel = "central",
-        perturbation: str = "gradient",
-        n_iter: Any = "auto",
-        step_size: Any = "auto",
-        calibration: float = 0.2,
-        data_norm: float | str | None = None,
-        bounds_y: Any = None,
-        outer_norm: Any = None,
-        outer_bounds_y: Any = None,
-        coef_norm: float = 1.0,
-        channel: str = "auto",
-        fit_intercept: bool = True,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.privacy = privacy
-        self.perturbation = perturbation
-        self.n_iter = n_iter
-        self.step_size = step_size
-        self.calibration = calibration
-        self.data_norm = data_norm
-        self.bounds_y = bounds_y
-        self.outer_norm = outer_norm
-        self.outer_bounds_y = outer_bounds_y
-        self.coef_norm = coef_norm
-        self.channel = channel
-        self.fit_intercept = fit_intercept
-        self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> Self:

@@ -1,17 +1,18 @@
 """Layered private linear regression."""
 
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from numbers import Real
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from ..._choices import IntervalMethod, PrivacyModel
-from ..._compat import Interval, StrOptions, fit_context
+from ..._choices import IntervalMethod
+from ..._compat import Interval, fit_context
 from ..._equations._intervals import ConfidenceInterval, inside_bounds
 from ..._equations._normal_equations import ridge_prior
+from ..._parameters import ArrayLike, Count, DataNorm, Positive, parameters
 from .._base import PrivateRegressor
-from .._points import rowwise
 from .._opening import found_bounds, open_fit, scaled_rows
+from .._points import rowwise
 from ._growth import grow, noise_kind, tree_shape
 from ._intervals import certified, half_widths, pooled
 from ._paper import grow_paper
@@ -21,6 +22,7 @@ from ._paper import grow_paper
 #   target -> lambda, eigenvalues, directions -> s, u, half_widths -> tau, n_levels -> d
 
 
+@parameters
 class LayeredRegressor(PrivateRegressor):
     """LPLR, layered private linear regression: each direction is estimated at its own scale.
 
@@ -32,8 +34,6 @@ class LayeredRegressor(PrivateRegressor):
 
     Parameters
     ----------
-    epsilon : float in (0, inf], default=1.0
-        Privacy parameter; ``inf`` is the same as ``privacy="none"``.
     delta : float in [0, 1), default=1e-6
         Privacy parameter: choose it well below one over the number of records. 0 is pure privacy,
         by codebooks; without them for study only (it needs a ``random_state``).
@@ -66,10 +66,6 @@ class LayeredRegressor(PrivateRegressor):
     coef_norm : float, default=1.0
         Assumed bound on the l2 norm of (coefficients, intercept) in scaled units, rows in the unit
         ball and target in [-1, 1]. Intervals use it, and the decision what a bin resolves.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept.
-    random_state : None, int or RandomState, default=None
-        None draws secure noise for a real release, anything else reproducible noise for study.
 
     Attributes
     ----------
@@ -163,51 +159,19 @@ class LayeredRegressor(PrivateRegressor):
     True
     """
 
+    variant: Literal["one-batch", "paper"] = "one-batch"
+    channel: Literal["auto", "codebook", "additive", "privunit"] = "auto"
+    gamma: Annotated[float, Interval(Real, 1.1, None, closed="left")] = 2.0
+    n_levels: Count | Literal["auto"] = "auto"
+    n_scales: Count | Literal["auto"] = "auto"
+    data_norm: DataNorm = None
+    outer_norm: Positive | None = None
+    outer_bounds_y: ArrayLike | None = None
+    coef_norm: Positive = 1.0
+    fit_intercept: bool = True
+
     estimand: ClassVar[str | None] = "least-squares line of the clipped rows and targets"
     interval_claims: ClassVar[tuple[str, ...]] = ("certified",)
-    _parameter_constraints: ClassVar[dict] = {
-        **PrivateRegressor._parameter_constraints,
-        "variant": [StrOptions({"one-batch", "paper"})],
-        "channel": [StrOptions({"auto", "codebook", "additive", "privunit"})],
-        "gamma": [Interval(Real, 1.1, None, closed="left")],
-        "n_levels": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "n_scales": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-    }
-
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        privacy: PrivacyModel = "central",
-        variant: str = "one-batch",
-        channel: str = "auto",
-        gamma: float = 2.0,
-        n_levels: Any = "auto",
-        n_scales: Any = "auto",
-        data_norm: float | str | None = None,
-        bounds_y: Any = None,
-        outer_norm: Any = None,
-        outer_bounds_y: Any = None,
-        coef_norm: float = 1.0,
-        fit_intercept: bool = True,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.privacy = privacy
-        self.variant = variant
-        self.channel = channel
-        self.gamma = gamma
-        self.n_levels = n_levels
-        self.n_scales = n_scales
-        self.data_norm = data_norm
-        self.bounds_y = bounds_y
-        self.outer_norm = outer_norm
-        self.outer_bounds_y = outer_bounds_y
-        self.coef_norm = coef_norm
-        self.fit_intercept = fit_intercept
-        self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> Self:

@@ -1,14 +1,13 @@
 """Private linear regression: the regressor to take."""
 
 from math import sqrt
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..._choices import Estimand, IntervalMethod, PrivacyModel
-from ..._compat import Interval, StrOptions, fit_context
+from ..._choices import Estimand, IntervalMethod
+from ..._compat import fit_context
 from ..._equations._coefficients import CoefficientLaw, equations_law, loop_law
 from ..._equations._intervals import ConfidenceInterval, inside_bounds
 from ..._equations._loop._steps import fit_rows, public_rules
@@ -16,11 +15,9 @@ from ..._equations._public_bounds import check_units
 from ..._equations._public_maps import TargetMap
 from ..._equations._reported_fit import MappedRecords, ReportedFit, balanced
 from ..._equations._weights import UNIT_TARGET, WeightedMap
+from ..._parameters import Channel, DataNorm, Positive, RowsOfPerson, parameters
 from ...records import WeightedRows
-from .._base import WEIGHTS, PrivateRegressor
-from .._points import rowwise
-from .._panel._effects import named_constants, refuse_level, within_maps
-from .._prediction_intervals import PredictionIntervals, calibration, hold_out
+from .._base import WEIGHTS
 from .._opening import (
     best_reports,
     open_fit,
@@ -30,6 +27,9 @@ from .._opening import (
     public_rows,
     weighted_rows,
 )
+from .._panel._effects import named_constants, refuse_level, within_maps
+from .._points import rowwise
+from .._prediction_intervals import PredictionIntervals, calibration, hold_out
 from ._exact import fit_exactly
 from ._plan import Plans
 from ._pooled import Likely
@@ -39,6 +39,7 @@ from ._pooled import Likely
 #   NewtonEquation -> the sums of a step at b
 
 
+@parameters
 class LinearRegression(Likely, Plans, PredictionIntervals):
     """Private linear regression: a line that follows most records, and least squares in the limit.
 
@@ -51,38 +52,17 @@ class LinearRegression(Likely, Plans, PredictionIntervals):
 
     Parameters
     ----------
-    epsilon : float in (0, inf], default=1.0
-        Privacy parameter; ``inf`` is the same as ``privacy="none"``.
-    delta : float in (0, 1), default=1e-6
-        Privacy parameter: choose it well below one over the number of records.
-    privacy : {"central", "aggregate", "local", "shuffle", "none"}, default="central"
-        Who adds the noise: a trusted curator, all users together by secure aggregation (as much
-        noise as a curator), every user, every user with a trusted shuffler that makes the reports
-        anonymous (less noise for the same guarantee), or nobody.
     bounds_X : mapping, array-like of shape (n_features, 2) or (low, high), default=None
         Public range of every feature, in its own units: a mapping from feature name, for a data
         frame; a pair for each column; or one pair for all. Values outside are clipped. Ranges come
         from what the features mean, never from the rows. This or `data_norm` is required.
-    bounds_y : (float, float), default=None
-        Public range (low, high) to which y is clipped, and predictions too. Required.
     data_norm : float, default=None
         Public: every row of X is clipped to this l2 norm. In place of `bounds_X`, for rows that
         were scaled before.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept.
     coef_norm : float or None, default=None
         Assumed bound on the l2 norm of the coefficients in scaled units, that is on
         ``coef_ * half-width of bounds_X / half-width of bounds_y`` and the intercept. None assumes
         nothing. Only intervals use it.
-    calibration_size : float in (0, 1), default=None
-        Part of the rows that is held out of the fit, at random, for :meth:`prediction_interval`;
-        both parts have the whole budget. None holds out nothing.
-    conformity_score : {"absolute", "signed"}, default="absolute"
-        Prediction intervals go equally far to both sides, or, for skewed targets, as far to each as
-        targets do.
-    prediction_levels : array-like of float, default=(0.9, 0.95)
-        Confidence levels whose quantiles ``fit`` releases for :meth:`prediction_interval`. They
-        share the budget of the calibration rows.
     clip : {"auto", "wide"}, default="auto"
         "wide" clips residuals at 6 of their deviations at least, at any number of records: for
         skewed targets where bias must stay below noise.
@@ -93,17 +73,6 @@ class LinearRegression(Likely, Plans, PredictionIntervals):
         "auto" takes it, but in the local model under an accountant that adds up Gaussian noise, and
         in the shuffle model with ``bounds_X`` and neither very few nor very many users, where
         steps are worth more than less noise (docs/evidence/codebook.md).
-    max_rows_per_group : int, default=None
-        Rows of a person that are used at most, where `fit` has ``groups``: a public number.
-    effects : {"person"} or None, default=None
-        "person" fits differences from the means of each person, which `fit` needs ``groups`` for:
-        whatever stays the same for a person cannot bias slopes. There is no intercept then, and no
-        interval for a level: `predict` is right up to a constant of each person.
-    n_jobs : int or None, default=-1
-        Threads that read, scale and add up rows; -1 is one for each core. Answers do not depend on
-        it, to the last digit.
-    random_state : None, int or RandomState, default=None
-        None draws secure noise for a real release, anything else reproducible noise for study.
 
     Attributes
     ----------
@@ -146,69 +115,21 @@ class LinearRegression(Likely, Plans, PredictionIntervals):
     True
     """
 
-    coef_: np.ndarray
+    bounds_X: Any = None
+    data_norm: DataNorm = None
+    fit_intercept: bool = True
+    coef_norm: Positive | None = None
+    clip: Literal["auto", "wide"] = "auto"
+    channel: Channel = "auto"
+    max_rows_per_group: RowsOfPerson = None
+    effects: Literal["person"] | None = None
+    n_jobs: int | None = -1
 
     _dtypes = (np.float64, np.float32)
 
     estimand: ClassVar[str | None] = "bounded-influence line of the clipped rows"
     interval_claims: ClassVar[tuple[str, ...]] = ("certified", "asymptotic")
-    _parameter_constraints: ClassVar[dict] = {
-        **PrivateRegressor._parameter_constraints,
-        "bounds_X": "no_validation",  # by `column_bounds`, which says what is wanted
-        "data_norm": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"}), None],
-        "coef_norm": [Interval(Real, 0, None, closed="neither"), None],
-        **PredictionIntervals._calibration_constraints,
-        "conformity_score": [StrOptions({"absolute", "signed"})],
-        "clip": [StrOptions({"auto", "wide"})],
-        "effects": [StrOptions({"person"}), None],
-        "max_rows_per_group": "no_validation",  # by `Groups`, which says what is wanted
-        "n_jobs": [Integral, None],
-        "channel": [StrOptions({"auto", "gaussian", "codebook"})],
-    }
-    for _name in ("outer_norm", "outer_bounds_y"):
-        _parameter_constraints.pop(_name)
-    del _name
-
     __metadata_request__fit: ClassVar[dict] = WEIGHTS
-
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        privacy: PrivacyModel = "central",
-        bounds_X: Any = None,
-        bounds_y: Any = None,
-        data_norm: Any = None,
-        fit_intercept: bool = True,
-        coef_norm: float | None = None,
-        calibration_size: float | None = None,
-        conformity_score: str = "absolute",
-        prediction_levels: Any = (0.9, 0.95),
-        clip: Any = "auto",
-        channel: str = "auto",
-        max_rows_per_group: int | None = None,
-        effects: str | None = None,
-        n_jobs: int | None = -1,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.privacy = privacy
-        self.bounds_X = bounds_X
-        self.bounds_y = bounds_y
-        self.data_norm = data_norm
-        self.fit_intercept = fit_intercept
-        self.coef_norm = coef_norm
-        self.calibration_size = calibration_size
-        self.conformity_score = conformity_score
-        self.prediction_levels = prediction_levels
-        self.clip = clip
-        self.channel = channel
-        self.max_rows_per_group = max_rows_per_group
-        self.effects = effects
-        self.n_jobs = n_jobs
-        self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(

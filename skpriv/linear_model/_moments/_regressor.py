@@ -1,61 +1,82 @@
 """What the regressors that solve noisy normal equations share: prediction and intervals."""
 
 from copy import copy
-from dataclasses import replace
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from dataclasses import field, replace
+from numbers import Real
+from typing import Annotated, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..._choices import IntervalMethod
 from ..._compat import Interval, StrOptions
+from ..._equations._certified._moments import certified
+from ..._equations._coefficients import CoefficientLaw, moment_law
+from ..._equations._intervals import ConfidenceInterval, asymptotic, inside_bounds
+from ..._equations._intervals import certified as wide
+from ..._equations._normal_equations import NormalEquations
+from ..._equations._scaling import Scaling
 from ..._linalg import psd_part
-from .._base import PrivateRegressor
+from ..._parameters import ArrayLike, Channel, DataNorm, Positive, RowsOfPerson, parameters
 from .._opening import any_auto
 from .._panel._effects import refuse_level, within_law
 from .._points import rowwise
-from .._prediction_intervals import PredictionIntervals
+from .._prediction_intervals import SIDES, PredictionIntervals
 from ._solution import posterior, solve
-from ..._equations._certified._moments import certified
-from ..._equations._intervals import ConfidenceInterval, asymptotic, inside_bounds
-from ..._equations._intervals import certified as wide
-from ..._equations._coefficients import CoefficientLaw, moment_law
-from ..._equations._normal_equations import NormalEquations
-from ..._equations._scaling import Scaling
 
 
+@parameters
 class MomentRegressor(PredictionIntervals):
     """Base class of linear regressors from noisy normal equations; not for direct use.
 
     `fit` of an estimator asks for the equations, solves them by `solve`, and keeps them. What is
-    here is computed from what it kept: predictions, intervals, pooled and widened fits. Beside the
-    parameters of `PredictionIntervals` an estimator has these, and may have ``effects``.
+    here is computed from what it kept: predictions, intervals, pooled and widened fits. An
+    estimator may also have ``effects``.
 
     Parameters
     ----------
-    alpha : float or "auto"
-        Penalty, or a shrinkage that knows the noise.
-    coef_norm : float or None
-        Assumed bound on the coefficients, which intervals use.
+    delta : float in [0, 1), default=1e-6
+        Privacy parameter: choose it well below one over the number of records. 0 needs the
+        codebook channel.
+    bounds_y : (float, float) or "auto", required
+        Public range (low, high) to which y is clipped, or "auto" as for ``data_norm``; if both are
+        "auto" they share that part.
+    data_norm : float or "auto", required
+        Public: every row of X is clipped to this l2 norm. "auto" spends a part of the budget (5%;
+        in the local and shuffle models 20% of the users) on a private quantile, and clips there.
+    outer_norm : float, default=None
+        Public bound, safely too wide, for ``data_norm="auto"``, which needs it. With too few
+        records for a quantile it is the bound.
+    outer_bounds_y : (float, float), default=None
+        Public range, safely too wide, for ``bounds_y="auto"``, which needs it.
+    coef_norm : float or None, default=None
+        Assumed bound on the l2 norm of (coefficients, intercept) in scaled units, rows in the unit
+        ball and target in [-1, 1]. None assumes nothing. Only intervals use it.
+    alpha : float or "auto", default="auto"
+        Ridge penalty in the units of :class:`sklearn.linear_model.Ridge`, or a noise-aware
+        shrinkage (none under ``privacy="none"``: ordinary least squares).
+    conformity_score : {"absolute", "signed", "normalized"}, default="absolute"
+        Prediction intervals go equally far to both sides, or, for skewed targets, as far to each
+        side as targets do. Or a released linear model of the distances makes the width depend on
+        the row. This takes as many rows again from the fit, and Gaussian reports.
     """
 
-    coef_: np.ndarray
-
-    _parameter_constraints: ClassVar[dict] = {
-        **PrivateRegressor._parameter_constraints,
-        **PredictionIntervals._calibration_constraints,
-        "alpha": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
-        "coef_norm": [Interval(Real, 0, None, closed="neither"), None],
-        "max_rows_per_group": "no_validation",  # by `Groups`, which says what is wanted
-        "n_jobs": [Integral, None],
-    }
+    data_norm: DataNorm = None
+    outer_norm: Positive | None = None
+    outer_bounds_y: ArrayLike | None = None
+    coef_norm: Positive | None = None
+    channel: Channel = "auto"
+    alpha: Annotated[Any, Interval(Real, 0, None, closed="left"), StrOptions({"auto"})] = "auto"
+    fit_intercept: bool = True
+    conformity_score: Annotated[str, StrOptions(set(SIDES))] = "absolute"
+    max_rows_per_group: RowsOfPerson = None
+    n_jobs: int | None = -1
 
     # What `fit` keeps beside coef_ and intercept_, and all that follows reads
-    _scaling: Scaling
-    _equations: NormalEquations
-    _shapes: tuple = ()  # of priors beside that of a ridge
-    _basis: np.ndarray | None = None  # of the parameter of the equations, if it is not theta
+    _scaling: Scaling = field(init=False)
+    _equations: NormalEquations = field(init=False)
+    _shapes: tuple = field(init=False, default=())  # of priors beside that of a ridge
+    _basis: np.ndarray | None = field(init=False, default=None)  # where it is not theta's
 
     def _solved(self, equations, scaling):
         """The same fit for other equations of the same kind."""

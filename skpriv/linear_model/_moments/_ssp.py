@@ -1,11 +1,11 @@
 """Sufficient-statistics perturbation with noise-aware shrinkage."""
 
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
-from ..._choices import PrivacyModel
-from ..._compat import StrOptions, fit_context
+from ..._compat import fit_context
 from ..._equations._lifted import moments_query
+from ..._parameters import parameters
 from .._base import WEIGHTS
 from .._opening import channel_of, found_bounds, open_fit, persons_of, scaled_rows
 from .._panel._effects import within_scaling
@@ -18,6 +18,7 @@ from ._solution import asked_records, deviation, residual_gram, residual_share, 
 #   design -> X'X + noise,  target -> X'y + noise
 
 
+@parameters
 class SSPRegressor(MomentRegressor):
     """Linear regression from privately released sufficient statistics.
 
@@ -27,60 +28,11 @@ class SSPRegressor(MomentRegressor):
 
     Parameters
     ----------
-    epsilon : float in (0, inf], default=1.0
-        Privacy parameter; ``inf`` is the same as ``privacy="none"``.
-    delta : float in [0, 1), default=1e-6
-        Privacy parameter: choose it well below one over the number of records. 0 needs the
-        codebook channel.
-    privacy : {"central", "aggregate", "local", "shuffle", "none"}, default="central"
-        Who adds the noise: a trusted curator, all users together by secure aggregation (as much
-        noise as a curator), every user, every user with a trusted shuffler that makes the reports
-        anonymous (less noise for the same guarantee), or nobody.
-    data_norm : float or "auto", required
-        Public: every row of X is clipped to this l2 norm. "auto" spends a part of the budget (5%;
-        in the local and shuffle models 20% of the users) on a private quantile, and clips there.
-    bounds_y : (float, float) or "auto", required
-        Public range (low, high) to which y is clipped, or "auto" as for ``data_norm``; if both are
-        "auto" they share that part.
-    outer_norm : float, default=None
-        Public bound, safely too wide, for ``data_norm="auto"``, which needs it. With too few
-        records for a quantile it is the bound.
-    outer_bounds_y : (float, float), default=None
-        Public range, safely too wide, for ``bounds_y="auto"``, which needs it.
-    coef_norm : float or None, default=None
-        Assumed bound on the l2 norm of (coefficients, intercept) in scaled units, rows in the unit
-        ball and target in [-1, 1]. None assumes nothing. Only intervals use it.
     channel : {"auto", "gaussian", "codebook"}, default="auto"
         What users send in the local and shuffle models: a vector with Gaussian noise, or an index
         of a public codebook, which is pure (``delta=0``) and safe to release. "auto" takes the one
         of less noise, from public numbers; with "auto" bounds it is "gaussian", and, unless delta
         is 0, in the local model under an accountant that adds up Gaussian noise.
-    alpha : float or "auto", default="auto"
-        Ridge penalty in the units of :class:`sklearn.linear_model.Ridge`, or a noise-aware
-        shrinkage (none under ``privacy="none"``: ordinary least squares).
-    fit_intercept : bool, default=True
-        Whether to fit an intercept.
-    calibration_size : float in (0, 1), default=None
-        Part of the rows that is held out of the fit, at random, for :meth:`prediction_interval`;
-        both parts have the whole budget. None holds out nothing.
-    conformity_score : {"absolute", "signed", "normalized"}, default="absolute"
-        Prediction intervals go equally far to both sides, or, for skewed targets, as far to each
-        side as targets do. Or a released linear model of the distances makes the width depend on
-        the row. This takes as many rows again from the fit, and Gaussian reports.
-    prediction_levels : array-like of float, default=(0.9, 0.95)
-        Confidence levels whose quantiles ``fit`` releases for :meth:`prediction_interval`. They
-        share the budget of the calibration rows.
-    max_rows_per_group : int, default=None
-        Rows of a person that are used at most, where `fit` has ``groups``: a public number.
-    effects : {"person"} or None, default=None
-        "person" fits differences from the means of each person, which `fit` needs ``groups`` for:
-        whatever stays the same for a person cannot bias slopes. There is no intercept then, and no
-        interval for a level: `predict` is right up to a constant of each person.
-    n_jobs : int or None, default=-1
-        Threads that read, scale and add up rows; -1 is one for each core. Answers do not depend on
-        it, to the last digit.
-    random_state : None, int or RandomState, default=None
-        None draws secure noise for a real release, anything else reproducible noise for study.
 
     Attributes
     ----------
@@ -129,56 +81,11 @@ class SSPRegressor(MomentRegressor):
     True
     """
 
+    effects: Literal["person"] | None = None
+
     estimand: ClassVar[str | None] = "least-squares line of the clipped rows and targets"
     interval_claims: ClassVar[tuple[str, ...]] = ("certified", "asymptotic")
-    _parameter_constraints: ClassVar[dict] = {
-        **MomentRegressor._parameter_constraints,
-        "channel": [StrOptions({"auto", "gaussian", "codebook"})],
-        "effects": [StrOptions({"person"}), None],
-    }
-
     __metadata_request__fit: ClassVar[dict] = WEIGHTS
-
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        privacy: PrivacyModel = "central",
-        data_norm: float | str | None = None,
-        bounds_y: Any = None,
-        outer_norm: Any = None,
-        outer_bounds_y: Any = None,
-        coef_norm: float | None = None,
-        channel: str = "auto",
-        alpha: Any = "auto",
-        fit_intercept: bool = True,
-        calibration_size: float | None = None,
-        conformity_score: str = "absolute",
-        prediction_levels: Any = (0.9, 0.95),
-        max_rows_per_group: int | None = None,
-        effects: str | None = None,
-        n_jobs: int | None = -1,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.privacy = privacy
-        self.data_norm = data_norm
-        self.bounds_y = bounds_y
-        self.outer_norm = outer_norm
-        self.outer_bounds_y = outer_bounds_y
-        self.coef_norm = coef_norm
-        self.channel = channel
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.calibration_size = calibration_size
-        self.conformity_score = conformity_score
-        self.prediction_levels = prediction_levels
-        self.max_rows_per_group = max_rows_per_group
-        self.effects = effects
-        self.n_jobs = n_jobs
-        self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(

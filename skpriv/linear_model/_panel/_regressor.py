@@ -1,24 +1,25 @@
 """Linear regression with instruments: two-stage least squares of released answers."""
 
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from numbers import Integral
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from scipy import stats
 from sklearn.utils.validation import check_is_fitted
 
-from ..._choices import IntervalMethod, PrivacyModel
-from ..._compat import Interval, StrOptions, fit_context
-from ...exceptions import PrivacyError
-from ...privacy import models_that
+from ..._choices import IntervalMethod
+from ..._compat import fit_context
 from ..._equations._coefficients import CoefficientLaw
 from ..._equations._intervals import ConfidenceInterval, inside_bounds
 from ..._equations._persons import WithinPersons
 from ..._equations._public_bounds import column_bounds
 from ..._equations._public_maps import RowMap, TargetMap
+from ..._parameters import RowsOfPerson, parameters
+from ...exceptions import PrivacyError
+from ...privacy import models_that
 from .._base import PrivateRegressor
-from .._points import rowwise
 from .._opening import open_fit, persons_of, public_bounds, public_rows
+from .._points import rowwise
 from ._effects import check_effects, refuse_level, within_bounds, within_columns
 from ._two_stages import first_stage, solve_two_stages
 
@@ -26,6 +27,7 @@ from ._two_stages import first_stage, solve_two_stages
 # the structural equation y = x'beta + u with E[z u] = 0
 
 
+@parameters
 class IVRegressor(PrivateRegressor):
     """Two-stage least squares: a linear equation with instruments, from noisy answers.
 
@@ -40,10 +42,6 @@ class IVRegressor(PrivateRegressor):
     endogenous : list of str or int
         Columns of X that the instruments stand for. All other columns are exogenous features, which
         are in the equation and are their own instruments.
-    epsilon : float in (0, inf], default=1.0
-        Privacy parameter; ``inf`` is the same as ``privacy="none"``.
-    delta : float in [0, 1), default=1e-6
-        Privacy parameter: choose it well below one over the number of records.
     privacy : {"central", "aggregate", "none"}, default="central"
         Who adds the noise: a trusted curator, every user a part that only the sum hides all of, or
         nobody.
@@ -51,17 +49,11 @@ class IVRegressor(PrivateRegressor):
         Public range of every feature, in its own units; instruments are features, too. Required.
     bounds_y : (float, float)
         Public range (low, high) to which y and predictions are clipped. Required.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept.
-    max_rows_per_group : int, default=None
-        Rows of a person that are used at most, where `fit` has ``groups``: a public number.
     effects : {"person"} or None, default=None
         "person" fits differences from the means of each person, which `fit` needs ``groups`` for.
         There is no intercept then, and no interval for a level.
     n_jobs : int or None, default=-1
         Threads that read, scale and add up rows; -1 is one for each core.
-    random_state : None, int or RandomState, default=None
-        None draws secure noise for a real release, anything else reproducible noise for study.
 
     Attributes
     ----------
@@ -110,54 +102,16 @@ class IVRegressor(PrivateRegressor):
     False
     """
 
+    instruments: Any = None
+    endogenous: Any = None
+    bounds_X: Any = None
+    fit_intercept: bool = True
+    max_rows_per_group: RowsOfPerson = None
+    effects: Literal["person"] | None = None
+    n_jobs: int | None = -1
+
     estimand: ClassVar[str | None] = "structural equation that instruments identify"
     interval_claims: ClassVar[tuple[str, ...]] = ("asymptotic",)
-
-    coef_: np.ndarray
-
-    _parameter_constraints: ClassVar[dict] = {
-        **{
-            name: constraint
-            for name, constraint in PrivateRegressor._parameter_constraints.items()
-            if name not in ("data_norm", "outer_norm", "outer_bounds_y", "coef_norm")
-        },
-        "delta": [Interval(Real, 0, 1, closed="left")],
-        "instruments": "no_validation",  # by `_places`, which says what is wanted
-        "endogenous": "no_validation",
-        "bounds_X": "no_validation",
-        "max_rows_per_group": "no_validation",
-        "effects": [StrOptions({"person"}), None],
-        "n_jobs": [Integral, None],
-    }
-
-    def __init__(
-        self,
-        *,
-        instruments: Any = None,
-        endogenous: Any = None,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        privacy: PrivacyModel = "central",
-        bounds_X: Any = None,
-        bounds_y: Any = None,
-        fit_intercept: bool = True,
-        max_rows_per_group: int | None = None,
-        effects: str | None = None,
-        n_jobs: int | None = -1,
-        random_state: Any = None,
-    ) -> None:
-        self.instruments = instruments
-        self.endogenous = endogenous
-        self.epsilon = epsilon
-        self.delta = delta
-        self.privacy = privacy
-        self.bounds_X = bounds_X
-        self.bounds_y = bounds_y
-        self.fit_intercept = fit_intercept
-        self.max_rows_per_group = max_rows_per_group
-        self.effects = effects
-        self.n_jobs = n_jobs
-        self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(

@@ -2,23 +2,23 @@
 
 from dataclasses import replace
 from math import sqrt
-from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from ..._choices import IntervalMethod, PrivacyModel
-from ..._compat import Interval, StrOptions, fit_context
+from ..._choices import IntervalMethod
+from ..._compat import StrOptions, fit_context
 from ..._equations._coefficients import CoefficientLaw
 from ..._equations._intervals import ConfidenceInterval, inside_bounds
 from ..._equations._lifted import LiftedMomentsQuery
 from ..._equations._moments import Instrument, MomentsQuery
-from .._points import rowwise
+from ..._parameters import Count, parameters
 from .._base import WEIGHTS
-from .._opening import channel_of, found_bounds, open_fit, persons_of, scaled_rows
-from .._prediction_intervals import calibration, fitted_size, hold_out
 from .._moments._regressor import MomentRegressor
 from .._moments._solution import asked_records, deviation, residual_gram, residual_share, solve
+from .._opening import channel_of, found_bounds, open_fit, persons_of, scaled_rows
+from .._points import rowwise
+from .._prediction_intervals import calibration, fitted_size, hold_out
 from ._links import LINKS, IdentityLink, Link
 from ._normalisation import NormalisationQuery, ReweightedMomentsQuery, learn_normalisation
 from ._reports import ReportedNormalisationQuery, ReweightedReportsQuery, affordable
@@ -31,6 +31,7 @@ from ._sgd import UNBOUNDED, descend, minimise, step_shares
 NORMALISATION_SHARE = {"budget": 0.08, "users": 0.1}
 
 
+@parameters
 class ReweightedRegressor(MomentRegressor):
     """Re-weighted regression, which is accurate when features have very different scales.
 
@@ -41,15 +42,6 @@ class ReweightedRegressor(MomentRegressor):
 
     Parameters
     ----------
-    epsilon : float in (0, inf], default=1.0
-        Privacy parameter; ``inf`` is the same as ``privacy="none"``.
-    delta : float in [0, 1), default=1e-6
-        Privacy parameter: choose it well below one over the number of records. 0 needs the
-        codebook channel.
-    privacy : {"central", "aggregate", "local", "shuffle", "none"}, default="central"
-        Who adds the noise: a trusted curator, all users together by secure aggregation (as much
-        noise as a curator), every user, every user with a trusted shuffler that makes the reports
-        anonymous (less noise for the same guarantee), or nobody.
     link : {"identity", "logit"} or Link, default="identity"
         The mean of y is the link's inverse at a linear function. "logit" is logistic regression on
         ``bounds_y``: with (0, 1) the mean is 1 / (1 + exp(-x'coef - intercept)).
@@ -61,17 +53,6 @@ class ReweightedRegressor(MomentRegressor):
         Iterations of the normalisation (Algorithm 1); each takes an equal part of its share. In the
         local model there are fewer if there are not enough users for so many; with the codebook
         channel perhaps none, where public numbers say that noise would hide what they look for.
-    data_norm : float or "auto", required
-        Public: every row of X is clipped to this l2 norm. "auto" spends a part of the budget (5%;
-        in the local and shuffle models 20% of the users) on a private quantile, and clips there.
-    bounds_y : (float, float) or "auto", required
-        Public range (low, high) to which y is clipped, or "auto" as for ``data_norm``; if both are
-        "auto" they share that part.
-    outer_norm : float, default=None
-        Public bound, safely too wide, for ``data_norm="auto"``, which needs it. With too few
-        records for a quantile it is the bound.
-    outer_bounds_y : (float, float), default=None
-        Public range, safely too wide, for ``bounds_y="auto"``, which needs it.
     coef_norm : float or None, default=None
         Assumed bound on the l2 norm of (coefficients, intercept) in scaled units, rows in the unit
         ball and target in [-1, 1]. None assumes nothing. Intervals use it, and "sgd" stays within
@@ -90,25 +71,6 @@ class ReweightedRegressor(MomentRegressor):
     alpha : float or "auto", default="auto"
         Ridge penalty in the units of :class:`sklearn.linear_model.Ridge`, or a noise-aware
         shrinkage (none under ``privacy="none"``: ordinary least squares). Not used by "sgd".
-    fit_intercept : bool, default=True
-        Whether to fit an intercept.
-    calibration_size : float in (0, 1), default=None
-        Part of the rows that is held out of the fit, at random, for :meth:`prediction_interval`;
-        both parts have the whole budget. None holds out nothing.
-    conformity_score : {"absolute", "signed", "normalized"}, default="absolute"
-        Prediction intervals go equally far to both sides, or, for skewed targets, as far to each
-        side as targets do. Or a released linear model of the distances makes the width depend on
-        the row. This takes as many rows again from the fit, and Gaussian reports.
-    prediction_levels : array-like of float, default=(0.9, 0.95)
-        Confidence levels whose quantiles ``fit`` releases for :meth:`prediction_interval`. They
-        share the budget of the calibration rows.
-    max_rows_per_group : int, default=None
-        Rows of a person that are used at most, where `fit` has ``groups``: a public number.
-    n_jobs : int or None, default=-1
-        Threads that read, scale and add up rows; -1 is one for each core. Answers do not depend on
-        it, to the last digit.
-    random_state : None, int or RandomState, default=None
-        None draws secure noise for a real release, anything else reproducible noise for study.
 
     Attributes
     ----------
@@ -168,65 +130,14 @@ class ReweightedRegressor(MomentRegressor):
     True
     """
 
+    link: Annotated[Any, StrOptions(set(LINKS)), Link] = "identity"
+    solver: Literal["auto", "moments", "sgd"] = "auto"
+    n_spectral_iter: Count = 3
+    weights: Literal["fading", "always"] = "fading"
+
     estimand: ClassVar[str | None] = "weighted least-squares line (weights of the normalisation)"
     interval_claims: ClassVar[tuple[str, ...]] = ("certified", "asymptotic")
-    _parameter_constraints: ClassVar[dict] = {
-        **MomentRegressor._parameter_constraints,
-        "link": [StrOptions(set(LINKS)), Link],
-        "solver": [StrOptions({"auto", "moments", "sgd"})],
-        "weights": [StrOptions({"fading", "always"})],
-        "n_spectral_iter": [Interval(Integral, 1, None, closed="left")],
-        "channel": [StrOptions({"auto", "gaussian", "codebook"})],
-    }
-
     __metadata_request__fit: ClassVar[dict] = WEIGHTS
-
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        privacy: PrivacyModel = "central",
-        link: str = "identity",
-        solver: str = "auto",
-        n_spectral_iter: int = 3,
-        data_norm: float | str | None = None,
-        bounds_y: Any = None,
-        outer_norm: Any = None,
-        outer_bounds_y: Any = None,
-        coef_norm: float | None = None,
-        channel: str = "auto",
-        weights: str = "fading",
-        alpha: Any = "auto",
-        fit_intercept: bool = True,
-        calibration_size: float | None = None,
-        conformity_score: str = "absolute",
-        prediction_levels: Any = (0.9, 0.95),
-        max_rows_per_group: int | None = None,
-        n_jobs: int | None = -1,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.privacy = privacy
-        self.link = link
-        self.solver = solver
-        self.n_spectral_iter = n_spectral_iter
-        self.data_norm = data_norm
-        self.bounds_y = bounds_y
-        self.outer_norm = outer_norm
-        self.outer_bounds_y = outer_bounds_y
-        self.coef_norm = coef_norm
-        self.channel = channel
-        self.weights = weights
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.calibration_size = calibration_size
-        self.conformity_score = conformity_score
-        self.prediction_levels = prediction_levels
-        self.max_rows_per_group = max_rows_per_group
-        self.n_jobs = n_jobs
-        self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(

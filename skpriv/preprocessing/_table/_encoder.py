@@ -1,8 +1,9 @@
 """From a table of mixed columns to rows of the unit ball, by a public schema."""
 
-from typing import Any, Self
 from collections.abc import Mapping
+from dataclasses import field
 from difflib import get_close_matches
+from typing import Any, Self
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -11,12 +12,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._codec import Writable
 from ..._compat import fit_context
+from ..._parameters import parameters
 from ...records import as_rows, floats, is_lazy
 from .._bounds_scaler import CoefficientMap
 from ._columns import Boolean, Numeric
 from ._schema import Schema, few
 
 
+@parameters
 class TableEncoder(Writable, TransformerMixin, BaseEstimator):
     """Encode the columns of a data frame as rows of the unit ball, by a public schema.
 
@@ -92,10 +95,7 @@ class TableEncoder(Writable, TransformerMixin, BaseEstimator):
     2  0.707        0.000  0.000
     """
 
-    _parameter_constraints: dict = {"schema": [Mapping]}
-
-    def __init__(self, schema: Any) -> None:
-        self.schema = schema
+    schema: Mapping = field(kw_only=False)
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> Self:

@@ -1,0 +1,103 @@
+"""Parameters of estimators as fields: each is declared once, with its type, limits and words.
+
+A field's annotation says what a parameter may be, for type checkers and for scikit-learn. Its words
+are an entry of the docstring of the class that declares it, or of a subclass that says more.
+"""
+
+import re
+from dataclasses import dataclass, field, fields
+from inspect import cleandoc, signature
+from itertools import chain
+from numbers import Integral, Real
+from types import UnionType
+from typing import (
+    Annotated, Any, Literal, TypeVar, Union, dataclass_transform, get_args, get_origin,
+    get_type_hints,
+)  # fmt: skip
+
+import numpy as np
+
+from ._compat import Interval, StrOptions
+
+__all__ = [
+    "ArrayLike", "Channel", "Count", "DataNorm", "Level", "Positive", "RandomState", "RowsOfPerson",
+    "parameters",
+]  # fmt: skip
+
+ArrayLike = Annotated[Any, "array-like"]
+Channel = Literal["auto", "gaussian", "codebook"]
+Count = Annotated[int, Interval(Integral, 1, None, closed="left")]
+DataNorm = Annotated[
+    float | str | None, Interval(Real, 0, None, closed="neither"), StrOptions({"auto"}), None
+]
+Level = Annotated[float, Interval(Real, 0, 1, closed="neither")]
+Positive = Annotated[float, Interval(Real, 0, None, closed="neither")]
+RandomState = Annotated[int | np.random.RandomState | None, "random_state"]
+RowsOfPerson = Annotated[int | None, "no_validation"]  # `Groups` says what is wanted
+
+K = TypeVar("K", bound=type)
+
+SECTION = re.compile(r"^(Other )?Parameters\n-+\n(.*?)(?=^\w[\w ]*\n-+\n|\Z)", re.S | re.M)
+ENTRY = re.compile(r"^(\w+(?:, \w+)*)( : .*\n(?:    .*\n|\n(?=    ))*)", re.M)
+HEADING = re.compile(r"^\w[\w ]*\n-+\n", re.M)
+
+
+@dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(field,))
+def parameters(kind: K) -> K:
+    """Make the annotated attributes of a class the parameters of its constructor.
+
+    The constructor only assigns. Those of the bases come first, keyword-only ones last; a parameter
+    that may be positional is ``field(kw_only=False)``, and an attribute that is none is
+    ``field(init=False)``. What scikit-learn checks follows from the annotations, and the section
+    "Parameters" of the docstring is put together from those of the class and its bases.
+
+    Parameters
+    ----------
+    kind : type
+
+    Returns
+    -------
+    type
+        The same class.
+    """
+    made: Any = dataclass(eq=False, repr=False, match_args=False, kw_only=True)(kind)
+    known = {item.name: item.type for item in fields(made) if item.init}
+    made._parameter_constraints = {
+        name: _limits(annotation) or "no_validation" for name, annotation in known.items()
+    }
+    made.__init__.__annotations__ = get_type_hints(made.__init__)  # types without their limits
+    made.__doc__ = _documented(made, list(signature(made).parameters))
+    return kind
+
+
+def _limits(annotation):
+    """What scikit-learn checks of a value with this annotation; empty if that is nothing."""
+    if get_origin(annotation) in (Union, UnionType):
+        parts = [_limits(part) for part in get_args(annotation)]
+        return list(chain(*parts)) if all(parts) else []
+    if get_origin(annotation) is Annotated:
+        limits = list(annotation.__metadata__)
+        return [] if "no_validation" in limits else limits
+    if get_origin(annotation) is Literal:
+        return [StrOptions(set(get_args(annotation)))]
+    simple = {bool: "boolean", type(None): None, float: Real, int: Integral, Any: ()}
+    limit = simple.get(annotation, annotation)
+    return [] if limit == () else [limit]
+
+
+def _documented(kind, names):
+    """Docstring of a class, in which every parameter has an entry."""
+    text = cleandoc(kind.__doc__ or "") + "\n"
+    entries: dict[str, str] = {}
+    for base in [*reversed(kind.__mro__[1:-1]), kind]:
+        for section in SECTION.finditer(cleandoc(vars(base).get("__doc__") or "") + "\n"):
+            for found, words in ENTRY.findall(section[2]):
+                entries.update((name, words) for name in found.split(", "))
+    written = "".join(f"{name}{entries[name]}" for name in names if name in entries)
+    if not written:
+        return text
+    start = HEADING.search(text)
+    place = start.start() if start else len(text)
+    before = text[:place].rstrip()
+    after = SECTION.sub(lambda section: section[0] if section[1] else "", text[place:])
+    return f"{before}\n\nParameters\n----------\n{written.rstrip()}\n\n{after}".rstrip()
