@@ -12,9 +12,8 @@ from ._environments import (
     SupervisedEnvironment,
 )
 from ._epochs._epoch_greedy import EpochGreedy
-from ._epochs._epsilon_greedy import EpsilonGreedy
-from ._epochs._fliphat import FLIPHAT
-from ._epochs._lasso_bandit import LassoBandit
+from ._epochs._references import EpsilonGreedy, LassoBandit
+from ._epochs._epoch_greedy import FLIPHAT
 from ._ucb._lin_square_cb import LinSquareCB
 from ._ucb._lin_ucb import LinUCB
 from ._adapters._mabwiser import MABWiserAdapter

@@ -4,13 +4,12 @@ And the policy that learns nothing, which needs no more than that.
 """
 
 from abc import ABC, abstractmethod
-from numbers import Integral
 from typing import Any, ClassVar, Self, overload
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from .._compat import Interval
+from .._parameters import Count, RandomState, parameters
 from ..privacy import Accounted, Guarantee, Numbering
 from ..records import check_shape, finite, floats
 from ._checks import (
@@ -28,6 +27,7 @@ MAX_SEED = 2**31 - 1
 FOREVER = 2**62  # rounds
 
 
+@parameters
 class BasePolicy(AddsWhole, LearnsFromPersons, Accounted, BaseEstimator, ABC):
     """Base class of the bandit policies; not for direct use.
 
@@ -41,6 +41,22 @@ class BasePolicy(AddsWhole, LearnsFromPersons, Accounted, BaseEstimator, ABC):
 
     Threads may share a policy: `act` and `update` take turns.
 
+    Parameters
+    ----------
+    random_state : None, int or RandomState, default=None
+        Seed of the actions.
+
+    Other Parameters
+    ----------------
+    shared : bool, default=True
+        False if contexts are features of the round alone, with weights for each action.
+    n_actions : int, default=None
+        Number of actions; needed with ``shared=False``.
+    max_visits : int or None, default=None
+        Public: the guarantee is that of a person, who is learned from in at most so many rounds and
+        at most once between two changes of the policy; `update` needs ``users``. None protects
+        single rounds: whoever comes twice is two users.
+
     Attributes
     ----------
     n_rounds_ : int
@@ -52,13 +68,7 @@ class BasePolicy(AddsWhole, LearnsFromPersons, Accounted, BaseEstimator, ABC):
         Probability, given its context, of each action of the last `act`.
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        "shared": ["boolean"],
-        "n_actions": [Interval(Integral, 1, None, closed="left"), None],
-        "bounds_y": ["array-like"],
-        "max_visits": [Interval(Integral, 1, None, closed="left"), None],
-        "random_state": ["random_state"],
-    }
+    random_state: RandomState = None
 
     _late = False  # whether rounds are learned from when their rewards come
     _looks = True  # whether anything depends on contexts and rewards
@@ -434,6 +444,7 @@ class BasePolicy(AddsWhole, LearnsFromPersons, Accounted, BaseEstimator, ABC):
         return shape
 
 
+@parameters
 class RandomPolicy(BasePolicy):
     """Choose every action with the same probability: the reference that must be beaten.
 
@@ -441,10 +452,6 @@ class RandomPolicy(BasePolicy):
     ----------
     shared : bool, default=True
         False if contexts are features of the round alone.
-    n_actions : int, default=None
-        Number of actions; needed with ``shared=False``.
-    random_state : None, int or RandomState, default=None
-        Seed of the actions.
 
     Attributes
     ----------
@@ -470,20 +477,10 @@ class RandomPolicy(BasePolicy):
     array([0.33, 0.33, 0.33, 0.33, 0.33])
     """
 
-    _parameter_constraints: ClassVar[dict] = BasePolicy._parameter_constraints
+    shared: bool = True
+    n_actions: Count | None = None
 
     _looks = False
-
-    def __init__(
-        self,
-        *,
-        shared: bool = True,
-        n_actions: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.shared = shared
-        self.n_actions = n_actions
-        self.random_state = random_state
 
     @property
     def rounds_until_update_(self) -> int:

@@ -1,15 +1,17 @@
 """A bandit whose arms are bandits: model selection among private policies."""
 
 import uuid
-from math import inf, log, pi, sqrt
 from contextlib import contextmanager
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from dataclasses import field
+from math import inf, log, pi, sqrt
+from numbers import Real
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from sklearn.base import clone
 
-from ..._compat import Interval, StrOptions
+from ..._compat import Interval
+from ..._parameters import ArrayLike, Count, Level, parameters
 from ...privacy import (
     Budget,
     Guarantee,
@@ -27,6 +29,7 @@ from ._claims import NO_PERSONS, ActedBy, RewardQuery, given_players, over_eigen
 #   _regrets -> sum of mu^_{tau-1} - y~_tau
 
 
+@parameters
 class BanditCombiner(BasePolicy):
     """Play the policy of the largest upper confidence bound on its mean reward.
 
@@ -110,43 +113,15 @@ class BanditCombiner(BasePolicy):
     1
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        "policies": [list, tuple],
-        "epsilon": [Interval(Real, 0, None, closed="right")],
-        "delta": [Interval(Real, 0, 1, closed="left")],
-        "regret_bounds": ["array-like", None],
-        "targets": ["array-like", None],
-        "horizon": [Interval(Integral, 1, None, closed="left")],
-        "bounds_y": BasePolicy._parameter_constraints["bounds_y"],
-        "confidence_level": [Interval(Real, 0, 1, closed="neither")],
-        "update_every": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "random_state": BasePolicy._parameter_constraints["random_state"],
-    }
-
-    def __init__(
-        self,
-        policies: Any,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        regret_bounds: Any = None,
-        targets: Any = None,
-        horizon: int = 10_000,
-        bounds_y: Any = (-1.0, 1.0),
-        confidence_level: float = 0.95,
-        update_every: int | str = "auto",
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.policies = policies
-        self.epsilon = epsilon
-        self.delta = delta
-        self.regret_bounds = regret_bounds
-        self.targets = targets
-        self.horizon = horizon
-        self.bounds_y = bounds_y
-        self.confidence_level = confidence_level
-        self.update_every = update_every
-        self.random_state = random_state
+    policies: list | tuple = field(kw_only=False)
+    epsilon: Annotated[float, Interval(Real, 0, None, closed="right")] = 1.0
+    delta: Annotated[float, Interval(Real, 0, 1, closed="left")] = 1e-6
+    regret_bounds: ArrayLike | None = None
+    targets: ArrayLike | None = None
+    horizon: Count = 10_000
+    bounds_y: ArrayLike = (-1.0, 1.0)
+    confidence_level: Level = 0.95
+    update_every: Count | Literal["auto"] = "auto"
 
     @classmethod
     def over_eigenvalues(

@@ -1,22 +1,24 @@
 """Elimination of actions by the confidence intervals of an oracle."""
 
+from dataclasses import field
 from math import pi
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from scipy.special import ndtri
 
-from ..._compat import HasMethods, Interval, StrOptions
+from ..._compat import HasMethods
+from ..._parameters import Count, Level, parameters
 from .._draws import flat, largest, uniform, uniform_among
-from ._policy import EpochPolicy, coef_posterior
+from ._policy import OraclePolicy, coef_posterior
 from ._spanner import spanner
 
 # code -> paper (Chen, Li, Rakhlin and Simchi-Levi 2025, Algorithms 3 and 4):
 #   alive -> A^(j-1)(x),  spanner(alive) -> A_sp^(j)(x),  failure -> delta_j
 
 
-class ActionElimination(EpochPolicy):
+@parameters
+class ActionElimination(OraclePolicy):
     """RegCB: play at random among the actions that no confidence interval has ruled out.
 
     An action survives in a round if the upper end of each interval for its mean reward is at least
@@ -27,9 +29,6 @@ class ActionElimination(EpochPolicy):
     ----------
     oracle : regressor with ``confidence_interval``
         A clone of it is fitted to each epoch.
-    schedule : {"doubling", "geometric", "fixed"}, int, sequence of int, or callable, \
-            default="doubling"
-        Public lengths of the epochs; see :class:`EpochSchedule`.
     exploration : {"uniform", "spanner"}, default="uniform"
         Play any of the surviving actions, or any of a 2-approximate barycentric spanner of them:
         at most ``n_features`` actions of which all others are combinations with coefficients in
@@ -46,29 +45,6 @@ class ActionElimination(EpochPolicy):
     memory : int, default=None
         The papers' form of memory: the number of latest oracles that are asked; None asks all of
         them. Any number is valid.
-    forget : bool, default=False
-        Whether only the last epoch counts, as in the papers and for rewards that drift. Else the
-        released sums of all epochs are pooled, which costs no privacy, if the oracle can do that:
-        `LinearRegression`, `SSPRegressor` and `ReweightedRegressor` with given bounds.
-    window : {"auto", None}, default="auto"
-        "auto" pools the newest epochs that agree with each other, so that the policy follows a
-        world that changes, if the released sums of the oracle can be compared: those of
-        `SSPRegressor` with Gaussian noise. Others are not compared, and ``changes_`` raises: the
-        line of `LinearRegression` clips residuals, and depends on what is played. It costs no
-        privacy. An epoch is the least that can be left out, so that a change is noticed late where
-        epochs double: one at round 10,000 at 16,320, and with ``schedule=1000`` at 11,000. None
-        pools all epochs.
-    shared : bool, default=True
-        False if contexts are features of the round alone, with weights for each action.
-    n_actions : int, default=None
-        Number of actions; needed with ``shared=False``.
-    max_visits : int or None, default=None
-        Public: the guarantee is that of a person, who is learned from in at most so many rounds and
-        at most once between two changes of the policy; `update` needs ``users``. None protects
-        single rounds: whoever comes twice is two users. The oracle's budget is that of one fit, and
-        a person pays for as many.
-    random_state : None, int or RandomState, default=None
-        Seed of the actions; privacy noise is that of the oracle's own ``random_state``.
 
     Attributes
     ----------
@@ -116,43 +92,11 @@ class ActionElimination(EpochPolicy):
     (1, 1, 5000)
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        **EpochPolicy._parameter_constraints,
-        "oracle": [HasMethods(["fit", "confidence_interval"])],
-        "exploration": [StrOptions({"uniform", "spanner"})],
-        "confidence_level": [Interval(Real, 0, 1, closed="neither")],
-        "interval": [StrOptions({"auto", "posterior", "certified", "asymptotic"})],
-        "memory": [Interval(Integral, 1, None, closed="left"), None],
-    }
-
-    def __init__(
-        self,
-        oracle: Any,
-        *,
-        schedule: str = "doubling",
-        exploration: str = "uniform",
-        confidence_level: float = 0.95,
-        interval: Any = "auto",
-        memory: Any = None,
-        forget: bool = False,
-        window: str | None = "auto",
-        shared: bool = True,
-        n_actions: int | None = None,
-        max_visits: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.oracle = oracle
-        self.schedule = schedule
-        self.exploration = exploration
-        self.confidence_level = confidence_level
-        self.interval = interval
-        self.memory = memory
-        self.forget = forget
-        self.window = window
-        self.shared = shared
-        self.n_actions = n_actions
-        self.max_visits = max_visits
-        self.random_state = random_state
+    oracle: Annotated[Any, HasMethods(["fit", "confidence_interval"])] = field(kw_only=False)
+    exploration: Literal["uniform", "spanner"] = "uniform"
+    confidence_level: Level = 0.95
+    interval: Literal["auto", "posterior", "certified", "asymptotic"] = "auto"
+    memory: Count | None = None
 
     def _start(self, n_phi):
         super()._start(n_phi)

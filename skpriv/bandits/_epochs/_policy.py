@@ -2,13 +2,15 @@
 
 import uuid
 from contextlib import nullcontext
+from dataclasses import field
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from sklearn.base import clone
 
-from ..._compat import HasMethods, StrOptions
+from ..._compat import HasMethods
+from ..._parameters import Count, parameters
 from ...exceptions import InvalidValues, PrivacyError
 from ...privacy import Guarantee, charge, noticed_charges, parallel_part
 from ...records import INVALID_VALUES
@@ -19,8 +21,10 @@ from ._schedule import epoch_length
 from ._windows import EpochWindows, comparable
 
 SELECTION_SHARE = 0.55  # of a sparse oracle's budget: which features matter counts most at first
+Schedule = Annotated[Any, str, Integral, "array-like", callable]
 
 
+@parameters
 class EpochPolicy(BasePolicy):
     """Base class of the policies that fit an oracle to each epoch; not for direct use.
 
@@ -28,17 +32,9 @@ class EpochPolicy(BasePolicy):
 
     Parameters
     ----------
-    oracle : regressor
-        A clone of it is fitted to each epoch: rows phi(x_t, a_t), targets the rewards.
-    schedule : {"doubling", "geometric", "fixed"}, int, sequence of int, or callable
-        Lengths of the epochs; see :class:`EpochSchedule`.
-    forget : bool
-        Whether only the last epoch counts; else the oracles of all epochs are pooled, if they can
-        be: they have a method ``pooled``, or go on from coefficients, ``coef_init``. Epochs are
-        disjoint and their answers are released: that costs no privacy.
-    window : {"auto", None}
-        "auto" pools the newest epochs that agree with each other, where the released sums of the
-        oracle can be compared. None pools all of them.
+    schedule : {"doubling", "geometric", "fixed"}, int, sequence of int, or callable, \
+            default="doubling"
+        Public lengths of the epochs; see :class:`EpochSchedule`.
 
     Notes
     -----
@@ -63,18 +59,19 @@ class EpochPolicy(BasePolicy):
     its answer, and the others repeat it, so that no epoch has two answers.
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        **BasePolicy._parameter_constraints,
-        "oracle": [HasMethods(["fit", "predict"])],
-        "schedule": [str, Integral, "array-like", callable],
-        "forget": ["boolean"],
-        "window": [StrOptions({"auto"}), None],
-    }
-    _pool: Any
-    _n_pooled: int
-    _currency: Any = None  # of the oracle's fits, where it is known
-    window: Any = None
-    _windows: Any = None  # of released sums that can be compared
+    schedule: Schedule = "doubling"
+    shared: bool = True
+    n_actions: Count | None = None
+
+    window: Any = field(init=False, default=None)
+    _pool: Any = field(init=False)
+    _n_pooled: int = field(init=False)
+    _currency: Any = field(init=False, default=None)  # of the oracle's fits, where it is known
+    _windows: Any = field(init=False, default=None)  # of released sums that can be compared
+    _classes: Any = field(
+        init=False, default=None
+    )  # of the oracle, in order, if it is a classifier
+
     _blind = False  # whether they cannot
     _added = False  # whether the present oracle knows more than the last epoch
     _forgets = True  # whether an epoch's rows are dropped once they have been fitted
@@ -169,8 +166,6 @@ class EpochPolicy(BasePolicy):
         if classes is not None:  # the states of what is drawn for the actions stay as they are
             self._classes = np.unique(np.asarray(classes, dtype=float))
             self._rounding = np.random.RandomState([self._entropy, len(self._classes)])
-
-    _classes: Any = None  # of the oracle, in order, if it is a classifier
 
     def _bounded(self, rewards):
         """Rewards; of a classifier they are classes, with the mean of what was given.
@@ -311,6 +306,45 @@ class EpochPolicy(BasePolicy):
                 seed = int(np.random.SeedSequence(entropy).generate_state(1)[0]) % MAX_SEED
                 oracle.set_params(**{name: seed})
         return oracle
+
+
+@parameters
+class OraclePolicy(EpochPolicy):
+    """Base class of the policies whose oracle is the user's; not for direct use.
+
+    Parameters
+    ----------
+    oracle : regressor
+        A clone of it is fitted to each epoch; private or not. Or a classifier with
+        ``predict_proba``, such as `LogisticRegression`, whose classes are the possible rewards: it
+        predicts their mean. A reward between two classes is given to it as one of them, drawn so
+        that its mean stays, and one beyond them as the last.
+    forget : bool, default=False
+        Whether only the last epoch counts, as in the papers and for rewards that drift. Else the
+        released sums of all epochs are pooled, which costs no privacy, if the oracle can do that:
+        `LinearRegression`, `SSPRegressor` and `ReweightedRegressor` with given bounds.
+    max_visits : int or None, default=None
+        Public: the guarantee is that of a person, who is learned from in at most so many rounds and
+        at most once between two changes of the policy; `update` needs ``users``. None protects
+        single rounds: whoever comes twice is two users. The oracle's budget is that of one fit, and
+        a person pays for as many.
+    random_state : None, int or RandomState, default=None
+        Seed of the actions. Privacy noise is that of the oracle's own ``random_state``: secure if
+        it is None, otherwise reproducible, with a new seed in every epoch.
+    window : {"auto", None}, default="auto"
+        "auto" pools the newest epochs that agree with each other, so that the policy follows a
+        world that changes, if the released sums of the oracle can be compared: those of
+        `SSPRegressor` with Gaussian noise. Others are not compared, and ``changes_`` raises: the
+        line of `LinearRegression` clips residuals, and depends on what is played. It costs no
+        privacy. An epoch is the least that can be left out, so that a change is noticed late where
+        epochs double: one at round 10,000 at 16,320, and with ``schedule=1000`` at 11,000. None
+        pools all epochs.
+    """
+
+    oracle: Annotated[Any, HasMethods(["fit", "predict"])] = field(kw_only=False)
+    forget: bool = False
+    window: Literal["auto"] | None = "auto"
+    max_visits: Count | None = None
 
 
 def _check_bounded(oracle):

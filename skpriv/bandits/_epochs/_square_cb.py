@@ -1,14 +1,15 @@
 """Inverse-gap weighting over the predictions of an oracle."""
 
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
 from ..._compat import Interval, StrOptions
 from ..._linalg import TINY
+from ..._parameters import Positive, parameters
 from .._draws import by_chance, inverse_gap, predicted, uniform
-from ._policy import EpochPolicy
+from ._policy import OraclePolicy
 
 # Half of what LinSquareCB takes, which learns after every twentieth of the rounds: an epoch is
 # played by what was known before it, mostly of half as many rounds. With 8 regret is up to 1.4
@@ -19,7 +20,8 @@ ERROR_WEIGHT = 15.0
 #   weight -> gamma_m
 
 
-class SquareCB(EpochPolicy):
+@parameters
+class SquareCB(OraclePolicy):
     """SquareCB: play actions with probabilities in inverse proportion to their gap to the best.
 
     P(a) = 1 / (K + weight * gap_a) for all actions but the best, which has the rest. gap_a is the
@@ -29,14 +31,6 @@ class SquareCB(EpochPolicy):
 
     Parameters
     ----------
-    oracle : regressor
-        A clone of it is fitted to each epoch; private or not. Or a classifier with
-        ``predict_proba``, such as `LogisticRegression`, whose classes are the possible rewards: it
-        predicts their mean. A reward between two classes is given to it as one of them, drawn so
-        that its mean stays, and one beyond them as the last.
-    schedule : {"doubling", "geometric", "fixed"}, int, sequence of int, or callable, \
-            default="doubling"
-        Public lengths of the epochs; see :class:`EpochSchedule`.
     gap_weight : float, callable or "auto", default="auto"
         How greedy to be. A callable is given the number of rounds that the oracle was fitted to.
         "auto" is 15 times the square root of K, with gaps in units of the root mean square error of
@@ -46,29 +40,6 @@ class SquareCB(EpochPolicy):
     reward_scale : float or "auto", default="auto"
         Half the range of the rewards; "auto" takes it from the ``bounds_y`` or the classes of the
         oracle, and 1 if it has none. It is not used where gaps are in units of the error.
-    forget : bool, default=False
-        Whether only the last epoch counts, as in the papers and for rewards that drift. Else the
-        released sums of all epochs are pooled, which costs no privacy, if the oracle can do that:
-        `LinearRegression`, `SSPRegressor` and `ReweightedRegressor` with given bounds.
-    window : {"auto", None}, default="auto"
-        "auto" pools the newest epochs that agree with each other, so that the policy follows a
-        world that changes, if the released sums of the oracle can be compared: those of
-        `SSPRegressor` with Gaussian noise. Others are not compared, and ``changes_`` raises: the
-        line of `LinearRegression` clips residuals, and depends on what is played. It costs no
-        privacy. An epoch is the least that can be left out, so that a change is noticed late where
-        epochs double: one at round 10,000 at 16,320, and with ``schedule=1000`` at 11,000. None
-        pools all epochs.
-    shared : bool, default=True
-        False if contexts are features of the round alone, with weights for each action.
-    n_actions : int, default=None
-        Number of actions; needed with ``shared=False``.
-    max_visits : int or None, default=None
-        Public: the guarantee is that of a person, who is learned from in at most so many rounds and
-        at most once between two changes of the policy; `update` needs ``users``. None protects
-        single rounds: whoever comes twice is two users. The oracle's budget is that of one fit, and
-        a person pays for as many.
-    random_state : None, int or RandomState, default=None
-        Seed of the actions; privacy noise is that of the oracle's own ``random_state``.
 
     Attributes
     ----------
@@ -117,36 +88,10 @@ class SquareCB(EpochPolicy):
     1
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        **EpochPolicy._parameter_constraints,
-        "gap_weight": [Interval(Real, 0, None, closed="left"), callable, StrOptions({"auto"})],
-        "reward_scale": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-    }
-
-    def __init__(
-        self,
-        oracle: Any,
-        *,
-        schedule: str = "doubling",
-        gap_weight: Any = "auto",
-        reward_scale: Any = "auto",
-        forget: bool = False,
-        window: str | None = "auto",
-        shared: bool = True,
-        n_actions: int | None = None,
-        max_visits: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.oracle = oracle
-        self.schedule = schedule
-        self.gap_weight = gap_weight
-        self.reward_scale = reward_scale
-        self.forget = forget
-        self.window = window
-        self.shared = shared
-        self.n_actions = n_actions
-        self.max_visits = max_visits
-        self.random_state = random_state
+    gap_weight: Annotated[
+        Any, Interval(Real, 0, None, closed="left"), callable, StrOptions({"auto"})
+    ] = "auto"
+    reward_scale: Positive | Literal["auto"] = "auto"
 
     _widened = False  # by actions of which the error for the rows that were played says nothing
 

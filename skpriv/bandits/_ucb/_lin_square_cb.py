@@ -2,20 +2,23 @@
 
 from math import sqrt
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Annotated, Literal
 
 import numpy as np
 
 from ..._choices import PrivacyModel
 from ..._compat import Interval, StrOptions
+from ..._parameters import Channel, parameters
+from ...privacy import MODELS
 from .._draws import by_chance, flat, inverse_gap, uniform
 from ._devices import ServesDevices
 from ._region import asymptotic
-from ._running import RunningSumsPolicy
+from ._running import MECHANISMS, RunningSumsPolicy
 
 GAP_WEIGHT = 30.0
 
 
+@parameters
 class LinSquareCB(ServesDevices, RunningSumsPolicy):
     """SquareCB on running sums: play an action the less often, the worse its predicted reward.
 
@@ -25,50 +28,21 @@ class LinSquareCB(ServesDevices, RunningSumsPolicy):
 
     Parameters
     ----------
-    epsilon : float in (0, inf], default=1.0
-        Privacy parameter; ``inf`` is the same as ``privacy="none"``.
     delta : float in [0, 1), default=1e-6
         Privacy parameter: choose it well below one over the number of rounds.
-    privacy : {"central", "aggregate", "local", "shuffle", "none"}, default="central"
-        Who adds the noise: a trusted curator, all users of a batch together by secure aggregation,
-        every user (in the shuffle model, batches of users are mixed by a shuffler), or nobody.
     gap_weight : float, default=30.0
         An action that is expected to earn g less than the best one of K is played with probability
         1 / (K + gap_weight sqrt(K) g / s), s the root mean square error of the expectations.
-    horizon : int, default=10_000
-        Public: expected number of rounds, for the noise of the central model; used only if
-        ``update_every`` is a number. A longer run goes on in phases of twice the length, at no
-        cost in privacy.
-    data_norm : float, default=1.0
-        Public: features of the chosen arms are clipped to this l2 norm.
-    bounds_y : (float, float), default=(-1, 1)
-        Public range (low, high) to which rewards are clipped.
-    reward_offset : float, default=0.0
-        Public expected reward of a zero feature, subtracted from all rewards. With a constant
-        among the features, the middle of ``bounds_y`` is best: less is left to be hidden.
-    shared : bool, default=True
-        False if contexts are features of the round alone, with weights for each action.
-    n_actions : int, default=None
-        Number of actions; needed with ``shared=False``.
     update_every : int or "auto", default="auto"
         Public number of rounds between updates. "auto": after 20, 40, 60, ... rounds, and from 400
         on after 1.05 times as many each; in the shuffle model, after growing batches, as `LinUCB`.
-    mechanism : {"auto", "factor", "tree", "amplified", "shared-sum"}, default="auto"
-        How the sums are made. In the central model it is the square-root factorisation ("auto"), or
-        binary tree (less memory, more noise). The other models have one mechanism each.
     channel : {"auto", "gaussian", "codebook"}, default="auto"
         What users send in the local model: moments with Gaussian noise, or an index of a public
         codebook, which is pure (``delta=0``). "auto" takes the one of less noise.
-    max_visits : int or None, default=None
-        Public: the guarantee is that of a person, who is learned from in at most so many rounds and
-        at most once between two changes of the policy; `update` needs ``users``. None protects
-        single rounds: whoever comes twice is two users.
     window : {"auto", None}, default="auto"
         "auto" learns from the newest rounds that agree with each other, so that the policy follows
         a world that changes. It compares sums that are released in any case and costs no privacy.
         None learns from all rounds.
-    random_state : None, int or RandomState, default=None
-        None draws secure noise for a real release, anything else reproducible noise for study.
 
     Attributes
     ----------
@@ -117,48 +91,11 @@ class LinSquareCB(ServesDevices, RunningSumsPolicy):
     True
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        **{k: v for k, v in RunningSumsPolicy._parameter_constraints.items() if k != "coef_norm"},
-        "gap_weight": [Interval(Real, 0, None, closed="left")],
-        "channel": [StrOptions({"auto", "gaussian", "codebook"})],
-    }
-
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        privacy: PrivacyModel = "central",
-        gap_weight: float = GAP_WEIGHT,
-        horizon: int = 10_000,
-        data_norm: float | str = 1.0,
-        bounds_y: Any = (-1.0, 1.0),
-        reward_offset: float = 0.0,
-        shared: bool = True,
-        n_actions: int | None = None,
-        update_every: int | str = "auto",
-        mechanism: str | None = "auto",
-        channel: str = "auto",
-        max_visits: int | None = None,
-        window: str | None = "auto",
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.privacy = privacy
-        self.gap_weight = gap_weight
-        self.horizon = horizon
-        self.data_norm = data_norm
-        self.bounds_y = bounds_y
-        self.reward_offset = reward_offset
-        self.shared = shared
-        self.n_actions = n_actions
-        self.update_every = update_every
-        self.mechanism = mechanism
-        self.channel = channel
-        self.max_visits = max_visits
-        self.window = window
-        self.random_state = random_state
+    privacy: Annotated[PrivacyModel, StrOptions(MODELS.keys())] = "central"
+    mechanism: Annotated[str, StrOptions({"auto", *MECHANISMS})] = "auto"
+    channel: Channel = "auto"
+    window: Literal["auto"] | None = "auto"
+    gap_weight: Annotated[float, Interval(Real, 0, None, closed="left")] = GAP_WEIGHT
 
     def _learn(self, equations):
         """Fit to the last read; its error is that of the predictions for the rows that were played.

@@ -1,14 +1,15 @@
 """Locally private LinUCB around the predictions of an online learner."""
 
 from math import log, sqrt
-from typing import Any, ClassVar
+from typing import Annotated, Literal
 
 import numpy as np
 
 from ..._compat import StrOptions
 from ..._linalg import psd_part
+from ..._parameters import parameters
 from ...privacy import charge
-from ._lin_ucb import LinUCB
+from ._lin_ucb import Bonus, OptimisticPolicy
 from ._maler import LEARNERS
 from ._online_reports import PairReports, difference
 from ._region import Region, asymptotic, ball, certified, within
@@ -20,7 +21,8 @@ from ._running import EVEN_READS, FIRST_READS, EvenTimes
 FIRST_PHASE = 8  # updates of the first phase of the anytime form
 
 
-class OnlineLinUCB(LinUCB):
+@parameters
+class OnlineLinUCB(OptimisticPolicy):
     """OnlineUCB: locally private linear bandit, by online-to-confidence-set conversion.
 
     An online learner predicts the weights from the noisy reports, and the bandit is optimistic
@@ -41,36 +43,20 @@ class OnlineLinUCB(LinUCB):
         Whether to start anew in phases of twice the length (Algorithm 7); the horizon is not used.
     horizon : int, default=10_000
         Public number of rounds for which the learner's rates are set.
-    data_norm : float, default=1.0
-        Public: features of the chosen arms are clipped to this l2 norm.
-    bounds_y : (float, float), default=(-1, 1)
-        Public range (low, high) to which rewards are clipped.
     reward_offset : float, default=0.0
         Public expected reward of a zero feature; see `LinUCB`.
     coef_norm : float, default=1.0
         Assumed bound on the l2 norm of the scaled weights, and the radius of the learner's domain.
-    shared : bool, default=True
-        False if contexts are features of the round alone, with weights for each action.
-    n_actions : int, default=None
-        Number of actions; needed with ``shared=False``.
     alpha : float, default=1.0
         Ridge of the fit to the predictions. A larger one replaces the published perturbation of
         the features by further noise, which equals a ridge on average and adds variance.
     width : {"certified", "asymptotic"}, default="asymptotic"
         Width of the confidence bounds. The certified region is that of the sums: the conversion
         cannot shrink it, because the same noise is in both.
-    confidence_level : float in (0, 1), default=0.95
-        Confidence level of the certified region, over all rounds together.
     bonus_scale : float, default=1.0
         Public factor of the width.
     update_every : int or "auto", default="auto"
         Public number of rounds between steps of the learner: "auto" is a 200th of the horizon.
-    max_visits : int or None, default=None
-        Public: the guarantee is that of a person, who is learned from in at most so many rounds and
-        at most once between two changes of the policy; `update` needs ``users``. None protects
-        single rounds: whoever comes twice is two users.
-    random_state : None, int or RandomState, default=None
-        None draws secure noise for a real release, anything else reproducible noise for study.
 
     Attributes
     ----------
@@ -110,61 +96,13 @@ class OnlineLinUCB(LinUCB):
     context, action and reward; the numbers of rounds are public
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        **{
-            name: constraint
-            for name, constraint in LinUCB._parameter_constraints.items()
-            if name not in ("privacy", "mechanism", "channel")
-        },
-        "learner": [StrOptions(set(LEARNERS))],
-        "mode": [StrOptions({"sums", "faithful"})],
-        "anytime": ["boolean"],
-    }
+    learner: Annotated[str, StrOptions(set(LEARNERS))] = "maler"
+    mode: Literal["sums", "faithful"] = "sums"
+    anytime: bool = False
+    bonus_scale: Bonus = 1.0
+
     privacy, mechanism, channel = "local", "auto", "gaussian"
     _uses_sums = True
-
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        learner: str = "maler",
-        mode: str = "sums",
-        anytime: bool = False,
-        horizon: int = 10_000,
-        data_norm: float | str = 1.0,
-        bounds_y: Any = (-1.0, 1.0),
-        reward_offset: float = 0.0,
-        coef_norm: float = 1.0,
-        shared: bool = True,
-        n_actions: int | None = None,
-        alpha: Any = 1.0,
-        width: str = "asymptotic",
-        confidence_level: float = 0.95,
-        bonus_scale: float | str = 1.0,
-        update_every: int | str = "auto",
-        max_visits: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.learner = learner
-        self.mode = mode
-        self.anytime = anytime
-        self.horizon = horizon
-        self.data_norm = data_norm
-        self.bounds_y = bounds_y
-        self.reward_offset = reward_offset
-        self.coef_norm = coef_norm
-        self.shared = shared
-        self.n_actions = n_actions
-        self.alpha = alpha
-        self.width = width
-        self.confidence_level = confidence_level
-        self.bonus_scale = bonus_scale
-        self.update_every = update_every
-        self.max_visits = max_visits
-        self.random_state = random_state
 
     def _start(self, n_phi):
         super()._start(n_phi)

@@ -1,16 +1,17 @@
 """What policies on running sums share: trust, times of reads, and the sums themselves."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import sqrt
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from numbers import Real
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from ..._compat import Interval, StrOptions
+from ..._compat import Interval
 from ..._equations._lifted import best_channel, moments_query
 from ..._equations._moments import MomentsQuery
 from ..._equations._scaling import Scaling
+from ..._parameters import ArrayLike, Count, Positive, parameters
 from ...exceptions import PrivacyError
 from ...privacy import MODELS, Budget, Guarantee, Trust, capabilities, models_that
 from .._base import MAX_SEED, BasePolicy
@@ -96,25 +97,56 @@ class GrowingTimes:
         return rounds
 
 
+@parameters
 class RunningSumsPolicy(BasePolicy):
     """Base class of the policies that read noisy running sums of moments; not for direct use.
 
     A subclass implements `_act`, and `_learn`, which is given the equations of a read.
+
+    Parameters
+    ----------
+    epsilon : float in (0, inf], default=1.0
+        Privacy parameter; ``inf`` is the same as ``privacy="none"``.
+    delta : float in [0, 1), default=1e-6
+        Privacy parameter: choose it well below one over the number of users.
+    horizon : int, default=10_000
+        Public: expected number of rounds, for the noise of the central model; used only if
+        ``update_every`` is a number. A longer run goes on in phases of twice the length, at no
+        cost in privacy.
+    data_norm : float, default=1.0
+        Public: features of the chosen arms are clipped to this l2 norm.
+    bounds_y : (float, float), default=(-1, 1)
+        Public range (low, high) to which rewards are clipped.
+    reward_offset : float, default=0.0
+        Public expected reward of a zero feature, subtracted from all rewards. With a constant
+        among the features, the middle of ``bounds_y`` is best: less is left to be hidden.
+    random_state : None, int or RandomState, default=None
+        None draws secure noise for a real release, anything else reproducible noise for study.
+
+    Other Parameters
+    ----------------
+    privacy : {"central", "aggregate", "local", "shuffle", "none"}, default="central"
+        Who adds the noise: a trusted curator, all users of a batch together by secure aggregation,
+        every user (in the shuffle model, batches of users are mixed by a shuffler), or nobody.
+    mechanism : {"auto", "factor", "tree", "amplified", "shared-sum"}, default="auto"
+        How the sums are made. In the central model it is the square-root factorisation ("auto"), or
+        binary tree (less memory, more noise). The other models have one mechanism each.
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        **BasePolicy._parameter_constraints,
-        "epsilon": [Interval(Real, 0, None, closed="right")],
-        "delta": [Interval(Real, 0, 1, closed="left")],
-        "privacy": [StrOptions(MODELS.keys())],
-        "horizon": [Interval(Integral, 1, None, closed="left")],
-        "data_norm": [Interval(Real, 0, None, closed="neither")],
-        "coef_norm": [Interval(Real, 0, None, closed="neither")],
-        "reward_offset": [Interval(Real, None, None, closed="neither")],
-        "update_every": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "mechanism": [StrOptions({"auto", *MECHANISMS})],
-        "window": [StrOptions({"auto"}), None],
-    }
+    epsilon: Annotated[float, Interval(Real, 0, None, closed="right")] = 1.0
+    delta: Annotated[float, Interval(Real, 0, 1, closed="left")] = 1e-6
+    horizon: Count = 10_000
+    data_norm: Positive = 1.0
+    bounds_y: ArrayLike = (-1.0, 1.0)
+    reward_offset: Annotated[float, Interval(Real, None, None, closed="neither")] = 0.0
+    update_every: Count | Literal["auto"] = "auto"
+    shared: bool = True
+    n_actions: Count | None = None
+    max_visits: Count | None = None
+
+    window: Any = field(init=False, default=None)
+    _late_rounds: int | None = field(init=False, default=None)
+    _windows: Any = field(init=False, default=None)  # of sums that are read; exact sums are not
 
     _raw_kinds = (PhasedSums, PairReports)
 
@@ -271,8 +303,6 @@ class RunningSumsPolicy(BasePolicy):
             return MomentsQuery(scaling, square_weight=0.5)
         return moments_query(scaling, self._sent)
 
-    _late_rounds: int | None = None  # of the present update, in which those rewards came
-
     @property
     def _can_be_late(self):
         return self._spreads and not self._trust.exact
@@ -338,9 +368,6 @@ class RunningSumsPolicy(BasePolicy):
                 self._windows.add(self._sums.mark)
         if equations is not None:
             self._learn(equations if self._windows is None else self._windows.choose())
-
-    window: Any = None
-    _windows: Any = None  # of sums that are read; exact sums are not
 
     @property
     def changes_(self) -> list[int]:
