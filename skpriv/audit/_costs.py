@@ -1,10 +1,9 @@
 """What the change of exact sums costs, under the noise that was in force."""
 
-from math import inf, log, sqrt
+from math import inf, sqrt
 
 import numpy as np
 
-from .._linalg import unvech
 from ..privacy import (
     LARGEST_EPSILON,
     Budget,
@@ -14,10 +13,8 @@ from ..privacy import (
     GaussianNoise,
     GumbelNoise,
     LocalStream,
-    PrivUnitNoise,
     SharedSumStream,
     ShuffleStream,
-    SymmetricWishartNoise,
     TreeStream,
     amplified,
     amplified_epsilon,
@@ -30,9 +27,6 @@ ORDER = {"l1": 1, "l2": 2, "linf": np.inf}
 
 def size(change, norm):
     """How large a change is, in the norm of the sensitivity."""
-    if norm == "nuclear":  # the rows are symmetric matrices in vech coordinates
-        width = int(sqrt(2 * change.shape[1]))
-        return sum(float(np.linalg.norm(unvech(row, width), "nuc")) for row in change)
     return float(np.linalg.norm(np.ravel(change), ORDER[norm]))
 
 
@@ -83,8 +77,6 @@ def _draw_cost(before, now, norm, reports):
     noise = before.law[-1]
     if isinstance(noise, GumbelNoise):
         return noise.cost(size(change, "linf"), before.law[0])
-    if isinstance(noise, SymmetricWishartNoise):
-        return noise.cost(size(change.reshape(-1, change.shape[-1]), "nuclear"))
     return GaussianNoise(noise.scale / sqrt(reports)).cost(size(change, "l2"))
 
 
@@ -101,12 +93,7 @@ def _reports_cost(before, now, shuffle):
 
     A report costs the largest log ratio of its probabilities, whatever the two records are.
     """
-    law = before.law[0]
-    if before.method == "unit_reports":
-        p, q = law.probability, law.part
-        each = log(p / (1.0 - p) * (1.0 - q) / q)
-    else:
-        each = law.log_ratio
+    each = before.law[0].log_ratio
     same = np.isclose(before.exact, now.exact, rtol=0.0, atol=0.0, equal_nan=True)
     changed = int((~same).any(axis=1).sum())
     cost = Cost.from_epsilon(each) if shuffle is None else _shuffled_reports(each, *shuffle)
@@ -166,9 +153,7 @@ def stream_cost(stream, changes, budget):
     if isinstance(stream, SharedSumStream):
         return Cost.from_mu(float(np.linalg.norm(flat)) / noise.scale)
     if isinstance(stream, LocalStream):
-        pure = isinstance(noise, PrivUnitNoise | SymmetricWishartNoise)
-        norm = "nuclear" if pure else "l2"
-        return sum((noise.cost(size(change, norm)) for change in changes if change.any()), Cost())
+        return sum((noise.cost(size(change, "l2")) for change in changes if change.any()), Cost())
     if isinstance(stream, FactorStream):
         flat = _rooted(flat)
     elif isinstance(stream, TreeStream):

@@ -8,7 +8,7 @@ import numpy as np
 from ..privacy import Answer, Stream
 from ..records import PersonRows, SeededOrder, Subset
 
-REPORTS = frozenset({"unit_reports", "lifted_reports", "codebook_reports", "responses"})
+REPORTS = frozenset({"lifted_reports", "codebook_reports", "responses"})
 
 
 @dataclass

@@ -43,19 +43,12 @@ if TYPE_CHECKING:  # what type checkers see; a test holds it to what is loaded
         lifted,
     )
     from ._noise._codebook_law import TYPICAL_NORM, Codebook, best_codebook
-    from ._noise._codebook_noise import CodebookBlocksNoise, CodebookNoise
+    from ._noise._codebook_blocks import CodebookBlocksNoise, hadamard_entries
+    from ._noise._codebook_noise import CodebookNoise
     from ._noise._codebook_reports import LiftedReports
     from ._noise._discrete_gaussian import discrete_gaussian
-    from ._noise._laws import (
-        NO_SECURE_REPORTS,
-        NO_SECURE_SAMPLER,
-        GaussianNoise,
-        GumbelNoise,
-        NoiseSource,
-        SymmetricWishartNoise,
-    )
+    from ._noise._laws import GaussianNoise, GumbelNoise, NoiseSource
     from ._noise._lattice import additive_shares, rounded, summed_shares
-    from ._noise._privunit import PrivUnitNoise, hadamard_entries
     from ._noise._responses import ResponseNoise
     from ._quantile import MOST_NOISE, SIDE_SHARE, TOLD_ABOVE, BoundsQuery
     from ._query import ROUNDING, Answer, Mapped, Procedure, Query, reordered
@@ -117,19 +110,12 @@ _HOMES = {
         "lifted",
     ],
     "_noise._codebook_law": ["TYPICAL_NORM", "Codebook", "best_codebook"],
-    "_noise._codebook_noise": ["CodebookBlocksNoise", "CodebookNoise"],
+    "_noise._codebook_blocks": ["CodebookBlocksNoise", "hadamard_entries"],
+    "_noise._codebook_noise": ["CodebookNoise"],
     "_noise._codebook_reports": ["LiftedReports"],
     "_noise._discrete_gaussian": ["discrete_gaussian"],
-    "_noise._laws": [
-        "NO_SECURE_REPORTS",
-        "NO_SECURE_SAMPLER",
-        "GaussianNoise",
-        "GumbelNoise",
-        "NoiseSource",
-        "SymmetricWishartNoise",
-    ],
+    "_noise._laws": ["GaussianNoise", "GumbelNoise", "NoiseSource"],
     "_noise._lattice": ["additive_shares", "rounded", "summed_shares"],
-    "_noise._privunit": ["PrivUnitNoise", "hadamard_entries"],
     "_noise._responses": ["ResponseNoise"],
     "_wire": [
         "DEVICE_SEED_BYTES",

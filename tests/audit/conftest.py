@@ -80,7 +80,6 @@ ESTIMATORS = {
         {"data_norm": "auto", "outer_norm": 1.0, "bounds_y": "auto", "outer_bounds_y": (-1, 1),
          "epsilon": 20.0},
     ),
-    "layered, pure": (LayeredRegressor, {"delta": 0.0}),
     "layered, pure, local": (LayeredRegressor, {"delta": 0.0, "privacy": "local"}),
 }  # fmt: skip
 

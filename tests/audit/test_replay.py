@@ -70,12 +70,12 @@ def test_sparse_rows():
     assert found.holds and found.epsilon > 0.1
 
 
-def test_unit_reports_cost_their_epsilon(records):
+def test_reports_on_hadamard_rows_cost_their_epsilon(records):
     make = lambda: LayeredRegressor(  # noqa: E731
         data_norm=1.0,
         bounds_y=(-1, 1),
         privacy="local",
-        channel="privunit",
+        channel="codebook",
         delta=0.0,
         random_state=0,
     )

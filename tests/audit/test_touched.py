@@ -296,7 +296,7 @@ OTHERS = {
     "resolution": "public numbers", "Resolution": "public numbers",
     "EpsilonBound": "a result", "OneRunBound": "a result", "Replay": "a result",
     "Budget": "an amount", "BudgetAccountant": "an amount",
-    "Codebook": "a law", "CodebookBlocksNoise": "a law", "PrivUnitNoise": "a law",
+    "Codebook": "a law", "CodebookBlocksNoise": "a law",
     "ResponseNoise": "a law", "best_codebook": "a law", "index_weights": "a law",
     "draw_index": "one user's own report", "draw_ranks": "one user's own report",
 }  # fmt: skip

@@ -5,8 +5,8 @@ import numpy as np
 from skpriv._equations._scaling import Scaling
 from skpriv.linear_model._layered._laws import GaussianLaw
 from skpriv.linear_model._layered._paper import ErrorQuery, PaperLevelQuery
-from skpriv.linear_model._layered._privunit import CodebookLevelQuery, UnitLevelQuery
 from skpriv.linear_model._layered._queries import LevelQuery
+from skpriv.linear_model._layered._reports import CodebookLevelQuery
 from skpriv.linear_model._layered._tree import PartitionTree
 
 from .case import Case, distance
@@ -29,25 +29,25 @@ def grown_tree(resolved, n_scales=8, half_width=0.3):
     return tree, tuple(tree.bins if resolved == 0 else [*tree.bins, *tree.frontier()])
 
 
-def level(pure, resolved, kind=LevelQuery):
+def level(resolved, kind=LevelQuery):
     tree, bins = grown_tree(resolved)
-    return kind(SCALING, tree, bins, pure, resolved > 0)
+    return kind(SCALING, tree, bins, resolved > 0)
 
 
-def published(pure):
+def published():
     tree, _ = grown_tree(1)
     states = {b.path: type("State", (), {"total": np.full(D, 9.0)}) for b in tree.bins}
-    return PaperLevelQuery(SCALING, tree, tuple(tree.frontier()), pure, False, 2, 1.0, states)
+    return PaperLevelQuery(SCALING, tree, tuple(tree.frontier()), False, 2, 1.0, states)
 
 
-def errors(pure, half_width=0.3, roll=0):
+def errors(half_width=0.3, roll=0):
     tree, _ = grown_tree(1, half_width=half_width)
     below = tuple(tree.frontier())
     for node in below:
         node.gram, node.law = np.eye(node.size), GaussianLaw(0.0)
         node.decompose()
         node.directions = np.roll(node.directions, roll, axis=1)
-    return ErrorQuery(SCALING, tree, below, pure, 2.0, 2)
+    return ErrorQuery(SCALING, tree, below, 2.0, 2)
 
 
 def _edges(resolved):
@@ -91,11 +91,11 @@ def _searched(query, resolved):
 
 
 def _draw_level(rng):
-    return level(bool(rng.randint(2)), rng.randint(3))
+    return level(rng.randint(3))
 
 
 def _unit_norm(query, first, second):
-    """PrivUnit and codebooks ask for vectors of norm 1; how far they move does not matter."""
+    """Codebooks ask for vectors of norm 1; how far they move does not matter."""
     with np.errstate(all="ignore"):
         parts = [query.units(*data) for data in (first, second)]
     slots = np.concatenate([part[0] for part in parts])
@@ -108,28 +108,22 @@ def _unit_norm(query, first, second):
 CASES = {
     LevelQuery: Case(
         _draw_level,
-        tuple(_searched(level(pure, r), r) for pure in (False, True) for r in (0, 1)),
+        tuple(_searched(level(r), r) for r in (0, 1)),
         reached=0.98,
     ),
     PaperLevelQuery: Case(
-        lambda rng: published(bool(rng.randint(2))),
-        tuple(_searched(published(pure), 1) for pure in (False, True)),
+        lambda rng: published(),
+        (_searched(published(), 1),),
         reached=0.98,
     ),
     ErrorQuery: Case(
-        lambda rng: errors(bool(rng.randint(2)), rng.choice([0.3, 10.0])),
-        tuple(_searched(errors(pure, 10.0, roll=1), 1) for pure in (False, True)),
+        lambda rng: errors(rng.choice([0.3, 10.0])),
+        (_searched(errors(10.0, roll=1), 1),),
         reached=0.98,
     ),
-    UnitLevelQuery: Case(
-        lambda rng: level(True, rng.randint(3), UnitLevelQuery),
-        (_searched(level(True, 0, UnitLevelQuery), 0),),
-        measure=_unit_norm,
-        declared=lambda asked: 1.0 + 1e-12,
-    ),
     CodebookLevelQuery: Case(
-        lambda rng: level(True, rng.randint(3), CodebookLevelQuery),
-        (_searched(level(True, 0, CodebookLevelQuery), 0),),
+        lambda rng: level(rng.randint(3), CodebookLevelQuery),
+        (_searched(level(0, CodebookLevelQuery), 0),),
         measure=_unit_norm,
         declared=lambda asked: 1.0 + 1e-12,
     ),

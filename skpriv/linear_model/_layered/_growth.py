@@ -4,15 +4,9 @@ from math import ceil, log, sqrt
 
 from ..._linalg import HALF_DIGITS
 from ...exceptions import PrivacyError
-from ...privacy import (
-    NO_SECURE_REPORTS,
-    NO_SECURE_SAMPLER,
-    Budget,
-    adds_up_gaussians,
-    models_that,
-)
+from ...privacy import adds_up_gaussians, models_that
 from ._laws import law_of
-from ._privunit import CodebookLevelQuery, UnitLevelQuery
+from ._reports import CodebookLevelQuery
 from ._queries import LevelQuery
 from ._tree import ACTIVATION_FAILURE, PartitionTree
 
@@ -40,8 +34,6 @@ def resolution(query, trust, records, share):
     if trust.can.reports:
         records = max(1, int(share * records))
         noise = law_of(query.local_noise(budget).summed(records)).rms
-    elif not trust.exact and query.pure:
-        noise = law_of(query.local_noise(Budget(budget.epsilon * share))).rms
     elif not trust.exact and budget.mu > 0.0:
         noise = query.local_noise(budget).scale / sqrt(share)
     return records / max(noise, sqrt(records))
@@ -57,29 +49,31 @@ def noise_kind(est):
         with est._accounting():
             if est.delta == 0.0 or not adds_up_gaussians():
                 return "codebook"
-    if est.channel in ("privunit", "codebook"):
-        if not by_users:
+    if est.channel != "codebook":
+        if est.delta == 0.0:
             raise PrivacyError(
-                f"channel={est.channel!r} is one report of each user about all moments of a level: "
-                f"it needs {models_that('alone')} and variant='one-batch'. Use channel='additive'."
+                "delta=0.0 leaves no room for Gaussian noise: pass delta in (0, 1), or "
+                "channel='codebook', one pure report of each user, with "
+                f"{models_that('alone')}, variant='one-batch' and public bounds."
             )
-        if not public:
-            raise PrivacyError(
-                f"channel={est.channel!r} is pure, but bounds that are 'auto' come from quantiles "
-                "with Gaussian noise: pass public bounds, or channel='additive'."
-            )
-        if est.channel == "privunit" and est.random_state is None:
-            raise PrivacyError(NO_SECURE_REPORTS)
-        return est.channel
-    if est.delta == 0.0 and est.random_state is None:
-        raise PrivacyError(NO_SECURE_SAMPLER)
-    return "wishart" if est.delta == 0.0 else "gaussian"
+        return "gaussian"
+    if not by_users:
+        raise PrivacyError(
+            "channel='codebook' is one report of each user about all moments of a level: it needs "
+            f"{models_that('alone')} and variant='one-batch'. Use channel='additive'."
+        )
+    if not public:
+        raise PrivacyError(
+            "channel='codebook' is pure, but bounds that are 'auto' come from quantiles with "
+            "Gaussian noise: pass public bounds, or channel='additive'."
+        )
+    return "codebook"
 
 
 def tree_shape(est, scaling, records, kind):
     """Public shape of the tree: nothing is read off the records but their number."""
-    empty, pure = PartitionTree(scaling.size, est.gamma, 1, 1), kind == "wishart"
-    probe = _asked(kind)(scaling, empty, (), pure, crossed=True)
+    empty = PartitionTree(scaling.size, est.gamma, 1, 1)
+    probe = _asked(kind)(scaling, empty, (), crossed=True)
     n_levels, n_scales = est.n_levels, est.n_scales
     if n_levels == "auto" and est.variant == "paper":
         n_levels = scaling.size
@@ -88,27 +82,26 @@ def tree_shape(est, scaling, records, kind):
     if n_scales == "auto":
         share = 1.0 / n_levels
         n_scales = scales(resolution(probe, est._trust, records, share), est.gamma)
-    return {"gamma": est.gamma, "n_scales": n_scales, "n_levels": n_levels, "pure": pure}
+    return {"gamma": est.gamma, "n_scales": n_scales, "n_levels": n_levels}
 
 
 def _asked(kind):
-    return {"privunit": UnitLevelQuery, "codebook": CodebookLevelQuery}.get(kind, LevelQuery)
+    return CodebookLevelQuery if kind == "codebook" else LevelQuery
 
 
-def grow(session, scaling, *, gamma, n_scales, n_levels, pure, theta_bound, kind):
+def grow(session, scaling, *, gamma, n_scales, n_levels, theta_bound, kind):
     """Ask level by level; each level splits what is left of every active bin.
 
     Records whose path has ended report to their last bin again, so that no record is wasted. The
     shape of the tree depends on released grams only, to which targets do not contribute: their
-    noise is independent of it, even if the levels share their records. Not so with PrivUnit, whose
+    noise is independent of it, even if the levels share their records. Not so with reports, whose
     levels never share any: see :class:`ReportBound`.
     """
     tree = PartitionTree(scaling.size, gamma, n_scales, n_levels)
     overlap = session.trust.can.same_rows
     for level in range(1, n_levels + 1):
         frontier = tree.frontier()
-        crossed = n_levels > 1 if pure else level > 1  # one scale of pure noise for all levels
-        query = _asked(kind)(scaling, tree, (*tree.bins, *frontier), pure, crossed, level)
+        query = _asked(kind)(scaling, tree, (*tree.bins, *frontier), level > 1, level)
         query.deliver(session.sum(query, 1.0 / n_levels), overlap)
         for node in frontier:
             node.decompose()

@@ -66,7 +66,7 @@ class BinBound:
 
 
 class ReportBound:
-    """The same for PrivUnit reports, whose errors depend on targets: nothing is given the grams.
+    """The same for codebook reports, whose errors depend on targets: nothing is given the grams.
 
     Given the levels before, each level's targets are independent of its rows, and their errors have
     a sub-Gaussian norm in the metric of the level's exact gram; the errors of the reports are
@@ -121,7 +121,7 @@ def _bounds(tree, theta_bound, confidence_level):
 
     Which bins stand out is read off the grams, so that the events about targets, given all grams,
     are shared by those bins alone; the events about the noise of grams are shared by all bins of a
-    level, whose number is known before the level is asked, and by all levels. Errors of PrivUnit
+    level, whose number is known before the level is asked, and by all levels. Errors of
     reports depend on targets, so that all their events are shared like the latter.
     """
     bins = [node for node in tree.bins if node.informative]

@@ -13,8 +13,8 @@ import numpy as np
 from ..._equations._intervals import split_failure
 from ..._equations._scaling import Scaling
 from ..._linalg import unvech, vech
-from ...privacy import ROUNDING, Query, SymmetricWishartNoise
-from ._laws import CROSS_WEIGHT, GaussianLaw, WishartLaw, law_of
+from ...privacy import ROUNDING, Query
+from ._laws import CROSS_WEIGHT, GaussianLaw, law_of
 from ._queries import LevelQuery
 from ._intervals import NOISE_WEIGHTS
 from ._tree import ACTIVATION_FAILURE, Bin, PartitionTree
@@ -31,7 +31,7 @@ class PaperState:
     total: np.ndarray  # prediction phi'total for records of the bin, its own direction included
     count: float = 0.0
     error: float = 0.0
-    error_law: GaussianLaw | WishartLaw | None = None
+    error_law: GaussianLaw | None = None
     error_records: int = 0
     target_bound: float = 1.0
 
@@ -45,8 +45,8 @@ class PaperLevelQuery(LevelQuery):
     error (clipping y_h itself would bias it). Of u u', count, r z and z z' are asked, weighed 1, 1,
     1.
 
-    Gaussian noise: sensitivity sqrt(6), by moving a record between bins (2 times 3); within a bin
-    the count does not move, and the rest by at most 4.5. Pure noise: trace 2.5, two of them move.
+    Sensitivity sqrt(6), by moving a record between bins (2 times 3); within a bin
+    the count does not move, and the rest by at most 4.5.
     """
 
     theta_bound: float = 1.0
@@ -60,7 +60,7 @@ class PaperLevelQuery(LevelQuery):
     @property
     def sensitivity(self):
         """Of the whole vector over all bins, see above."""
-        return (5.0 if self.pure else sqrt(6.0)) * ROUNDING
+        return sqrt(6.0) * ROUNDING
 
     @property
     def target_bound(self):
@@ -85,9 +85,8 @@ class PaperLevelQuery(LevelQuery):
             u[:, -2] = sqrt(CROSS_WEIGHT) / self.target_bound * residual
             u[:, -1] = 1.0
             moments = u.T @ u
-            if not self.pure:
-                moments[d:, d:] = np.diag([0.0] * (self.width - d - 1) + [moments[-1, -1]])
-                moments[:d, -1] = moments[-1, :d] = 0.0
+            moments[d:, d:] = np.diag([0.0] * (self.width - d - 1) + [moments[-1, -1]])
+            moments[:d, -1] = moments[-1, :d] = 0.0
             total[slot] += vech(moments)
         return total
 
@@ -111,14 +110,13 @@ class PaperLevelQuery(LevelQuery):
 class ErrorQuery(Query):
     """Sum over each bin of min(eta, c) |u'z| / c in [0, 1]: how much earlier errors weigh.
 
-    Moving a record between bins changes two blocks: sensitivity sqrt(2) (l2), and 2 in the nuclear
-    norm of 1 x 1 blocks; the printed noise allows for 1.
+    Moving a record between bins changes two blocks: sensitivity sqrt(2); the printed noise allows
+    for 1.
     """
 
     scaling: Scaling
     tree: PartitionTree
     bins: tuple
-    pure: bool
     cap: float
     level: int
 
@@ -128,11 +126,6 @@ class ErrorQuery(Query):
         return f"level {self.level}, errors of {len(self.bins)} bins"
 
     @property
-    def norm(self):
-        """Norm of the sensitivity."""
-        return "nuclear" if self.pure else "l2"
-
-    @property
     def shape(self):
         """A number for each bin."""
         return (len(self.bins), 1)
@@ -140,13 +133,7 @@ class ErrorQuery(Query):
     @property
     def sensitivity(self):
         """Of the whole vector, see above."""
-        return (2.0 if self.pure else sqrt(2.0)) * ROUNDING
-
-    def local_noise(self, budget):
-        """Law of the noise that one user adds to a report under this budget."""
-        if self.pure:
-            return SymmetricWishartNoise.calibrated(self.sensitivity, budget.epsilon, 1)
-        return super().local_noise(budget)
+        return sqrt(2.0) * ROUNDING
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
@@ -164,7 +151,7 @@ class ErrorQuery(Query):
         return total
 
 
-def grow_paper(session, scaling, *, gamma, n_scales, n_levels, pure, theta_bound):
+def grow_paper(session, scaling, *, gamma, n_scales, n_levels, theta_bound):
     """Algorithm 2: a batch for the moments of a level, and another for its errors.
 
     Level 1 has no earlier errors, so that it needs no second batch.
@@ -176,16 +163,14 @@ def grow_paper(session, scaling, *, gamma, n_scales, n_levels, pure, theta_bound
         frontier = tree.frontier()
         if not frontier:
             break
-        query = PaperLevelQuery(
-            scaling, tree, tuple(frontier), pure, False, level, theta_bound, states
-        )
+        query = PaperLevelQuery(scaling, tree, tuple(frontier), False, level, theta_bound, states)
         query.deliver(session.sum(query, share), overlap=False)
         for node in frontier:
             node.decompose()
         tree.bins.extend(frontier)
         candidates = tuple(node for node in frontier if node.informative)
         if level > 1 and candidates:
-            asked = ErrorQuery(scaling, tree, candidates, pure, 2.0 * theta_bound, level)
+            asked = ErrorQuery(scaling, tree, candidates, 2.0 * theta_bound, level)
             answer = session.sum(asked, share)
             for node, value in zip(candidates, answer.value[:, 0], strict=True):
                 state = states[node.path]

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..._equations._scaling import Scaling
 from ..._linalg import unvech, vech, vech_size
-from ...privacy import ROUNDING, Query, SymmetricWishartNoise
+from ...privacy import ROUNDING, Query
 from ._laws import CROSS_WEIGHT, law_of
 from ._tree import PartitionTree
 
@@ -27,9 +27,6 @@ class LevelQuery(Query):
     W^2 / 2 + 2 W + 2 = 8 (4.5). Moving it to another bin: 2 (W + 1) = 6 (4), less. Attained at
     <z, z'> = W / 2, r = -r', a = -a' of norm 1, which bins of large k approach.
 
-    Pure noise: all of u u', positive semi-definite of trace at most 1 + W / 2; the nuclear norm
-    moves by at most two traces, 2 + W, attained by moving to another bin.
-
     Parameters
     ----------
     scaling : Scaling
@@ -37,8 +34,6 @@ class LevelQuery(Query):
         Made of released answers.
     bins : tuple of Bin
         Those that are asked about; noise is drawn for them only.
-    pure : bool
-        Whether the noise must be pure (symmetrised Wishart).
     crossed : bool
         Whether any of the bins may have ancestors.
     level : int
@@ -47,7 +42,6 @@ class LevelQuery(Query):
     scaling: Scaling
     tree: PartitionTree
     bins: tuple
-    pure: bool
     crossed: bool
     level: int = 1
     slots: dict = field(init=False, repr=False)
@@ -67,11 +61,6 @@ class LevelQuery(Query):
         return f"level {self.level}, {len(self.bins)} bins"
 
     @property
-    def norm(self):
-        """Norm of the sensitivity."""
-        return "nuclear" if self.pure else "l2"
-
-    @property
     def width(self):
         """Length of u."""
         return self.scaling.size + 1
@@ -85,14 +74,7 @@ class LevelQuery(Query):
     def sensitivity(self):
         """Of the whole vector over all bins, see above."""
         extra = 2.0 if self.crossed else 1.0
-        tight = 2.0 + extra if self.pure else sqrt(extra**2 / 2.0 + 2.0 * extra + 2.0)
-        return tight * ROUNDING
-
-    def local_noise(self, budget):
-        """Law of the noise that one user adds to a report under this budget."""
-        if self.pure:
-            return SymmetricWishartNoise.calibrated(self.sensitivity, budget.epsilon, self.width)
-        return super().local_noise(budget)
+        return sqrt(extra**2 / 2.0 + 2.0 * extra + 2.0) * ROUNDING
 
     @cached_property
     def _columns(self):
@@ -111,8 +93,7 @@ class LevelQuery(Query):
                 continue
             u = np.column_stack([phi[rows] @ self._columns[slot], target[rows]])
             moments = u.T @ u
-            if not self.pure:
-                moments[node.size :, node.size :] = 0.0
+            moments[node.size :, node.size :] = 0.0
             total[slot] += vech(moments)
         return total
 

@@ -36,7 +36,7 @@ class LayeredRegressor(PrivateRegressor):
     ----------
     delta : float in [0, 1), default=1e-6
         Privacy parameter: choose it well below one over the number of records. 0 is pure privacy,
-        by codebooks; without them for study only (it needs a ``random_state``).
+        which needs ``channel="codebook"``.
     privacy : {"central", "aggregate", "local", "shuffle", "none"}, default="central"
         Who adds the noise: a trusted curator, all users together by secure aggregation, every user,
         every user with a trusted shuffler that makes the reports anonymous, or nobody.
@@ -44,11 +44,11 @@ class LayeredRegressor(PrivateRegressor):
         "paper" is the published algorithm, with one direction and two batches of records a level,
         corrected sensitivities and usable interval constants. "one-batch" resolves all directions
         that stand out of the noise, and pools the equations of all bins.
-    channel : {"auto", "codebook", "additive", "privunit"}, default="auto"
+    channel : {"auto", "codebook", "additive"}, default="auto"
         "codebook" is one report a user by the index of a public codebook, on a random row of a
-        Hadamard matrix: pure whatever ``delta``, and safe to release. "privunit" is its limit of
-        many directions, for study only. "additive" is noise on all moments. "auto" is "codebook"
-        in the local model with public bounds and the default variant, else "additive".
+        Hadamard matrix: pure whatever ``delta``. "additive" is Gaussian noise on all moments.
+        "auto" is "codebook" in the local model with public bounds and the default variant, else
+        "additive".
     gamma : float >= 1.1, default=2.0
         Ratio of the norms of neighbouring bins.
     n_levels : int or "auto", default="auto"
@@ -91,9 +91,8 @@ class LayeredRegressor(PrivateRegressor):
     vector with one sensitivity (sqrt(4.5) at level 1, sqrt(8) below; sqrt(6) for the published),
     and in the paper's variant weighted errors. Central: all records serve every level, whose costs
     compose exactly; local: every user answers for one level, by default with one index of a public
-    codebook, drawn by one exact integer: then delta is 0. Additive pure noise is a difference of
-    two Wishart matrices, PrivUnit a cap of the sphere (Bhowmick et al. 2018); neither of the two
-    has a secure sampler. Public: the number of records and all parameters.
+    codebook, drawn by one exact integer: then delta is 0. Public: the number of records and all
+    parameters.
 
     **Intervals** hold for all x at once, at any n, if the clipped target has a linear mean with
     ``coef_norm``, and if targets' errors are independent given the rows. In the paper's variant
@@ -125,17 +124,7 @@ class LayeredRegressor(PrivateRegressor):
     at epsilon = 1: a half-width of 1 is no information. The paper's variant is 1.2 to 9 times wider
     than the default. It says little below n = 1e6, and for d=5 on the unit sphere nothing even
     there. On isotropic designs use ``SSPRegressor``. An intercept costs an extra feature, and with
-    it the norms of all rows are alike at level 1. Channels, unit sphere, n=1e5:
-
-    ===  ==========  ==========  ==========  ==========  ==========  ==========
-    d    epsilon=1:                          epsilon=4:
-    ---  ----------------------------------  ----------------------------------
-    ..   privunit    delta=0     Gaussian    privunit    delta=0     Gaussian
-    ===  ==========  ==========  ==========  ==========  ==========  ==========
-    2    .020, .17   .028, .29   .051, .35   .006, .15   .006, .08   .015, .12
-    3    .024, .28   .074, .50   .094, .55   .010, .22   .016, .15   .028, .18
-    5    .045, .49   .096, .93   .14, .90    .013, .23   .030, .30   .040, .33
-    ===  ==========  ==========  ==========  ==========  ==========  ==========
+    it the norms of all rows are alike at level 1.
 
     References
     ----------
@@ -160,7 +149,7 @@ class LayeredRegressor(PrivateRegressor):
     """
 
     variant: Literal["one-batch", "paper"] = "one-batch"
-    channel: Literal["auto", "codebook", "additive", "privunit"] = "auto"
+    channel: Literal["auto", "codebook", "additive"] = "auto"
     gamma: Annotated[float, Interval(Real, 1.1, None, closed="left")] = 2.0
     n_levels: Count | Literal["auto"] = "auto"
     n_scales: Count | Literal["auto"] = "auto"
@@ -192,13 +181,13 @@ class LayeredRegressor(PrivateRegressor):
         BudgetExceeded
             If an active :class:`skpriv.BudgetAccountant` cannot pay.
         PrivacyError
-            If there is no secure sampler of the noise, or no such channel.
+            If the channel cannot be had.
         """
         rows, scaling = scaled_rows(self, X, y)
         kind = noise_kind(self)
         shape = tree_shape(self, scaling, rows.n, kind)
         batches = 2 * shape["n_levels"] - 1 if self.variant == "paper" else shape["n_levels"]
-        currency = "gdp" if kind in ("none", "gaussian") else "pure"
+        currency = "pure" if kind == "codebook" else "gdp"
         session = open_fit(self, rows, currency=currency, smallest_share=1.0 / batches)
         del X, y, rows  # only the session has the data now
         scaling = found_bounds(self, session, scaling)

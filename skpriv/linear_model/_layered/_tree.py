@@ -25,7 +25,7 @@ class Bin:
         gamma^k, which brings the residual to the unit ball.
     gram, cross, target : ndarrays of shape (d, d), (d, p - d), (d,)
         Noisy sums of z z', z a' and r z, with z = factor * basis' phi and a = resolved' phi.
-    law : GaussianLaw or WishartLaw
+    law : GaussianLaw or ReportLaw
         Law of their noise; None before the bin is asked about.
     records : int
         Number of reports that were asked for (public).

@@ -137,7 +137,7 @@ def best_codebook(size: int, epsilon: float, use: str = "moments") -> "Codebook"
     """Code of the smallest noise for a use, from public numbers alone.
 
     K = 64 directions up to epsilon 2, 256 up to 4, 1024 above are within 4% of the best possible
-    (that of PrivUnit) for vectors; m is then the best.
+    for vectors; m is then the best.
 
     Parameters
     ----------

@@ -8,10 +8,9 @@ from math import log, sqrt
 import numpy as np
 
 from .._accounting._cost import Cost
-from ._codebook_law import Codebook, best_codebook
+from ._codebook_law import Codebook
 from ._codebook_reports import LiftedReports
 from ._laws import Noise
-from ._privunit import PrivUnitNoise
 
 
 @dataclass(frozen=True)
@@ -169,31 +168,3 @@ def _term_moments(code, norm, cosine):
     block = np.array([[xx, xy], [xy, yy]]) - k2 * np.outer((cosine, sine), (cosine, sine))
     values = np.append(np.linalg.eigvalsh(block), [rest] * (D - 2))
     return values.sum() - values.min(), values.max()
-
-
-@dataclass(frozen=True)
-class CodebookBlocksNoise(PrivUnitNoise):
-    """What codebook reports, spread over rows of a Hadamard matrix, add to the sums of blocks.
-
-    As :class:`PrivUnitNoise`, from which it takes all: a report is a unit vector whose mean is a
-    multiple of the secret one, with two second moments. It is the direction of an index, so that
-    the price rests on one exact integer draw. The row of the matrix is public, drawn without a look
-    at the record; the sign that it gives the vector is part of the secret.
-
-    Parameters
-    ----------
-    epsilon, size, radius, blocks, reports
-        The same as in :class:`PrivUnitNoise`.
-    """
-
-    @property
-    def cap(self) -> Any:
-        """Law of one report."""
-        return best_codebook(self.size, self.epsilon, "vector")
-
-    def directions(self, vectors: Any, source: Any) -> Any:
-        """One report about each row, the direction of an index."""
-        return source.codebook_reports(vectors, self.cap)
-
-    def __str__(self):
-        return "codebook"

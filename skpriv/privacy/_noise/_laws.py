@@ -15,25 +15,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from ..._linalg import vech, vech_size
 from ...exceptions import PrivacyError
 from ...records import SEED_BYTES, SeededOrder
 from .._accounting._cost import Cost
 from .._tape import chooses, deals, draws
 from ._codebook_reports import lifted_directions, secure_directions, simulated_directions
 from ._lattice import gaussian_on_grid
-
-NO_SECURE_SAMPLER = (
-    "delta=0.0 needs symmetrised Wishart noise, of which no floating-point-safe sampler exists: "
-    "pass delta in (0, 1) for Gaussian noise, or an integer random_state to study the method with "
-    "simulated noise."
-)
-
-NO_SECURE_REPORTS = (
-    "PrivUnit reports are points of a sphere, of which no floating-point-safe sampler exists: pass "
-    "channel='additive' with delta in (0, 1) for Gaussian noise, or an integer random_state to "
-    "study the method with simulated reports."
-)
 
 
 class Noise:
@@ -157,72 +144,6 @@ class GumbelNoise:
         return "Gumbel top-k" if self.scale else "none"
 
 
-@dataclass(frozen=True)
-class SymmetricWishartNoise(Noise):
-    """Difference of two independent Wishart matrices W_p(m, scale I), m = reports (p + 1).
-
-    Pure noise for sums of symmetric (p, p) matrices, in the coordinates of ``vech`` and independent
-    from one matrix of an answer to the next. For one report (m = p + 1) the density f of W1 - W2
-    integrates exp(-tr(2 W + A) / (2 scale)) over W >= 0, W + A >= 0, and substituting W + D- for W
-    shows f(A + D) >= f(A) exp(-(tr D+ + tr D-) / (2 scale)): the log ratio is at most the nuclear
-    norm of the change over 2 scale. A single Wishart matrix has no such bound: its support moves.
-
-    Parameters
-    ----------
-    scale : float
-        Off-diagonal entries have variance 2 m scale^2, diagonal ones twice that.
-    size : int
-        p, the number of rows of each matrix.
-    reports : int, default=1
-        Number of independent copies in the sum.
-    """
-
-    scale: float
-    size: int
-    reports: int = 1
-
-    @classmethod
-    def calibrated(cls, sensitivity: float, epsilon: float, size: int) -> Any:
-        """Noise that makes a release of this nuclear-norm sensitivity epsilon-DP."""
-        return cls(sensitivity / (2.0 * epsilon), size)
-
-    @property
-    def dof(self) -> int:
-        """Degrees of freedom m of each of the two Wishart matrices."""
-        return self.reports * (self.size + 1)
-
-    def cost(self, sensitivity: float) -> Cost:
-        """Price of one report with this nuclear-norm sensitivity: epsilon = D / (2 scale)."""
-        return Cost.from_epsilon(sensitivity / (2.0 * self.scale) if self.scale else np.inf)
-
-    def summed(self, reports: Any) -> Any:
-        """Law of the sum of this many independent copies: Wishart matrices add their freedoms."""
-        return SymmetricWishartNoise(self.scale, self.size, self.reports * reports)
-
-    def added(self, value: Any, rng: Any) -> Any:
-        """Value plus one draw."""
-        if rng is None:
-            raise PrivacyError(NO_SECURE_SAMPLER)
-        return value + self.draw(value.shape, rng)
-
-    def draw(self, shape: Any, rng: Any) -> Any:
-        """Matrices in vech coordinates, by Bartlett's decomposition."""
-        blocks = int(np.prod(shape)) // vech_size(self.size)
-        first, second = (self._wishart(blocks, rng) for _ in range(2))
-        difference = self.scale * (first - second)
-        return np.reshape([vech(block) for block in difference], shape)
-
-    def _wishart(self, blocks, rng):
-        roots = np.tril(rng.normal(size=(blocks, self.size, self.size)), -1)
-        diagonal = np.arange(self.size)
-        squares = rng.chisquare(self.dof - diagonal, size=(blocks, self.size))
-        roots[:, diagonal, diagonal] = np.sqrt(squares)
-        return roots @ roots.transpose(0, 2, 1)
-
-    def __str__(self):
-        return "symmetrised Wishart" if self.scale else "none"
-
-
 class NoiseSource:
     """Draws of privacy noise, secure or reproducible.
 
@@ -255,11 +176,6 @@ class NoiseSource:
     def top(self, scores: Any, k: int, noise: Any) -> np.ndarray:
         """Indices of the k largest noisy scores, the largest first."""
         return noise.top(scores, k, self._rng)
-
-    @draws
-    def unit_reports(self, vectors: Any, cap: Any) -> Any:
-        """Reports about the rows, unit vectors, by a law on the sphere."""
-        return cap.reports(vectors, self._rng)
 
     @draws
     def lifted_reports(self, records: Any, code: Any) -> Any:

@@ -22,7 +22,7 @@ def test_a_session_promises_what_it_was_charged(global_random_seed):
         SSPRegressor(privacy="local", **seed),
         SSPRegressor(privacy="shuffle", **seed),
         IHTRegressor(n_nonzero_coefs=1, **sparse),
-        LayeredRegressor(delta=0.0, **seed),
+        LayeredRegressor(delta=0.0, privacy="local", **seed),
     ):
         guarantee = est.fit(X, y).privacy_report_.guarantee
         pure = est.privacy == "local"  # reports are indices of a codebook there

@@ -1,17 +1,17 @@
-"""The moments of a level by one PrivUnit report a user, on a random row of a Hadamard matrix."""
+"""The moments of a level by one codebook report a user, on a random row of a Hadamard matrix."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..._linalg import SQRT2
-from ...privacy import CodebookBlocksNoise, NoiseSource, PrivUnitNoise, hadamard_entries
+from ...privacy import CodebookBlocksNoise, NoiseSource, hadamard_entries
 from ._queries import LevelQuery
 
 
 @dataclass(frozen=True, eq=False)
-class UnitLevelQuery(LevelQuery):
-    """The moments z z', z a' and r z of :class:`LevelQuery`, as a unit vector for PrivUnit.
+class CodebookLevelQuery(LevelQuery):
+    """The moments z z', z a' and r z of :class:`LevelQuery`, as a unit vector for a codebook.
 
     In vech coordinates of u u' their squared norm is ||z||^4 + ||z||^2 (||a||^2 + r^2), at most 3
     (2 where a is empty): the vector is divided by the root of that. The coordinate of r r, which
@@ -25,7 +25,8 @@ class UnitLevelQuery(LevelQuery):
 
     def local_noise(self, budget):
         """Law of the sum of one report; only epsilon counts."""
-        return PrivUnitNoise(budget.epsilon, self.shape[1], self.radius, max(len(self.bins), 1))
+        blocks = max(len(self.bins), 1)
+        return CodebookBlocksNoise(budget.epsilon, self.shape[1], self.radius, blocks)
 
     def units(self, X, y):
         """Slot of each row's bin, and its unit vector."""
@@ -49,7 +50,7 @@ class UnitLevelQuery(LevelQuery):
         return slots, vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
     def reports(self, X, y, noise, source):
-        """What each user sends: a public random row, and PrivUnit of the vector times its sign."""
+        """What each user sends: a public random row, and an index for the vector times its sign."""
         slots, vectors = self.units(X, y)
         rows = source.rows(len(X), noise.rows)
         signs = hadamard_entries(rows, slots)
@@ -65,12 +66,3 @@ class UnitLevelQuery(LevelQuery):
         X, target = np.asarray(x, dtype=float).reshape(1, -1), np.asarray([y], dtype=float)
         rows, reports = self.reports(X, target, self.local_noise(budget), NoiseSource(rng))
         return int(rows[0]), reports[0]
-
-
-class CodebookLevelQuery(UnitLevelQuery):
-    """The same moments by the index of a codebook, which has a secure sampler."""
-
-    def local_noise(self, budget):
-        """Law of the sum of one report; only epsilon counts."""
-        blocks = max(len(self.bins), 1)
-        return CodebookBlocksNoise(budget.epsilon, self.shape[1], self.radius, blocks)

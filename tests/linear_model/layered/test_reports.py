@@ -1,4 +1,4 @@
-"""Layered regression by PrivUnit reports: unbiased sums, honest bounds, price, refusals."""
+"""Layered regression by codebook reports: unbiased sums, honest bounds, price, refusals."""
 
 from dataclasses import replace
 
@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skpriv import BudgetAccountant
 from skpriv._linalg import unvech
@@ -14,24 +13,13 @@ from skpriv.exceptions import PrivacyError
 from skpriv.linear_model import LayeredRegressor
 from skpriv.linear_model._layered._growth import grow
 from skpriv.linear_model._layered._laws import ReportLaw
-from skpriv.linear_model._layered._privunit import UnitLevelQuery
+from skpriv.linear_model._layered._reports import CodebookLevelQuery
 from skpriv._equations._scaling import Scaling
 from skpriv.privacy import Budget, open_session
 
 D, N = 2, 400
 SCALING = Scaling(1.0, (-1.0, 1.0), False, D)
 BUDGET = Budget(2.0, 0.0)
-
-
-@parametrize_with_checks(
-    [
-        LayeredRegressor(
-            data_norm=1.0, bounds_y=(-1, 1), privacy="local", channel="privunit", random_state=0
-        )
-    ]
-)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 def _records(seed=0, n=N):
@@ -47,7 +35,7 @@ def _query(crossed):
     X, y = _records(1)
     session = open_session("none", X, y, Budget(np.inf, 0.0))
     shape = {"gamma": 2.0, "n_scales": 3, "n_levels": 1 + crossed}
-    tree = grow(session, SCALING, **shape, pure=False, theta_bound=1.0, kind="none")
+    tree = grow(session, SCALING, **shape, theta_bound=1.0, kind="none")
     if crossed:
         roots = [node for node in tree.bins if node.level == 1]
         for node in roots:
@@ -56,7 +44,7 @@ def _query(crossed):
         bins = (*roots, *tree.frontier())
     else:
         bins = tuple(tree.bins)
-    return UnitLevelQuery(SCALING, tree, bins, False, crossed, 1 + crossed)
+    return CodebookLevelQuery(SCALING, tree, bins, crossed, 1 + crossed)
 
 
 @pytest.mark.parametrize("crossed", [False, True])
@@ -146,7 +134,7 @@ def test_intervals_cover_for_all_x_at_once(n_levels, scale):
         y = np.where(rng.uniform(size=len(X)) < (1.0 + X @ theta) / 2.0, 1.0, -1.0)
         est = LayeredRegressor(
             data_norm=1.0, bounds_y=(-1, 1),
-            epsilon=8.0, privacy="local", channel="privunit", n_levels=n_levels,
+            epsilon=8.0, privacy="local", channel="codebook", n_levels=n_levels,
             fit_intercept=False, random_state=seed,
         ).fit(X, y)  # fmt: skip
         points = np.vstack([X[:300], np.eye(3), theta[None]])
@@ -163,7 +151,7 @@ def test_the_price_is_pure_whatever_delta():
             data_norm=1.0,
             bounds_y=(-1, 1),
             privacy="local",
-            channel="privunit",
+            channel="codebook",
             delta=delta,
             n_levels=2,
             random_state=0,
@@ -173,13 +161,13 @@ def test_the_price_is_pure_whatever_delta():
         assert accountant.spent.epsilon == pytest.approx(1.0)
         assert est.privacy_report_.total.epsilon(0.0) == pytest.approx(1.0)
         assert "delta=0" in str(est.privacy_report_.guarantee)
-        assert "PrivUnit" in str(est.privacy_report_)
+        assert "codebook" in str(est.privacy_report_)
 
 
 @pytest.mark.parametrize(
     "params, message",
     [
-        ({"random_state": None}, "sampler"),
+        ({"channel": "additive", "delta": 0.0}, "codebook"),
         ({"privacy": "central"}, "privacy='local'"),
         ({"privacy": "shuffle"}, "privacy='local'"),
         ({"variant": "paper"}, "one-batch"),
@@ -188,7 +176,7 @@ def test_the_price_is_pure_whatever_delta():
 )
 def test_what_cannot_be_had_is_refused_before_any_charge(params, message):
     X, y = _records()
-    settings = {"privacy": "local", "channel": "privunit", "random_state": 0, **params}
+    settings = {"privacy": "local", "channel": "codebook", "random_state": 0, **params}
     est = LayeredRegressor(**{"data_norm": 1.0, "bounds_y": (-1, 1), **settings})
     with BudgetAccountant(5.0, 1e-5) as accountant, pytest.raises(PrivacyError, match=message):
         est.fit(X, y)
@@ -199,6 +187,6 @@ def test_without_noise_the_channel_does_not_matter():
     X, y = _records()
     first, second = (
         LayeredRegressor(data_norm=1.0, bounds_y=(-1, 1), privacy="none", channel=channel).fit(X, y)
-        for channel in ("additive", "privunit")
+        for channel in ("additive", "codebook")
     )
     assert_allclose(first.coef_, second.coef_)
