@@ -233,9 +233,23 @@ def own_text(node):
     return {node.value} if isinstance(node, ast.Constant) else set()
 
 
+def quantile_offenders(file, tree):
+    """Two-sided normal levels that are made by hand: `two_sided_quantile` alone makes them."""
+    if file == "_equations/_intervals.py":
+        tree = ast.Module([n for n in tree.body if getattr(n, "name", "") != MAKER], [])
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = f".{dotted(node.func)}"
+            normal = name.endswith((".norm.ppf", ".norm.isf", ".norm.interval", ".ndtri"))
+            of_a_level = any("level" in name for name in map(ast.unparse, node.args))
+            if normal and (of_a_level or all(map(is_number, node.args))):
+                yield f"{file}:{node.lineno} makes a level of its own: call {MAKER}"
+
+
+MAKER = "two_sided_quantile"
 RULES = [
     level_offenders, generator_offenders, sklearn_offenders, size_offenders, class_offenders,
-    model_offenders,
+    model_offenders, quantile_offenders,
 ]  # fmt: skip
 
 
@@ -404,6 +418,9 @@ def test_every_room_has_a_level():
         (model_offenders, "metrics/_a.py", "STEPS = {'central': 5, 'local': 2}"),
         (model_offenders, "metrics/_a.py", "StrOptions({'central', 'none', 'aggregate'})"),
         (class_offenders, "privacy/_a.py", "class Session(ABC): pass\nclass Query(ABC): pass"),
+        (quantile_offenders, "_equations/_intervals.py", "stats.norm.ppf(confidence_level)"),
+        (quantile_offenders, "metrics/_a.py", "norm.isf((1.0 - self.confidence_level) / 2.0)"),
+        (quantile_offenders, "metrics/_a.py", "special.ndtri(0.5 + 0.95 / 2.0)"),
     ],
 )
 def test_rules_find_offenders(rule, file, source):
@@ -424,6 +441,7 @@ def test_rules_find_offenders(rule, file, source):
         (class_offenders, "privacy/_a.py", "class Stream: pass\nclass TreeStream(Stream): pass"),
         (model_offenders, "metrics/_a.py", "open_session('central', X)\nnoise == 'none'"),
         (model_offenders, "privacy/_session/_central.py", "privacy == 'central'"),
+        (quantile_offenders, "metrics/_a.py", "norm.isf(failure / 2.0)\nchi2.ppf(level, 3)"),
     ],
 )
 def test_rules_allow_what_is_proper(rule, file, source):

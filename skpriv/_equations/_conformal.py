@@ -27,6 +27,8 @@ from math import ceil, exp, log, sqrt
 import numpy as np
 from scipy import special, stats
 
+from ._intervals import two_sided_quantile
+
 # The grid of scores, in units of the released residual deviation.
 SCORES = (0.3, 8.0)
 FALLBACK = 1e-3  # smallest grid point over the largest, where no deviation was released
@@ -281,7 +283,7 @@ def response_depth(n, alpha, places, scale):
 
 
 def _relative_width(alpha, share, depth, reach=SCORES[1] / SCORES[0]):
-    z = stats.norm.isf(alpha / 2.0)
+    z = two_sided_quantile(1.0 - alpha)
     density = 2.0 * z * exp(-(z**2) / 2.0) / sqrt(2.0 * np.pi)
     return share / density + log(reach) / 2.0 ** (depth + 1)
 

@@ -68,6 +68,21 @@ def check_level(confidence_level):
         raise ValueError(f"confidence_level={confidence_level!r} must lie in (0, 1), as a number.")
 
 
+def two_sided_quantile(confidence_level):
+    """Half-width, in standard errors, of a normal interval with equal tails.
+
+    All two-sided normal levels are made here: a level that is put in the place of a probability
+    would make 90% of what is called 95%.
+
+    Examples
+    --------
+    >>> from skpriv._equations._intervals import two_sided_quantile
+    >>> round(two_sided_quantile(0.95), 2)
+    1.96
+    """
+    return float(stats.norm.isf((1.0 - confidence_level) / 2.0))
+
+
 def inside_bounds(target, centre, half, predicted, limit=1.0):
     """Intervals in the units of y and inside of its bounds, from those in scaled units.
 
@@ -250,7 +265,7 @@ def asymptotic(equations, points, theta, theta_bound, confidence_level):
     resolved are bounded by ``theta_bound`` as in :func:`certified`; without one the interval is
     that of the solution itself, and infinite where a direction is not resolved.
     """
-    quantile = stats.norm.ppf(0.5 + confidence_level / 2.0)
+    quantile = two_sided_quantile(confidence_level)
     if theta_bound is None and equations.law is None:
         return _solved(equations, points, quantile)
     if theta_bound is None:

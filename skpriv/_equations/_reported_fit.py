@@ -6,15 +6,15 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import linalg, stats
+from scipy import linalg
 
 from .._linalg import psd_part
-from ._intervals import asymptotic
+from ._intervals import asymptotic, two_sided_quantile
 from ._intervals import certified as with_norm
 from ._lifted import LiftedMomentsQuery, reached
+from ._loop._estimate import LoopEstimate, hidden_sizes
 from ._loop._fit import UNRESOLVED
 from ._loop._links import IDENTITY
-from ._loop._estimate import LoopEstimate, hidden_sizes
 from ._normal_equations import NormalEquations, ridge_prior
 from ._public_maps import FEATURE_LENGTH, TargetMap
 
@@ -192,4 +192,4 @@ class ReportedFit:
             return np.zeros(len(phi)), np.full(len(phi), np.inf)
         V = linalg.solve(eq.design, phi.T, assume_a="sym").T
         spread = np.sqrt(np.einsum("ij,ij->i", V @ eq.residual_gram, V))
-        return V @ eq.target, stats.norm.ppf(0.5 + confidence_level / 2.0) * spread
+        return V @ eq.target, two_sided_quantile(confidence_level) * spread

@@ -12,6 +12,7 @@ from scipy import stats
 from .._choices import Estimand, IntervalMethod
 from .._compat import Interval, StrOptions, validate_params
 from .._equations._coefficients import CoefficientLaw
+from .._equations._intervals import two_sided_quantile
 from .._linalg import ROUNDED
 from ._units import INTERCEPT, law_in_units
 
@@ -159,7 +160,7 @@ class Inference:
 
     @property
     def _quantile(self):
-        return stats.norm.ppf(0.5 + self.confidence_level / 2.0)
+        return two_sided_quantile(self.confidence_level)
 
     def to_frame(self) -> Any:
         """The table as a pandas DataFrame, with the names as its index.

@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+
+from .._intervals import two_sided_quantile
 
 UNEQUAL = 0.5  # deviation of the robust variance over the homoskedastic one, on real tables
-STUDENT = (stats.norm.ppf(0.975) ** 2 + 1.0) / 4.0  # at the level of most intervals
+STUDENT = (two_sided_quantile(0.95) ** 2 + 1.0) / 4.0  # at the level of most intervals
 # Of the homoskedastic variance, one deviation below it: the released residual Gram has noise
 LEAST_ROBUST = 1.0 - UNEQUAL
 WEIGHTING = 0.6  # part of the spread of a fit by which weights may move its mean
@@ -211,7 +212,7 @@ class LoopEstimate:
 
     def interval(self, confidence_level):
         """Centre and half-width of normal intervals; infinite where a point is not resolved."""
-        half = stats.norm.ppf(0.5 + confidence_level / 2.0) * np.sqrt(sum(self.variances()))
+        half = two_sided_quantile(confidence_level) * np.sqrt(sum(self.variances()))
         known = self.resolved & np.isfinite(half)
         return np.where(known, self.value, 0.0), np.where(known, half, np.inf)
 

@@ -1,7 +1,10 @@
 """Picture of the regret."""
 
 from typing import Any, Self
+
 import numpy as np
+
+from ..._equations._intervals import two_sided_quantile
 
 # Whether rounds are thinned evenly on a logarithmic scale.
 SCALES = {"log": False, "loglog": True, "linear": False, "share": False}
@@ -31,7 +34,7 @@ class RegretDisplay:
     lines_ : list of matplotlib Line2D
         Mean regret.
     bands_ : list of matplotlib PolyCollection
-        Mean plus and minus 1.96 standard errors; none of a single run.
+        Mean with its interval at level .95; none of a single run.
 
     Examples
     --------
@@ -98,7 +101,7 @@ class RegretDisplay:
         for runs, mean, name in zip(self.regret[:, :, index], means, self.names, strict=True):
             self.lines_.extend(ax.plot(x, mean / divisor, label=name, linewidth=1.5))
             if len(runs) > 1:
-                half = 1.96 * runs.std(axis=0, ddof=1) / np.sqrt(len(runs))
+                half = two_sided_quantile(0.95) * runs.std(axis=0, ddof=1) / np.sqrt(len(runs))
                 color = self.lines_[-1].get_color()
                 ends = (mean - half) / divisor, (mean + half) / divisor
                 self.bands_.append(ax.fill_between(x, *ends, alpha=0.2, color=color, linewidth=0))

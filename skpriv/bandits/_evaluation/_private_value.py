@@ -6,9 +6,9 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import norm
 
 from ..._compat import Interval, StrOptions, validate_params
+from ..._equations._intervals import two_sided_quantile
 from ...privacy import ROUNDING, Budget, Query, open_stream
 from ...records import check_shape, floats, public_shape
 
@@ -253,7 +253,7 @@ def private_off_policy_value(
     answer = stream.push(*rows).read()
     if isinstance(query, ValueQuery):
         return interval_of_all(query, answer, confidence_level)
-    quantile = float(norm.ppf(0.5 + confidence_level / 2.0))
+    quantile = two_sided_quantile(confidence_level)
     return _filled(
         query, answer.value / answer.n, answer.noise.scale / answer.n, answer.n, quantile, bound
     )
@@ -262,7 +262,7 @@ def private_off_policy_value(
 def interval_of_all(query: ValueQuery, answer: Any, confidence_level: float) -> PrivateValue:
     """Value and interval of an answer to a ValueQuery, where no ratio is clipped."""
     means, sigma, n = answer.value / answer.n, answer.noise.scale / answer.n, answer.n
-    quantile = float(norm.ppf(0.5 + confidence_level / 2.0))
+    quantile = two_sided_quantile(confidence_level)
     mean = float(np.clip(means[0], -1.0, 1.0))
     square = (means[1] + quantile * sigma) / VALUE_WEIGHT
     variance = float(np.clip(square - mean**2, 0.0, 1.0))

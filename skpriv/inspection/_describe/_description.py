@@ -6,8 +6,8 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
+from ..._equations._intervals import two_sided_quantile
 from ...preprocessing import Date
 from ._distribution import Distribution, tree_levels
 from ._queries import CountsQuery, DistributionQuery, MomentsQuery, cells
@@ -129,7 +129,7 @@ class Parts:
         self._schema, self._lines, self._tables = schema, lines, tables
         self._answers, self.confidence_level = answers, confidence_level
         self.estimand = estimand
-        self._z = float(stats.norm.isf((1.0 - confidence_level) / 2.0))
+        self._z = two_sided_quantile(confidence_level)
         self._sampling = float(estimand == "population")
 
     def count(self, n, largest):

@@ -4,9 +4,9 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from ..._choices import PrivacyModel
+from ..._equations._intervals import two_sided_quantile
 from ...privacy import Budget, open_session
 from ...records import ArrayRows, codes, public_shape
 from ._distribution import Distribution, tree_levels
@@ -99,7 +99,7 @@ def private_quantiles(
     answer = session.sum(query, 1.0)
     counts, _ = tree_levels(answer.value, 0, 1)
     distribution = Distribution(counts, answer.noise.scale, (float(answer.n), 0.0))
-    z = stats.norm.isf((1.0 - (confidence_level or 0.95)) / 2.0)
+    z = two_sided_quantile(confidence_level or 0.95)
     found = np.array([distribution.quantile(q, z, 0.0) for q in levels])
     order = np.argsort(levels)
     found[order] = np.maximum.accumulate(found[order], axis=0)  # quantiles do not cross

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import optimize, stats
 
+from ..._equations._intervals import two_sided_quantile
 from ._map import ROUGH, second_difference
 from ._terms import hats
 
@@ -174,7 +175,7 @@ def bands(fit, rows, target, columns, grid, average, heights, confidence_level):
     deviation = np.sqrt(np.maximum(np.diagonal(covariance)[:n], 0.0))
     halves = [
         np.where(resolved[:n], scale * target.radius * deviation + bias, np.inf)
-        for scale in (stats.norm.ppf(0.5 + confidence_level / 2.0), factor)
+        for scale in (two_sided_quantile(confidence_level), factor)
     ]
     return target.radius * estimate.value[:n], *halves
 

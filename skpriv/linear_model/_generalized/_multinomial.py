@@ -5,9 +5,10 @@ from math import sqrt
 from types import SimpleNamespace
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 from ..._equations._coefficients import MEAN_ONLY, loop_law
+from ..._equations._intervals import two_sided_quantile
 from ..._equations._loop._fit import LoopFit
 from ..._equations._loop._queries import Whitened
 from ..._equations._loop._steps import (
@@ -149,7 +150,7 @@ def class_intervals(fit, phi, location, confidence_level):
     log_odds = special.log_softmax(eta + location, axis=1)
     probabilities = np.exp(log_odds)
     low, high = -everything, everything
-    quantile = stats.norm.ppf(0.5 + confidence_level / 2.0)
+    quantile = two_sided_quantile(confidence_level)
     for k in range(len(location)):
         rest = np.maximum(1.0 - probabilities[:, k], np.finfo(float).tiny)
         slope = (np.eye(len(location))[k] - probabilities) / rest[:, None]

@@ -3,11 +3,10 @@
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 
-from ..._equations._intervals import ConfidenceInterval
+from ..._equations._intervals import ConfidenceInterval, two_sided_quantile
 from ..._equations._loop._fit import LoopFit
 from ._information import Information
 
@@ -125,7 +124,7 @@ class PooledLine(Likely, RegressorMixin, BaseEstimator):
         X = self._map.clipped(np.asarray(X, dtype=float))
         centre, (_, covariance) = X @ self.coef_ + self.intercept_, self.posterior()
         rows = np.column_stack([X, np.ones(len(X))])
-        half = norm.ppf(0.5 + confidence_level / 2.0) * np.sqrt(
+        half = two_sided_quantile(confidence_level) * np.sqrt(
             np.einsum("ij,ij->i", rows @ covariance, rows)
         )
         ends = np.clip([centre - half, centre + half], *self.bounds_y_)

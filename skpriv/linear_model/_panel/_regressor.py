@@ -4,13 +4,12 @@ from numbers import Integral
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from scipy import stats
 from sklearn.utils.validation import check_is_fitted
 
 from ..._choices import IntervalMethod
 from ..._compat import fit_context
 from ..._equations._coefficients import CoefficientLaw
-from ..._equations._intervals import ConfidenceInterval, inside_bounds
+from ..._equations._intervals import ConfidenceInterval, inside_bounds, two_sided_quantile
 from ..._equations._persons import WithinPersons
 from ..._equations._public_bounds import column_bounds
 from ..._equations._public_maps import RowMap, TargetMap
@@ -306,6 +305,6 @@ class IVRegressor(PrivateRegressor):
         points = self._map.features(X)[:, self._fit.structural]
         covariance = self._fit.sampling + self._fit.privacy
         half = np.sqrt(np.einsum("ij,jk,ik->i", points, covariance, points))
-        half *= stats.norm.ppf(0.5 + confidence_level / 2.0)
+        half *= two_sided_quantile(confidence_level)
         half = np.full_like(half, np.inf) if self.first_stage_.weak else half
         return inside_bounds(self._target, points @ self._fit.theta, half, predicted)

@@ -5,8 +5,8 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
+from ..._equations._intervals import two_sided_quantile
 from ...privacy import ROUNDING, Budget, Query, open_session
 from ...records import as_rows, cells, from_table, is_lazy
 from ._columns import LOST
@@ -78,7 +78,7 @@ class TableCheck:
     report: Any = None
 
     def __str__(self) -> str:
-        half = stats.norm.isf((1.0 - self.confidence_level) / 2.0) * self.std_error
+        half = two_sided_quantile(self.confidence_level) * self.std_error
         said = np.clip(np.round(self.counts), 0, self.n).astype(int)
         rows = [("column", *STATES)]
         rows += [(name, *(f"{c:,}" for c in line)) for name, line in zip(self.columns, said)]
