@@ -138,7 +138,7 @@ def main():
     if "levels" in args.only:
         cells += [(levels, kind, *cell) for cell in LEVELS for kind in both]
     if "effects" in args.only:
-        cells += [(effects, kind, *cell) for cell in EFFECTS for kind in both]
+        cells += [(effects, LinearRegression, *cell) for cell in EFFECTS]
     cells += [(instruments, *cell) for cell in INSTRUMENTS if "instruments" in args.only]
     numbers = []
     for measure, *cell in cells:

@@ -11,11 +11,6 @@ from skpriv._equations._persons import PersonGramQuery, ScoreLengthsQuery
 from skpriv._equations._public_maps import RowMap, TargetMap
 from skpriv._equations._scaling import Scaling
 from skpriv.linear_model._generalized._classes import ClassTarget
-from skpriv.linear_model._panel._moments import (
-    MomentLengthsQuery,
-    PersonMeatQuery,
-    PersonMomentsQuery,
-)
 from skpriv.linear_model._panel._queries import AllMomentsQuery, InstrumentScoreQuery
 from skpriv.privacy._session._trust import FilledPlaces
 from skpriv.records import ArrayRows, PersonRows
@@ -175,20 +170,6 @@ def _one_class_and_another():
     return query, first, person(*[[1.0, 0.0, 0.0]] * PLACES)
 
 
-def _differences(rng):
-    return Scaling(rng.choice([1.0, 1e3]), (-1.0, 1.0), False, 2)
-
-
-def _other_rows(query):
-    """All rows of one person are across those of the other."""
-    first = person(*[[1.0, 0.0, 1.0]] * PLACES)
-    return query, first, person(*[[0.0, 1.0, 0.0]] * PLACES)
-
-
-def _within(asked):
-    return asked.scaling.row_bound
-
-
 def _line(rng):
     whitened, target = _whitened(rng)
     point, limit = rng.normal(size=len(whitened.W)), rng.choice([1e-3, 0.1, 1.0, 3.0])
@@ -210,30 +191,6 @@ def _long_and_none():
 
 CASES = {
     LineScoreQuery: Case(_line, (_shortened,), width=3 * PLACES, ask=ask_persons),
-    PersonMomentsQuery: Case(
-        lambda rng: PersonMomentsQuery(_differences(rng), rng.choice([0.02, 0.5, 1.0])),
-        (
-            lambda: _other_rows(PersonMomentsQuery(PLANE, 0.5)),
-            lambda: (
-                PersonMomentsQuery(PLANE), person(*[[1.0, 0.0, 1.0]] * PLACES),
-                person(*[[0.5, np.sqrt(0.75), -1.0]] * PLACES),
-            ),
-        ),
-        width=3 * PLACES, ask=ask_persons, unit=_within,
-    ),
-    MomentLengthsQuery: Case(
-        lambda rng: MomentLengthsQuery(_differences(rng)),
-        (lambda: _other_rows(MomentLengthsQuery(PLANE)),),
-        width=3 * PLACES, ask=ask_persons, unit=_within,
-    ),
-    PersonMeatQuery: Case(
-        lambda rng: PersonMeatQuery(_differences(rng), rng.normal(size=2), rng.choice([0.01, 2.0])),
-        (lambda: (
-            PersonMeatQuery(PLANE, np.zeros(2), 0.5), person(*[[1.0, 0.0, 1.0]] * PLACES),
-            person(*[[0.0, 1.0, 1.0]] * PLACES),
-        ),),
-        width=3 * PLACES, ask=ask_persons, unit=_within,
-    ),
     PersonScoreQuery: Case(
         _person_scores,
         (_opposite_scores,),

@@ -19,7 +19,6 @@ from ..._equations._scaling import Scaling
 from ..._linalg import psd_part
 from ..._parameters import ArrayLike, Channel, DataNorm, Positive, RowsOfPerson, parameters
 from .._opening import any_auto
-from .._panel._effects import refuse_level, within_law
 from .._points import rowwise
 from .._prediction_intervals import SIDES, PredictionIntervals
 from ._solution import posterior, solve
@@ -30,8 +29,7 @@ class MomentRegressor(PredictionIntervals):
     """Base class of linear regressors from noisy normal equations; not for direct use.
 
     `fit` of an estimator asks for the equations, solves them by `solve`, and keeps them. What is
-    here is computed from what it kept: predictions, intervals, pooled and widened fits. An
-    estimator may also have ``effects``.
+    here is computed from what it kept: predictions, intervals, pooled and widened fits.
 
     Parameters
     ----------
@@ -238,12 +236,7 @@ class MomentRegressor(PredictionIntervals):
     def _predicted(self, X):
         """Predictions for checked rows; without privacy they are the textbook's, as they are."""
         fitted = self._function(X)
-        level = getattr(self, "effects", None) is None
-        return (
-            fitted
-            if self._trust.can.exact or not level
-            else np.clip(fitted, *self._scaling.bounds_y)
-        )
+        return fitted if self._trust.can.exact else np.clip(fitted, *self._scaling.bounds_y)
 
     def _function(self, X):
         """The fitted function for checked rows, which may leave the bounds of y."""
@@ -263,8 +256,6 @@ class MomentRegressor(PredictionIntervals):
         """
         check_is_fitted(self)
         self._check_claim("asymptotic")
-        if getattr(self, "effects", None) is not None:
-            return within_law(self)
         return moment_law(self._equations, self._scaling, self.estimand, self._basis)
 
     @rowwise
@@ -306,7 +297,6 @@ class MomentRegressor(PredictionIntervals):
             ``bounds_y``. It contains the prediction (without privacy the nearest one inside of
             ``bounds_y``), and none has width zero.
         """
-        refuse_level(self)
         X = self._interval_points(X, confidence_level, method)
         scaling, equations = self._scaling, self._equations
         points, bound = scaling.features(X), None

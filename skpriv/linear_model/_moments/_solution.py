@@ -3,8 +3,6 @@
 The equations may be for w in theta = basis w; without a basis they are for theta itself.
 """
 
-from typing import Any
-
 import numpy as np
 
 from ..._equations._moments import Instrument, ResidualGramQuery
@@ -13,7 +11,6 @@ from ..._equations._persons import PersonGramQuery, cluster_degrees
 from ..._equations._weights import WeightedMap
 from ..._linalg import blas_for
 from .._opening import weighted_rows
-from .._panel._moments import PersonMeatQuery, score_limit
 
 # Of the budget, for the residual Gram and what its clip cuts: 1.6% more noise elsewhere than the
 # .05 that would do for the first alone.
@@ -56,7 +53,7 @@ def _theta(basis, solution):
     return solution if basis is None else basis @ solution
 
 
-def residual_gram(session, equations, theta, asked, instrument=Instrument(), within=False):
+def residual_gram(session, equations, theta, asked, instrument=Instrument()):
     """What `NormalEquations` keep of the residuals, for the asymptotic interval.
 
     Parameters
@@ -68,8 +65,6 @@ def residual_gram(session, equations, theta, asked, instrument=Instrument(), wit
     asked : Scaling or WeightedMap
         Map of the queries.
     instrument : Instrument
-    within : bool
-        Whether rows are differences within persons.
     """
     share = residual_share(session.trust)
     if not share:
@@ -77,12 +72,8 @@ def residual_gram(session, equations, theta, asked, instrument=Instrument(), wit
     limit = 2.0
     if not equations.exact:
         limit = min(limit, RESIDUAL_CLIP * equations.residual_deviation(theta)[1])
-    query: Any
-    if within and not equations.exact:
-        query = PersonMeatQuery(asked, theta, score_limit(equations, theta))
-    else:
-        kind = ResidualGramQuery if session.persons is None else PersonGramQuery
-        query = kind(asked, tuple(theta), instrument, limit)
+    kind = ResidualGramQuery if session.persons is None else PersonGramQuery
+    query = kind(asked, tuple(theta), instrument, limit)
     answer = session.sum(query, share)
     found = query.read(answer)
     if session.persons is not None and session.trust.exact:

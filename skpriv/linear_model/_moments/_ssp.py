@@ -1,15 +1,13 @@
 """Sufficient-statistics perturbation with noise-aware shrinkage."""
 
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 from ..._compat import fit_context
 from ..._equations._lifted import moments_query
 from ..._parameters import parameters
 from .._base import WEIGHTS
 from .._opening import channel_of, found_bounds, open_fit, persons_of, scaled_rows
-from .._panel._effects import within_scaling
-from .._panel._moments import asked_moments
 from .._prediction_intervals import calibration, hold_out
 from ._regressor import MomentRegressor
 from ._solution import asked_records, deviation, residual_gram, residual_share, solve
@@ -81,8 +79,6 @@ class SSPRegressor(MomentRegressor):
     True
     """
 
-    effects: Literal["person"] | None = None
-
     estimand: ClassVar[str | None] = "least-squares line of the clipped rows and targets"
     interval_claims: ClassVar[tuple[str, ...]] = ("certified", "asymptotic")
     __metadata_request__fit: ClassVar[dict] = WEIGHTS
@@ -128,8 +124,6 @@ class SSPRegressor(MomentRegressor):
         """
         groups = persons_of(self, groups, max_rows_per_group)
         rows, scaling = scaled_rows(self, X, y)
-        if self.effects is not None:
-            scaling = within_scaling(self, groups, scaling, weights)
         rows, asked = asked_records(self, rows, scaling, weights)
         channel = channel_of(self, scaling, rows)
         currency = "pure" if channel == "codebook" else "gdp"
@@ -139,17 +133,14 @@ class SSPRegressor(MomentRegressor):
         if asked is scaling:
             scaling = asked = found_bounds(self, session, scaling)
 
-        query, left = moments_query(asked, channel), 1.0
-        if self.effects is not None:
-            query, left = asked_moments(session, asked)
-        answer = session.sum(query, left - residual_share(session.trust))
+        query = moments_query(asked, channel)
+        answer = session.sum(query, 1.0 - residual_share(session.trust))
         equations = query.equations(answer)
         theta = solve(equations, scaling, self.alpha)
         if answer.reports is not None:
             residual = {"residual_gram": answer.reports.error_gram(theta)}
         else:
-            within = self.effects is not None
-            residual = residual_gram(session, equations, theta, asked, within=within)
+            residual = residual_gram(session, equations, theta, asked)
         self._scaling, self._equations = scaling, replace(equations, **residual)
         self.coef_, self.intercept_ = scaling.coefficients(theta)
         scatter = deviation(self._equations, scaling, theta)

@@ -2,12 +2,7 @@
 
 from dataclasses import replace
 
-import numpy as np
-
-from ..._equations._coefficients import moment_law
 from ..._equations._persons import WithinPersons, spread_within
-from ..._linalg import RELATIVE_ZERO
-from ...privacy import TOLD_ABOVE
 from .._opening import any_auto
 
 WITHIN = "slopes within persons, of clipped rows and targets"
@@ -64,39 +59,6 @@ def within_maps(model, groups, rows, target, weights):
     norm = 2.0 * rows.data_norm * spread_within(groups.largest)
     rows = replace(rows, data_norm=norm, fit_intercept=False)
     return rows, replace(target, bounds_y=bounds, fit_intercept=False)
-
-
-def within_scaling(model, groups, scaling, weights):
-    """Scaling of differences within persons, which are what will be asked about."""
-    maps = scaling.row_map, scaling.target_map
-    rows, target = within_maps(model, groups, *maps, weights)
-    return replace(scaling, row_bound=rows.data_norm, bounds_y=target.bounds_y, fit_intercept=False)
-
-
-def within_law(model):
-    """Law of the slopes, without those of columns that are constant within persons.
-
-    A column of differences that are all 0 has a zero on the diagonal of the Gram matrix. Columns
-    whose released entry is not above its noise are left out.
-    """
-    equations, scaling = model._equations, model._scaling
-    diagonal = np.diagonal(equations.design)
-    rounding = RELATIVE_ZERO * float(diagonal.max(initial=0.0))
-    least = max(TOLD_ABOVE * equations.design_scale, rounding)
-    seen = np.flatnonzero(diagonal > least)
-    left = equations.restricted(seen)
-    law = moment_law(left, replace(scaling, n_features=len(seen)), WITHIN)
-    return named_constants(spread_law(law, np.append(seen, -1), scaling.n_features + 1))
-
-
-def spread_law(law, place, size):
-    """The law with coefficients that are not resolved in the places that are not given."""
-    both = np.ix_(place, place)
-    sampling, privacy, estimate = (np.full((size,) * d, np.nan) for d in (2, 2, 1))
-    sampling[both], privacy[both], estimate[place] = law.sampling, law.privacy, law.estimate
-    resolved = np.zeros(size, dtype=bool)
-    resolved[place] = law.resolved
-    return replace(law, estimate=estimate, sampling=sampling, privacy=privacy, resolved=resolved)
 
 
 def named_constants(law):

@@ -20,8 +20,8 @@ class CodebookBlocksNoise(Noise):
     codebook report of the unit vector times the entry of the matrix at j and the block. The sum
     over users of a block's entries times reports is unbiased for the block's sum: other blocks meet
     a sign that is 1 or -1 with even odds. There is no exact law of a sum, but independent bounded
-    terms. The price rests on one exact integer draw, of the index; the row of the matrix is drawn without
-    a look at the record, and the sign that it gives the vector is part of the secret.
+    terms. The price rests on one exact integer draw, of the index; the row of the matrix is drawn
+    without a look at the record, and the sign that it gives the vector is part of the secret.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ def panel(seed=0, persons=300):
     return frame
 
 
-def fit(frame, names=("a", "b"), kind=SSPRegressor, **settings):
+def fit(frame, names=("a", "b"), kind=LinearRegression, **settings):
     bounds = {} if kind is SSPRegressor else {"bounds_X": (-1.0, 1.0), "data_norm": None}
     model = kind(**{**SETTINGS, **bounds, **settings})
     return model.fit(frame[list(names)], frame["y"], groups=frame["person"])
@@ -50,10 +50,9 @@ def test_clustered_errors_are_those_of_linearmodels(kind):
     np.testing.assert_allclose(found.covariance, peer.cov, rtol=1e-8)
 
 
-@both
-def test_fixed_effects_are_those_of_linearmodels(kind):
+def test_fixed_effects_are_those_of_linearmodels():
     frame = panel()
-    found = inference(fit(frame, kind=kind, privacy="none", effects="person"))
+    found = inference(fit(frame, privacy="none", effects="person"))
     table = frame.set_index(["person", "time"])
     peer = PanelOLS(table["y"], table[["a", "b"]], entity_effects=True).fit(
         cov_type="clustered", cluster_entity=True, group_debias=True
@@ -63,39 +62,36 @@ def test_fixed_effects_are_those_of_linearmodels(kind):
     assert "slopes within persons" in str(found)
 
 
-@both
-def test_effects_of_persons_do_not_bias_slopes(kind):
+def test_effects_of_persons_do_not_bias_slopes():
     """The first feature goes along with the effects: least squares of the rows is biased."""
     off = []
     for seed in range(12):
         frame = panel(seed, persons=3000)
-        within = inference(fit(frame, kind=kind, effects="person", epsilon=30.0, random_state=seed))
-        pooled = inference(fit(frame, kind=kind, epsilon=30.0, random_state=seed))
+        within = inference(fit(frame, effects="person", epsilon=30.0, random_state=seed))
+        pooled = inference(fit(frame, epsilon=30.0, random_state=seed))
         assert pooled.low[0] > 0.55  # and so sure of it
         off.append(abs(within.statistic[0] - 0.5 / within.std_error[0]))
     assert np.mean(np.array(off) < 1.96) >= 0.75  # of 12 at 95%: fewer once in 5,000
 
 
-@both
-def test_noise_is_of_differences_and_not_of_all_that_rows_might_be(kind):
-    """In units of the errors without privacy; with the noise of whole rows SSP has 20."""
+def test_noise_is_of_differences_and_not_of_all_that_rows_might_be():
+    """In units of the errors without privacy."""
     errors = {"none": [], "central": []}
     for seed in range(10):
         frame = panel(seed, persons=4000)
         for privacy, found in errors.items():
-            model = fit(frame, kind=kind, effects="person", epsilon=3.0, privacy=privacy,
+            model = fit(frame, effects="person", epsilon=3.0, privacy=privacy,
                         random_state=seed)  # fmt: skip
             found.append(inference(model).estimate[:2] - [0.5, -0.3])
     sizes = {privacy: np.square(found).mean() for privacy, found in errors.items()}
     assert sizes["central"] < 3.0**2 * sizes["none"]
 
 
-@both
 @pytest.mark.parametrize("privacy", ["none", "central"])
-def test_columns_that_are_constant_within_persons_are_named(kind, privacy):
+def test_columns_that_are_constant_within_persons_are_named(privacy):
     frame = panel(persons=2000)
     frame["born"] = np.random.RandomState(1).uniform(-1, 1, 2000)[frame["person"]]
-    model = fit(frame, ("a", "born", "b"), kind, privacy=privacy, epsilon=50.0, effects="person",
+    model = fit(frame, ("a", "born", "b"), privacy=privacy, epsilon=50.0, effects="person",
                 random_state=0)  # fmt: skip
     found = inference(model)
     assert np.isnan(found.estimate).tolist() == [False, True, False]  # and no intercept
@@ -106,10 +102,9 @@ def test_columns_that_are_constant_within_persons_are_named(kind, privacy):
     assert np.isfinite(inference(fit(frame, privacy="none", effects="person")).std_error).all()
 
 
-@both
-def test_no_level_is_told(kind):
+def test_no_level_is_told():
     frame = panel()
-    model = fit(frame, kind=kind, effects="person", random_state=0)
+    model = fit(frame, effects="person", random_state=0)
     with pytest.raises(ValueError, match="tells no level"):
         model.confidence_interval(frame[["a", "b"]])
     difference = model.predict(frame[["a", "b"]])
@@ -122,22 +117,20 @@ def test_no_level_is_told(kind):
     [
         ({"max_rows_per_group": 1}, "at least 2"),
         ({"calibration_size": 0.2}, "calibration_size"),
-        ({"bounds_y": "auto", "outer_bounds_y": (-9, 9)}, "auto"),
     ],
 )
 def test_what_has_no_effects_is_refused_uncharged(settings, message):
     with BudgetAccountant(10.0, 1e-3) as accountant, pytest.raises(ValueError, match=message):
         fit(panel(), effects="person", **settings)
     with pytest.raises(ValueError, match="needs groups"):
-        SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), effects="person").fit(
+        LinearRegression(data_norm=1.0, bounds_y=(-1, 1), effects="person").fit(
             panel()[["a", "b"]], panel()["y"]
         )
     assert accountant.charges == []
 
 
-@both
 @pytest.mark.parametrize("rows", [1, 6, 5000])
-def test_a_person_stays_within_the_claim(kind, rows):
+def test_a_person_stays_within_the_claim(rows):
     frame = panel(persons=100)
     D = frame[["a", "b"]].to_numpy(), frame["y"].to_numpy(), frame["person"].to_numpy()
     rest = D[2] > 0
@@ -147,9 +140,11 @@ def test_a_person_stays_within_the_claim(kind, rows):
         np.append(9.0 * sign, D[1][rest]),
         np.append(np.zeros(rows, dtype=int), D[2][rest]),
     )
-    bounds = {} if kind is SSPRegressor else {"bounds_X": (-1.0, 1.0), "data_norm": None}
+    bounds = {"bounds_X": (-1.0, 1.0), "data_norm": None}
     found = replay(
-        lambda: kind(**{**SETTINGS, **bounds}, effects="person", epsilon=20.0, random_state=0),
+        lambda: LinearRegression(
+            **{**SETTINGS, **bounds}, effects="person", epsilon=20.0, random_state=0
+        ),
         D, D_prime,
     )  # fmt: skip
     assert found.holds, str(found)
