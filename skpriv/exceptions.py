@@ -1,6 +1,6 @@
 """The errors that skpriv raises on its own account."""
 
-__all__ = ["BudgetExceeded", "InvalidValues", "PrivacyError", "SkprivError"]
+__all__ = ["BudgetExceeded", "InvalidValues", "PrivacyError", "SkprivError", "StorageError"]
 
 
 class SkprivError(Exception):
@@ -64,4 +64,11 @@ class InvalidValues(SkprivError, ValueError, TypeError):
     ... except InvalidValues as error:
     ...     print(str(error)[:43])
     the rows or targets contain NaN, infinity,
+    """
+
+
+class StorageError(SkprivError, OSError):
+    """A file in which something must be kept cannot be read or written, such as on a full disk.
+
+    What was acknowledged before is kept. What raises this was not released.
     """

@@ -21,7 +21,7 @@ import numpy as np
 
 from skpriv import BudgetAccountant
 from skpriv.linear_model import SSPRegressor
-from skpriv.protocol import Collector, ShareServer, report
+from skpriv.protocol import Collector, DeviceLedger, ShareServer, report
 
 COEF = np.array([0.6, -0.4, 0.2])
 
@@ -114,6 +114,8 @@ def main(n_devices=2_000):
     with tempfile.TemporaryDirectory() as folder, BudgetAccountant(1.0, 1e-6) as accountant:
         collector = Collector(model, n_devices, n_features=3, n_min=int(0.9 * n_devices))
         servers = [Server(which, str(Path(folder) / f"{which}.db")) for which in (0, 1)]
+        # The memory of one device; in truth each has one
+        first = DeviceLedger(Path(folder) / "device.db", 1.0, 1e-6, n_min=n_devices // 2)
         while (task := collector.task) is not None:
             for server in servers:
                 server.ask("open", task.encode())
@@ -123,7 +125,8 @@ def main(n_devices=2_000):
                     servers[1].start()
                 if gone[user]:
                     continue
-                messages = report(task, X[user], y[user], user=user, largest_epsilon=1.0)
+                ledger = first if user == 0 else None
+                messages = report(task, X[user], y[user], user=user, ledger=ledger)
                 for server, message in zip(servers, messages, strict=True):
                     if not (half[user] and server.which == user % 2):
                         server.ask(str(user), message)
@@ -133,6 +136,7 @@ def main(n_devices=2_000):
             collector.close_round(*(server.ask("total", both.tobytes()) for server in servers))
         for server in servers:
             server.stop()
+        print("what one device has given away:", first)
     fitted = collector.result()
     print(fitted.privacy_report_)
     print("users in the sums:", counts, "of", n_devices)

@@ -1,6 +1,5 @@
 """`python -m skpriv budget`: what a ledger has spent and what is left; and its total."""
 
-import sqlite3
 from contextlib import contextmanager, nullcontext
 from math import inf, isfinite, isinf
 from pathlib import Path
@@ -133,5 +132,5 @@ def _total(path):
 def _usable(path, make):
     try:
         return make()
-    except (sqlite3.Error, OSError, PrivacyError) as error:
+    except (OSError, PrivacyError) as error:
         raise CommandError(f"The ledger {path} cannot be used: {error}") from None

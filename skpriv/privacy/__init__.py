@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # what type checkers see; a test holds it to what is loaded
     from ._accounting._capabilities import Capabilities, capabilities, models_that
     from ._accounting._cost import Cost
     from ._accounting._guarantee import Guarantee
-    from ._accounting._lattice import MODULUS, Devices, Lattice
+    from ._accounting._lattice import MODULUS, NO_ROOM, Devices, Lattice
     from ._accounting._sharing import shares_needed, sharing_security
     from ._accounting._report import PrivacyReport, ReportRow, learns_nothing
     from ._ledger._accountant import BudgetAccountant
@@ -30,6 +30,8 @@ if TYPE_CHECKING:  # what type checkers see; a test holds it to what is loaded
         noticed_charges,
         parallel_part,
     )
+    from ._ledger._ledger import Ledger
+    from ._ledger._limit import Limit
     from ._ledger._lineage import Lineage
     from ._ledger._numbering import Numbering
     from ._ledger._parts import prepaid
@@ -83,7 +85,7 @@ _HOMES = {
     "_accounting._capabilities": ["Capabilities", "capabilities", "models_that"],
     "_accounting._cost": ["Cost"],
     "_accounting._guarantee": ["Guarantee"],
-    "_accounting._lattice": ["MODULUS", "Devices", "Lattice"],
+    "_accounting._lattice": ["MODULUS", "NO_ROOM", "Devices", "Lattice"],
     "_accounting._sharing": ["shares_needed", "sharing_security"],
     "_accounting._report": ["PrivacyReport", "ReportRow", "learns_nothing"],
     "_ledger._accountant": ["BudgetAccountant"],
@@ -97,6 +99,8 @@ _HOMES = {
         "noticed_charges",
         "parallel_part",
     ],
+    "_ledger._ledger": ["Ledger"],
+    "_ledger._limit": ["Limit"],
     "_ledger._lineage": ["Lineage"],
     "_ledger._numbering": ["Numbering"],
     "_ledger._parts": ["prepaid"],

@@ -139,7 +139,7 @@ class Collector:
 
     def _begin(self, estimator, settings, path):
         """Begin a collection, in a file unless the path is None."""
-        store = Store(":memory:" if path is None else path)
+        store = Store(path)
         if store.settings() is not None:
             store.close()
             raise ValueError(
@@ -147,7 +147,7 @@ class Collector:
             )
         lineage = None if path is None else Lineage.begun()
         self._start(clone(estimator), settings, store, lineage)
-        store.write({**settings, "home": home(path)})
+        store.write_settings({**settings, "home": home(path)})
 
     @classmethod
     def load(cls, path: Any) -> "Collector":
@@ -188,7 +188,7 @@ class Collector:
                 "let one of them alone go on: both would ask the same users.",
                 stacklevel=2,
             )
-            store.write({"home": home(path)})
+            store.write_settings({"home": home(path)})
         estimator = restored(settings["estimator"])
         self = cls.__new__(cls, estimator)
         lineage = Lineage.of(settings["lineage"]) if "lineage" in settings else Lineage.begun()
@@ -202,13 +202,13 @@ class Collector:
         self._lineage = lineage
         try:
             if lineage is not None:
-                store.write({"lineage": lineage.as_json()})
+                store.write_settings({"lineage": lineage.as_json()})
                 lineage.tell()  # a copy ends here, before anything is charged
             store.take_over(token_hex(16))
             self._go_on()
             if lineage is not None:
                 self._lineage = lineage.paid_by(active_ledgers())
-                store.write({"lineage": self._lineage.as_json()})
+                store.write_settings({"lineage": self._lineage.as_json()})
             for _ in range(store.closed()):
                 self._take_round()
         except BaseException:
@@ -219,7 +219,7 @@ class Collector:
         """Tell the ledgers that have paid that this file has gone on, and no copy of it."""
         if self._lineage is not None and self._lineage.ledgers:
             self._lineage = self._lineage.step()
-            self._store.write({"lineage": self._lineage.as_json()})
+            self._store.write_settings({"lineage": self._lineage.as_json()})
             self._lineage.tell()
 
     def _go_on(self):
@@ -243,7 +243,7 @@ class Collector:
         name = f"task {self.round}"
         if name not in self._settings:
             self._settings[name] = fields
-            self._store.write({name: fields})
+            self._store.write_settings({name: fields})
         return self._settings[name]
 
     def _task_fields(self, needed):
@@ -374,7 +374,7 @@ class Collector:
         n_features = size - 1 - bool(fields["query"]["fit_intercept"])
         if self._n_features is None and n_features >= 1:
             self._settings["found"] = n_features
-            self._store.write({"found": n_features})
+            self._store.write_settings({"found": n_features})
         elif self._n_features != n_features:
             raise ValueError("the report has another number of features than the first one.")
 

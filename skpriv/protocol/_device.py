@@ -222,7 +222,9 @@ def report(
     except (AttributeError, LookupError, MemoryError, OverflowError, TypeError):
         raise ValueError(DAMAGED) from None
     if ledger is not None:  # before the record is looked at
-        ledger.charge(fields["hash"], float(channel["epsilon"]))
+        from ..privacy import Cost  # which loads SciPy
+
+        ledger.charge(fields["hash"], Cost.from_epsilon(channel["epsilon"]))
     drawn = secrets.token_bytes(DEVICE_SEED_BYTES) if channel["seed"] == "device" else b""
     directions = codebook(drawn or seed, channel["count"], size_of_direction)
     secret = secret_direction(fields, size, x, y, action, blank)

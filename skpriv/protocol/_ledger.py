@@ -1,42 +1,57 @@
-"""What a device has answered: it answers no task twice, and stops at what its user agreed to lose.
+"""What a device has given away: each answer is charged to a ledger before it is drawn."""
 
-The standard library is all that is needed here.
-"""
-
-import sqlite3
-from contextlib import closing, contextmanager
 from math import inf
 from typing import Any
 
 from ..exceptions import PrivacyError
+from ..privacy import Budget, Cost, Ledger, Limit
 
 ROUNDS = (
     "CREATE TABLE IF NOT EXISTS rounds (collection TEXT, place INTEGER, round TEXT NOT NULL, "
-    "PRIMARY KEY (collection, place))"
+    "attempts INTEGER NOT NULL, PRIMARY KEY (collection, place))"
 )
-TABLE = "CREATE TABLE IF NOT EXISTS answered (task TEXT PRIMARY KEY, epsilon REAL NOT NULL)"
-SLACK = 1e-12  # relative, of a sum of floats
+# Attempts at one round, all of which are charged. Where three have failed, users are missing, and a
+# collection that counts on fewer of them is begun instead.
+MOST_ATTEMPTS = 3
 
 
 class DeviceLedger:
     """A device's own memory of its answers, which :func:`skpriv.protocol.report` asks first.
 
-    Whatever servers do, all that they learn of a record together is bounded by the largest epsilon
-    that is given here, as long as every answer of the device goes through one ledger.
+    Whatever servers do, all that they learn of a record together is (epsilon, delta)-differentially
+    private by the numbers that are given here, as long as every answer of the device goes through
+    one ledger. A device computes what an answer costs by itself, and believes no task.
 
     Parameters
     ----------
-    path : str
-        An SQLite file of the device.
-    largest_epsilon : float
+    path : str or path-like
+        A file of the device: a ledger as those of :class:`skpriv.BudgetAccountant`.
+    epsilon : float > 0
         What the user has agreed to lose in all answers together.
+    delta : float in [0, 1), default=0.0
+        If it is 0 only pure reports fit, whose epsilons add up. Sums of ``privacy="aggregate"``
+        need more; then all that is answered adds up in mu^2 of Gaussian DP.
+    n_min : int, default=1
+        How many devices a sum must count on for noise at least, by the task's own number.
+    set_aside : (float, float), default=None
+        The part (epsilon, delta) for the delta of shuffled shares. None: what the first answer
+        needs. It stands in the file from then on.
 
     Attributes
     ----------
-    spent : float
-        The sum of the epsilons of the answers so far.
-    n_answers : int
-        Number of tasks that were answered.
+    spent : Budget
+        What the answers so far amount to.
+    charges : list of Charge
+        One line of each answer; what was paid with an earlier one costs nothing.
+
+    Notes
+    -----
+    A collection of several rounds is charged as a whole, with its first answer, so that no later
+    round fails for lack of budget. Rounds are answered in ascending order along one past. A further
+    attempt at the round that was answered last is charged as that round once more, and there are at
+    most three.
+
+    Once the first answer is written down, the total in the file binds, whatever is given here.
 
     Examples
     --------
@@ -49,105 +64,116 @@ class DeviceLedger:
     ... )
     >>> collector = Collector(model, n_users=3, seed=0, n_features=2)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     ledger = DeviceLedger(os.path.join(folder, "mine.db"), largest_epsilon=5.0)
+    ...     ledger = DeviceLedger(os.path.join(folder, "mine.db"), epsilon=5.0)
     ...     answer = report(collector.task, [0.3, 0.1], 0.5, user=1, ledger=ledger)
     ...     print(ledger)
     1 answers, epsilon=4 of 5
     """
 
-    def __init__(self, path: Any, largest_epsilon: float) -> None:
-        if not 0.0 < largest_epsilon < inf:
-            raise ValueError(f"largest_epsilon={largest_epsilon!r} must be positive and finite.")
-        self._path, self.largest_epsilon = path, float(largest_epsilon)
-        with self._open() as database:
-            database.execute(TABLE)
-            database.execute(ROUNDS)
-
-    @contextmanager
-    def _open(self):
-        """Run one transaction, undone by an error."""
-        with closing(sqlite3.connect(self._path, isolation_level="IMMEDIATE")) as database:
-            with database:
-                yield database
+    def __init__(
+        self,
+        path: Any,
+        epsilon: float,
+        delta: float = 0.0,
+        n_min: int = 1,
+        *,
+        set_aside: tuple[float, float] | None = None,
+    ) -> None:
+        self.budget, self.n_min = Budget(epsilon, delta), n_min
+        if not 0.0 < self.budget.epsilon < inf:
+            raise ValueError(f"epsilon={epsilon!r} must be positive and finite.")
+        if isinstance(n_min, bool) or not isinstance(n_min, int) or n_min < 1:
+            raise ValueError(f"n_min={n_min!r} must be a whole number of at least 1.")
+        self._aside = None if set_aside is None else Budget(*set_aside)
+        self._ledger = Ledger(path)
+        with self._ledger.transaction() as held:
+            held.connection.execute(ROUNDS)
 
     @property
-    def spent(self) -> float:
-        """The sum of the epsilons of the answers so far."""
-        with self._open() as database:
-            return float(database.execute("SELECT TOTAL(epsilon) FROM answered").fetchone()[0])
+    def spent(self) -> Budget:
+        """What the answers so far amount to."""
+        limit = self._ledger.bind() or self._limit(Budget(0.0))
+        return limit.as_budget(self._ledger.total(limit.currency))
+
+    @property
+    def charges(self) -> list[Any]:
+        """The answers, the oldest first."""
+        return self._ledger.charges()
 
     @property
     def n_answers(self) -> int:
-        """Number of tasks that were answered."""
-        with self._open() as database:
-            return int(database.execute("SELECT COUNT(*) FROM answered").fetchone()[0])
+        """Number of answers."""
+        return len(self.charges)
 
     def __str__(self) -> str:
-        return f"{self.n_answers} answers, epsilon={self.spent:g} of {self.largest_epsilon:g}"
+        at = f" at delta={self.budget.delta:g}" if self.budget.delta else ""
+        most = f"{self.spent.epsilon:g} of {self.budget.epsilon:g}"
+        return f"{self.n_answers} answers, epsilon={most}{at}"
 
-    def charge(self, task: str, epsilon: float) -> None:
+    def _limit(self, aside: Budget) -> Limit:
+        return Limit(self.budget, "gdp", aside)
+
+    def charge(
+        self,
+        collection: str,
+        cost: Cost,
+        rounds: list[str] | None = None,
+        *,
+        again: Cost | None = None,
+        adding: int | None = None,
+    ) -> None:
         """Write down an answer that is about to be drawn.
 
         Parameters
         ----------
-        task : str
-            The hash of the task.
-        epsilon : float
-
-        Raises
-        ------
-        PrivacyError
-            If the task was answered, or the answer would exceed ``largest_epsilon``. Nothing has
-            been written or drawn then.
-        """
-        with self._open() as database:
-            self._pay(database, task, epsilon)
-
-    def _pay(self, database, task, epsilon):
-        try:
-            database.execute("INSERT INTO answered VALUES (?, ?)", (task, float(epsilon)))
-        except sqlite3.IntegrityError:
-            raise PrivacyError("this device has answered the task: not twice.") from None
-        (total,) = database.execute("SELECT TOTAL(epsilon) FROM answered").fetchone()
-        if not total <= self.largest_epsilon * (1.0 + SLACK):  # leaving by an error undoes it
-            raise PrivacyError(
-                f"answers of epsilon={total:g} together exceed the largest_epsilon="
-                f"{self.largest_epsilon:g} that was agreed to."
-            )
-
-    def charge_rounds(
-        self, collection: str, epsilon: float, rounds: list[str], once: bool = False
-    ) -> None:
-        """Write down a round of a collection, which is charged once for all of its rounds.
-
-        Parameters
-        ----------
         collection : str
-            Hash of what is fixed before its first round.
-        epsilon : float
-            The epsilon of the whole collection.
-        rounds : list of str
-            Hashes of its rounds so far, of which the last one is to be answered.
-        once : bool, default=False
-            Whether a round may be answered once only; else as often as it is attempted.
+            Hash of the task, or of what is fixed before the first round of a collection.
+        cost : Cost
+            Cost of all rounds of the collection.
+        rounds : list of str, default=None
+            Hashes of its rounds so far, of which the last one is to be answered. None: it has one.
+        again : Cost, default=None
+            Cost of another answer to the round that was answered last. None: there is no other.
+        adding : int, default=None
+            How many devices are counted on for noise.
 
         Raises
         ------
         PrivacyError
-            If another task of one of these rounds was answered, or the collection would exceed
-            ``largest_epsilon``. Nothing has been written or drawn then.
+            If the round was answered, a later one was or another task of it, or if fewer devices
+            than ``n_min`` are counted on.
+        BudgetExceeded
+            If the user has not agreed to lose so much. In all cases nothing was written or drawn.
         """
-        with self._open() as database:
-            answered = "SELECT place, round FROM rounds WHERE collection = ?"
-            known = dict(database.execute(answered, (collection,)).fetchall())
-            if any(known.get(place, name) != name for place, name in enumerate(rounds)):
-                raise PrivacyError("this device has answered another task of one of these rounds.")
-            last = len(rounds) - 1
-            if once and last in known:
-                raise PrivacyError("this device has answered the task: not twice.")
-            database.execute(
-                "INSERT OR IGNORE INTO rounds VALUES (?, ?, ?)", (collection, last, rounds[-1])
+        if adding is not None and adding < self.n_min:
+            raise PrivacyError(
+                f"the task counts on {adding} devices for noise, and the user on n_min="
+                f"{self.n_min} of them at least."
             )
-            paid = "SELECT 1 FROM answered WHERE task = ?"
-            if database.execute(paid, (collection,)).fetchone() is None:
-                self._pay(database, collection, epsilon)
+        rounds = [collection] if rounds is None else rounds
+        last = len(rounds) - 1
+        with self._ledger.transaction() as held:
+            found = held.connection.execute(
+                "SELECT place, round, attempts FROM rounds WHERE collection = ?", (collection,)
+            ).fetchall()
+            if any(place > last for place, *_ in found):
+                raise PrivacyError("this device has answered a later round: not an earlier one.")
+            if any(rounds[place] != name for place, name, _ in found):
+                raise PrivacyError("this device has answered another task of one of these rounds.")
+            attempts = sum(number for place, _, number in found if place == last)
+            if attempts and (again is None or attempts >= MOST_ATTEMPTS):
+                raise PrivacyError("this device has answered the task: not twice, or once more.")
+            price = again if attempts and again is not None else Cost() if found else cost
+            self._pay(held, price, f"round {last + 1} of {collection[:8]}, {attempts + 1}")
+            held.connection.execute(
+                "INSERT OR REPLACE INTO rounds VALUES (?, ?, ?, ?)",
+                (collection, last, rounds[-1], attempts + 1),
+            )
+
+    def _pay(self, held, cost, name):
+        """Record a charge that both this object's total and the file's can pay."""
+        aside = self._aside or Budget(0.0, min(cost.delta, self.budget.delta))
+        held.bind(self._limit(aside))
+        own = self._limit(held.limit.set_aside)
+        held.check(own, name, cost, (), "let the user agree to lose more")
+        held.record(name, cost, ())

@@ -359,8 +359,11 @@ class Loop(Watched):
         return "taken"
 
     def _learn_if_due(self):
-        if self._clock() >= self._try_at and self._due(self._store.reading())[1]:
-            self.learn()
+        if self._clock() >= self._try_at:
+            with self._store.looking() as held:
+                due = self._due(held)[1]
+            if due:
+                self.learn()
 
     def _due(self, held, force=False):
         """Number of the first event to learn, and how many the policy is to be given now."""

@@ -1,10 +1,8 @@
 """The file of a service: events, and the policy as of the last ones that were learned."""
 
-import os
-import sqlite3
-import threading
-from contextlib import closing, contextmanager
-from pathlib import Path
+from contextlib import contextmanager
+
+from ..._sqlite import Database
 
 SCHEMA = """
 CREATE TABLE policy (
@@ -31,28 +29,8 @@ CAME = "number >= ? AND learned = 0 AND (reward IS NOT NULL OR time <= ?)"
 EVENTS_VERSION = 3  # of the file; 2 kept the rounds of people, and 1 the contexts of all actions
 
 
-class Connection:
-    """A connection that is closed when the last one forgets it."""
-
-    def __init__(self, path):
-        self.process = os.getpid()
-        # A process waits up to two minutes for another one
-        self.raw = sqlite3.connect(
-            path, timeout=120.0, isolation_level=None, check_same_thread=False
-        )
-        # An acknowledged event survives a crash of the machine, not only of the process.
-        self.raw.execute("PRAGMA synchronous = FULL")
-        # 16 MB of the file in memory hold the indices of a million events
-        self.raw.execute("PRAGMA cache_size = -16384")
-
-    def __del__(self):
-        # A connection that a fork has copied belongs to the other process.
-        if hasattr(self, "raw") and self.process == os.getpid():
-            self.raw.close()
-
-
-class Store:
-    """One SQLite file in write-ahead mode; one connection for every thread.
+class Store(Database):
+    """The file of a service, with one connection of the process for all of its threads.
 
     Parameters
     ----------
@@ -60,47 +38,30 @@ class Store:
     """
 
     def __init__(self, path):
-        self.path = str(Path(path).resolve())
-        self._threads = threading.local()
-        self._connection().execute("PRAGMA journal_mode = WAL")
+        super().__init__(path, "file of Loop", kept=True)
+        self.create()
+        self.checked()
         with self.transaction() as held:
             held.prepare()
-
-    def _connection(self):
-        kept = getattr(self._threads, "kept", None)
-        if kept is None or kept.process != os.getpid():
-            if kept is not None:
-                self._threads.inherited = kept  # never closed here: it is the other process's
-            kept = self._threads.kept = Connection(self.path)
-        return kept.raw
 
     @contextmanager
     def transaction(self):
         """Hold the file; committed at the end, rolled back by an exception or a crash."""
-        connection = self._connection()
-        connection.execute("BEGIN IMMEDIATE")
-        try:
+        with super().transaction() as connection:
             yield Transaction(connection)
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
 
-    def reading(self):
+    @contextmanager
+    def looking(self):
         """Look without holding the file."""
-        return Transaction(self._connection())
+        with self.reading() as connection:
+            yield Transaction(connection)
 
     def backup(self, path):
         """Copy the file as of one instant."""
-        with closing(sqlite3.connect(str(path))) as copy:
-            self._connection().backup(copy)
-
-    def __getstate__(self):
-        return {"path": self.path}
-
-    def __setstate__(self, state):
-        type(self).__init__(self, state["path"])
+        copy = Database(path, "backup")
+        copy.create()
+        with self.reading() as connection, copy.reading() as other:
+            connection.backup(other)
 
 
 class Transaction:

@@ -17,7 +17,8 @@ class Watched:
     @property
     def n_events(self) -> int:
         """Number of events that were ranked."""
-        return self._store.reading().last()
+        with self._store.looking() as held:
+            return held.last()
 
     @property
     def n_learned(self) -> int:
@@ -26,7 +27,8 @@ class Watched:
         With ``in_order=False``, of those in whose places it has learned: how many rewards came is
         private.
         """
-        return self._store.reading().first_open() - 1
+        with self._store.looking() as held:
+            return held.first_open() - 1
 
     @property
     def troubles(self) -> list[tuple[float, str]]:
@@ -34,7 +36,8 @@ class Watched:
 
         Nothing in it depends on a value of the data.
         """
-        return self._store.reading().troubles()
+        with self._store.looking() as held:
+            return held.troubles()
 
     @property
     def guarantee(self) -> Any:

@@ -5,7 +5,7 @@ otherwise.
 """
 
 from dataclasses import dataclass
-from math import ceil, log2, sqrt
+from math import ceil, floor, log2, sqrt
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,11 @@ from ...exceptions import PrivacyError
 
 MODULUS = np.iinfo(np.uint64).bits  # of the integers in which sums are computed
 HEADROOM = MODULUS - 2  # bits that a sum may use: a quarter of the range on either side of zero
-FINEST, COARSEST = 32, 20  # bits: a step is 2^-bits of the sensitivity over sqrt(size)
+# Bits: a step is 2^-bits of the sensitivity over sqrt(size), which noise is larger by 2^-bits for.
+FINEST, COARSEST = 32, 8
+NO_ROOM = (
+    f"sums modulo 2^{MODULUS}: ask fewer users, fewer numbers, or give a larger epsilon or delta."
+)
 LARGEST_ENTRY = 4.0  # an entry of a record's vector is at most so many sensitivities away from zero
 NOISE_ROOM = (
     40.0  # standard deviations of noise that must fit into the range: it exceeds them never
@@ -111,11 +115,12 @@ class Lattice:
         whole = sqrt(size) * (
             users * (LARGEST_ENTRY + 1.0) + NOISE_ROOM * sqrt(users / adding) / mu
         )
-        bits = min(FINEST, int(HEADROOM - ceil(log2(whole))))
+        # A user's noise has 2^bits root(size / adding) / mu steps: at most 2^45, for the sampler.
+        widest = 44.5 + log2(mu * sqrt(adding / size))
+        bits = min(FINEST, int(HEADROOM - ceil(log2(whole))), floor(widest))
         if bits < COARSEST:
             raise PrivacyError(
-                f"{users} users and {size} numbers at mu={mu:.3g} do not fit into sums modulo "
-                f"2^{MODULUS}: ask fewer users, fewer numbers, or give a larger share."
+                f"{users} users and {size} numbers at mu={mu:.3g} do not fit into {NO_ROOM}"
             )
         longest = sqrt(size) * (2.0**bits + 1.0)  # the sensitivity, rounded to the grid
         variance = ceil(((longest / mu) ** 2 + WIDTH**2) * (1.0 + 2.0**-40) / adding)
@@ -124,6 +129,13 @@ class Lattice:
                 f"{users} users leave each of them with too little noise for a grid: ask fewer."
             )
         return cls(sensitivity / (sqrt(size) * 2.0**bits), variance, adding)
+
+    def has_room(self, sensitivity: float, size: int) -> bool:
+        """Whether a later round with 2^-24 of this share of the budget fits as well.
+
+        Its grid may be coarser by twelve bits.
+        """
+        return self.step * sqrt(size) * 2.0 ** (COARSEST + 11.5) <= sensitivity
 
     @property
     def scale(self) -> float:

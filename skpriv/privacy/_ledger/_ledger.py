@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import sqlite3
 import tempfile
 import weakref
 from collections import defaultdict
@@ -14,9 +13,10 @@ from math import inf
 from pathlib import Path
 from typing import NamedTuple
 
+from ..._sqlite import Connection
 from ...exceptions import PrivacyError
 from .._accounting._cost import Cost
-from ._ledger_file import COLUMNS, connection_to, opened, prepared
+from ._ledger_file import COLUMNS, ledger_database, opened, prepared, set_total
 from ._limit import Limit
 
 __all__ = ["Charge", "Ledger", "Part", "Transaction"]
@@ -30,8 +30,6 @@ _TOTALS = ", ".join(
     f"TOTAL(CASE WHEN typeof({name}) IN ('real', 'integer') THEN {name} ELSE 9e999 END)"
     for name in COLUMNS
 )
-# Charges that this process has seen in each ledger, by its identity: they are never fewer.
-_seen: dict[str, int] = {}
 
 
 class Charge(NamedTuple):
@@ -158,25 +156,18 @@ class Ledger:
     @contextmanager
     def transaction(self) -> Iterator["Transaction"]:
         """Hold the ledger exclusively: committed at the end, rolled back by an exception."""
-        with connection_to(self.path) as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                transaction = Transaction(connection, self.path)
-                transaction.expect(self.identity)
-                yield transaction
-                count = transaction.count()
-            except BaseException:
-                connection.execute("ROLLBACK")
-                raise
-            connection.execute("COMMIT")
-            _seen[self.identity] = max(count, _seen.get(self.identity, 0))
+        with ledger_database(self.path).transaction() as connection:
+            yield self._expected(connection)
 
     @contextmanager
     def _reading(self) -> Iterator["Transaction"]:
-        with connection_to(self.path) as connection:
-            transaction = Transaction(connection, self.path)
-            transaction.expect(self.identity)
-            yield transaction
+        with ledger_database(self.path).reading() as connection:
+            yield self._expected(connection)
+
+    def _expected(self, connection: Connection) -> "Transaction":
+        transaction = Transaction(connection, self.path)
+        transaction.expect(self.identity)
+        return transaction
 
     def total(self, currency: str | None = None) -> Cost:
         """Cost of all charges: see `compose` for how the parts count.
@@ -201,22 +192,20 @@ class Ledger:
 class Transaction:
     """Reading and appending while the ledger is held."""
 
-    def __init__(self, connection: sqlite3.Connection, path: str) -> None:
+    def __init__(self, connection: Connection, path: str) -> None:
         self.connection, self._path = connection, path
         self.identity, self.limit = opened(connection, path)
 
     def expect(self, identity: str) -> None:
-        """Refuse another ledger than the one that was opened before, and an older state of it."""
+        """Refuse another ledger than the one that was opened before."""
         if self.identity != identity:
             raise PrivacyError(_MADE_AGAIN.format(self._path))
-        if self.count() < _seen.get(identity, 0):
-            raise PrivacyError(
-                f"The ledger {self._path} lacks charges that it had before, as a copy that was "
-                "made earlier does: nothing can be charged to its budget. Put the last file back."
-            )
 
-    def count(self) -> int:
-        return int(self.connection.execute("SELECT COUNT(*) FROM charges").fetchone()[0])
+    def bind(self, limit: Limit) -> None:
+        """Write the total into a file that has none."""
+        if self.limit is None:
+            set_total(self.connection, limit)
+            self.limit = limit
 
     def totals(self) -> dict[Part, Cost]:
         rows = self.connection.execute(f"SELECT part, {_TOTALS} FROM charges GROUP BY part")

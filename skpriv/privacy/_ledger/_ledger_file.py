@@ -1,25 +1,28 @@
 """The file of a ledger: its tables, its version, and the one total that stands in it."""
 
-import os
-import sqlite3
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import fields
 from math import isinf
-from pathlib import Path
 
+from ..._sqlite import Connection, Database
 from ...exceptions import PrivacyError
 from .._accounting._budget import Budget
 from .._accounting._cost import Cost
 from ._limit import Limit
 
-__all__ = ["COLUMNS", "connection_to", "opened", "prepared"]
+__all__ = ["COLUMNS", "ledger_database", "opened", "prepared", "set_total"]
 
 COLUMNS = tuple(field.name for field in fields(Cost))
 # Of the tables below, kept by SQLite as the file's user_version. Files without a number are older.
 LEDGER_VERSION = 1
 
+HISTORY = "SELECT identity, (SELECT COUNT(*) FROM charges) FROM ledger"
+GONE = (
+    "The ledger {} is gone, so nothing can be charged to its budget: the accountant that owned it "
+    "has ended, or the file was removed. An estimator that was pickled or cloned under that "
+    "accountant stays bound to it: make a new one of its parameters, or give BudgetAccountant a "
+    "'ledger' path that lasts."
+)
 _CHARGES = f"CREATE TABLE charges (name TEXT, part TEXT, {', '.join(COLUMNS)})"
 _SAID = ("who", "time", "purpose")
 # Columns that files without a number may lack, and what their charges cost in them, rounded up.
@@ -40,22 +43,27 @@ def prepared(path: str, limit: Limit | None) -> tuple[str, Limit | None]:
     limit : Limit or None
         The total of a file that has none. An infinite one is none.
     """
-    with connection_to(path, mode="rwc") as connection:
-        try:
-            if _version(connection) < LEDGER_VERSION:
-                _write(connection, _bring_up_to_date)
+    database = ledger_database(path, "")
+    database.create()
+    with database.reading() as connection:
+        if _version(connection) >= LEDGER_VERSION:
             identity, known = opened(connection, path)
-            if known is None and limit is not None and not isinf(limit.budget.epsilon):
-                _write(connection, _set_total, limit)
-                identity, known = opened(connection, path)
-        except sqlite3.DatabaseError as error:
-            if isinstance(error, sqlite3.OperationalError):  # locked, read-only, a full disk
-                raise
-            raise _no_ledger(path) from None
-    return identity, known
+            if known is not None or limit is None or isinf(limit.budget.epsilon):
+                return identity, known
+    with database.transaction() as connection:
+        if _version(connection) < LEDGER_VERSION:
+            _bring_up_to_date(connection, path)
+        if limit is not None and not isinf(limit.budget.epsilon):
+            set_total(connection, limit)
+        return opened(connection, path)
 
 
-def opened(connection: sqlite3.Connection, path: str) -> tuple[str, Limit | None]:
+def ledger_database(path: str, history: str = HISTORY) -> Database:
+    """The file of a ledger, which must be there."""
+    return Database(path, "ledger", gone=GONE.format(path), history=history)
+
+
+def opened(connection: Connection, path: str) -> tuple[str, Limit | None]:
     """Return the identity of a ledger and its total, None if it has none."""
     version = _version(connection)
     if version > LEDGER_VERSION:
@@ -72,56 +80,24 @@ def opened(connection: sqlite3.Connection, path: str) -> tuple[str, Limit | None
     return identity, Limit(Budget(epsilon, delta), currency, Budget(*aside))
 
 
-@contextmanager
-def connection_to(path: str, mode: str = "rw") -> Iterator[sqlite3.Connection]:
-    """Connect to a file, which must be there unless the mode is "rwc"."""
-    if mode == "rw" and not os.path.isfile(path):
-        raise PrivacyError(
-            f"The ledger {path} is gone, so nothing can be charged to its budget: the accountant "
-            "that owned it has ended, or the file was removed. An estimator that was pickled or "
-            "cloned under that accountant stays bound to it: make a new one of its parameters, "
-            "or give BudgetAccountant a 'ledger' path that lasts."
-        )
-    connection = sqlite3.connect(
-        f"{Path(path).as_uri()}?mode={mode}", uri=True, timeout=120.0, isolation_level=None
-    )
-    try:
-        yield connection
-    finally:
-        connection.close()
-
-
 def _no_ledger(path: str) -> PrivacyError:
     return PrivacyError(f"The file {path} is no ledger of skpriv: give the path of another file.")
 
 
-def _version(connection: sqlite3.Connection) -> int:
+def _version(connection: Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _write(connection: sqlite3.Connection, change: Callable[..., None], *arguments: Limit) -> None:
-    """Make a change while the file is held; undone by an exception."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        change(connection, *arguments)
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT")
-
-
-def _columns(connection: sqlite3.Connection, table: str) -> set[str]:
+def _columns(connection: Connection, table: str) -> set[str]:
     return {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
 
 
-def _bring_up_to_date(connection: sqlite3.Connection) -> None:
+def _bring_up_to_date(connection: Connection, path: str) -> None:
     """Make the tables of a new file, or add what a file without a number lacks."""
-    if _version(connection) >= LEDGER_VERSION:  # another process was faster
-        return
     tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
     if "charges" not in tables:
         if tables:
-            raise sqlite3.DatabaseError("other tables")
+            raise _no_ledger(path)
         connection.execute(_CHARGES)
     for name in _ADDED.keys() - _columns(connection, "charges"):
         connection.execute(f"ALTER TABLE charges ADD COLUMN {name} DEFAULT 0.0")
@@ -134,12 +110,13 @@ def _bring_up_to_date(connection: sqlite3.Connection) -> None:
     if "skpriv_total" in tables:  # where the command `budget` kept the total before
         row = connection.execute("SELECT epsilon, delta FROM skpriv_total").fetchone()
         if row is not None:
-            _set_total(connection, Limit(Budget(*row), "gdp", Budget(0.0)))
+            set_total(connection, Limit(Budget(*row), "gdp", Budget(0.0)))
         connection.execute("DROP TABLE skpriv_total")
     connection.execute(f"PRAGMA user_version = {LEDGER_VERSION}")
 
 
-def _set_total(connection: sqlite3.Connection, limit: Limit) -> None:
+def set_total(connection: Connection, limit: Limit) -> None:
+    """Write the total of a ledger that has none."""
     budget, aside = limit.budget, limit.set_aside
     connection.execute(
         "UPDATE ledger SET epsilon = ?, delta = ?, currency = ?, aside_epsilon = ?, "

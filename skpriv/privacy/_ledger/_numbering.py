@@ -2,15 +2,15 @@
 
 import os
 import pickle
-import sqlite3
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..._sqlite import Connection, Database, OperationalError
 from ...exceptions import PrivacyError
 from ._active import active
 from ._registry import folders
@@ -28,6 +28,11 @@ _SCHEMA = (
 _COUNT = "SELECT count(*), total(place = ?) FROM visits WHERE object = ? AND person = ?"
 _VISIT = "INSERT OR IGNORE INTO visits VALUES (?, ?, ?)"
 _SEEN = "SELECT 1 FROM visits WHERE object = ? AND person = ? AND place = ?"
+_GONE = (
+    "The file {} is gone, in which the answers of this object and its copies are numbered: one "
+    "that was made before could be drawn again. Put the file back, make the object under a "
+    "BudgetAccountant with a 'ledger' that lasts, or start afresh."
+)
 _GIVEN = "SELECT 1 FROM answers WHERE object = ? AND number = ?"
 
 
@@ -47,12 +52,7 @@ class _Place:
                 "told from those of the original: pickle it, or make it in the new process."
             )
         if self.path is not None and not os.path.isfile(self.path):
-            raise PrivacyError(
-                f"The file {self.path} is gone, in which the answers of this object and its "
-                "copies are numbered: one that was made before could be drawn again. Put the file "
-                "back, make the object under a BudgetAccountant with a 'ledger' that lasts, or "
-                "start afresh."
-            )
+            raise PrivacyError(_GONE.format(self.path))
 
     def share(self, name: str) -> None:
         """Turn to a file that copies can ask."""
@@ -60,18 +60,18 @@ class _Place:
         if self.path is not None:
             return
         living = [path for path in self.ledgers if os.path.isfile(path)]
-        path = living[0] if living else str(_own_file(name))
-        with closing(sqlite3.connect(path, timeout=120.0)) as connection, connection:
+        database = _file_of_answers(living[0]) if living else _own_file(name)
+        with database.transaction() as connection:
             for statement in _SCHEMA:
                 connection.execute(statement)
             connection.execute("INSERT INTO answers VALUES (?, ?, NULL)", (name, _MARK))
-        self.path, self.name = path, name
+        self.path, self.name = database.path, name
 
-    def expect(self, connection: sqlite3.Connection, query: str, *given: Any) -> None:
+    def expect(self, connection: Connection, query: str, *given: Any) -> None:
         """Refuse a file in which something is missing that was written down before."""
         try:
             found = connection.execute(query, given).fetchone()
-        except sqlite3.OperationalError:  # no table
+        except OperationalError:  # no table
             found = None
         if found is None:
             raise PrivacyError(
@@ -81,22 +81,12 @@ class _Place:
             )
 
     @contextmanager
-    def file(self) -> Iterator[sqlite3.Connection]:
+    def file(self) -> Iterator[Connection]:
         """Hold the file; what was written is kept if the ``with`` block ends well."""
         self.check()
-        assert self.path is not None
-        uri = f"{Path(self.path).as_uri()}?mode=rw"
-        with closing(
-            sqlite3.connect(uri, uri=True, timeout=120.0, isolation_level=None)
-        ) as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                self.expect(connection, _GIVEN, self.name, _MARK)
-                yield connection
-            except BaseException:
-                connection.execute("ROLLBACK")
-                raise
-            connection.execute("COMMIT")
+        with _file_of_answers(self.path).transaction() as connection:
+            self.expect(connection, _GIVEN, self.name, _MARK)
+            yield connection
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, process=os.getpid())
@@ -266,9 +256,7 @@ class Numbering:
         with self._held() as connection:
             return [self._admitted(connection, person, number, most) for person in people]
 
-    def _admitted(
-        self, connection: sqlite3.Connection, person: bytes, number: int, most: int
-    ) -> bool:
+    def _admitted(self, connection: Connection, person: bytes, number: int, most: int) -> bool:
         count, here = connection.execute(_COUNT, (number, self._name, person)).fetchone()
         if not here and count >= most:
             return False
@@ -285,7 +273,7 @@ class Numbering:
             self._people, self._seen = {}, rows[-1][1:] if rows else self._seen
 
     @contextmanager
-    def _held(self) -> Iterator[sqlite3.Connection]:
+    def _held(self) -> Iterator[Connection]:
         """Hold the file, in which is what this object has written down last."""
         with self._place.file() as connection:
             if self._last is not None:
@@ -300,18 +288,23 @@ class Numbering:
         return dict(vars(self))
 
 
-def _own_file(name: str) -> Path:
+def _file_of_answers(path: str | Path | None) -> Database:
+    return Database(path, "file of answers", gone=_GONE.format(path))
+
+
+def _own_file(name: str) -> Database:
     """A new file in the first folder where one can be made."""
     home = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
     stated = os.environ.get("SKPRIV_STATE")
     for folder in [Path(stated)] if stated else [Path(home, "skpriv"), *folders()]:
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            path = Path(folder, f"{name}.answers")
-            path.touch(mode=0o600)
+            database = _file_of_answers(Path(folder, f"{name}.answers"))
+            database.create()
+            os.chmod(database.path, 0o600)  # type: ignore[arg-type]
         except OSError:
             continue
-        return path
+        return database
     raise PrivacyError(
         "No folder can be written in which a copy's answers would be numbered: set SKPRIV_STATE."
     )

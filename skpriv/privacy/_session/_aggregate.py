@@ -103,7 +103,8 @@ class AggregateSession(Session):
             return Answer(value, self._size(slot), noise, counted=counted)
         # Of all the shares of a fit, those of this query may be as far from their sums
         security = sharing_security(self._budget) * slot.share if self._mixed else 0.0
-        value, n = self._rows.shared_sum(query, lattice, security, slot.subset)
+        prices = self.report, law.cost(self._change(query))
+        value, n = self._rows.shared_sum(query, lattice, security, prices, slot.subset)
         return Answer(value, n, GaussianNoise(law.scale * sqrt(n / lattice.adding)))
 
     def _law(self, query, slot):

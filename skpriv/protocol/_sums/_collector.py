@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 from ...exceptions import PrivacyError
 from ...privacy import MODULUS, Devices, capabilities, summed_shares
 from .._collector import Collector, check_users
+from .._ledger import MOST_ATTEMPTS
 from .._settings import described, n_features_of
 from ._device import unpacked
 from ._task import TRANSPORTS, SumNeeded, SumRows, open_round, task_fields
@@ -92,12 +93,14 @@ class SumCollector(Collector):
             self._lineage,
         )  # fmt: skip
         estimator = clone(self._estimator).set_params(random_state=None)
+        attempt = settings.get(f"attempt {self.round}", 0)
+        fields = task_fields(settings, self._rounds, attempt)
+        if not self._rounds:
+            open_round(fields)  # what no device would answer is refused before anything is charged
         try:
             self._fitted, self._fields = estimator.fit(rows, None), None
         except SumNeeded:
-            attempt = settings.get(f"attempt {self.round}", 0)
-            self._fields = task_fields(settings, self._rounds, attempt)
-            open_round(self._fields)  # what no device would answer is refused here
+            self._fields = fields
         self._paid_for = True
 
     def add(self, user: int, answer: Any) -> None:
@@ -113,10 +116,12 @@ class SumCollector(Collector):
         return self._rounds[-1][1] if self._rounds else 0
 
     def repeat_round(self) -> None:
-        """Begin the open round anew, with fresh noise and fresh shares; nothing is charged again.
+        """Begin the open round anew, with fresh noise and fresh shares, at most twice.
 
         For a round of two servers of which no sum was opened: messages were lost, or a server was.
-        Shuffled shares have been seen when they come, so that their rounds are not repeated.
+        The accountants of the analyst are not charged again. A device cannot know that no sum was
+        opened: its ledger is charged for the round once more. Shuffled shares have been seen when
+        they come, so that their rounds are not repeated.
         """
         with self._store.lock:
             if self._open()["channel"]["transport"] != "two-servers":
@@ -124,10 +129,16 @@ class SumCollector(Collector):
                     "shuffled shares have been seen, and a second round would show a second sum: "
                     "begin another collection, which is charged again."
                 )
-            self._step()
             name = f"attempt {self.round}"
-            self._settings[name] = self._settings.get(name, 0) + 1
-            self._store.write({name: self._settings[name]})
+            attempt = self._settings.get(name, 0) + 1
+            if attempt >= MOST_ATTEMPTS:
+                raise PrivacyError(
+                    f"this round was tried {attempt} times, and devices answer no more attempts: "
+                    "begin another collection that counts on fewer users."
+                )
+            self._step()
+            self._settings[name] = attempt
+            self._store.write_settings({name: self._settings[name]})
             self._go_on()
 
     def close_round(self, *totals: Any, n: int | None = None) -> None:
@@ -162,7 +173,7 @@ class SumCollector(Collector):
             self._step()
             name = f"answer {self.round}"
             self._settings[name] = [total.tolist(), count]
-            self._store.write({name: self._settings[name]})
+            self._store.write_settings({name: self._settings[name]})
             self._store.close_round(self.round)
             self._take_round()
 

@@ -9,6 +9,7 @@ from ...exceptions import PrivacyError
 from ...privacy import (
     INDEX_BYTES,
     TASK_BYTES,
+    Budget,
     additive_shares,
     discrete_gaussian,
     is_known,
@@ -40,7 +41,7 @@ def sum_report(
     user : int
     largest_epsilon, ledger : float, DeviceLedger
         The same as for :func:`skpriv.protocol.report`. A collection is charged with its first
-        round, and repeated attempts at a round are free: an honest server opens one of them.
+        answer, and another attempt at a round as that round once more.
 
     Returns
     -------
@@ -57,14 +58,20 @@ def sum_report(
     is_known(fields["users"], user)
     if n_cells(x) != fields["n_features"]:
         raise ValueError(f"a record has {fields['n_features']} features in this task.")
-    if largest_epsilon is not None and not opened.epsilon <= largest_epsilon:
+    delta = 0.0 if ledger is None else ledger.budget.delta
+    if largest_epsilon is not None and not opened.cost.fits(Budget(largest_epsilon, delta)):
         raise PrivacyError(
-            f"the task asks for epsilon={opened.epsilon}, more than the "
-            f"largest_epsilon={largest_epsilon} that was agreed to."
+            f"the task asks for epsilon={opened.cost.epsilon(delta):g} at delta={delta:g}, more "
+            f"than the largest_epsilon={largest_epsilon} that was agreed to. The delta is that of "
+            "a DeviceLedger."
         )
     if ledger is not None:  # before the record is looked at
-        once = fields["channel"]["transport"] == "shuffled-shares"
-        ledger.charge_rounds(opened.collection, opened.epsilon, rounds_of(fields), once)
+        # Shuffled shares have been seen when they come.
+        again = opened.needed.cost if fields["channel"]["transport"] == "two-servers" else None
+        ledger.charge(
+            opened.collection, opened.cost, rounds_of(fields),
+            again=again, adding=fields["users"]["adding"],
+        )  # fmt: skip
     steps = noisy_vector(opened.needed, x, y)
     return packed(fields, additive_shares(steps, opened.needed.shares, os.urandom))
 

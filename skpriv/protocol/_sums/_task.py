@@ -16,7 +16,16 @@ from typing import Any
 import numpy as np
 
 from ...exceptions import PrivacyError
-from ...privacy import WIRE_VERSION, Devices, Lattice, capabilities, shares_needed, task_hash
+from ...privacy import (
+    NO_ROOM,
+    WIRE_VERSION,
+    Cost,
+    Devices,
+    Lattice,
+    capabilities,
+    shares_needed,
+    task_hash,
+)
 from ...records import Rows
 from .._settings import restored
 
@@ -36,11 +45,13 @@ class SumNeeded(Exception):
     lattice : Lattice
     shares : int
         Number of shares in which each number is sent.
+    cost : Cost
+        What this sum costs a record.
     """
 
-    def __init__(self, query: Any, lattice: Lattice, shares: int) -> None:
+    def __init__(self, query: Any, lattice: Lattice, shares: int, cost: Any) -> None:
         super().__init__(query.name)
-        self.query, self.lattice, self.shares = query, lattice, shares
+        self.query, self.lattice, self.shares, self.cost = query, lattice, shares, cost
 
     @property
     def size(self) -> int:
@@ -61,12 +72,16 @@ class SumRows(Rows):
     paid_for : bool
         Whether the collection was charged before.
     lineage : Lineage or None
+    rehearsal : bool
+        Whether the fit goes on behind the answers, as if every record were zero. Then ``needed`` is
+        the first sum that is not there, and ``reports`` are those of the sessions of the fit.
     """
 
-    def __init__(self, n, n_features, devices, answers, paid_for, lineage=None):
+    def __init__(self, n, n_features, devices, answers, paid_for, lineage=None, *, rehearsal=False):
         self.n, self.n_features, self.devices = n, n_features, devices
         self._answers, self._asked, self._paid_for = answers, 0, paid_for
-        self.lineage = lineage
+        self.lineage, self._rehearsal = lineage, rehearsal
+        self.needed, self.reports = None, {}
 
     @property
     def paid_for(self):
@@ -81,22 +96,31 @@ class SumRows(Rows):
         """Refuse: nobody sees an exact sum."""
         raise PrivacyError(NO_ROWS)
 
-    def shared_sum(self, query, lattice, security, subset=None):
+    def shared_sum(self, query, lattice, security, prices, subset=None):
         """Noisy sum of a round that is closed, and how many users are in it.
 
         Raises
         ------
         SumNeeded
-            If it is not closed.
+            If it is not closed, and this is no rehearsal.
         """
         if subset is not None:
             raise PrivacyError(
                 "devices answer all queries together: pass calibration_size=None, and no parts."
             )
+        report, cost = prices
+        self.reports[id(report)] = report
         size = prod(query.shape)
-        if self._asked == len(self._answers):
+        if self._asked >= len(self._answers):
             shares = shares_needed(self.devices.adding, size, security) if security else 2
-            raise SumNeeded(query, lattice, max(shares, 2))
+            needed = SumNeeded(query, lattice, max(shares, 2), cost)
+            if not self._rehearsal:
+                raise needed
+            if not self._answers and not lattice.has_room(query.sensitivity, size):
+                raise PrivacyError(f"the rounds of this collection do not fit into {NO_ROOM}")
+            self.needed = self.needed or needed
+            zero = query.sum(np.zeros((1, self.n_features)), np.zeros(1))
+            return np.reshape(zero, query.shape) * self.n, self.n
         total, n = self._answers[self._asked]
         self._asked += 1
         if len(total) != size:
@@ -113,20 +137,18 @@ class Round:
     fields : dict
         Fields of the task.
     needed : SumNeeded
+    cost : Cost
+        What a user loses to the whole collection.
     """
 
     fields: dict
     needed: SumNeeded
+    cost: Cost
 
     @property
     def collection(self) -> str:
         """Name of the collection: a hash of all that is fixed before its first round."""
         return collection_of(self.fields)
-
-    @property
-    def epsilon(self) -> float:
-        """What a user loses to the whole collection, at its delta."""
-        return float(self.fields["estimator"]["params"]["epsilon"])
 
 
 FIXED = ("version", "channel", "estimator", "users", "n_features", "nonce")
@@ -196,23 +218,22 @@ def _opened(text):
         fields["users"]["n"], fields["users"]["adding"], fields["channel"]["transport"]
     )
     answers = [(np.array(total, dtype=np.int64), n) for total, n in fields["answers"]]
-    rows = SumRows(devices.total, fields["n_features"], devices, answers, paid_for=True)
+    rows = SumRows(
+        devices.total, fields["n_features"], devices, answers, paid_for=True, rehearsal=True
+    )
     try:
         restored(fields["estimator"]).fit(rows, None)
-    except SumNeeded as needed:
-        needed.lattice.check(origin_of(needed.query, rows.n_features), needed.query.sensitivity)
-        return Round(fields, needed)
-    except PrivacyError:
-        raise
+    except PrivacyError:  # of a later round: only where nobody has been charged yet
+        if rows.needed is None or not answers:
+            raise
     except Exception:  # a fit of numbers that no devices have reported may end in any way
-        raise ValueError(DAMAGED) from None
-    raise ValueError("the last round is closed: nothing is asked any more.")
-
-
-def origin_of(query, n_features):
-    """Largest entry of the vector of a record of zeros, which is public."""
-    with np.errstate(all="ignore"):
-        return float(np.abs(query.sum(np.zeros((1, n_features)), np.zeros(1))).max(initial=0.0))
+        if rows.needed is None:
+            raise ValueError(DAMAGED) from None
+    if rows.needed is None:
+        raise ValueError("the last round is closed: nothing is asked any more.")
+    return Round(
+        fields, rows.needed, sum((report.charged for report in rows.reports.values()), Cost())
+    )
 
 
 def _check(fields):

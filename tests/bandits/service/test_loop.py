@@ -82,7 +82,7 @@ def test_learned_events_leave_no_context(tmp_path):
     service = loop(tmp_path)
     service.rank("a", contexts(0.123456789))
     service.reward("a", 0.25)
-    rows = service._store.reading()._run("SELECT row, reward, user FROM events").fetchall()
+    rows = service._store.ask("SELECT row, reward, user FROM events")
     assert rows == [(None, None, None)]
 
 

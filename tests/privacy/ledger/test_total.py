@@ -124,7 +124,7 @@ def _put_back(path):
 
 
 @pytest.mark.parametrize(
-    "change, match", [(_removed, "removed and made again"), (_put_back, "lacks charges")]
+    "change, match", [(_removed, "removed and made again"), (_put_back, "lacks entries")]
 )
 def test_a_ledger_that_is_not_the_same_any_more_takes_no_charge(change, match, path):
     with BudgetAccountant(1.0, ledger=path) as accountant:

@@ -46,8 +46,11 @@ def collect(collector, servers, users=range(N), lost=(), X=X, y=Y):
         collector.close_round(*(server.total(both) for server in servers))
 
 
-def two():
-    return [ShareServer(0), ShareServer(1)]
+@pytest.fixture
+def two(tmp_path):
+    """Makes two servers, each time with files of their own."""
+    names = itertools.count()
+    return lambda: [ShareServer(which, tmp_path / f"{next(names)}.server") for which in (0, 1)]
 
 
 @pytest.mark.parametrize(
@@ -61,7 +64,7 @@ def two():
     ],
     ids=lambda model: type(model).__name__,
 )
-def test_devices_fit_what_sums_can_fit(model):
+def test_devices_fit_what_sums_can_fit(model, two):
     """Several rounds, each a sum of the same users; the report has every query at its price."""
     collector = collect(Collector(model, N, n_features=2), two())
     fitted = collector.result()
@@ -74,7 +77,7 @@ def test_devices_fit_what_sums_can_fit(model):
     assert "simulated" in type(model)(**model.get_params()).fit(X, Y).privacy_report_.randomness
 
 
-def test_the_sum_is_right():
+def test_the_sum_is_right(two):
     """With next to no noise the released moments are those of the records, to the grid."""
     collector = collect(Collector(ssp(epsilon=1e6), N, n_features=2), two())
     exact = SSPRegressor(privacy="none", **BOUNDS).fit(X, Y)
@@ -122,7 +125,7 @@ def test_one_server_sees_uniform_numbers():
             assert stats.kstest(column, "uniform").pvalue > 1e-4
 
 
-def test_a_user_who_reaches_one_server_is_dropped_whole():
+def test_a_user_who_reaches_one_server_is_dropped_whole(two):
     users = range(118)
     collector = Collector(ssp(), N, n_features=2)
     collect(collector, two(), users, lost={(0, 3, 0), (0, 5, 1), (0, 7, 0)})
@@ -136,18 +139,18 @@ def test_a_user_who_reaches_one_server_is_dropped_whole():
     )
 
 
-def test_too_few_users_are_not_opened_and_the_round_is_repeated_for_nothing(tmp_path):
+def test_too_few_users_are_not_opened_and_the_round_is_repeated_for_nothing(tmp_path, two):
     with BudgetAccountant(epsilon=9.0, delta=1e-5) as accountant:
         collector, servers = Collector(ssp(), N, n_features=2), two()
         first = collector.task
         for server in servers:
             server.open(first)
-        ledger = DeviceLedger(str(tmp_path / "mine.db"), largest_epsilon=8.0)
+        ledger = DeviceLedger(str(tmp_path / "mine.db"), epsilon=20.0, delta=1e-6)
         for user in range(50):
             messages = report(first, X[user], Y[user], user=user, ledger=ledger if user else None)
             for server, message in zip(servers, messages, strict=True):
                 server.add(user, message)
-            ledger = DeviceLedger(str(tmp_path / f"{user}.db"), largest_epsilon=8.0)
+            ledger = DeviceLedger(str(tmp_path / f"{user}.db"), epsilon=20.0, delta=1e-6)
         with pytest.raises(PrivacyError, match="fewer than the 114"):
             servers[0].total(range(50))
         collector.repeat_round()
@@ -157,10 +160,10 @@ def test_too_few_users_are_not_opened_and_the_round_is_repeated_for_nothing(tmp_
             servers[0].add(1, again[0])
         collect(collector, servers)
         assert len(accountant.charges) == 1
-    assert ledger.spent == 8.0
+    assert ledger.spent.epsilon == 8.0
 
 
-def test_a_round_is_opened_once_for_one_set_of_users():
+def test_a_round_is_opened_once_for_one_set_of_users(two):
     """The sums of two sets of users that differ by one would show that one."""
     collector, servers = Collector(ssp(), N, n_features=2, n_min=10), two()
     for server in servers:
@@ -242,7 +245,7 @@ def _of_users(task, users):
     return [message for user in users for message in report(task, X[user], Y[user], user=user)]
 
 
-def test_malformed_shares_are_refused():
+def test_malformed_shares_are_refused(two):
     collector, (first, second) = Collector(ssp(), N, n_features=2), two()
     with pytest.raises(ValueError, match="no task is open"):
         first.add(0, b"")
@@ -323,11 +326,11 @@ def test_a_malicious_task_learns_nothing_from_what_a_device_refuses(tmp_path):
     assert answered > 0
 
 
-def test_rounds_that_contradict_each_other_are_refused(tmp_path):
+def test_rounds_that_contradict_each_other_are_refused(tmp_path, two):
     """Shares of the budget add up along one past only: servers and devices see to it."""
     model = ReweightedRegressor(privacy="aggregate", epsilon=8.0, **BOUNDS)
     collector, (first, second) = Collector(model, N, n_features=2, n_min=N), two()
-    ledger = DeviceLedger(str(tmp_path / "mine.db"), largest_epsilon=100.0)
+    ledger = DeviceLedger(str(tmp_path / "mine.db"), epsilon=100.0, delta=1e-6)
     for server in (first, second):
         server.open(collector.task)
     for user in range(N):
@@ -346,4 +349,4 @@ def test_rounds_that_contradict_each_other_are_refused(tmp_path):
         report(json.dumps(fields), X[0], Y[0], user=0, ledger=ledger)
     with pytest.raises(PrivacyError, match="past is not"):
         first.open(json.dumps(fields))
-    assert ledger.spent == 8.0
+    assert ledger.spent.epsilon == 8.0

@@ -1,0 +1,197 @@
+"""Files that must not forget: one way to open SQLite, to write to it, and to notice a loss."""
+
+import json
+import os
+import sqlite3
+import uuid
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from sqlite3 import Connection, OperationalError
+from threading import RLock
+from typing import Any
+
+from .exceptions import PrivacyError, StorageError
+
+__all__ = ["Connection", "Database", "OperationalError"]
+
+CUT_OFF = (
+    "The {} {} is empty, as a file that was cut off is. Put its last copy back, or remove it to "
+    "begin anew."
+)
+DAMAGED = "The file {} is no {} of skpriv, or it is damaged ({}). Give another path, or a backup."
+UNUSABLE = "The {} {} cannot be read or written ({}). What was not acknowledged was not kept."
+PUT_BACK = (
+    "The {} {} lacks entries that it had before, as a copy that was made earlier does. What it has "
+    "forgotten could happen twice: put the newest file back."
+)
+
+
+class Database:
+    """An SQLite file: a transaction that has ended survives a loss of power.
+
+    Parameters
+    ----------
+    path : str, path-like or None
+        None keeps all in memory, as long as this object lives.
+    kind : str
+        What the file is, for the text of errors.
+    kept : bool, default=False
+        Whether the process keeps one connection to a file in write-ahead mode. Otherwise every
+        transaction opens the file anew.
+    gone : str, default="The {kind} {path} is gone."
+        What is said where the file is missing and may not be made.
+    history : str, default=None
+        Query of (identity, number of entries), where entries are only ever added. A mark beside the
+        file keeps the last number, so that a file that was put back alone is refused.
+    """
+
+    def __init__(
+        self, path: Any, kind: str, *, kept: bool = False, gone: str = "", history: str = ""
+    ) -> None:
+        self.path = None if path is None else str(Path(path).resolve())
+        self.kind, self.kept = kind, kept or path is None
+        self.gone, self.history = gone or f"The {kind} {self.path} is gone.", history
+        self.lock, self._process = RLock(), os.getpid()
+        self._connection: sqlite3.Connection | None = None
+
+    def create(self) -> None:
+        """Make the file if there is none; nobody ever sees a part of it."""
+        if self.path is None or os.path.exists(self.path):
+            return
+        fresh = f"{self.path}.{uuid.uuid4().hex}"
+        try:
+            with self._named_errors():
+                with closing(sqlite3.connect(fresh, isolation_level=None)) as connection:
+                    connection.execute("PRAGMA synchronous = EXTRA")
+                    connection.execute("PRAGMA application_id = 0x736B7072")  # "skpr"
+            try:
+                os.link(fresh, self.path)
+            except FileExistsError:  # another process was faster
+                pass
+            except OSError:  # no hard links here
+                os.replace(fresh, self.path)
+        finally:
+            Path(fresh).unlink(missing_ok=True)
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Hold the file: what was written is on the disk at the end, or undone by an exception."""
+        with self.reading() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                before = self._entries(connection)
+                yield connection
+                after = self._entries(connection)
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+            if after != before:
+                self._write_mark(after)
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Look without holding the file."""
+        if self._process != os.getpid():  # a fork leaves the other process's connection alone
+            self._inherited = self._connection
+            self.lock, self._process, self._connection = RLock(), os.getpid(), None
+        with self.lock, self._named_errors():
+            connection = self._connection or self._opened()
+            try:
+                self._check_history(connection)
+                yield connection
+            finally:
+                if self.kept:
+                    self._connection = connection
+                else:
+                    connection.close()
+
+    def checked(self) -> None:
+        """Refuse a file that is damaged, as far as SQLite sees it."""
+        with self.reading() as connection:
+            (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+            if found != "ok":
+                raise PrivacyError(DAMAGED.format(self.path, self.kind, "its pages contradict"))
+
+    def ask(self, text: str, *values: Any) -> list[Any]:
+        """All rows of a query."""
+        with self.reading() as connection:
+            return connection.execute(text, values).fetchall()
+
+    def write(self, text: str, *values: Any) -> None:
+        """One statement as a transaction."""
+        with self.transaction() as connection:
+            connection.execute(text, values)
+
+    def close(self) -> None:
+        """Close a connection that is kept."""
+        with self.lock:
+            if self._connection is not None and self._process == os.getpid():
+                self._connection.close()
+            self._connection = None
+
+    def _opened(self):
+        if self.path is None:
+            return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        if not os.path.isfile(self.path):
+            raise PrivacyError(self.gone)
+        if not os.path.getsize(self.path):
+            raise PrivacyError(CUT_OFF.format(self.kind, self.path))
+        # A process waits up to two minutes for another one
+        connection = sqlite3.connect(
+            f"{Path(self.path).as_uri()}?mode=rw",
+            uri=True, timeout=120.0, isolation_level=None, check_same_thread=False,
+        )  # fmt: skip
+        try:
+            if self.kept:
+                connection.execute("PRAGMA journal_mode = WAL")
+                # 16 MB of the file in memory hold the indices of a million events
+                connection.execute("PRAGMA cache_size = -16384")
+            # Beside FULL, the folder is synced where a journal was removed: a commit stays one.
+            connection.execute("PRAGMA synchronous = EXTRA")
+            connection.execute("PRAGMA secure_delete = ON")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    @contextmanager
+    def _named_errors(self):
+        """Turn SQLite's errors into sentences that name the file."""
+        try:
+            yield
+        except sqlite3.OperationalError as error:  # locked, read-only, a full disk
+            raise StorageError(UNUSABLE.format(self.kind, self.path, error)) from error
+        except sqlite3.DatabaseError as error:
+            raise PrivacyError(DAMAGED.format(self.path, self.kind, error)) from error
+
+    def _entries(self, connection):
+        return connection.execute(self.history).fetchone() if self.history else None
+
+    def _check_history(self, connection):
+        """Refuse a file that has fewer entries than its mark, which is older than the look."""
+        if self.history and self.path is not None:
+            try:
+                identity, number = json.loads(Path(f"{self.path}.mark").read_text("utf-8"))
+            except (OSError, ValueError):
+                return
+            now = self._entries(connection)
+            if now[0] == identity and now[1] < number:
+                raise PrivacyError(PUT_BACK.format(self.kind, self.path))
+
+    def _write_mark(self, entries):
+        """Keep the number of entries beside the file; it need not be synced, as the file is."""
+        if self.path is not None:
+            fresh = Path(f"{self.path}.{uuid.uuid4().hex}")
+            with suppress(OSError):  # the entry is kept, with a mark or without
+                fresh.write_text(json.dumps(entries), "utf-8")
+                os.replace(fresh, f"{self.path}.mark")
+
+    def __getstate__(self) -> dict[str, Any]:
+        names = ("path", "kind", "kept", "gone", "history")
+        return {name: getattr(self, name) for name in names}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, lock=RLock(), _process=os.getpid(), _connection=None)
