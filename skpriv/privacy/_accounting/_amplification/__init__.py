@@ -4,11 +4,10 @@ The functions are pure and rounded to the safe side. ``docs/mathematics/shuffle.
 """
 
 from ._best import amplified, amplified_epsilon
-from ._clones import gaussian_delta, shuffle_delta
+from ._clones import shuffle_delta
 
 __all__ = [
     "amplified",
     "amplified_epsilon",
-    "gaussian_delta",
     "shuffle_delta",
 ]

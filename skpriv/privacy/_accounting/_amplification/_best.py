@@ -15,7 +15,7 @@ from functools import lru_cache
 import numpy as np
 
 from .._budget import Budget
-from ._clones import LARGEST_AMPLIFIED, clone_mu, shuffle_delta
+from ._clones import LARGEST_AMPLIFIED, shuffle_delta
 from ._search import sorter_mu
 from ._sorter import ABSOLUTE, reach_of
 
@@ -135,9 +135,7 @@ def amplified(budget: Budget, n: int, *, dimension: Any = None, ball: bool = Fal
         raise ValueError(f"dimension={dimension} must be at least 1.")
     if budget.delta == 0.0 or not SMALLEST_EPSILON <= budget.epsilon <= LARGEST_AMPLIFIED:
         return budget
-    # Where the sorter proves something the clones have proved less, in all that was compared.
-    proved = sorter_mu(budget, n, reach_of(dimension, ball)) or clone_mu(budget, n)
-    mu = proved * (1.0 - MARGIN)
+    mu = sorter_mu(budget, n, reach_of(dimension, ball)) * (1.0 - MARGIN)
     return Budget.from_mu(mu, budget.delta) if mu > budget.mu else budget
 
 

@@ -1,4 +1,4 @@
-"""Two bounds by clones: what others are sure to send that looks like the report in question.
+"""Bounds by clones: what others are sure to send that looks like the report in question.
 
 Symbols: p = exp(local epsilon), R0 and R1 the reports of the two records that neighbours differ in,
 t their total variation distance, a = beta / (p - 1) for a number beta >= t that we may choose.
@@ -26,13 +26,6 @@ A bound t <= T for all pairs serves in two ways. If T <= (p - 1) / (2 p), every 
 number suits every pair; the two ends are tried. Else a pair may take the least of T and its own
 largest beta: a is at most T / (p - 1), and 2 a at least 1 / p, of which D is a falling function.
 Without T this is (p + 1) a = 1 and 2 a = 1 / p, the bound of Feldman, McMillan and Talwar.
-
-Gaussian reports have no finite local epsilon, but D_p(R || R') <= d0, their delta at log p. Cutting
-off what exceeds p times the other changes R0 and R1 by the same mass of at most d0 each (the pair
-is symmetric), which joins the common rest, so that C loses at most the factor 1 - d0. What the
-clones of another report then lack is at most d0 / p for either of R0 and R1. The replacements
-move the reports of the two worlds by tau = d0 + 2 (n - 1) d0 / p in total variation, so that
-    delta = (p + 1) a D(2 a) + (1 + exp(epsilon)) tau.
 """
 
 import math
@@ -40,12 +33,8 @@ import math
 import numpy as np
 from scipy import special
 
-from .._conversions import gdp_delta, gdp_mu
-
 LARGEST_AMPLIFIED = 30.0  # beyond it a report is not private, and the local guarantee is kept
-UNSEEN_CLONES = 1e-3  # part of delta for numbers of clones that are not looked at
 RELATIVE_ERROR = 1e-7  # of the sums of absolute terms, far above the error of the binomial tails
-CLONE_PARTS = (0.5, 0.8, 0.95)  # of delta for the clones, the rest for d0: the best is taken
 
 
 def shuffle_delta(epsilon, local_epsilon, n, total_variation=None, tail=1e-14):
@@ -74,17 +63,12 @@ def shuffle_delta(epsilon, local_epsilon, n, total_variation=None, tail=1e-14):
     >>> bool(shuffle_delta(0.5, 2.0, 10_000) < 1e-6)
     True
     """
-    return _pair_delta(epsilon, local_epsilon, n, total_variation, 0.0, tail)
-
-
-def _pair_delta(epsilon, local_epsilon, n, total_variation, missing, tail):
-    """The bound where a mass of at most ``missing`` of R0 and R1 was moved to the common rest."""
     if epsilon >= local_epsilon:
         return 0.0
     p = math.exp(local_epsilon)
     largest = 1.0 / (p + 1.0)  # of a, as t <= (p - 1) / (p + 1) for a ratio of at most p
     a = largest if total_variation is None else min(largest, total_variation / (p - 1.0))
-    sure = (1.0 - missing) / (2.0 * p)  # every pair may take this a, unless its t is larger
+    sure = 1.0 / (2.0 * p)  # every pair may take this a, unless its t is larger
     bounds = [(a, 2.0 * a), (sure, 2.0 * sure)] if a < sure else [(a, 2.0 * sure)]
     return min(
         _counts_delta(epsilon, p, n, min(1.0, (p + 1.0) * a), rate, tail) for a, rate in bounds
@@ -130,40 +114,3 @@ def _tail(start, count):
         inside > count, 0.0, special.betainc(inside, np.maximum(count - inside + 1, 1e-9), 0.5)
     )
     return np.where(start <= 0, 1.0, value)
-
-
-def gaussian_delta(epsilon, mu, n, local_epsilon, tail=1e-14):
-    """Delta of n shuffled Gaussian reports, cut off at a local epsilon of choice; rounded up.
-
-    Examples
-    --------
-    >>> from skpriv.privacy._accounting._amplification import gaussian_delta
-    >>> bool(gaussian_delta(1.0, 0.5, 100_000, 5.0) < 1e-6)
-    True
-    """
-    missing = gdp_delta(local_epsilon, mu)
-    clones = _pair_delta(epsilon, local_epsilon, n, gdp_delta(0.0, mu), missing, tail)
-    return clones + _reports_cut(epsilon, n, local_epsilon) * missing
-
-
-def _reports_cut(epsilon, n, local_epsilon):
-    """(1 + exp(epsilon)) tau / d0 of the module's notes."""
-    return (1.0 + math.exp(epsilon)) * (1.0 + 2.0 * (n - 1) * math.exp(-local_epsilon))
-
-
-def clone_mu(budget, n):
-    """Largest Gaussian mu of a report that the clones prove, or 0; what is returned was checked."""
-    return max(_clone_mu(budget, n, part) for part in CLONE_PARTS)
-
-
-def _clone_mu(budget, n, part):
-    epsilon, delta = budget.epsilon, budget.delta
-    best, low, high = 0.0, epsilon, min(LARGEST_AMPLIFIED, epsilon + math.log(n) + 1.0)
-    for _ in range(24):
-        local = 0.5 * (low + high)
-        mu = gdp_mu(local, (1.0 - part) * delta / _reports_cut(epsilon, n, local))
-        if gaussian_delta(epsilon, mu, n, local, UNSEEN_CLONES * delta) <= delta:
-            best, low = max(best, mu), local
-        else:
-            high = local
-    return best

@@ -6,15 +6,10 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-from scipy import integrate, stats
+from scipy import stats
 
 from skpriv import Budget
-from skpriv.privacy._accounting import _amplification
-from skpriv.privacy._accounting._amplification import (
-    _clones,
-    gaussian_delta,
-    shuffle_delta,
-)
+from skpriv.privacy._accounting._amplification import _clones, shuffle_delta
 
 
 def shuffled(first, others):
@@ -171,24 +166,6 @@ def test_one_report_of_randomised_response():
     assert shuffle_delta(0.7, 1.5, 1) == pytest.approx((p - boost) / (p + 1), rel=1e-6)
 
 
-def test_gaussian_cut():
-    # What is cut off moves one report by d0, and each other one, in the clones of both worlds,
-    # by at most d0 / p each.
-    mu, local, n = 1.0, 2.0, 50
-    p, law = math.exp(local), stats.norm(0.0, 1.0).pdf
-    parts = [
-        integrate.quad(lambda y: max(0.0, law(y - mu) - p * law(y)), -10.0, 12.0, limit=400)[0],
-        integrate.quad(lambda y: max(0.0, law(y) - p * law(y - mu)), -10.0, 12.0, limit=400)[0],
-    ]
-    assert parts[0] == pytest.approx(parts[1], rel=1e-6)
-    tau = parts[0] + (n - 1) * sum(parts) / p
-    boost = 1.0 + math.exp(0.5)
-    cut = gaussian_delta(0.5, mu, n, local) - _clones._pair_delta(
-        0.5, local, n, math.erf(mu / math.sqrt(8.0)), parts[0], 1e-14
-    )
-    assert cut == pytest.approx(boost * tau, rel=1e-6)
-
-
 def epsilon_of(local_epsilon, delta, n):
     low, high = 0.0, local_epsilon
     for _ in range(40):
@@ -233,17 +210,3 @@ def test_monotone():
     assert of(n=1100) < of() < of(local=2.1)
     grid = [of(distance=d) for d in np.linspace(0.01, 0.8, 40)]
     assert (np.diff(grid) >= -1e-12).all()
-
-
-def test_the_mu_of_clones_is_proved(monkeypatch):
-    budget, proved = Budget(0.7, 3e-7), []
-
-    def spy(epsilon, mu, n, local, tail):
-        proved.append((mu, local))
-        return gaussian_delta(epsilon, mu, n, local, tail)
-
-    monkeypatch.setattr(_clones, "gaussian_delta", spy)
-    mu = _clones.clone_mu(budget, 5000)
-    local = [other for value, other in proved if value == mu]
-    assert gaussian_delta(0.7, mu, 5000, local[0], 1e-12) <= budget.delta
-    assert _amplification.amplified(budget, 5000).mu > mu
