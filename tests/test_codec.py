@@ -39,7 +39,6 @@ CASES = [
     (ReweightedRegressor, "central", {"solver": "sgd", "link": "logit"}),
     (IHTRegressor, "central", {"sparsity": 2}),
     (LayeredRegressor, "local", {"variant": "paper"}),
-    (SSPRegressor, "central", {"data_norm": "auto", "outer_norm": 10.0, "epsilon": 20.0}),
 ]
 SPECIAL = {
     "IVRegressor": {

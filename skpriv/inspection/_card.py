@@ -1,10 +1,10 @@
 """What is published beside a model: its coefficients as a table, and its card."""
 
-from typing import Any
 import platform
 from dataclasses import replace
 from html import escape
 from importlib.metadata import version
+from typing import Any
 
 import numpy as np
 from sklearn.pipeline import Pipeline
@@ -322,8 +322,7 @@ def _bounds(last, schema):
     elif getattr(last, "bounds_X", None) is not None:
         yield f"Features are clipped to their public ranges: {last.bounds_X!r}."
     elif hasattr(last, "data_norm"):
-        norm = getattr(last, "data_norm_", last.data_norm)
-        yield f"Rows are clipped to the l2 norm {norm!r}, as they come to the regressor."
+        yield f"Rows are clipped to the l2 norm {last.data_norm!r}, as they come to the regressor."
 
 
 def _range(column):

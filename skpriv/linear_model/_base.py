@@ -61,8 +61,8 @@ class PrivateEstimator(Accounted, Writable, BaseEstimator):
     # Where `fit` takes weights, they are keywords that its signature does not name: two of
     # scikit-learn's checks of a `sample_weight` found there contradict privacy (an error for
     # weights of zero would tell of them, and noise does not repeat itself for repeated rows).
-    # The parameter that bounds rows, its outer bound, and what of a row it bounds.
-    _row_bound: ClassVar[tuple] = ("data_norm", "outer_norm", "l2")
+    # The parameter that bounds rows, and what of a row it bounds.
+    _row_bound: ClassVar[tuple] = ("data_norm", "l2")
 
     @property
     def _trust(self):

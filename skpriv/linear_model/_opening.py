@@ -1,10 +1,9 @@
-"""How every fit begins: public checks, who the records are, the charge, and bounds that are found.
+"""How every fit begins: public checks, who the records are, the charge and bounds that are found.
 
 Each step is a function of the estimator, of which it reads the parameters that the docstring of
 `PrivateEstimator` lists, in the order in which `fit` takes them.
 """
 
-from dataclasses import replace
 from math import inf
 from numbers import Real
 
@@ -17,15 +16,8 @@ from .._equations._public_bounds import REQUIRED, check_units, column_bounds
 from .._equations._public_maps import RowMap
 from .._equations._scaling import Scaling
 from ..exceptions import PrivacyError
-from ..privacy import SIDE_SHARE, BoundsQuery, Budget, Groups, models_that, open_session
+from ..privacy import Budget, Groups, models_that, open_session
 from ..records import ArrayRows, WeightedRows, as_rows, check_public, public_shape
-
-# Of the budget (of the users, where they answer once), for bounds that are "auto"; and the part of
-# the rows and targets that these bounds leave as they are (measured by benchmarks/auto_bounds.py).
-BOUNDS_SHARE = {"budget": SIDE_SHARE, "users": 0.2}
-NORM_QUANTILE = 0.95
-TARGET_QUANTILE = 0.98
-ENTRY_QUANTILE = 0.5  # of the rows, by their largest entry
 
 
 def persons_of(model, groups, max_rows_per_group):
@@ -42,8 +34,8 @@ def persons_of(model, groups, max_rows_per_group):
 def scaled_rows(model, X, y, accept_sparse=False):
     """Return the rows and the public scaling; nothing is charged, and no value looked at."""
     rows = public_rows(model, X, y, accept_sparse)
-    row, outer, kind = model._row_bound
-    name, norm = public_value(model, row, outer)
+    name, kind = model._row_bound
+    norm = public_value(model, name)
     if not isinstance(norm, Real) or not 1e-300 <= float(norm) <= 1e300:
         what = "l2 norm of a row" if kind == "l2" else "absolute values of the entries of X"
         raise ValueError(
@@ -52,6 +44,7 @@ def scaled_rows(model, X, y, accept_sparse=False):
     bounds = public_bounds(model)
     scaling = Scaling(float(norm), bounds, bool(model.fit_intercept), rows.n_features)
     check_units(scaling.row_bound, scaling.radius, name)
+    model.bounds_y_ = bounds
     return rows, scaling
 
 
@@ -68,15 +61,15 @@ def public_rows(model, X, y, accept_sparse=False):
 
 
 def public_bounds(model):
-    """The checked bounds_y, or the outer ones if they are "auto"."""
-    name, value = public_value(model, "bounds_y", "outer_bounds_y")
+    """The checked bounds_y."""
+    value = public_value(model, "bounds_y")
     try:
         bounds = np.asarray(value, dtype=float)
     except (TypeError, ValueError):
         bounds = np.empty(0)  # text, or ragged: refused in the same words as other ranges
     if bounds.shape != (2,) or not np.isfinite(bounds).all() or bounds[0] >= bounds[1]:
         raise ValueError(
-            f"{name}={value!r} must be two finite numbers (low, high) with "
+            f"bounds_y={value!r} must be two finite numbers (low, high) with "
             "low < high: the public range of the target, not one read off the data."
         )
     return tuple(bounds.tolist())
@@ -92,41 +85,30 @@ def public_row_map(model, n_features):
         )
     intercept = bool(model.fit_intercept)
     if model.bounds_X is None:
-        if is_auto(model, "data_norm"):
-            raise ValueError(
-                f"data_norm='auto' is not for {type(model).__name__}: pass bounds_X, the public "
-                "range (low, high) of every feature, in its place, or a number as data_norm."
-            )
-        if not 1e-300 <= float(model.data_norm) <= 1e300:
+        norm = float(public_value(model, "data_norm"))
+        if not 1e-300 <= norm <= 1e300:
             raise ValueError(
                 f"data_norm={model.data_norm!r} must lie in [1e-300, 1e300]: the public bound "
                 "on the l2 norm of a row."
             )
-        return RowMap(None, None, float(model.data_norm), intercept, n_features)
+        return RowMap(None, None, norm, intercept, n_features)
     names = list(getattr(model, "feature_names_in_", []))
     low, high = column_bounds(model.bounds_X, names, n_features, "bounds_X")
     return RowMap(low, high, None, intercept, n_features)
 
 
-def public_value(model, name, outer):
-    """Name and value of a bound, or of the outer one if it is "auto"."""
+def public_value(model, name):
+    """A bound that is required, and public."""
     value = getattr(model, name)
     if value is None:
         raise ValueError(f"{name} is required: {REQUIRED[name]}")
-    if not is_auto(model, name):
-        return name, value
-    if not hasattr(model, outer):
+    if isinstance(value, str) and value == "auto":
         raise ValueError(
-            f"{name}='auto' is not for {type(model).__name__}, which learns by itself where the "
-            "targets are: pass the public range (low, high) of y, generous if need be."
+            f"{name}='auto' is no public bound. Where nobody knows the range, release one first, "
+            "with a charge of its own: skpriv.private_quantiles(values, (0.01, 0.99), bounds=..., "
+            f"epsilon=..., delta=...), and pass what it returns as {name}."
         )
-    value = getattr(model, outer)
-    if value is None:
-        raise ValueError(
-            f"{name}='auto' needs {outer}: a public bound that is safely too wide, since "
-            "nothing is read off the data, the grid of a quantile included."
-        )
-    return outer, value
+    return value
 
 
 def weighted_rows(model, records, weights, scaled):
@@ -155,10 +137,10 @@ def weighted_rows(model, records, weights, scaled):
             f"{largest!r}: the public bound to which weights are clipped. The largest weight of "
             "the rows is not private; noise is in proportion to max_weight over the usual weight."
         )
-    if getattr(model, "calibration_size", None) is not None or any_auto(model):
+    if getattr(model, "calibration_size", None) is not None:
         raise ValueError(
-            "sample_weight cannot be used with calibration_size, nor with bounds that are "
-            "'auto': counts and quantiles are of rows, and not of weights."
+            "sample_weight cannot be used with calibration_size: counts are of rows, and not of "
+            "weights."
         )
     if not isinstance(records, ArrayRows):
         raise ValueError("sample_weight is for rows in memory, not for those read in batches.")
@@ -189,7 +171,7 @@ def channel_of(model, scaling, rows, use="moments"):
         )
     # Workers send the sums of their rows alone: no reports of single users.
     far = not rows.at_hand and trust.budget.mu > 0.0
-    if trust.can.same_rows or (model.channel == "auto" and (any_auto(model) or spread or far)):
+    if trust.can.same_rows or (model.channel == "auto" and (spread or far)):
         return "gaussian"
     if model.channel != "auto":
         return model.channel
@@ -245,11 +227,6 @@ def open_fit(model, rows, *, currency="gdp", smallest_share=1.0, groups=None):
     """
     if getattr(model, "calibration_size", None) is not None:
         checked_levels(model.prediction_levels)
-    if currency == "pure" and any_auto(model):
-        raise ValueError(
-            "bounds that are 'auto' need delta in (0, 1): their quantiles have Gaussian noise. "
-            "With delta=0 pass public bounds."
-        )
     # pure reports have a delta only where shuffling amplifies them
     keeps_delta = currency != "pure" or model._trust.can.amplifies
     if model._trust.can.reports:
@@ -269,7 +246,7 @@ def open_fit(model, rows, *, currency="gdp", smallest_share=1.0, groups=None):
             model.random_state,
             type(model).__name__,
             currency=currency,
-            smallest_share=whole_share(model, smallest_share),
+            smallest_share=smallest_share,
             groups=groups,
         )
     if isinstance(rows, WeightedRows):
@@ -277,47 +254,3 @@ def open_fit(model, rows, *, currency="gdp", smallest_share=1.0, groups=None):
     # Of persons a row with a value that is missing adds nothing, and nothing is said of it.
     rows.check(refuse=groups is None or model._trust.exact)
     return session
-
-
-def found_bounds(model, session, scaling):
-    """Scaling by private quantiles where bounds are "auto"; shares are then of what is left.
-
-    The model keeps the bounds, as ``bounds_y_`` and ``data_norm_`` (or the name of its own bound).
-    """
-    row, _, kind = model._row_bound
-    query = BoundsQuery(
-        scaling.row_bound if is_auto(model, row) else None,
-        scaling.bounds_y if is_auto(model, "bounds_y") else None,
-        kind,
-    )
-    share, norm, bounds = BOUNDS_SHARE[model._trust.can.divides], None, None
-    # Where the noise would hide a quantile the outer bounds are kept, and nothing is paid.
-    if query.shape[0] and query.resolved(session, share):
-        answer = session.sum(query, share)
-        session.rebase()
-        part = NORM_QUANTILE if kind == "l2" else ENTRY_QUANTILE
-        norm, bounds = query.bounds(answer, part, TARGET_QUANTILE)
-    scaling = replace(
-        scaling, row_bound=norm or scaling.row_bound, bounds_y=bounds or scaling.bounds_y
-    )
-    setattr(model, f"{row}_", scaling.row_bound)
-    model.bounds_y_ = scaling.bounds_y
-    return scaling
-
-
-def whole_share(model, smallest):
-    """Smallest share of the whole session, if a part of it may go to the bounds first."""
-    return (
-        smallest * (1.0 - BOUNDS_SHARE[model._trust.can.divides]) if any_auto(model) else smallest
-    )
-
-
-def is_auto(model, name):
-    """Whether a private quantile is to find this bound."""
-    value = getattr(model, name, None)
-    return isinstance(value, str) and value == "auto"
-
-
-def any_auto(model):
-    """Whether a private quantile is to find one of both bounds."""
-    return is_auto(model, model._row_bound[0]) or is_auto(model, "bounds_y")

@@ -52,8 +52,17 @@ if TYPE_CHECKING:  # what type checkers see; a test holds it to what is loaded
     from ._noise._laws import GaussianNoise, GumbelNoise, NoiseSource
     from ._noise._lattice import additive_shares, rounded, summed_shares
     from ._noise._responses import ResponseNoise
-    from ._quantile import MOST_NOISE, SIDE_SHARE, TOLD_ABOVE, BoundsQuery
-    from ._query import ROUNDING, Answer, Mapped, Procedure, Query, reordered
+    from ._query import (
+        MOST_NOISE,
+        ROUNDING,
+        SIDE_SHARE,
+        TOLD_ABOVE,
+        Answer,
+        Mapped,
+        Procedure,
+        Query,
+        reordered,
+    )
     from ._session._base import Session
     from ._session._open import MODELS, begin_stream, open_session, open_stream
     from ._session._parts import Part, split
@@ -135,8 +144,17 @@ _HOMES = {
         "task_hash",
         "user_seed",
     ],
-    "_quantile": ["MOST_NOISE", "SIDE_SHARE", "TOLD_ABOVE", "BoundsQuery"],
-    "_query": ["ROUNDING", "Answer", "Mapped", "Procedure", "Query", "reordered"],
+    "_query": [
+        "MOST_NOISE",
+        "ROUNDING",
+        "SIDE_SHARE",
+        "TOLD_ABOVE",
+        "Answer",
+        "Mapped",
+        "Procedure",
+        "Query",
+        "reordered",
+    ],
     "_session._base": ["Session"],
     "_session._open": ["MODELS", "begin_stream", "open_session", "open_stream"],
     "_session._parts": ["Part", "split"],

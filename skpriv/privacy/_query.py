@@ -10,6 +10,11 @@ from ..exceptions import PrivacyError
 from ._noise._codebook_reports import LiftedReports
 from ._noise._laws import GaussianNoise, Noise, NoiseSource
 
+# Of a budget, for a question of one number or of a few beside those that matter: 2.5% more noise
+# for these.
+SIDE_SHARE = 0.05
+TOLD_ABOVE = 3.0  # deviations of its noise, above which a released number is told from 0
+MOST_NOISE = 0.2  # of the records or of a range: with more, a number decides nothing
 # Clipping leaves a norm as large as 1 + a few units in the last place, and a chunk's sum has
 # rounding errors of its own, at most chunk^2 * 2^-52 = 2^-24 of the largest term for chunks of at
 # most 2^14 rows, if a record is replaced in its place: only its chunk changes then, and chunks are

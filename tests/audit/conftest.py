@@ -75,11 +75,6 @@ ESTIMATORS = {
         for privacy in MODELS
     },
     "iht": (IHTRegressor, {"n_nonzero_coefs": 1}),
-    "ssp, auto bounds": (
-        SSPRegressor,
-        {"data_norm": "auto", "outer_norm": 1.0, "bounds_y": "auto", "outer_bounds_y": (-1, 1),
-         "epsilon": 20.0},
-    ),
     "layered, pure, local": (LayeredRegressor, {"delta": 0.0, "privacy": "local"}),
 }  # fmt: skip
 

@@ -22,8 +22,8 @@ from skpriv.inspection import describe, private_quantiles
 from skpriv.linear_model import (
     AdditiveRegressor,
     IHTRegressor,
-    IVRegressor,
     ImproperSGDRegressor,
+    IVRegressor,
     LayeredRegressor,
     LinearRegression,
     LogisticRegression,

@@ -12,6 +12,8 @@ from scipy import sparse, stats
 from sklearn.utils import check_random_state
 
 from skpriv import Budget, BudgetAccountant
+from skpriv._equations._moments import MomentsQuery
+from skpriv._equations._scaling import Scaling
 from skpriv.linear_model import (
     IHTRegressor,
     LinearRegression,
@@ -19,8 +21,6 @@ from skpriv.linear_model import (
     SSPRegressor,
 )
 from skpriv.linear_model import _prediction_intervals as intervals
-from skpriv._equations._moments import MomentsQuery
-from skpriv._equations._scaling import Scaling
 from skpriv.linear_model._held_out._spread import DistanceMoments
 from skpriv.linear_model._prediction_intervals import Score, ScoreQuantiles, ScoresWithin
 from skpriv.metrics import interval_coverage_score, interval_mean_width
@@ -202,15 +202,6 @@ def test_sparse_rows_and_links():
     )
     low, high = est.prediction_interval(X, 0.9)
     assert np.mean((low <= binary) & (binary <= high)) > 0.85
-
-
-def test_outer_bounds_are_the_range_of_released_ones():
-    X, y = _data(20_000)
-    est = _fit(SSPRegressor, X, y, bounds_y="auto", outer_bounds_y=(-50.0, 50.0), epsilon=4.0)
-    assert est._calibration.bounds == (-50.0, 50.0)
-    low, high = est.prediction_interval(X, 0.9)
-    assert np.mean((low <= y) & (y <= high)) > 0.88
-    assert interval_mean_width(low, high) < 1.0
 
 
 # --- the queries -----------------------------------------------------------------------------

@@ -272,12 +272,10 @@ def test_what_is_wrong_in_public_is_refused_uncharged(
     assert accountant.charges == []
 
 
-def test_auto_bounds_and_sgd_take_no_weights():
-    auto = SSPRegressor(bounds_y=(-1, 1), data_norm="auto", outer_norm=10.0)
-    sgd = ReweightedRegressor(data_norm=1.0, bounds_y=(-1, 1), solver="sgd")
-    for model in (auto, sgd):
-        with pytest.raises(ValueError, match="sample_weight"):
-            model.fit(X, Y, sample_weight=W, max_weight=LARGEST)
+def test_sgd_takes_no_weights():
+    model = ReweightedRegressor(data_norm=1.0, bounds_y=(-1, 1), solver="sgd")
+    with pytest.raises(ValueError, match="sample_weight"):
+        model.fit(X, Y, sample_weight=W, max_weight=LARGEST)
 
 
 @every_class

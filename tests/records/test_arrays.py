@@ -7,11 +7,11 @@ import pytest
 from scipy import sparse
 
 from skpriv import Budget, BudgetAccountant
+from skpriv._equations._scaling import Scaling
 from skpriv.exceptions import InvalidValues
 from skpriv.linear_model._iht._queries import GradientQuery, ScoresQuery, ValuesQuery
 from skpriv.linear_model._iht._rows import Iterate
-from skpriv._equations._scaling import Scaling
-from skpriv.privacy import BoundsQuery, Piece, Query, open_session
+from skpriv.privacy import Piece, Query, open_session
 from skpriv.records import ArrayRows, PublicOrder, Subset, canonical, floats
 from skpriv.records import _base as _records
 
@@ -47,7 +47,6 @@ def _twice(value, times):
         ScoresQuery(EMPTY, 3, 1.0, 1.0, 1.0),
         ValuesQuery(EMPTY, np.array([0, 1]), False, 1.0),
         GradientQuery(EMPTY, 3, False),
-        BoundsQuery(8.0, None, "linf"),
     ],
     ids=lambda query: query.name,
 )

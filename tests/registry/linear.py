@@ -28,7 +28,6 @@ from skpriv.linear_model._reweighted._reports import (
     ReweightedReportsQuery,
 )
 from skpriv.linear_model._reweighted._sgd import GradientQuery, Minimiser, ScoreQuery
-from skpriv.privacy import BoundsQuery
 
 from .case import Case, distance
 
@@ -177,11 +176,6 @@ def _steep_row():
     query = GradientQuery(PLANE, Instrument(U), LINKS["identity"], E2, 0.0)
     x = np.array([1e-3, np.sqrt(1.0 - 1e-6)])
     return query, one(x, -1.0), one(x * [-1.0, 1.0], -1.0)
-
-
-def _counts():
-    query = BoundsQuery(10.0, (-5.0, 5.0))
-    return query, one(10.0 * E1, 4.9), one(0.01 * E1, -4.9)
 
 
 def _clipped(norm):
@@ -335,14 +329,6 @@ CASES = {
     GradientQuery: Case(
         _gradient, (_short_row, _steep_row), reached=0.95, unit=_data_norm,
         reason="the gradient attains its bound, or Phi_U its own: never both at one pair",
-    ),
-    BoundsQuery: Case(
-        lambda rng: BoundsQuery(
-            *[(5.0, None), (5.0, (-1.0, 2.0)), (None, (-1.0, 2.0))][rng.randint(3)],
-            ["l2", "linf"][rng.randint(2)],
-        ),
-        (_counts,),
-        sparse=lambda asked: asked.row_norm == "linf",
     ),
     ClippedGradientQuery: Case(
         _with_scaling(

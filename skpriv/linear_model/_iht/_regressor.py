@@ -9,7 +9,7 @@ from ..._compat import Interval, fit_context
 from ..._parameters import ArrayLike, Count, DataNorm, Level, Positive, parameters
 from ...exceptions import PrivacyError
 from ...privacy import models_that
-from .._opening import found_bounds, open_fit, scaled_rows
+from .._opening import open_fit, scaled_rows
 from .._prediction_intervals import calibration, hold_out
 from ._queries import GradientNorm
 from ._rows import Iterate, SupportRows
@@ -39,19 +39,10 @@ class IHTRegressor(SparseRegressor):
     privacy : {"central", "none"}, default="central"
         Who adds the noise: a trusted curator, or nobody. Naming the largest coordinates needs a
         curator, so that the other models raise a :class:`~skpriv.exceptions.PrivacyError`.
-    data_max : float or "auto", required
-        Public: every entry of X is clipped to [-data_max, data_max]. "auto" spends 5% of the budget
-        on a private quantile of the rows' largest entries, and clips there.
+    data_max : float, required
+        Public: every entry of X is clipped to [-data_max, data_max].
     n_nonzero_coefs : int, default=None
         Number s of features to select. None takes 10% of them, at least 1 and at most 10.
-    bounds_y : (float, float) or "auto", required
-        Public range (low, high) to which y is clipped, or "auto" as for ``data_max``; if both are
-        "auto" they share that part.
-    outer_max : float, default=None
-        Public bound, safely too wide, for ``data_max="auto"``, which needs it. With too few records
-        for a quantile it is the bound.
-    outer_bounds_y : (float, float), default=None
-        Public range, safely too wide, for ``bounds_y="auto"``, which needs it.
     coef_norm : float, default=1.0
         Assumed bound on the l2 norm of (coefficients, intercept) in scaled units, features divided
         by data_max and target in [-1, 1]. Only ``method="asymptotic"`` intervals use it.
@@ -88,10 +79,6 @@ class IHTRegressor(SparseRegressor):
 
     Attributes
     ----------
-    data_max_ : float
-        The released bound on the entries.
-    bounds_y_ : (float, float)
-        Range of the target that was used, public or released.
     coef_ : ndarray of shape (n_features,)
     support_ : ndarray of shape (n_selected,)
         Sorted indices of the selected features, and of those of ``coef_init``.
@@ -146,8 +133,6 @@ class IHTRegressor(SparseRegressor):
 
     data_max: DataNorm = None
     n_nonzero_coefs: Count | None = None
-    outer_max: Positive | None = None
-    outer_bounds_y: ArrayLike | None = None
     coef_norm: Positive = 1.0
     fit_intercept: bool = True
     coef_init: ArrayLike | None = None
@@ -162,7 +147,7 @@ class IHTRegressor(SparseRegressor):
 
     estimand: ClassVar[str | None] = "sparse least-squares line of the clipped rows and targets"
     interval_claims: ClassVar[tuple[str, ...]] = ("certified", "asymptotic")
-    _row_bound: ClassVar[tuple] = ("data_max", "outer_max", "linf")
+    _row_bound: ClassVar[tuple] = ("data_max", "linf")
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -191,7 +176,6 @@ class IHTRegressor(SparseRegressor):
         session = open_fit(self, rows, currency="zcdp")
         del X, y, rows  # only the session has the data now
         session, held_out = hold_out(self, session)
-        scaling = found_bounds(self, session, scaling)
 
         start = self._start(scaling, plan.n_features)
         model, self.support_ = choose(session, scaling, plan, start)

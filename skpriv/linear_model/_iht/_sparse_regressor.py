@@ -1,16 +1,16 @@
 """What regressors on a privately selected support share: prediction and intervals."""
 
-from typing import Any
 from math import sqrt
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from ..._choices import IntervalMethod
+from ..._equations._intervals import ConfidenceInterval, inside_bounds
 from .._points import rowwise
 from .._prediction_intervals import PredictionIntervals
 from ._intervals import certificate, given_support, log_supports, sparse_norms
-from ..._equations._intervals import ConfidenceInterval, inside_bounds
 
 
 class SparseRegressor(PredictionIntervals):
@@ -54,12 +54,7 @@ class SparseRegressor(PredictionIntervals):
         """Confidence interval for the regression function at each row, not for a new y.
 
         Both methods assume that the clipped target has a linear mean in the clipped rows, and that
-        the targets are independent given the rows. With "auto" bounds, clipped means to the
-        released ones, which clip on purpose and come from the same records: the level is
-        conditional on them. The coverage of the function of the unclipped rows was measured
-        (nominal 95%, n=20,000, epsilon 1, 30 features). For signs and uniform rows it is 94 to 95%
-        asymptotic and 100% certified. For normal rows it is 42% and 98%, and for Student t ones 27%
-        and 95%.
+        the targets are independent given the rows.
 
         Parameters
         ----------

@@ -12,11 +12,11 @@ from ..._compat import Interval, StrOptions, fit_context
 from ..._equations._certified._events import event
 from ..._equations._intervals import ConfidenceInterval, split_failure
 from ..._linalg import ROUNDED
-from ..._parameters import ArrayLike, Channel, Count, DataNorm, Positive, parameters
+from ..._parameters import Channel, Count, DataNorm, Positive, parameters
 from ...exceptions import PrivacyError
 from ...privacy import best_codebook, models_that, split
 from .._base import PrivateRegressor
-from .._opening import channel_of, found_bounds, open_fit, scaled_rows
+from .._opening import channel_of, open_fit, scaled_rows
 from .._points import rowwise
 from ._steps import (
     GRADIENT_CHANGE,
@@ -67,26 +67,19 @@ class ImproperSGDRegressor(PrivateRegressor):
     calibration : float in [0, 0.5], default=0.2
         Fraction of the records, a secret random part of them, that is held out for the interval; 0
         for no interval. The local and shuffle models have none, and use all records.
-    data_norm : float or "auto", required
-        Public: every row of X is clipped to this l2 norm. "auto" clips at a private quantile, for
-        5% of the budget; in the local and shuffle models for 20% of the users.
-    bounds_y : (float, float) or "auto", required
-        Public range (low, high) to which y and predictions are clipped; "auto" shares that.
-    outer_norm, outer_bounds_y : float, (float, float), default=None
-        Public and safely too wide: what ``data_norm="auto"`` and ``bounds_y="auto"`` need.
+    data_norm : float, required
+        Public: every row of X is clipped to this l2 norm.
     coef_norm : float, default=1.0
         Assumed bound on the l2 norm of (coefficients, intercept) in scaled units, rows in the unit
         ball and target in [-1, 1]: the radius of the projection, and what the interval uses.
     channel : {"auto", "gaussian", "codebook"}, default="auto"
         What users send in the local and shuffle models: a gradient with Gaussian noise, or one
         index of a public codebook, which is pure (``delta=0``) and safe to release. "auto" takes
-        the one of less noise, from public numbers; with "auto" bounds it is "gaussian", and, unless
-        delta is 0, in the local model under an accountant that adds up Gaussian noise.
+        the one of less noise, from public numbers; unless delta is 0 it is
+        "gaussian" in the local model under an accountant that adds up Gaussian noise.
 
     Attributes
     ----------
-    data_norm_, bounds_y_ : float, (float, float)
-        Bounds that were used, public or released.
     coef_ : ndarray of shape (n_features,)
     intercept_ : float
     n_iter_ : int
@@ -144,8 +137,6 @@ class ImproperSGDRegressor(PrivateRegressor):
     step_size: Annotated[Any, Interval(Real, 0, 2, closed="right"), StrOptions({"auto"})] = "auto"
     calibration: Annotated[float, Interval(Real, 0, 0.5, closed="both")] = 0.2
     data_norm: DataNorm = None
-    outer_norm: Positive | None = None
-    outer_bounds_y: ArrayLike | None = None
     coef_norm: Positive = 1.0
     channel: Channel = "auto"
     fit_intercept: bool = True
@@ -182,7 +173,6 @@ class ImproperSGDRegressor(PrivateRegressor):
             self, rows, currency=currency, smallest_share=1.0 if same_rows else smallest
         )
         del X, y, rows  # only the session has the data now
-        scaling = found_bounds(self, session, scaling)
 
         # The two parts are disjoint: each record pays for the answers about its own part alone.
         kept, rest, size = session, None, floor(self.calibration * session.n + ROUNDED)
@@ -227,8 +217,7 @@ class ImproperSGDRegressor(PrivateRegressor):
         at least ``confidence_level`` over the fit and the row. Without a dependence on the
         dimension nothing holds at a fixed row or for all (Chen et al. 2025, Proposition 6.1). It
         assumes independent records of one population, E[y | x] linear in the clipped rows, and
-        ``coef_norm``. It is wide: only for very many records is it narrower than ``bounds_y``. With
-        "auto" bounds, clipped is to the released ones, which the held-out records help to choose.
+        ``coef_norm``. It is wide: only for very many records is it narrower than ``bounds_y``.
 
         Parameters
         ----------

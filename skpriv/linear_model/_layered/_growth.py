@@ -44,8 +44,7 @@ def noise_kind(est):
     if est._trust.exact:
         return "none"
     by_users = est._trust.can.alone and est.variant == "one-batch"
-    public = "auto" not in (str(est.data_norm), str(est.bounds_y))
-    if est.channel == "auto" and by_users and public:
+    if est.channel == "auto" and by_users:
         with est._accounting():
             if est.delta == 0.0 or not adds_up_gaussians():
                 return "codebook"
@@ -54,18 +53,13 @@ def noise_kind(est):
             raise PrivacyError(
                 "delta=0.0 leaves no room for Gaussian noise: pass delta in (0, 1), or "
                 "channel='codebook', one pure report of each user, with "
-                f"{models_that('alone')}, variant='one-batch' and public bounds."
+                f"{models_that('alone')}, and variant='one-batch'."
             )
         return "gaussian"
     if not by_users:
         raise PrivacyError(
             "channel='codebook' is one report of each user about all moments of a level: it needs "
             f"{models_that('alone')} and variant='one-batch'. Use channel='additive'."
-        )
-    if not public:
-        raise PrivacyError(
-            "channel='codebook' is pure, but bounds that are 'auto' come from quantiles with "
-            "Gaussian noise: pass public bounds, or channel='additive'."
         )
     return "codebook"
 

@@ -9,9 +9,9 @@ from ..._choices import IntervalMethod
 from ..._compat import Interval, fit_context
 from ..._equations._intervals import ConfidenceInterval, inside_bounds
 from ..._equations._normal_equations import ridge_prior
-from ..._parameters import ArrayLike, Count, DataNorm, Positive, parameters
+from ..._parameters import Count, DataNorm, Positive, parameters
 from .._base import PrivateRegressor
-from .._opening import found_bounds, open_fit, scaled_rows
+from .._opening import open_fit, scaled_rows
 from .._points import rowwise
 from ._growth import grow, noise_kind, tree_shape
 from ._intervals import certified, half_widths, pooled
@@ -47,7 +47,7 @@ class LayeredRegressor(PrivateRegressor):
     channel : {"auto", "codebook", "additive"}, default="auto"
         "codebook" is one report a user by the index of a public codebook, on a random row of a
         Hadamard matrix: pure whatever ``delta``. "additive" is Gaussian noise on all moments.
-        "auto" is "codebook" in the local model with public bounds and the default variant, else
+        "auto" is "codebook" in the local model with the default variant, else
         "additive".
     gamma : float >= 1.1, default=2.0
         Ratio of the norms of neighbouring bins.
@@ -56,21 +56,14 @@ class LayeredRegressor(PrivateRegressor):
         elsewhere, for ``variant="paper"`` the number of features.
     n_scales : int or "auto", default="auto"
         Bins that a bin is divided into; "auto" goes down to norms that drown in the noise.
-    data_norm : float or "auto", required
-        Public: every row of X is clipped to this l2 norm. "auto" clips at a private quantile, for
-        5% of the budget; in the local and shuffle models for 20% of the users.
-    bounds_y : (float, float) or "auto", required
-        Public range (low, high) to which y is clipped. "auto" (not for ``delta=0``) shares that.
-    outer_norm, outer_bounds_y : float, (float, float), default=None
-        Public and safely too wide: what ``data_norm="auto"`` and ``bounds_y="auto"`` need.
+    data_norm : float, required
+        Public: every row of X is clipped to this l2 norm.
     coef_norm : float, default=1.0
         Assumed bound on the l2 norm of (coefficients, intercept) in scaled units, rows in the unit
         ball and target in [-1, 1]. Intervals use it, and the decision what a bin resolves.
 
     Attributes
     ----------
-    data_norm_, bounds_y_ : float, (float, float)
-        Bounds that were used, public or released.
     tree_ : PartitionTree
         Bins, directions, eigenvalues and half-widths; it prints, and ``tree_.plot()`` draws it.
     coef_, intercept_ : ndarray of shape (n_features,), float
@@ -154,8 +147,6 @@ class LayeredRegressor(PrivateRegressor):
     n_levels: Count | Literal["auto"] = "auto"
     n_scales: Count | Literal["auto"] = "auto"
     data_norm: DataNorm = None
-    outer_norm: Positive | None = None
-    outer_bounds_y: ArrayLike | None = None
     coef_norm: Positive = 1.0
     fit_intercept: bool = True
 
@@ -190,7 +181,6 @@ class LayeredRegressor(PrivateRegressor):
         currency = "pure" if kind == "codebook" else "gdp"
         session = open_fit(self, rows, currency=currency, smallest_share=1.0 / batches)
         del X, y, rows  # only the session has the data now
-        scaling = found_bounds(self, session, scaling)
 
         bound = scaling.theta_bound(self.coef_norm)
         if self.variant == "paper":
@@ -231,8 +221,7 @@ class LayeredRegressor(PrivateRegressor):
         """Confidence interval for the regression function, for all rows at once.
 
         It assumes that the clipped target has a linear mean in the clipped rows, and that
-        (coefficients, intercept) in scaled units have l2 norm at most ``coef_norm``. With "auto"
-        bounds, clipped to the released ones, from the same records in the central model.
+        (coefficients, intercept) in scaled units have l2 norm at most ``coef_norm``.
 
         Parameters
         ----------

@@ -13,12 +13,10 @@ from ..._compat import Interval, StrOptions
 from ..._equations._certified._moments import certified
 from ..._equations._coefficients import CoefficientLaw, moment_law
 from ..._equations._intervals import ConfidenceInterval, asymptotic, inside_bounds
-from ..._equations._intervals import certified as wide
 from ..._equations._normal_equations import NormalEquations
 from ..._equations._scaling import Scaling
 from ..._linalg import psd_part
-from ..._parameters import ArrayLike, Channel, DataNorm, Positive, RowsOfPerson, parameters
-from .._opening import any_auto
+from ..._parameters import Channel, DataNorm, Positive, RowsOfPerson, parameters
 from .._points import rowwise
 from .._prediction_intervals import SIDES, PredictionIntervals
 from ._solution import posterior, solve
@@ -36,17 +34,8 @@ class MomentRegressor(PredictionIntervals):
     delta : float in [0, 1), default=1e-6
         Privacy parameter: choose it well below one over the number of records. 0 needs the
         codebook channel.
-    bounds_y : (float, float) or "auto", required
-        Public range (low, high) to which y is clipped, or "auto" as for ``data_norm``; if both are
-        "auto" they share that part.
-    data_norm : float or "auto", required
-        Public: every row of X is clipped to this l2 norm. "auto" spends a part of the budget (5%;
-        in the local and shuffle models 20% of the users) on a private quantile, and clips there.
-    outer_norm : float, default=None
-        Public bound, safely too wide, for ``data_norm="auto"``, which needs it. With too few
-        records for a quantile it is the bound.
-    outer_bounds_y : (float, float), default=None
-        Public range, safely too wide, for ``bounds_y="auto"``, which needs it.
+    data_norm : float, required
+        Public: every row of X is clipped to this l2 norm.
     coef_norm : float or None, default=None
         Assumed bound on the l2 norm of (coefficients, intercept) in scaled units, rows in the unit
         ball and target in [-1, 1]. None assumes nothing. Only intervals use it.
@@ -60,8 +49,6 @@ class MomentRegressor(PredictionIntervals):
     """
 
     data_norm: DataNorm = None
-    outer_norm: Positive | None = None
-    outer_bounds_y: ArrayLike | None = None
     coef_norm: Positive | None = None
     channel: Channel = "auto"
     alpha: Annotated[Any, Interval(Real, 0, None, closed="left"), StrOptions({"auto"})] = "auto"
@@ -118,8 +105,7 @@ class MomentRegressor(PredictionIntervals):
         if mine is None or its is None or whitened or self._scaling != other._scaling:
             raise ValueError(
                 "only fits that release sums of the same records, with the same bounds, can be "
-                "pooled: not solver='sgd', nor bounds that were found in the data ('auto'), nor "
-                "re-weighted codebook reports."
+                "pooled: not solver='sgd', nor re-weighted codebook reports."
             )
         return self._solved(mine.pooled(its), self._scaling)
 
@@ -271,13 +257,8 @@ class MomentRegressor(PredictionIntervals):
         (coefficients, intercept) in scaled units are taken to have at most this l2 norm. Where
         linearity fails, as on most real data, the interval is one for no particular function.
 
-        With "auto" bounds, clipped means to the released bounds, and the level is conditional on
-        these, which in the central model come from the same records. Certified intervals do without
-        Bernstein's inequality then, and are wider. In all that was measured they covered the
-        function of the unclipped rows, too, as narrow ones would not: at least 99.9% at a nominal
-        95%, epsilon 1 and n of 2e4 and 2e5. Asymptotic ones cover 95% where the bounds clip
-        nothing, 66 to 95% of uniform rows and 20 to 88% of Student t ones, falling with n: clipping
-        biases the fit, and they do not count that.
+        The function is that of the clipped rows: bounds that clip on purpose move it away from the
+        function of the rows as they are, and no interval counts that.
 
         Parameters
         ----------
@@ -309,9 +290,7 @@ class MomentRegressor(PredictionIntervals):
             points, theta = points @ self._basis, np.linalg.solve(self._basis, theta)
             bound = bound and bound * float(np.linalg.norm(np.linalg.inv(self._basis), 2))
         if method == "certified":
-            # Bounds that clip on purpose bias the fit: see "auto" above
-            interval = wide if any_auto(self) else certified
-            centre, half = interval(equations, points, bound, confidence_level)
+            centre, half = certified(equations, points, bound, confidence_level)
         else:
             centre, half = asymptotic(equations, points, theta, bound, confidence_level)
         return inside_bounds(scaling, centre, half, self._predicted(X), limit)

@@ -7,7 +7,7 @@ from ..._compat import fit_context
 from ..._equations._lifted import moments_query
 from ..._parameters import parameters
 from .._base import WEIGHTS
-from .._opening import channel_of, found_bounds, open_fit, persons_of, scaled_rows
+from .._opening import channel_of, open_fit, persons_of, scaled_rows
 from .._prediction_intervals import calibration, hold_out
 from ._regressor import MomentRegressor
 from ._solution import asked_records, deviation, residual_gram, residual_share, solve
@@ -29,15 +29,11 @@ class SSPRegressor(MomentRegressor):
     channel : {"auto", "gaussian", "codebook"}, default="auto"
         What users send in the local and shuffle models: a vector with Gaussian noise, or an index
         of a public codebook, which is pure (``delta=0``) and safe to release. "auto" takes the one
-        of less noise, from public numbers; with "auto" bounds it is "gaussian", and, unless delta
-        is 0, in the local model under an accountant that adds up Gaussian noise.
+        of less noise, from public numbers; unless delta is 0 it is
+        "gaussian" in the local model under an accountant that adds up Gaussian noise.
 
     Attributes
     ----------
-    data_norm_ : float
-        Bound on the rows that was used: the public one, or with "auto" the released one.
-    bounds_y_ : (float, float)
-        Range of the target that was used, public or released.
     coef_ : ndarray of shape (n_features,)
     intercept_ : float
     privacy_report_ : PrivacyReport
@@ -130,8 +126,6 @@ class SSPRegressor(MomentRegressor):
         session = open_fit(self, rows, currency=currency, groups=groups)
         del X, y, rows  # only the session has the data now
         session, held_out = hold_out(self, session)
-        if asked is scaling:
-            scaling = asked = found_bounds(self, session, scaling)
 
         query = moments_query(asked, channel)
         answer = session.sum(query, 1.0 - residual_share(session.trust))

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 from ..._equations._persons import WithinPersons, spread_within
-from .._opening import any_auto
 
 WITHIN = "slopes within persons, of clipped rows and targets"
 CONSTANT = (
@@ -29,10 +28,8 @@ def check_effects(model, groups, weights=None):
             "calibration_size cannot be used with effects='person': the level of a new person is "
             "not known, and with it no interval for a new target."
         )
-    if (weights or {}).get("sample_weight") is not None or any_auto(model):
-        raise ValueError(
-            "effects='person' cannot be used with sample_weight, nor with bounds that are 'auto'."
-        )
+    if (weights or {}).get("sample_weight") is not None:
+        raise ValueError("effects='person' cannot be used with sample_weight.")
 
 
 def within_bounds(bounds_y, largest):

@@ -16,7 +16,7 @@ from ..._parameters import Count, parameters
 from .._base import WEIGHTS
 from .._moments._regressor import MomentRegressor
 from .._moments._solution import asked_records, deviation, residual_gram, residual_share, solve
-from .._opening import channel_of, found_bounds, open_fit, persons_of, scaled_rows
+from .._opening import channel_of, open_fit, persons_of, scaled_rows
 from .._points import rowwise
 from .._prediction_intervals import calibration, fitted_size, hold_out
 from ._links import LINKS, IdentityLink, Link
@@ -61,8 +61,8 @@ class ReweightedRegressor(MomentRegressor):
     channel : {"auto", "gaussian", "codebook"}, default="auto"
         What users send in the local and shuffle models: vectors with Gaussian noise, or one index
         of a public codebook each, which is pure (``delta=0``) and safe to release. "auto" takes the
-        one of less noise, from public numbers; with solver="sgd" or "auto" bounds it is "gaussian",
-        and, unless delta is 0, in the local model under an accountant that adds up Gaussian noise.
+        one of less noise, from public numbers; with solver="sgd" it is "gaussian", and, unless
+        delta is 0, in the local model under an accountant that adds up Gaussian noise.
     weights : {"fading", "always"}, default="fading"
         Weights serve privacy, and where the mean is not linear they move the line that is fitted.
         "fading" leaves them off where the budget can afford it, so that the fit is that of
@@ -74,10 +74,6 @@ class ReweightedRegressor(MomentRegressor):
 
     Attributes
     ----------
-    data_norm_ : float
-        Bound on the rows that was used: the public one, or with "auto" the released one.
-    bounds_y_ : (float, float)
-        Range of the target that was used, public or released.
     coef_ : ndarray of shape (n_features,)
         Coefficients of the linear function; the mean is that function only for the identity link.
     intercept_ : float
@@ -204,8 +200,6 @@ class ReweightedRegressor(MomentRegressor):
         session = open_fit(self, rows, currency=currency, smallest_share=smallest, groups=groups)
         del X, y, rows  # only the session has the data now
         session, held_out = hold_out(self, session)
-        if asked is scaling:
-            scaling = asked = found_bounds(self, session, scaling)
 
         kind: type = NormalisationQuery
         if channel == "codebook":

@@ -1,9 +1,9 @@
 """The law of one report of the codebook channel: its moments, and the best code for a use."""
 
-from typing import Any
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf, log, sqrt
+from typing import Any
 
 import numpy as np
 from scipy import special

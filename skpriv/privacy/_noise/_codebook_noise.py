@@ -1,9 +1,9 @@
 """What the codebook channel adds to sums of lifted moments, and bounds on it."""
 
-from typing import Any
 from dataclasses import dataclass
 from functools import lru_cache
 from math import log, sqrt
+from typing import Any
 
 import numpy as np
 

@@ -1,7 +1,7 @@
 """Parts of a session: disjoint random sets of records, each with the whole budget."""
 
-from typing import Any
 from math import floor
+from typing import Any
 
 import numpy as np
 
@@ -130,10 +130,6 @@ class Part:
         """Public number of records that the answer to a query for this share would sum over."""
         share, records = self._asked(None, share, spend=False, subset=subset)
         return self._whole.records(share, records) if len(records) else 0
-
-    def rebase(self) -> None:
-        """From now on a share of 1 means all that is left of the part."""
-        self._unit = max(0.0, 1.0 - self._used)
 
     @property
     def ordered(self) -> bool:

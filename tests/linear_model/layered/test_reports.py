@@ -171,7 +171,6 @@ def test_the_price_is_pure_whatever_delta():
         ({"privacy": "central"}, "privacy='local'"),
         ({"privacy": "shuffle"}, "privacy='local'"),
         ({"variant": "paper"}, "one-batch"),
-        ({"data_norm": "auto", "outer_norm": 9.0}, "public bounds"),
     ],
 )
 def test_what_cannot_be_had_is_refused_before_any_charge(params, message):

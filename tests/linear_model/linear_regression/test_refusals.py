@@ -23,7 +23,7 @@ def rows(n=200):
 @pytest.mark.parametrize(("wrong", "remedy"), [
     ({"bounds_y": 5}, r"bounds_y=5 must be two finite numbers \(low, high\)"),
     ({"bounds_y": "wide"}, r"bounds_y='wide' must be two finite numbers \(low, high\)"),
-    ({"bounds_y": "auto"}, r"learns by itself where the targets are: pass the public range"),
+    ({"bounds_y": "auto"}, r"release one first"),
     ({"bounds_X": 5}, r"pass one public range \(low, high\)"),
     ({"bounds_X": "auto"}, r"public ranges that follow from what the features mean"),
     ({"bounds_X": {"a": (-1, 1)}}, r"no range for \['b'\]: add"),
@@ -36,20 +36,26 @@ def test_public_ranges_are_asked_for_before_the_charge(Estimator, wrong, remedy)
     assert accountant.spent.epsilon == 0.0
 
 
-def test_norms_that_are_auto_are_not_for_this_regressor():
-    with pytest.raises(ValueError, match="pass bounds_X, the public range"):
-        LinearRegression(data_norm="auto", bounds_y=(-3, 3)).fit(*rows())
-
-
 def test_other_regressors_say_what_a_range_is():
     for model in (
         SSPRegressor(data_norm=1.0, bounds_y=5),
-        IHTRegressor(data_max=1.0, bounds_y="wide"),
+        IHTRegressor(data_max=1.0, bounds_y=("low", "high")),
     ):
         with pytest.raises(ValueError, match=r"must be two finite numbers \(low, high\)"):
             model.fit(*rows())
-    with pytest.raises(ValueError, match="needs outer_bounds_y"):
-        SSPRegressor(data_norm=1.0, bounds_y="auto").fit(*rows())
+
+
+@pytest.mark.parametrize("model", [
+    SSPRegressor(data_norm=1.0, bounds_y="auto"), SSPRegressor(data_norm="auto", bounds_y=(0, 1)),
+    IHTRegressor(data_max="auto", bounds_y=(0, 1)),
+    LinearRegression(bounds_X=(0, 1), bounds_y="auto"),
+    LinearRegression(data_norm="auto", bounds_y=(0, 1)),
+])  # fmt: skip
+def test_a_bound_that_is_no_number_is_refused_with_the_remedy(model):
+    with BudgetAccountant(1.0, 1e-3) as accountant:
+        with pytest.raises(ValueError, match="private_quantiles"):
+            model.fit(*rows())
+    assert accountant.charges == []
 
 
 @pytest.mark.parametrize("bounds", [

@@ -10,11 +10,20 @@ from scipy import special, stats
 from skpriv._linalg import vech
 from skpriv.exceptions import PrivacyError
 from skpriv.linear_model import ImproperSGDRegressor, ReweightedRegressor, SSPRegressor
-from skpriv.privacy import Codebook, CodebookNoise, LiftedReports, best_codebook, codebook, lifted
-from skpriv.privacy import draw_index
+from skpriv.privacy import (
+    Codebook,
+    CodebookNoise,
+    LiftedReports,
+    best_codebook,
+    codebook,
+    draw_index,
+    lifted,
+)
 from skpriv.privacy._noise._codebook_noise import _term_bounds, _term_moments
 from skpriv.privacy._noise._codebook_reports import (
-    random_signs, secure_directions, simulated_directions,
+    random_signs,
+    secure_directions,
+    simulated_directions,
 )  # fmt: skip
 
 CODES = [
