@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # what type checkers see; a test holds it to what is loaded
         adds_up_gaussians,
         capture,
         charge,
+        charged_once,
         noticed_charges,
         parallel_part,
     )
@@ -105,6 +106,7 @@ _HOMES = {
         "adds_up_gaussians",
         "capture",
         "charge",
+        "charged_once",
         "noticed_charges",
         "parallel_part",
     ],

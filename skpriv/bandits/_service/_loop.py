@@ -322,12 +322,14 @@ class Loop(Watched):
         """Act on new events, and keep them."""
         started = hasattr(self.policy, "n_rounds_")
         try:
-            actions, propensities = self.policy.act(contexts, available, return_propensities=True)
-            if not started:  # here, for all workers: it has been charged
-                self._version += 1
-                if self._value_budget is not None:
+            with self.policy._numbering.once("start"):
+                given = {"return_propensities": True}
+                actions, propensities = self.policy.act(contexts, available, **given)
+                if not started and self._value_budget is not None:
                     numbering = self.policy._numbering.part("value")
                     self._value = RunningValue(self.policy, self._value_budget, numbering)
+            if not started:  # here, for all workers: it has been charged
+                self._version += 1
                 held.save(self._version, held.first_open(), dumped(self.policy, self._value))
         except BaseException:
             if not started:
@@ -398,7 +400,8 @@ class Loop(Watched):
         if self.policy._visits is not None:
             given["users"] = [None if user is None else Hashed(user) for user in users]
         try:
-            self.policy.update(None, np.array(actions, dtype=np.intp), rewards, **given)
+            with self.policy._numbering.once(f"events from {first}"):
+                self.policy.update(None, np.array(actions, dtype=np.intp), rewards, **given)
         except Exception as error:
             n = getattr(error, "rounds_taken", 0)
             if not n:
@@ -421,7 +424,8 @@ class Loop(Watched):
         rewards.append(self.policy._neutral_reward)
         who = [*(names if self.policy._visits is None else map(Hashed, users)), None]
         given = np.array(rewards), rows.reshape(len(rewards), -1), np.array([*actions, 0]), who
-        self.policy._update_late(n, *given)
+        with self.policy._numbering.once(f"events from {first}"):
+            self.policy._update_late(n, *given)
         held.forget_came(self._closed, deadline)
         self._version += 1
         held.save(self._version, first + n, dumped(self.policy))

@@ -5,6 +5,7 @@ All that is charged passes here. An uncertain charge is one too many, never one 
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -25,12 +26,14 @@ __all__ = [
     "adds_up_gaussians",
     "capture",
     "charge",
+    "charged_once",
     "noticed_charges",
     "parallel_part",
 ]
 
 _HANDLE = "_skpriv_accountants"
 _LARGER = "give BudgetAccountant a larger budget"
+_answer: ContextVar[list[str] | None] = ContextVar("_answer", default=None)
 _noticing: dict[int, list[Cost]] = {}  # lists that fill with charges, by their ids
 
 
@@ -115,6 +118,8 @@ def charge(cost: Cost, name: str, *, lineage: Lineage | None = None) -> None:
         step.take(cost, name)
         _notice(cost)
         return
+    if lineage is None:
+        lineage = _paid_once(cost)
     accountants, parts = active(), current_parts()
     # A ledger may be shared by several accountants: all check it, and it records one line, about
     # all records unless they agree on the part. Sorted, so that no two threads wait in a circle.
@@ -137,6 +142,45 @@ def charge(cost: Cost, name: str, *, lineage: Lineage | None = None) -> None:
         for transaction, part, who, purpose in lines:
             transaction.record(name, cost, part, who, purpose)
     _notice(cost)
+
+
+@contextmanager
+def charged_once(name: str) -> Iterator[None]:
+    """Charge what this thread does inside once in each ledger, however often it is done again.
+
+    For an answer that only counts when it was written down: a process that dies between the charge
+    and the answer does the same again after a restart, and nothing was released before. That the
+    answer is paid for is written with the charge.
+
+    Parameters
+    ----------
+    name : str
+        A name of the answer that no other one has.
+
+    Examples
+    --------
+    >>> from skpriv.privacy import BudgetAccountant, Cost, charge, charged_once
+    >>> with BudgetAccountant(epsilon=1.0) as accountant:
+    ...     for attempt in range(4):
+    ...         with charged_once("epoch 1 of policy 7"):
+    ...             charge(Cost.from_epsilon(1.0), "fit")
+    >>> len(accountant.charges)
+    1
+    """
+    token = _answer.set([name])
+    try:
+        yield
+    finally:
+        _answer.reset(token)
+
+
+def _paid_once(cost: Cost) -> Lineage | None:
+    """Name of a charge: its answer, its cost, and how many of this cost came before."""
+    answer = _answer.get()
+    if answer is None:
+        return None
+    answer.append(f"{answer[0]}: {cost.as_tuple()}")
+    return Lineage(f"{answer[-1]}, {answer.count(answer[-1])}", ("paid",))
 
 
 @contextmanager

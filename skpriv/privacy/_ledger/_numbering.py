@@ -4,7 +4,7 @@ import os
 import pickle
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from ..._sqlite import Connection, Database, OperationalError
 from ...exceptions import PrivacyError
-from ._active import active
+from ._active import active, charged_once
 from ._registry import folders
 
 __all__ = ["Numbering"]
@@ -211,7 +211,8 @@ class Numbering:
         if given is not None:
             self._last = number
             return pickle.loads(given[0])
-        answer = make()
+        with self.once(number):
+            answer = make()
         blob = pickle.dumps(answer)
         with self._held() as connection:
             given = connection.execute(_ASK, key).fetchone()
@@ -219,6 +220,10 @@ class Numbering:
                 connection.execute("INSERT INTO answers VALUES (?, ?, ?)", (*key, blob))
         self._last = number
         return answer if given is None else pickle.loads(given[0])
+
+    def once(self, name: object) -> AbstractContextManager[None]:
+        """Charge what is done inside once, in whichever copy or process it is done again."""
+        return charged_once(f"{self._name}/{name}")
 
     def admit(self, people: Iterable[bytes], number: int, most: int) -> list[bool]:
         """Count people who come to an answer, each of whom may be in at most so many answers.

@@ -9,6 +9,7 @@ import pytest
 
 from skpriv import BudgetAccountant
 from skpriv.bandits import BanditCombiner, LinUCB, Loop, RandomPolicy, SquareCB
+from skpriv.bandits._service import _store
 from skpriv.exceptions import BudgetExceeded, InvalidValues
 from skpriv.linear_model import SSPRegressor
 
@@ -257,3 +258,41 @@ def test_the_running_value_covers_and_is_paid_for(tmp_path):
     assert again.value(confidence_level=0.9) == found
     with pytest.raises(ValueError, match="value_epsilon"):
         Loop(policy, tmp_path / "other", value_epsilon=1.0, max_visits=2)
+
+
+@pytest.mark.parametrize("name", ["sums", "two phases", "epochs", "combiner"])
+def test_what_died_before_its_answer_is_charged_once(name, tmp_path, monkeypatch):
+    """Four processes die between charge and answer; what the fifth one gives costs no more."""
+
+    def charges(deaths):
+        """Serve 60 events; where learning or a start would be saved first, it dies."""
+        save, died = _store.Transaction.save, []
+
+        def dies(held, version, first, state):
+            if version and died.count(first) < deaths:
+                died.append(first)
+                raise KeyboardInterrupt
+            save(held, version, first, state)
+
+        folder = tmp_path / str(deaths)
+        folder.mkdir()
+        with (
+            monkeypatch.context() as patch,
+            BudgetAccountant(50.0, 1e-3, folder / "ledger") as paid,
+        ):
+            patch.setattr(_store.Transaction, "save", dies)
+            loop, k = Loop(POLICIES[name](), folder / "service"), 0
+            rng = np.random.default_rng(0)
+            contexts, rewards = rng.standard_normal((60, 3, 2)) / 3.0, rng.integers(0, 2, 60)
+            while k < 60:
+                try:
+                    loop.rank(f"visit {k}", contexts[k])
+                    loop.reward(f"visit {k}", float(rewards[k]))
+                    k += 1
+                except KeyboardInterrupt:
+                    loop = Loop(POLICIES[name](), folder / "service")  # a new process
+            assert loop.n_learned >= 40 and not loop.troubles
+            assert len(died) >= 2 * deaths
+            return [charge.cost for charge in paid.charges]
+
+    assert charges(4) == charges(0)

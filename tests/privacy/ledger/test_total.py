@@ -16,7 +16,7 @@ import pytest
 from skpriv._cli import main
 from skpriv.exceptions import BudgetExceeded, PrivacyError
 from skpriv.linear_model import SSPRegressor
-from skpriv.privacy import Budget, BudgetAccountant, Cost, Numbering, charge
+from skpriv.privacy import Budget, BudgetAccountant, Cost, Numbering, charge, charged_once
 from skpriv.privacy._ledger._active import activated, capture
 from skpriv.privacy._ledger._ledger import Ledger
 from skpriv.privacy._ledger._ledger_file import LEDGER_VERSION
@@ -249,3 +249,29 @@ def test_a_fork_is_bound_by_the_same_file(path):
         with pytest.raises(BudgetExceeded):
             charge(ONE, "parent")
     assert [row.name for row in accountant.charges] == ["child"]
+
+
+def test_an_answer_that_died_is_charged_once(path):
+    """Charge and answer are one record: what was charged and never seen costs no second time."""
+    numbering = pickle.dumps(Numbering())
+
+    def dies():
+        charge(HALF, "fit")
+        raise KeyboardInterrupt
+
+    with BudgetAccountant(2.0, ledger=path) as accountant:
+        for _ in range(4):
+            with pytest.raises(KeyboardInterrupt):
+                pickle.loads(numbering).settle_made(0, dies)
+        assert pickle.loads(numbering).settle_made(0, lambda: charge(HALF, "fit") or 7) == 7
+        assert len(accountant.charges) == 1
+        with charged_once("x"):  # two charges of one answer are two, and so is another price
+            charge(HALF, "a")
+            charge(HALF, "b")
+        with charged_once("x"):
+            charge(HALF, "a")
+            charge(Cost.from_epsilon(0.25), "c")
+    assert [row.name for row in accountant.charges] == ["fit", "a", "b", "c"]
+    with BudgetAccountant(2.0) as other, charged_once("x"):  # each ledger has its own
+        charge(HALF, "a")
+    assert len(other.charges) == 1
