@@ -134,6 +134,32 @@ def triangle_times(matrix, rows):
     return blas.dtrmm(1.0, matrix, rows.T, overwrite_b=True).T if rows.size else rows
 
 
+def row_products(X, vectors):
+    """``X @ vectors.T``, where the numbers of a row depend on that row alone.
+
+    BLAS adds in another order at the edge of a block of rows, so that the last digit of a product,
+    or whether it overflows, would depend on the rows that stand beside its own.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix of shape (n_rows, d)
+    vectors : ndarray of shape (d,) or (k, d)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv._linalg import row_products
+    >>> row_products(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 0.5])).tolist()
+    [2.0, 5.0]
+    """
+    if not isinstance(X, np.ndarray):
+        return X @ vectors.T
+    if vectors.ndim == 2:
+        return np.stack([row_products(X, vector) for vector in vectors], axis=1)
+    # Of one type and layout: otherwise sums are cut where a buffer ends.
+    return np.einsum("ij,j->i", np.ascontiguousarray(X, dtype=float), vectors)
+
+
 def blocks_of(n_rows, width):
     """Yield slices of rows so few that numbers of this width for each of them stay in the cache.
 

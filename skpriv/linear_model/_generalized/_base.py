@@ -10,6 +10,7 @@ from ..._equations._intervals import ConfidenceInterval
 from ..._equations._loop._steps import SHARE, at_solution, fit_rows, public_rules
 from ..._equations._public_maps import TargetMap
 from ..._equations._weights import WeightedMap
+from ..._linalg import row_products
 from ..._parameters import ArrayLike, Level, Positive, RowsOfPerson, parameters
 from ...exceptions import PrivacyError
 from ...privacy import models_that
@@ -124,7 +125,7 @@ class GeneralizedLinear:
 
     def _linear(self, X):
         """eta of checked rows, which are clipped as in the fit."""
-        return self._map.clipped(X) @ self._coef.T + self._intercept
+        return row_products(self._map.clipped(X), self._coef) + self._intercept
 
     def _linear_interval(self: Any, X, confidence_level, method, most=np.inf):
         """Interval for eta at checked rows; all numbers where a direction is not resolved.

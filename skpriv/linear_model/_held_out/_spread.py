@@ -8,6 +8,7 @@ import numpy as np
 from ..._equations._moments import MomentsQuery
 from ..._equations._normal_equations import ridge_prior
 from ..._equations._scaling import Scaling
+from ..._linalg import row_products
 from ...privacy import Query
 
 LEAST_WIDTH = 0.3  # of the mean distance: no width falls below it, so that scores stay bounded
@@ -63,7 +64,7 @@ class Spread:
     def __call__(self, X):
         """Typical distances at a chunk of rows; not a number counts as the largest."""
         with np.errstate(all="ignore"):
-            value = self.scaling.unscale(self.scaling.features(X) @ self.theta)
+            value = self.scaling.unscale(row_products(self.scaling.features(X), self.theta))
         high = self.scaling.bounds_y[1]
         return np.clip(np.nan_to_num(value, nan=high), self.floor, high)
 

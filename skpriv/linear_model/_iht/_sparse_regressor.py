@@ -8,6 +8,7 @@ from scipy import sparse
 
 from ..._choices import IntervalMethod
 from ..._equations._intervals import ConfidenceInterval, inside_bounds
+from ..._linalg import row_products
 from .._points import rowwise
 from .._prediction_intervals import PredictionIntervals
 from ._intervals import certificate, given_support, log_supports, sparse_norms
@@ -38,7 +39,7 @@ class SparseRegressor(PredictionIntervals):
 
     def _function(self, X):
         """Predictions for checked rows."""
-        return X @ self.coef_ + self.intercept_
+        return row_products(X, self.coef_) + self.intercept_
 
     def _deviation(self):
         """Limits on the deviation of the residuals from the last released one; None without it."""

@@ -15,6 +15,7 @@ from ..._equations._public_bounds import check_units
 from ..._equations._public_maps import TargetMap
 from ..._equations._reported_fit import MappedRecords, ReportedFit, balanced
 from ..._equations._weights import UNIT_TARGET, WeightedMap
+from ..._linalg import row_products
 from ..._parameters import Channel, DataNorm, Positive, RowsOfPerson, parameters
 from ...records import WeightedRows
 from .._base import WEIGHTS
@@ -256,7 +257,7 @@ class LinearRegression(Likely, Plans, PredictionIntervals):
 
     def _function(self, X):
         """Predictions for clipped rows, which may leave bounds_y."""
-        return X @ self.coef_ + self.intercept_
+        return row_products(X, self.coef_) + self.intercept_
 
     def _deviation(self):
         """Limits on the deviation of the residuals, in the units of y, from released answers."""

@@ -15,7 +15,7 @@ from ..._equations._coefficients import CoefficientLaw, moment_law
 from ..._equations._intervals import ConfidenceInterval, asymptotic, inside_bounds
 from ..._equations._normal_equations import NormalEquations
 from ..._equations._scaling import Scaling
-from ..._linalg import psd_part
+from ..._linalg import psd_part, row_products
 from ..._parameters import Channel, DataNorm, Positive, RowsOfPerson, parameters
 from .._points import rowwise
 from .._prediction_intervals import SIDES, PredictionIntervals
@@ -226,7 +226,7 @@ class MomentRegressor(PredictionIntervals):
 
     def _function(self, X):
         """The fitted function for checked rows, which may leave the bounds of y."""
-        return X @ self.coef_ + self.intercept_
+        return row_products(X, self.coef_) + self.intercept_
 
     def coefficient_law(self) -> CoefficientLaw:
         """Distribution of the coefficients, for :func:`skpriv.inspection.inference`.

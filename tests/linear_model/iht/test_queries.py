@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from dp_accounting.pld import privacy_loss_distribution as pld
 
 from skpriv._equations._scaling import Scaling
 from skpriv.linear_model._iht._queries import CLIP_WEIGHT, ValuesQuery
 from skpriv.linear_model._iht._rows import Iterate
+
+pld = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
 
 
 def test_the_squared_residual_beside_the_gradient_is_free():

@@ -3,12 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
-from linearmodels.panel import PanelOLS, PooledOLS
 
 from skpriv import BudgetAccountant
 from skpriv.audit import replay
 from skpriv.inspection import inference
 from skpriv.linear_model import LinearRegression, SSPRegressor
+
+PanelOLS = pytest.importorskip("linearmodels.panel").PanelOLS
+PooledOLS = pytest.importorskip("linearmodels.panel").PooledOLS
 
 SETTINGS = {"data_norm": 2.0, "bounds_y": (-3.0, 3.0), "max_rows_per_group": 6}
 

@@ -3,13 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
-from linearmodels.iv import IV2SLS
 from sklearn.base import clone
 
 from skpriv import BudgetAccountant
 from skpriv.audit import replay
 from skpriv.inspection import inference
 from skpriv.linear_model import IVRegressor
+
+IV2SLS = pytest.importorskip("linearmodels.iv").IV2SLS
 
 SETTINGS = {
     "instruments": ["z", "w"], "endogenous": ["x"], "bounds_X": (-2.0, 2.0), "bounds_y": (-3, 3),

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
 from scipy import stats
 
 from skpriv.inspection import inference
 from skpriv.linear_model import LogisticRegression, PoissonRegressor
+
+sm = pytest.importorskip("statsmodels.api")
 
 TRUTH = np.array([0.8, -0.5, 0.2])
 MAKERS = {

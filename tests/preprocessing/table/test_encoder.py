@@ -7,8 +7,6 @@ from decimal import Decimal
 
 import numpy as np
 import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 from sklearn.base import clone
@@ -29,6 +27,9 @@ from skpriv.preprocessing import (
     TableEncoder,
 )
 from skpriv.preprocessing._table._categories import simplex
+
+pl = pytest.importorskip("polars")
+pa = pytest.importorskip("pyarrow")
 
 COLUMNS = {
     "age": Numeric(20, 60, missing="indicator", unit="year"),
@@ -61,7 +62,7 @@ ODD = [
     None, np.nan, np.inf, -np.inf, 1e308, -1e308, 10**400, "", "x", "1e999", True, 1, 1.0, "1",
     "1.0", b"\xff", [1], {"a": 1}, {1, 2}, object(), np.array([1.0, 2.0]), np.float32(3), 1j,
     Decimal("NaN"), Decimal("2.5"), pd.NaT, pd.NA, pd.Timestamp("2020-01-01", tz="Asia/Tokyo"),
-    np.datetime64("NaT"), dt.date.min, dt.datetime.max, dt.timedelta(1), "2020-13-45", "mild",
+    np.datetime64("NaT", "ns"), dt.date.min, dt.datetime.max, dt.timedelta(1), "2020-13-45", "mild",
     dt.datetime.min.replace(tzinfo=dt.timezone(dt.timedelta(hours=14))), "NA", "F", float, "\x00",
 ]  # fmt: skip
 

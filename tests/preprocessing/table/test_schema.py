@@ -5,11 +5,12 @@ import pickle
 from copy import deepcopy
 
 import pandas as pd
-import polars as pl
 import pytest
 from hypothesis import given, strategies as st
 
 from skpriv.preprocessing import Boolean, Categorical, Date, Numeric, Ordinal, Schema
+
+pl = pytest.importorskip("polars")
 
 COLUMNS = {
     "age": Numeric(0, 120, missing="indicator", unit="year"),

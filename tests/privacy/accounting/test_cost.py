@@ -3,12 +3,13 @@
 import math
 
 import pytest
-from dp_accounting.pld import privacy_loss_distribution as pld
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skpriv.privacy import Budget, Cost
 from skpriv.privacy._accounting._conversions import gdp_epsilon, zcdp_epsilon
+
+pld = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
 
 amounts = st.one_of(st.just(0.0), st.floats(1e-4, 3.0))
 costs = st.builds(
