@@ -294,7 +294,7 @@ OTHERS = {
     "OnlineLinUCB": "users randomise what they send",
     "bounds_tradeoff": "a table of public numbers",
     "resolution": "public numbers", "Resolution": "public numbers",
-    "EpsilonBound": "a result", "OneRunBound": "a result", "Replay": "a result",
+    "EpsilonBound": "a result", "Replay": "a result",
     "Budget": "an amount", "BudgetAccountant": "an amount",
     "Codebook": "a law", "CodebookBlocksNoise": "a law",
     "ResponseNoise": "a law", "best_codebook": "a law", "index_weights": "a law",

@@ -465,12 +465,6 @@ DOORS = {
     ),
     "write_dsjson": _write,
     "read_dsjson": _read,
-    "audit_one_run": lambda given: audit.audit_one_run(
-        lambda: bandits.LinUCB(
-            privacy="local", epsilon=30.0, delta=1e-6, update_every=1, random_state=0
-        ),
-        given("contexts", CONTEXTS), given("rewards", np.ones((N, K))), np.arange(9), delta=1e-6,
-    ),
     "lower_bound": lambda given: audit.lower_bound(
         _make, *_pair(given), n_runs=20, delta=1e-6, confidence_level=0.9
     ),
