@@ -295,7 +295,7 @@ OTHERS = {
     "bounds_tradeoff": "a table of public numbers",
     "resolution": "public numbers", "Resolution": "public numbers",
     "EpsilonBound": "a result", "Replay": "a result",
-    "Budget": "an amount", "BudgetAccountant": "an amount",
+    "Budget": "an amount", "BudgetAccountant": "an amount", "DeviceLedger": "an amount",
     "Codebook": "a law", "CodebookBlocksNoise": "a law",
     "ResponseNoise": "a law", "best_codebook": "a law", "index_weights": "a law",
     "draw_index": "one user's own report", "draw_ranks": "one user's own report",

@@ -20,7 +20,7 @@ ROWS = {
 # Parameters, names, released numbers, things that have learned: nobody's record.
 PUBLIC = {
     "alpha", "answer", "as_frame", "ax", "axes", "block", "bound", "bounds", "bounds_y",
-    "canaries", "claim", "cls", "coef", "condition", "confidence_level", "constant", "correct",
+    "claim", "cls", "coef", "condition", "confidence_level", "constant", "correct",
     "correlation", "covariance", "currency", "curve", "cv", "data", "data_max", "delta", "env",
     "epsilon", "epsilons", "estimand", "estimator", "event_id", "event_ids", "extra", "feature",
     "features", "file", "first", "force", "format", "found", "grid", "guesses", "high", "horizon",
@@ -37,7 +37,7 @@ PUBLIC = {
     "return_propensities", "reward_model", "rho", "rng", "row_norm", "run", "scale", "schema",
     "scoring", "show_reference", "state", "statistic", "task", "text", "title", "user", "users",
     "value", "verbose", "who", "n_users", "unit", "effects", "transport", "n",
-    "collection", "message", "once", "rounds", "largest", "level",
+    "adding", "again", "cost", "collection", "message", "once", "rounds", "largest", "level",
 }  # fmt: skip
 # Arguments that have the name of rows, and are none.
 NO_ROWS = {
