@@ -136,3 +136,25 @@ def test_a_ledger_that_is_spent_refuses_a_description(french, capsys):
     assert run("describe", table, *schema, *paid) == 0
     assert run("describe", table, *schema, *paid) == 2
     assert "cannot pay" in capsys.readouterr().err
+
+
+def test_a_private_check_is_charged_to_a_ledger(french, capsys, tmp_path):
+    table, schema = french / "table.csv", ("--schema", french / "schema.toml", "--decimal", ",")
+    command = ("check", table, *schema, "--private", "--epsilon", 1, "--ledger", tmp_path / "l.db")
+    assert run(*command) == 0
+    assert "Spent epsilon 1 of 1" in capsys.readouterr().out
+    assert run(*command) == 2
+    assert "cannot pay epsilon 1" in capsys.readouterr().err
+    assert run("check", table, *schema, "--ledger", tmp_path / "l.db") == 2
+    assert "--ledger needs --private" in capsys.readouterr().err
+
+
+def test_a_cell_with_a_line_feed_is_two_rows_and_is_said(tmp_path, capsys):
+    (tmp_path / "schema.toml").write_text('[a]\ntype = "numeric"\nlow = 0\nhigh = 9\n')
+    (tmp_path / "table.csv").write_text('a,b\n1,"two\nlines"\n2,x\n')
+    command = ("check", tmp_path / "table.csv", "--schema", tmp_path / "schema.toml")
+    assert run(*command) == 0
+    told = capsys.readouterr().out
+    assert "3 rows" in told and "2 lines have a quotation mark that they do not close" in told
+    assert run(*command, "--private", "--epsilon", 1) == 0
+    assert "quotation" not in capsys.readouterr().out  # which is exact

@@ -15,7 +15,15 @@ from ._arguments import (
     write,
 )
 from ._budget import charged, open_ledger, status
-from ._frames import add_schema, add_table, check_different, check_out, read_schema, read_table
+from ._frames import (
+    add_schema,
+    add_table,
+    check_different,
+    check_out,
+    open_quotes,
+    read_schema,
+    read_table,
+)
 
 
 def add_command(commands):
@@ -117,6 +125,11 @@ def _add_check(commands):
         help="with --private: epsilon of all counts together",
     )
     add("--delta", type=probability, default=1e-6, metavar="D", help="default 1e-6")
+    add(
+        "--ledger",
+        metavar="FILE",
+        help="with --private: file that keeps all charges; these counts are charged there",
+    )
     parser.set_defaults(run=check)
 
 
@@ -124,10 +137,22 @@ def check(args):
     """Print how the cells fit the schema; return the exit code."""
     if args.private != (args.epsilon is not None):
         raise CommandError("--private and --epsilon go together: give both or neither.")
+    if args.ledger is not None and not args.private:
+        raise CommandError("--ledger needs --private: exact counts are not for release.")
+    check_different([args.table, args.schema], {"--ledger": args.ledger})
     frame = read_table(args.table, args)
-    price = {"epsilon": args.epsilon, "delta": args.delta} if args.private else {}
-    try:
-        print(check_table(frame, read_schema(args, frame), **price))
-    except ValueError as error:  # of names and public numbers
-        raise CommandError(str(error)) from None
+    schema, accountant = read_schema(args, frame), None
+    if args.ledger is not None:
+        accountant = open_ledger(args.ledger, (args.epsilon, args.delta), purpose="check")
+    with charged(args, accountant):
+        price = {"epsilon": args.epsilon, "delta": args.delta} if args.private else {}
+        print(check_table(frame, schema, **price))
+    if accountant is not None:
+        print(f"Ledger {args.ledger}: {status(accountant)}")
+    if not args.private and (broken := open_quotes(args.table, args)):
+        print(
+            f"{broken} lines have a quotation mark that they do not close. A cell with a line feed "
+            "is read as two rows, so that no cell decides how many rows there are: replace the "
+            "line feeds in cells."
+        )
     return 0

@@ -23,7 +23,8 @@ def check_table(path, option):
 def add_table(parser):
     """Add the table and how its text is written to the arguments of a command."""
     add = parser.add_argument
-    add("table", metavar="TABLE", help="a CSV or Parquet file")
+    add("table", metavar="TABLE", help="a CSV or Parquet file; each line of a "
+        "CSV file is one row, so that a cell with a line feed would be two")  # fmt: skip
     add("--sep", metavar="C", help="separator of a CSV file; by default the comma, semicolon "
         "or tab that is most frequent in the header")  # fmt: skip
     add("--encoding", default="utf-8-sig", metavar="NAME",
@@ -121,6 +122,13 @@ def read_columns(path, sep=None, encoding="utf-8-sig"):
     if not lines[-1]:
         del lines[-1]  # what follows the last line feed is no line
     return _columns(path, lines, sep)
+
+
+def open_quotes(path, args):
+    """Exact, private number of lines of a CSV file that do not close a quotation mark."""
+    if Path(path).suffix.lower() == ".parquet":
+        return 0
+    return sum(line.count('"') % 2 for line in _lines(Path(path).read_bytes(), args.encoding))
 
 
 def _lines(data, encoding):

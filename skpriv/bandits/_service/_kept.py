@@ -1,6 +1,7 @@
 """The policy of a service, as its file keeps it, and what went wrong with it."""
 
 import pickle
+from hashlib import sha256
 
 import numpy as np
 
@@ -11,8 +12,9 @@ from ._value import RunningValue
 
 
 def dumped(policy, value=None):
-    """State of a service for its file: its policy, and what it earns."""
-    return pickle.dumps((policy, value), protocol=5)
+    """State of a service for its file: its policy, what it earns, and a hash of both."""
+    state = pickle.dumps((policy, value), protocol=5)
+    return sha256(state).digest() + state
 
 
 def protecting_persons(policy, max_visits):
@@ -64,6 +66,9 @@ def check_order(policy, in_order, value_budget):
 
 def loaded(state):
     """Policy and running value of a state."""
+    digest, state = state[:32], state[32:]
+    if sha256(state).digest() != digest:
+        raise PrivacyError("the policy in the file of Loop is damaged: put a backup of it back.")
     policy, value = pickle.loads(state)
     if getattr(policy, "random_state", None) is None and hasattr(policy, "_rng"):
         # Processes that load one state must not explore in step.
@@ -73,11 +78,13 @@ def loaded(state):
 
 def event_name(event):
     """Text of an event's name, or bytes where it has parts: the same for equal names alone."""
-    if isinstance(event, str):
-        return str(event)
-    name = name_of(event)
+    name = str(event).encode(errors="surrogatepass") if isinstance(event, str) else name_of(event)
     if name is None:
         raise ValueError("an event needs a name: None, NaN and floats of 2**53 or more are none.")
+    if not 1 <= len(name) <= 1_000:
+        raise ValueError(f"an event's name has 1 to 1,000 bytes, and here {len(name):,}.")
+    if isinstance(event, str):
+        return str(event)
     try:
         return name.decode()
     except UnicodeDecodeError:

@@ -26,7 +26,8 @@ CREATE TABLE events (
 CREATE TABLE troubles (time REAL, sentence TEXT);
 """  # noqa: E501
 CAME = "number >= ? AND learned = 0 AND (reward IS NOT NULL OR time <= ?)"
-EVENTS_VERSION = 3  # of the file; 2 kept the rounds of people, and 1 the contexts of all actions
+# Of the file; 3 had no hash of the policy, 2 kept the rounds of people, and 1 all contexts.
+EVENTS_VERSION = 4
 
 
 class Store(Database):

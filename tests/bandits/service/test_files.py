@@ -1,0 +1,88 @@
+"""A service's file that is cut off, damaged or on a full disk, and names that are none."""
+
+import numpy as np
+import pytest
+
+from skpriv._sqlite import Database
+from skpriv.bandits import LinUCB, Loop
+from skpriv.exceptions import PrivacyError, SkprivError, StorageError
+
+
+def loop(path):
+    return Loop(LinUCB(privacy="central", bounds_y=(0, 1), epsilon=1.0), path)
+
+
+def served(path, stop=200):
+    """A service that was used, and closed."""
+    service, rng = loop(path), np.random.default_rng(0)
+    names = [f"visit {k}" for k in range(stop)]
+    service.rank_many(names, rng.standard_normal((stop, 3, 2)) / 3.0)
+    service.reward_many(names[: stop // 2], rng.random(stop // 2))
+    service._store.close()
+    return path
+
+
+def test_an_empty_file_does_not_begin_anew(tmp_path):
+    path = served(tmp_path / "service")
+    path.write_bytes(b"")
+    with pytest.raises(PrivacyError, match="is empty, as a file that was cut off is"):
+        loop(path)
+    path.unlink()
+    assert loop(path).n_events == 0
+
+
+@pytest.mark.parametrize("fill", [b"\0", b"\xff", b"skpriv"])
+def test_damage_of_eight_kilobytes_is_told(fill, tmp_path):
+    """Wherever it is: an error that names the file, or events and policy are as they were."""
+    path = served(tmp_path / "service")
+    whole = path.read_bytes()
+    again, told = loop(path), 0
+    before = again.status(), again._store.ask("SELECT * FROM events")
+    again._store.close()
+    damage = (fill * 8192)[:8192]
+    for start in range(0, len(whole) - 8192, 4096):
+        path.write_bytes(whole[:start] + damage + whole[start + 8192 :])
+        try:
+            again = loop(path)
+            assert (again.status(), again._store.ask("SELECT * FROM events")) == before
+            again._store.close()
+        except SkprivError as error:
+            assert "damaged" in str(error)
+            told += 1
+    assert told >= 10  # the others hit free pages
+
+
+def test_a_damaged_policy_is_not_played(tmp_path):
+    path = served(tmp_path / "service")
+    database = Database(path, "test")
+    ((state,),) = database.ask("SELECT state FROM policy")
+    database.write(
+        "UPDATE policy SET state = ?", state[:-60] + bytes([state[-60] ^ 1]) + state[-59:]
+    )
+    with pytest.raises(PrivacyError, match="the policy in the file of Loop is damaged"):
+        loop(path)
+
+
+def test_a_full_disk_is_told_and_forgotten(tmp_path):
+    path = served(tmp_path / "service")
+    service = loop(path)
+    with service._store.reading() as connection:
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+        connection.execute(f"PRAGMA max_page_count = {pages}")
+        with pytest.raises(StorageError, match="full.*What was not acknowledged was not kept"):
+            for k in range(100):
+                service.rank_many([f"{k} {i}" for i in range(50)], np.full((50, 3, 2), 0.1))
+        known = service.n_events
+        connection.execute("PRAGMA max_page_count = 1000000")
+    service.rank("more", np.full((3, 2), 0.1))
+    assert service.n_events == known + 1
+
+
+@pytest.mark.parametrize("name", ["", "x" * 10**7, "ä" * 501, ("a", "b" * 1_000), b""])
+def test_an_event_has_a_name_of_some_size(name, tmp_path):
+    service = loop(tmp_path / "service")
+    with pytest.raises(ValueError, match="1 to 1,000 bytes"):
+        service.rank(name, np.full((3, 2), 0.1))
+    with pytest.raises(ValueError, match="1 to 1,000 bytes"):
+        service.reward(name, 1.0)
+    assert service.n_events == 0 and service.rank("x" * 1_000, np.full((3, 2), 0.1))
