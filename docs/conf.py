@@ -59,6 +59,7 @@ ROOMS = {
     "skpriv.protocol": "Reports of real devices",
     "skpriv.audit": "Audits",
     "skpriv.datasets": "Data sets",
+    "skpriv.extend": "Extending skpriv",
     "skpriv.exceptions": "Errors",
 }
 

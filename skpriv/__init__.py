@@ -32,6 +32,7 @@ _ROOMS = (
     "bandits",
     "datasets",
     "exceptions",
+    "extend",
     "inspection",
     "linear_model",
     "metrics",

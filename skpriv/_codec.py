@@ -385,18 +385,51 @@ _KINDS = (
 )  # fmt: skip
 
 
+_FOREIGN: dict[str, type] = {}  # classes of other packages, by the names in files
+
+
+def register(kind: type) -> type:
+    """Let models of a class of another package be written and read; a decorator.
+
+    What stands in its attributes is written as it is: the class says by this that all of it is
+    public or a released answer. Whoever reads a file imports the package first.
+
+    Parameters
+    ----------
+    kind : type
+        An estimator, a transformer, or a class of what they keep.
+
+    Returns
+    -------
+    type
+        The class itself.
+    """
+    _FOREIGN[f"{kind.__module__}:{kind.__qualname__}"] = kind
+    return kind
+
+
 def _name(kind):
     """Room and name of a class: files of a room may move, and old models can still be read."""
+    foreign = f"{kind.__module__}:{kind.__qualname__}"
+    if _FOREIGN.get(foreign) is kind:
+        return foreign
     parts = kind.__module__.split(".")
     if parts[0] != __package__ or len(parts) < 2 or kind not in _classes(parts[1], kind.__name__):
         raise TypeError(
             f"A {kind.__qualname__} cannot be written: only numbers, texts and skpriv's own "
-            "estimators, transformers and links can."
+            "estimators, transformers and links can, and classes of skpriv.extend.register."
         )
     return f"{parts[1]}.{kind.__name__}"
 
 
 def _class(name):
+    if ":" in name:
+        if name not in _FOREIGN:
+            raise ValueError(
+                f"The model needs {name!r}: import the package that has it, which must pass the "
+                "class to skpriv.extend.register."
+            )
+        return _FOREIGN[name]
     room, _, simple = name.partition(".")
     if room.isidentifier():
         try:

@@ -58,7 +58,7 @@ NO_ROWS = {
 }
 # The builders' rooms: what these take are chunks of numbers that a session has charged for and
 # converted, or laws of noise; rows come in by `open_session` and the classes of rows.
-BUILDERS = ("privacy", "records")
+BUILDERS = ("privacy", "records", "extend")
 BUILDERS_DOORS = {"open_session", "Groups", "ArrayRows", "BatchRows", "as_rows", "from_table"}
 
 

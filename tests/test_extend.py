@@ -1,0 +1,108 @@
+"""Estimators of other packages: the how-to's own, checked, saved and read from outside."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import skpriv
+from skpriv import extend
+
+ESTIMATOR = '''
+import numpy as np
+from skpriv.extend import (
+    ROUNDING, Positive, PrivateRegressor, Query, fit_context, open_fit, parameters, register,
+    scaled_rows,
+)
+
+
+class TargetTotal(Query):
+    name, shape, sensitivity = "total of the targets", (1,), 2.0 * ROUNDING
+
+    def __init__(self, scaling):
+        self.scaling = scaling
+
+    def sum(self, X, y):
+        return np.array([self.scaling.target(y).sum()])
+
+
+@register
+@parameters
+class MeanRegressor(PrivateRegressor):
+    """The mean of y, whatever the features are."""
+
+    data_norm: Positive = 1.0
+
+    fit_intercept = True
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y=None):
+        rows, scaling = scaled_rows(self, X, y)
+        session = open_fit(self, rows)
+        del X, y, rows
+        answer = session.sum(TargetTotal(scaling), 1.0)
+        self.mean_ = float(scaling.unscale(answer.value[0] / answer.n))
+        self.privacy_report_ = session.report
+        return self
+
+    def predict(self, X):
+        return np.full(len(self._points(X)), self.mean_)
+'''
+
+
+@pytest.fixture
+def outside(tmp_path, monkeypatch):
+    """A package of its own, beside skpriv."""
+    package = tmp_path / "means"
+    package.mkdir()
+    (package / "__init__.py").write_text(ESTIMATOR, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    yield tmp_path
+    sys.modules.pop("means", None)
+
+
+def test_an_estimator_of_another_package_is_checked_saved_and_read(outside):
+    from means import MeanRegressor, TargetTotal
+
+    extend.check_estimator(MeanRegressor(bounds_y=(-1, 1), random_state=0))
+    X, y = np.zeros((400, 2)), np.linspace(-1, 1, 400)
+    model = MeanRegressor(bounds_y=(-1, 1), random_state=0).fit(X, y)
+    path = outside / "model.json"
+    skpriv.save(model, path)
+    assert skpriv.load(path).mean_ == model.mean_
+    read = "import sys; sys.path.insert(0, sys.argv[1]); import skpriv; skpriv.load(sys.argv[2])"
+    alone = subprocess.run(
+        [sys.executable, "-c", read, str(outside), str(path)], capture_output=True, text=True
+    )
+    assert "import the package that has it" in alone.stderr  # a file imports nothing by itself
+    _, scaling = extend.scaled_rows(MeanRegressor(bounds_y=(-1, 1)), X, y)
+    ratio, _, _ = extend.worst_pair(TargetTotal(scaling), 2, n_tries=200)
+    assert 0.99 <= ratio <= 1.0
+
+
+class Wrong(extend.Query):
+    """Twice what is declared."""
+
+    name, shape, sensitivity = "wrong", (1,), 1.0 * extend.ROUNDING
+
+    def sum(self, X, y):
+        return np.array([np.clip(np.nan_to_num(y), -1.0, 1.0).sum()])
+
+
+def test_a_sensitivity_that_is_too_small_is_found():
+    ratio, first, second = extend.worst_pair(Wrong(), 1, n_tries=200)
+    assert ratio > 1.9 and first[0].shape == second[0].shape == (1, 1)
+
+
+def test_what_keeps_rows_or_leaks_is_found(outside):
+    from means import MeanRegressor
+
+    class Leaky(MeanRegressor):
+        def fit(self, X, y=None):
+            super().fit(X, y)
+            self.largest_ = float(np.max(y))
+            return self
+
+    with pytest.raises(AssertionError, match="a replaced record shows"):
+        extend.check_privacy(Leaky(bounds_y=(-1, 1), random_state=0))
