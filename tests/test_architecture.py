@@ -260,6 +260,16 @@ def quantile_offenders(file, tree):
                 yield f"{file}:{node.lineno} makes a level of its own: call {MAKER}"
 
 
+def seed_offenders(file, tree):
+    """A seed that is taken for true or false: None is secure, and 0, which is as false, public."""
+    for node in ast.walk(tree):
+        truths = node.values if isinstance(node, ast.BoolOp) else [getattr(node, "test", None)]
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            truths = [node.operand]
+        if any(dotted(truth).endswith(("seed", "random_state")) for truth in truths):
+            yield f"{file}:{node.lineno} takes a seed for true or false: compare it with None"
+
+
 MAKER = "two_sided_quantile"
 RULES = [
     level_offenders, generator_offenders, sklearn_offenders, size_offenders, class_offenders,
@@ -452,6 +462,8 @@ def test_every_room_has_a_level():
         (model_offenders, "metrics/_a.py", "STEPS = {'central': 5, 'local': 2}"),
         (model_offenders, "metrics/_a.py", "StrOptions({'central', 'none', 'aggregate'})"),
         (class_offenders, "privacy/_a.py", "class Session(ABC): pass\nclass Query(ABC): pass"),
+        (seed_offenders, "_cli/_a.py", "NoiseSource(args.seed or 0)"),
+        (seed_offenders, "metrics/_a.py", "0 if not random_state else 1"),
         (quantile_offenders, "_equations/_intervals.py", "stats.norm.ppf(confidence_level)"),
         (quantile_offenders, "metrics/_a.py", "norm.isf((1.0 - self.confidence_level) / 2.0)"),
         (quantile_offenders, "metrics/_a.py", "special.ndtri(0.5 + 0.95 / 2.0)"),

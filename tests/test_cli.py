@@ -88,12 +88,6 @@ def test_seed_makes_it_reproducible(csv_file, bounds_file, capsys):
     assert tables[0] == tables[1]
 
 
-def test_without_a_seed_the_noise_is_secure(csv_file, bounds_file, capsys):
-    argv = ["tradeoff", "--data", str(csv_file), "--target", "dose", "--bounds", str(bounds_file)]
-    assert main([*argv, *FAST, "--estimators", "ssp"]) == 0
-    assert "cryptographic" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize("options", [["--privacy", "local"], ["--intervals", "asymptotic"]])
 def test_options(options, csv_file, bounds_file, capsys):
     assert study(csv_file, bounds_file, *options, "--estimators", "reweighted") == 0

@@ -1,9 +1,14 @@
 """No public door tells a value: a cell that nobody can read is given to each of them."""
 
 import pytest
-from registry.door_makers import DOORS, SIMULATED, prepare
+from registry import door_makers
+from registry.door_makers import DOORS, SIMULATED, Clean, prepare
 from registry.doors import wanted
 from registry.poison import KINDS, Outcome, supported
+
+from skpriv._cli import main
+from skpriv.privacy import NoiseSource
+from skpriv.records import SeededOrder
 
 # What releases something about its rows sees a charge before it reads a cell.
 RELEASES = ("fit", "partial_fit", "update", "private_", "describe", "check_table", "open_session")
@@ -98,3 +103,44 @@ def _outcome(name, argument, kind, last, clean):
     outcome = Outcome(call, kind, last, clean)
     assert given.used, f"the maker of {name} does not use {argument}"
     return outcome
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """What is random while no door is given a seed: seeds of noise, and those of orders."""
+    monkeypatch.setattr(door_makers, "SEED", None)
+    seeds, orders = [], []
+    for kind, found in ((NoiseSource, seeds), (SeededOrder, orders)):
+
+        def record(self, *given, _begin=kind.__init__, _found=found, **named):
+            _found.append([*given, *named.values(), None][0])
+            _begin(self, *given, **named)
+
+        monkeypatch.setattr(kind, "__init__", record)
+    return seeds, orders
+
+
+# An audit repeats a fit by its seed, and a collector's task is public.
+REPEATED = {"audit_one_run", "lower_bound", "replay", "worst_pairs", "act", "report"}
+
+
+@pytest.mark.parametrize("name", sorted({name for name, _ in WANTED} - REPEATED))
+def test_without_a_seed_no_noise_has_one_and_no_two_runs_have_one_order(name, drawn):
+    """A public seed would let anybody subtract the noise, or say whom a question did not see."""
+    seeds, orders = drawn
+    for _ in range(2):
+        DOORS[name](Clean())
+    assert set(seeds) <= {None} and (seeds or not releases(name))
+    assert len(set(orders)) == len(orders)
+
+
+@pytest.mark.parametrize("command", ["fit", "describe"])
+def test_nor_does_that_of_a_command(command, drawn, tmp_path, capsys):
+    table, schema = tmp_path / "table.csv", tmp_path / "schema.toml"
+    table.write_text("a,b\n" + "".join(f"{i / 500},{i / 500}\n" for i in range(500)))
+    column = 'type = "numeric"\nlow = 0\nhigh = 1\n'
+    schema.write_text(f"[a]\n{column}[b]\n{column}")
+    options = ["--target", "b", "--out", str(tmp_path / "m.json")] if command == "fit" else []
+    assert main([command, str(table), "--schema", str(schema), "--epsilon", "1", *options]) == 0
+    assert set(drawn[0]) == {None}
+    assert command == "describe" or "The noise is cryptographic." in capsys.readouterr().out

@@ -98,7 +98,8 @@ def run(args):
     if ignored:
         print(f"Left out, for want of a schema: {few(ignored)}.", file=sys.stderr)
     table = str(coefficient_table(model, confidence_level=args.confidence_level))
-    print(_head(args, model), table, _foot(args, accountant), sep="\n\n")
+    foot = _foot(args, accountant, model[-1].privacy_report_)
+    print(_head(args, model), table, foot, sep="\n\n")
     _extras(args, model)
     return 0
 
@@ -221,12 +222,12 @@ def _head(args, model):
     return head
 
 
-def _foot(args, accountant):
+def _foot(args, accountant, report):
     lines = [f"Wrote {args.out}: released answers and public numbers only."]
     if accountant is not None:
         lines.append(f"Ledger {args.ledger}: {status(accountant)}")
-    secure = "The noise is cryptographic."
-    lines.append(secure if args.seed is None else "With --seed the noise is not for a release.")
+    seeded = "With --seed the noise is not for a release."
+    lines.append("The noise is cryptographic." if report.secure else seeded)
     if not capabilities(args.privacy).curator:
         lines.append(
             f"With --privacy {args.privacy} this is a rehearsal: the noise is that of a collection "

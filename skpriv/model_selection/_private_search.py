@@ -197,7 +197,7 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
         self.best_score_, self.best_params_ = score, self.candidates_[best]
         self.epsilon_per_run_ = plan.epsilon(part)
         self.best_estimator_ = plan.fit(self.best_params_, X, target, REFIT, self._seed(rng))
-        self.privacy_report_ = self._report(plan, n)
+        self.privacy_report_ = self._report(plan, n, source.secure)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.best_estimator_, name):
                 setattr(self, name, getattr(self.best_estimator_, name))
@@ -245,8 +245,7 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
     def _seed(self, rng):
         return None if self.random_state is None else int(rng.randint(MAX_SEED))
 
-    def _report(self, plan, n):
-        secure = self.random_state is None
+    def _report(self, plan, n, secure):
         report = PrivacyReport(type(self).__name__, "central", plan.budget, secure)
         what = f"best of {len(self.candidates_)} candidates, refit"
         report.add(ReportRow(what, "-", 0.0, 1.0, n, "several", 0.0, plan.cost(1.0)))

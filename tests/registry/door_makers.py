@@ -18,6 +18,7 @@ from skpriv.linear_model import SSPRegressor
 from .estimators import ESTIMATORS, SETTINGS, targets
 
 N, K, D = 40, 3, 2  # records or rounds, actions, features
+SEED: int | None = 0  # of all noise; a test replaces it by None, which is what users run
 _RNG = np.random.RandomState(0)
 X = _RNG.uniform(-0.4, 0.4, size=(N, D))
 Y = _RNG.uniform(-0.4, 0.4, size=N)
@@ -28,7 +29,7 @@ ACTIONS, CHANCES = _RNG.randint(K, size=N), np.full(N, 1.0 / K)
 
 def _regressor(Estimator, **settings):
     extra = {} if Estimator in _NO_CALIBRATION else {"calibration_size": 0.3}
-    return Estimator(**{**REGRESSORS[Estimator], "random_state": 0, **extra, **settings})
+    return Estimator(**{**REGRESSORS[Estimator], "random_state": SEED, **extra, **settings})
 
 
 REGRESSORS = {Estimator: SETTINGS[Estimator] for Estimator in ESTIMATORS}
@@ -74,7 +75,7 @@ def _score(model, given):
 def _search(given):
     return model_selection.PrivateSearchCV(
         SSPRegressor(bounds_y=(-1, 1)), {"data_norm": [0.5, 1.0]},
-        epsilon=1.0, delta=1e-6, random_state=0,
+        epsilon=1.0, delta=1e-6, random_state=SEED,
     ).fit(given("X", X), given("y", Y))  # fmt: skip
 
 
@@ -106,7 +107,7 @@ def _regressors():
 
 
 def _oracle():
-    return SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), epsilon=1.0, delta=1e-3, random_state=0)
+    return SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), epsilon=1.0, delta=1e-3, random_state=SEED)
 
 
 _PLAN = (N, N)
@@ -128,7 +129,7 @@ POLICIES = {
 
 
 def _policy(name):
-    return POLICIES[name]().set_params(random_state=0)
+    return POLICIES[name]().set_params(random_state=SEED)
 
 
 def _act(name, given):
@@ -350,7 +351,7 @@ def _session(given):
         options = {"groups": privacy.Groups(given("groups", LABELS), 2)}
     rows = records.as_rows(given("X", X), given("y", Y))
     budget = privacy.Budget(1.0, 1e-6)
-    privacy.open_session("central", rows, None, budget, 0, **options)
+    privacy.open_session("central", rows, None, budget, SEED, **options)
     rows.check()
     rows.sum(_Total())
 
@@ -365,13 +366,13 @@ class _Total:
 def _curve(function, given):
     options = {"groups": given("groups", LABELS)} if given.argument == "groups" else {}
     function(
-        _make(0), given("X", X), given("y", Y), epsilons=(1.0,), cv=2, n_repeats=1, random_state=0,
-        **options,
+        _make(SEED), given("X", X), given("y", Y), epsilons=(1.0,), cv=2, n_repeats=1,
+        random_state=SEED, **options,
     )  # fmt: skip
 
 
 def _describe(function, given):
-    options = {"random_state": 0}
+    options = {"random_state": SEED}
     if given.argument == "groups":
         options |= {"groups": given("groups", LABELS), "max_rows_per_group": 2}
     function(_table(given, "table"), SCHEMA, epsilon=5.0, delta=1e-6, **options)
@@ -388,21 +389,22 @@ DOORS = {
     ),
     "PrivateSearchCV.score": lambda given: _score(_searched(), given),
     "private_score": lambda given: model_selection.private_score(
-        _fitted(SSPRegressor), given("X", X), given("y", Y), epsilon=1.0, delta=1e-6, random_state=0
+        _fitted(SSPRegressor), given("X", X), given("y", Y), epsilon=1.0, delta=1e-6,
+        random_state=SEED,
     ),
     "privacy_utility_curve": partial(_curve, model_selection.privacy_utility_curve),
     "PrivacyUtilityDisplay.from_estimator": partial(
         _curve, model_selection.PrivacyUtilityDisplay.from_estimator
     ),
     "private_quantiles": lambda given: inspection.private_quantiles(
-        given("y", Y), [0.5], bounds=(-1, 1), epsilon=1.0, delta=1e-6, random_state=0
+        given("y", Y), [0.5], bounds=(-1, 1), epsilon=1.0, delta=1e-6, random_state=SEED
     ),
     "propose_max_rows": lambda given: inspection.propose_max_rows(
-        given("groups", LABELS), largest=9, epsilon=1.0, delta=1e-6, random_state=0
+        given("groups", LABELS), largest=9, epsilon=1.0, delta=1e-6, random_state=SEED
     ),
     "describe": partial(_describe, inspection.describe),
     "check_table": lambda given: preprocessing.check_table(
-        _table(given, "table"), SCHEMA, epsilon=1.0, delta=1e-6, random_state=0
+        _table(given, "table"), SCHEMA, epsilon=1.0, delta=1e-6, random_state=SEED
     ),
     "IntervalDisplay.from_estimator": lambda given: inspection.IntervalDisplay.from_estimator(
         _fitted(SSPRegressor), given("X", X), feature=0
@@ -460,8 +462,8 @@ DOORS = {
     "CobaLearner.predict": _coba,
     "CobaLearner.learn": _coba,
     "off_policy_value": partial(_off_policy, bandits.off_policy_value),
-    "private_off_policy_value": partial(
-        _off_policy, partial(bandits.private_off_policy_value, random_state=0)
+    "private_off_policy_value": lambda given: _off_policy(
+        bandits.private_off_policy_value, given, random_state=SEED
     ),
     "write_dsjson": _write,
     "read_dsjson": _read,

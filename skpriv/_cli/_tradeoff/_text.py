@@ -25,7 +25,6 @@ An interval is never wider than the range of the target; one that is about as wi
 R2, "held-out y inside" and the reference are computed without privacy: this table is for public \
 data, or for those who may see the data anyway.
 """
-_SECURE = "The noise is cryptographic, as in a real release; --seed makes it reproducible."
 _SEEDED = "With --seed the noise is reproducible, and so not for a release."
 
 
@@ -53,7 +52,7 @@ def notes(args, data):
         level=args.confidence_level,
         size=args.calibration_size,
     )
-    lines = [*text.splitlines(), _SECURE if args.seed is None else _SEEDED]
+    lines = [*text.splitlines(), *([] if args.seed is None else [_SEEDED])]
     return "\n".join(
         textwrap.fill(line, 99, initial_indent="* ", subsequent_indent="  ", break_on_hyphens=False)
         for line in lines
