@@ -61,8 +61,8 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
     ----------
     estimator : estimator
         A private regressor, or a Pipeline that ends in one. The other steps must learn nothing
-        from rows: `BoundsScaler`, `TableEncoder`, or a fixed function of each row. Its epsilon is
-        set by the search; its delta says whether its noise is Gaussian (above 0) or pure (0).
+        from rows: `BoundsScaler`, `TableEncoder`, or a fixed function of each row. Its epsilon
+        and delta are set by the search.
     param_distributions : dict or list of dicts
         Lists of values, or distributions with ``rvs``, by name of the parameter, as in
         :class:`sklearn.model_selection.RandomizedSearchCV`. Not epsilon, delta or privacy.
@@ -261,7 +261,6 @@ class _Plan:
         # Its selections are priced in zCDP
         self.currency = "zcdp" if isinstance(last, IHTRegressor) else "gdp"
         self.mu = sqrt(2.0 * budget.rho) if self.currency == "zcdp" else budget.mu
-        self.pure = estimator.get_params()[f"{prefix}delta"] == 0.0
 
     def cost(self, part):
         """Cost of a part of the whole."""
@@ -277,14 +276,13 @@ class _Plan:
         mu = self.mu * sqrt(part)
         if self.currency == "zcdp":
             return Budget.from_rho(mu**2 / 2.0, self.budget.delta).epsilon
-        # epsilon is sqrt(pi / 2) epsilon-Gaussian-DP at most: see `pure_mu`
-        return mu / sqrt(pi / 2.0) if self.pure else self.gaussian(part).epsilon
+        return self.gaussian(part).epsilon
 
     def fit(self, params, X, y, part, seed):
         """Fitted estimator, under an allowance of a part of the whole and no more."""
         settings = {
             f"{self.prefix}epsilon": self.epsilon(part),
-            f"{self.prefix}delta": 0.0 if self.pure else self.budget.delta,
+            f"{self.prefix}delta": self.budget.delta,
             f"{self.prefix}random_state": seed,
         }
         estimator = clone(self.estimator).set_params(**params).set_params(**settings)

@@ -97,15 +97,6 @@ def test_iht_is_searched_in_its_own_currency(n_jobs):
     assert accountant.spent.epsilon == pytest.approx(2.0)
 
 
-def test_pure_candidates():
-    X, y = data(5_000, np.random.default_rng(0))
-    layered = LayeredRegressor(data_norm=1.0, delta=0.0, bounds_y=(-1, 1))
-    found = PrivateSearchCV(layered, {"n_levels": [1, 2]}, epsilon=2.0, delta=1e-6, random_state=0)
-    with BudgetAccountant(2.0, 1e-6) as accountant:
-        found.fit(X, y)
-    assert accountant.spent.epsilon == pytest.approx(2.0)
-
-
 def test_without_privacy_it_finds_the_best():
     X, y = data(2_000, np.random.default_rng(0))
     found = search(epsilon=float("inf")).fit(X, y)
