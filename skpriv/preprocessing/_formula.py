@@ -17,16 +17,13 @@ from typing import Any, Self
 
 import narwhals.stable.v2 as nw
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._codec import Writable
 from .._compat import fit_context
 from .._parameters import parameters
-from ..records import as_rows, is_lazy
 from ._bounds_scaler import CoefficientMap
 from ._table._categories import Categorical, Ordinal
-from ._table._encoder import _column_names, _frame, _schema
+from ._table._encoder import SchemaEncoder, _column_names, _frame, _schema
 from ._table._schema import few
 
 OPERATORS: dict[type, Any] = {
@@ -40,7 +37,7 @@ FUNCTIONS = {
 
 
 @parameters
-class FormulaEncoder(Writable, TransformerMixin, BaseEstimator):
+class FormulaEncoder(SchemaEncoder):
     """Encode the columns of a data frame by a formula, as rows of the unit ball.
 
     The formula is that of R, statsmodels and pyfixest: ``"educ + exper + I(exper**2) + C(region) +
@@ -168,32 +165,6 @@ class FormulaEncoder(Writable, TransformerMixin, BaseEstimator):
         alone = sum(not len(at) for at in self._own)
         self._norm = float(np.sqrt(len(blocks) + alone) * (1.0 + 64 * np.finfo(float).eps))
 
-    def transform(self, X: Any) -> Any:
-        """Encode rows.
-
-        Parameters
-        ----------
-        X : data frame of shape (n_samples, n_features)
-            Columns are found by name. Values may be anything. Rows that are read in batches stay
-            where they are.
-
-        Returns
-        -------
-        X_encoded : ndarray of shape (n_samples, n_encoded)
-            Rows of l2 norm at most 1, or rows that are encoded when they are read.
-
-        Raises
-        ------
-        ValueError
-            If a column is absent.
-        """
-        check_is_fitted(self)
-        _check_columns(self.columns_, _column_names(X))
-        if is_lazy(X):
-            encoded = list(self.get_feature_names_out())
-            return as_rows(X).mapped(self._encoded, len(encoded), encoded, numeric=False)
-        return self._encoded(X)
-
     def _encoded(self, X):
         """Encoded rows of a table in memory."""
         frame, schema = _frame(X).select(self.columns_), _schema(self.schema)
@@ -250,12 +221,6 @@ class FormulaEncoder(Writable, TransformerMixin, BaseEstimator):
     @property
     def _n_features_out(self):
         return len(self.terms_) + len(self._missing)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False  # data frames, whose columns have names
-        tags.input_tags.string = tags.input_tags.categorical = tags.input_tags.allow_nan = True
-        return tags
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,55 @@ from ._columns import Boolean, Numeric
 from ._schema import Schema, few
 
 
+class SchemaEncoder(Writable, TransformerMixin, BaseEstimator):
+    """Base class of transformers whose columns a schema describes; not for direct use."""
+
+    def transform(self, X: Any) -> Any:
+        """Encode rows.
+
+        Parameters
+        ----------
+        X : data frame of shape (n_samples, n_features)
+            Columns are found by name. Values may be anything. Rows that are read in batches
+            (:func:`skpriv.records.from_table`, lazy frames, Dask) stay where they are.
+
+        Returns
+        -------
+        X_encoded : ndarray of shape (n_samples, n_encoded)
+            Rows of l2 norm at most 1. A data frame, if `set_output` asks for one. Of rows that
+            are read in batches, rows that are encoded when they are read.
+
+        Raises
+        ------
+        ValueError
+            If a column is absent.
+        """
+        check_is_fitted(self)
+        names = set(_column_names(X))
+        for name in self.columns_:
+            if name not in names:
+                raise ValueError(
+                    f"Column {name!r}, which was there in fit, is not in X: add it, with missing "
+                    "values if nothing is known."
+                )
+        if is_lazy(X):
+            encoded = list(self.get_feature_names_out())
+            return as_rows(X).mapped(self._encoded, len(encoded), encoded, numeric=False)
+        return self._encoded(X)
+
+    def _encoded(self, X):
+        """Encoded rows of a table in memory."""
+        raise NotImplementedError
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False  # data frames, whose columns have names
+        tags.input_tags.string = tags.input_tags.categorical = tags.input_tags.allow_nan = True
+        return tags
+
+
 @parameters
-class TableEncoder(Writable, TransformerMixin, BaseEstimator):
+class TableEncoder(SchemaEncoder):
     """Encode the columns of a data frame as rows of the unit ball, by a public schema.
 
     Numbers, dates, levels, truth values and categories, with holes and with values that nobody
@@ -134,39 +181,6 @@ class TableEncoder(Writable, TransformerMixin, BaseEstimator):
             for column in range(block.start + (not line), block.stop)
         ]
         return self
-
-    def transform(self, X: Any) -> Any:
-        """Encode rows.
-
-        Parameters
-        ----------
-        X : data frame of shape (n_samples, n_features)
-            Columns are found by name. Values may be anything. Rows that are read in batches
-            (:func:`skpriv.records.from_table`, lazy frames, Dask) stay where they are.
-
-        Returns
-        -------
-        X_encoded : ndarray of shape (n_samples, n_encoded)
-            Rows of l2 norm at most 1. A data frame, if `set_output` asks for one. Of rows that
-            are read in batches, rows that are encoded when they are read.
-
-        Raises
-        ------
-        ValueError
-            If a column is absent.
-        """
-        check_is_fitted(self)
-        names = set(_column_names(X))
-        for name in self.columns_:
-            if name not in names:
-                raise ValueError(
-                    f"Column {name!r}, which was there in fit, is not in X: add it, with missing "
-                    "values if nothing is known."
-                )
-        if is_lazy(X):
-            encoded = list(self.get_feature_names_out())
-            return as_rows(X).mapped(self._encoded, len(encoded), encoded, numeric=False)
-        return self._encoded(X)
 
     def _encoded(self, X):
         """Encoded rows of a table in memory."""
@@ -296,12 +310,6 @@ class TableEncoder(Writable, TransformerMixin, BaseEstimator):
     @property
     def _n_features_out(self):
         return sum(block.width for block in self._blocks())
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False  # data frames, whose columns have names
-        tags.input_tags.string = tags.input_tags.categorical = tags.input_tags.allow_nan = True
-        return tags
 
 
 def _schema(schema):
