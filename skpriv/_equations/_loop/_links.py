@@ -6,10 +6,6 @@ from typing import ClassVar
 import numpy as np
 from scipy import special
 
-# Times the mean count, above which a mean needs no more room (see `Log`): the noise of slopes grows
-# with it. Of 4, 2 and 1 it has the largest gain in log loss on ten tables (docs/evidence/glm.md).
-ROOM = 2.0
-
 
 @dataclass(frozen=True)
 class Link:
@@ -30,13 +26,9 @@ class Link:
         Largest slope of the mean, thinned, times ``far``.
     slope_weight, squared_sensitivity : float
         Weight of the slope matrix in `ScoreQuery`, and the squared sensitivity of that query.
-    row_length : float or None
-        Root mean square length of a whitened row times the precision (see `Rules`), where the link
-        bends. Privacy noise of eta is 2 / (precision length sqrt(h)) of its sampling error, h the
-        slope. For classes it is .57 of it before weights of far rows fade, by which their curve
-        differs from that of maximum likelihood; counts have a fifth, since their clips fade later.
     signal : float or None
-        Deviation of the linear part that is thought possible; None is that of the target.
+        Deviation of the linear part that is thought possible, and the most by which one step moves
+        it; None is that of the target.
     far : float
         A whitened row psi counts in full up to length 1, like 1 / |psi| up to this length, and like
         1 / |psi|^2 beyond: its score is e v (r - mu) with e = psi / max(1, |psi|) and
@@ -54,7 +46,6 @@ class Link:
     counts: ClassVar[bool] = True
     slope_weight: ClassVar[float] = 0.5
     squared_sensitivity: ClassVar[float] = 4.25
-    row_length: ClassVar[float | None] = None
     signal: ClassVar[float | None] = None
     far: ClassVar[float] = 1.0
     least_reach: ClassVar[float] = 100.0
@@ -77,13 +68,9 @@ class Link:
         """eta of a mean: where the loop starts."""
         return mean
 
-    def near(self, mean):
-        """The link for targets of this mean."""
+    def near(self, mean, room):
+        """The link for targets of this mean, where means up to `room` times it count in full."""
         return self
-
-    def longer(self, mean):
-        """Factor by which rows are longer than by the rules, for targets of this mean."""
-        return 1.0
 
     def enough(self, p):
         """N from which slopes are asked of rows of length p: two records for each coefficient."""
@@ -113,7 +100,6 @@ class Logit(BentLink):
     counts = False
     slope_weight = 1.0
     squared_sensitivity = 4.0
-    row_length = 7.0
     steepest: float = 0.25 * BentLink.far
 
     def mean(self, eta):
@@ -127,10 +113,6 @@ class Logit(BentLink):
     def linear_part(self, mean):
         """log(mean / (1 - mean))."""
         return float(special.logit(mean))
-
-    def longer(self, mean):
-        """1 / sqrt(4 mean (1 - mean)), as slopes are small where a class is rare."""
-        return 0.5 * (mean * (1.0 - mean)) ** -0.5
 
     def free(self, eta):
         """The mean and its slope."""
@@ -156,7 +138,6 @@ class Log(BentLink):
         Logarithm of the largest count, so that eta is that of the mean count.
     """
 
-    row_length = 24.0
     least_reach = 150.0
     steepest: float = BentLink.far
     offset: float = 0.0
@@ -177,9 +158,9 @@ class Log(BentLink):
         """log(mean) + offset."""
         return float(np.log(mean)) + self.offset
 
-    def near(self, mean):
+    def near(self, mean, room):
         """With room for usual means."""
-        return replace(self, steepest=self.far * min(1.0, ROOM * mean))
+        return replace(self, steepest=self.far * min(1.0, room * mean))
 
     @property
     def _level(self):

@@ -228,11 +228,11 @@ class Pool:
         begin = self.b
         self._average_slopes()
         for part in (0.0, 0.5):  # noise of slopes at the last solution, then half way to this one
-            self._solve(begin + part * (self.b - begin))
-            if not self._link.linear:  # eta of a row of usual length moves by 1 at most
+            self._solve(begin, part)
+            if not self._link.linear:  # eta of a row of usual length moves by no more than this
                 move = self.b - begin
-                self.b = begin + move / max(float(np.linalg.norm(move)) * self._length, 1.0)
-                self._average_slopes()
+                size = float(np.linalg.norm(move)) * self._length / self._link.signal
+                self.b = begin + move / max(size, 1.0)
 
     def _average_slopes(self):
         """Mean of the slopes, weighed by their noise, and where the link bends by their distance.
@@ -278,15 +278,18 @@ class Pool:
         """Root mean square of the fitted function."""
         return sqrt(max(float(self.b @ self.slope @ self.b), 0.0))
 
-    def _solve(self, near):
+    def _solve(self, begin, part):
         """Solve with weights and noise by the distance of the points to one near the solution.
 
         Where the noise of slopes is all there is, that at a far solution shrinks the next one to
-        nothing, and that at nothing lets it go far: half way there both agree.
+        nothing, and that at nothing lets it go far: half way there both agree. What a link bends is
+        counted from the point where the last equation was asked: that is then a Newton step
+        wherever it is told from noise, and equations that are left behind do not hold it up.
         """
         p, trace = len(self.b), max(float(self.slope.trace()), 1e-300)
         known = self._known
-        aways = near - known["point"]
+        bends = begin - known["point"]
+        aways = bends + part * (self.b - begin)
         distances = np.einsum("ij,ij->i", aways, aways)
         # GOE noise N: N u has the variance |u|^2 along u and half of it across, on average 3/4
         noises = known["moment_scale"] ** 2 + 0.75 * self.scale**2 * distances
@@ -295,7 +298,7 @@ class Pool:
             noises = noises + self.variance * trace / p * (1.0 / counts - 1.0 / counts.max())
         errors = noises
         if not self._link.linear:
-            errors = noises + np.einsum("ij,ij->i", aways @ self.slope, aways) ** 2 / (4.0 * p)
+            errors = noises + np.einsum("ij,ij->i", bends @ self.slope, bends) ** 2 / (4.0 * p)
         weights = 1.0 / np.maximum(errors, 1e-300)
         weights /= weights.sum()
         moment = weights @ known["moment"] + self.slope @ (weights @ known["point"])

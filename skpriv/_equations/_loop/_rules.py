@@ -11,7 +11,7 @@ and weights fade where n or epsilon grow: the limit is least squares. Where x is
 rules: there the noise of a clipped mean, k / P(|z| < k) for a normal z, is what k is chosen for.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, sqrt
 
 from scipy.special import lambertw
@@ -58,6 +58,9 @@ LEAST_SPREAD = 9.0
 AFFORDABLE = 0.002
 WIDEST_CLIP = 6.0  # "wide" is enough for skewed targets, and for coefficients
 ROW_LENGTH = 2.5  # length of a whitened row times k
+# Times the shortest length, where the link bends: slopes that are a quarter of a typical one are
+# told from noise as well, however large the budget is (docs/evidence/glm.md).
+LEAST_LENGTH = 2.0
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,8 @@ class Rules:
         leverage p / n of the average record can grow to 1 at most: there is no need for less.
     shortest : float
         The least such length, at which a typical eigenvalue is told from noise.
+    room : float
+        Times the mean of counts: larger means count for less, as far rows do. Noise grows with it.
     whole : bool
         Whether the last step asks what is cut.
     subset : float
@@ -109,6 +114,7 @@ class Rules:
     clip: float
     length: float
     shortest: float
+    room: float
     whole: bool
     subset: float
     slopes: bool
@@ -157,7 +163,9 @@ class Rules:
             k = max(k, WIDEST_CLIP)
         mean = QUESTION if link.linear else LAST_COUNT  # a wide clip leaves the mean as it is
         mean *= fit_intercept and link.limit is None and (k < ROW_LENGTH or not link.linear)
-        length = ROW_LENGTH / k if link.linear else link.row_length / precision
+        length, shortest = ROW_LENGTH / k, min(1.0, sqrt(RESOLVED / resolution))
+        if not link.linear:  # nothing is clipped that rows could be long for
+            length = max(ROW_LENGTH / sqrt(precision), LEAST_LENGTH * shortest)
         enough = SUBSET_RESOLUTIONS[0 if ranged else 1]
         rest = 1.0 - location - spread
         clipped = CLIPPED_SHARE if counted and resolution >= RESOLVED else 0.0
@@ -175,12 +183,17 @@ class Rules:
             clipped=rest * clipped,
             clip=k,
             length=min(1.0, max(length, sqrt(p / n))),
-            shortest=min(1.0, sqrt(RESOLVED / resolution)),
+            shortest=shortest,
+            room=max(1.0, precision ** (1.0 / 3.0)),
             whole=whole,
             subset=part_needed(n, enough / resolution),
             # Where the noise of the whole budget hides typical eigenvalues, one look tells as much
             slopes=not link.linear or resolution >= RESOLVED / 8.0,
         )
+
+    def longer(self, slope):
+        """The same with rows as much longer as it takes where the slope of the mean is small."""
+        return replace(self, length=min(1.0, self.length / sqrt(slope)))
 
     @property
     def after_location(self):

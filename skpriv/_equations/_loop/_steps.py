@@ -54,8 +54,8 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=()):
         return mean_only(session, rows, target, rules, link, mean, deviation)
     location = link.linear_part(mean.mean) if mean else 0.0
     if mean:
-        link = link.near(mean.mean)
-        rules = replace(rules, length=min(1.0, rules.length * link.longer(mean.mean)))
+        link = link.near(mean.mean, rules.room)
+        rules = rules.longer(float(link.slope(location, mean.mean)))
     W, length, gram = learn_whitening(session, rows, rules)
     whitened = Whitened(rows, W)
     pool = make_pool(session, whitened, length, link, deviation, priors, gram=gram)

@@ -1,7 +1,6 @@
 """More than two classes: the fit, the law of its coefficients, and intervals of probabilities."""
 
 from dataclasses import replace
-from math import sqrt
 from types import SimpleNamespace
 
 import numpy as np
@@ -67,10 +66,7 @@ def fit_classes(session, rows, target, link, ranged):
         counts = ClassRatesQuery(rows, target, count)
         share = 1.0 if rules.mean_only else rules.location
         rates = counts.rates(session.sum(counts, share))
-        # In each contrast, as if it were the only one
-        length = link.row_length * sqrt(session.n * p) / rules.reach
-        length = max(length * link.longer(rates), sqrt(p / session.n))
-        rules = replace(rules, length=min(1.0, length))
+        rules = rules.longer(link.smallest_slope(rates))
         location = np.log(rates) - np.log(rates).mean()
     if rules.mean_only:
         return _rates_only(session, len(each) * p, link), location

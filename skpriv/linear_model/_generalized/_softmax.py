@@ -36,11 +36,11 @@ class Softmax(Logit):
     steepest: float = 0.5 * Logit.far
     n_classes: int = 3
 
-    def longer(self, rates):
-        """As for two classes, by the smallest spread of the classes in any contrast."""
+    def smallest_slope(self, rates):
+        """Slope at these rates over the largest, in the contrast in which it is smallest."""
         Q = contrasts(self.n_classes)
         spread = float(np.linalg.eigvalsh(Q.T @ (np.diag(rates) - np.outer(rates, rates)) @ Q)[0])
-        return (2.0 * spread) ** -0.5
+        return 2.0 * spread
 
 
 def coded(rows, target, X, y):

@@ -41,7 +41,7 @@ def test_a_flat_slope_that_was_asked_far_away_does_not_count():
 def test_no_step_changes_the_linear_part_by_more_than_is_said(moment):
     pool = _pool(Log())
     pool.add(_asked(0.0, 0.001, moment, noise=1e-6))
-    assert np.linalg.norm(pool.b) * LENGTH <= 1.0 + 1e-9
+    assert np.linalg.norm(pool.b) * LENGTH <= Log.signal + 1e-9
 
 
 def test_a_strong_direction_that_was_not_stretched_is_shrunk_less():

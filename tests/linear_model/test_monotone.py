@@ -1,0 +1,93 @@
+"""A law of estimators: more budget and more records are never worse."""
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from sklearn.pipeline import make_pipeline
+
+from skpriv.inspection import inference
+from skpriv.linear_model import (
+    AdditiveRegressor,
+    IVRegressor,
+    LinearRegression,
+    LogisticRegression,
+    PoissonRegressor,
+    SSPRegressor,
+)
+from skpriv.preprocessing import BoundsScaler
+
+BOUNDS = np.array([(0.0, 20.0), (-1.0, 1.0), (-1.0, 1.0), (0.0, 1.0), (-1.0, 1.0), (-1.0, 1.0)])
+SLOPES, SEEDS = np.array([0.5, 0.6, -0.4, 0.8, 0.3, 0.0]), 3
+# Medians over coefficients and seeds may be larger by this: errors of three seeds vary by a third
+WIDER, FARTHER = 1.1, 1.5
+LINE, SETTINGS = {"bounds_y": (-5.0, 15.0)}, {"bounds_X": BOUNDS}
+
+
+def rows(rng, n):
+    """A feature with far rows, two that are nearly one, and a category of 5%."""
+    X = rng.uniform(-1.0, 1.0, size=(n, 6))
+    X[:, 0] = np.minimum(rng.exponential(size=n), 20.0)
+    X[:, 2] = 0.8 * X[:, 1] + 0.2 * X[:, 2]
+    X[:, 3] = rng.uniform(size=n) < 0.05
+    return X, X @ SLOPES - 1.0
+
+
+def line(rng, eta):
+    return np.clip(eta + rng.uniform(-1.0, 1.0, size=len(eta)), -5.0, 15.0)
+
+
+def classes(rng, eta):
+    return (rng.uniform(size=len(eta)) < expit(eta)).astype(int)
+
+
+def counts(rng, eta):
+    return rng.poisson(np.exp(0.25 * eta))
+
+
+def scaled(**settings):
+    scaler = BoundsScaler(bounds=settings.pop("bounds_X"))
+    return make_pipeline(scaler, SSPRegressor(data_norm=1.0, **settings))
+
+
+MODELS = {
+    "linear": (LinearRegression, line, LINE, 1.0),
+    "moments": (scaled, line, LINE, 1.0),
+    "logistic": (LogisticRegression, classes, {"classes": (0, 1)}, 1.0),
+    "poisson": (PoissonRegressor, counts, {"bounds_y": (0.0, 50.0)}, 0.25),
+    # Std errors of these are not asked: instruments may be too weak, and knots grow in number
+    "instruments": (IVRegressor, line, {**LINE, "endogenous": [1], "instruments": [2]}, None),
+    "curves": (AdditiveRegressor, line, LINE, None),
+}
+ASKED = {"budget": [(8_000, epsilon) for epsilon in (1.0, 4.0, 16.0, 64.0)],
+         "records": [(n, 2.0) for n in (4_000, 12_000, 36_000)]}  # fmt: skip
+
+
+def measured(model, n, epsilon):
+    """Median standard error and error, and how many coefficients are estimable."""
+    make, target, settings, unit = MODELS[model]
+    errors, spread, found = [], [], 0
+    for seed in range(SEEDS):
+        rng = np.random.RandomState(seed)
+        X, eta = rows(rng, n)
+        fit = make(epsilon=epsilon, random_state=seed, **SETTINGS, **settings)
+        fit.fit(X, target(rng, eta))
+        if unit is None:
+            errors.append(np.abs(fit.predict(X) - eta))
+            continue
+        table = inference(fit)
+        known = np.isfinite(table.std_error)
+        found += known.sum()
+        spread.append(np.where(known, table.std_error, np.inf))
+        truth = unit * np.append(SLOPES, -1.0)
+        errors.append(np.where(known, np.abs(table.estimate - truth), np.inf))
+    return np.median(spread or 1.0), np.median(errors), found
+
+
+@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("model", MODELS)
+def test_more_is_never_worse(model, asked):
+    table = [measured(model, *case) for case in ASKED[asked]]
+    for (width, error, found), (next_width, next_error, next_found) in zip(table, table[1:]):
+        assert next_width <= WIDER * width, table
+        assert next_error <= FARTHER * error, table
+        assert next_found >= found, table
