@@ -17,6 +17,7 @@ LEVELS = {
     "_codec": 0,
     "_compat": 0,
     "_parameters": 0.5,  # for all rooms, with what `_compat` names
+    "_printing": 0,
     "_progress": 0,
     "_sqlite": 0,
     "exceptions": -1,

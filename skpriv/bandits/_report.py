@@ -1,9 +1,9 @@
 """What a policy released in a whole run, and at what price."""
 
 from dataclasses import dataclass, field
-from html import escape
 from math import inf
 
+from .._printing import Printed, Table
 from ..privacy import MODELS, Budget, Cost, Guarantee, PrivacyReport, Trust
 
 HEADERS = ("epoch", "rounds", "mu, at most", "guarantee of the fit")
@@ -25,8 +25,8 @@ class Epoch:
     report: PrivacyReport | None
 
 
-@dataclass(frozen=True)
-class EpochsReport:
+@dataclass(frozen=True, repr=False)
+class EpochsReport(Printed):
     """What a policy that learns by epochs released; prints as a table, and in HTML.
 
     Attributes
@@ -82,23 +82,8 @@ class EpochsReport:
                 mu = (2.0 * epoch.report.total.amount("zcdp")) ** 0.5
                 yield (str(index), rounds, f"{mu:.4g}", str(epoch.report.guarantee))
 
-    def __str__(self) -> str:
-        table = [HEADERS, *self._lines()]
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        lines = ["  ".join(map(str.ljust, cells, widths)).rstrip() for cells in table]
-        return "\n".join([f"{self.name}: {self.guarantee}", *lines])
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        def line(cells, tag):
-            return "<tr>" + "".join(f"<{tag}>{escape(c)}</{tag}>" for c in cells) + "</tr>"
-
-        body = "".join(line(cells, "td") for cells in self._lines())
-        return (
-            f"<p><b>{escape(self.name)}</b>: {escape(str(self.guarantee))}</p>"
-            f"<table><thead>{line(HEADERS, 'th')}</thead><tbody>{body}</tbody></table>"
-        )
+    def _parts(self):
+        return [f"{self.name}: {self.guarantee}", Table(HEADERS, [*self._lines()], len(HEADERS))]
 
 
 def report_of(name, oracle, epochs, currency=None):

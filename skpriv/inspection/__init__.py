@@ -1,6 +1,5 @@
-"""What may be read off a fitted model, in the units of its table; and the price of bounds."""
+"""What may be read off a fitted model, in the units of its table."""
 
-from ._bounds_tradeoff import BoundsTradeoff, bounds_tradeoff
 from ._card import coefficient_table, coefficients, model_card
 from ._coefficient_display import CoefficientDisplay
 from ._curve_display import CurveDisplay, curves
@@ -13,7 +12,6 @@ from ._page import release_page
 from ._resolution import Resolution, resolution
 
 __all__ = [
-    "BoundsTradeoff",
     "CoefficientDisplay",
     "CurveDisplay",
     "Description",
@@ -21,7 +19,6 @@ __all__ = [
     "IntervalDisplay",
     "Resolution",
     "WaldTest",
-    "bounds_tradeoff",
     "coefficient_table",
     "coefficients",
     "confidence_interval",

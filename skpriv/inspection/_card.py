@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from .._printing import Table
 from ..preprocessing import BoundsScaler, Schema, TableEncoder
 from ._curve_display import curves
 from ._inference import inference
@@ -142,11 +143,7 @@ def coefficient_table(model: Any, *, confidence_level: float = 0.95) -> str:
     found, last = coefficients(model, confidence_level), _last(model)
     curved = hasattr(last, "curve")
     rows = _curve_rows(model, confidence_level) if curved else _cells(found)
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for first, *rest in rows:
-        numbers = [cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True)]
-        lines.append("  ".join([first.ljust(widths[0]), *numbers]).rstrip())
+    lines = [str(Table(rows[0], rows[1:]))]
     if found.get("reason"):
         lines.append(f"not estimable (-): {found['reason']}")
     return "\n".join(lines)
@@ -400,10 +397,5 @@ def html_section(contents: Any) -> str:
             items = "".join(f"<li>{escape(row[0])}</li>" for row in content)
             parts.append(f"<ul>{items}</ul>")
         else:
-            rows = [_line(content[0], "th"), *(_line(row, "td") for row in content[1:])]
-            parts.append(f"<table>{''.join(rows)}</table>")
+            parts.append(Table(content[0], content[1:])._repr_html_())
     return "\n".join(parts)
-
-
-def _line(cells, tag):
-    return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"

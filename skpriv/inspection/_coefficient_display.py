@@ -1,14 +1,18 @@
 """Picture of coefficients with their intervals."""
 
+from dataclasses import dataclass
 from typing import Any, Self
+
 import numpy as np
 
 from .._choices import IntervalMethod
+from .._printing import Display
 from ._inference import Inference, inference
 from ._units import INTERCEPT, public_widths
 
 
-class CoefficientDisplay:
+@dataclass(kw_only=True, eq=False, repr=False)
+class CoefficientDisplay(Display):
     """Coefficients of a private fit with confidence intervals, one line each.
 
     The thin bar is the whole interval, the thick one what sampling alone would leave: the rest is
@@ -57,24 +61,13 @@ class CoefficientDisplay:
     ['x0', 'x1']
     """
 
-    def __init__(
-        self,
-        *,
-        names: Any,
-        estimate: Any,
-        low: Any,
-        high: Any,
-        privacy_share: Any,
-        confidence_level: float,
-        unit: str = "",
-    ) -> None:
-        self.names = names
-        self.estimate = estimate
-        self.low = low
-        self.high = high
-        self.privacy_share = privacy_share
-        self.confidence_level = confidence_level
-        self.unit = unit
+    names: Any
+    estimate: Any
+    low: Any
+    high: Any
+    privacy_share: Any
+    confidence_level: float
+    unit: str = ""
 
     @classmethod
     def from_estimator(
@@ -186,11 +179,7 @@ class CoefficientDisplay:
         display : CoefficientDisplay
             Itself, with ``ax_`` and ``figure_``.
         """
-        from matplotlib import pyplot
-
-        if ax is None:
-            size = (6.0, 1.2 + 0.35 * len(self.names))
-            _, ax = pyplot.subplots(figsize=size, layout="constrained")
+        ax = self._axes(ax, figsize=(6.0, 1.2 + 0.35 * len(self.names)))
         places = np.arange(len(self.names))
         half = (self.high - self.low) / 2.0
         sampling = half * np.sqrt(np.clip(1.0 - self.privacy_share, 0.0, 1.0))
@@ -213,8 +202,7 @@ class CoefficientDisplay:
         what = f"effect {self.unit}" if self.unit else "coefficient"
         ax.set_xlabel(f"{what}, with {self.confidence_level:.0%} interval")
         ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn(ax)
 
 
 _UNITS = {"range": "of the whole range", "sd": "of one standard deviation"}

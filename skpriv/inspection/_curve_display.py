@@ -1,16 +1,17 @@
 """Curves of additive models with their bands: one panel a feature."""
 
-from typing import Any, Self
+from dataclasses import dataclass
 from numbers import Integral
+from typing import Any, Self
 
 import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from .._printing import Display, axes_in_rows, pyplot
 from ..preprocessing import TableEncoder
 
 N_POINTS = 101
-COLUMNS = 3  # panels side by side
 
 
 def curves(
@@ -108,7 +109,8 @@ def _in_units(encoder, name, points):
     return np.asarray(encoder.inverse_column(name, rows))
 
 
-class CurveDisplay:
+@dataclass(kw_only=True, eq=False, repr=False)
+class CurveDisplay(Display):
     """Curves of an additive model with bands: one panel a feature, and its public knots.
 
     Make it with `from_estimator`; it holds arrays only.
@@ -148,12 +150,9 @@ class CurveDisplay:
     2
     """
 
-    def __init__(
-        self, *, curves: Any, target_name: str = "prediction", confidence_level: float = 0.95
-    ) -> None:
-        self.curves = curves
-        self.target_name = target_name
-        self.confidence_level = confidence_level
+    curves: Any
+    target_name: str = "prediction"
+    confidence_level: float = 0.95
 
     @classmethod
     def from_estimator(
@@ -213,7 +212,11 @@ class CurveDisplay:
         display : CurveDisplay
             Itself, with `axes_` and `figure_`.
         """
-        axes = self._new_axes() if ax is None else np.ravel(ax)
+        if ax is None:
+            make = pyplot(type(self).__name__).subplots
+            axes = axes_in_rows(make, len(self.curves), sharey=True)
+        else:
+            axes = np.ravel(ax)
         line_kw, band_kw = line_kw or {}, band_kw or {}
         if len(axes) != len(self.curves):
             raise ValueError(f"There are {len(self.curves)} curves, but {len(axes)} axes.")
@@ -277,28 +280,6 @@ class CurveDisplay:
         ax.set_xticks(places, labels, rotation=30, ha="right")
         ax.set_xlim(-0.5, len(places) - 0.5)
         self.lines_.append(line)
-
-    def _new_axes(self):
-        try:
-            from matplotlib import pyplot
-        except ImportError as error:
-            raise ImportError(
-                "CurveDisplay needs matplotlib, which comes with the plot extra: "
-                'python -m pip install "skpriv[plot]"'
-            ) from error
-        n = len(self.curves)
-        width, rows = min(n, COLUMNS), -(-n // COLUMNS)
-        _, axes = pyplot.subplots(
-            rows,
-            width,
-            figsize=(4 * width, 3 * rows),
-            squeeze=False,
-            layout="constrained",
-            sharey=True,
-        )
-        for ax in axes.ravel()[n:]:
-            ax.remove()
-        return axes.ravel()[:n]
 
 
 def _levels_of(panel):

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from html import escape
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -14,6 +13,7 @@ from .._compat import Interval, StrOptions, validate_params
 from .._equations._coefficients import CoefficientLaw
 from .._equations._intervals import two_sided_quantile
 from .._linalg import ROUNDED
+from .._printing import Printed, Table
 from ._units import INTERCEPT, law_in_units
 
 COLUMNS = ("estimate", "std_error", "low", "high", "statistic", "p_value", "privacy_share")
@@ -40,8 +40,8 @@ class WaldTest(NamedTuple):
     p_value: float
 
 
-@dataclass(frozen=True, eq=False)
-class Inference:
+@dataclass(frozen=True, eq=False, repr=False)
+class Inference(Printed):
     """Coefficients of a private fit with standard errors, intervals and tests.
 
     Made by :func:`inference`; prints as a table, in HTML too. What is not estimable is NaN, and
@@ -301,28 +301,8 @@ class Inference:
         for name, *values in zip(self.names, *columns, strict=True):
             yield name, *("-" if np.isnan(value) else f"{value:.4g}" for value in values)
 
-    def __str__(self):
-        table = [("", *self._columns), *self._cells()]
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        lines = [
-            "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip()
-            for row in table
-        ]
-        return "\n".join([self._head, *lines, *self._notes()])
-
-    __repr__ = __str__
-
-    def _repr_html_(self):
-        def line(cells, tag):
-            return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
-
-        body = "".join(line(cells, "td") for cells in self._cells())
-        notes = "".join(f"<p>{escape(note)}</p>" for note in self._notes())
-        head = line(("", *self._columns), "th")
-        return (
-            f"<p><b>{escape(self._head)}</b></p><table><thead>{head}</thead>"
-            f"<tbody>{body}</tbody></table>{notes}"
-        )
+    def _parts(self):
+        return [self._head, Table(("", *self._columns), [*self._cells()]), *self._notes()]
 
 
 @validate_params(
@@ -395,8 +375,8 @@ def inference(
     Of a fit with ``groups`` persons are independent of each other, and the rows of one person are
     not: the covariance holds whatever their dependence is.
 
-    Bounds that clip many rows or targets change the line itself, which no interval can tell: see
-    :func:`bounds_tradeoff`.
+    Bounds that clip many rows or targets change the line itself, which no interval can tell
+    (docs/bounds.md).
 
     Examples
     --------

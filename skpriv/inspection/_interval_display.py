@@ -1,12 +1,15 @@
 """Intervals of regressors and of pipelines, and their picture along a feature."""
 
+from dataclasses import dataclass
 from typing import Any, Self
+
 import narwhals.stable.v2 as nw
 import numpy as np
 from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from .._printing import Display, pyplot
 from ..records import finite_numbers
 
 _LABELS = {"confidence": "confidence interval", "prediction": "prediction interval"}
@@ -135,7 +138,8 @@ def before_last(estimator: Any, X: Any) -> Any:
     return X
 
 
-class IntervalDisplay:
+@dataclass(kw_only=True, eq=False, repr=False)
+class IntervalDisplay(Display):
     """Predictions of a private regressor with their intervals along one feature.
 
     Make it with `from_estimator`; it holds arrays only.
@@ -197,26 +201,14 @@ class IntervalDisplay:
     (21,)
     """
 
-    def __init__(
-        self,
-        *,
-        values: Any,
-        prediction: Any,
-        low: Any,
-        high: Any,
-        feature_name: str = "feature",
-        target_name: str = "prediction",
-        label: str | None = None,
-        joined: bool = True,
-    ) -> None:
-        self.values = values
-        self.prediction = prediction
-        self.low = low
-        self.high = high
-        self.feature_name = feature_name
-        self.target_name = target_name
-        self.label = label
-        self.joined = joined
+    values: Any
+    prediction: Any
+    low: Any
+    high: Any
+    feature_name: str = "feature"
+    target_name: str = "prediction"
+    label: str | None = None
+    joined: bool = True
 
     @classmethod
     def from_estimator(
@@ -268,7 +260,7 @@ class IntervalDisplay:
         if kind not in _LABELS:
             raise ValueError(f"kind={kind!r} must be one of {list(_LABELS)}.")
         if ax is None:
-            _, ax = _pyplot(f"{cls.__name__}.from_estimator").subplots(layout="constrained")
+            pyplot(f"{cls.__name__}.from_estimator")  # before the work
         X, values, name = _rows(X, feature, grid)
         low, high = interval_of(estimator, X, kind, confidence_level, method)
         if np.ndim(low) > 1:
@@ -306,8 +298,7 @@ class IntervalDisplay:
         display : IntervalDisplay
             Itself, with `ax_` and `figure_`.
         """
-        if ax is None:
-            _, ax = _pyplot(f"{type(self).__name__}.plot").subplots(layout="constrained")
+        ax = self._axes(ax)
         values = np.asarray(self.values)
         ends = np.asarray(self.low), np.asarray(self.high)
         line_kw, band_kw = line_kw or {}, band_kw or {}
@@ -331,8 +322,7 @@ class IntervalDisplay:
         ax.set(xlabel=self.feature_name, ylabel=self.target_name)
         if self.label is not None:
             ax.legend()
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn(ax)
 
 
 def _rows(X, feature, grid):
@@ -361,14 +351,3 @@ def _single(rows):
     if len(rows) != 1:
         raise ValueError(f"With grid, X is one row, whose other features stay: not {len(rows)}.")
     return rows
-
-
-def _pyplot(caller):
-    try:
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise ImportError(
-            f"{caller} needs matplotlib, which comes with the plot extra: "
-            'python -m pip install "skpriv[plot]"'
-        ) from error
-    return pyplot

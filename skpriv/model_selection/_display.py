@@ -1,8 +1,11 @@
 """Picture of what privacy costs in accuracy."""
 
+from dataclasses import dataclass, fields
 from typing import Any, Self
+
 import numpy as np
 
+from .._printing import Display, pyplot
 from ._curve import privacy_utility_curve
 
 _LABELS = {
@@ -14,7 +17,8 @@ _LABELS = {
 }
 
 
-class PrivacyUtilityDisplay:
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivacyUtilityDisplay(Display):
     """Score, interval width or coverage proxy of a private estimator over epsilon.
 
     Make it with `from_estimator` or `from_curve`; it holds arrays only.
@@ -80,30 +84,16 @@ class PrivacyUtilityDisplay:
     'epsilon'
     """
 
-    def __init__(
-        self,
-        *,
-        epsilons: Any,
-        test_scores: Any,
-        interval_widths: Any = None,
-        interval_coverages: Any = None,
-        prediction_widths: Any = None,
-        prediction_coverages: Any = None,
-        reference_scores: Any = None,
-        reference_widths: Any = None,
-        estimator_name: Any = None,
-        score_name: str = "score",
-    ) -> None:
-        self.epsilons = epsilons
-        self.test_scores = test_scores
-        self.interval_widths = interval_widths
-        self.interval_coverages = interval_coverages
-        self.prediction_widths = prediction_widths
-        self.prediction_coverages = prediction_coverages
-        self.reference_scores = reference_scores
-        self.reference_widths = reference_widths
-        self.estimator_name = estimator_name
-        self.score_name = score_name
+    epsilons: Any
+    test_scores: Any
+    interval_widths: Any = None
+    interval_coverages: Any = None
+    prediction_widths: Any = None
+    prediction_coverages: Any = None
+    reference_scores: Any = None
+    reference_widths: Any = None
+    estimator_name: Any = None
+    score_name: str = "score"
 
     @classmethod
     def from_estimator(
@@ -138,7 +128,7 @@ class PrivacyUtilityDisplay:
         -------
         display : PrivacyUtilityDisplay
         """
-        _import_pyplot(f"{cls.__name__}.from_estimator")  # before the long computation
+        pyplot(f"{cls.__name__}.from_estimator")  # before the long computation
         curve = privacy_utility_curve(estimator, X, y, **options)
         return cls.from_curve(curve).plot(ax, quantity=quantity)
 
@@ -155,12 +145,7 @@ class PrivacyUtilityDisplay:
         -------
         display : PrivacyUtilityDisplay
         """
-        names = (
-            "epsilons", "test_scores", "interval_widths", "interval_coverages",
-            "prediction_widths", "prediction_coverages",
-            "reference_scores", "reference_widths", "estimator_name", "score_name",
-        )  # fmt: skip
-        return cls(**{name: curve[name] for name in names})
+        return cls(**{item.name: curve[item.name] for item in fields(cls)})
 
     def plot(
         self,
@@ -196,8 +181,7 @@ class PrivacyUtilityDisplay:
         values = values[finite][order].reshape(len(x), -1)
         low, high = np.quantile(values, [0.1, 0.9], axis=1, method="inverted_cdf")
         middle = np.median(values, axis=1)
-        if ax is None:
-            _, ax = _import_pyplot(f"{type(self).__name__}.plot").subplots(layout="constrained")
+        ax = self._axes(ax)
         (self.line_,) = ax.plot(x, middle, marker="o", label=name or self.estimator_name)
         self.band_ = ax.fill_between(x, low, high, alpha=0.2, color=self.line_.get_color())
         self.reference_line_ = None
@@ -210,8 +194,7 @@ class PrivacyUtilityDisplay:
             ax.set_ylim(bottom=0.0)  # half of a width is half as long
         ax.set_ylabel(_LABELS[quantity].format(score_name=self.score_name))
         ax.legend()
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn(ax)
 
     def _quantity(self, quantity):
         """Values to plot, and those of the reference or None."""
@@ -231,14 +214,3 @@ class PrivacyUtilityDisplay:
                 "new y, one with calibration_size."
             )
         return known[quantity]
-
-
-def _import_pyplot(caller):
-    try:
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise ImportError(
-            f"{caller} needs matplotlib, which comes with the plot extra: "
-            'python -m pip install "skpriv[plot]"'
-        ) from error
-    return pyplot

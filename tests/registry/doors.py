@@ -48,7 +48,6 @@ NO_ROWS = {
     ("Schema", "target"): "the name of a column",
     ("Schema.template", "target"): "the name of a column",
     ("Schema.with_target", "target"): "the name of a column",
-    ("bounds_tradeoff", "target"): "a law of the target, from public knowledge",
     ("from_batches", "target"): "the name of a column",
     ("from_parquet", "target"): "the name of a column",
     ("from_table", "target"): "the name of a column",

@@ -1,17 +1,20 @@
 """Picture of the regret."""
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
 from ..._equations._intervals import two_sided_quantile
+from ..._printing import Display
 
 # Whether rounds are thinned evenly on a logarithmic scale.
 SCALES = {"log": False, "loglog": True, "linear": False, "share": False}
 REGRET = "cumulated regret"
 
 
-class RegretDisplay:
+@dataclass(kw_only=True, eq=False, repr=False)
+class RegretDisplay(Display):
     """Cumulated regret over the rounds, one line a policy.
 
     Make it with `from_result`; it holds arrays only.
@@ -45,10 +48,9 @@ class RegretDisplay:
     'cumulated regret'
     """
 
-    def __init__(self, *, regret: Any, rounds: Any, names: Any) -> None:
-        self.regret = regret
-        self.rounds = rounds
-        self.names = names
+    regret: Any
+    rounds: Any
+    names: Any
 
     @classmethod
     def from_result(cls, result: Any) -> Self:
@@ -91,9 +93,7 @@ class RegretDisplay:
         """
         if scale not in SCALES:
             raise ValueError(f"scale={scale!r} must be one of {list(SCALES)}.")
-        if ax is None:
-            pyplot = _import_pyplot(f"{type(self).__name__}.plot")
-            ax = pyplot.subplots(figsize=(7.0, 3.6), layout="constrained")[1]
+        ax = self._axes(ax, figsize=(7.0, 3.6))
         index = _thinned(self.rounds, SCALES[scale])
         x, means = self.rounds[index], self.regret[:, :, index].mean(axis=1)
         divisor = self._divisor(means, reference) if scale == "share" else np.ones(len(x))
@@ -112,8 +112,7 @@ class RegretDisplay:
                 [self.lines_[i] for i in order], [self.names[i] for i in order],
                 loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False,
             )  # fmt: skip
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn(ax)
 
     def _divisor(self, means, reference):
         if reference is not None and reference not in self.names:
@@ -144,14 +143,3 @@ def _thinned(rounds, logarithmic, most=1000):
         places = np.geomspace(1.0, len(rounds), most) - 1.0
         return np.unique(places.round().astype(int))
     return np.unique(np.linspace(0, len(rounds) - 1, most).round().astype(int))
-
-
-def _import_pyplot(caller):
-    try:
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise ImportError(
-            f"{caller} needs matplotlib, which comes with the plot extra: "
-            'python -m pip install "skpriv[plot]"'
-        ) from error
-    return pyplot

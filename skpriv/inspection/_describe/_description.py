@@ -1,13 +1,13 @@
 """What a private description of a table says, as a table, a frame and pictures."""
 
 from dataclasses import dataclass
-from html import escape
 from math import sqrt
 from typing import Any
 
 import numpy as np
 
 from ..._equations._intervals import two_sided_quantile
+from ..._printing import Printed, Table
 from ...preprocessing import Date
 from ._distribution import Distribution, tree_levels
 from ._queries import CountsQuery, DistributionQuery, MomentsQuery, cells
@@ -242,7 +242,7 @@ def _half(column):
     return (high - low).days / 2.0 if isinstance(column, Date) else (high - low) / 2.0
 
 
-class Description:
+class Description(Printed):
     """A private description of a table; see :func:`skpriv.describe`.
 
     Attributes
@@ -273,32 +273,14 @@ class Description:
     def __repr__(self) -> str:
         return f"<Description of {len(self.columns)} columns and {self.n} {self._unit}>"
 
-    def __str__(self) -> str:
-        level = f"{self.confidence_level:.0%}"
-        header = ("column", "", "estimate", f"{level} interval", "")
-        rows = [header, *(map(_said, self._rows()))]
-        widths = [max(len(row[i]) for row in rows) for i in range(5)]
-        lines = [
-            "  ".join(
-                cell.ljust(width) if i < 2 else cell.rjust(width)
-                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-            ).rstrip()
-            for row in rows
-        ]
+    def _parts(self):
         whose = "this table" if self.estimand == "table" else "the population"
-        head = f"{self.n:,} {self._unit}. Intervals are for the numbers of {whose}."
-        return "\n".join([head, "", *lines, "", str(self.privacy_report.guarantee)])
-
-    def _repr_html_(self) -> str:
-        cells_of = (
-            "".join(f"<td>{escape(cell)}</td>" for cell in _said(row)) for row in self._rows()
-        )
-        head = "".join(
-            f"<th>{cell}</th>"
-            for cell in ("column", "", "estimate", f"{self.confidence_level:.0%} interval", "")
-        )
-        body = "".join(f"<tr>{cells}</tr>" for cells in cells_of)
-        return f"<table><tr>{head}</tr>{body}</table>"
+        yield f"{self.n:,} {self._unit}. Intervals are for the numbers of {whose}."
+        yield ""
+        header = ("column", "", "estimate", f"{self.confidence_level:.0%} interval", "")
+        yield Table(header, [_said(row) for row in self._rows()], left=2)
+        yield ""
+        yield str(self.privacy_report.guarantee)
 
     def to_frame(self) -> Any:
         """All numbers as a pandas data frame, one a row.

@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from ..._printing import axes_in_rows, pyplot
+
 WIDEST_LABEL = 18  # characters of a level that are shown
 
 
@@ -22,7 +24,7 @@ def draw(description: Any, axes: Any = None) -> np.ndarray:
     """
     columns = list(description.columns.values())
     if axes is None:
-        axes = _axes(len(columns))
+        axes = axes_in_rows(pyplot("Description.plot").subplots, len(columns))
     axes = np.ravel(axes)
     if len(axes) < len(columns):
         raise ValueError(f"axes must have one entry for each of {len(columns)} columns.")
@@ -33,19 +35,6 @@ def draw(description: Any, axes: Any = None) -> np.ndarray:
             _bars(ax, column)
         ax.set_title(column.name)
     return axes
-
-
-def _axes(number):
-    import matplotlib.pyplot as plt
-
-    across = min(number, 3)
-    down = -(-number // across)
-    figure, axes = plt.subplots(
-        down, across, figsize=(4.0 * across, 3.0 * down), layout="constrained", squeeze=False
-    )
-    for empty in axes.ravel()[number:]:
-        empty.remove()
-    return axes.ravel()[:number]
 
 
 def _histogram(ax, column):

@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from ..._printing import Display
+
 ACTIVATION_FAILURE = 0.05  # an eigenvalue counts when it exceeds this quantile of the noise
 
 
@@ -116,7 +118,7 @@ class Bin:
             node = node.parent
 
 
-class PartitionTree:
+class PartitionTree(Display):
     """Bins of a layered regression, as released: a readable part of the fitted model.
 
     ``print(tree)`` shows a line a bin, and ``tree.plot()`` draws it. Bins below inactive bins are
@@ -217,10 +219,7 @@ class PartitionTree:
         self : PartitionTree
             Itself, with attributes ``ax_`` and ``figure_``.
         """
-        import matplotlib.pyplot as plt
-
-        if ax is None:
-            _, ax = plt.subplots()
+        ax = self._axes(ax)
         shown = sorted(self.bins, key=lambda b: b.path)
         places = {id(node): (row, -node.level) for row, node in enumerate(shown)}
         for node in shown:
@@ -235,5 +234,4 @@ class PartitionTree:
         ax.set_yticklabels([f"level {-y}" for y in map(int, ax.get_yticks())])
         ax.set_xticks([])
         ax.set_title("bins by exponent k; (directions resolved)")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._drawn(ax)

@@ -9,6 +9,7 @@ from scipy.special import ndtri
 from sklearn.base import clone
 
 from ..._linalg import CompensatedSum
+from ..._printing import Printed, Table
 from ...privacy import Budget, Trust
 from ...records import Rows
 
@@ -16,7 +17,7 @@ IMAGINED = 4096  # made-up rows that stand for all; only the noise counts, which
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Printed):
     """The questions that a fit will ask.
 
     Attributes
@@ -51,19 +52,16 @@ class Plan:
     std_error: np.ndarray
     guarantee: str
 
-    def __str__(self) -> str:
-        width = max(map(len, self.questions))
-        lines = [
-            f"{self.n:,} records, {self.n_features} features: {self.guarantee}",
-            "",
-            f"{'question':<{width}}  {'share':>7}  {'noise':>10}  {'of a mean':>10}",
-        ]
+    def _parts(self):
+        yield f"{self.n:,} records, {self.n_features} features: {self.guarantee}"
+        yield ""
         numbers = zip(self.questions, self.shares, self.noise, self.noise_of_mean, strict=True)
-        lines += [f"{q:<{width}}  {s:>7.4f}  {x:>10.4g}  {m:>10.4g}" for q, s, x, m in numbers]
+        rows = [(q, f"{s:.4f}", f"{x:.4g}", f"{m:.4g}") for q, s, x, m in numbers]
+        yield Table(("question", "share", "noise", "of a mean"), rows)
+        yield ""
         known = self.std_error[np.isfinite(self.std_error)]
         said = f"{np.median(known):.3g} in the median" if len(known) else "not estimable"
-        lines += ["", f"standard error that privacy adds to a coefficient: {said}"]
-        return "\n".join(lines)
+        yield f"standard error that privacy adds to a coefficient: {said}"
 
     def to_frame(self) -> Any:
         """The questions as a pandas data frame.

@@ -10,6 +10,7 @@ from scipy import stats
 from ..._equations._coefficients import equations_law
 from ..._equations._normal_equations import RESIDUAL_CLIP, NormalEquations
 from ..._equations._persons import SURE, ScoreLengthsQuery, cluster_degrees, seldom_cut
+from ..._printing import Printed, Table
 from ...privacy import SIDE_SHARE
 from ._queries import AllMomentsQuery, InstrumentScoreQuery
 
@@ -120,8 +121,8 @@ def _degrees(session, n, p):
     return n / (n - p) if n > p else 1.0
 
 
-@dataclass(frozen=True, eq=False)
-class FirstStage:
+@dataclass(frozen=True, eq=False, repr=False)
+class FirstStage(Printed):
     """How the endogenous features hang on the instruments; prints as a table.
 
     Attributes
@@ -177,17 +178,16 @@ class FirstStage:
         columns = ("estimate", "std_error", "p_value", "privacy_share")
         return pd.DataFrame([row for law in self.laws for row in _cells(law)], index, columns)
 
-    def __str__(self):
-        lines = []
+    def _parts(self):
         for name, law, f in zip(self.endogenous, self.laws, self.f_statistics, strict=True):
-            lines.append(f"first stage of {name}: F = {f:.4g} of {self.n_instruments} instruments")
-            width = max(map(len, self.names))
-            lines.append(f"{'':{width}}  estimate  std_error  privacy_share")
-            for term, (estimate, error, _, share) in zip(self.names, _cells(law), strict=True):
-                lines.append(f"{term:{width}}  {estimate:8.4g}  {error:9.4g}  {share:13.3g}")
-        return "\n".join([*lines, *([self.warning] if self.weak else [])])
-
-    __repr__ = __str__
+            yield f"first stage of {name}: F = {f:.4g} of {self.n_instruments} instruments"
+            cells = zip(self.names, _cells(law), strict=True)
+            rows = [
+                (term, f"{b:.4g}", f"{e:.4g}", f"{part:.3g}") for term, (b, e, _, part) in cells
+            ]
+            yield Table(("", "estimate", "std_error", "privacy_share"), rows)
+        if self.weak:
+            yield self.warning
 
     @property
     def warning(self) -> str:

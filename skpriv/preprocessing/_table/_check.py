@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..._equations._intervals import two_sided_quantile
+from ..._printing import Printed, Table
 from ...privacy import ROUNDING, Budget, Query, open_session
 from ...records import as_rows, cells, from_table, is_lazy
 from ._columns import LOST
@@ -50,7 +51,7 @@ class CellStatesQuery(Query):
 
 
 @dataclass(frozen=True, eq=False)
-class TableCheck:
+class TableCheck(Printed):
     """Counts of the cells of each column that were read, clipped, not listed, or lost.
 
     Attributes
@@ -77,26 +78,19 @@ class TableCheck:
     confidence_level: float = 0.95
     report: Any = None
 
-    def __str__(self) -> str:
+    def _parts(self):
         half = two_sided_quantile(self.confidence_level) * self.std_error
         said = np.clip(np.round(self.counts), 0, self.n).astype(int)
-        rows = [("column", *STATES)]
-        rows += [(name, *(f"{c:,}" for c in line)) for name, line in zip(self.columns, said)]
-        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-        lines = [
-            "  ".join(
-                cell.ljust(w) if not i else cell.rjust(w) for i, (cell, w) in enumerate(pairs)
-            )
-            for pairs in (list(zip(row, widths)) for row in rows)
-        ]
         if self.report is None:
-            head = f"{_HEAD}\n{self.n:,} rows."
+            yield f"{_HEAD}\n{self.n:,} rows."
         else:
-            head = (
+            yield (
                 f"{self.n:,} rows. Each count is noisy: its {self.confidence_level:.0%} interval "
                 f"is {half:,.0f} to each side.\n{self.report.guarantee}"
             )
-        return "\n".join([head, "", *lines])
+        yield ""
+        cells = zip(self.columns, said, strict=True)
+        yield Table(("column", *STATES), [(name, *(f"{c:,}" for c in row)) for name, row in cells])
 
     def to_frame(self) -> Any:
         """The counts as a pandas data frame, one row a column.

@@ -1,13 +1,13 @@
 """What a fit asked about its records, and at what price."""
 
-from typing import Any
 import sys
 from dataclasses import dataclass, field
-from html import escape
 from itertools import groupby
 from math import sqrt
 from types import FrameType
+from typing import Any
 
+from ..._printing import Printed, Table
 from ._budget import Budget
 from ._capabilities import capabilities
 from ._cost import Cost
@@ -137,8 +137,8 @@ class ReportRow:
         )
 
 
-@dataclass
-class PrivacyReport:
+@dataclass(repr=False)
+class PrivacyReport(Printed):
     """What a fit asked about its records, and at what price; prints as a table, and in HTML.
 
     Queries that follow each other and have the same numbers are one line, with their count.
@@ -316,33 +316,15 @@ class PrivacyReport:
         ]
         return pd.DataFrame(rows, columns=(*HEADERS[:-1], self._currency))
 
-    def __str__(self):
-        table = [(*HEADERS[:-1], self._currency), *self._printed]
-        widths = [max(map(len, column)) for column in zip(*table)]
-        lines = ["  ".join(map(str.ljust, cells, widths)).rstrip() for cells in table]
-        head = f"{self.name}: {self.guarantee}"
-        head += self._persons and f"\n{self._persons}"
-        head += self._weights and f"\n{self._weights}"
-        foot = f"total {self._currency} = {price(self.total)}; {self.randomness}"
-        read = [] if self.passes is None else [f"the rows were read {self.passes} times"]
-        read += [self.note] if self.note else []
-        legend = [self._legend] if self.rows else []
-        return "\n".join([head, *lines, *legend, foot, *read, *self.not_covered])
-
-    __repr__ = __str__
-
-    def _repr_html_(self):
-        def line(cells, tag):
-            return "<tr>" + "".join(f"<{tag}>{escape(c)}</{tag}>" for c in cells) + "</tr>"
-
-        body = "".join(line(cells, "td") for cells in self._printed)
-        return (
-            f"<p><b>{escape(self.name)}</b>: {escape(str(self.guarantee))}</p>"
-            f"{self._persons and f'<p>{self._persons}</p>'}"
-            f"{self._weights and f'<p>{self._weights}</p>'}"
-            f"<table><thead>{line((*HEADERS[:-1], self._currency), 'th')}</thead>"
-            f"<tbody>{body}</tbody></table>"
-            f"<p>{escape(self._legend)}</p><p>{escape(self.randomness)}</p>"
-            + (f"<p>{escape(self.note)}</p>" if self.note else "")
-            + "".join(f"<p>{escape(said)}</p>" for said in self.not_covered)
-        )
+    def _parts(self):
+        yield f"{self.name}: {self.guarantee}"
+        yield from filter(None, (self._persons, self._weights))
+        yield Table((*HEADERS[:-1], self._currency), self._printed, left=len(HEADERS))
+        if self.rows:
+            yield self._legend
+        yield f"total {self._currency} = {price(self.total)}; {self.randomness}"
+        if self.passes is not None:
+            yield f"the rows were read {self.passes} times"
+        if self.note:
+            yield self.note
+        yield from self.not_covered

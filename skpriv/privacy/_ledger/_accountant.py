@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
+from ..._printing import Table
 from ...exceptions import PrivacyError
 from .._accounting._budget import Budget
 from .._accounting._cost import pure_mu
@@ -298,16 +299,9 @@ class BudgetAccountant:
             charges = self.charges
         except PrivacyError:
             charges = []
-        rows = "".join(
-            f"<tr><td>{html.escape(name)}</td><td>{html.escape(part)}</td>"
-            f"<td>{html.escape(repr(cost))}</td></tr>"
-            for name, part, cost, *_ in charges
-        )
-        return (
-            f"<table><caption>{html.escape(repr(self))}</caption>"
-            f"<thead><tr><th>release</th><th>part</th><th>cost</th></tr></thead>"
-            f"<tbody>{rows}</tbody></table>"
-        )
+        rows = [(name, part, repr(cost)) for name, part, cost, *_ in charges]
+        table = Table(("release", "part", "cost"), rows)
+        return f"<p>{html.escape(repr(self))}</p>{table._repr_html_()}"
 
 
 def _known(ledger: "str | os.PathLike[str] | Ledger | None") -> Ledger | None:
