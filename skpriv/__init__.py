@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from ._version import VERSION as __version__
 from .exceptions import BudgetExceeded, PrivacyError
 
 if TYPE_CHECKING:  # loaded by `__getattr__`
@@ -10,7 +11,6 @@ if TYPE_CHECKING:  # loaded by `__getattr__`
     from .inspection import describe, private_quantiles
     from .privacy import Budget, BudgetAccountant
 
-__version__ = "0.2.0"
 
 __all__ = [
     "Budget",

@@ -18,6 +18,8 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from ._version import VERSION
+
 MODEL_VERSION = 1
 _SECRET = ("random_state",)
 
@@ -165,14 +167,13 @@ def to_dict(model: Any) -> dict[str, Any]:
     >>> plain["guarantee"][:23]
     '(epsilon=1, delta=1e-06'
     """
-    from . import __version__
 
     if hasattr(model, "act") and not hasattr(model, "fit"):
         raise TypeError("a policy goes on learning: keep it by policy.save(path), not as a model.")
     check_is_fitted(model)
     last = model.steps[-1][1] if isinstance(model, Pipeline) else model
     report = getattr(last, "privacy_report_", None)
-    head = {"format": MODEL_VERSION, "skpriv": __version__}
+    head = {"format": MODEL_VERSION, "skpriv": VERSION}
     if report is not None:
         head["guarantee"] = str(report.guarantee)
     return {**head, "model": _Encoder().encode(model)}

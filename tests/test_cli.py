@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from skpriv._cli import main
-from skpriv._cli._arguments import Joined, positives
+from skpriv._cli._arguments import CommandError, Joined, positives
+from skpriv._cli._main import COMMANDS
 from skpriv._cli._tradeoff._bounds import read_bounds
 from skpriv._cli._tradeoff._command import ESTIMATORS
-from skpriv._cli._arguments import CommandError
 
 pd = pytest.importorskip("pandas")
 FAST = ["--epsilons", "1,10", "--repeats", "1", "--cv", "2"]
@@ -139,7 +139,6 @@ def test_refuses_a_csv_file_without_bounds(csv_file, capsys):
     [
         (["--data", "absent.csv"], ["absent.csv", "wages"]),
         (["--target", "a"], ["--target", "CSV"]),
-        (["--jobs", "0"], ["--jobs"]),
     ],
 )
 def test_refuses_improper_arguments(argv, words, capsys):
@@ -152,6 +151,7 @@ def test_refuses_improper_arguments(argv, words, capsys):
         ["--epsilons", "0"], ["--epsilons", "1,a"], ["--epsilons", "inf"], ["--delta", "1"],
         ["--delta", "0"], ["--estimators", "ols"], ["--privacy", "none"], ["--repeats", "0"],
         ["--cv", "1"], ["--coef-norm", "-1"], ["--seed", "-1"], ["--confidence-level", "95"],
+        ["--jobs", "0"],
     ],
 )  # fmt: skip
 def test_argument_errors_name_the_argument(argv, capsys):
@@ -252,6 +252,25 @@ def test_runs_as_a_module():
         check=False,
     )
     assert done.returncode == 0 and "--bounds" in done.stdout
+
+
+def test_help_imports_no_command():
+    """A command is imported when it is called: that took 3 seconds, and --help takes a tenth."""
+    code = (
+        "import sys; from skpriv._cli import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit: print(*{'numpy', 'sklearn', 'skpriv.privacy'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("\n\n") and all(name in done.stdout for name in COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_a_help(name, capsys):
+    with pytest.raises(SystemExit) as error:
+        main([name, "--help"])
+    said = capsys.readouterr().out
+    assert error.value.code == 0 and "usage" in said and "None" not in said
 
 
 @pytest.mark.parametrize("typed", [["3,1"], ["3", "1"], ["3,", "1"], ["3, 1, 3"]])

@@ -80,7 +80,6 @@ def test_picture(tmp_path, capsys):
 @pytest.mark.parametrize(
     "options, word",
     [
-        (["--jobs", "0"], "--jobs 0"),
         (["--plot", "regret.txt"], ".png"),
         (["--plot", "/no/such/place/regret.png"], "no such directory"),
     ],
@@ -91,7 +90,9 @@ def test_refused_before_any_work(options, word, capsys):
     assert out == "" and word in err and "simulate" not in err
 
 
-@pytest.mark.parametrize("options", [["--setting", "casino"], ["--epsilons", "0"], ["--runs", "0"]])
+@pytest.mark.parametrize(
+    "options", [["--setting", "casino"], ["--epsilons", "0"], ["--runs", "0"], ["--jobs", "0"]]
+)
 def test_wrong_arguments(options, capsys):
     with pytest.raises(SystemExit) as error:
         main([*FAST, *options])

@@ -84,6 +84,52 @@ def _number(text):
         raise argparse.ArgumentTypeError(f"{text!r} must be a number") from None
 
 
+def workers(text):
+    """Return a number of jobs: above 0, or -1."""
+    number = at_least(-1)(text)
+    if number == 0:
+        raise argparse.ArgumentTypeError(
+            "0 must be above 0, or -1 for as many as there are processors"
+        )
+    return number
+
+
+SHARED = {  # options that several commands have
+    "--epsilon": {"type": positive, "metavar": "E"},
+    "--delta": {"type": probability, "default": 1e-6, "metavar": "D", "help": "default 1e-6"},
+    "--confidence-level": {
+        "type": probability, "default": 0.95, "metavar": "P", "help": "default 0.95",
+    },
+    "--seed": {
+        "type": at_least(0), "default": None,
+        "help": "makes the noise reproducible, and unfit for a release",
+    },
+    "--jobs": {
+        "type": workers, "default": None,
+        "help": "fits at the same time; -1: as many as processors",
+    },
+    "--ledger": {"metavar": "FILE", "help": "file that keeps all charges, this one too"},
+    "--out": {"metavar": "FILE"},
+    "--plot": {"metavar": "FILE", "help": "write a picture, too"},
+    "--force": {"action": "store_true", "help": "replace files that are there"},
+}  # fmt: skip
+
+
+def add_options(parser, *names, **changed):
+    """Add options that several commands have; of some a command says more, by their name.
+
+    Parameters
+    ----------
+    parser : ArgumentParser
+    *names : str
+    **changed : dict
+        Settings of an option in place of the shared ones.
+    """
+    for name in names:
+        own = changed.pop(name[2:].replace("-", "_"), {})
+        parser.add_argument(name, **{**SHARED[name], **own})
+
+
 class CommandError(SkprivError):
     """One sentence for stderr; the exit code is 2."""
 

@@ -5,48 +5,37 @@ import sys
 from .._progress import progress
 from ..audit import lower_bound, replay
 from ..privacy import Budget
-from ._arguments import CommandError, at_least, check_plot, panels, positive, probability, write
+from ._arguments import CommandError, add_options, at_least, check_plot, panels, write
 from ._audit_settings import NEIGHBOURS, estimators, policies, records, rounds
 
 HEADERS = ("", "model", "claim", "replayed", "lower bound", "if Gaussian", "differences")
 WIDTHS = (22, 11, 8, 10, 13, 13, 11)
 
 
-def add_command(commands):
-    """Add the command's parser to those of the others."""
-    parser = commands.add_parser(
-        "audit",
-        help="attack the privacy of every estimator and policy",
-        description="Attacks every estimator and policy under every privacy model. It replays fits "
-        "to two neighbouring data sets with the same released answers, and looks for differences. "
-        "It also tries to tell many fits to the two apart.",
+def add_audit(parser):
+    """Add the arguments of the command."""
+    parser.description = (
+        "Attacks every estimator and policy under every privacy model. It replays fits to two "
+        "neighbouring data sets with the same released answers, and looks for differences. It "
+        "also tries to tell many fits to the two apart."
     )
     add = parser.add_argument
-    add(
-        "name",
-        nargs="?",
-        metavar="NAME",
-        help="only estimators and policies whose name begins with this",
-    )
-    add("--epsilon", type=positive, default=1.0, help="claimed epsilon; default 1")
-    add("--delta", type=probability, default=0.1,
-        help="claimed delta; default 0.1, since a small one shows in rare events only")  # fmt: skip
-    add(
-        "--runs",
-        type=at_least(0),
-        default=1000,
-        help="fits to each of two neighbours, for the lower bound; 0: replays only; default 1000",
-    )
-    add("--confidence-level", type=probability, default=0.95, metavar="P", help="default 0.95")
-    add(
-        "--half-noise",
-        action="store_true",
-        help="audit copies with half of the noise against the same claim: they must be caught",
-    )
-    add("--jobs", type=int, default=-1,
-        help="fits at the same time; default -1: as many as processors, which take 10 minutes of "
-        "processor time")  # fmt: skip
-    add("--plot", metavar="FILE", help="write a picture, too")
+    add("name", nargs="?", metavar="NAME",
+        help="only estimators and policies whose name begins with this")  # fmt: skip
+    add("--runs", type=at_least(0), default=1000,
+        help="fits to each of two neighbours, for the lower bound; 0: replays only; default "
+        "1000")  # fmt: skip
+    add("--half-noise", action="store_true",
+        help="audit copies with half of the noise against the same claim: they must be "
+        "caught")  # fmt: skip
+    few = "claimed delta; default 0.1, since a small one shows in rare events only"
+    jobs = "fits at the same time; default -1: as many as processors, which take 10 minutes of "
+    add_options(
+        parser, "--epsilon", "--delta", "--confidence-level", "--jobs", "--plot",
+        epsilon={"default": 1.0, "help": "claimed epsilon; default 1"},
+        delta={"default": 0.1, "help": few},
+        jobs={"default": -1, "help": jobs + "processor time"},
+    )  # fmt: skip
     parser.set_defaults(run=run)
 
 

@@ -6,25 +6,15 @@ from pathlib import Path
 
 from ..exceptions import BudgetExceeded, PrivacyError
 from ..privacy import Budget, BudgetAccountant
-from ._arguments import CommandError, positive, probability
+from ._arguments import CommandError, add_options
 
 
-def add_command(commands):
-    """Add the command's parser to those of the others."""
-    parser = commands.add_parser(
-        "budget",
-        help="what a ledger has spent, and what is left",
-        description="Prints the charges of a ledger, or makes one with the total --epsilon.",
-    )
-    add = parser.add_argument
-    add("ledger", metavar="FILE", help="the ledger, a file that keeps all charges")
-    add(
-        "--epsilon",
-        type=positive,
-        metavar="E",
-        help="total epsilon of a ledger that is new or has no total",
-    )
-    add("--delta", type=probability, default=1e-6, metavar="D", help="default 1e-6")
+def add_budget(parser):
+    """Add the arguments of the command."""
+    parser.description = "Prints the charges of a ledger, or makes one with the total --epsilon."
+    parser.add_argument("ledger", metavar="FILE", help="the ledger, a file that keeps all charges")
+    total = {"help": "total epsilon of a ledger that is new or has no total"}
+    add_options(parser, "--epsilon", "--delta", epsilon=total)
     parser.set_defaults(run=run)
 
 

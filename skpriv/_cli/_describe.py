@@ -4,16 +4,7 @@ import sys
 
 from ..inspection import describe
 from ..preprocessing import check_table
-from ._arguments import (
-    PICTURES,
-    CommandError,
-    at_least,
-    check_plot,
-    panels,
-    positive,
-    probability,
-    write,
-)
+from ._arguments import PICTURES, CommandError, add_options, check_plot, panels, write
 from ._budget import charged, open_ledger, status
 from ._frames import (
     add_schema,
@@ -26,42 +17,27 @@ from ._frames import (
 )
 
 
-def add_command(commands):
-    """Add the parsers of both commands to those of the others."""
-    _add_check(commands)
-    parser = commands.add_parser(
-        "describe",
-        help="private counts, means and quantiles of a table",
-        description="Prints counts, means and quantiles of each column of a table, with intervals, "
-        "for one private budget. It takes seconds for a hundred thousand rows.",
+def add_describe(parser):
+    """Add the arguments of the command `describe`."""
+    parser.description = (
+        "Prints counts, means and quantiles of each column of a table, with intervals, for one "
+        "private budget. It takes seconds for a hundred thousand rows."
     )
     add = parser.add_argument
     add_table(parser)
     add_schema(parser)
-    add(
-        "--epsilon",
-        type=positive,
-        required=True,
-        metavar="E",
-        help="epsilon of all numbers together",
-    )
-    add("--delta", type=probability, default=1e-6, metavar="D", help="default 1e-6")
     add("--columns", metavar="NAMES", help="describe these columns alone, separated by commas")
     add("--pair", action="append", default=[], metavar="A,B",
         help="two-way counts of two columns; may be given more than once")  # fmt: skip
     add("--population", action="store_true",
         help="intervals for the population from which rows come, not for the table")  # fmt: skip
-    add(
-        "--ledger",
-        metavar="FILE",
-        help="file that keeps all charges; this description is charged there",
-    )
-    add("--out", metavar="FILE", help="write all numbers to a CSV file, too")
-    add("--plot", metavar="FILE", help="write one picture for each column, too")
-    add("--confidence-level", type=probability, default=0.95, metavar="P", help="default 0.95")
-    add("--seed", type=at_least(0), default=None,
-        help="makes the noise reproducible, and unfit for a release")  # fmt: skip
-    add("--force", action="store_true", help="replace files that are there")
+    add_options(
+        parser, "--epsilon", "--delta", "--ledger", "--out", "--plot", "--confidence-level",
+        "--seed", "--force",
+        epsilon={"required": True, "help": "epsilon of all numbers together"},
+        out={"help": "write all numbers to a CSV file, too"},
+        plot={"help": "write one picture for each column, too"},
+    )  # fmt: skip
     parser.set_defaults(run=run)
 
 
@@ -106,30 +82,21 @@ def _names(said):
     return [name.strip() for name in said.split(",")]
 
 
-def _add_check(commands):
-    parser = commands.add_parser(
-        "check",
-        help="how the cells of a table fit its schema",
-        description="Counts for each column the cells that were read, clipped, not listed, "
-        "unreadable and missing. These counts are exact, and must not be released. With --private "
-        "they have noise, and may be released. It takes a second for a hundred thousand rows.",
+def add_check(parser):
+    """Add the arguments of the command `check`."""
+    parser.description = (
+        "Counts for each column the cells that were read, clipped, not listed, unreadable and "
+        "missing. These counts are exact, and must not be released. With --private they have "
+        "noise, and may be released. It takes a second for a hundred thousand rows."
     )
-    add = parser.add_argument
     add_table(parser)
     add_schema(parser)
-    add("--private", action="store_true", help="add noise, so that the counts may be released")
-    add(
-        "--epsilon",
-        type=positive,
-        metavar="E",
-        help="with --private: epsilon of all counts together",
-    )
-    add("--delta", type=probability, default=1e-6, metavar="D", help="default 1e-6")
-    add(
-        "--ledger",
-        metavar="FILE",
-        help="with --private: file that keeps all charges; these counts are charged there",
-    )
+    words = "add noise, so that the counts may be released"
+    parser.add_argument("--private", action="store_true", help=words)
+    total = {"help": "with --private: epsilon of all counts together"}
+    ledger = "with --private: file that keeps all charges; these counts are charged there"
+    names = ("--epsilon", "--delta", "--ledger")
+    add_options(parser, *names, epsilon=total, ledger={"help": ledger})
     parser.set_defaults(run=check)
 
 

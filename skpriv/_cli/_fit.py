@@ -9,19 +9,18 @@ from sklearn.pipeline import make_pipeline
 
 from .. import linear_model
 from .._codec import save
-from ..inspection import CurveDisplay, coefficient_table, coefficients, curves, model_card
+from ..inspection import CoefficientDisplay, CurveDisplay, coefficient_table, curves, model_card
 from ..preprocessing import TableEncoder
 from ..privacy import capabilities
 from ..records import cells
 from ._arguments import (
-    PRIVATE,
     PICTURES,
+    PRIVATE,
     CommandError,
+    add_options,
     at_least,
     check_plot,
     panels,
-    positive,
-    probability,
     write,
 )
 from ._budget import charged, open_ledger, status
@@ -36,41 +35,37 @@ MODELS = {
 CARDS = (".md", ".html")
 
 
-def add_command(commands):
-    """Add the command's parser to those of the others."""
-    parser = commands.add_parser(
-        "fit",
-        help="a private model of a table",
-        description="Fits a private model, prints its coefficients and writes it to a file that "
-        "holds released answers and public numbers only.",
+def add_fit(parser):
+    """Add the arguments of the command."""
+    parser.description = (
+        "Fits a private model, prints its coefficients and writes it to a file that holds "
+        "released answers and public numbers only."
     )
     add = parser.add_argument
     add_table(parser)
     add_schema(parser)
     add("--target", required=True, metavar="NAME", help="column that is predicted")
-    add("--epsilon", type=positive, required=True, metavar="E", help="epsilon of this fit")
-    add("--delta", type=probability, default=1e-6, metavar="D", help="default 1e-6")
     add("--privacy", choices=PRIVATE, default="central",
         help="who adds the noise; default central: whoever runs this. The others simulate a "
         "collection from devices, with its noise")  # fmt: skip
     add("--model", choices=list(MODELS), default="linear", help="default linear")
     add("--clip", choices=("auto", "wide"), default="auto",
         help="auto (default) has the least noise; wide clips residuals less")  # fmt: skip
-    add("--ledger", metavar="FILE",
-        help="file that keeps all charges; this fit is charged there. The first charge of a new "
-        "file is its total, unless `budget` has set another")  # fmt: skip
     add("--group", metavar="NAME",
         help="column that says whose row it is; all rows of a person are protected")  # fmt: skip
     add("--max-rows", type=at_least(1), default=None, metavar="M",
         help="with --group: most rows of one person that are used, drawn at random; more rows "
         "need more noise; default 1")  # fmt: skip
-    add("--out", required=True, metavar="FILE", help="JSON file of the model")
     add("--card", metavar="FILE", help="write a model card, too: .md or .html")
-    add("--plot", metavar="FILE", help="write a picture of the coefficients, too")
-    add("--confidence-level", type=probability, default=0.95, metavar="P", help="default 0.95")
-    add("--seed", type=at_least(0), default=None,
-        help="makes the noise reproducible, and unfit for a release")  # fmt: skip
-    add("--force", action="store_true", help="replace files that are there")
+    ledger = "file that keeps all charges; this fit is charged there. The first charge of a new "
+    ledger += "file is its total, unless `budget` has set another"
+    add_options(
+        parser, "--epsilon", "--delta", "--ledger", "--out", "--plot", "--confidence-level",
+        "--seed", "--force",
+        epsilon={"required": True, "help": "epsilon of this fit"}, ledger={"help": ledger},
+        out={"required": True, "help": "JSON file of the model"},
+        plot={"help": "write a picture of the coefficients, too"},
+    )  # fmt: skip
     parser.set_defaults(run=run)
 
 
@@ -256,15 +251,8 @@ def _picture(args, model):
         ).plot(axes)
         figure.suptitle(f"epsilon {args.epsilon:g}, delta {args.delta:g}")
         return figure
-    found = coefficients(model, args.confidence_level)
     figure, (ax,) = panels(1)
-    names, estimate = found["names"][:-1], found["estimate"][:-1]
-    if "low" in found:
-        ends = [np.asarray(found[key][:-1], dtype=float) for key in ("low", "high")]
-        ax.hlines(names, *ends)
-    ax.plot(estimate, names, marker="o", linestyle="")
-    ax.axvline(0.0, color="0.4", linestyle="--")
-    ax.invert_yaxis()
+    CoefficientDisplay.from_estimator(model, confidence_level=args.confidence_level, ax=ax)
     ax.set(xlabel=f"effect on {args.target}, in the units of the table")
     figure.suptitle(f"epsilon {args.epsilon:g}, delta {args.delta:g}")
     return figure

@@ -2,13 +2,25 @@
 
 import argparse
 import sys
+from importlib import import_module
 from pathlib import Path
 
+from .._version import VERSION
 from ..exceptions import SkprivError
-from . import _audit, _budget, _describe, _fit, _predict, _regret
-from ._tradeoff import _command as _tradeoff
 
-COMMANDS = (_describe, _fit, _predict, _budget, _tradeoff, _regret, _audit)
+# Command: its module, of which `add_NAME` adds the arguments, and what --help says of it. A module
+# is imported when its command is called.
+COMMANDS = {
+    "check": ("_describe", "how the cells of a table fit its schema"),
+    "describe": ("_describe", "private counts, means and quantiles of a table"),
+    "fit": ("_fit", "a private model of a table"),
+    "report": ("_predict", "one HTML page about a model, with lines for a signature"),
+    "predict": ("_predict", "predictions for the rows of a table"),
+    "budget": ("_budget", "what a ledger has spent, and what is left"),
+    "tradeoff": ("_tradeoff._command", "what privacy costs in accuracy, on real data"),
+    "regret": ("_regret", "what privacy costs a bandit in regret"),
+    "audit": ("_audit", "attack the privacy of every estimator and policy"),
+}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -26,14 +38,15 @@ def main(argv=None):
     argv : list of str, default=None
         Arguments; None takes those of the process.
     """
-    from .. import __version__
-
+    argv = sys.argv[1:] if argv is None else argv
     called = "skpriv" if Path(sys.argv[0]).stem == "skpriv" else "python -m skpriv"
     parser = _Parser(prog=called, description="Private regression and bandits.")
-    parser.add_argument("--version", action="version", version=f"skpriv {__version__}")
+    parser.add_argument("--version", action="version", version=f"skpriv {VERSION}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command in COMMANDS:
-        command.add_command(commands)
+    for name, (home, words) in COMMANDS.items():
+        command = commands.add_parser(name, help=words)
+        if name in argv:
+            getattr(import_module(f".{home}", __package__), f"add_{name}")(command)
     args = parser.parse_args(argv)
     try:
         return args.run(args)

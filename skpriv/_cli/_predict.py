@@ -8,23 +8,19 @@ from sklearn.pipeline import Pipeline
 from .._codec import load
 from ..inspection import release_page
 from ..privacy import BudgetAccountant
-from ._arguments import CommandError, probability
+from ._arguments import CommandError, add_options
 from ._frames import FORMATS, add_table, check_different, check_out, read_table, write_column
 
 
-def add_command(commands):
-    """Add the parsers of both commands to those of the others."""
-    _add_report(commands)
-    parser = commands.add_parser(
-        "predict",
-        help="predictions for the rows of a table",
-        description="Writes a file with a column `prediction`, one row for each row of the table.",
+def add_predict(parser):
+    """Add the arguments of the command `predict`."""
+    parser.description = (
+        "Writes a file with a column `prediction`, one row for each row of the table."
     )
-    add = parser.add_argument
-    add("model", metavar="MODEL", help="a model that `fit` wrote")
+    parser.add_argument("model", metavar="MODEL", help="a model that `fit` wrote")
     add_table(parser)
-    add("--out", required=True, metavar="FILE", help="CSV or Parquet file to write")
-    add("--force", action="store_true", help="replace the file if it is there")
+    out = {"required": True, "help": "CSV or Parquet file to write"}
+    add_options(parser, "--out", "--force", out=out)
     parser.set_defaults(run=run)
 
 
@@ -55,20 +51,18 @@ def read_model(path):
     return model
 
 
-def _add_report(commands):
-    parser = commands.add_parser(
-        "report",
-        help="one HTML page about a model, with lines for a signature",
-        description="Writes one self-contained HTML page: the table of coefficients and a picture, "
-        "what was released, what it cost, and what the guarantee covers. It takes some seconds.",
+def add_report(parser):
+    """Add the arguments of the command `report`."""
+    parser.description = (
+        "Writes one self-contained HTML page: the table of coefficients and a picture, what was "
+        "released, what it cost, and what the guarantee covers. It takes some seconds."
     )
-    add = parser.add_argument
-    add("model", metavar="MODEL", help="a model that `fit` wrote")
-    add("--out", required=True, metavar="FILE", help="HTML file to write")
-    add("--title", metavar="TEXT", help="title of the page")
-    add("--ledger", metavar="FILE", help="list the charges of this ledger, too")
-    add("--confidence-level", type=probability, default=0.95, metavar="P", help="default 0.95")
-    add("--force", action="store_true", help="replace the file if it is there")
+    parser.add_argument("model", metavar="MODEL", help="a model that `fit` wrote")
+    parser.add_argument("--title", metavar="TEXT", help="title of the page")
+    words = {"required": True, "help": "HTML file to write"}
+    listed = {"help": "list the charges of this ledger, too"}
+    names = ("--out", "--ledger", "--confidence-level", "--force")
+    add_options(parser, *names, out=words, ledger=listed)
     parser.set_defaults(run=report)
 
 

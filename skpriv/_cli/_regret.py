@@ -6,47 +6,32 @@ import textwrap
 import numpy as np
 
 from ..bandits import RegretDisplay, simulate
-from ._arguments import (
-    CommandError,
-    Joined,
-    at_least,
-    check_plot,
-    panels,
-    positives,
-    probability,
-    row,
-    write,
-)
+from ._arguments import Joined, add_options, at_least, check_plot, panels, positives, row, write
 from ._regret_settings import RANDOM, SETTINGS
 
 
-def add_command(commands):
-    """Add the command's parser to those of the others."""
-    parser = commands.add_parser(
-        "regret",
-        help="what privacy costs a bandit in regret",
-        description="Simulates private bandits at every epsilon, and prints a table.",
-    )
+def add_regret(parser):
+    """Add the arguments of the command."""
+    parser.description = "Simulates private bandits at every epsilon, and prints a table."
     add = parser.add_argument
     texts = "; ".join(f"{name}: {setting.text}" for name, setting in SETTINGS.items())
     add("--setting", choices=list(SETTINGS), default="linear", help=texts)
     add("--epsilons", type=positives, nargs="+", action=Joined,
         default=[0.5, 1.0, 2.0, 5.0, 10.0], metavar="E", help="default 0.5,1,2,5,10")  # fmt: skip
-    add("--delta", type=probability, default=None, metavar="D",
-        help="default 1e-6; with fliphat 0.01, as published")  # fmt: skip
     add("--horizon", type=at_least(2), default=None, help="rounds of a run; default by setting")
     add("--runs", type=at_least(1), default=3, help="independent runs; default 3")
-    add("--jobs", type=int, default=None, help="runs at the same time; -1: as many as processors")
-    add("--seed", type=at_least(0), default=0, help="seed of rounds, actions and noise; default 0")
-    add("--plot", metavar="FILE", help="write a picture, too")
+    add_options(
+        parser, "--delta", "--jobs", "--seed", "--plot",
+        delta={"default": None, "help": "default 1e-6; with fliphat 0.01, as published"},
+        jobs={"help": "runs at the same time; -1: as many as processors"},
+        seed={"default": 0, "help": "seed of rounds, actions and noise; default 0"},
+    )  # fmt: skip
     parser.set_defaults(run=run)
 
 
 def run(args):
     """Simulate, print the table, draw the picture; return the exit code."""
     check_plot(args.plot)
-    if args.jobs == 0:
-        raise CommandError("--jobs 0 must be above 0, or -1 for as many as there are processors.")
     setting = SETTINGS[args.setting]
     horizon = args.horizon or setting.horizon
     delta = setting.delta if args.delta is None else args.delta

@@ -11,6 +11,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from .._printing import Table
+from .._version import VERSION
 from ..preprocessing import BoundsScaler, Schema, TableEncoder
 from ._curve_display import curves
 from ._inference import inference
@@ -229,15 +230,13 @@ def card_sections(model: Any, confidence_level: float) -> list[tuple[str, list]]
     -------
     list of (str, list)
     """
-    from .. import __version__
-
     last, schema = _last(model), _schema(model)
     report = last.privacy_report_
     m = report.rows_per_unit
     strange = [*_strange_steps(model), *map(_sentence, report.not_covered)]
     versions = [
         ("package", "version"),
-        ("skpriv", __version__),
+        ("skpriv", VERSION),
         ("numpy", np.__version__),
         ("scikit-learn", version("scikit-learn")),
         ("Python", platform.python_version()),

@@ -1,10 +1,10 @@
 """A score that may be published: R2 on held-out rows, from noisy sums of squared errors."""
 
-from typing import Any
 from dataclasses import dataclass
 from math import sqrt
 from numbers import Real
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 from sklearn.pipeline import Pipeline
@@ -23,7 +23,7 @@ from ..privacy import (
     open_session,
 )
 from ..records import as_rows, public_shape
-from ._score_queries import ErrorMoments, LocationQuery, SpreadQuery, row_numbers
+from ._score_queries import ErrorMoments, TargetCentreQuery, TargetSpreadQuery, row_numbers
 
 SCORE_CLIP = 5.0  # squares are clipped at so many mean absolute deviations of the target
 
@@ -158,9 +158,9 @@ def learn_scale(session, bounds, location, spread, deviations=SCORE_CLIP):
 
     Where the noise of the spread, a public number, is too large, the limit is the whole range.
     """
-    mean = session.sum(LocationQuery(bounds), location)
+    mean = session.sum(TargetCentreQuery(bounds), location)
     centre = float(np.clip(mean.value[0] / mean.n, -1.0, 1.0))
-    deviation = session.sum(SpreadQuery(bounds, centre), spread)
+    deviation = session.sum(TargetSpreadQuery(bounds, centre), spread)
     largest = 1.0 + abs(centre)
     noise = deviation.noise.scale / deviation.n
     if noise > MOST_NOISE:

@@ -33,7 +33,7 @@ def unit_target(y, bounds):
 
 
 @dataclass(frozen=True)
-class LocationQuery(Query):
+class TargetCentreQuery(Query):
     """Sum of the target, mapped to [-1, 1]. Replacing a record moves it by at most 2."""
 
     bounds: tuple
@@ -47,7 +47,7 @@ class LocationQuery(Query):
 
 
 @dataclass(frozen=True)
-class SpreadQuery(Query):
+class TargetSpreadQuery(Query):
     """Sum of min(|r - m|, 1 + |m|) for a released m in [-1, 1], over 1 + |m|.
 
     Each term lies in [0, 1], so that replacing a record moves the sum by at most 1.

@@ -9,7 +9,7 @@ from skpriv import Budget, BudgetAccountant
 from skpriv.exceptions import BudgetExceeded, InvalidValues, PrivacyError
 from skpriv.linear_model import SSPRegressor
 from skpriv.model_selection import private_score
-from skpriv.model_selection._score_queries import ErrorMoments, SpreadQuery, SquaredErrors
+from skpriv.model_selection._score_queries import ErrorMoments, SquaredErrors, TargetSpreadQuery
 from skpriv.records import INVALID_VALUES
 
 
@@ -83,7 +83,7 @@ def test_sensitivities(seed):
     table = np.column_stack([rng.choice(extremes[1:5], 2), np.zeros(2)])
     y = rng.choice(extremes, 2)
     for query in (
-        SpreadQuery((-1.0, 1.0), 0.3),
+        TargetSpreadQuery((-1.0, 1.0), 0.3),
         SquaredErrors(first_column(), table, (-1.0, 1.0), 0.5),
         ErrorMoments(first_column(), table, (-1.0, 1.0), 0.5, centre=0.2),
     ):

@@ -9,7 +9,7 @@ from scipy import sparse
 from skpriv import Budget, BudgetAccountant
 from skpriv._equations._scaling import Scaling
 from skpriv.exceptions import InvalidValues
-from skpriv.linear_model._iht._queries import GradientQuery, ScoresQuery, ValuesQuery
+from skpriv.linear_model._iht._queries import ScoresQuery, SparseGradientQuery, ValuesQuery
 from skpriv.linear_model._iht._rows import Iterate
 from skpriv.privacy import Piece, Query, open_session
 from skpriv.records import ArrayRows, PublicOrder, Subset, canonical, floats
@@ -46,7 +46,7 @@ def _twice(value, times):
     [
         ScoresQuery(EMPTY, 3, 1.0, 1.0, 1.0),
         ValuesQuery(EMPTY, np.array([0, 1]), False, 1.0),
-        GradientQuery(EMPTY, 3, False),
+        SparseGradientQuery(EMPTY, 3, False),
     ],
     ids=lambda query: query.name,
 )

@@ -12,9 +12,9 @@ from skpriv.bandits._ucb._online_reports import PairQuery
 from skpriv.linear_model._improper_sgd._steps import (
     ClippedGradientQuery,
     Descent,
-    ErrorQuery,
     ErrorTerms,
     GramQuery,
+    HeldOutErrorQuery,
     ReportedGradientQuery,
 )
 from skpriv.linear_model._improper_sgd._steps import GradientQuery as PlainGradientQuery
@@ -27,7 +27,7 @@ from skpriv.linear_model._reweighted._reports import (
     ReportedNormalisationQuery,
     ReweightedReportsQuery,
 )
-from skpriv.linear_model._reweighted._sgd import GradientQuery, Minimiser, ScoreQuery
+from skpriv.linear_model._reweighted._sgd import LinkGradientQuery, LinkScoreQuery, Minimiser
 
 from .case import Case, distance
 
@@ -95,7 +95,7 @@ def _gradient(rng):
     link = (*LINKS.values(), LyingLink())[rng.randint(len(LINKS) + 1)]
     theta = draw_theta(scaling.size, rng)
     weight = rng.choice([0.0, 1.0])
-    return GradientQuery(scaling, draw_instrument(scaling.size, rng), link, theta, weight)
+    return LinkGradientQuery(scaling, draw_instrument(scaling.size, rng), link, theta, weight)
 
 
 EYE = Instrument(np.eye(2))
@@ -166,14 +166,14 @@ def _reweighted(condition):
 
 def _short_row():
     """A row along theta, and one of no length behind it, which has the same e."""
-    query = GradientQuery(PLANE, Instrument(np.eye(2)), LINKS["identity"], E1, 1.0)
+    query = LinkGradientQuery(PLANE, Instrument(np.eye(2)), LINKS["identity"], E1, 1.0)
     return query, one(E1, -1.0), one(-1e-9 * E1, -1.0)
 
 
 def _steep_row():
     """An ill-conditioned U turns two rows near theta into opposite ones."""
     U = np.diag([1.0, 1e-6])
-    query = GradientQuery(PLANE, Instrument(U), LINKS["identity"], E2, 0.0)
+    query = LinkGradientQuery(PLANE, Instrument(U), LINKS["identity"], E2, 0.0)
     x = np.array([1e-3, np.sqrt(1.0 - 1e-6)])
     return query, one(x, -1.0), one(x * [-1.0, 1.0], -1.0)
 
@@ -205,12 +205,14 @@ def _gram_pair():
 
 def _error_pair():
     """Nearly the same row, which the public theta predicts as 1 and as -1."""
-    query = ErrorQuery(PLANE, np.array([1.0, -1e6]))
+    query = HeldOutErrorQuery(PLANE, np.array([1.0, -1e6]))
     return query, one(E1, -1.0), one([1.0 - 1e-8, 1e-4], 1.0)
 
 
 def _score(rng):
-    return ScoreQuery(Scaling(1.0, (-1.0, 1.0), False, D), LINKS["identity"], draw_theta(D, rng))
+    return LinkScoreQuery(
+        Scaling(1.0, (-1.0, 1.0), False, D), LINKS["identity"], draw_theta(D, rng)
+    )
 
 
 def _one_step():
@@ -326,7 +328,7 @@ CASES = {
         (_reweighted(1.0), _reweighted(1e8)),
         unit=_data_norm,
     ),
-    GradientQuery: Case(
+    LinkGradientQuery: Case(
         _gradient, (_short_row, _steep_row), reached=0.95, unit=_data_norm,
         reason="the gradient attains its bound, or Phi_U its own: never both at one pair",
     ),
@@ -347,14 +349,16 @@ CASES = {
         reason="phi phi' and r phi move most at different pairs: together sqrt(3 / 4) of both",
         unit=_data_norm,
     ),
-    ErrorQuery: Case(
-        _with_scaling(lambda scaling, rng: ErrorQuery(scaling, draw_theta(scaling.size, rng))),
+    HeldOutErrorQuery: Case(
+        _with_scaling(
+            lambda scaling, rng: HeldOutErrorQuery(scaling, draw_theta(scaling.size, rng))
+        ),
         (_error_pair,),
         reached=0.86,
         reason="both parts cannot move most at one pair",
         unit=_data_norm,
     ),
-    ScoreQuery: Case(_score, ()),  # without privacy only
+    LinkScoreQuery: Case(_score, ()),  # without privacy only
     ErrorTerms: Case(
         _held_out_terms, (_held_out,), reached=0.86, n=10, unit=_data_norm,
         reason="both bounds cannot be attained by one record: 4 of hypot(4, 2.25)",

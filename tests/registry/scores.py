@@ -8,9 +8,9 @@ from skpriv.bandits._evaluation._private_value import FilledQuery, ValueQuery
 from skpriv.model_selection._score_queries import (
     ErrorMoments,
     Gains,
-    LocationQuery,
-    SpreadQuery,
     SquaredErrors,
+    TargetCentreQuery,
+    TargetSpreadQuery,
     row_numbers,
 )
 
@@ -68,13 +68,13 @@ def _filled(rng):
 
 FAR, NEAR = one([1.0], -1.0), one([0.0], 0.0)
 CASES = {
-    LocationQuery: Case(
-        lambda rng: LocationQuery(_bounds(rng)),
-        (lambda: (LocationQuery(BOUNDS), one([0.0], 1.0), one([0.0], -1.0)),),
+    TargetCentreQuery: Case(
+        lambda rng: TargetCentreQuery(_bounds(rng)),
+        (lambda: (TargetCentreQuery(BOUNDS), one([0.0], 1.0), one([0.0], -1.0)),),
     ),
-    SpreadQuery: Case(
-        lambda rng: SpreadQuery(_bounds(rng), rng.uniform(-1.0, 1.0)),
-        (lambda: (SpreadQuery(BOUNDS, 0.5), one([0.0], -1.0), one([0.0], 0.5)),),
+    TargetSpreadQuery: Case(
+        lambda rng: TargetSpreadQuery(_bounds(rng), rng.uniform(-1.0, 1.0)),
+        (lambda: (TargetSpreadQuery(BOUNDS, 0.5), one([0.0], -1.0), one([0.0], 0.5)),),
     ),
     # Rows are (weight, direct, predicted): the direct value alone goes from one end to the other.
     ValueQuery: Case(

@@ -5,10 +5,10 @@ import numpy as np
 from skpriv._equations._scaling import Scaling
 from skpriv.linear_model._iht._queries import (
     GradientNorm,
-    GradientQuery,
     MeanTargetQuery,
     ResidualSizeQuery,
     ScoresQuery,
+    SparseGradientQuery,
     SupportGradientQuery,
     SupportMomentsQuery,
     ValuesQuery,
@@ -129,9 +129,9 @@ CASES = {
         (_pair(SupportGradientQuery(_residual(_entries()), 0.4)),),
         width=D, unit=_unit, sparse=_always,
     ),
-    GradientQuery: Case(
-        lambda rng: GradientQuery(_draw_iterate(rng), D, True),
-        (_pair(GradientQuery(EMPTY, D, True)),),
+    SparseGradientQuery: Case(
+        lambda rng: SparseGradientQuery(_draw_iterate(rng), D, True),
+        (_pair(SparseGradientQuery(EMPTY, D, True)),),
         width=D, unit=_unit, sparse=_always,
     ),
     GradientNorm: Case(_norm, (_gradient_norm,), width=D, n=3, unit=_unit, sparse=_always),

@@ -5,10 +5,10 @@ import numpy as np
 from skpriv.inspection._describe._queries import (
     Binned,
     Coded,
+    ColumnMomentsQuery,
+    ColumnRange,
     CountsQuery,
     DistributionQuery,
-    Line,
-    MomentsQuery,
     Ranged,
 )
 from skpriv.preprocessing._table._check import CellStatesQuery
@@ -16,7 +16,7 @@ from skpriv.preprocessing._table._check import CellStatesQuery
 from .case import Case
 
 WIDTH = 7  # two lines of two columns, and a coded column of three
-LINES = (Line("a", 0, 1.5), Line("b", 2, 1.5))
+LINES = (ColumnRange("a", 0, 1.5), ColumnRange("b", 2, 1.5))
 LEVELS = Coded("c", ("x", "y", "z"), slice(4, 7), np.eye(3) / 1.5)
 PART = Binned(LINES[0], ("low", "high", "missing"))
 
@@ -46,9 +46,9 @@ def _row(*values):
 
 LOW, HIGH = _row(-1, 0, -1, 0, 1, 0, 0), _row(1, 0, 1, 0, 0, 1, 0)
 CASES = {
-    MomentsQuery: Case(
-        lambda rng: MomentsQuery(_lines(rng)),
-        (lambda: (MomentsQuery(LINES), LOW, HIGH),),
+    ColumnMomentsQuery: Case(
+        lambda rng: ColumnMomentsQuery(_lines(rng)),
+        (lambda: (ColumnMomentsQuery(LINES), LOW, HIGH),),
         width=WIDTH,
     ),
     DistributionQuery: Case(

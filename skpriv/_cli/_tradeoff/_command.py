@@ -18,6 +18,7 @@ from .._arguments import (
     PRIVATE,
     CommandError,
     Joined,
+    add_options,
     at_least,
     check_plot,
     panels,
@@ -42,13 +43,9 @@ ESTIMATORS = {  # of rows that BoundsScaler puts into the unit ball
 DEFAULT = ["linear", "ssp", "reweighted"]  # the others take minutes, or are for many features
 
 
-def add_command(commands):
-    """Add the command's parser to those of the others."""
-    parser = commands.add_parser(
-        "tradeoff",
-        help="what privacy costs in accuracy, on real data",
-        description="Cross-validates private regressors at every epsilon, and prints a table.",
-    )
+def add_tradeoff(parser):
+    """Add the arguments of the command."""
+    parser.description = "Cross-validates private regressors at every epsilon, and prints a table."
     add = parser.add_argument
     add("--data", default="wages", metavar="NAME", help=f"{', '.join(LOADERS)} or a CSV file")
     add("--target", metavar="NAME", help="column of the CSV file that is predicted")
@@ -58,25 +55,16 @@ def add_command(commands):
         help=f"some of {','.join(ESTIMATORS)}; default {','.join(DEFAULT)}")  # fmt: skip
     add("--epsilons", type=positives, nargs="+", action=Joined,
         default=[0.1, 0.3, 1.0, 3.0, 10.0], metavar="E", help="default 0.1,0.3,1,3,10")  # fmt: skip
-    add("--delta", type=probability, default=1e-6, help="default 1e-6")
     add("--privacy", choices=PRIVATE, default="central", help="who adds the noise; default central")
-    add(
-        "--coef-norm",
-        type=positive,
-        default=4.0,
-        metavar="B",
-        help="assumed bound on the coefficients in scaled units, for the intervals; default 4",
-    )
-    add("--confidence-level", type=probability, default=0.95, metavar="P", help="default 0.95")
+    add("--coef-norm", type=positive, default=4.0, metavar="B",
+        help="assumed bound on the coefficients in scaled units, for the intervals; "
+        "default 4")  # fmt: skip
     add("--calibration-size", type=probability, default=0.1, metavar="P",
         help="part of the rows held out for intervals of a new y; default 0.1")  # fmt: skip
     add("--intervals", choices=("certified", "asymptotic"), default="certified")
     add("--repeats", type=at_least(1), default=3, help="draws of the noise; default 3")
     add("--cv", type=at_least(2), default=5, help="number of folds; default 5")
-    add("--jobs", type=int, default=None, help="fits at the same time; -1: as many as processors")
-    add("--seed", type=at_least(0), default=None,
-        help="makes the noise reproducible, and unfit for a release")  # fmt: skip
-    add("--plot", metavar="FILE", help="write a picture, too")
+    add_options(parser, "--delta", "--confidence-level", "--jobs", "--seed", "--plot")
     parser.set_defaults(run=run)
 
 
@@ -87,8 +75,6 @@ def run(args):
     n = len(data.data)
     if n < 2 * args.cv:
         raise CommandError(f"--cv {args.cv} needs at least {2 * args.cv} rows, not {n}.")
-    if args.jobs == 0:
-        raise CommandError("--jobs 0 must be above 0, or -1 for as many as there are processors.")
     curves = _curves(args, data)
     print(head(args, data), table(curves), notes(args, data), sep="\n\n")
     if args.plot:

@@ -11,7 +11,7 @@ from ...records import finite_numbers
 from .._evaluation._off_policy import OffPolicyValue, indices, off_policy_value
 
 
-class Replay(NamedTuple):
+class LoggedReplay(NamedTuple):
     """What a policy would have seen, from `LoggedEnvironment.replay`.
 
     Parameters
@@ -114,7 +114,7 @@ class LoggedEnvironment:
         *,
         least_propensity: float | None = None,
         random_state: int | np.random.RandomState | None = None,
-    ) -> "Replay":
+    ) -> "LoggedReplay":
         """Let a policy act on the rounds one after the other, and learn where it agrees.
 
         A round is accepted if the policy takes the action of the data, with probability
@@ -133,7 +133,7 @@ class LoggedEnvironment:
 
         Returns
         -------
-        Replay
+        LoggedReplay
             Named tuple (value, standard_error, rounds, rewards).
 
         Notes
@@ -178,7 +178,7 @@ class LoggedEnvironment:
             raise ValueError(f"{len(kept)} of {len(actions)} rounds were accepted: too few.")
         value = float(np.average(kept, weights=weights))
         square = float(np.sum((weights * (kept - value)) ** 2)) * len(kept) / (len(kept) - 1)
-        return Replay(value, float(np.sqrt(square) / weights.sum()), rounds, kept)
+        return LoggedReplay(value, float(np.sqrt(square) / weights.sum()), rounds, kept)
 
     def _rounds(self):
         contexts = finite_numbers(self.contexts, "contexts")
@@ -200,4 +200,4 @@ def _n_actions(contexts, policy):
     return contexts.shape[1] if contexts.ndim == 3 else policy.n_actions
 
 
-__all__ = ["LoggedEnvironment", "OffPolicyValue", "Replay"]
+__all__ = ["LoggedEnvironment", "OffPolicyValue", "LoggedReplay"]

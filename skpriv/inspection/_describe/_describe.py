@@ -11,7 +11,7 @@ from ...privacy import Groups, open_session
 from ...records import from_table, is_lazy
 from ._description import Description, Parts
 from ._quantiles import positive_budget
-from ._queries import Binned, Coded, CountsQuery, DistributionQuery, Line, MomentsQuery
+from ._queries import Binned, Coded, ColumnMomentsQuery, ColumnRange, CountsQuery, DistributionQuery
 
 # Levels of the tree over the range of a number: a cell is 1/2048 of the range, .05% of it.
 DISTRIBUTION_DEPTH = 11
@@ -127,7 +127,7 @@ def describe(
     lines, coded = _parts(encoder, schema)
     tables = [(column,) for column in coded] + _tables(pairs, schema, lines, coded)
     queries = (
-        [MomentsQuery(tuple(lines)), DistributionQuery(tuple(lines), DISTRIBUTION_DEPTH)]
+        [ColumnMomentsQuery(tuple(lines)), DistributionQuery(tuple(lines), DISTRIBUTION_DEPTH)]
         if lines
         else []
     )
@@ -161,7 +161,7 @@ def _parts(encoder, schema):
     lines, coded = [], []
     for name, at in encoder.blocks_.items():
         if isinstance(schema[name], Numeric | Date):
-            lines.append(Line(name, at.start, encoder.norm_))
+            lines.append(ColumnRange(name, at.start, encoder.norm_))
             continue
         assert isinstance(schema[name], Boolean | Categorical | Ordinal)
         levels, points = encoder.coded_levels(name)

@@ -10,7 +10,7 @@ from ..._equations._intervals import two_sided_quantile
 from ..._printing import Printed, Table
 from ...preprocessing import Date
 from ._distribution import Distribution, tree_levels
-from ._queries import CountsQuery, DistributionQuery, MomentsQuery, cells
+from ._queries import ColumnMomentsQuery, CountsQuery, DistributionQuery, cells
 
 QUANTILES = (0.25, 0.5, 0.75)
 HISTOGRAM_LEVEL = 5  # of the tree, whose 32 equal parts are the bins of the histogram
@@ -176,7 +176,7 @@ class Parts:
 
     def _line(self, i, line):
         column = self._schema[line.name]
-        moments, tree = self._answers[MomentsQuery], self._answers[DistributionQuery]
+        moments, tree = self._answers[ColumnMomentsQuery], self._answers[DistributionQuery]
         first, second, values = self._places * moments.value[3 * i : 3 * i + 3]
         second, scale = second / sqrt(2.0), self._places * moments.noise.scale
         count = float(np.clip(values, 1.0, self._most))

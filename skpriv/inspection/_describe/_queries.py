@@ -17,7 +17,7 @@ from ...privacy import ROUNDING, Query
 
 
 @dataclass(frozen=True)
-class Line:
+class ColumnRange:
     """A column of numbers or dates: where it stands in the encoded row.
 
     Attributes
@@ -93,7 +93,7 @@ class Coded:
 class Binned:
     """A line that is cut into parts of equal length; the last code is that of missing cells."""
 
-    line: Line
+    line: ColumnRange
     levels: tuple
 
     @property
@@ -110,7 +110,7 @@ class Binned:
 
 
 @dataclass(frozen=True)
-class MomentsQuery(Query):
+class ColumnMomentsQuery(Query):
     """Sums of (z, sqrt(2) z^2, 1) over the cells of each line that have a value.
 
     A column moves by at most 2, so that K columns move by 2 sqrt(K). Between two values z and z'
@@ -121,7 +121,7 @@ class MomentsQuery(Query):
     z^2 + 2 z^4 + 1 <= 4, which z = 1 attains.
     """
 
-    lines: tuple[Line, ...]
+    lines: tuple[ColumnRange, ...]
     name: str = "means and numbers of values"
 
     @property
@@ -152,7 +152,7 @@ class DistributionQuery(Query):
     the two ends of the range attain. A missing cell is in no node. The sums are whole numbers.
     """
 
-    lines: tuple[Line | Ranged, ...]
+    lines: tuple[ColumnRange | Ranged, ...]
     depth: int
     name: str = "distributions"
 

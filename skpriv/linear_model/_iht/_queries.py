@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from ..._linalg import unvech, vech, vech_size
-from ...privacy import ROUNDING, Procedure, Query
-from ._rows import Iterate, SupportResidual, SupportRows, clipped, columns
 from ..._equations._moments import SQUARE_WEIGHT
 from ..._equations._normal_equations import NormalEquations
 from ..._equations._scaling import Scaling
+from ..._linalg import unvech, vech, vech_size
+from ...privacy import ROUNDING, Procedure, Query
+from ._rows import Iterate, SupportResidual, SupportRows, clipped, columns
 
 CLIP_WEIGHT = 1.5  # of the squared residual beside the gradient: free, see SupportGradientQuery
 
@@ -253,7 +253,7 @@ class SupportGradientQuery(Query):
 
 
 @dataclass(frozen=True, eq=False)
-class GradientQuery(Query):
+class SparseGradientQuery(Query):
     """Sum of (z, 1) residual over all features and the intercept, nothing clipped but z and r.
 
     |residual| <= R = 1 + |level| + ||theta||_1 because |r| <= 1 and the entries of z lie in
@@ -288,7 +288,7 @@ class GradientQuery(Query):
 
 @dataclass(frozen=True, eq=False)
 class GradientNorm(Procedure):
-    """Largest coordinate of the sum of :class:`GradientQuery`: it moves no further than they do."""
+    """Largest coordinate of the sum of :class:`SparseGradientQuery`, which moves no further."""
 
     model: Iterate
     fit_intercept: bool
@@ -297,11 +297,11 @@ class GradientNorm(Procedure):
     @property
     def sensitivity(self):
         """Largest change of the maximum, rounded up."""
-        return GradientQuery(self.model, 0, self.fit_intercept).sensitivity
+        return SparseGradientQuery(self.model, 0, self.fit_intercept).sensitivity
 
     def run(self, rows):
         """Exact maximum over all records."""
-        total = rows.sum(GradientQuery(self.model, rows.n_features, self.fit_intercept))
+        total = rows.sum(SparseGradientQuery(self.model, rows.n_features, self.fit_intercept))
         return np.array([np.abs(total).max()])
 
 

@@ -14,7 +14,7 @@ from .._prediction_intervals import calibration, hold_out
 from ._queries import GradientNorm
 from ._rows import Iterate, SupportRows
 from ._sparse_regressor import SparseRegressor
-from ._steps import Plan, choose, refit
+from ._steps import StepsPlan, choose, refit
 
 # code -> paper (Chakraborty, Roy and Basu 2024, Algorithm 1, N-IHT):
 #   n_nonzero_coefs -> s,  max_iter -> M,  step_size -> eta,  data_max -> x_max,
@@ -230,7 +230,7 @@ class IHTRegressor(SparseRegressor):
                 f"n_nonzero_coefs={nonzero} cannot be more than n_features={n_features}: at most "
                 "all features can be selected."
             )
-        return Plan(
+        return StepsPlan(
             n_nonzero=int(nonzero),
             n_features=n_features,
             n_iter=self.max_iter,

@@ -5,6 +5,8 @@ from math import inf, sqrt
 
 import numpy as np
 
+from ..._equations._normal_equations import NormalEquations, ridge_prior
+from ..._equations._scaling import Scaling
 from ..._linalg import psd_part
 from ...privacy import SIDE_SHARE
 from ._queries import (
@@ -16,8 +18,6 @@ from ._queries import (
     ValuesQuery,
 )
 from ._rows import SupportResidual
-from ..._equations._normal_equations import NormalEquations, ridge_prior
-from ..._equations._scaling import Scaling
 
 # Of the budget, for each size of residuals and for the mean target; at most, and for all of them.
 SIZE_SHARE, SIZES_SHARE = 0.02, 0.2
@@ -39,7 +39,7 @@ def residual_size(session, model, share):
 
 
 @dataclass(frozen=True)
-class Plan:
+class StepsPlan:
     """Public parameters of a fit, and the parts of the budget that its steps get.
 
     Parameters
@@ -102,7 +102,7 @@ def choose(session, scaling, plan, start):
     session : Session
     scaling : Scaling
         Scaling of single entries: its bound is data_max.
-    plan : Plan
+    plan : StepsPlan
     start : Iterate
         Public: its features stay in the support.
 

@@ -226,7 +226,7 @@ class GramQuery(Query):
 
 
 @dataclass(frozen=True, eq=False)
-class ErrorQuery(Query):
+class HeldOutErrorQuery(Query):
     """Sum of ((c - r) c, phi (c - r)) with c = clip(<phi, theta>, -1, 1), at a public theta.
 
     (c - r) c lies in [-1/4, 2] and ||phi (c - r)|| <= 2: sensitivity sqrt(2.25^2 + 4^2).
@@ -332,7 +332,7 @@ class ErrorTerms(Procedure):
 
     def run(self, rows):
         """Return the pair."""
-        total = rows.sum(ErrorQuery(self.scaling, self.theta))
+        total = rows.sum(HeldOutErrorQuery(self.scaling, self.theta))
         return np.array([total[0], np.linalg.norm(total[1:])]) / self.n_records
 
 

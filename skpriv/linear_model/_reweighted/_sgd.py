@@ -40,7 +40,7 @@ def step_shares(divides, link, precision):
 
 
 @dataclass(frozen=True, eq=False)
-class GradientQuery(Query):
+class LinkGradientQuery(Query):
     """Joint sum of (e (nu(<phi, theta>) - r), weight vech Phi_U) at a public theta.
 
     The residual is at most 1 + b with b = max |nu| on [-||theta||, ||theta||], or ``largest``, to
@@ -150,7 +150,7 @@ def descend(session, scaling, instrument, link, radius, shares):
     free = radius >= UNBOUNDED
     slope = link.slope_bounds(radius)[1] if free else sum(link.slope_bounds(radius)) / 2.0
     for share in shares:
-        query = GradientQuery(scaling, instrument, link, theta, largest=1.0 if free else inf)
+        query = LinkGradientQuery(scaling, instrument, link, theta, largest=1.0 if free else inf)
         answer = session.sum(query, share)
         gradient, scale, latest, latest_scale = query.read(answer)
         # All noisy means of Phi_U so far, weighted by precision
@@ -209,7 +209,9 @@ class Minimiser(Procedure):
     def run(self, rows):
         """Return the solution."""
         n = max(1, rows.n)
-        query = GradientQuery(self.scaling, Instrument(), self.link, np.zeros(self.scaling.size))
+        query = LinkGradientQuery(
+            self.scaling, Instrument(), self.link, np.zeros(self.scaling.size)
+        )
         metric = psd_part(unvech(rows.sum(query)[self.scaling.size :] / n, self.scaling.size))
         values, vectors = np.linalg.eigh(metric)
         inverse = (vectors / np.maximum(values, max(values[-1] * 1e-13, TINY))) @ vectors.T
@@ -218,7 +220,7 @@ class Minimiser(Procedure):
         age = 0
         # Without a ball separable targets have no solution: the path to infinity is cut.
         for _ in range(MAX_ITER if self.radius < UNBOUNDED else FREE_ITER):
-            gradient = rows.sum(ScoreQuery(self.scaling, self.link, ahead)) / n
+            gradient = rows.sum(LinkScoreQuery(self.scaling, self.link, ahead)) / n
             after = nearest(ahead - inverse @ gradient / largest_slope, metric, self.radius)
             step = after - theta
             if np.linalg.norm(step) <= RELATIVE_ZERO * (1.0 + np.linalg.norm(after)):
@@ -229,7 +231,7 @@ class Minimiser(Procedure):
 
 
 @dataclass(frozen=True, eq=False)
-class ScoreQuery(Query):
+class LinkScoreQuery(Query):
     """Sum of phi (nu(<phi, theta>) - r): asked without privacy only, nothing is clipped."""
 
     scaling: Scaling
@@ -252,7 +254,7 @@ class ScoreQuery(Query):
 def minimise(session, scaling, link, radius):
     """The same as :func:`descend` for exact answers, where weights have nothing to protect."""
     theta = session.release(Minimiser(scaling, link, radius), 0.5).value
-    query = GradientQuery(scaling, Instrument(), link, theta)
+    query = LinkGradientQuery(scaling, Instrument(), link, theta)
     answer = session.sum(query, 0.5)
     gradient, scale, mean_phi, mean_scale = query.read(answer)
     U = np.eye(scaling.size)

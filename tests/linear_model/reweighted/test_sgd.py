@@ -8,21 +8,21 @@ from scipy import optimize, stats
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from skpriv.linear_model import Link, ReweightedRegressor
 from skpriv._equations._moments import Instrument
+from skpriv._equations._scaling import Scaling
+from skpriv.linear_model import Link, ReweightedRegressor
 from skpriv.linear_model._reweighted._links import LINKS
 from skpriv.linear_model._reweighted._normalisation import (
     NormalisationQuery,
     ReweightedMomentsQuery,
 )
 from skpriv.linear_model._reweighted._sgd import (
-    GradientQuery,
+    LinkGradientQuery,
     descend,
     gradient_change,
     nearest,
     step_shares,
 )
-from skpriv._equations._scaling import Scaling
 from skpriv.privacy import ROUNDING, Budget, capabilities, open_session
 
 
@@ -49,7 +49,7 @@ def plane_query(link, norm, condition, weight=0.0):
     scaling = Scaling(1.0, (-1.0, 1.0), False, 2)
     angle = np.pi / 5
     theta = norm * np.array([np.cos(angle), np.sin(angle)])
-    return GradientQuery(scaling, Instrument(U), LINKS[link], theta, weight)
+    return LinkGradientQuery(scaling, Instrument(U), LINKS[link], theta, weight)
 
 
 def largest_change(query, directions=181):
@@ -114,7 +114,7 @@ def test_adversarial_rows_stay_within_the_sensitivity(d, global_random_seed):
         for _ in range(30):
             U = np.diag(10.0 ** rng.uniform(-4, 0, size=d + 1))
             theta = rng.normal(size=d + 1) * 10.0 ** rng.uniform(-2, 2)
-            query = GradientQuery(
+            query = LinkGradientQuery(
                 Scaling(1.0, (-1.0, 1.0), True, d), Instrument(U), link, theta, 1.0,
                 largest=rng.choice([1.0, np.inf]),
             )  # fmt: skip
@@ -310,7 +310,7 @@ def test_rounding_stays_below_the_slack_of_the_sensitivity():
     X = np.tile(Q[:, 0], (n, 1)) + 1e-12 * rng.normal(size=(n, p))
     X /= np.linalg.norm(X, axis=1, keepdims=True) * (1.0 + 1e-15)
     for query in (
-        GradientQuery(scaling, Instrument((U + U.T) / 2), LINKS["identity"], np.zeros(p)),
+        LinkGradientQuery(scaling, Instrument((U + U.T) / 2), LINKS["identity"], np.zeros(p)),
         NormalisationQuery(scaling, Instrument((U + U.T) / 2, length=1e-8)),
         ReweightedMomentsQuery(scaling, Instrument((U + U.T) / 2)),
     ):
