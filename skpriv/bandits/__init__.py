@@ -20,7 +20,7 @@ from ._adapters._mabwiser import MABWiserAdapter
 from ._evaluation._off_policy import OffPolicyValue, off_policy_value
 from ._evaluation._private_value import PrivateValue, private_off_policy_value
 from ._ucb._online_lin_ucb import OnlineLinUCB
-from ._service._dsjson import read_dsjson, write_dsjson
+from ._service._dsjson import read_dsjson
 from ._service._loop import Loop
 from ._base import RandomPolicy
 from ._report import EpochsReport
@@ -59,5 +59,4 @@ __all__ = [
     "private_off_policy_value",
     "read_dsjson",
     "simulate",
-    "write_dsjson",
 ]

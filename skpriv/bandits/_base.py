@@ -19,7 +19,7 @@ from ._checks import (
     known_actions,
     row_shape,
 )
-from ._draws import uniform
+from ._draws import by_chance, uniform
 from ._state import AddsWhole, Lock, Raw, save
 from ._visits import LearnsFromPersons, Visits, checked_users
 
@@ -35,7 +35,7 @@ class BasePolicy(AddsWhole, LearnsFromPersons, Accounted, BaseEstimator, ABC):
     them: ``shared`` and ``n_actions`` (see `act`), ``bounds_y`` (rewards are clipped to it) and
     ``random_state`` (of everything random that is not privacy noise).
 
-    A subclass implements `_act` and `_update`, and may implement `_start`, which is called once,
+    A subclass implements `_chances` and `_update`, and may implement `_start`, called once,
     before the first of them, when ``n_actions_`` and ``n_features_in_`` are known. Arguments of
     the hooks have been checked; contexts are phi(x, a) of shape (n_rounds, n_actions, n_phi).
 
@@ -133,9 +133,17 @@ class BasePolicy(AddsWhole, LearnsFromPersons, Accounted, BaseEstimator, ABC):
         return (actions, propensities) if return_propensities else actions
 
     def _acted(self, contexts, available, users=None):
-        shape = self._context_shape(contexts)
         if users is not None:
-            checked_users(users, shape[0], self._max_visits)
+            checked_users(users, self._context_shape(contexts)[0], self._max_visits)
+        phi, available = self._opened(contexts, available)
+        if not len(phi):
+            return np.empty(0, dtype=np.intp), np.empty(0)
+        with np.errstate(all="ignore"):  # a warning would tell of a context
+            return self._act(phi, available, self._rng)
+
+    def _opened(self, contexts, available):
+        """Features of rounds and what may be played in them; the first rounds start the policy."""
+        shape = self._context_shape(contexts)
         n_actions = shape[1] if self._shared else self._n_blocks
         available = checked_available(available, shape[0], n_actions)
         if not hasattr(self, "n_rounds_"):
@@ -144,10 +152,81 @@ class BasePolicy(AddsWhole, LearnsFromPersons, Accounted, BaseEstimator, ABC):
         if self._looks:
             finite(contexts)
         self.n_actions_ = n_actions
-        if not len(contexts):
-            return np.empty(0, dtype=np.intp), np.empty(0)
-        with np.errstate(all="ignore"):  # a warning would tell of a context
-            return self._act(self._phi(contexts), available, self._rng)
+        return self._phi(contexts), available
+
+    def probabilities(self, contexts: Any, available: Any = None) -> np.ndarray:
+        """Probability with which `act` would play each action; nothing is drawn.
+
+        Parameters
+        ----------
+        contexts : array-like
+            The same as for `act`.
+        available : array-like of bool of shape (n_rounds, n_actions) or (n_actions,), default=None
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_rounds, n_actions)
+            Given the context and what is available.
+
+        Raises
+        ------
+        ValueError
+            As `act`.
+        """
+        with self._turn:
+            phi, available = self._opened(contexts, available)
+            return self._played(phi, available).copy()
+
+    def _played(self, phi, available):
+        """Probabilities of shape (n_rounds, n_actions)."""
+        shape = len(phi), self.n_actions_
+        if not len(phi):
+            return np.empty(shape)
+        with np.errstate(all="ignore"):
+            return np.broadcast_to(self._chances(phi, available), shape)
+
+    def rank(self, contexts: Any, k: int, available: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        """Choose the first ``k`` actions of each round, such as the places of a page.
+
+        The first place is drawn as `act` draws; each further one as `act` would if the actions
+        before it could not be played. Give the first place, and its reward, to `update`: one round
+        of a user is one record.
+
+        Parameters
+        ----------
+        contexts : array-like
+            The same as for `act`.
+        k : int
+            Number of places, at most the number of available actions in any round.
+        available : array-like of bool of shape (n_rounds, n_actions) or (n_actions,), default=None
+
+        Returns
+        -------
+        ranking : ndarray of shape (n_rounds, k), of dtype intp
+            Different actions, the first place first.
+        propensities : ndarray of shape (n_rounds, k)
+            Probability of the action of each place, given its context and the places before it:
+            the first column is what `act` has as ``propensities_``.
+
+        Raises
+        ------
+        ValueError
+            As `act`, or if a round has fewer available actions.
+        """
+        with self._turn:
+            phi, available = self._opened(contexts, available)
+            n, rounds = len(phi), np.arange(len(phi))
+            left = np.array(
+                np.ones((n, self.n_actions_), dtype=bool) if available is None else available
+            )
+            if k != int(k) or k < 1 or (n and k > left.sum(axis=1).min()):
+                raise ValueError(f"k={k} must be an int from 1 to the number of available actions.")
+            ranking, propensities = np.empty((n, k), dtype=np.intp), np.empty((n, k))
+            for place in range(int(k) if n else 0):
+                chances = self._played(phi, left)
+                ranking[:, place], propensities[:, place] = by_chance(chances, n, self._rng)
+                left[rounds, ranking[:, place]] = False
+        return ranking, propensities
 
     @property
     def _turn(self):
@@ -348,11 +427,16 @@ class BasePolicy(AddsWhole, LearnsFromPersons, Accounted, BaseEstimator, ABC):
 
     _raw_kinds: ClassVar[tuple] = ()  # classes of a subclass's objects that hold raw data
 
-    @abstractmethod
     def _act(self, contexts, available, rng):
-        """Return actions (dtype intp) and their propensities, both of shape (n_rounds,).
+        """Return actions (dtype intp) and their propensities, both of shape (n_rounds,)."""
+        return by_chance(self._chances(contexts, available), len(contexts), rng)
 
-        ``available`` is None or a mask (n_rounds, n_actions), with an action in every round.
+    @abstractmethod
+    def _chances(self, contexts, available):
+        """Return probabilities of all actions, of shape (n_rounds or 1, n_actions).
+
+        ``available`` is None or a mask (n_rounds, n_actions), with an action in every round. With 1
+        for n_rounds they are those of all rounds.
         """
 
     def _pay(self, n_rounds):
@@ -503,9 +587,9 @@ class RandomPolicy(BasePolicy):
     def _blocks(self, rows, actions):
         return rows
 
-    def _act(self, contexts, available, rng):
+    def _chances(self, contexts, available):
         n, n_actions = contexts.shape[:2]
-        return uniform(n, n_actions, available, rng)
+        return uniform(n, n_actions, available)
 
     def _update(self, rows, rewards):
         self.n_rounds_ += len(rewards)

@@ -34,47 +34,36 @@ def flat(contexts):
     return contexts.reshape(-1, contexts.shape[2]), shape
 
 
-def uniform_among(mask, rng):
-    """Draw one of the marked actions of each round: actions and propensities."""
-    counts = mask.sum(axis=1)
-    rank = (rng.random_sample(len(mask)) * counts).astype(np.intp)
-    rank = np.minimum(rank, counts - 1)
-    actions = np.argmax(np.cumsum(mask, axis=1) > rank[:, None], axis=1)
-    return actions, 1.0 / counts
+def uniform(n_rounds, n_actions, available):
+    """Equal probabilities of all available actions, of shape (n_rounds or 1, n_actions)."""
+    mask = np.ones((1, n_actions)) if available is None else available
+    return mask / mask.sum(axis=1, keepdims=True)
 
 
-def uniform(n_rounds, n_actions, available, rng):
-    """Draw any available action in each round: actions and propensities."""
-    if available is not None:
-        return uniform_among(available, rng)
-    actions = rng.randint(n_actions, size=n_rounds).astype(np.intp)
-    return actions, np.full(n_rounds, 1.0 / n_actions)
+def certain(actions, n_actions):
+    """Probabilities of actions that are no random choice."""
+    return np.eye(n_actions)[actions]
 
 
-def by_chance(chances, rng):
-    """Draw from probabilities of shape (n_rounds, n_actions): actions and propensities."""
-    n, n_actions = chances.shape
+def by_chance(chances, n_rounds, rng):
+    """Draw from probabilities of shape (n_rounds or 1, n_actions): actions and propensities."""
     cumulated = np.cumsum(chances, axis=1)
-    draws = rng.random_sample(n)[:, None] * cumulated[:, -1:]
+    draws = rng.random_sample(n_rounds)[:, None] * cumulated[:, -1:]
     # "<=", so that an action of probability zero is never drawn, not even by a draw of 0.
-    actions = np.minimum((cumulated <= draws).sum(axis=1), n_actions - 1)
-    return actions, chances[np.arange(n), actions]
+    actions = np.minimum((cumulated <= draws).sum(axis=1), chances.shape[1] - 1)
+    return actions, np.broadcast_to(chances, (n_rounds, chances.shape[1]))[
+        np.arange(n_rounds), actions
+    ]
 
 
-def largest(index, available, n_rounds):
-    """Available action of the largest index in each round; the first of those that tie.
-
-    The index has shape (n_rounds or 1, n_actions).
-    """
-    if available is not None:
-        index = np.where(available, index, -np.inf)
-    best = np.argmax(index, axis=1)
-    return best if len(best) == n_rounds else np.full(n_rounds, best[0])
+def largest(index, available):
+    """Available action of the largest index in each row; the first of those that tie."""
+    return np.argmax(index if available is None else np.where(available, index, -np.inf), axis=1)
 
 
 def greedy(oracle, contexts, available):
     """Available action of the largest prediction in each round; the first of those that tie."""
-    return largest(predicted(oracle, contexts), available, len(contexts))
+    return largest(predicted(oracle, contexts), available)
 
 
 def predicted(oracle, contexts):
@@ -87,25 +76,24 @@ def predicted(oracle, contexts):
     return oracle.predict(rows).reshape(shape)
 
 
-def optimistic(means, widths, bonuses, available, n_rounds, rng):
-    """Largest ``means + bonus widths``, the bonus one of some in each round: actions, propensities.
+def optimistic(means, widths, bonuses, available):
+    """Probabilities of the largest ``means + bonus widths``, all bonuses being equally likely.
 
-    Means and widths have shape (n_rounds or 1, n_actions); all bonuses are equally likely.
+    Means and widths have shape (n_rounds or 1, n_actions).
     """
     if available is not None:
         means = np.where(available, means, -np.inf)
         widths = np.broadcast_to(widths, means.shape)
     # An array of 2^17 indices stays in the cache
     size = max(1, 2**17 // (means.shape[1] * len(bonuses)))
-    best = np.concatenate(
-        [
-            (means[i : i + size, :, None] + widths[i : i + size, :, None] * bonuses).argmax(axis=1)
-            for i in range(0, len(means), size)
-        ]
-    )  # (n_rounds or 1, n_bonuses)
-    drawn = rng.randint(len(bonuses), size=n_rounds)
-    actions = best[np.arange(n_rounds), drawn] if len(best) == n_rounds else best[0, drawn]
-    return actions, (best == actions[:, None]).sum(axis=1) / len(bonuses)
+    chances = np.zeros(means.shape)
+    for start in range(0, len(means), size):
+        part = slice(start, start + size)
+        best = (means[part, :, None] + widths[part, :, None] * bonuses).argmax(axis=1)
+        rounds = np.arange(start, start + len(best))
+        for chosen in best.T:
+            chances[rounds, chosen] += 1.0 / len(bonuses)
+    return chances
 
 
 def inverse_gap(predictions, weight, available=None):

@@ -44,7 +44,34 @@ def test_propensities_are_frequencies(policy, make_rounds):
         if played.sum() > 1:
             assert stats.chisquare(counts[played], n * stated[played]).pvalue > 1e-5
         # Importance weights are unbiased for any function of the action.
-        assert np.mean(1.0 / policy.propensities_) == pytest.approx(played.sum(), rel=0.05)
+        spread = np.sqrt(max((1.0 / stated[played]).sum() - played.sum() ** 2, 0.0) / n)
+        error = np.mean(1.0 / policy.propensities_) - played.sum()
+        assert abs(error) <= 5.0 * spread + 1e-9
+
+
+def test_probabilities_are_those_of_act_and_of_rankings(policy, make_rounds):
+    rounds = make_rounds()
+    rounds.play(policy, stop=120)
+    contexts = rounds.contexts[-30:]
+    mask = np.ones((30, 5), dtype=bool)
+    mask[:10, 1:3], mask[10:20, 0] = False, False
+    for available in (None, mask, mask.tolist()):
+        chances = policy.probabilities(contexts, available)
+        assert chances.shape == (30, 5)
+        np.testing.assert_allclose(chances.sum(axis=1), 1.0)
+        actions = policy.act(contexts, available)
+        np.testing.assert_allclose(chances[np.arange(30), actions], policy.propensities_)
+        assert available is None or not chances[~mask].any()
+        ranking, propensities = policy.rank(contexts, 3, available)
+        assert ranking.shape == propensities.shape == (30, 3)
+        assert all(len(set(row)) == 3 for row in ranking.tolist())
+        np.testing.assert_allclose(chances[np.arange(30), ranking[:, 0]], propensities[:, 0])
+        left = np.array(mask if available is not None else np.ones((30, 5), dtype=bool))
+        left[np.arange(30), ranking[:, 0]] = False
+        second = policy.probabilities(contexts, left)[np.arange(30), ranking[:, 1]]
+        np.testing.assert_allclose(second, propensities[:, 1])
+    with pytest.raises(ValueError, match="available actions"):
+        policy.rank(contexts, 4, mask)
 
 
 def test_repeated_contexts_may_be_one_array(policy, make_rounds):
@@ -70,28 +97,18 @@ class Bands:
         return self.low[index], self.high[index]
 
 
-def test_elimination_by_all_epochs():
-    """All intervals count at once, those of actions that are ruled out too."""
+def test_elimination_by_intervals():
     policy = ActionElimination(
         oracle=SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), confidence_level=0.9
     )
     contexts = np.tile(np.arange(4.0)[None, :, None], (6, 1, 1))
     policy.act(contexts)
-    first = Bands([0.0, 0.5, 0.9, -1.0], [1.0, 1.0, 0.95, 0.8])
-    last = Bands([0.2, 0.3, -1.0, 0.4], [0.5, 0.6, 0.1, 0.45])
-    policy.oracles_ = [first, last]
-    # last: the bar is 0.4, action 2 goes; first: its lower end 0.9 contradicts every upper end, so
-    # that nothing more is ruled out.
+    policy._epochs = [None] * 2
+    policy.oracle_ = Bands([0.2, 0.3, -1.0, 0.4], [0.5, 0.6, 0.1, 0.45])
     np.testing.assert_array_equal(policy._alive(contexts)[0], [True, True, False, True])
-    assert last.levels == [pytest.approx(1 - 0.1 * 6 / (pi**2 * 4 * 4))]
-    assert first.levels == [pytest.approx(1 - 0.1 * 6 / (pi**2 * 4))]
-    policy.memory = 1
-    assert len(first.levels) == 1
-    np.testing.assert_array_equal(policy._alive(contexts)[0], [True, True, False, True])
-    assert len(first.levels) == 1
-    policy.memory = None
-    first.low[2] = 0.47  # now action 2, ruled out by the last oracle, rules out action 3
-    np.testing.assert_array_equal(policy._alive(contexts)[0], [True, True, False, False])
+    assert policy.oracle_.levels == [pytest.approx(1 - 0.1 * 6 / (pi**2 * 4 * 4))]
+    mask = np.broadcast_to([True, False, True, False], (6, 4))
+    np.testing.assert_array_equal(policy._alive(contexts, mask)[0], [True, False, False, False])
 
 
 def test_elimination_always_keeps_an_action(global_random_seed):
@@ -99,9 +116,9 @@ def test_elimination_always_keeps_an_action(global_random_seed):
     policy = ActionElimination(oracle=SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)))
     contexts = np.tile(np.arange(5.0)[None, :, None], (3, 1, 1))
     policy.act(contexts)
+    policy._epochs = [None]
     for _ in range(200):
-        ends = np.sort(rng.normal(size=(4, 2, 5)), axis=1)
-        policy.oracles_ = [Bands(low, high) for low, high in ends]
+        policy.oracle_ = Bands(*np.sort(rng.normal(size=(2, 5)), axis=0))
         assert policy._alive(contexts).any(axis=1).all()
 
 
@@ -243,7 +260,6 @@ def test_fliphat_clips_rewards(make_rounds):
         ActionElimination(
             oracle=SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), confidence_level=1.0
         ),
-        ActionElimination(oracle=SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), memory=0),
         SquareCB(oracle=Ridge(), gap_weight="big"),
         EpsilonGreedy(regressor=Ridge(), exploration=1.5),
         FLIPHAT(epsilon=0.0),

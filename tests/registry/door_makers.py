@@ -4,7 +4,6 @@
 the array, or a table of another kind with a cell that cannot be read.
 """
 
-import io
 from functools import cache, partial
 
 import numpy as np
@@ -132,13 +131,13 @@ def _policy(name):
     return POLICIES[name]().set_params(random_state=SEED)
 
 
-def _act(name, given):
+def _act(name, given, method="act", **more):
     options = {}
     if given.argument == "available":
         options = {"available": given("available", np.ones((N, K), dtype=bool))}
     if given.argument == "users":
         options = {"users": given("users", LABELS)}
-    _policy(name).act(given("contexts", CONTEXTS), **options)
+    getattr(_policy(name), method)(given("contexts", CONTEXTS), **more, **options)
 
 
 def _update(name, given):
@@ -153,6 +152,8 @@ def _update(name, given):
 def _policies():
     for name in POLICIES:
         yield f"{name}.act", partial(_act, name)
+        yield f"{name}.probabilities", partial(_act, name, method="probabilities")
+        yield f"{name}.rank", partial(_act, name, method="rank", k=1)
         yield f"{name}.update", partial(_update, name)
 
 
@@ -227,22 +228,13 @@ def _coba(given):
 def _off_policy(function, given, **options):
     function(
         given("target", ACTIONS), given("actions", ACTIONS), given("rewards", Y),
-        given("propensities", CHANCES), method="dr",
-        predictions=given("predictions", np.zeros((N, K))), **options,
-    )  # fmt: skip
-
-
-def _write(given):
-    bandits.write_dsjson(
-        io.StringIO(), given("contexts", CONTEXTS), given("actions", ACTIONS),
-        given("rewards", Y), given("propensities", CHANCES),
+        given("propensities", CHANCES), **options,
     )  # fmt: skip
 
 
 def _read(given):
-    file = io.StringIO()
-    bandits.write_dsjson(file, CONTEXTS, ACTIONS, Y, CHANCES)
-    lines = np.array(file.getvalue().splitlines(), dtype=object)
+    line = '{"_label_cost": 0, "_label_probability": 1, "_label_Action": 1, "c": {"_multi": [{}]}}'
+    lines = np.array([line] * N, dtype=object)
     bandits.read_dsjson(list(given("lines", lines)))
 
 
@@ -461,11 +453,13 @@ DOORS = {
     "MABWiserAdapter.predict": partial(_mabwiser, "predict"),
     "CobaLearner.predict": _coba,
     "CobaLearner.learn": _coba,
-    "off_policy_value": partial(_off_policy, bandits.off_policy_value),
+    "off_policy_value": lambda given: _off_policy(
+        bandits.off_policy_value, given, method="dr",
+        predictions=given("predictions", np.zeros((N, K))),
+    ),
     "private_off_policy_value": lambda given: _off_policy(
         bandits.private_off_policy_value, given, random_state=SEED
     ),
-    "write_dsjson": _write,
     "read_dsjson": _read,
     "lower_bound": lambda given: audit.lower_bound(
         _make, *_pair(given), n_runs=20, delta=1e-6, confidence_level=0.9

@@ -57,13 +57,12 @@ def _moments(rng):
 
 def _value(rng):
     low, high = _bounds(rng)
-    return ValueQuery(low, high, rng.choice([0.0, 1.0, 50.0]), rng.choice([1.0, 1e-3, 1e300]))
+    return ValueQuery(low, high, rng.choice([1e-3, 1.0, 50.0]))
 
 
 def _filled(rng):
     low, high = _bounds(rng)
-    bound = rng.choice([None, 1.0, 1e-3, 1e300])
-    return FilledQuery(low, high, rng.choice([1e-3, 1.0, 50.0]), bound)
+    return FilledQuery(low, high, rng.choice([1e-3, 1.0, 50.0]))
 
 
 FAR, NEAR = one([1.0], -1.0), one([0.0], 0.0)
@@ -76,17 +75,12 @@ CASES = {
         lambda rng: TargetSpreadQuery(_bounds(rng), rng.uniform(-1.0, 1.0)),
         (lambda: (TargetSpreadQuery(BOUNDS, 0.5), one([0.0], -1.0), one([0.0], 0.5)),),
     ),
-    # Rows are (weight, direct, predicted): the direct value alone goes from one end to the other.
+    # Rows are weights.
     ValueQuery: Case(
-        _value,
-        (lambda: (ValueQuery(-1.0, 1.0, 9.0, 1.0), one([0, 1, 0], 0.0), one([0, -1, 0], 0.0)),),
+        _value, (lambda: (ValueQuery(-1.0, 1.0, 9.0), one([9.0], 1.0), one([9.0], -1.0)),)
     ),
     FilledQuery: Case(
-        _filled,
-        (
-            lambda: (FilledQuery(-1.0, 1.0, 9.0), one([9, 0, 0], 1.0), one([9, 0, 0], -1.0)),
-            lambda: (FilledQuery(-1.0, 1.0, 9.0, 9.0), one([9, 0, 0], 1.0), one([9, 0, 0], -1.0)),
-        ),
+        _filled, (lambda: (FilledQuery(-1.0, 1.0, 9.0), one([9.0], 1.0), one([9.0], -1.0)),)
     ),
     SquaredErrors: Case(
         _errors, (lambda: (SquaredErrors(Predictor(), None, BOUNDS, 2.0), FAR, NEAR),), ask=_ask

@@ -314,6 +314,10 @@ class BanditCombiner(BasePolicy):
         self._acted_by.add(self.choice_, n)
         return acted
 
+    def _chances(self, contexts, available):
+        with self._handed_over(self.choice_):
+            return self.policies_[self.choice_].probabilities(contexts, available)
+
     def _players(self, n):
         """Who chose the actions of these rounds."""
         if self._given_players is not None:

@@ -8,8 +8,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from ..._compat import HasMethods
-from ..._parameters import Count, Level, parameters
-from .._draws import flat, largest, uniform, uniform_among
+from ..._parameters import Level, parameters
+from .._draws import flat, largest, uniform
 from ._policy import OraclePolicy, coef_posterior
 from ._spanner import spanner
 
@@ -21,9 +21,9 @@ from ._spanner import spanner
 class ActionElimination(OraclePolicy):
     """RegCB: play at random among the actions that no confidence interval has ruled out.
 
-    An action survives in a round if the upper end of each interval for its mean reward is at least
-    the largest lower end of the actions that survived so far, oracle by oracle. With the promised
-    probability the best action survives in every round.
+    An action survives in a round if the upper end of the interval for its mean reward is at least
+    the largest lower end of all actions. With the promised probability the best action survives in
+    every round.
 
     Parameters
     ----------
@@ -39,17 +39,13 @@ class ActionElimination(OraclePolicy):
         "posterior": an action is dropped if it is below the best one by more than a normal quantile
         of standard deviations of their difference, by one posterior from the pooled sums of all
         epochs. That is not a proved interval, but one that misses no more often if the model holds.
-        Where sums cannot be added (re-weighted codebook reports), by the posteriors of all epochs.
-        Else the papers' form, with intervals of every epoch, by this ``method`` of the oracle.
+        Else the papers' form, with intervals of the latest epoch, by this ``method`` of the oracle.
         "auto" is "posterior" for oracles that have one, and "certified" for others.
-    memory : int, default=None
-        The papers' form of memory: the number of latest oracles that are asked; None asks all of
-        them. Any number is valid.
 
     Attributes
     ----------
-    oracles_ : list of regressors
-        Fitted to the closed epochs, the latest last; with a posterior, one that knows them all.
+    oracle_ : regressor
+        Fitted to the last epoch that closed, or pooled from all of them.
     n_rounds_ : int
         Rounds that `update` has taken in.
     epoch_ : int
@@ -96,21 +92,12 @@ class ActionElimination(OraclePolicy):
     exploration: Literal["uniform", "spanner"] = "uniform"
     confidence_level: Level = 0.95
     interval: Literal["auto", "posterior", "certified", "asymptotic"] = "auto"
-    memory: Count | None = None
-
-    def _start(self, n_phi):
-        super()._start(n_phi)
-        self._fits, self._apart = [], False
 
     def _with_past(self, oracle, n_fitted):
-        first, self._fits = self._pool is None, [*self._fits, oracle]
-        if not self._by_posterior(oracle):
-            self._n_pooled = n_fitted  # the papers' form: every epoch has intervals of its own
-            return oracle
-        pooled = super()._with_past(oracle, n_fitted)
-        # Sums that cannot be added would be forgotten, and what they ruled out would come back.
-        self._apart = self._apart or not (first or self.forget or self._added)
-        return pooled
+        if self._by_posterior(oracle):
+            return super()._with_past(oracle, n_fitted)
+        self._pool, self._n_pooled = oracle, n_fitted  # the papers' form has intervals of an epoch
+        return oracle
 
     def _widen(self, extra):
         if self._epochs and not self._by_posterior(self._pool):
@@ -125,83 +112,53 @@ class ActionElimination(OraclePolicy):
         )
 
     def _learn(self, oracle, n_fitted):
-        by_posterior = self._by_posterior(oracle)
-        self.oracles_ = list(self._fits) if self._apart or not by_posterior else [oracle]
-        if by_posterior:
-            self._posteriors = [coef_posterior(fit) for fit in self.oracles_]
+        self.oracle_ = oracle
+        if self._by_posterior(oracle):
+            self._posterior = coef_posterior(oracle)
 
-    def _act(self, contexts, available, rng):
+    def _chances(self, contexts, available):
         n, n_actions = contexts.shape[:2]
-        if not hasattr(self, "oracles_"):
-            if self.exploration == "uniform":
-                return uniform(n, n_actions, available, rng)
-            alive = _all_or(available, (1 if contexts.strides[0] == 0 else n, n_actions))
-        elif self._by_posterior(self.oracles_[-1]):
-            alive = self._plausible(contexts, available)
+        if not hasattr(self, "oracle_"):
+            alive = uniform(n, n_actions, available) > 0.0
         else:
-            alive = self._alive(contexts, available)
+            find = self._plausible if self._by_posterior(self.oracle_) else self._alive
+            alive = find(contexts, available)
         if self.exploration == "spanner":
-            alive = _thinned(contexts[: len(alive)], alive)
-        return uniform_among(np.broadcast_to(alive, (n, n_actions)), rng)
+            n_kinds = 1 if available is None and contexts.strides[0] == 0 else n
+            alive = np.broadcast_to(alive, (n_kinds, n_actions))
+            alive = _thinned(contexts[:n_kinds], alive)
+        return uniform(n, n_actions, alive)
 
     def _plausible(self, contexts, available):
         """Actions that may be the best, by posteriors of differences to the best mean."""
         contexts = contexts[:1] if contexts.strides[0] == 0 and available is None else contexts
-        (n, n_actions, _), rounds = contexts.shape, np.arange(len(contexts))
-        alive = _all_or(available, (n, n_actions))
-        # One that knows all epochs, or one of each, with the level of its epoch.
-        last = len(self._epochs) + 1
-        for epoch, (mean, covariance) in enumerate(
-            self._posteriors, start=last - len(self._posteriors)
-        ):
-            means = contexts @ mean
-            best = largest(means, available, n)
-            apart = contexts - contexts[rounds, best][:, None]
-            spread = np.sqrt(np.einsum("nkj,nkj->nk", apart @ covariance, apart))
-            failure = (1.0 - self.confidence_level) * 6.0 / (pi * epoch) ** 2
-            behind = means[rounds, best][:, None] - means
-            left = alive & (behind <= -ndtri(failure / n_actions) * spread)
-            # Contradictory posteriors rule out nothing.
-            alive = np.where(left.any(axis=1)[:, None], left, alive)
-        return alive
+        n_actions, rounds = contexts.shape[1], np.arange(len(contexts))
+        mean, covariance = self._posterior
+        means = contexts @ mean
+        best = largest(means, available)
+        apart = contexts - contexts[rounds, best][:, None]
+        spread = np.sqrt(np.einsum("nkj,nkj->nk", apart @ covariance, apart))
+        behind = means[rounds, best][:, None] - means
+        alive = behind <= -ndtri(self._failure / n_actions) * spread
+        return alive if available is None else alive & available
+
+    @property
+    def _failure(self):
+        """Of the latest epoch: the sum of 6 / (pi j)^2 over all epochs j, counted from 1, is 1."""
+        return (1.0 - self.confidence_level) * 6.0 / (pi * len(self._epochs)) ** 2
 
     def _alive(self, contexts, available=None):
-        """Surviving actions, of shape (n_rounds or 1, n_actions).
-
-        All intervals hold at once, so that an action is ruled out when the least of its upper ends
-        is below the largest lower end of any action, ruled out or not, in any epoch.
-        """
-        _, (n, n_actions) = flat(contexts) if available is None else (None, contexts.shape[:2])
-        alive = _all_or(available, (n, n_actions))
-        lower, upper = np.full((n, n_actions), -np.inf), np.full((n, n_actions), np.inf)
-        failure = (1.0 - self.confidence_level) * 6.0 / (pi**2 * n_actions)
-        oracles = list(enumerate(self.oracles_, start=1))
-        method = "asymptotic" if self.interval == "asymptotic" else "certified"
-        # The latest oracle knows most, and rounds with one survivor need no other.
-        for epoch, oracle in reversed(oracles[-(self.memory or len(oracles)) :]):
-            open_rounds = np.flatnonzero(alive.sum(axis=1) > 1)
-            if not len(open_rounds):
-                break
-            part = contexts[:n] if len(open_rounds) == n else contexts[open_rounds]
-            rows, shape = part.reshape(-1, part.shape[2]), part.shape[:2]
-            low, high = oracle.confidence_interval(
-                rows, confidence_level=1.0 - failure / epoch**2, method=method
-            )
-            low = np.maximum(lower[open_rounds], low.reshape(shape))
-            if available is not None:  # what cannot be played rules out nothing
-                low = np.where(available[open_rounds], low, -np.inf)
-            lower[open_rounds] = low
-            upper[open_rounds] = high = np.minimum(upper[open_rounds], high.reshape(shape))
-            left = high >= low.max(axis=1, keepdims=True)
-            if available is not None:
-                left &= available[open_rounds]
-            # Contradictory intervals, an event within the failure probability, rule out nothing.
-            alive[open_rounds] = np.where(left.any(axis=1)[:, None], left, alive[open_rounds])
-        return alive
-
-
-def _all_or(available, shape):
-    return np.ones(shape, dtype=bool) if available is None else available.copy()
+        """Surviving actions, of shape (n_rounds or 1, n_actions), by the papers' intervals."""
+        rows, shape = flat(contexts if available is None else contexts.copy())
+        low, high = self.oracle_.confidence_interval(
+            rows,
+            confidence_level=1.0 - self._failure / contexts.shape[1],
+            method="asymptotic" if self.interval == "asymptotic" else "certified",
+        )
+        low, high = low.reshape(shape), high.reshape(shape)
+        if available is not None:  # what cannot be played rules out nothing
+            low, high = np.where(available, low, -np.inf), np.where(available, high, -np.inf)
+        return high >= low.max(axis=1, keepdims=True)
 
 
 def _thinned(contexts, alive):

@@ -11,7 +11,7 @@ from ..._compat import Interval
 from ..._parameters import ArrayLike, Count, Positive, parameters
 from ...linear_model import IHTRegressor
 from ...privacy import Budget
-from .._draws import HALF_NORMAL, flat, greedy, optimistic, uniform
+from .._draws import HALF_NORMAL, certain, flat, greedy, optimistic, uniform
 from ._policy import SELECTION_SHARE, EpochPolicy, OraclePolicy, Schedule, added, coef_posterior
 from ._schedule import EpochSchedule
 
@@ -40,17 +40,17 @@ class PlaysGreedily:
         if self.exploration and hasattr(oracle, "posterior"):
             self._posterior = coef_posterior(oracle)
 
-    def _act(self, contexts, available, rng):
+    def _chances(self, contexts, available):
         n, n_actions = contexts.shape[:2]
         if not hasattr(self, "oracle_"):
-            return uniform(n, n_actions, available, rng)
+            return uniform(n, n_actions, available)
         if self._posterior is None:
-            return greedy(self.oracle_, contexts, available), np.ones(n)
+            return certain(greedy(self.oracle_, contexts, available), n_actions)
         rows, shape = flat(contexts)
         mean, covariance = self._posterior
         widths = np.sqrt(np.einsum("ij,ij->i", rows @ covariance, rows)).reshape(shape)
         means = (rows @ mean).reshape(shape)
-        return optimistic(means, widths, self.exploration * HALF_NORMAL, available, n, rng)
+        return optimistic(means, widths, self.exploration * HALF_NORMAL, available)
 
 
 @parameters

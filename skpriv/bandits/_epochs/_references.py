@@ -5,13 +5,12 @@ from math import log, sqrt
 from numbers import Real
 from typing import Annotated, Any
 
-import numpy as np
 from sklearn.base import clone
 from sklearn.linear_model import Lasso
 
 from ..._compat import HasMethods, Interval
 from ..._parameters import Positive, parameters
-from .._draws import by_chance, greedy, uniform
+from .._draws import certain, greedy, uniform
 from ._policy import EpochPolicy, Schedule
 from ._schedule import REFITS
 
@@ -69,15 +68,13 @@ class EpsilonGreedy(EpochPolicy):
     def _make_oracle(self):
         return self.regressor
 
-    def _act(self, contexts, available, rng):
+    def _chances(self, contexts, available):
         n, n_actions = contexts.shape[:2]
+        everything = uniform(n, n_actions, available)
         if not hasattr(self, "oracle_"):
-            return uniform(n, n_actions, available, rng)
-        mask = np.ones((n, n_actions)) if available is None else available
-        chances = self.exploration * mask / mask.sum(axis=1, keepdims=True)
-        best = greedy(self.oracle_, contexts, available)
-        chances[np.arange(n), best] += 1.0 - self.exploration
-        return by_chance(chances, rng)
+            return everything
+        best = certain(greedy(self.oracle_, contexts, available), n_actions)
+        return self.exploration * everything + (1.0 - self.exploration) * best
 
 
 @parameters
@@ -140,8 +137,8 @@ class LassoBandit(EpochPolicy):
         penalty = 2.0 * self.alpha * sqrt((4.0 * log(n_rows) + 2.0 * log(d)) / n_rows)
         return clone(self._frozen).set_params(alpha=penalty)
 
-    def _act(self, contexts, available, rng):
+    def _chances(self, contexts, available):
         n, n_actions = contexts.shape[:2]
         if not hasattr(self, "oracle_"):
-            return uniform(n, n_actions, available, rng)
-        return greedy(self.oracle_, contexts, available), np.ones(n)
+            return uniform(n, n_actions, available)
+        return certain(greedy(self.oracle_, contexts, available), n_actions)

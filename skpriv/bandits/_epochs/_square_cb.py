@@ -8,7 +8,7 @@ import numpy as np
 from ..._compat import Interval, StrOptions
 from ..._linalg import TINY
 from ..._parameters import Positive, parameters
-from .._draws import by_chance, inverse_gap, predicted, uniform
+from .._draws import inverse_gap, predicted, uniform
 from ._policy import OraclePolicy
 
 # Half of what LinSquareCB takes, which learns after every twentieth of the rounds: an epoch is
@@ -118,9 +118,8 @@ class SquareCB(OraclePolicy):
         self._weight = weight / scale
         self.oracle_ = oracle
 
-    def _act(self, contexts, available, rng):
-        n, n_actions = contexts.shape[:2]
+    def _chances(self, contexts, available):
         if not hasattr(self, "oracle_"):
-            return uniform(n, n_actions, available, rng)
-        chances = inverse_gap(predicted(self.oracle_, contexts), self._weight, available)
-        return by_chance(np.broadcast_to(chances, (n, n_actions)), rng)
+            n, n_actions = contexts.shape[:2]
+            return uniform(n, n_actions, available)
+        return inverse_gap(predicted(self.oracle_, contexts), self._weight, available)

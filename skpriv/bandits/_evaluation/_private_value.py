@@ -7,15 +7,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._compat import Interval, StrOptions, validate_params
+from ..._compat import Interval, validate_params
 from ..._equations._intervals import two_sided_quantile
 from ...privacy import ROUNDING, Budget, Query, open_stream
 from ...records import check_shape, floats, public_shape
+from .._checks import check_bounds, known_actions
 
 VALUE_WEIGHT = 1.5  # of t^2 beside t: free, see ValueQuery
 # Of u^2 beside u in FilledQuery: 6% of noise for the variances of both ends, which count least.
 SQUARE_WEIGHT = 0.5
-DIRECT_WEIGHT = 0.5  # of the doubly robust term beside them, of which the value alone is made
 
 
 class PrivateValue(NamedTuple):
@@ -44,25 +44,31 @@ class PrivateValue(NamedTuple):
 
 @dataclass(frozen=True)
 class ValueQuery(Query):
-    """Sum of (t, 1.5 t^2), t = (direct - middle + w (r - predicted)) / bound in [-1, 1].
+    """Sum of (t, 1.5 t^2), t = w (r - middle) / bound in [-1, 1].
 
-    Rows are (w, direct, predicted); w is clipped to [0, max_weight], all others to the range of the
-    rewards; NaN becomes 0. Sensitivity 2: with d = |t - t'| and s = |t + t'|, d + s <= 2, replacing
-    a round moves the squared norm by d^2 (1 + 2.25 s^2), at most 4: attained at t = -t' = 1, and
-    below 3.6 where it has another local maximum (d of about 1.4).
+    A row is the weight w, clipped to [0, max_weight]; rewards are clipped to their range; NaN
+    becomes 0 and the middle. Sensitivity 2: with d = |t - t'| and s = |t + t'|, d + s <= 2,
+    replacing a round moves the squared norm by d^2 (1 + 2.25 s^2), at most 4: attained at
+    t = -t' = 1, and below 3.6 where it has another local maximum (d of about 1.4).
     """
 
     low: float
     high: float
     max_weight: float
-    bound: float
     name: str = "value"
     shape: tuple = (2,)
     sensitivity: float = 2.0 * ROUNDING
 
+    @property
+    def bound(self):
+        """Largest distance of a weighted reward from the middle, by which terms are divided."""
+        return self.max_weight * (self.high / 2.0 - self.low / 2.0)
+
     def sum(self, X, y):
         """Exact sum over a chunk of rounds."""
-        t = _terms(self, *_clipped(self, X, y))
+        w, r = _clipped(self, X, y)
+        middle = self.low / 2.0 + self.high / 2.0
+        t = np.clip(w * (r - middle) / self.bound, -1.0, 1.0)
         return np.array([t.sum(), VALUE_WEIGHT * (t @ t)])
 
     def equations(self, answer):
@@ -72,63 +78,40 @@ class ValueQuery(Query):
 
 @dataclass(frozen=True)
 class FilledQuery(Query):
-    """Sum of (u - v, sqrt(3) (u + v), .5 u^2, .5 v^2, .5 t): what bounds a value from both sides.
+    """Sum of (u - v, sqrt(3) (u + v), .5 u^2, .5 v^2): what bounds a value from both sides.
 
     u = w (r - low) / c and v = w (high - r) / c with c = max_weight (high - low), so that u, v >= 0
-    and u + v = w / max_weight <= 1. t is that of ValueQuery, and asked for if ``bound`` is given.
+    and u + v = w / max_weight <= 1.
 
-    Sensitivity sqrt(4 + 2 / 4), and sqrt(4 + 2 / 4 + 4 / 4) with t. With a and b the changes of u
-    and v, (a - b)^2 + 3 (a + b)^2 = 4 (a^2 + a b + b^2). Of one sign |a| + |b| <= 1, and it is at
-    most 4 (|a| + |b|)^2 <= 4; of two signs at most 4 max(a^2, b^2) <= 4. Squares of u and v move by
-    at most 1 each, and t by 2. From (u, v) = (1, 0) to (0, 1) all of it is attained.
+    Sensitivity sqrt(4 + 2 / 4). With a and b the changes of u and v, (a - b)^2 + 3 (a + b)^2 =
+    4 (a^2 + a b + b^2). Of one sign |a| + |b| <= 1, and it is at most 4 (|a| + |b|)^2 <= 4; of two
+    signs at most 4 max(a^2, b^2) <= 4. Squares of u and v move by at most 1 each. From
+    (u, v) = (1, 0) to (0, 1) all of it is attained.
     """
 
     low: float
     high: float
     max_weight: float
-    bound: float | None = None
     name: str = "filled value"
-
-    @property
-    def shape(self):
-        """Number of coordinates."""
-        return (4 if self.bound is None else 5,)
-
-    @property
-    def sensitivity(self):
-        """Of the joint vector, in l2."""
-        direct = 0.0 if self.bound is None else 4.0 * DIRECT_WEIGHT**2
-        return sqrt(4.0 + 2.0 * SQUARE_WEIGHT**2 + direct) * ROUNDING
+    shape: tuple = (4,)
+    sensitivity: float = sqrt(4.0 + 2.0 * SQUARE_WEIGHT**2) * ROUNDING
 
     def sum(self, X, y):
         """Exact sum over a chunk of rounds."""
-        w, direct, predicted, r = _clipped(self, X, y)
+        w, r = _clipped(self, X, y)
         share = w / self.max_weight
         width = self.high / 2.0 - self.low / 2.0
         part = np.clip((r / 2.0 - self.low / 2.0) / width, 0.0, 1.0)
         u, v = share * part, share * (1.0 - part)
         sums = [(u - v).sum(), sqrt(3.0) * (u + v).sum()]
-        sums += [SQUARE_WEIGHT * (u @ u), SQUARE_WEIGHT * (v @ v)]
-        if self.bound is not None:
-            sums.append(DIRECT_WEIGHT * _terms(self, w, direct, predicted, r).sum())
-        return np.array(sums)
+        return np.array([*sums, SQUARE_WEIGHT * (u @ u), SQUARE_WEIGHT * (v @ v)])
 
 
 def _clipped(query, X, y):
-    """Weights, direct and predicted rewards, and rewards, whatever a row holds."""
+    """Weights and rewards, whatever a row holds."""
     middle = query.low / 2.0 + query.high / 2.0
     w = np.clip(np.nan_to_num(X[:, 0], nan=0.0), 0.0, query.max_weight)
-    rest = (
-        np.clip(np.nan_to_num(part, nan=middle), query.low, query.high)
-        for part in (X[:, 1], X[:, 2], y)
-    )
-    return w, *rest
-
-
-def _terms(query, w, direct, predicted, r):
-    """Terms t in [-1, 1] of the mean reward."""
-    middle = query.low / 2.0 + query.high / 2.0
-    return np.clip((direct - middle + w * (r - predicted)) / query.bound, -1.0, 1.0)
+    return w, np.clip(np.nan_to_num(y, nan=middle), query.low, query.high)
 
 
 @validate_params(
@@ -142,8 +125,6 @@ def _terms(query, w, direct, predicted, r):
         "bounds_y": ["array-like"],
         "max_weight": [Interval(Real, 0, None, closed="neither")],
         "least_propensity": [Interval(Real, 0, 1, closed="right"), None],
-        "method": [StrOptions({"ips", "dr"})],
-        "predictions": ["array-like", None],
         "confidence_level": [Interval(Real, 0, 1, closed="neither")],
         "random_state": ["random_state"],
     },
@@ -160,8 +141,6 @@ def private_off_policy_value(
     bounds_y: Any = (0.0, 1.0),
     max_weight: float = 10.0,
     least_propensity: float | None = None,
-    method: str = "ips",
-    predictions: Any = None,
     confidence_level: float = 0.95,
     random_state: int | np.random.RandomState | None = None,
 ) -> "PrivateValue":
@@ -181,20 +160,15 @@ def private_off_policy_value(
     delta : float in (0, 1), default=1e-6
         Privacy parameters.
     bounds_y : (float, float), default=(0, 1)
-        Public range to which rewards and predictions are clipped.
+        Public range to which rewards are clipped.
     max_weight : float > 0, default=10.0
         Public: probability ratios (target to data) are clipped to it. The noise grows with it. If
-        it is below the largest ratio, the value is biased towards the middle of ``bounds_y``, or
-        towards the predictions; the interval allows for that, and ``missing`` says how much it is.
+        it is below the largest ratio, the value is biased towards the middle of ``bounds_y``; the
+        interval allows for that, and ``missing`` says how much it is.
     least_propensity : float in (0, 1], default=None
         Public: a lower bound on the probability with which the data's policy plays any action. If
         ``max_weight`` is at least one over it, no ratio is clipped, and the interval need not allow
-        for it: it is shorter, above all for "dr". Do not read it off the data.
-    method : {"ips", "dr"}, default="ips"
-        Inverse propensity score, of rewards less the middle of their range; or doubly robust.
-    predictions : array-like of shape (n_rounds, n_actions), default=None
-        Predicted rewards of all actions, for "dr": from a model fitted to other users, or released
-        with privacy.
+        for it: it is shorter. Do not read it off the data.
     confidence_level : float in (0, 1), default=0.95
     random_state : None, int or RandomState, default=None
         None draws secure noise for a real release, anything else reproducible noise for study.
@@ -216,6 +190,9 @@ def private_off_policy_value(
     and of their squares. Public: the number of rounds and all parameters. A user with k rounds
     pays k times the square root of the Gaussian cost.
 
+    The value is the inverse propensity score of rewards less the middle of their range. A doubly
+    robust one was never better under privacy: its terms have twice the range, hence the noise.
+
     The interval is normal: of the mean of independent terms, with the released variance plus a
     quantile of its noise, and the noise of the sum. Where ratios may be clipped, its ends are those
     of the two extremes: what is missing earns the lowest reward, or the highest. With w the clipped
@@ -236,27 +213,17 @@ def private_off_policy_value(
     >>> bool(value.low < 0.7 < value.high), bool(value.high - value.low < 0.05)
     (True, True)
     """
-    low, high = map(float, _checked_bounds(bounds_y))
-    read = _checked(target, actions, rewards, propensities, method, predictions)
-    half, max_weight = high / 2.0 - low / 2.0, float(max_weight)
-    bound = half * (max_weight if method == "ips" else 1.0 + 2.0 * max_weight)
-    query: ValueQuery | FilledQuery
-    if least_propensity is not None and max_weight * least_propensity >= 1.0:
-        query = ValueQuery(low=low, high=high, max_weight=max_weight, bound=bound)
-    else:
-        asked = bound if method == "dr" else None
-        query = FilledQuery(low=low, high=high, max_weight=max_weight, bound=asked)
+    check_bounds(bounds_y)
+    low, high = map(float, bounds_y)
+    read = _checked(target, actions, rewards, propensities)
+    covered = least_propensity is not None and max_weight * least_propensity >= 1.0
+    query = (ValueQuery if covered else FilledQuery)(low, high, float(max_weight))
     budget = Budget(float(epsilon), float(delta))
     stream = open_stream("central", query, budget, 1, random_state, "private_off_policy_value")
-    target, actions, rewards, propensities, predictions = read()  # after the charge
-    rows = _rows(target, actions, rewards, propensities, predictions, method, (low, high))
-    answer = stream.push(*rows).read()
-    if isinstance(query, ValueQuery):
-        return interval_of_all(query, answer, confidence_level)
-    quantile = two_sided_quantile(confidence_level)
-    return _filled(
-        query, answer.value / answer.n, answer.noise.scale / answer.n, answer.n, quantile, bound
-    )
+    target, actions, rewards, propensities = read()  # after the charge
+    answer = stream.push(_weights(target, actions, propensities), rewards).read()
+    interval: Any = interval_of_all if covered else _filled
+    return interval(query, answer, confidence_level)
 
 
 def interval_of_all(query: ValueQuery, answer: Any, confidence_level: float) -> PrivateValue:
@@ -273,9 +240,10 @@ def interval_of_all(query: ValueQuery, answer: Any, confidence_level: float) -> 
     return PrivateValue(value, value - width, value + width, share)
 
 
-def _filled(query, means, sigma, n, quantile, bound):
+def _filled(query, answer, confidence_level):
     """Value, and an interval between the extremes of what is missing."""
-    low, high = query.low, query.high
+    means, sigma, n = answer.value / answer.n, answer.noise.scale / answer.n, answer.n
+    low, high, quantile = query.low, query.high, two_sided_quantile(confidence_level)
     unit = query.max_weight * (high - low)
     noise, ends, variances = sigma**2 / 3.0, [], []  # of u and v: (1 + 1 / 3) / 4
     for sign, square in ((1.0, means[2]), (-1.0, means[3])):
@@ -283,8 +251,7 @@ def _filled(query, means, sigma, n, quantile, bound):
         variance = (square + quantile * sigma) / SQUARE_WEIGHT - np.clip(mean, 0.0, 1.0) ** 2
         variances.append(float(np.clip(variance, 0.0, 0.25)) / n)
         ends.append(unit * (mean - quantile * sqrt(noise + variances[-1])))
-    terms = means[0] if query.bound is None else means[4] / DIRECT_WEIGHT
-    value = low / 2.0 + high / 2.0 + bound * float(np.clip(terms, -1.0, 1.0))
+    value = low / 2.0 + high / 2.0 + unit / 2.0 * float(np.clip(means[0], -1.0, 1.0))
     value = min(max(value, low), high)
     first = min(max(low + float(ends[0]), low), value)
     last = max(min(high - float(ends[1]), high), value)
@@ -293,14 +260,7 @@ def _filled(query, means, sigma, n, quantile, bound):
     return PrivateValue(value, first, last, share, min(max(missing, 0.0), 1.0))
 
 
-def _checked_bounds(bounds_y):
-    bounds = np.asarray(bounds_y, dtype=float)
-    if bounds.shape != (2,) or not np.isfinite(bounds).all() or bounds[0] >= bounds[1]:
-        raise ValueError("bounds_y must be two finite numbers (low, high) with low < high.")
-    return bounds
-
-
-def _checked(target, actions, rewards, propensities, method, predictions):
+def _checked(target, actions, rewards, propensities):
     """Check shapes, which are public; what is returned reads the values, once they are paid for."""
     (n, *other), shape = public_shape(actions), public_shape(target)
     if n < 1 or other:
@@ -309,49 +269,15 @@ def _checked(target, actions, rewards, propensities, method, predictions):
     check_shape(propensities, "propensities", (n,))
     if len(shape) not in (1, 2) or shape[0] != n or 0 in shape:
         raise ValueError("target must have shape (n_rounds,) or (n_rounds, n_actions).")
-    given = [target, actions, rewards, propensities]
-    if method == "dr":
-        if predictions is None:
-            raise ValueError("method='dr' needs predictions of shape (n_rounds, n_actions).")
-        check_shape(predictions, "predictions", (n, None))
-        given.append(predictions)
-
-    def read():
-        return (*map(floats, given), None)[:5]
-
-    return read
+    return lambda: map(floats, (target, actions, rewards, propensities))
 
 
-def _rows(target, actions, rewards, propensities, predictions, method, bounds):
-    """Rows (weight, direct, predicted) and rewards of all rounds; whatever the values are."""
-    rounds = np.arange(len(actions))
+def _weights(target, actions, propensities):
+    """Ratios of probabilities of all rounds, of shape (n_rounds, 1); whatever the values are."""
     if target.ndim == 1:
         played = (target == actions).astype(float)
     else:
-        played = np.where(
-            _is_index(actions, target.shape[1]),
-            target[rounds, _index(actions, target.shape[1])],
-            0.0,
-        )
+        index, known = known_actions(actions, target.shape[1])
+        played = np.where(known, target[np.arange(len(actions)), index], 0.0)
     with np.errstate(all="ignore"):
-        weights = played / propensities
-    if method == "ips":
-        middle = np.full(len(rounds), bounds[0] / 2.0 + bounds[1] / 2.0)
-        return np.column_stack([weights, middle, middle]), rewards
-    predictions = np.clip(np.nan_to_num(predictions, nan=0.0), *bounds)
-    n_actions = predictions.shape[1]
-    predicted = predictions[rounds, _index(actions, n_actions)]
-    if target.ndim == 1:
-        direct = predictions[rounds, _index(target, n_actions)]
-    else:
-        direct = np.einsum("nk,nk->n", np.clip(np.nan_to_num(target), 0.0, 1.0), predictions)
-    return np.column_stack([weights, direct, predicted]), rewards
-
-
-def _is_index(values, n_actions):
-    return (values >= 0) & (values < n_actions) & (values == np.floor(values))
-
-
-def _index(values, n_actions):
-    """Values as indices, 0 in place of what is none."""
-    return np.where(_is_index(values, n_actions), values, 0.0).astype(np.intp)
+        return (played / propensities)[:, None]

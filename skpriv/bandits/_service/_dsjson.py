@@ -6,78 +6,20 @@ import json
 import numpy as np
 from sklearn.utils import Bunch
 
-from ...records import finite_numbers
-
-
-def write_dsjson(
-    file: Any,
-    contexts: Any,
-    actions: Any,
-    rewards: Any,
-    propensities: Any,
-    *,
-    event_ids: Any = None,
-    features: Any = None,
-) -> None:
-    """Write rounds as lines of dsjson; the label is a cost, minus the reward.
-
-    Parameters
-    ----------
-    file : text file, open for writing
-    contexts : array-like of shape (n_rounds, n_actions, n_features)
-    actions : array-like of shape (n_rounds,)
-    rewards : array-like of shape (n_rounds,)
-    propensities : array-like of shape (n_rounds,)
-        Probability of each action, given its context.
-    event_ids : list of str, default=None
-        None numbers the rounds.
-    features : list of str, default=None
-        Names of the features; None takes "x0", "x1" and so on.
-
-    Examples
-    --------
-    >>> import io
-    >>> from skpriv.bandits import read_dsjson, write_dsjson
-    >>> file = io.StringIO()
-    >>> write_dsjson(file, [[[0.5, 0.0], [0.0, 1.0]]], [1], [0.25], [0.8])
-    >>> rounds = read_dsjson(file.getvalue().splitlines())
-    >>> rounds.actions.tolist(), rounds.rewards.tolist(), rounds.contexts[0].tolist()
-    ([1], [0.25], [[0.5, 0.0], [0.0, 1.0]])
-    """
-    contexts = finite_numbers(contexts, "contexts", (None, None, None))
-    given = {"actions": actions, "rewards": rewards, "propensities": propensities}
-    columns = [finite_numbers(v, name, contexts.shape[:1]) for name, v in given.items()]
-    names = [f"x{j}" for j in range(contexts.shape[2])] if features is None else list(features)
-    rounds = zip(contexts, *(column.tolist() for column in columns), strict=True)
-    for number, (rows, action, reward, propensity) in enumerate(rounds):
-        order = [int(action), *(k for k in range(len(rows)) if k != action)]
-        others = (1.0 - float(propensity)) / max(1, len(rows) - 1)
-        line = {
-            "_label_cost": -float(reward),
-            "_label_probability": float(propensity),
-            "_label_Action": int(action) + 1,
-            "_labelIndex": int(action),
-            "Version": "1",
-            "EventId": str(number) if event_ids is None else str(event_ids[number]),
-            "a": [k + 1 for k in order],
-            "c": {"_multi": [{"f": dict(zip(names, row.tolist(), strict=True))} for row in rows]},
-            "p": [float(propensity), *([others] * (len(rows) - 1))],
-        }
-        file.write(json.dumps(line) + "\n")
-
 
 def read_dsjson(lines: Any, *, features: Any = None) -> Bunch:
     """Read rounds from lines of dsjson, as Vowpal Wabbit and Personalizer write them.
 
     Numbers in the namespaces of an action are its features; those beside ``_multi`` are shared,
-    and put before them. A namespace is an object, or a list of objects. A text is a feature
-    ``name=text`` of value 1, as in Vowpal Wabbit, the words under ``_text`` are features of their
-    own, ``true`` is 1, and ``null`` and ``false`` are no feature.
+    and put before them. A namespace is an object, or a list of objects, and its name is put before
+    those of its features: ``User.age``. A text is a feature ``User.sex=f`` of value 1, as in Vowpal
+    Wabbit, the words under ``_text`` are features of their own, ``true`` is 1, and ``null`` and
+    ``false`` are no feature.
 
     Parameters
     ----------
     lines : iterable of str
-        Lines that are no decision, and those with ``_skipLearn``, are left out.
+        Lines that are no decision, and those with ``_skipLearn``, are left out and counted.
     features : list of str, default=None
         Public names, in order; others are left out and missing ones are 0. None takes all names
         that occur, in the order in which they do: not for private logs, whose texts become names.
@@ -88,7 +30,8 @@ def read_dsjson(lines: Any, *, features: Any = None) -> Bunch:
         ``contexts`` (n_rounds, n_actions, n_features), with rows of zeros where a round has fewer
         actions than another, and ``available`` (n_rounds, n_actions), which says where;
         ``actions``, ``rewards``, ``propensities`` and ``weights``, each (n_rounds,),
-        ``event_ids`` and ``features``. A weight is 1 / (1 - pdrop): of rounds like this one,
+        ``event_ids`` and ``features``; and ``n_left_out``, the number of lines, but for empty ones,
+        that were left out. A weight is 1 / (1 - pdrop): of rounds like this one,
         the part ``pdrop`` was dropped before the log was written.
 
     Raises
@@ -96,7 +39,7 @@ def read_dsjson(lines: Any, *, features: Any = None) -> Bunch:
     ValueError
         If a line is no dsjson; which one is not said.
     """
-    slates, event_ids = [], []
+    slates, event_ids, n_left_out = [], [], 0
     columns: dict[str, list] = {
         "actions": [], "rewards": [], "propensities": [], "weights": []
     }  # fmt: skip
@@ -105,6 +48,7 @@ def read_dsjson(lines: Any, *, features: Any = None) -> Bunch:
         try:
             event = json.loads(line) if line.strip() else {}
             if "_label_Action" not in event or "c" not in event or event.get("_skipLearn"):
+                n_left_out += bool(line.strip())
                 continue
             slate, action = _rows(event["c"]), int(event["_label_Action"]) - 1
             read = (
@@ -132,6 +76,7 @@ def read_dsjson(lines: Any, *, features: Any = None) -> Bunch:
         **{name: np.array(column, dtype=float) for name, column in columns.items()},
         event_ids=event_ids,
         features=list(features),
+        n_left_out=n_left_out,
     )
 
 
@@ -155,14 +100,14 @@ def _rows(context):
     return [{**shared, **_flat(action)} for action in context["_multi"]]
 
 
-def _flat(value):
+def _flat(value, prefix=""):
     """Features by name of an object of namespaces and features."""
-    found = {}
+    found: dict[str, float] = {}
     for key, item in value.items():
         if key == "_text" and isinstance(item, str):
-            found.update(dict.fromkeys(item.split(), 1.0))
+            found.update((f"{prefix}{word}", 1.0) for word in item.split())
         elif not key.startswith("_"):
-            found.update(_features(key, item))
+            found.update(_features(f"{prefix}{key}", item))
     return found
 
 
@@ -171,11 +116,11 @@ def _features(key, item):
     if item is None or item is False:
         return {}
     if isinstance(item, dict):
-        return _flat(item)
+        return _flat(item, f"{key}.")
     if isinstance(item, list):
         found = {}
         for j, part in enumerate(item):
-            found.update(_features(f"{key}[{j}]", part))
+            found.update(_features(key if isinstance(part, dict) else f"{key}[{j}]", part))
         return found
     if isinstance(item, str):
         return {f"{key}={item}": 1.0}

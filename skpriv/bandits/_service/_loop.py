@@ -13,6 +13,7 @@ from ...records import finite_numbers
 from .._base import FOREVER, BasePolicy
 from .._visits import Hashed, name_of
 from ._kept import (
+    RunningValue,
     begun,
     check_order,
     check_same,
@@ -25,7 +26,6 @@ from ._kept import (
     value_budget,
 )
 from ._store import Store
-from ._value import RunningValue
 from ._watched import Watched
 
 EVENTS_LEARNED_AT_ONCE = 4096  # events that a policy without public times learns in one transaction

@@ -10,7 +10,7 @@ from ..._choices import PrivacyModel
 from ..._compat import Interval, StrOptions
 from ..._parameters import Channel, parameters
 from ...privacy import MODELS
-from .._draws import by_chance, flat, inverse_gap, uniform
+from .._draws import flat, inverse_gap, uniform
 from ._devices import ServesDevices
 from ._region import asymptotic
 from ._running import MECHANISMS, RunningSumsPolicy
@@ -111,14 +111,13 @@ class LinSquareCB(ServesDevices, RunningSumsPolicy):
         self._error = sqrt(max(square, least, 1e-30))
         self.coef_ = self._scaling.coefficients(self._theta)[0]
 
-    def _act(self, contexts, available, rng):
+    def _chances(self, contexts, available):
         n, n_actions = contexts.shape[:2]
         if not hasattr(self, "_theta"):
-            return uniform(n, n_actions, available, rng)
+            return uniform(n, n_actions, available)
         rows, shape = flat(contexts)
         means = (self._scaling.features(rows) @ self._theta).reshape(shape)
-        chances = inverse_gap(means, self._weight(n_actions), available)
-        return by_chance(np.broadcast_to(chances, (n, n_actions)), rng)
+        return inverse_gap(means, self._weight(n_actions), available)
 
     def _weight(self, n_actions):
         """What a gap weighs, by which an action looks worse than the best of so many."""

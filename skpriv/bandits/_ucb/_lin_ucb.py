@@ -12,7 +12,7 @@ from ..._compat import Interval, StrOptions
 from ..._equations._scaling import Scaling
 from ..._parameters import Channel, Level, Positive, parameters
 from ...privacy import MODELS, Budget, Cost, PrivacyReport, charge
-from .._draws import HALF_NORMAL, flat, largest, optimistic, uniform
+from .._draws import HALF_NORMAL, certain, flat, largest, optimistic, uniform
 from .._state import Raw
 from ._devices import ServesDevices
 from ._region import Region, RidgeState, asymptotic, certified, without_blanks
@@ -96,17 +96,17 @@ class OptimisticPolicy(ServesDevices, RunningSumsPolicy):
         """Streams that were opened, one a phase, and their price: `PrivacyReport`."""
         return self._report if hasattr(self, "_report") else super().privacy_report_
 
-    def _act(self, contexts, available, rng):
+    def _chances(self, contexts, available):
         n, n_actions = contexts.shape[:2]
         if self._uses_sums and self._region is None:
-            return uniform(n, n_actions, available, rng)
+            return uniform(n, n_actions, available)
         rows, shape = flat(contexts)
         phi = self._scaling.features(rows)
         if self._region is None:
             index = self._state.upper(phi, self._bonuses[0] * self._radius)
-            return largest(index.reshape(shape), available, n), np.ones(n)
+            return certain(largest(index.reshape(shape), available), n_actions)
         means, widths = (part.reshape(shape) for part in self._region.bounds(phi))
-        return optimistic(means, widths, self._bonuses, available, n, rng)
+        return optimistic(means, widths, self._bonuses, available)
 
     def _acting(self):
         if self._region is None:

@@ -443,30 +443,6 @@ def test_actions_beyond_the_bounds_of_rewards_do_not_tie():
         assert greedy(oracle, contexts, None)[0] == 1
 
 
-def test_what_is_ruled_out_is_not_forgotten_where_sums_cannot_be_added():
-    """Sums of normalised codebook reports are not pooled: the posterior of every epoch counts."""
-    oracle = ReweightedRegressor(
-        epsilon=10.0, delta=0.0, privacy="local", channel="codebook", fit_intercept=False,
-        coef_norm=1.0, data_norm=1.0, bounds_y=(-1.0, 1.0), random_state=0,
-    )  # fmt: skip
-    arms = np.array([[0.7, 0.2, 0.1], [0.7, -0.2, 0.1], [0.7, 0.1, -0.4], [0.7, 0.18, 0.1]])
-    coef = np.array([0.0, 0.95, 0.1])
-    policy = ActionElimination(oracle=oracle, schedule=[4096, 8192, 16384, 32768], random_state=0)
-    rng = np.random.default_rng(0)
-    seen = []
-    for _ in range(4):
-        n = policy.rounds_until_update_
-        contexts = np.broadcast_to(arms, (n, 4, 3))
-        actions = policy.act(contexts)
-        likely = (1.0 + arms[actions] @ coef) / 2.0
-        policy.update(contexts, actions, np.where(rng.random(n) < likely, 1.0, -1.0))
-        seen.append(set(policy.act(contexts[:200]).tolist()))
-    assert len(policy.oracles_) == 4
-    assert policy.n_pooled_ == 32768
-    assert 1 not in seen[-1] and 0 in seen[-1]
-    assert seen[-1] <= seen[-2]
-
-
 def test_a_run_is_no_more_private_than_its_weakest_epoch():
     rng = np.random.RandomState(0)
     X = rng.uniform(-0.5, 0.5, size=(200, 2))

@@ -2,11 +2,16 @@
 
 import io
 import json
+import pathlib
+import runpy
 
 import numpy as np
 import pytest
 
-from skpriv.bandits import read_dsjson, write_dsjson
+from skpriv.bandits import read_dsjson
+
+EXAMPLE = pathlib.Path(__file__).parents[3] / "examples" / "production" / "write_dsjson.py"
+write_dsjson = runpy.run_path(str(EXAMPLE))["write_dsjson"]
 
 
 def test_round_trip(global_random_seed):
@@ -14,7 +19,7 @@ def test_round_trip(global_random_seed):
     contexts = rng.normal(size=(7, 3, 2))
     actions, rewards = rng.integers(3, size=7), rng.uniform(size=7)
     file = io.StringIO()
-    write_dsjson(file, contexts, actions, rewards, np.full(7, 0.4), event_ids=list("abcdefg"))
+    write_dsjson(file, contexts, actions, rewards, np.full(7, 0.4), list("abcdefg"))
     rounds = read_dsjson(file.getvalue().splitlines())
     np.testing.assert_array_equal(rounds.contexts, contexts)
     np.testing.assert_array_equal(rounds.actions, actions)
@@ -26,8 +31,8 @@ def test_vowpal_wabbit_learns_from_it(tmp_path):
     vw = pytest.importorskip("vowpalwabbit")
     path = tmp_path / "log.dsjson"
     with path.open("w") as file:
-        write_dsjson(file, np.random.default_rng(0).normal(size=(20, 3, 2)), [1] * 20, [1.0] * 20,
-                     [0.5] * 20)  # fmt: skip
+        contexts = np.random.default_rng(0).normal(size=(20, 3, 2))
+        write_dsjson(file, contexts, [1] * 20, [1.0] * 20, [0.5] * 20, range(20))
     model = vw.Workspace(f"--cb_adf --dsjson -d {path} --quiet")
     model.finish()
 
@@ -39,9 +44,9 @@ def test_shared_features_and_texts():
         "c": {"User": {"age": 3, "sex": "f"}, "_multi": [{"f": {"v": 1}}, {"f": {"v": 2}}]},
     }  # fmt: skip
     rounds = read_dsjson([json.dumps(line)])
-    assert rounds.features == ["age", "sex=f", "v"]
+    assert rounds.features == ["User.age", "User.sex=f", "f.v"]
     assert rounds.contexts.tolist() == [[[3, 1, 1], [3, 1, 2]]]
-    assert read_dsjson([json.dumps(line)], features=["v", "w"]).contexts.tolist() == [
+    assert read_dsjson([json.dumps(line)], features=["f.v", "f.w"]).contexts.tolist() == [
         [[1, 0], [2, 0]]
     ]
 
@@ -81,14 +86,15 @@ def test_lines_of_personalizer():
         {name: x for name, x in zip(rounds.features, row, strict=True) if x}
         for row in rounds.contexts[0]
     ]
-    user = {"id=rnc": 1.0, "major=eng": 1.0}
+    user = {"GUser.id=rnc": 1.0, "GUser.major=eng": 1.0}
     assert rows == [
-        {**user, "topic=SkiConditions": 1.0, "hot": 1.0},
-        {**user, "topic=Spanish": 1.0, "numbers[0]": 0.5, "numbers[1]": 2.0},
-        {**user, "topic=Health": 1.0, "weight": 1.5, "red": 1.0, "wine": 1.0},
+        {**user, "TAction.topic=SkiConditions": 1.0, "TAction.hot": 1.0},
+        {**user, "TAction.topic=Spanish": 1.0, "numbers[0]": 0.5, "numbers[1]": 2.0},
+        {**user, "TAction.topic=Health": 1.0, "TAction.weight": 1.5, "j.red": 1.0, "j.wine": 1.0},
     ]
     assert not rounds.contexts[1, 2].any()
-    chosen = read_dsjson(PERSONALIZER, features=["weight", "unknown"])
+    assert rounds.n_left_out == 2
+    chosen = read_dsjson(PERSONALIZER, features=["TAction.weight", "unknown"])
     assert chosen.contexts[:, :, 0].tolist() == [[0, 0, 1.5], [0, 2, 0]]
 
 
@@ -99,3 +105,10 @@ def test_what_is_no_event_is_refused(change):
     line = json.dumps({**json.loads(PERSONALIZER[0]), **change})
     with pytest.raises(ValueError, match="^a line is no event of dsjson.$"):
         read_dsjson([PERSONALIZER[0], line])
+
+
+def test_namespaces_with_one_name_inside_are_apart():
+    line = {**json.loads(PERSONALIZER[-1]), "_label_Action": 1}
+    line["c"] = {"User": {"id": 3}, "_multi": [{"Item": {"id": 5}}]}
+    rounds = read_dsjson([json.dumps(line)])
+    assert rounds.features == ["User.id", "Item.id"] and rounds.contexts.tolist() == [[[3, 5]]]
