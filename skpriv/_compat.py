@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import wraps
+from traceback import clear_frames
 from typing import Any, TypeVar, cast
 
 from sklearn.base import _fit_context
@@ -25,6 +26,7 @@ __all__ = [
     "Interval",
     "StrOptions",
     "fit_context",
+    "forgets_rows",
     "safe_indexing",
     "validate_params",
 ]
@@ -44,6 +46,28 @@ class Documented:
     def _sk_visual_block_(self) -> Any:
         name = f"skpriv.{type(self).__name__}"
         return _VisualBlock("single", self, names=name, name_details=str(self))
+
+
+def forgets_rows(function: F) -> F:
+    """Decorate a function of rows: the frames of an error that leaves it hold nothing.
+
+    Whoever reports errors ships the local variables of every frame of a traceback, and in those of
+    a fit are raw rows.
+    """
+
+    @wraps(function)
+    def forgetful(*arguments: Any, **named: Any) -> Any:
+        try:
+            return function(*arguments, **named)
+        except BaseException as error:
+            del arguments, named
+            linked: BaseException | None = error
+            while linked is not None:
+                clear_frames(linked.__traceback__)
+                linked = linked.__cause__ or linked.__context__
+            raise
+
+    return cast(F, forgetful)
 
 
 # To type checkers, what these two decorate stays what it is.
@@ -71,7 +95,7 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[F], F]:
                 vars(self).update(before)
                 raise
 
-        return cast(F, alone)
+        return forgets_rows(cast(F, alone))
 
     return decorate
 
@@ -80,6 +104,7 @@ def validate_params(
     constraints: dict[str, Any], *, prefer_skip_nested_validation: bool
 ) -> Callable[[F], F]:
     """Decorate a function, whose parameters are checked first."""
-    return _validate_params(
+    checked = _validate_params(
         constraints, prefer_skip_nested_validation=prefer_skip_nested_validation
     )
+    return lambda function: forgets_rows(checked(function))

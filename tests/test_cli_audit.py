@@ -2,6 +2,7 @@
 
 import pytest
 
+from skpriv._cli import _audit
 from skpriv._cli._main import main
 
 
@@ -32,6 +33,13 @@ def test_lower_bounds_are_below_the_claim(capsys):
 def test_half_of_the_noise_fails(name, capsys):
     assert main(["audit", name, "--runs", "0", "--half-noise"]) == 1
     assert "FAIL" in capsys.readouterr().out
+
+
+def test_an_attack_that_proves_more_than_the_claim_fails(monkeypatch, capsys):
+    bound = type("Bound", (), {"epsilon": 1.5, "gaussian_epsilon": 1.5})
+    monkeypatch.setattr(_audit, "lower_bound", lambda *data, **options: bound)
+    assert main(["audit", "ssp", "--runs", "8"]) == 1
+    assert "4 of 4 claims FAIL" in capsys.readouterr().out
 
 
 def test_a_picture(tmp_path, capsys):

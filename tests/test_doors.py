@@ -82,6 +82,7 @@ def _attack(name, argument, places):
         where = f"{kind}, {'last' if last else 'first'} record"
         assert not bad.quotes, f"{where}: {bad.said}"
         if releases(name):
+            assert name == "open_session" or not bad.held, bad.held
             assert argument in READ_FIRST or not bad.early, f"{where}: read before a charge"
             assert bad.charges == good.charges, where
         if good.error is None:

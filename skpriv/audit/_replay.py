@@ -231,7 +231,9 @@ def _composed(first, second, claim):
     for pairs in streams.values():
         changes = np.array([now.pending - before.pending for before, now in pairs])
         stream = pairs[0][0].owner
-        cost = stream_cost(stream, changes, claim) + sent_cost(stream, pairs, claim)
+        own = stream.report.budget  # a part of the claim where a person has several reports
+        own = Budget(min(own.epsilon, claim.epsilon), min(own.delta, claim.delta))
+        cost = stream_cost(stream, changes, own) + sent_cost(stream, pairs, own)
         total += cost
         answers.append((f"{stream.query.name}, {len(pairs)} reads", cost))
     return total, [(name, _alone(cost, claim)) for name, cost in answers]

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self, overload
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from .._compat import forgets_rows
 from .._parameters import Count, RandomState, parameters
 from ..privacy import Accounted, Guarantee, Numbering
 from ..records import check_shape, finite, floats
@@ -233,6 +234,7 @@ class BasePolicy(AddsWhole, LearnsFromPersons, Accounted, BaseEstimator, ABC):
         """Lock of this object; it is made once, whoever comes first."""
         return self.__dict__.setdefault("_lock", Lock())
 
+    @forgets_rows
     def update(
         self,
         contexts: Any = None,

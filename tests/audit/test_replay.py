@@ -10,14 +10,15 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from skpriv import BudgetAccountant
 from skpriv.audit import replay
 from skpriv.bandits import LinUCB, OnlineLinUCB
-from skpriv.exceptions import PrivacyError
+from skpriv.exceptions import InvalidValues, PrivacyError
 from skpriv.linear_model import (
     IHTRegressor,
     LayeredRegressor,
     ReweightedRegressor,
     SSPRegressor,
 )
-from skpriv.privacy import Budget, Query, open_session
+from skpriv.privacy import Budget, Cost, NoiseSource, Query, charge, open_session, open_stream
+from skpriv.records import INVALID_VALUES
 
 
 def test_every_estimator_holds_near_its_claim(private_estimator, records):
@@ -109,7 +110,7 @@ class Total(Query):
 class Leaky(RegressorMixin, BaseEstimator):
     """An estimator with one hole of a kind."""
 
-    def __init__(self, *, hole=None, epsilon=1.0, delta=1e-6, privacy="central", random_state=0):
+    def __init__(self, *, hole="", epsilon=1.0, delta=1e-6, privacy="central", random_state=0):
         self.hole = hole
         self.epsilon = epsilon
         self.delta = delta
@@ -135,6 +136,14 @@ class Leaky(RegressorMixin, BaseEstimator):
             session.sum(Total(), 0.25)
         if self.hole == "share":
             session.sum(Total(), 0.25 if y[0] > 0.0 else 0.3)
+        if self.hole == "charge":
+            charge(Cost.from_epsilon(0.2 if y[0] > 0.0 else 0.1), "more")
+        if self.hole == "warning beside a refusal" and y[0] > 0.0:
+            warnings.warn("large target", stacklevel=2)
+        if self.hole == "attribute beside a refusal":
+            self.largest_ = float(y.max())
+        if self.hole.endswith("refusal") and y[0] > 0.0:
+            raise InvalidValues(INVALID_VALUES)
         return self
 
     def predict(self, X):
@@ -149,6 +158,9 @@ HOLES = {
     "count": "answer 2 was not given",
     "share": "answer 2: share",
     "shape of a query": "answer 1: sensitivity",
+    "charge": "charges",
+    "warning beside a refusal": "warning",
+    "attribute beside a refusal": "attribute largest_",
 }
 
 
@@ -170,6 +182,39 @@ def test_an_honest_one_has_no_hole():
     assert found.holds and found.differences == []
     expected = Budget.from_mu(Budget(1.0, 1e-6).mu * np.sqrt(0.5), 1e-6).epsilon
     assert found.epsilon == pytest.approx(expected, rel=1e-6)
+
+
+def test_an_answer_without_noise_is_not_free(monkeypatch):
+    monkeypatch.setattr(NoiseSource, "add", lambda source, value, law: np.asarray(value))
+    pair = [(np.zeros((50, 1)), np.append([value], np.zeros(49))) for value in (-1.0, 1.0)]
+    assert replay(Leaky, *pair).epsilon == np.inf
+    rounds = [(np.zeros((30, 1)), np.append([value], np.zeros(29))) for value in (-1.0, 1.0)]
+
+    def run(model, data):
+        open_stream("none", Total(), Budget(np.inf, 0.0), 1, 0).push(*data).read()
+
+    assert replay(Leaky, *rounds, run=run).epsilon == np.inf
+
+
+def test_a_person_of_several_reports_pays_each_by_its_own_budget():
+    """Three shuffled reports of a third of the budget each are the claim, and not three of it."""
+    rng, n, persons = np.random.RandomState(0), 600, 200
+    pair = [(rng.uniform(-0.4, 0.4, size=(n, 3, 2)), rng.uniform(size=(n, 3)))]
+    pair.append(tuple(part.copy() for part in pair[0]))
+    pair[1][1][5::persons] = -1.0  # their rewards: whoever acts sees the own contexts
+    users = np.arange(n) % persons
+
+    def run(policy, data):
+        for i in range(0, n, persons):
+            some = slice(i, i + persons)
+            actions = policy.act(data[0][some], users=users[some])
+            rewards = data[1][some][np.arange(persons), actions]
+            policy.update(data[0][some], actions, rewards, users=users[some])
+
+    options = {"privacy": "shuffle", "delta": 1e-3, "max_visits": 3, "horizon": n}
+    make = lambda: LinUCB(**options, update_every=persons, random_state=0)  # noqa: E731
+    found = replay(make, *pair, run=run, groups=users)
+    assert found.holds and found.epsilon == pytest.approx(1.0, rel=1e-6), str(found)
 
 
 def test_a_sensitivity_that_is_declared_too_small_costs_more():

@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 import skpriv
 from skpriv import BudgetAccountant
 from skpriv.exceptions import BudgetExceeded, InvalidValues
-from skpriv.linear_model import IHTRegressor, LayeredRegressor, SSPRegressor
+from skpriv.linear_model import IHTRegressor, SSPRegressor
 from skpriv.model_selection import PrivateSearchCV
 from skpriv.preprocessing import BoundsScaler
 from skpriv.privacy import Budget, Cost, prepaid

@@ -4,12 +4,13 @@ import io
 import warnings
 from importlib.util import find_spec
 from contextlib import redirect_stderr, redirect_stdout
+from traceback import walk_tb
 
 import numpy as np
 
 from skpriv import BudgetAccountant
 from skpriv.exceptions import InvalidValues
-from skpriv.records import INVALID_VALUES
+from skpriv.records import INVALID_VALUES, Rows
 
 SECRET = "HIV positive 4711"
 # Every way in which Python, NumPy, pandas and scikit-learn look at a cell. What they ask of any
@@ -143,6 +144,18 @@ class Outcome:
         return any(word in self.said for word in ("HIV", "positive", "4711", "Read", "2j"))
 
     @property
+    def held(self):
+        """Local variables of the package that hold rows, in frames of the error's tracebacks."""
+        return [
+            f"{frame.f_code.co_filename}:{frame.f_code.co_name} {name}"
+            for error in _errors(self.error)
+            for frame, _ in walk_tb(error.__traceback__)
+            if "/skpriv/" in frame.f_code.co_filename
+            for name, value in frame.f_locals.items()
+            if _is_rows(value)
+        ]
+
+    @property
     def is_refusal(self):
         """Whether the call went through, or was refused by the one fixed sentence."""
         if self.error is None:
@@ -151,13 +164,30 @@ class Outcome:
         return known and str(self.error).startswith(INVALID_VALUES)
 
 
+def _errors(error):
+    """An error, its causes and contexts."""
+    found = []
+    while error is not None and len(found) < 9:
+        found.append(error)
+        error = error.__cause__ or error.__context__
+    return found
+
+
 def _chain(error):
     """Texts of an error, of its causes and contexts, and of their notes."""
-    seen = []
-    while error is not None and len(seen) < 9:
-        seen += [str(error), repr(error), *getattr(error, "__notes__", [])]
-        error = error.__cause__ or error.__context__
-    return seen
+    return [
+        text
+        for one in _errors(error)
+        for text in (str(one), repr(one), *getattr(one, "__notes__", []))
+    ]
+
+
+def _is_rows(value):
+    """Whether a value is a table or a column, a set of rows, or a collection of these."""
+    if isinstance(value, dict | list | tuple):
+        return any(map(_is_rows, value.values() if isinstance(value, dict) else value))
+    shape = getattr(value, "shape", ())
+    return isinstance(value, Rows) or (len(shape) > 0 and shape[0] >= 20)
 
 
 def supported(kind):

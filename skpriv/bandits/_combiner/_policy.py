@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 from sklearn.base import clone
 
-from ..._compat import Interval
+from ..._compat import Interval, forgets_rows
 from ..._parameters import ArrayLike, Count, Level, parameters
 from ...privacy import (
     Budget,
@@ -259,6 +259,7 @@ class BanditCombiner(BasePolicy):
             )
         return array
 
+    @forgets_rows
     def update(
         self,
         contexts: Any = None,

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..._choices import PrivacyModel
+from ..._compat import forgets_rows
 from ..._equations._intervals import two_sided_quantile
 from ...privacy import Budget, open_session
 from ...records import ArrayRows, codes, public_shape
@@ -16,6 +17,7 @@ from ._queries import DistributionQuery, Ranged
 QUANTILE_DEPTH = 14
 
 
+@forgets_rows
 def private_quantiles(
     y: Any,
     levels: Any,
@@ -107,6 +109,7 @@ def private_quantiles(
     return values[:, 0] if confidence_level is None else tuple(values.T)
 
 
+@forgets_rows
 def propose_max_rows(
     groups: Any,
     *,
