@@ -206,7 +206,7 @@ def best_reports(model, scaling, rows, size=None):
     reaches = report_reaches(trust.can, scaling.size, trust.budget, rows.n)
     lengths = {name: size(reach) if size else scaling.size for name, reach in reaches.items()}
     p = lengths["gaussian"]
-    sloped = not Rules.of(rows.n, p, reaches["gaussian"]).mean_only
+    sloped = not Rules.of(rows.n, p, reaches["gaussian"]).few_records
     resolved = 1.0 <= reaches["codebook"] / (RESOLVED * p**1.5) <= 4.0
     return "gaussian" if sloped and resolved and p >= lengths["codebook"] else channel
 

@@ -235,7 +235,7 @@ def test_what_is_not_told_has_names_and_no_distance():
     """Where noise hides every coefficient, and of links, whose distance nothing released tells."""
     rng = np.random.RandomState(0)
     X = rng.uniform(-1.0, 1.0, size=(3000, 3))
-    few = LinearRegression(epsilon=0.05, bounds_X=(-1, 1), bounds_y=(-1, 1), random_state=0)
+    few = LinearRegression(epsilon=0.02, bounds_X=(-1, 1), bounds_y=(-1, 1), random_state=0)
     found = inference(few.fit(X, X[:, 0]))
     assert list(found.hidden) == found.names and not found.reason.startswith("x0")
     assert np.isnan(found.distance).all()

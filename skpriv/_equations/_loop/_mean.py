@@ -15,6 +15,10 @@ NORMAL = sqrt(pi / 2.0)  # standard deviation of a normal variable over its mean
 # What the report says where there are too few records, by public numbers and the released spread.
 MEAN_ONLY = "Only the mean of the target was asked: the records are too few for coefficients."
 NOTHING = "The records are too few for coefficients, and there is no intercept: the fit is 0."
+FEW_RECORDS = (
+    "The records are few: features were not whitened, and coefficients are shrunk as far as noise "
+    "requires."
+)
 LOST = "The noise of the mean is {:.2g} half-ranges of the target, which hides it, too."
 HIDDEN = (
     "Only the mean of the target was asked: it varies too little inside of bounds_y to be told "
@@ -34,7 +38,7 @@ def find_location(session, rows, target, rules, link=IDENTITY):
     answer = session.sum(query, rules.spread)
     noise = answer.noise.scale / answer.n
     size = max(float(answer.value[0]) / answer.n, 2.0 * noise, 1e-6)
-    return mean, NORMAL * size / (mean.part if mean else 1.0)
+    return mean, min(NORMAL * size / (mean.part if mean else 1.0), 1.0)
 
 
 def mean_only(session, rows, target, rules, link=IDENTITY, found=None, deviation=None):
@@ -53,8 +57,7 @@ def mean_only(session, rows, target, rules, link=IDENTITY, found=None, deviation
     location, scale = 0.0, 0.0
     if rows.constant is not None:
         plain = link.linear and not getattr(rows, "weighted", False)
-        if plain and found is None:
-            plain = session.records(rules.spread) > 0  # somebody answers, of users who answer once
+        plain = plain and session.records(rules.spread) > 0  # see `fit_rows`
         if plain and found is None:
             found, deviation = find_location(session, rows, target, rules)
         share = rules.after_location if found else 1.0
@@ -80,15 +83,21 @@ def _words(session, rules, rows, link, scale):
     """What the report says of a constant fit."""
     if rows.constant is None:
         return NOTHING
-    words = MEAN_ONLY if rules.mean_only else HIDDEN
+    words = HIDDEN
     if rules.mean_only:
-        times = link.enough(rows.size) / rules.reach
-        power = 1.0 if session.trust.can.same_rows else 2.0  # see `Rules`
-        records, budget = (ceil(10.0 * size) / 10.0 for size in (times**power, times))
-        words += f" About {records:g} times the records, or {budget:g} times epsilon, would do."
+        least = link.mean_reach if link.linear else link.enough(rows.size)
+        words = f"{MEAN_ONLY} {more_needed(session, rules, least)}"
     words += f" Noise of the mean: {50.0 * scale:.2g}% of bounds_y (standard deviation)."
     # 1 / sqrt(3) is the deviation of a target that is anywhere in its range
     return words + (f" {LOST.format(scale)}" if scale > sqrt(1.0 / 3.0) else "")
+
+
+def more_needed(session, rules, reach):
+    """How many times the records or epsilon make this N, in words."""
+    times = reach / rules.reach
+    power = 1.0 if session.trust.can.same_rows else 2.0  # see `Rules`
+    records, budget = (ceil(10.0 * size) / 10.0 for size in (times**power, times))
+    return f"About {records:g} times the records, or {budget:g} times epsilon, would do."
 
 
 def _mean(session, rows, target, link, share):

@@ -25,6 +25,8 @@ QUESTION = SIDE_SHARE
 # What is learnt first, to ask the rest with less noise: of all but questions the whitening, where
 # the Gram matrix is not resolved, and down to half of that where it is; where only the mean is
 # asked, a first look at it and half of that for the spread; of the line, the lengths of its scores.
+# Of few records, half as much again for the mean, first and of the rest: more loses slopes, and
+# less loses where bounds are wide (docs/evidence/few_records.md).
 LEARNT = 0.2
 # Many small steps find what few large ones do not, where noise rules: a step with a noisy Gram
 # matrix goes wrong in part, and the next ones mend that. So their number falls with the resolution,
@@ -48,9 +50,8 @@ RESOLVED = 16.0
 # not matter: badly scaled features are whitened the better for it. Features without ranges of their
 # own may have any scale: there the second resolution is asked.
 SUBSET_RESOLUTIONS, FEW_RECORDS = (100.0, 1e4), 1e5
-# Only the mean is released below this N, or below so many of them for each coefficient, or if the
-# released deviation of the target is below that many noises of its mean. Many small steps find
-# the leading directions at any resolution, from that reach on (docs/evidence/linear_regression.md).
+# Only the mean is released where the released deviation of the target is below that many noises of
+# its mean (docs/evidence/linear_regression.md).
 LEAST_SPREAD = 9.0
 # k has as much privacy noise as is cheap, AFFORDABLE of the residual variance in predictions, or as
 # is .4 of sampling; but with rows no shorter than precision^-.25, so that noise falls like the root
@@ -71,6 +72,8 @@ class Rules:
     ----------
     reach : float
         N.
+    few_records : bool
+        Whether rows are not whitened, since the records are too few.
     mean_only : bool
         Whether only the mean of the target can be found.
     location, spread, whitening, lengths : float
@@ -102,6 +105,7 @@ class Rules:
     """
 
     reach: float
+    few_records: bool
     mean_only: bool
     location: float
     spread: float
@@ -136,10 +140,11 @@ class Rules:
             Whether clipped rows can be counted.
         """
         resolution, precision = reach / p**1.5, reach / sqrt(n * p)
-        mean_only = reach < link.enough(p)
+        few_records = reach < link.enough(p)
+        mean_only = few_records and (not link.linear or fit_intercept and reach < link.mean_reach)
         location, spread = QUESTION, QUESTION / 2.0
-        if mean_only:
-            location, spread = LEARNT, LEARNT / 2.0
+        if few_records:
+            location, spread = LEARNT * (1.0 if mean_only else 1.5), LEARNT / 2.0
         if link.limit is not None:  # of two classes, whose spread follows from the mean
             spread = 0.0
         if not fit_intercept:  # the location is 0
@@ -166,12 +171,16 @@ class Rules:
         length, shortest = ROW_LENGTH / k, min(1.0, sqrt(RESOLVED / resolution))
         if not link.linear:  # nothing is clipped that rows could be long for
             length = max(ROW_LENGTH / sqrt(precision), LEAST_LENGTH * shortest)
+        if few_records and link.linear:
+            whitening, whole, length, mean = 0.0, False, 1.0, 1.5 * LEARNT * fit_intercept
+            steps = [1.0 / STEPS[0]] * STEPS[0]
         enough = SUBSET_RESOLUTIONS[0 if ranged else 1]
         rest = 1.0 - location - spread
         clipped = CLIPPED_SHARE if counted and resolution >= RESOLVED else 0.0
         left = rest * (1.0 - whitening - lengths - mean - line - clipped)
         return cls(
             reach=reach,
+            few_records=few_records,
             mean_only=mean_only,
             location=location,
             spread=spread,
@@ -188,7 +197,7 @@ class Rules:
             whole=whole,
             subset=part_needed(n, enough / resolution),
             # Where the noise of the whole budget hides typical eigenvalues, one look tells as much
-            slopes=not link.linear or resolution >= RESOLVED / 8.0,
+            slopes=not link.linear or few_records or resolution >= RESOLVED / 8.0,
         )
 
     def longer(self, slope):

@@ -11,7 +11,7 @@ from ._equation import ScoreEquation
 from ._fit import LoopFit
 from ._line import Line, largest_excess, line_alone, with_line
 from ._links import IDENTITY
-from ._mean import find_location, known_mean, mean_only
+from ._mean import FEW_RECORDS, find_location, known_mean, mean_only, more_needed
 from ._persons import PersonScoreQuery
 from ._pool import Pool
 from ._queries import ClippedRowsQuery, SpreadQuery, Whitened, WhiteningQuery
@@ -44,7 +44,8 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=()):
     -------
     LoopFit
     """
-    if rules.mean_only:
+    # Of users who answer once, nobody may be left for a question
+    if rules.mean_only or (rules.few_records and not session.records(rules.spread)):
         return mean_only(session, rows, target, rules, link)
     several = (session.persons or 1) > 1  # a person with one row is a row
     rules = replace(rules, slopes=rules.slopes or several)
@@ -73,6 +74,9 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=()):
         return ScoreQuery(*asked, last or not rules.whole, excess, last or rules.slopes)
 
     equations, line = ask_steps(session, rules, pool, ask)
+    if rules.few_records:
+        needed = more_needed(session, rules, link.enough(rows.size))
+        session.report.note = f"{FEW_RECORDS} {needed}"
     clipped, known = count_clipped(session, rows, rules), None
     if link.limit is None and mean and rows.constant is not None:
         known = known_mean(

@@ -24,7 +24,7 @@ def whitening_parts(session, rules):
     all are needed each round asks twice as many as the one before: what it finds is whitened again.
     All parts are asked for at once, so that rows of files are read once for them.
     """
-    rounds = ROUNDS + (_short(rules) < 1.0 or not rules.slopes)
+    rounds = (ROUNDS + (_short(rules) < 1.0 or not rules.slopes)) if rules.whitening else 0
     halves = range(rounds - 1, -1, -1) if rules.subset < 1.0 else [0] * rounds
     return [session.part(rules.subset * 0.5**half) for half in halves]
 

@@ -98,38 +98,106 @@ def test_far_rows_on_a_bent_relation_are_fitted():
     assert np.mean(scores) < 0.05
 
 
-def test_the_mean_alone_is_looked_for_where_it_is():
+def test_the_mean_is_looked_for_where_it_is():
     """At N = 95 the mean of a target of deviation .05 has a third of the noise of one look."""
     errors = []
     for seed in range(40):
         rng = np.random.RandomState(seed)
-        y = rng.normal(0.3, 0.05, size=400)
-        model = LinearRegression(bounds_X=(0, 1), bounds_y=(-1, 1), random_state=seed).fit(
-            rng.uniform(size=(400, 20)), y
-        )
-        assert not model.coef_.any()
-        errors.append(model.intercept_ - y.mean())
+        X, y = rng.uniform(size=(400, 20)), rng.normal(0.3, 0.05, size=400)
+        model = LinearRegression(bounds_X=(0, 1), bounds_y=(-1, 1), random_state=seed).fit(X, y)
+        errors.append(model.predict(X).mean() - y.mean())
     assert np.sqrt(np.mean(np.square(errors))) < 0.6 * 2.0 / 95.0
 
 
 @pytest.mark.parametrize(
-    ("p", "reach", "alone"),
+    ("p", "reach", "whitened"),
     [
-        (4, 101.0, False), (4, 99.0, True), (49, 101.0, False), (49, 99.0, True),
-        (80, 161.0, False), (80, 159.0, True),  # two for each coefficient
+        (4, 101.0, True), (4, 99.0, False), (49, 101.0, True), (49, 99.0, False),
+        (80, 161.0, True), (80, 159.0, False),  # two for each coefficient
     ],
 )  # fmt: skip
-def test_where_slopes_are_asked(p, reach, alone):
-    """Measured: docs/evidence/linear_regression.md, "Where only the mean is released"."""
-    assert Rules.of(4 * round(reach), p, reach).mean_only == alone
+def test_where_rows_are_whitened(p, reach, whitened):
+    """Measured: docs/evidence/linear_regression.md and docs/evidence/few_records.md."""
+    rules = Rules.of(4 * round(reach), p, reach)
+    assert (rules.whitening > 0.0) == (not rules.few_records) == whitened
+    assert not rules.mean_only and Rules.of(120, p, 29.0).mean_only
+    assert not Rules.of(120, p, 29.0, fit_intercept=False).mean_only
 
 
-def test_the_report_says_when_only_the_mean_can_be_found():
+FULL = {"data_norm": 1.0, "bounds_y": (-1.0, 1.0), "fit_intercept": False}
+WIDE = {"bounds_X": (-1.0, 1.0), "bounds_y": (-1.0, 1.0)}
+
+
+def _part_lost(n, epsilon, bounds, slope=0.7, seeds=16):
+    """Mean square error of the fit to n rows over that of the mean of their function."""
+    lost, function = [], []
+    for seed in range(seeds):
+        rng = np.random.RandomState(seed)
+        X = rng.normal(size=(n, 6)) @ np.diag([2.0, 1.5, 1.0, 1.0, 0.7, 0.5])
+        X /= np.linalg.norm(X, axis=1)[:, None]
+        X = X if bounds is FULL else 0.5 * X + 0.2
+        true = slope * (X - X.mean(axis=0)) @ [1.0, -1.0, 0.5, 0.0, 0.3, 0.0]
+        y = true + rng.uniform(-0.3, 0.3, size=n)
+        model = LinearRegression(**bounds, epsilon=epsilon, random_state=seed).fit(X, y)
+        lost.append(np.mean((model.predict(X) - true) ** 2))
+        function.append(np.mean(true**2))
+    return np.mean(lost) / np.mean(function)
+
+
+@pytest.mark.parametrize(("bounds", "most"), [(FULL, 0.35), (WIDE, 1.05)])
+def test_more_records_and_more_budget_are_never_worse_where_records_are_few(bounds, most):
+    """N of 19 to 190, across what only the mean is released below, and rows are not whitened."""
+    sizes = [_part_lost(n, 1.0, bounds) for n in (80, 160, 300, 400, 440, 800)]
+    budgets = [_part_lost(300, epsilon, bounds) for epsilon in (0.3, 0.7, 1.0, 1.3, 1.5, 3.0)]
+    for lost in (sizes, budgets):
+        assert all(later < earlier + 0.03 for earlier, later in zip(lost, lost[1:], strict=False))
+        assert lost[2] < most and lost[-1] < 0.3
+
+
+def test_what_is_not_there_costs_little():
+    for n in (60, 150, 400):
+        rng, y, errors = np.random.RandomState(n), None, []
+        for seed in range(20):
+            X, y = rng.normal(size=(n, 8)), rng.uniform(-1.0, 1.0, size=n)
+            X /= np.linalg.norm(X, axis=1)[:, None]
+            model = LinearRegression(**FULL, random_state=seed).fit(X, y)
+            errors.append(np.mean(model.predict(X) ** 2) / np.mean(y**2))
+        assert np.mean(errors) < 0.05
+
+
+def test_intervals_of_few_records_hold():
+    covered = []
+    for seed in range(10):
+        rng = np.random.RandomState(seed)
+        X = rng.uniform(-0.5, 0.5, size=(380, 2))
+        true = X @ [0.8, -0.4]
+        model = LinearRegression(**FULL, random_state=seed)
+        model.fit(X, true + rng.uniform(-0.2, 0.2, size=380))
+        low, high = model.confidence_interval(X)
+        covered.append(np.mean((low <= true) & (true <= high)))
+        assert (low < high).all()
+    assert np.mean(covered) > 0.9
+
+
+def test_the_report_says_when_records_are_few():
     rng = np.random.RandomState(0)
     X, y = rng.uniform(size=(200, 3)), rng.uniform(size=200)
-    few = LinearRegression(bounds_X=(0, 1), bounds_y=(0, 1), random_state=0).fit(X, y)
-    for text in (str(few.privacy_report_), few.privacy_report_._repr_html_()):
-        assert "Only the mean of the target was asked" in text
-        assert "About 2.2 times the records, or 2.2 times epsilon, would do" in text
-    enough = LinearRegression(bounds_X=(0, 1), bounds_y=(0, 1), random_state=0, epsilon=10.0)
-    assert not enough.fit(X, y).privacy_report_.note
+    public = {"bounds_X": (0, 1), "bounds_y": (0, 1), "random_state": 0}
+    few = LinearRegression(**public).fit(X, y)
+    least = LinearRegression(**public).fit(X[:100], y[:100])
+    for model, words, times in (
+        (few, "features were not whitened", 2.2), (least, "Only the mean of the target", 1.3)
+    ):  # fmt: skip
+        for text in (str(model.privacy_report_), model.privacy_report_._repr_html_()):
+            assert words in text
+            assert f"About {times} times the records, or {times} times epsilon, would do" in text
+    assert not LinearRegression(**public, epsilon=10.0).fit(X, y).privacy_report_.note
+
+
+def test_one_record_and_a_handful_of_users_are_fitted():
+    for n in (1, 2, 7):
+        X = np.full((n, 1), 0.5)
+        for privacy in ("central", "local", "shuffle"):
+            model = LinearRegression(**FULL, privacy=privacy, channel="auto", epsilon=4.0)
+            assert np.isfinite(model.fit(X, X[:, 0]).coef_).all()
+            model.set_params(channel="gaussian").fit(X, X[:, 0])

@@ -209,7 +209,8 @@ def test_the_rules_are_whole_and_fade(clip, fit_intercept):
                 rest = sum(rules.steps) + rules.mean + rules.line + rules.clipped
                 assert rest == pytest.approx(rules.after_location - rules.whitening - rules.lengths)
                 assert first + rest == pytest.approx(1.0, rel=1e-12)
-                assert min(rules.spread, *rules.steps, rules.whitening) > 0.0
+                assert min(rules.spread, *rules.steps) > 0.0
+                assert (rules.whitening > 0.0) == (not rules.few_records)
                 assert 1.0 <= rules.clip and 0.0 < rules.length <= 1.0
     few, many = (Rules.of(n, 5, 0.2 * n, clip).clip for n in (10**5, 10**9))
     assert many > 2.0 * few  # clips fade as n grows

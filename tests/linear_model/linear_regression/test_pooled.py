@@ -93,12 +93,13 @@ def test_more_is_known_than_by_sums():
     assert np.sqrt(np.mean(ours)) < 0.9 * np.sqrt(np.mean(theirs))
 
 
-def test_few_records_say_nothing_of_the_line():
+def test_few_records_say_little_of_the_line():
     X, y = rows(60, 0)
+    mean = LinearRegression(**COMMON, random_state=0).fit(X, y)
+    assert not mean._released.equations and not mean._told().precision.any()
     fit = LinearRegression(**COMMON, fit_intercept=False, random_state=0).fit(X, y)
-    assert not fit._released.equations and not fit._told().precision.any()
     line = fits(0, fit_intercept=False)[0].pooled(fit)
-    assert line._told().n == 2060 and fit.posterior()[1][0, 0] == pytest.approx(1 / 5, rel=0.1)
+    assert line._told().n == 2060 and fit.posterior()[1][0, 0] > 0.5 / 5.0
 
 
 def test_what_cannot_be_pooled_has_no_such_methods():
