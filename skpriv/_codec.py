@@ -173,9 +173,9 @@ def to_dict(model: Any) -> dict[str, Any]:
     check_is_fitted(model)
     last = model.steps[-1][1] if isinstance(model, Pipeline) else model
     report = getattr(last, "privacy_report_", None)
-    head = {"format": MODEL_VERSION, "skpriv": VERSION}
+    head: dict[str, Any] = {"format": MODEL_VERSION, "skpriv": VERSION}
     if report is not None:
-        head["guarantee"] = str(report.guarantee)
+        head |= {"guarantee": str(report.guarantee), "privacy": report.to_dict()}
     return {**head, "model": _Encoder().encode(model)}
 
 

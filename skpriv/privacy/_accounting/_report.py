@@ -3,7 +3,7 @@
 import sys
 from dataclasses import dataclass, field
 from itertools import groupby
-from math import sqrt
+from math import exp, isfinite, sqrt
 from types import FrameType
 from typing import Any
 
@@ -30,11 +30,16 @@ PUBLIC = ("BoundsScaler", "FormulaEncoder", "TableEncoder")
 HEADERS = ("query", "norm", "sensitivity", "share", "records", "noise", "scale", "mu")
 
 
-def price(cost):
-    """A cost as text: its mu, or its epsilon if it has a part that is not Gaussian or zCDP."""
+def amount(cost):
+    """Mu of a cost, or its epsilon if it has a part that is not Gaussian or zCDP."""
     if cost.pure or cost.approximate:
-        return f"{cost.epsilon(cost.delta):.4g}"
-    return f"{sqrt(2.0 * cost.amount('zcdp')):.4g}"
+        return cost.epsilon(cost.delta)
+    return sqrt(2.0 * cost.amount("zcdp"))
+
+
+def price(cost):
+    """The same as text."""
+    return f"{amount(cost):.4g}"
 
 
 def in_pipeline():
@@ -315,6 +320,68 @@ class PrivacyReport(Printed):
             for row in self.rows
         ]
         return pd.DataFrame(rows, columns=(*HEADERS[:-1], self._currency))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the guarantee and the queries as plain values, for JSON and for those who check.
+
+        Returns
+        -------
+        dict
+            "epsilon" (None without privacy), "delta", "model", "unit", "neighbours", "size"
+            (records or persons), "rows_per_unit", "secure", "not_covered" and "mechanisms": of each
+            query its name, norm, sensitivity, share, records, noise, scale, and the mu or epsilon
+            that it cost.
+        """
+        promised = self.guarantee
+        names = ("query", "norm", "sensitivity", "share", "records", "noise", "scale")
+        return {
+            "epsilon": promised.epsilon if promised.private else None,
+            "delta": promised.delta,
+            **{name: getattr(promised, name) for name in ("model", "unit", "neighbours")},
+            "size": self.size,
+            "rows_per_unit": self.rows_per_unit,
+            "secure": self.secure,
+            "not_covered": self.not_covered,
+            "mechanisms": [
+                {**{name: getattr(row, name) for name in names}, self._currency: amount(row.cost)}
+                for row in self.rows
+                if promised.private
+            ],
+        }
+
+    def to_dp_event(self) -> Any:
+        """Return what one record paid as an event of the package dp_accounting.
+
+        Returns
+        -------
+        dp_accounting.ComposedDpEvent
+            An event for accountants of ``NeighboringRelation.REPLACE_ONE``. Gaussian and
+            zero-concentrated parts are as they are, a pure epsilon is the randomised response that
+            dominates it.
+
+        Raises
+        ------
+        ValueError
+            If a cost is only known as (epsilon, delta), as that of shuffled reports is, or without
+            privacy.
+        """
+        import dp_accounting
+
+        paid = self.total if self.charged is None else self.charged
+        if paid.approximate or not isfinite(self.guarantee.epsilon):
+            raise ValueError(
+                f"privacy={self.privacy!r} has no event of dp_accounting: only epsilon and delta "
+                "are known of it. Take to_dict()."
+            )
+        events: list[Any] = []
+        if paid.gaussian:
+            # That relation counts a replacement as twice the sensitivity.
+            events.append(dp_accounting.GaussianDpEvent(2.0 * paid.gaussian**-0.5))
+        if rho := paid.concentrated + paid.selected:
+            events.append(dp_accounting.ZCDpEvent(rho, 0.0))
+        if paid.pure:
+            events.append(dp_accounting.RandomizedResponseDpEvent(2.0 / (1.0 + exp(paid.pure)), 2))
+        return dp_accounting.ComposedDpEvent(events)
 
     def _parts(self):
         yield f"{self.name}: {self.guarantee}"

@@ -1,5 +1,6 @@
 """The report: public facts only, as text and HTML."""
 
+import json
 import pickle
 import re
 
@@ -11,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from skpriv import Budget
-from skpriv.linear_model import SSPRegressor
+from skpriv.linear_model import IHTRegressor, SSPRegressor
 
 from skpriv.preprocessing import BoundsScaler, Numeric, TableEncoder
 from skpriv.privacy import Query, open_session
@@ -149,3 +150,40 @@ def test_a_report_as_a_frame():
     assert list(frame["query"]) == [row.query for row in report.rows]
     assert list(frame["sensitivity"]) == [row.sensitivity for row in report.rows]
     assert frame["share"].sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0),
+        SSPRegressor(
+            data_norm=1.0, bounds_y=(-1, 1), privacy="local", delta=0.0, epsilon=2.0, random_state=0
+        ),
+        IHTRegressor(data_max=1.0, bounds_y=(-1, 1), n_nonzero_coefs=1, random_state=0),
+    ],
+)
+def test_an_independent_accountant_reads_the_same_epsilon_from_the_events(model):
+    dp = pytest.importorskip("dp_accounting")
+    from dp_accounting.pld import PLDAccountant
+    from dp_accounting.rdp import RdpAccountant
+
+    X = np.linspace(-1.0, 1.0, 500)[:, None]
+    report = model.fit(X, X[:, 0]).privacy_report_
+    event, relation = report.to_dp_event(), dp.NeighboringRelation.REPLACE_ONE
+    kind = RdpAccountant if "ZCDp" in str(event) else PLDAccountant
+    accountant = kind(neighboring_relation=relation)
+    accountant.compose(event)
+    assert accountant.get_epsilon(report.guarantee.delta) == pytest.approx(model.epsilon, rel=1e-4)
+    plain = json.loads(json.dumps(report.to_dict(), allow_nan=False))
+    assert plain["epsilon"] == model.epsilon and plain["neighbours"] == "replace one"
+    assert [row["query"] for row in plain["mechanisms"]] == [row.query for row in report.rows]
+
+
+def test_what_has_no_event_is_refused_and_exact_answers_promise_nothing():
+    X = np.linspace(-1.0, 1.0, 500)[:, None]
+    exact = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), privacy="none").fit(X, X[:, 0])
+    assert exact.privacy_report_.to_dict()["epsilon"] is None
+    shuffled = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), privacy="shuffle", random_state=0)
+    for model in (exact, shuffled.fit(X, X[:, 0])):
+        with pytest.raises(ValueError, match="to_dict"):
+            model.privacy_report_.to_dp_event()
