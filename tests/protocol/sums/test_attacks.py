@@ -11,7 +11,7 @@ from skpriv import BudgetAccountant
 from skpriv._sqlite import Database
 from skpriv.exceptions import BudgetExceeded, PrivacyError
 from skpriv.linear_model import LinearRegression, SSPRegressor
-from skpriv.privacy import Budget, Cost, Lattice
+from skpriv.privacy import Budget, Cost, Lattice, shares_needed
 from skpriv.privacy._noise._discrete_gaussian import LARGEST
 from skpriv.protocol import Collector, DeviceLedger, ShareServer, report
 from skpriv.protocol._ledger import MOST_ATTEMPTS
@@ -299,3 +299,12 @@ def test_every_file_is_synced_before_a_transaction_ends(tmp_path):
         database.create()
         assert database.ask("PRAGMA synchronous") == [(3,)]
         assert os.path.getsize(database.path) > 0
+
+
+def test_shares_hide_a_sum_of_those_who_are_counted_on():
+    """Of 20,000 users 100 may be all who shuffle honestly: they need more shares than all would."""
+    task = Collector(
+        ssp(), 20_000, n_features=1, n_min=100, transport="shuffled-shares"
+    ).task
+    needed = open_round(json.loads(task)).needed
+    assert needed.shares >= shares_needed(100, needed.size) > shares_needed(20_000, needed.size)
