@@ -4,8 +4,8 @@ from contextlib import contextmanager, nullcontext
 from math import inf, isfinite, isinf
 from pathlib import Path
 
-from ..exceptions import BudgetExceeded, PrivacyError
-from ..privacy import Budget, BudgetAccountant
+from ..exceptions import BudgetExceeded
+from ..privacy import Budget, BudgetAccountant, protecting, unit_sentence
 from ._arguments import CommandError, add_options
 
 
@@ -15,6 +15,9 @@ def add_budget(parser):
     parser.add_argument("ledger", metavar="FILE", help="the ledger, a file that keeps all charges")
     total = {"help": "total epsilon of a ledger that is new or has no total"}
     add_options(parser, "--epsilon", "--delta", epsilon=total)
+    parser.add_argument("--unit", metavar="NAME:M", help="with --epsilon: what all charges "
+        "protect; row (default), or a column and the most rows of a person that are used, such as "
+        "patient:9")  # fmt: skip
     parser.set_defaults(run=run)
 
 
@@ -24,6 +27,8 @@ def run(args):
         raise CommandError(
             f"The ledger {args.ledger} is not a file: --epsilon E makes one with this total."
         )
+    if args.unit is not None and args.epsilon is None:
+        raise CommandError("--unit needs --epsilon: the unit is set with the total.")
     total = _total(args.ledger)
     if args.epsilon is not None and total is not None:
         raise CommandError(
@@ -33,16 +38,16 @@ def run(args):
     if args.epsilon is None and total is None:
         accountant = BudgetAccountant(inf, args.delta, ledger=args.ledger)
     else:
-        accountant = open_ledger(args.ledger, (args.epsilon, args.delta))
+        accountant = open_ledger(args.ledger, (args.epsilon, args.delta), unit=args.unit)
     print(
         f"{'':<4}  {'fit':<24}  {'own epsilon':>13}  {'part of the total':>17}  "
-        f"{'when':<25}  {'who':<12}  what for"
+        f"{'protects':<12}  {'when':<25}  {'who':<12}  what for"
     )
     for i, charge in enumerate(accountant.charges, 1):
         alone = charge.cost.epsilon(accountant.budget.delta)
         print(
             f"{i:<4}  {charge.name:<24}  {alone:>13.3f}  {_part(charge.cost, accountant):>17}  "
-            f"{charge.when:<25}  {charge.who:<12}  {charge.purpose}".rstrip()
+            f"{charge.unit:<12}  {charge.when:<25}  {charge.who:<12}  {charge.purpose}".rstrip()
         )
     print(status(accountant))
     return 0
@@ -61,9 +66,11 @@ def _part(cost, accountant):
 @contextmanager
 def charged(args, accountant):
     """Charge what is released inside to the ledger of a command; its errors are one sentence."""
+    group = getattr(args, "group", None)
     try:
         with nullcontext() if accountant is None else accountant:
-            yield
+            with nullcontext() if group is None else protecting(group, args.max_rows or 1):
+                yield
     except BudgetExceeded:
         if accountant is None:  # it was not this command's budget
             raise
@@ -81,19 +88,21 @@ def status(accountant):
     if isinf(total.epsilon):
         return f"Spent epsilon {spent.epsilon:.4g} at delta {total.delta:g}; it has no total."
     return (
-        f"Spent epsilon {spent.epsilon:.4g} of {total.epsilon:g} at delta {total.delta:g}; "
-        f"left epsilon {left.epsilon:.4g}."
+        f"Spent epsilon {spent.epsilon:.4g} of {total.epsilon:g} at delta {total.delta:g} for "
+        f"{unit_sentence(accountant.ledger.unit)}; left epsilon {left.epsilon:.4g}."
     )
 
 
-def open_ledger(path, total, **said):
-    """Accountant of a ledger, whose total is set once and stands in it.
+def open_ledger(path, total, unit=None, **said):
+    """Accountant of a ledger, whose total and unit are set once and stand in it.
 
     Parameters
     ----------
     path : str
     total : (float, float)
         Epsilon and delta of a ledger that is new or has none.
+    unit : str or (str, int), default=None
+        What it protects then: a row where none is given.
     **said : str
         Who makes the charges, and what for.
     """
@@ -108,7 +117,12 @@ def open_ledger(path, total, **said):
                 f"The ledger {path} has spent more than epsilon {total[0]:g} at delta "
                 f"{total[1]:g}: give it a larger total with `budget --epsilon`."
             )
-    return _usable(path, lambda: BudgetAccountant(total[0], total[1], path, **said))
+    return _usable(path, lambda: BudgetAccountant(total[0], total[1], path, unit=unit, **said))
+
+
+def unit_of(args):
+    """What a command's release protects, for a ledger that is new."""
+    return None if args.group is None else (args.group, args.max_rows or 1)
 
 
 def _total(path):
@@ -122,5 +136,5 @@ def _total(path):
 def _usable(path, make):
     try:
         return make()
-    except (OSError, PrivacyError) as error:
+    except (OSError, ValueError) as error:
         raise CommandError(f"The ledger {path} cannot be used: {error}") from None

@@ -2,15 +2,20 @@
 
 import sys
 
+import narwhals.stable.v2 as nw
+
 from ..inspection import describe
 from ..preprocessing import check_table
 from ._arguments import PICTURES, CommandError, add_options, check_plot, panels, write
-from ._budget import charged, open_ledger, status
+from ._budget import charged, open_ledger, status, unit_of
 from ._frames import (
+    add_group,
     add_schema,
     add_table,
     check_different,
+    check_group,
     check_out,
+    groups_of,
     open_quotes,
     read_schema,
     read_table,
@@ -31,6 +36,7 @@ def add_describe(parser):
         help="two-way counts of two columns; may be given more than once")  # fmt: skip
     add("--population", action="store_true",
         help="intervals for the population from which rows come, not for the table")  # fmt: skip
+    add_group(parser)
     add_options(
         parser, "--epsilon", "--delta", "--ledger", "--out", "--plot", "--confidence-level",
         "--seed", "--force",
@@ -50,9 +56,10 @@ def run(args):
     check_plot(args.plot)
     frame = read_table(args.table, args)
     schema = read_schema(args, frame)
+    check_group(args, schema, nw.from_native(frame).columns)
     accountant = None
     if args.ledger is not None:
-        accountant = open_ledger(args.ledger, (args.epsilon, args.delta))
+        accountant = open_ledger(args.ledger, (args.epsilon, args.delta), unit_of(args))
     with charged(args, accountant):
         found = describe(
             frame,
@@ -64,6 +71,7 @@ def run(args):
             confidence_level=args.confidence_level,
             estimand="population" if args.population else "table",
             random_state=args.seed,
+            **groups_of(args, frame),
         )
     print(found)
     if accountant is not None:
@@ -93,6 +101,7 @@ def add_check(parser):
     add_schema(parser)
     words = "add noise, so that the counts may be released"
     parser.add_argument("--private", action="store_true", help=words)
+    add_group(parser)
     total = {"help": "with --private: epsilon of all counts together"}
     ledger = "with --private: file that keeps all charges; these counts are charged there"
     names = ("--epsilon", "--delta", "--ledger")
@@ -104,16 +113,18 @@ def check(args):
     """Print how the cells fit the schema; return the exit code."""
     if args.private != (args.epsilon is not None):
         raise CommandError("--private and --epsilon go together: give both or neither.")
-    if args.ledger is not None and not args.private:
-        raise CommandError("--ledger needs --private: exact counts are not for release.")
+    if not args.private and (args.ledger is not None or args.group is not None):
+        raise CommandError("--ledger and --group need --private: exact counts are not for release.")
     check_different([args.table, args.schema], {"--ledger": args.ledger})
     frame = read_table(args.table, args)
     schema, accountant = read_schema(args, frame), None
+    check_group(args, schema, nw.from_native(frame).columns)
     if args.ledger is not None:
-        accountant = open_ledger(args.ledger, (args.epsilon, args.delta), purpose="check")
+        total = args.epsilon, args.delta
+        accountant = open_ledger(args.ledger, total, unit_of(args), purpose="check")
     with charged(args, accountant):
         price = {"epsilon": args.epsilon, "delta": args.delta} if args.private else {}
-        print(check_table(frame, schema, **price))
+        print(check_table(frame, schema, **price, **groups_of(args, frame)))
     if accountant is not None:
         print(f"Ledger {args.ledger}: {status(accountant)}")
     if not args.private and (broken := open_quotes(args.table, args)):

@@ -12,7 +12,6 @@ from .._codec import save
 from ..inspection import CoefficientDisplay, CurveDisplay, coefficient_table, curves, model_card
 from ..preprocessing import TableEncoder
 from ..privacy import capabilities
-from ..records import cells
 from ._arguments import (
     PICTURES,
     PRIVATE,
@@ -23,8 +22,19 @@ from ._arguments import (
     panels,
     write,
 )
-from ._budget import charged, open_ledger, status
-from ._frames import add_schema, add_table, check_different, check_out, few, read_schema, read_table
+from ._budget import charged, open_ledger, status, unit_of
+from ._frames import (
+    add_group,
+    add_schema,
+    add_table,
+    check_different,
+    check_group,
+    check_out,
+    few,
+    groups_of,
+    read_schema,
+    read_table,
+)
 
 MODELS = {
     "linear": "LinearRegression",
@@ -51,11 +61,7 @@ def add_fit(parser):
     add("--model", choices=list(MODELS), default="linear", help="default linear")
     add("--clip", choices=("auto", "wide"), default="auto",
         help="auto (default) has the least noise; wide clips residuals less")  # fmt: skip
-    add("--group", metavar="NAME",
-        help="column that says whose row it is; all rows of a person are protected")  # fmt: skip
-    add("--max-rows", type=at_least(1), default=None, metavar="M",
-        help="with --group: most rows of one person that are used, drawn at random; more rows "
-        "need more noise; default 1")  # fmt: skip
+    add_group(parser)
     add("--card", metavar="FILE", help="write a model card, too: .md or .html")
     ledger = "file that keeps all charges; this fit is charged there. The first charge of a new "
     ledger += "file is its total, unless `budget` has set another"
@@ -77,7 +83,7 @@ def run(args):
     accountant = None
     if args.ledger is not None:
         accountant = open_ledger(
-            args.ledger, (args.epsilon, args.delta), purpose=f"fit of {args.target}"
+            args.ledger, (args.epsilon, args.delta), unit_of(args), purpose=f"fit of {args.target}"
         )
     with charged(args, accountant):
         encoder = TableEncoder(schema).fit(frame)  # of names alone
@@ -103,8 +109,6 @@ def _check_files(args):
     """Everything that can be found out before the rows are read and the budget is spent."""
     written = {f"--{name}": getattr(args, name) for name in ("out", "ledger", "card", "plot")}
     check_different([args.table, args.schema], written)
-    if args.max_rows is not None and args.group is None:
-        raise CommandError("--max-rows needs --group, the column that says whose row it is.")
     if args.ledger is not None and capabilities(args.privacy).amplifies:
         raise CommandError(
             f"--ledger cannot count --privacy {args.privacy}, of which only (epsilon, delta) is "
@@ -136,13 +140,7 @@ def _schema(args, frame):
             "public low and high."
         )
     schema = schema.with_target(args.target)
-    if args.group is not None and args.group not in names:
-        raise CommandError(f"--group {args.group!r} is not a column of {args.table}: {few(names)}.")
-    if args.group in schema:
-        raise CommandError(
-            f"--schema {args.schema} has a table for {args.group!r}, which is the column of "
-            "--group: take it out."
-        )
+    check_group(args, schema, names)
     try:
         schema.check_filled()
         _range(args, schema)  # or an error
@@ -165,15 +163,9 @@ def _range(args, schema):
 
 
 def _groups(args, model, frame):
-    """What `fit` gets for --group; a person without a name is one of their own."""
-    if args.group is None:
-        return {}
-    labels = cells(nw.from_native(frame)[args.group])
-    labels = [(i,) if label in (None, "") else str(label) for i, label in enumerate(labels)]
+    """What `fit` gets for --group."""
     step = model.steps[-1][0]
-    groups = np.empty(len(labels), dtype=object)
-    groups[:] = labels
-    return {f"{step}__groups": groups, f"{step}__max_rows_per_group": args.max_rows or 1}
+    return {f"{step}__{name}": value for name, value in groups_of(args, frame).items()}
 
 
 def _regressor(args, schema, encoder):

@@ -6,9 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import narwhals.stable.v2 as nw
+import numpy as np
 
 from ..preprocessing import Numeric, Schema
-from ._arguments import CommandError
+from ..records import cells
+from ._arguments import CommandError, at_least
 
 FORMATS = (".csv", ".parquet")
 _LIBRARIES = ("pandas", "polars", "pyarrow")
@@ -42,6 +44,40 @@ def add_schema(parser):
     )
     add("--decimal", choices=(".", ","), default=".",
         help="decimal mark of columns for which the schema says nothing; default .")  # fmt: skip
+
+
+def add_group(parser):
+    """Add whose row it is to the arguments of a command."""
+    add = parser.add_argument
+    add("--group", metavar="NAME",
+        help="column that says whose row it is; all rows of a person are protected")  # fmt: skip
+    add("--max-rows", type=at_least(1), default=None, metavar="M",
+        help="with --group: most rows of one person that are used, drawn at random; more rows "
+        "need more noise; default 1")  # fmt: skip
+
+
+def check_group(args, schema, names):
+    """Refuse a --group that the table has not, or that is data, too."""
+    if args.max_rows is not None and args.group is None:
+        raise CommandError("--max-rows needs --group, the column that says whose row it is.")
+    if args.group is not None and args.group not in names:
+        raise CommandError(f"--group {args.group!r} is not a column of {args.table}: {few(names)}.")
+    if args.group in schema:
+        raise CommandError(
+            f"--schema {args.schema} has a table for {args.group!r}, which is the column of "
+            "--group: take it out."
+        )
+
+
+def groups_of(args, frame):
+    """What a release gets for --group; a person without a name is one of their own."""
+    if args.group is None:
+        return {}
+    labels = cells(nw.from_native(frame)[args.group])
+    labels = [(i,) if label in (None, "") else str(label) for i, label in enumerate(labels)]
+    groups = np.empty(len(labels), dtype=object)
+    groups[:] = labels
+    return {"groups": groups, "max_rows_per_group": args.max_rows or 1}
 
 
 def read_schema(args, frame, needed=()):

@@ -2,6 +2,8 @@
 
 import re
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from fractions import Fraction
 from hashlib import blake2b
 from numbers import Number
@@ -9,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..privacy import protecting
 from ..records import public_shape
 
 PLACE_BITS = 62  # of a random number: an integer of SQLite has 63 and a sign
@@ -147,6 +150,14 @@ class LearnsFromPersons:
     _visits: Any  # once it has started
     n_rounds_: int
     rounds_until_update_: Any
+
+    @contextmanager
+    def _accounting(self) -> Iterator[None]:
+        """Charge for persons, where rounds of one person are counted."""
+        most = self._max_visits
+        protected = nullcontext() if most is None else protecting("", most)
+        with super()._accounting(), protected:  # type: ignore[misc]
+            yield
 
     @property
     def _max_visits(self):

@@ -8,6 +8,7 @@ from typing import Any
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from ..privacy import unit_sentence
 from ._card import card_sections, html_section
 from ._coefficient_display import CoefficientDisplay
 from ._curve_display import CurveDisplay
@@ -225,12 +226,14 @@ def _ledger(accountant):
     if accountant is None:
         return ""
     total, spent, left = accountant.budget, accountant.spent, accountant.remaining
-    rows = [("", "what was charged", "its own epsilon")]
+    rows = [("", "what was charged", "its own epsilon", "protects")]
     for i, charge in enumerate(accountant.charges, 1):
-        rows.append((str(i), charge.name, f"{charge.cost.epsilon(total.delta):.4g}"))
+        alone = f"{charge.cost.epsilon(total.delta):.4g}"
+        rows.append((str(i), charge.name, alone, unit_sentence(charge.unit)))
     said = (
         f"All charges together: epsilon {spent.epsilon:.4g} of {total.epsilon:g} at delta "
-        f"{total.delta:g}. What is left: epsilon {left.epsilon:.4g}. Epsilons of single charges do "
+        f"{total.delta:g}, for {unit_sentence(accountant.ledger.unit)}. What is left: epsilon "
+        f"{left.epsilon:.4g}. Epsilons of single charges do "
         "not add up to the total, which is composed exactly."
     )
     return "<h2>Ledger</h2>" + _scrolled(html_section([rows, said]))

@@ -36,6 +36,7 @@ if TYPE_CHECKING:  # what type checkers see; a test holds it to what is loaded
     from ._ledger._lineage import Lineage
     from ._ledger._numbering import Numbering
     from ._ledger._parts import prepaid
+    from ._ledger._unit import protecting, unit_sentence, unit_text
     from ._noise._codebook import (
         LARGEST_EPSILON,
         codebook,
@@ -115,6 +116,7 @@ _HOMES = {
     "_ledger._lineage": ["Lineage"],
     "_ledger._numbering": ["Numbering"],
     "_ledger._parts": ["prepaid"],
+    "_ledger._unit": ["protecting", "unit_sentence", "unit_text"],
     "_noise._codebook": [
         "LARGEST_EPSILON",
         "codebook",

@@ -177,7 +177,7 @@ def test_the_promise_is_that_of_the_budget(privacy, delta):
     policy = LinUCB(**{**COMMON, "delta": delta, "privacy": privacy})
     aside = {"set_aside": (1.0, 1e-6)} if privacy == "shuffle" else {}
     currency = "pure" if delta == 0.0 else "gdp"
-    with BudgetAccountant(1.0, max(delta, 1e-9), currency=currency, **aside) as a:
+    with BudgetAccountant(1.0, max(delta, 1e-9), currency=currency, unit=("user", M), **aside) as a:
         before = policy.guarantee
         policy.act(np.zeros((1, 2, 2)))
         spent = a.spent
@@ -202,7 +202,7 @@ def test_fliphat_and_epochs_compose_their_fits():
     assert policy.guarantee.epsilon == pytest.approx(1.0, rel=1e-3)
     assert policy.guarantee.unit == "person"
     assert policy._make_oracle().epsilon < 1.0
-    with BudgetAccountant(100.0, 1e-6) as accountant:
+    with BudgetAccountant(100.0, 1e-6, unit=("user", M)) as accountant:
         policy = EpochGreedy(SSP, **EPOCHS)
         data = rounds(100)
         policy.act(data[0])

@@ -8,7 +8,7 @@ import numpy as np
 from ..._choices import PrivacyModel
 from ..._compat import forgets_rows
 from ..._equations._intervals import two_sided_quantile
-from ...privacy import Budget, open_session
+from ...privacy import Budget, open_session, protecting
 from ...records import ArrayRows, codes, public_shape
 from ._distribution import Distribution, tree_levels
 from ._queries import DistributionQuery, Ranged
@@ -182,10 +182,11 @@ def propose_max_rows(
     if len(public_shape(groups)) != 1 or not len(groups):
         raise ValueError("groups must be one label a row: an array of shape (n_samples,).")
     counts = np.bincount(codes(groups))  # what a session is opened on: it charges, and then reads
-    found = private_quantiles(
-        counts, [level], bounds=(0.5, largest + 0.5), epsilon=epsilon, delta=delta,
-        privacy=privacy, random_state=random_state,
-    )  # fmt: skip
+    with protecting("", 1):  # a person's number of rows is all that is used of them
+        found = private_quantiles(
+            counts, [level], bounds=(0.5, largest + 0.5), epsilon=epsilon, delta=delta,
+            privacy=privacy, random_state=random_state,
+        )  # fmt: skip
     return int(np.clip(np.round(found[0]), 1, largest))
 
 

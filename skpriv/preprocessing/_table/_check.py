@@ -8,7 +8,7 @@ import numpy as np
 
 from ..._equations._intervals import two_sided_quantile
 from ..._printing import Printed, Table
-from ...privacy import ROUNDING, Budget, Query, open_session
+from ...privacy import ROUNDING, Budget, Groups, Query, open_session
 from ...records import as_rows, cells, from_table, is_lazy
 from ._columns import LOST
 from ._encoder import _frame, _schema
@@ -80,12 +80,14 @@ class TableCheck(Printed):
 
     def _parts(self):
         half = two_sided_quantile(self.confidence_level) * self.std_error
-        said = np.clip(np.round(self.counts), 0, self.n).astype(int)
+        largest = getattr(self.report, "rows_per_unit", None)
+        most, what = self.n * (largest or 1), "persons" if largest else "rows"
+        said = np.clip(np.round(self.counts), 0, most).astype(int)
         if self.report is None:
             yield f"{_HEAD}\n{self.n:,} rows."
         else:
             yield (
-                f"{self.n:,} rows. Each count is noisy: its {self.confidence_level:.0%} interval "
+                f"{self.n:,} {what}. Each count is noisy: its {self.confidence_level:.0%} interval "
                 f"is {half:,.0f} to each side.\n{self.report.guarantee}"
             )
         yield ""
@@ -111,6 +113,8 @@ def check_table(
     epsilon: float | None = None,
     delta: float | None = None,
     confidence_level: float = 0.95,
+    groups: Any = None,
+    max_rows_per_group: int | None = None,
     random_state: int | np.random.RandomState | None = None,
 ) -> TableCheck:
     """Count how the cells of a table fit a schema.
@@ -131,6 +135,11 @@ def check_table(
         Privacy parameter; required with `epsilon`.
     confidence_level : float in (0, 1), default=0.95
         Confidence level of the intervals of noisy counts.
+    groups : array-like of shape (n_rows,), default=None
+        The person to whom each row belongs, for noisy counts: then all rows of a person are
+        protected, and the number of persons is public in place of the number of rows.
+    max_rows_per_group : int, default=None
+        The most rows of each person that are counted, with `groups`.
     random_state : None, int or RandomState, default=None
         None draws secure noise for a real release, anything else reproducible noise for study.
 
@@ -149,8 +158,8 @@ def check_table(
     Notes
     -----
     **Privacy guarantee**: with an epsilon, (epsilon, delta)-differential privacy under replacement
-    of one row, by one Gaussian answer that is charged before a cell is read. Without one there is
-    no guarantee.
+    of one row, or of all rows of a person with `groups`, by one Gaussian answer that is charged
+    before a cell is read. Without one there is no guarantee.
 
     Examples
     --------
@@ -166,8 +175,8 @@ def check_table(
     age        1        1      0           1        0
     day        1        0      0           1        1
     """
-    if epsilon is None and delta is not None:
-        raise ValueError("epsilon is required with delta: without it the counts are exact.")
+    if epsilon is None and (delta is not None or groups is not None):
+        raise ValueError("delta and groups need epsilon: without it the counts are exact.")
     if not 0.0 < confidence_level < 1.0:
         raise ValueError(f"confidence_level={confidence_level!r} must lie in (0, 1).")
     schema = _schema(schema)
@@ -190,11 +199,12 @@ def check_table(
     if delta is None:
         raise ValueError("delta is required with epsilon: choose it well below 1 over the rows.")
     budget = Budget(epsilon, delta)
-    session = open_session("central", cells, None, budget, random_state, "check")
+    persons = None if groups is None else Groups(groups, max_rows_per_group)
+    session = open_session("central", cells, None, budget, random_state, "check", groups=persons)
     answer = session.sum(query, 1.0)
     counts = answer.value.reshape(len(columns), -1)
     scale = answer.noise.scale
-    return TableCheck(columns, counts, answer.n, scale, confidence_level, session.report)
+    return TableCheck(columns, counts, session.n, scale, confidence_level, session.report)
 
 
 def _states(series, column):

@@ -15,6 +15,7 @@ from ._ledger import Charge, Ledger
 from ._limit import Limit
 from ._parts import Key, inside
 from ._stack import pop, process, push
+from ._unit import unit_sentence, unit_text, unit_value
 
 __all__ = ["BudgetAccountant"]
 
@@ -47,6 +48,11 @@ class BudgetAccountant:
         The part (epsilon, delta) of the budget for charges of which only (epsilon, delta) is
         known, as are those of the shuffle model. It is taken off what all others may spend. None:
         as the total in the ledger says; if there is none, such charges are refused.
+    unit : "row", or (str, int), default=None
+        What all charges of the ledger protect: "row" one row, and ("patient", 9) all rows of a
+        person whom a column names, of which at most so many are used. It stands in the ledger from
+        then on, and a release that protects something else is refused. None: as the ledger says,
+        and "row" for a new one.
     who : str, default=""
         Who releases, for the list of charges. Of nested accountants of one ledger, the innermost
         one counts.
@@ -61,6 +67,8 @@ class BudgetAccountant:
         other binds all the same.
     currency : str
         What charges add up in.
+    unit : str or (str, int)
+        What all charges protect.
     set_aside : Budget
         The part of it for (epsilon, delta) charges.
     spent : Budget
@@ -70,8 +78,8 @@ class BudgetAccountant:
     remaining_aside : Budget
         What is left of the part set aside.
     charges : list of Charge
-        The charges, as named tuples ``(name, part, cost, who, when, purpose)``, with the time in
-        UTC.
+        The charges, as named tuples ``(name, part, cost, who, when, purpose, unit)``, with the time
+        in UTC.
 
     Raises
     ------
@@ -84,13 +92,14 @@ class BudgetAccountant:
     Notes
     -----
     **Privacy guarantee**: all that was released inside is together (epsilon, delta)-DP, when one
-    record is replaced. Which fits are made, their amounts, and when to stop may depend on earlier
-    releases, but not on the data. A sum in one currency that is kept below a limit fixed beforehand
-    is a *filter*, for mu^2 (Smith and Thakurta 2022), for rho (Whitehouse et al. 2023) and for
-    epsilon. Different currencies must not be mixed: Gaussian releases followed, at a time chosen
-    from them, by a pure one, may have 20 times the delta that either order alone has. The part set
-    aside is a limit of its own, fixed beforehand too: epsilons and deltas of two interactive
-    mechanisms add up, however their questions alternate (Vadhan and Zhang 2023).
+    unit is replaced: a row, or a person with all rows. Which fits are made, their amounts, and when
+    to stop may depend on earlier releases, but not on the data. A sum in one currency that is kept
+    below a limit fixed beforehand is a *filter*, for mu^2 (Smith and Thakurta 2022), for rho
+    (Whitehouse et al. 2023) and for epsilon. Different currencies must not be mixed: Gaussian
+    releases followed, at a time chosen from them, by a pure one, may have 20 times the delta that
+    either order alone has. The part set aside is a limit of its own, fixed beforehand too: epsilons
+    and deltas of two interactive mechanisms add up, however their questions alternate (Vadhan and
+    Zhang 2023).
 
     What a fit of (e, d) costs:
 
@@ -146,6 +155,7 @@ class BudgetAccountant:
         currency: str = "gdp",
         *,
         set_aside: "tuple[float, float] | None" = None,
+        unit: "str | tuple[str, int] | None" = None,
         who: str = "",
         purpose: str = "",
     ) -> None:
@@ -157,8 +167,11 @@ class BudgetAccountant:
                 "Gaussian noise. A ledger keeps them."
             )
         asked = _asked(epsilon, delta, currency, set_aside, total)
-        self.ledger = Ledger(ledger) if known is None else known  # type: ignore[arg-type]
-        total = self.ledger.bind(asked)
+        text = None if unit is None else unit_text(unit)
+        if known is None:
+            known = Ledger(ledger, unit=text)  # type: ignore[arg-type]
+        self.ledger = known
+        total = self.ledger.bind(asked, text)
         self._limit = asked if total is None else asked.smaller(total)
         self.who, self.purpose = str(who), str(purpose)
         self._home = process()
@@ -172,6 +185,11 @@ class BudgetAccountant:
     def currency(self) -> str:
         """In what charges add up."""
         return self._limit.currency
+
+    @property
+    def unit(self) -> "str | tuple[str, int]":
+        """What all charges protect."""
+        return unit_value(self.ledger.unit)
 
     @property
     def set_aside(self) -> Budget:
@@ -299,8 +317,10 @@ class BudgetAccountant:
             charges = self.charges
         except PrivacyError:
             charges = []
-        rows = [(name, part, repr(cost)) for name, part, cost, *_ in charges]
-        table = Table(("release", "part", "cost"), rows)
+        rows = [
+            (name, part, repr(cost), unit_sentence(unit)) for name, part, cost, *_, unit in charges
+        ]
+        table = Table(("release", "part", "cost", "protects"), rows)
         return f"<p>{html.escape(repr(self))}</p>{table._repr_html_()}"
 
 

@@ -17,6 +17,7 @@ from ._lineage import Lineage, advance
 from ._parts import Key, allowance, current_parts, inside
 from ._registry import announced
 from ._stack import process, stacked
+from ._unit import check_unit, unit_now
 
 __all__ = [
     "Accounted",
@@ -103,7 +104,8 @@ def charge(cost: Cost, name: str, *, lineage: Lineage | None = None) -> None:
     BudgetExceeded
         If the cost does not fit into what is left of the budget of an active accountant.
     PrivacyError
-        If another copy of the object has gone on.
+        If another copy of the object has gone on, or a ledger protects something else: rows, where
+        the charge is of a release that protects persons.
 
     Examples
     --------
@@ -136,11 +138,12 @@ def charge(cost: Cost, name: str, *, lineage: Lineage | None = None) -> None:
                 transaction.expect(accountant.ledger.identity)
             if lineage is not None and advance(transaction, lineage):
                 continue
+            check_unit(transaction.unit, unit_now(), name)
             for accountant in sharing:
                 transaction.check(accountant._limit, name, cost, part, _LARGER)
             lines.append((transaction, part, sharing[0].who, sharing[0].purpose))
         for transaction, part, who, purpose in lines:
-            transaction.record(name, cost, part, who, purpose)
+            transaction.record(name, cost, part, who, purpose, unit_now())
     _notice(cost)
 
 

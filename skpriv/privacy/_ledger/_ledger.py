@@ -18,6 +18,7 @@ from ...exceptions import PrivacyError
 from .._accounting._cost import Cost
 from ._ledger_file import COLUMNS, ledger_database, opened, prepared, set_total
 from ._limit import Limit
+from ._unit import check_unit
 
 __all__ = ["Charge", "Ledger", "Part", "Transaction"]
 
@@ -35,7 +36,8 @@ _TOTALS = ", ".join(
 class Charge(NamedTuple):
     """One line of a ledger: what was released, about which part of the data, at what cost.
 
-    ``when`` is the time in UTC, and ``who`` and ``purpose`` are what the accountant was given.
+    ``when`` is the time in UTC, ``who`` and ``purpose`` are what the accountant was given, and
+    ``unit`` is what the charge protects: "row", or "patient:9".
     """
 
     name: str
@@ -44,6 +46,7 @@ class Charge(NamedTuple):
     who: str = ""
     when: str = ""
     purpose: str = ""
+    unit: str = "row"
 
 
 class Ledger:
@@ -56,11 +59,15 @@ class Ledger:
         when this object is garbage collected in the process that made it.
     limit : Limit, default=None
         The total of a file that has none; one that a file has is never changed.
+    unit : str, default=None
+        What a new file protects. None: a row.
 
     Attributes
     ----------
     identity : str
         A name that no other ledger has. A file that was removed and made again has another one.
+    unit : str
+        What every charge protects: "row", or a column and the most rows, such as "patient:9".
     limit : Limit or None
         The total that stands in the file, when it was opened. It is asked in the transaction of
         every charge, whoever makes it.
@@ -91,21 +98,25 @@ class Ledger:
     """
 
     limit: Limit | None = None
+    unit = "row"
 
     def __init__(
-        self, path: str | os.PathLike[str] | None = None, limit: Limit | None = None
+        self,
+        path: str | os.PathLike[str] | None = None,
+        limit: Limit | None = None,
+        unit: str | None = None,
     ) -> None:
         if path is None:
             folder = tempfile.mkdtemp(prefix="skpriv-ledger-")
             weakref.finalize(self, _remove, folder, os.getpid())
             path = Path(folder, "ledger.sqlite")
         self.path = str(Path(path).resolve())
-        self.identity, self.limit = prepared(self.path, limit)
+        self.identity, self.unit, self.limit = prepared(self.path, limit, unit)
 
-    def bind(self, limit: Limit | None = None) -> Limit | None:
+    def bind(self, limit: Limit | None = None, unit: str | None = None) -> Limit | None:
         """Return the total that stands in the file, which is this limit if there was none."""
         if self.exists():
-            identity, self.limit = prepared(self.path, limit)
+            identity, self.unit, self.limit = prepared(self.path, limit, unit)
             if identity != self.identity:
                 raise PrivacyError(_MADE_AGAIN.format(self.path))
         return self.limit
@@ -194,7 +205,7 @@ class Transaction:
 
     def __init__(self, connection: Connection, path: str) -> None:
         self.connection, self._path = connection, path
-        self.identity, self.limit = opened(connection, path)
+        self.identity, self.unit, self.limit = opened(connection, path)
 
     def expect(self, identity: str) -> None:
         """Refuse another ledger than the one that was opened before."""
@@ -224,7 +235,7 @@ class Transaction:
 
     def charges(self) -> list[Charge]:
         rows = self.connection.execute(
-            f"SELECT name, part, who, time, purpose, {', '.join(COLUMNS)} "
+            f"SELECT name, part, who, time, purpose, unit, {', '.join(COLUMNS)} "
             "FROM charges ORDER BY rowid"
         )
         return [
@@ -234,7 +245,7 @@ class Transaction:
                 _cost(values),
                 *(text or "" for text in said),
             )
-            for name, part, *said, values in ((*row[:5], row[5:]) for row in rows)
+            for name, part, *said, values in ((*row[:6], row[6:]) for row in rows)
         ]
 
     def check(self, limit: Limit, name: str, cost: Cost, part: Part, larger: str) -> None:
@@ -244,15 +255,18 @@ class Transaction:
         totals[part] = totals.get(part, Cost()) + cost
         limit.check(cost, name, before, compose(totals, limit.currency), larger)
 
-    def record(self, name: str, cost: Cost, part: Part, who: str = "", purpose: str = "") -> None:
-        """Append a charge, unless the total that stands in the file refuses it."""
+    def record(
+        self, name: str, cost: Cost, part: Part, who: str = "", purpose: str = "", unit: str = "row"
+    ) -> None:
+        """Append a charge, unless the total or the unit that stand in the file refuse it."""
+        check_unit(self.unit, unit, name)
         if self.limit is not None:
             self.check(self.limit, name, cost, part, _LARGER)
         when = datetime.now(UTC).isoformat(timespec="seconds")
         self.connection.execute(
-            f"INSERT INTO charges (name, part, who, time, purpose, {', '.join(COLUMNS)}) "
-            f"VALUES (?, ?, ?, ?, ?, {_MARKS})",
-            (name, json.dumps(part), who, when, purpose, *cost.as_tuple()),
+            f"INSERT INTO charges (name, part, who, time, purpose, unit, {', '.join(COLUMNS)}) "
+            f"VALUES (?, ?, ?, ?, ?, ?, {_MARKS})",
+            (name, json.dumps(part), who, when, purpose, unit, *cost.as_tuple()),
         )
 
 

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from contextlib import nullcontext
 from threading import RLock
 from typing import Any, ClassVar
 
@@ -13,6 +14,7 @@ from .._accounting._capabilities import Capabilities, models_that, state
 from .._accounting._cost import SHARE_SLACK
 from .._accounting._report import PrivacyReport, ReportRow
 from .._ledger._active import charge
+from .._ledger._unit import protecting
 from .._noise._laws import NoiseSource
 from .._query import Answer, reordered
 from .._stream import stream_of
@@ -86,7 +88,8 @@ class Session(ABC):
         self._reordered = reordered(most) if self.capabilities.curator else 1.0
         price = self._price(budget)
         if not rows.paid_for:
-            charge(price, name, lineage=rows.lineage)
+            with nullcontext() if groups is None else protecting(groups.name, groups.largest):
+                charge(price, name, lineage=rows.lineage)
         self._budget = budget
         self._source = NoiseSource(random_state)
         if groups is not None:

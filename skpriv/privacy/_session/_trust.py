@@ -115,6 +115,8 @@ class Groups:
     ----------
     codes : ndarray of int of shape (n_records,)
         Labels as numbers from 0 up to the number of persons.
+    name : str
+        Name of the column of labels; "" where it has none.
     largest : int
 
     Raises
@@ -138,6 +140,8 @@ class Groups:
             )
         self.largest, self.change = int(largest), change
         self.codes = codes(labels)
+        name = getattr(labels, "name", None)
+        self.name = name if isinstance(name, str) else ""
 
     def __len__(self):
         return len(self.codes)

@@ -41,7 +41,7 @@ def test_it_is_never_more_than_the_public_bound():
 def test_one_person_is_one_record_and_the_charge_comes_first(monkeypatch):
     """However many rows somebody has, they are one number, and answers move by no more."""
     asked = []
-    with BudgetAccountant(1.0, 1e-6) as accountant:
+    with BudgetAccountant(1.0, 1e-6, unit=("person", 9)) as accountant:
         propose_max_rows(labels(), epsilon=1.0, **OPTIONS)
     assert accountant.spent.epsilon == pytest.approx(1.0, rel=1e-9)
     total = DistributionQuery.sum

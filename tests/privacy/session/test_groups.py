@@ -155,7 +155,7 @@ def test_a_pair_of_two_persons_is_refused():
 def test_the_report_names_the_unit(Estimator):
     X, y = draw()
     model = Estimator(random_state=0, **MAKERS[Estimator])
-    with BudgetAccountant(1.0, 1e-6) as accountant:
+    with BudgetAccountant(1.0, 1e-6, unit=("person", 3)) as accountant:
         model.fit(X, y, groups=LABELS, max_rows_per_group=3)
     assert accountant.spent.epsilon == pytest.approx(1.0, rel=1e-9)
     report = model.privacy_report_
