@@ -15,9 +15,9 @@ def add_budget(parser):
     parser.add_argument("ledger", metavar="FILE", help="the ledger, a file that keeps all charges")
     total = {"help": "total epsilon of a ledger that is new or has no total"}
     add_options(parser, "--epsilon", "--delta", epsilon=total)
-    parser.add_argument("--unit", metavar="NAME:M", help="with --epsilon: what all charges "
-        "protect; row (default), or a column and the most rows of a person that are used, such as "
-        "patient:9")  # fmt: skip
+    unit = "with --epsilon: what all charges protect; row (default), or a column and the most rows "
+    unit += "of a person that are used, such as patient:9"
+    parser.add_argument("--unit", metavar="NAME:M", help=unit)
     parser.set_defaults(run=run)
 
 

@@ -4,7 +4,6 @@ import sys
 from pathlib import Path
 
 import narwhals.stable.v2 as nw
-import numpy as np
 from sklearn.pipeline import make_pipeline
 
 from .. import linear_model
@@ -17,7 +16,6 @@ from ._arguments import (
     PRIVATE,
     CommandError,
     add_options,
-    at_least,
     check_plot,
     panels,
     write,

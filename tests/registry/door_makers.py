@@ -395,9 +395,7 @@ DOORS = {
         given("groups", LABELS), largest=9, epsilon=1.0, delta=1e-6, random_state=SEED
     ),
     "describe": partial(_describe, inspection.describe),
-    "check_table": lambda given: preprocessing.check_table(
-        _table(given, "table"), SCHEMA, epsilon=1.0, delta=1e-6, random_state=SEED
-    ),
+    "check_table": partial(_describe, preprocessing.check_table),
     "IntervalDisplay.from_estimator": lambda given: inspection.IntervalDisplay.from_estimator(
         _fitted(SSPRegressor), given("X", X), feature=0
     ),
