@@ -11,7 +11,9 @@ towards their middle where it leaves them; its noise, uniform or exponential, ha
 the table's residuals and is kept inside of the bounds in the same way. Columns: coverage at .95 on
 300 rows of the table (mean, and least over fits), mean half-width over the 95% quantile of the
 error of ``predict``, part of the rows that is resolved, and that quantile over the deviation of the
-noise. In the same run, on the same data: `SSPRegressor` and `ReweightedRegressor`.
+noise; then coverage of the 5% of the rows of largest leverage. In the same run, on the same data:
+`SSPRegressor` and `ReweightedRegressor`. Of `LinearRegression` also: coverage of coefficients, and
+the median of their std errors over their root mean squared errors, of all and of the told ones.
 """
 
 import argparse
@@ -19,12 +21,15 @@ import json
 import warnings
 
 import numpy as np
+from _fresh_tables import CHECK_TABLES, CHOICE_TABLES
 from _more_tables import MORE_TABLES, wages_by_region
 from _record import HERE, record
 from _synthetic_tables import HOSTILE, SYNTHETIC
 from _tables import TABLES
+from _unseen_tables import UNSEEN_TABLES
 from sklearn.pipeline import make_pipeline
 
+from skpriv.inspection import inference
 from skpriv.linear_model import LinearRegression, ReweightedRegressor, SSPRegressor
 from skpriv.preprocessing import BoundsScaler
 
@@ -59,11 +64,34 @@ def truth_of(table, noise):
     return X, centre + room * (mean - centre), size
 
 
+def far_rows(X):
+    """The 5% of the rows of largest leverage."""
+    Z = np.c_[X - X.mean(axis=0), np.ones(len(X))]
+    left, singular, _ = np.linalg.svd(Z / np.maximum(np.abs(Z).max(axis=0), 1e-300), False)
+    leverage = (left[:, singular > 1e-9 * singular[0]] ** 2).sum(axis=1)
+    return np.flatnonzero(leverage >= np.quantile(leverage, 0.95))
+
+
+def of_coefficients(tables, X, mean):
+    """Coverage of coefficients, and std errors over actual errors: of all, and of told ones."""
+    Z = np.c_[X, np.ones(len(X))]
+    truth = np.linalg.lstsq(Z, mean, rcond=None)[0][:-1]
+    estimate, errors, low, high = (
+        np.array([getattr(table, name)[:-1] for table in tables])
+        for name in ("estimate", "std_error", "low", "high")
+    )
+    told = np.array([~table.law.hidden[:-1] for table in tables])
+    ratio = errors / np.sqrt(np.nanmean((estimate - truth) ** 2, axis=0))
+    missed = (truth < low) | (high < truth)
+    known = np.isfinite(ratio)
+    return [1.0 - missed.mean(), np.median(ratio[known]), np.median(ratio[known & told])]
+
+
 def measure(key, table, noise, epsilon, repeats, methods, estimators=ESTIMATORS):
     """One line for each estimator and method."""
     X, mean, size = truth_of(table, noise)
     pairs = np.array([table.bounds[column] for column in table.data.columns])
-    found = {}
+    found, tables, far = {}, [], far_rows(X)
     for seed in range(repeats):
         rng = np.random.RandomState(1000 + seed)
         y = mean + size * NOISES[noise](rng, len(X))
@@ -79,12 +107,15 @@ def measure(key, table, noise, epsilon, repeats, methods, estimators=ESTIMATORS)
         }
         models = {name: models[name] for name in estimators}
         points = rng.choice(len(X), size=POINTS, replace=False)
+        points = np.append(points, rng.choice(far, size=POINTS))
         for name, model in models.items():
             rows = X
             if name != "LinearRegression":
                 rows = table.data.iloc[:0].reindex(range(len(X)))
                 rows = rows.assign(**{c: X[:, j] for j, c in enumerate(rows.columns)})
             model.fit(rows, y)
+            if name == "LinearRegression":
+                tables.append(inference(model))
             chosen = rows[points] if isinstance(rows, np.ndarray) else rows.iloc[points]
             error = np.abs(model.predict(chosen) - mean[points])
             for method in methods:
@@ -97,12 +128,15 @@ def measure(key, table, noise, epsilon, repeats, methods, estimators=ESTIMATORS)
                     [inside, (high - low) / 2.0, error, ~full]
                 )
     for (name, method), rows in found.items():
-        inside, half, error, told = (np.array(column) for column in zip(*rows))
+        top = np.array([row[0][POINTS:] for row in rows]).mean()
+        inside, half, error, told = (np.array(column)[:, :POINTS] for column in zip(*rows))
         quantile = np.quantile(error, LEVEL)
         row = [
             inside.mean(), inside.mean(axis=1).min(), half.mean() / quantile, told.mean(),
-            quantile / size,
+            quantile / size, top,
         ]  # fmt: skip
+        if name == "LinearRegression" and method == "asymptotic":
+            row += of_coefficients(tables, X, mean)
         cells = " ".join(f"{value:7.3f}" for value in row)
         print(f"{key:12} {noise:12} {epsilon:4g} {name:19} {method:10} {cells}", flush=True)
         yield f"{key} {noise} {epsilon:g} {name} {method}", row
@@ -116,11 +150,13 @@ def main():
     parser.add_argument("--methods", nargs="+", default=["asymptotic", "certified"])
     parser.add_argument("--estimators", nargs="+", default=list(ESTIMATORS))
     parser.add_argument("--noises", nargs="+", default=list(NOISES))
-    every = {**TABLES, **MORE_TABLES, **SYNTHETIC, **HOSTILE, "cps1988_square": wages_by_region}
+    real = {**TABLES, **MORE_TABLES, **UNSEEN_TABLES, **CHOICE_TABLES, **CHECK_TABLES}
+    every = {**real, **SYNTHETIC, **HOSTILE, "cps1988_square": wages_by_region}
     parser.add_argument("--tables", nargs="+", default=[*TABLES, *MORE_TABLES])
     parser.add_argument("--add", action="store_true")
     options = parser.parse_args()
-    print(f"{'table':12} {'noise':12}  eps {'estimator':19} method  cover least ratio told error")
+    columns = "cover least ratio told error top coef se told"
+    print(f"{'table':12} {'noise':12}  eps {'estimator':19} method  {columns}")
     numbers = {}
     if options.add:
         recorded = (HERE / "results" / "linear_intervals.json").read_text(encoding="utf-8")

@@ -12,8 +12,7 @@ from .._linalg import psd_part
 from ._intervals import asymptotic, two_sided_quantile
 from ._intervals import certified as with_norm
 from ._lifted import LiftedMomentsQuery, reached
-from ._loop._estimate import LoopEstimate, hidden_sizes
-from ._loop._fit import UNRESOLVED
+from ._loop._estimate import MOSTLY, USUAL, LoopEstimate, noise_floor
 from ._loop._links import IDENTITY
 from ._normal_equations import NormalEquations, ridge_prior
 from ._public_maps import FEATURE_LENGTH, TargetMap
@@ -144,22 +143,22 @@ class ReportedFit:
         """Whitened points of rows phi: the rows."""
         return phi
 
-    def estimate(self, points):
+    def estimate(self, points, confidence_level=0.95):
         """Estimate of x'theta* without shrinkage, and its covariance: the sandwich of the reports.
 
         Directions below the noise of the design are held at it, and are not resolved. What a point
-        has in them is an error too, and by the noise of the design one of all points.
+        has in them is an error too, with coordinates as large as all of theta are in the mean, and
+        by the noise of the design one of all points.
         """
         eq, n = self.equations, self.equations.n
+        quantile = two_sided_quantile(confidence_level)
         values, vectors = np.linalg.eigh(eq.design)
-        floor = eq.design_scale * np.sqrt(2.0 * len(values))  # the norm that noise alone has
+        floor = noise_floor(values, eq.design_scale, max(quantile, USUAL))
         rotated, hidden = points @ vectors, values <= floor
         dual = (rotated / np.maximum(values, floor)) @ vectors.T
         lost = (rotated[:, hidden] ** 2).sum(axis=1)
         mean = np.asarray(eq.residual_gram) / n
-        noise = np.einsum("ij,ij->j", vectors, eq.residual_gram @ vectors)
-        told = np.maximum((vectors.T @ eq.target) ** 2 - noise, 0.0)
-        away = hidden_sizes(values, self.theta @ vectors, told, hidden, eq.design_scale)
+        away = np.full(hidden.sum(), sqrt(float(np.mean(self.theta**2))))
         return LoopEstimate(
             value=dual @ eq.target,
             dual=n * dual,
@@ -169,7 +168,8 @@ class ReportedFit:
             records=n,
             noise=0.5 * (eq.design_scale / n) ** 2 * float(away @ away),
             shared=away * rotated[:, hidden],
-            resolved=lost <= UNRESOLVED * (rotated**2).sum(axis=1),
+            resolved=lost <= MOSTLY * (rotated**2).sum(axis=1),
+            quantile=quantile,
         )
 
     def interval(self, phi, confidence_level, method):
@@ -184,7 +184,7 @@ class ReportedFit:
             known = np.isfinite(half)
             return np.where(known, centre, 0.0), np.where(known, half, np.inf)
         if self.of_curves:
-            return self.estimate(phi).interval(confidence_level)
+            return self.estimate(phi, confidence_level).interval()
         if self.norm is not None:
             return asymptotic(eq, phi, self.theta, self.norm, confidence_level)
         values = np.linalg.eigvalsh(eq.design)

@@ -6,13 +6,13 @@ import numpy as np
 
 from .._intervals import two_sided_quantile
 
+USUAL = two_sided_quantile(0.95)  # of the level of most intervals
 UNEQUAL = 0.5  # deviation of the robust variance over the homoskedastic one, on real tables
-STUDENT = (two_sided_quantile(0.95) ** 2 + 1.0) / 4.0  # at the level of most intervals
+STUDENT = (USUAL**2 + 1.0) / 4.0
 # Of the homoskedastic variance, one deviation below it: the released residual Gram has noise
 LEAST_ROBUST = 1.0 - UNEQUAL
 WEIGHTING = 0.6  # part of the spread of a fit by which weights may move its mean
-# Of its noise, above sqrt(2 k): k eigenvalues of 0 are released as more in 2.5% of draws at most
-ABOVE_NOISE = 0.6
+MOSTLY = 0.5  # part of a squared length in directions not told from noise that hides a point
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,58 +78,51 @@ class KnownMean:
         return found, weight * reply, float(np.sqrt(rest))
 
 
-def noise_floor(values, scale):
+def noise_floor(values, scale, quantile=USUAL):
     """Largest eigenvalue that noise alone may explain.
 
     Where the k smallest directions are nothing, their block of the matrix is GOE noise of size k,
-    whose largest eigenvalue is about scale sqrt(2 k). So the floor is that of the largest k that
-    its k-th eigenvalue does not exceed.
+    whose largest eigenvalue is about scale sqrt(2 k), and for k = 1 a normal variable. So the floor
+    is that of the largest k that its k-th eigenvalue does not exceed.
 
     Parameters
     ----------
     values : ndarray of shape (p,)
         Eigenvalues of a matrix plus GOE(scale), increasing.
     scale : float
+    quantile : float, default=that of intervals at .95
+        That of a normal variable, for k = 1.
     """
-    floors = scale * (np.sqrt(2.0 * np.arange(1, len(values) + 1)) + ABOVE_NOISE)
+    floors = scale * (np.sqrt(2.0 * np.arange(1, len(values) + 1)) - np.sqrt(2.0) + quantile)
     return float(floors[max(np.flatnonzero(values <= floors), default=0)])
 
 
-def hidden_sizes(values, b, told, hidden, scale):
-    """Deviation of u'(b* - b) in each direction u in which a Gram matrix H is below its noise.
+def inversion_excess(slopes, moments, variances, scale, quantile):
+    """Deviations by which inversion is wider than the delta method, of directions told from noise.
 
-    Three released sizes of it. What b* is on average where it is seen, in whitened coordinates, is
-    the least that is counted. Whitening makes rows shorter where H is not seen, so that b* may be
-    larger there: the moment is h u'(b* - b) up to its noise, and u explains h (u'b*)^2 of the
-    target, with an h that is not known and taken to be the released one, or one deviation of its
-    noise if that is more. So what the moment says is counted, but not more than what makes u
-    explain as much as a direction does on average that is seen.
+    With m = d g + error, of variance v, and a slope d whose noise has the scale s, the g that the
+    answers allow are those with (m - d g)^2 <= q^2 (v + s^2 g^2): an interval where |d| > q s. A
+    slope that noise made larger than it is makes g smaller, and what its noise does to g as well,
+    which is why the variance at m / d is too small where d is not far above its noise.
 
     Parameters
     ----------
-    values : ndarray of shape (p,)
-        Released h of each direction.
-    b : ndarray of shape (p,)
-        Coordinates of the fit.
-    told : ndarray of shape (p,)
-        Squares of the released moments, beyond those of their noise.
-    hidden : ndarray of bool of shape (p,)
-    scale : float
-        Deviation of the noise of h.
+    slopes : ndarray of shape (k,)
+        d, each larger than q s.
+    moments, variances : ndarray of shape (k,)
+    scale, quantile : float
 
     Returns
     -------
-    ndarray of shape (n_hidden,)
-        Zeros where nothing is seen: then nothing is resolved.
+    ndarray of shape (k,)
+        Roots of what is missing in the variance at m / d for q deviations to reach the farther end.
     """
-    if hidden.all():
-        return np.zeros(len(values))
-    seen = np.square(b[~hidden])
-    if not scale:  # exact: columns that determine each other
-        return np.full(hidden.sum(), np.sqrt(seen.mean()))
-    known = np.maximum(values[hidden], scale)
-    explained = (values[~hidden] * seen).mean() / known
-    return np.sqrt(np.maximum(np.minimum(told[hidden] / known**2, explained), seen.mean()))
+    size = np.abs(moments)
+    free = slopes**2 - (quantile * scale) ** 2
+    reach = quantile * np.sqrt(variances * free + (size * scale) ** 2)
+    reach = (size * slopes + reach) / free - size / slopes
+    counted = variances / slopes**2 + (scale * size / slopes**2) ** 2
+    return np.sqrt(np.maximum((reach / quantile) ** 2 - counted, 0.0))
 
 
 def weights_move_mean(level, square):
@@ -164,15 +157,17 @@ class LoopEstimate:
         Variance of the privacy noise of each coordinate.
     shared : ndarray of shape (n_points, n_shared)
         Deviations of independent errors that points share: of the noise of the slopes, and of the
-        part of a point in each direction that is not seen.
+        part of a point in each direction that is hardly seen, or not at all.
     resolved : ndarray of bool of shape (n_points,)
-        Whether the point lies in directions that are told from noise, but for a small part.
+        Whether at least half of the point lies in directions that are told from noise.
     noise_dual : ndarray of shape (n_points, p), default=None
         v of the privacy noise, where it is not that of the records: see :class:`KnownMean`.
     least : float
         Part of the homoskedastic variance that the robust one is not below: there is noise in it.
     missing : ndarray of shape (n_points,), default=None
         How many times as many records each point that is not resolved needs.
+    quantile : float
+        Half-width of an interval of the level, in deviations.
     """
 
     value: np.ndarray
@@ -187,6 +182,7 @@ class LoopEstimate:
     noise_dual: np.ndarray | None = None
     least: float = LEAST_ROBUST
     missing: np.ndarray | None = None
+    quantile: float = USUAL
 
     def variances(self):
         """Variances of the points by sampling and by privacy, each of shape (n_points,).
@@ -210,9 +206,9 @@ class LoopEstimate:
             uncertain = (UNEQUAL * typical / self.records) ** 2 * ratio * weight
         return sampling + STUDENT * uncertain / (sampling + privacy), privacy
 
-    def interval(self, confidence_level):
-        """Centre and half-width of normal intervals; infinite where a point is not resolved."""
-        half = two_sided_quantile(confidence_level) * np.sqrt(sum(self.variances()))
+    def interval(self):
+        """Centre and half-width at the level of the estimate; infinite if not resolved."""
+        half = self.quantile * np.sqrt(sum(self.variances()))
         known = self.resolved & np.isfinite(half)
         return np.where(known, self.value, 0.0), np.where(known, half, np.inf)
 

@@ -10,12 +10,20 @@ from ..._linalg import RELATIVE_ZERO
 from ...privacy import TOLD_ABOVE
 from .._certified._newton import certified
 from .._persons import dependence
-from ._estimate import LEAST_ROBUST, KnownMean, LoopEstimate, hidden_sizes, noise_floor
+from .._intervals import two_sided_quantile
+from ._estimate import (
+    LEAST_ROBUST,
+    MOSTLY,
+    USUAL,
+    KnownMean,
+    LoopEstimate,
+    inversion_excess,
+    noise_floor,
+)
 from ._links import IDENTITY, Link
 
 ALIKE = 1.25  # see `LoopFit.near`
 FUNCTION, FITTED, LEAST_SQUARES = "function", "fitted", "least_squares"
-UNRESOLVED = 0.1  # part of a squared length below that floor, at which no interval is given
 PERSONS_CUT = (
     "method='certified' needs the score of every row as it is, and those of a person with several "
     "rows are cut together at a released length: pass method='asymptotic', fit with "
@@ -188,7 +196,7 @@ class LoopFit:
         precision = np.array([eq.moment_scale**-2.0 if eq.moment_scale else 1.0 for eq in used])
         return used, precision / precision.sum()
 
-    def estimate(self, points, kind=FUNCTION):
+    def estimate(self, points, kind=FUNCTION, confidence_level=0.95):
         """Estimate of x'b* without shrinkage, and what its errors are made of.
 
         With shares a that no answer decides, slopes D = sum a_k D_k and v = D^-1 x, the solution of
@@ -197,12 +205,18 @@ class LoopFit:
             x'b - x'b* = v' sum a_k (mean(e xi) + N_k + M_k (b_k - b*)),
 
         with xi the clipped noise of the target, and N_k and M_k the privacy noises of z_k and D_k.
-        M_k is independent of b_k and of all N, so that each summand is normal given the past. Where
-        D is below its noise in a direction u, x'u u'(b* - b) is left over: see
-        :func:`hidden_sizes`. Of the mean of all records more is known: see :class:`KnownMean`.
-        Where the link bends, the mean of the residuals weighs rows by their means and not by H, so
-        that an error in a rare direction would pass for one of the mean: there the mean only has
-        the bound on what clips do to it.
+        M_k is independent of b_k and of all N, so that each summand is normal given the past. In
+        each direction u of D that is told from noise, the noise of the slope is inverted: see
+        :func:`inversion_excess`. Where D is below its noise x'u u'(b* - b) is left over: whitened
+        coordinates are of one size, and so the hidden ones are taken to be as large as all are in
+        the mean, that being the most, too, which inversion adds to others. Noise turns u a little,
+        so that x'u counts as no less than that of a row of usual length. A point that is mostly in
+        such directions is not resolved, whatever is taken of their size.
+
+        Of the mean of all records more is known: see :class:`KnownMean`. Where the link bends, the
+        mean of the residuals weighs rows by their means and not by H, so that an error in a rare
+        direction would pass for one of the mean: there the mean only has the bound on what clips do
+        to it.
 
         Parameters
         ----------
@@ -211,12 +225,17 @@ class LoopFit:
             What b* is: of the function, whose mean is that of the target; the solution of the
             clipped scores of these very rows; or the least-squares line, by its own equation with
             the slope of the others.
+        confidence_level : float in (0, 1), default=0.95
+            Level of the intervals, and where it is higher than that at which the noise of the
+            slopes is inverted.
 
         Returns
         -------
         LoopEstimate
         """
         (slope, scale, used, shares), last = self.pooled(kind), self.last
+        quantile = two_sided_quantile(confidence_level)
+        largest = max(quantile, USUAL)  # the noise of slopes that is inverted
         start = shares @ [eq.point for eq in used]
         right = sum(
             a * (eq.moment + eq.slope @ (eq.point - start))
@@ -224,27 +243,40 @@ class LoopFit:
         )
         values, vectors = np.linalg.eigh(slope)
         # Its inverse has a square
-        floor = max(noise_floor(values, scale), 1e-14 * float(values[-1]), 1e-150)
-        step = (vectors / np.maximum(values, floor)) @ vectors.T @ right
-        rotated = points @ vectors
-        dual = (rotated / np.maximum(values, floor)) @ vectors.T
-        hidden = values < floor
-        lost = (rotated[:, hidden] ** 2).sum(axis=1)
-        # (N u) has covariance s^2 (|u|^2 I + u u') / 2 for GOE noise N
+        floor = max(noise_floor(values, scale, largest), 1e-14 * float(values[-1]), 1e-150)
+        held, hidden, moments = np.maximum(values, floor), values <= floor, vectors.T @ right
+        solved, rotated = moments / held, points @ vectors
+        step, dual = vectors @ solved, (rotated / held) @ vectors.T
         away = [start + step - eq.point for eq in used]
+        # (N u) has covariance s^2 (|u|^2 I + u u') / 2 for GOE noise N
         along = [a * eq.slope_scale / sqrt(2.0) * u
                  for a, eq, u in zip(shares, used, away, strict=True)]  # fmt: skip
         noise = float(shares**2 @ [eq.moment_scale**2 for eq in used])
-        noise += sum(float(u @ u) for u in along)
-        shared = np.column_stack(along)
-        value, unseen = points @ (start + step), np.zeros((len(points), 0))
+        size = float(np.sqrt(np.mean((start + step) ** 2)))  # of a whitened coordinate
+        asked = [eq for eq in used if eq.residual_gram is not None] or [last]
+        precision = [eq.residual_scale**-2.0 if eq.residual_scale else 1.0 for eq in asked]
+        residual_gram = np.average([eq.residual_gram for eq in asked], 0, precision)
+        typical = max(last.square, 2.0 * last.square_scale)
+        if not self.link.linear:  # variance of the target over the slope of its mean
+            typical = max(float(np.trace(residual_gram)), 0.0) / (np.trace(self.gram) or 1.0)
+        typical_gram = typical * self.gram
+        if self.places > 1:  # rows of a person that hardly depend on each other cancel out
+            typical_gram *= dependence(residual_gram, typical_gram, self.places)
+        records = last.n
+        if not self.same_rows:
+            records = 1.0 / float(shares**2 @ [1.0 / eq.n for eq in used])
+        across = 0.5 * scale**2 * (float(solved @ solved) + hidden.sum() * size**2)
+        spread = noise + across + typical / records * values
+        deviations, told = np.full(len(values), size), ~hidden
+        excess = inversion_excess(values[told], moments[told], spread[told], scale, largest)
+        deviations[told] = np.minimum(excess, size)
+        lengths = np.linalg.norm(points, axis=1)[:, None]
+        usual = np.maximum(values, scale) / max(float(np.trace(self.gram)), 1e-300) * hidden
+        unseen = np.maximum(np.abs(rotated), lengths * np.sqrt(usual)) * deviations
+        noise += sum(float(u @ u) for u in along) + 0.5 * scale**2 * hidden.sum() * size**2
+        shared, value = np.column_stack(along), points @ (start + step)
         if not self.link.linear:
             shared = np.column_stack([shared, _bend(slope, values, vectors, shares, away)])
-        if hidden.any():
-            told = np.maximum((vectors.T @ right) ** 2 - noise, 0.0)
-            sizes = hidden_sizes(values, self.b @ vectors, told, hidden, scale)
-            unseen = sizes * rotated[:, hidden]
-            noise += 0.5 * scale**2 * float(sizes @ sizes)
         if kind == LEAST_SQUARES and self.line is not None:
             unseen = np.column_stack([unseen, self.line.uncertain(dual)])
         replies = dual
@@ -255,33 +287,23 @@ class LoopFit:
                 excess, reply, deviation = self.mean.excess(start + step, noise, shared)
                 value, replies = value - excess * part, dual - np.outer(part, reply)
             unseen = np.column_stack([unseen, deviation * part])
-        records = last.n
-        if not self.same_rows:
-            records = 1.0 / float(shares**2 @ [1.0 / eq.n for eq in used])
-        asked = [eq for eq in used if eq.residual_gram is not None] or [last]
-        precision = [eq.residual_scale**-2.0 if eq.residual_scale else 1.0 for eq in asked]
-        residual_gram = np.average([eq.residual_gram for eq in asked], 0, precision)
-        typical = max(last.square, 2.0 * last.square_scale)
-        if not self.link.linear:  # variance of the target over the slope of its mean
-            typical = max(float(np.trace(residual_gram)), 0.0) / (np.trace(self.gram) or 1.0)
-        typical = typical * self.gram
-        if self.places > 1:  # rows of a person that hardly depend on each other cancel out
-            typical *= dependence(residual_gram, typical, self.places)
-        told = np.where(hidden, floor / np.maximum(values, max(scale, 1e-300)), 1.0)
-        weighed = rotated**2 > UNRESOLVED / len(values) * (rotated**2).sum(axis=1)[:, None]
+        squares, lost = lengths[:, 0] ** 2, (rotated[:, hidden] ** 2).sum(axis=1)
+        needed = np.where(hidden, floor / np.maximum(values, max(scale, 1e-300)), 1.0)
+        weighed = rotated**2 > MOSTLY / len(values) * squares[:, None]
         return LoopEstimate(
-            missing=np.where(weighed, told, 1.0).max(axis=1),
+            missing=np.where(weighed, needed, 1.0).max(axis=1),
             value=value,
             dual=dual,
             residual_gram=residual_gram,
             residual_scale=sum(precision) ** -0.5 if asked[-1].residual_scale else 0.0,
-            typical_gram=typical,
+            typical_gram=typical_gram,
             records=records / self.degrees if self.degrees else max(records - len(values), 1.0),
             noise=noise,
             shared=np.column_stack([replies @ shared, unseen]),
-            resolved=lost <= UNRESOLVED * (rotated**2).sum(axis=1),
+            resolved=lost <= MOSTLY * squares,
             noise_dual=replies,
             least=LEAST_ROBUST / self.places if last.moment_scale else RELATIVE_ZERO,
+            quantile=quantile,
         )
 
     def interval(self, phi, confidence_level, method):
@@ -309,7 +331,8 @@ class LoopFit:
         if method == "certified":
             centre, half = certified(self, self.points(phi), confidence_level)
         else:
-            centre, half = self.estimate(self.points(phi)).interval(confidence_level)
+            estimate = self.estimate(self.points(phi), confidence_level=confidence_level)
+            centre, half = estimate.interval()
         return self.location + centre, half
 
 
