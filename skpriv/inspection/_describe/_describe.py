@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..._choices import PrivacyModel
+from ..._compat import forgets_rows
 from ...preprocessing import Boolean, Categorical, Date, Numeric, Ordinal, Schema, TableEncoder
 from ...privacy import Groups, open_session
 from ...records import from_table, is_lazy
@@ -17,6 +18,7 @@ from ._queries import Binned, Coded, ColumnMomentsQuery, ColumnRange, CountsQuer
 DISTRIBUTION_DEPTH = 11
 
 
+@forgets_rows
 def describe(
     table: Any,
     schema: Any,

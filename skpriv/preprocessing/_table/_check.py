@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._compat import forgets_rows
 from ..._equations._intervals import two_sided_quantile
 from ..._printing import Printed, Table
 from ...privacy import ROUNDING, Budget, Groups, Query, open_session
@@ -106,6 +107,7 @@ class TableCheck(Printed):
         return pd.DataFrame(self.counts, index=self.columns, columns=list(STATES))
 
 
+@forgets_rows
 def check_table(
     table: Any,
     schema: Any,
