@@ -23,7 +23,8 @@ from skpriv.linear_model import (
 )
 from skpriv.model_selection import privacy_utility_curve
 from skpriv.preprocessing import BoundsScaler, Numeric, TableEncoder
-from skpriv.records import from_table, is_lazy
+from skpriv.privacy import Query
+from skpriv.records import DaskRows, from_table, is_lazy
 
 pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -328,3 +329,21 @@ def test_a_cluster_may_grow_and_shrink():
         cluster.adapt(minimum=0, maximum=2, interval="100ms")
         found = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(*_arrays()).coef_
     np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+class Counted(Query):
+    """Number of rows, and their sum."""
+
+    name, shape, sensitivity = "rows", (2,), 1.0
+
+    def sum(self, X, y):
+        return np.array([float(len(X)), X.sum()])
+
+
+@pytest.mark.parametrize("parts", [1, 8, 9, 17, 65])
+def test_a_tree_of_sums_has_each_row_once(parts):
+    """Its branches have eight parts: with more of them there are several levels."""
+    n = 2 * parts
+    X = da.from_array(np.arange(float(n))[:, None], chunks=(2, 1))
+    rows = DaskRows.of(X, da.from_array(np.ones(n), chunks=2))
+    assert rows.total(Counted()).value.tolist() == [n, n * (n - 1) / 2]

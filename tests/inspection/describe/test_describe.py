@@ -172,3 +172,19 @@ def test_what_it_says_in_text_frame_html_and_pictures(table, schema):
 def test_what_cannot_be_meant_is_refused(table, schema, options, said):
     with pytest.raises(ValueError, match=said):
         describe(table, schema, **{"epsilon": 1.0, "delta": 1e-6, **options})
+
+
+def test_all_errors_grow_with_the_rows_that_a_person_may_have():
+    """The same noise of the same seed is four times as large in each number of rows."""
+    frame, errors, widths = pd.DataFrame({"a": np.linspace(-1.0, 1.0, 4_000)}), [], []
+    for most in (1, 4):
+        found = describe(
+            frame, {"a": Numeric(-1, 1)}, epsilon=1.0, delta=1e-6, random_state=0,
+            groups=np.arange(4_000), max_rows_per_group=most,
+        ).to_frame()  # fmt: skip
+        errors.append(found["std_error"].to_numpy())
+        of_quantiles = found["statistic"].str.contains("quantile")
+        widths.append((found["high"] - found["low"])[of_quantiles].to_numpy())
+    known = np.isfinite(errors[0])
+    np.testing.assert_allclose(errors[1][known] / errors[0][known], 4.0, rtol=0.1)
+    assert (widths[1] > 2.0 * widths[0]).all()
