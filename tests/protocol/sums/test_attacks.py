@@ -303,8 +303,6 @@ def test_every_file_is_synced_before_a_transaction_ends(tmp_path):
 
 def test_shares_hide_a_sum_of_those_who_are_counted_on():
     """Of 20,000 users 100 may be all who shuffle honestly: they need more shares than all would."""
-    task = Collector(
-        ssp(), 20_000, n_features=1, n_min=100, transport="shuffled-shares"
-    ).task
+    task = Collector(ssp(), 20_000, n_features=1, n_min=100, transport="shuffled-shares").task
     needed = open_round(json.loads(task)).needed
     assert needed.shares >= shares_needed(100, needed.size) > shares_needed(20_000, needed.size)
