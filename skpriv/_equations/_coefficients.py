@@ -225,7 +225,7 @@ def equations_law(equations, matrix, shift, words):
             f"is {max(resolution, 0.0):.2g} times its noise, and must be at least "
             f"{MIN_RESOLUTION_FOR_COEFFICIENTS:g} times: more rows, a larger epsilon, "
             "narrower bounds or fewer columns that nearly determine each other would help; "
-            "skpriv.inspection.resolution says roughly how many rows"
+            "LinearRegression.plan says roughly how many rows"
         )
         law = CoefficientLaw(nothing[0], nothing, nothing, none, reason, equations.n, **words)
     else:

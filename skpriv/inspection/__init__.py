@@ -9,7 +9,6 @@ from ._describe._quantiles import private_quantiles, propose_max_rows
 from ._inference import Inference, WaldTest, inference
 from ._interval_display import IntervalDisplay, confidence_interval, prediction_interval
 from ._page import release_page
-from ._resolution import Resolution, resolution
 
 __all__ = [
     "CoefficientDisplay",
@@ -17,7 +16,6 @@ __all__ = [
     "Description",
     "Inference",
     "IntervalDisplay",
-    "Resolution",
     "WaldTest",
     "coefficient_table",
     "coefficients",
@@ -30,5 +28,4 @@ __all__ = [
     "private_quantiles",
     "propose_max_rows",
     "release_page",
-    "resolution",
 ]

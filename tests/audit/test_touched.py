@@ -292,7 +292,6 @@ OTHERS = {
     "propose_max_rows": "private_quantiles of one number a person",
     "BanditCombiner": "sums of claims that users make; tests/bandits/test_combiner.py",
     "OnlineLinUCB": "users randomise what they send",
-    "resolution": "public numbers", "Resolution": "public numbers",
     "EpsilonBound": "a result", "Replay": "a result",
     "Budget": "an amount", "BudgetAccountant": "an amount", "DeviceLedger": "an amount",
     "Codebook": "a law", "CodebookBlocksNoise": "a law",

@@ -1,6 +1,7 @@
 """What a fit will ask, and with how much noise: public numbers, before there are any data."""
 
 from dataclasses import dataclass
+from math import ceil, inf, sqrt
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,15 @@ from sklearn.base import clone
 
 from ..._linalg import CompensatedSum
 from ..._printing import Printed, Table
-from ...privacy import Budget, Trust
+from ...privacy import LARGEST_EPSILON, Budget, Trust
 from ...records import Rows
 
 IMAGINED = 4096  # made-up rows that stand for all; only the noise counts, which they do not decide
+
+# A whitened Gram matrix of p columns has eigenvalues of about .9 / p, and the noise of its mean has
+# the operator norm 4 sqrt(2 p) / N, with the effective sample size N = n mu. The matrix is known to
+# a factor of two where the first is twice the second: where N / p^1.5 exceeds this number.
+ESTIMABLE = 2.0 * 4.0 * sqrt(2.0) / 0.9
 
 
 @dataclass(frozen=True)
@@ -41,6 +47,14 @@ class Plan(Printed):
         the half-range of the target. NaN where it is not estimable.
     guarantee : str
         What the fit would promise.
+    resolution : float
+        The effective sample size N = n mu (the square root of n times mu where users answer for
+        themselves) over p^1.5, with p columns, the constant included.
+    records : int
+        Number of records from which most coefficients of features that are not nearly the same are
+        estimable, at this epsilon.
+    epsilon : float
+        The epsilon from which they are, with this number of records; infinite if none below 100 is.
     """
 
     n: int
@@ -51,9 +65,34 @@ class Plan(Printed):
     noise_of_mean: np.ndarray
     std_error: np.ndarray
     guarantee: str
+    resolution: float
+    records: int
+    epsilon: float
+
+    @property
+    def estimable(self) -> bool:
+        """Whether most coefficients would be estimable: a rule for features that differ."""
+        return self.resolution >= ESTIMABLE
+
+    @property
+    def _advice(self):
+        said = f"effective sample size over columns^1.5: {self.resolution:.3g}. "
+        if self.estimable:
+            return said + (
+                f"Most coefficients are estimable, from {self.records:,} records on; as a rough "
+                "guide, all are from half as many again."
+            )
+        epsilon = f" or epsilon {self.epsilon:.2g}" if self.epsilon < inf else ""
+        return said + (
+            f"Many coefficients may not be estimable: {self.records:,} records{epsilon} would do "
+            "for most and, as a rough guide, half as much again for all."
+        )
 
     def _parts(self):
         yield f"{self.n:,} records, {self.n_features} features: {self.guarantee}"
+        yield self._advice
+        if not self.questions:
+            return
         yield ""
         numbers = zip(self.questions, self.shares, self.noise, self.noise_of_mean, strict=True)
         rows = [(q, f"{s:.4f}", f"{x:.4g}", f"{m:.4g}") for q, s, x, m in numbers]
@@ -89,6 +128,12 @@ class Plans:
         """List the questions that `fit` would ask, their shares and noise, before any data.
 
         Nothing is charged and no data are needed: a fit to made-up rows asks the same questions.
+        It also says whether most coefficients will be estimable, and how many records or how much
+        epsilon would do. That is a rule for features that are not nearly the same as others. With
+        5, 12 and 25 independent features and a curator, two thirds to nine tenths of all
+        coefficients were estimable at ``records``. All were in 38 of 120 fits there, in 110 with
+        1.2 times as many, and in 120 with 1.5 times. Where users answer for themselves shares are
+        parts of the users, and no questions are listed.
 
         Parameters
         ----------
@@ -105,8 +150,7 @@ class Plans:
         Raises
         ------
         ValueError
-            If a parameter is wrong, or users answer for themselves, so that shares are parts of
-            the users.
+            If a parameter is wrong, or no noise is added.
 
         Examples
         --------
@@ -119,11 +163,13 @@ class Plans:
         if n < 1 or n_features < 1:
             raise ValueError(f"n={n} and n_features={n_features} must be at least 1.")
         trust = Trust.of(self.privacy, Budget(self.epsilon, self.delta))  # type: ignore
-        if not trust.can.same_rows or trust.exact:
-            raise ValueError(
-                f"privacy={trust.model!r} has no plan: "
-                "plans are for noise that is added to sums over all records."
-            )
+        if trust.exact:
+            raise ValueError(f"privacy={trust.model!r} has no plan: no noise is added.")
+        advice = _advice(trust, n, n_features + 1)
+        if not trust.can.same_rows:
+            none, unknown = np.empty(0), np.full(n_features, np.nan)
+            guarantee = str(trust.guarantee("record"))
+            return Plan(n, n_features, [], none, none, none, unknown, guarantee, *advice)
         model = clone(self).set_params(random_state=0)
         model.fit(_Imagined(n, n_features, model))
         rows = model.privacy_report_.rows
@@ -138,7 +184,23 @@ class Plans:
             noise / records,
             _std_error(model, n_features),
             str(model.privacy_report_.guarantee),
+            *advice,
         )
+
+
+def _advice(trust, n, p):
+    """The number that decides, and the records and the epsilon from which it is large enough."""
+    effective = (n if trust.can.same_rows else sqrt(n)) / p**1.5
+
+    def missing(epsilon):
+        return effective * Budget(epsilon, trust.budget.delta).mu - ESTIMABLE
+
+    resolution = effective * trust.budget.mu
+    ratio = ESTIMABLE / resolution
+    records = ceil(n * ratio if trust.can.same_rows else n * ratio**2)
+    if missing(LARGEST_EPSILON) < 0.0:
+        return resolution, records, inf
+    return resolution, records, float(brentq(missing, 1e-6, LARGEST_EPSILON, xtol=1e-4))
 
 
 def _std_error(model, n_features):

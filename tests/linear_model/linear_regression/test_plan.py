@@ -51,10 +51,29 @@ def test_more_epsilon_has_smaller_errors():
     assert medians[0] > medians[1] > medians[2] > 0.0
 
 
-@pytest.mark.parametrize("options", [{"privacy": "local"}, {"privacy": "none"}])
-def test_where_there_is_no_plan_it_says_so(options):
+def test_without_noise_there_is_no_plan():
     with pytest.raises(ValueError, match="has no plan"):
-        LinearRegression(bounds_X=(0, 1), bounds_y=(0, 1), **options).plan(1000, 2)
+        LinearRegression(bounds_X=(0, 1), bounds_y=(0, 1), privacy="none").plan(1000, 2)
+
+
+def planned(n, features, epsilon, privacy):
+    bounds = {"bounds_X": (0, 1), "bounds_y": (0, 1)}
+    return LinearRegression(epsilon=epsilon, privacy=privacy, **bounds).plan(n, features)
+
+
+@pytest.mark.parametrize("privacy", ["central", "local"])
+@pytest.mark.parametrize("features", [1, 7])
+def test_what_it_proposes_would_do_and_less_would_not(privacy, features):
+    small = planned(200, features, 0.5, privacy)
+    assert not small.estimable
+    assert planned(small.records, features, 0.5, privacy).estimable
+    assert not planned(int(0.99 * small.records), features, 0.5, privacy).estimable
+    if small.epsilon < np.inf:
+        assert planned(200, features, 1.001 * small.epsilon, privacy).estimable
+        assert not planned(200, features, 0.99 * small.epsilon, privacy).estimable
+    assert f"{small.records:,} records" in str(small)
+    enough = str(planned(small.records, features, 0.5, privacy))
+    assert f"Most coefficients are estimable, from {small.records:,} records on" in enough
 
 
 def test_sizes_must_be_sizes():
