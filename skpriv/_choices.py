@@ -6,6 +6,6 @@ misspelt one is an error before anything runs.
 
 from typing import Literal
 
-Estimand = Literal["fitted", "least_squares"]
+Estimand = Literal["fitted", "least_squares", "likelihood"]
 IntervalMethod = Literal["certified", "asymptotic"]
 PrivacyModel = Literal["aggregate", "central", "local", "none", "shuffle"]

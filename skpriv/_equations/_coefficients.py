@@ -34,8 +34,8 @@ BOUNDED = (
     "inside of them"
 )
 NO_LINE = (
-    "the least-squares line was not asked, since its equation, in which nothing is clipped, would "
-    "be all noise at this budget: estimand='fitted' is the line that was fitted"
+    "its equation was not asked, since nothing is clipped in it and it would be all noise at this "
+    "budget: estimand='fitted' is the line or curve that was fitted"
 )
 MEAN_ONLY = (
     "only the mean of the target was released, since the records are too few for coefficients at "
@@ -333,7 +333,7 @@ def loop_law(fit, rows, target, n, fitted=True, reach=inf, **words):
         Number of records.
     fitted : bool, default=True
         Whether the estimate is that of the line that was fitted: the solution of the clipped scores
-        of these rows. Else of the least-squares line.
+        of these rows. Else of the least-squares line, or the curve of maximum likelihood.
     reach : float
         N, which tells how many records a fit without an equation would need.
     **words
@@ -342,8 +342,8 @@ def loop_law(fit, rows, target, n, fitted=True, reach=inf, **words):
     Returns
     -------
     CoefficientLaw
-        Its ``distance`` bounds by what was released of both how far the least-squares line is; it
-        is infinite without an equation of that, as of links other than a line.
+        Its ``distance`` bounds by what was released of both how far the least-squares line, or the
+        curve of maximum likelihood, is; it is infinite without an equation of that.
     """
     matrix, crowd = rows.coefficient_map(), rows.size**1.5 / reach
     if not fit.equations:

@@ -18,6 +18,8 @@ from ._units import INTERCEPT, law_in_units
 
 COLUMNS = ("estimate", "std_error", "low", "high", "statistic", "p_value", "privacy_share")
 RATIOS = ("ratio", "ratio_low", "ratio_high")
+LINE = "least-squares line", "least_squares"
+CURVE = "curve of maximum likelihood", "likelihood"
 BETWEEN = (
     "log-odds of classes against each other, by the curve of weighted scores",
     "an odds ratio between these classes (of intercepts: odds)",
@@ -112,7 +114,7 @@ class Inference(Printed):
 
     @property
     def estimand(self) -> str:
-        """What is estimated: begins with "fitted" or "least_squares" where both can be asked."""
+        """What is estimated: begins with the ``estimand`` where several can be asked."""
         return self.law.estimand
 
     @property
@@ -274,10 +276,10 @@ class Inference(Printed):
             known = _ratio(self.distance, self.std_error)
             known = known[np.isfinite(known)]
             if len(known):
+                other, kind = CURVE if self.law.ratio else LINE
                 yield (
-                    "the least-squares line differs from this one by at most `distance`, which is "
-                    f"up to {known.max():.2g} std_error here; estimand='least_squares' has "
-                    "intervals for that line"
+                    f"the {other} differs from this one by at most `distance`, which is up to "
+                    f"{known.max():.2g} std_error here; estimand={kind!r} has intervals for it"
                 )
             elif np.isinf(self.distance).any():
                 yield (
@@ -310,7 +312,7 @@ class Inference(Printed):
         "model": "no_validation",
         "confidence_level": [Interval(Real, 0, 1, closed="neither")],
         "method": [StrOptions({"asymptotic"})],
-        "estimand": [StrOptions({"fitted", "least_squares"})],
+        "estimand": [StrOptions({"fitted", "least_squares", "likelihood"})],
     },
     prefer_skip_nested_validation=True,
 )
@@ -333,13 +335,15 @@ def inference(
     confidence_level : float in (0, 1), default=0.95
     method : {"asymptotic"}, default="asymptotic"
         Normal intervals, exact as n grows.
-    estimand : {"fitted", "least_squares"}, default="fitted"
+    estimand : {"fitted", "least_squares", "likelihood"}, default="fitted"
         What the coefficients of ``LinearRegression`` are of. "fitted" is the line that was fitted:
         residuals beyond a few of their deviations and rows far from the others count for less.
         "least_squares" is the least-squares line, whose equation has more noise.
-        ``SSPRegressor`` fits the least-squares line, so that both are the same. Other models have
-        "fitted" alone: ``LogisticRegression`` log-odds, ``PoissonRegressor`` the logarithm of a
-        mean, ``IVRegressor`` a structural equation, ``ReweightedRegressor`` a weighted line.
+        ``SSPRegressor`` fits the least-squares line, so that both are the same.
+        ``LogisticRegression`` of two classes and ``PoissonRegressor`` have "fitted", the log-odds
+        or the logarithm of the mean by weighted scores, and "likelihood", those of maximum
+        likelihood. Other models have "fitted" alone: ``IVRegressor`` a structural equation,
+        ``ReweightedRegressor`` a weighted line.
 
     Returns
     -------
@@ -350,7 +354,7 @@ def inference(
     TypeError
         If the model has no law of coefficients, or a step before it no known units.
     ValueError
-        If the model has no least-squares line, and ``estimand="least_squares"`` asks for it.
+        If the model has no line or curve of the ``estimand`` that is asked for.
 
     Notes
     -----

@@ -18,14 +18,20 @@ KNOWN = (
 )
 
 
+OTHERS = {
+    "least_squares": "linear regressors, which have a least-squares line",
+    "likelihood": "logistic regression of two classes and for Poisson regression",
+}
+
+
 def law_in_units(model, estimand="fitted"):
     """Names and law of the coefficients of a model, in the units of what is passed to it.
 
     Parameters
     ----------
     model : fitted regressor, or Pipeline with one at its end
-    estimand : {"fitted", "least_squares"}, default="fitted"
-        What is estimated, of regressors that fit another line than that of least squares.
+    estimand : {"fitted", "least_squares", "likelihood"}, default="fitted"
+        What is estimated, of models that fit another line or curve than the textbook one.
 
     Returns
     -------
@@ -46,10 +52,11 @@ def law_in_units(model, estimand="fitted"):
         names, matrix = _after(step, names, matrix)
     both = "estimand" in signature(last.coefficient_law).parameters
     line = str(getattr(last, "estimand", "")).startswith("least-squares line")
-    if estimand == "least_squares" and not (both or line):
+    possible = getattr(last, "law_estimands", ("fitted", "least_squares") if line else ("fitted",))
+    if estimand not in possible:
         raise ValueError(
-            f"estimand='least_squares' is for linear regressors, and {type(last).__name__} has no "
-            "least-squares line: pass estimand='fitted' for its own coefficients."
+            f"estimand={estimand!r} is for {OTHERS[estimand]}, and this {type(last).__name__} has "
+            f"none: pass estimand={' or '.join(map(repr, possible))}."
         )
     law = last.coefficient_law(estimand=estimand) if both else last.coefficient_law()
     blocks = getattr(last, "coefficient_blocks", [])

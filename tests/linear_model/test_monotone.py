@@ -18,7 +18,8 @@ from skpriv.preprocessing import BoundsScaler
 
 BOUNDS = np.array([(0.0, 20.0), (-1.0, 1.0), (-1.0, 1.0), (0.0, 1.0), (-1.0, 1.0), (-1.0, 1.0)])
 SLOPES, SEEDS = np.array([0.5, 0.6, -0.4, 0.8, 0.3, 0.0]), 3
-# Medians over coefficients and seeds may be larger by this: errors of three seeds vary by a third
+# Medians over coefficients and seeds may be larger by this: errors of three seeds vary by a third,
+# and more where most of the error is that of the sample
 WIDER, FARTHER = 1.1, 1.5
 LINE, SETTINGS = {"bounds_y": (-5.0, 15.0)}, {"bounds_X": BOUNDS}
 
@@ -80,7 +81,7 @@ def measured(model, n, epsilon):
         spread.append(np.where(known, table.std_error, np.inf))
         truth = unit * np.append(SLOPES, -1.0)
         errors.append(np.where(known, np.abs(table.estimate - truth), np.inf))
-    return np.median(spread or 1.0), np.median(errors), found
+    return np.median(spread or 0.0), np.median(errors), found
 
 
 @pytest.mark.parametrize("asked", ASKED)
@@ -89,5 +90,5 @@ def test_more_is_never_worse(model, asked):
     table = [measured(model, *case) for case in ASKED[asked]]
     for (width, error, found), (next_width, next_error, next_found) in zip(table, table[1:]):
         assert next_width <= WIDER * width, table
-        assert next_error <= FARTHER * error, table
+        assert next_error <= max(FARTHER * error, next_width), table
         assert next_found >= found, table

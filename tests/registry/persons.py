@@ -3,7 +3,7 @@
 import numpy as np
 
 from skpriv._equations._loop._line import LineScoreQuery
-from skpriv._equations._loop._links import IDENTITY, Logit
+from skpriv._equations._loop._links import IDENTITY, Log, Logit
 from skpriv._equations._loop._persons import PersonScoreQuery
 from skpriv._equations._loop._queries import Whitened
 from skpriv._equations._moments import Instrument
@@ -173,7 +173,8 @@ def _one_class_and_another():
 def _line(rng):
     whitened, target = _whitened(rng)
     point, limit = rng.normal(size=len(whitened.W)), rng.choice([1e-3, 0.1, 1.0, 3.0])
-    return LineScoreQuery(whitened, target, rng.uniform(-0.5, 0.5), point, limit)
+    link = (IDENTITY, Logit(), Log())[rng.randint(3)]
+    return LineScoreQuery(whitened, target, rng.uniform(-0.5, 0.5), point, limit, link)
 
 
 def _shortened():

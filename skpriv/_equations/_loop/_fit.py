@@ -224,7 +224,11 @@ class LoopFit:
         kind : {"function", "fitted", "least_squares"}, default="function"
             What b* is: of the function, whose mean is that of the target; the solution of the
             clipped scores of these very rows; or the least-squares line, by its own equation with
-            the slope of the others.
+            the slope of the others. Of a link that bends that is the curve of maximum likelihood,
+            with the slope H of its scores. Weights make the slope D of the others smaller, so that
+            the step x = H^-1 z has x'Dx <= x'z: it lies in the ball around D^-1 z / 2 of radius
+            |D^-1 z| / 2 in the norm of D. That centre is the estimate. The direction of the rest is
+            not known, so that each of p has an equal part of the radius.
         confidence_level : float in (0, 1), default=0.95
             Level of the intervals, and where it is higher than that at which the noise of the
             slopes is inverted.
@@ -241,6 +245,8 @@ class LoopFit:
             a * (eq.moment + eq.slope @ (eq.point - start))
             for a, eq in zip(shares, used, strict=True)
         )
+        half = 0.5 if kind == LEAST_SQUARES and not self.link.linear else 1.0
+        right = half * right
         values, vectors = np.linalg.eigh(slope)
         # Its inverse has a square
         floor = max(noise_floor(values, scale, largest), 1e-14 * float(values[-1]), 1e-150)
@@ -251,7 +257,7 @@ class LoopFit:
         # (N u) has covariance s^2 (|u|^2 I + u u') / 2 for GOE noise N
         along = [a * eq.slope_scale / sqrt(2.0) * u
                  for a, eq, u in zip(shares, used, away, strict=True)]  # fmt: skip
-        noise = float(shares**2 @ [eq.moment_scale**2 for eq in used])
+        noise = half**2 * float(shares**2 @ [eq.moment_scale**2 for eq in used])
         size = float(np.sqrt(np.mean((start + step) ** 2)))  # of a whitened coordinate
         asked = [eq for eq in used if eq.residual_gram is not None] or [last]
         precision = [eq.residual_scale**-2.0 if eq.residual_scale else 1.0 for eq in asked]
@@ -278,7 +284,12 @@ class LoopFit:
         if not self.link.linear:
             shared = np.column_stack([shared, _bend(slope, values, vectors, shares, away)])
         if kind == LEAST_SQUARES and self.line is not None:
-            unseen = np.column_stack([unseen, self.line.uncertain(dual)])
+            unseen = np.column_stack([unseen, self.line.uncertain(half * dual)])
+            if not self.link.linear:  # what is left of the radius beside its noise
+                roots = np.sqrt(np.maximum(values, floor))
+                square = float(step @ slope @ step) - noise * float((roots**-2.0).sum())
+                radius = sqrt(max(square, 0.0) / len(values))
+                unseen = np.column_stack([unseen, radius * rotated / roots])
         replies = dual
         if self.mean is not None and kind == FUNCTION:
             part = points @ self.mean.constant  # of the mean of all records

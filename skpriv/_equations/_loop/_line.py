@@ -10,9 +10,10 @@ from ..._linalg import SQRT2, add_gram, row_norms, unvech, vech, vech_size
 from ...privacy import ROUNDING, GaussianNoise, Query
 from .._persons import ScoreLengthsQuery, person_sums
 from ._equation import ScoreEquation
-from ._queries import Whitened
+from ._links import IDENTITY
+from ._queries import Whitened, handed
 from ._rules import LEARNT
-from ._score import ScoreQuery
+from ._score import ScoreQuery, Scores
 from ._whitening import believed
 
 # Weight of the directions of shortened scores: of least noise, where half of it is added to them
@@ -72,6 +73,18 @@ class LineScoreQuery(ScoreQuery):
     """
 
     name: str = "scores of the line"
+
+    def scores(self, X, y):
+        """Yield the `Scores` of one block after the other; of a link that bends without weights."""
+        if self.link.linear:
+            yield from super().scores(X, y)
+            return
+        r, roots = handed(self.whitened.rows, self.target, X, y, self.link.low)
+        for block, e, weights, lengths, factors in self.whitened.blocks(X):
+            with np.errstate(all="ignore"):
+                mean, slope = self.link.free(self.location + (e @ self.point) / weights)
+                residual = (r[block] - mean) * roots[block] * factors  # as a line's are
+            yield Scores(e, np.ones(len(e)), slope, residual, lengths, factors)
 
     @property
     def parts(self):
@@ -206,7 +219,9 @@ def length_classes(longest, reach):
     return first * 2.0 ** np.arange(count)
 
 
-def line_scores(session: Any, maps: Maps, reach: float, rules: Any) -> LineScoreQuery:
+def line_scores(
+    session: Any, maps: Maps, reach: float, rules: Any, link: Any = IDENTITY
+) -> LineScoreQuery:
     """The question of the line: where its scores are shortened follows from their lengths.
 
     Parameters
@@ -217,8 +232,10 @@ def line_scores(session: Any, maps: Maps, reach: float, rules: Any) -> LineScore
     reach : float
         Where the scores of steps are cut.
     rules : Rules
+    link : Link
     """
-    line, ends = LineScoreQuery(*maps, reach), length_classes(_longest_score(*maps), reach)
+    line = LineScoreQuery(*maps, reach, link)
+    ends = length_classes(_longest_score(*maps, link), reach)
     lengths = ScoreLengthsQuery(line, ends, "lengths of the line's scores")
     counts = session.sum(lengths, LEARNT * rules.line, session.part(rules.subset))
     share = (1.0 - LEARNT) * rules.line
@@ -237,9 +254,11 @@ def with_line(session: Any, step: ScoreQuery, share: float, rules: Any) -> tuple
     return last, least_squares(line, found, last)
 
 
-def line_alone(session: Any, maps: Maps, last: ScoreEquation, rules: Any) -> Line:
+def line_alone(
+    session: Any, maps: Maps, last: ScoreEquation, rules: Any, link: Any = IDENTITY
+) -> Line:
     """The `Line` at a point, after the last step."""
-    line = line_scores(session, maps, last.reach, rules)
+    line = line_scores(session, maps, last.reach, rules, link)
     return least_squares(line, session.sum(line, (1.0 - LEARNT) * rules.line), last)
 
 
@@ -279,11 +298,16 @@ def least_squares(query: LineScoreQuery, answer: Any, last: Any) -> Line:
     return Line(equation, tail, 0.5 * unit / BEYOND)
 
 
-def _longest_score(whitened, target, location, b):
-    """How long scores of the line are at most, for what bounds of rows and targets allow."""
+def _longest_score(whitened, target, location, b, link=IDENTITY):
+    """How long scores of the line are at most, for what bounds of rows and targets allow.
+
+    Means of a link that bends count as inside of the range of the target.
+    """
     rows, W = whitened.rows, whitened.W
     reach = rows.reach(W) if hasattr(rows, "reach") else 0.0
     reach = max(reach or float(np.linalg.norm(W, 2)), 1.0)
+    if not link.linear:
+        return reach
     return reach * largest_excess(Whitened(rows, W / reach), location, reach * b, 0.0)
 
 

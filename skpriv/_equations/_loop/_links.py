@@ -54,6 +54,7 @@ class Link:
     least_reach: ClassVar[float] = 100.0
     mean_reach: ClassVar[float] = 30.0
     degrees: ClassVar[float | None] = None
+    parts: ClassVar[int] = 1  # linear parts
     steepest: float = 1.0
 
     def mean(self, eta):
@@ -67,6 +68,10 @@ class Link:
     def slope(self, eta, mean):
         """Slope of the mean, thinned, over its largest: in [0, 1]."""
         return 1.0
+
+    def free(self, eta):
+        """The mean and its slope, held nowhere."""
+        return eta, np.ones_like(eta)
 
     def linear_part(self, mean):
         """eta of a mean: where the loop starts."""

@@ -86,7 +86,7 @@ class Rules:
     clipped : float
         Share of the count of rows that were clipped, 0 where noise would hide it.
     line : float
-        Share of the equation of the least-squares line, 0 where it is not asked.
+        Share of the equation of least squares or of the likelihood, 0 where it is not asked.
     clip : float
         k: deviations at which residuals are clipped.
     length : float
@@ -152,7 +152,7 @@ class Rules:
         resolved = link.linear and resolution >= RESOLVED
         whitening = LEARNT * max(0.5, min(1.0, RESOLVED / resolution))
         lengths = QUESTION if resolved else 0.0
-        line = QUESTION if resolved else 0.0
+        line = QUESTION if resolution >= RESOLVED and link.parts == 1 else 0.0
         number = STEPS_RESOLUTION / resolution
         last = LAST_SHARE * min(1.0, STEPS[0] / number)
         whole = number <= STEPS[0]

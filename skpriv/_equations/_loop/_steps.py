@@ -88,7 +88,7 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=()):
         known = replace(known, point=pool.b, value=known.value - excess)
     if rules.line and not line:
         maps = whitened, target, location, pool.b
-        line = line_alone(session, maps, equations[-1], rules)
+        line = line_alone(session, maps, equations[-1], rules, link)
     return LoopFit(
         location,
         mean.scale if mean else 0.0,
@@ -134,7 +134,9 @@ def ask_steps(session, rules, pool, ask):
                 kept = seldom_cut(session, ScoreLengthsQuery(query), lengths * total / 2.0)
             query = replace(query, length=kept)
         share *= 1.0 - lengths
-        if last and rules.line and few and not lengths:  # a pass takes time, and slopes are known
+        if (
+            last and rules.line and few and not lengths and query.link.linear
+        ):  # a pass takes time, and slopes are known
             equation, line = with_line(session, query, share, rules)
         else:
             # Where a part of the records resolves the slope, it tells where the last step is asked
@@ -189,7 +191,7 @@ def at_solution(session, rows, target, link, theta, ask=None):
     equation, places, degrees = ScoreEquation.of(query, answer), session.persons or 1, link.degrees
     if session.persons is not None:
         degrees = cluster_degrees(session.n, round(answer.n * places), len(b))
-    line = Line(equation, np.zeros(p), 0.0) if link.linear else None
+    line = Line(equation, np.zeros(p), 0.0) if len(b) == p else None
     return LoopFit(
         0.0, 0.0, each, b, equation.square, equation.slope, (equation,), line, True,
         link=link, places=places, degrees=degrees,

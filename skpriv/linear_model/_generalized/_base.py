@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ..._choices import Estimand
 from ..._equations._coefficients import CoefficientLaw, loop_law
 from ..._equations._intervals import ConfidenceInterval
 from ..._equations._loop._steps import SHARE, at_solution, fit_rows, public_rules
@@ -19,6 +20,7 @@ from .._opening import open_fit, public_row_map, weighted_rows
 from .._prediction_intervals import hold_out
 from ._exact import MaximumLikelihood
 
+WEIGHTED, LIKELIHOOD = "curve of the weighted scores", "curve of maximum likelihood"
 UNIT = TargetMap((-1.0, 1.0), True)  # of linear parts, which have no other unit
 ALONE = (
     "privacy={privacy!r}: {name} needs somebody who adds up. Where every user answers once, with "
@@ -139,8 +141,13 @@ class GeneralizedLinear:
         low, high = np.minimum(value, most) - half, value + half
         return ConfidenceInterval(np.minimum(low, eta), np.maximum(high, eta))
 
-    def coefficient_law(self: Any) -> CoefficientLaw:
+    def coefficient_law(self: Any, estimand: Estimand = "fitted") -> CoefficientLaw:
         """Distribution of the coefficients, for :func:`skpriv.inspection.inference`.
+
+        Parameters
+        ----------
+        estimand : {"fitted", "likelihood"}, default="fitted"
+            The curve of the weighted scores, or that of maximum likelihood with wider intervals.
 
         Returns
         -------
@@ -151,11 +158,14 @@ class GeneralizedLinear:
         """
         check_is_fitted(self)
         self._check_claim("asymptotic")
-        return self._law()
+        return self._law(estimand)
 
-    def _law(self: Any):
-        words = {"estimand": self._law_estimand, "ratio": self._ratio, "epsilon": self.epsilon}
-        return loop_law(self._released, self._map, UNIT, self._n_fitted, reach=self._reach, **words)
+    def _law(self: Any, estimand):
+        fitted = estimand == "fitted"
+        curve = WEIGHTED if fitted and not self._trust.can.exact else LIKELIHOOD
+        words = {"estimand": f"{estimand}: {self._of} {curve}", "ratio": self._ratio}
+        sizes = self._n_fitted, fitted, self._reach
+        return loop_law(self._released, self._map, UNIT, *sizes, epsilon=self.epsilon, **words)
 
 
 class Handed:

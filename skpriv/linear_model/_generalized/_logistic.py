@@ -143,16 +143,21 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
             return super()._coefficients()
         return class_coefficients(self._released, self._map, self._locations)
 
-    def _law(self):
+    @property
+    def law_estimands(self) -> tuple[str, ...]:
+        """What :func:`skpriv.inspection.inference` can estimate: of several classes, one curve."""
+        return ("fitted", "likelihood") if len(self.classes_) == 2 else ("fitted",)
+
+    def _law(self, estimand):
         if len(self.classes_) == 2:
-            law = super()._law()
+            law = super()._law(estimand)
         else:
             words = {"reach": self._reach, "epsilon": self.epsilon}
             law = class_law(self._released, self._map, self._locations, self._n_fitted, **words)
         no_label = f"{NO_LABEL} ({', '.join(map(str, self.classes))})"
         return replace(law, reason=law.reason.replace(NOISE, f"{NOISE}, {no_label}"))
 
-    _law_estimand = "log-odds of the second class, by the logistic curve of the weighted scores"
+    _of = "log-odds of the second class, by the logistic"
     _ratio = "an odds ratio (of the intercept: odds)"
     _means = "probabilities"
     __metadata_request__fit: ClassVar[dict] = WEIGHTS

@@ -82,7 +82,8 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
     )
     interval_claims: ClassVar[tuple[str, ...]] = ("asymptotic",)
 
-    _law_estimand = "logarithm of the mean, by the log-linear curve of the weighted scores"
+    law_estimands: ClassVar[tuple[str, ...]] = ("fitted", "likelihood")
+    _of = "logarithm of the mean, by the log-linear"
     _ratio = "a rate ratio (of the intercept: a mean)"
     _means = "counts"
     __metadata_request__fit: ClassVar[dict] = WEIGHTS

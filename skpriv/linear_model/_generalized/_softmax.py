@@ -33,6 +33,7 @@ class Softmax(Logit):
     n_classes : int
     """
 
+    parts = 2  # at least: no equation of the likelihood is asked of several
     steepest: float = 0.5 * Logit.far
     n_classes: int = 3
 

@@ -266,6 +266,8 @@ class LinearRegression(Likely, Plans, PredictionIntervals):
         size = self._target.radius * sqrt(max(self._released.variance, 0.0))
         return 0.7 * size, 1.4 * size
 
+    law_estimands: ClassVar[tuple[str, ...]] = ("fitted", "least_squares")
+
     def coefficient_law(self, estimand: Estimand = "fitted") -> CoefficientLaw:
         """Distribution of the coefficients, for :func:`skpriv.inspection.inference`.
 

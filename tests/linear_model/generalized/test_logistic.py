@@ -304,13 +304,41 @@ def _weighted_curve(model, X, y):
 
 
 def test_intervals_cover_the_weighted_curve_where_rows_are_far_and_the_curve_is_wrong():
-    """Of many records, by the weights that each fit has released."""
-    inside = []
+    """Of many records, by the weights that each fit has released; and that of the likelihood."""
+    inside, likely, exact = [], [], make(bounds_X=(-1.0, 2.0), privacy="none")
+    rows = _far_rows(99, 200_000)
+    exact.fit(*rows)
+    best = np.append(exact.coef_[0], exact.intercept_)
     for seed in range(10):
         model = make(bounds_X=(-1.0, 2.0), random_state=seed).fit(*_far_rows(seed))
-        found, truth = inference(model), _weighted_curve(model, *_far_rows(99, 200_000))
+        found, truth = inference(model), _weighted_curve(model, *rows)
         inside.append((found.low < truth) & (truth < found.high))
+        assert "weighted" in str(found).splitlines()[0]
+        assert (np.abs(best - found.estimate) < found.distance)[0]
+        found = inference(model, estimand="likelihood")
+        likely.append((found.low < best) & (best < found.high))
+        assert found.estimand.startswith("likelihood")
     assert (np.mean(inside, axis=0) >= 0.8).all()
+    assert (np.mean(likely, axis=0) >= 0.9).all()
+
+
+def test_without_privacy_both_estimands_are_maximum_likelihood():
+    model = make(privacy="none").fit(*data())
+    fitted, likely = (inference(model, estimand=kind) for kind in ("fitted", "likelihood"))
+    np.testing.assert_allclose(fitted.estimate, likely.estimate, rtol=1e-9)
+    np.testing.assert_allclose(fitted.std_error, likely.std_error, rtol=1e-9)
+    with pytest.raises(ValueError, match="estimand='least_squares'.*'fitted' or 'likelihood'"):
+        inference(model, estimand="least_squares")
+
+
+@pytest.mark.parametrize("deviation", [3.0, 18.0])
+@pytest.mark.parametrize(("epsilon", "most"), [(1e3, 0.3), (1e6, 1e-2), (1e9, 1e-3)])
+def test_the_limit_is_maximum_likelihood(epsilon, most, deviation):
+    """In standard errors; by Newton steps log-odds of 18 deviations are reached, too."""
+    X, y = data(20_000, coef=deviation * COEF / np.linalg.norm(COEF) * np.sqrt(3.0))
+    exact, model = make(privacy="none").fit(X, y), make(epsilon=epsilon).fit(X, y)
+    away = np.append(model.coef_ - exact.coef_, model.intercept_ - exact.intercept_)
+    assert np.abs(away / inference(exact).std_error).max() < most
 
 
 @pytest.mark.slow

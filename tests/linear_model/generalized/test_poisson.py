@@ -129,6 +129,45 @@ def test_prediction_intervals_hold_new_counts():
     assert (high - low).mean() < 20.0
 
 
+@pytest.mark.parametrize(("epsilon", "most"), [(1e3, 0.4), (1e6, 0.2), (1e9, 0.1)])
+def test_the_limit_is_maximum_likelihood(epsilon, most):
+    """In standard errors, of a skewed feature and counts that vary more than their mean."""
+    rng = np.random.RandomState(0)
+    X = rng.uniform(-1.0, 1.0, size=(20_000, 3))
+    X[:, 1] = np.minimum(rng.exponential(0.1, size=len(X)), 1.0)
+    y = rng.poisson(np.exp(3.0 * X[:, 1]) * rng.gamma(0.5, 2.0, size=len(X)))
+    found = {}
+    for size in (epsilon, np.inf):
+        model = PoissonRegressor(
+            epsilon=size, bounds_X=(-1.0, 1.0), bounds_y=(0.0, 200.0), random_state=0
+        ).fit(X, y)
+        found[size] = inference(model), np.append(model.coef_, model.intercept_)
+    exact, best = found[np.inf]
+    assert np.abs((found[epsilon][1] - best) / exact.std_error).max() < most
+
+
+def test_intervals_of_the_likelihood_cover_where_counts_are_skewed():
+    """Of overdispersed counts that are no log-linear curve, at epsilon 4."""
+    inside, best = [], None
+    for seed in range(9):
+        rng = np.random.RandomState(seed)
+        n = 20_000 if seed else 200_000
+        X = rng.uniform(-1.0, 1.0, size=(n, 3))
+        X[:, 1] = np.minimum(rng.exponential(0.2, size=n), 1.0)
+        mean = 0.3 + 3.0 * (X[:, 1] > 0.2) * X[:, 1] + 0.3 * (X[:, 0] > 0.0)
+        y = rng.poisson(mean * rng.gamma(2.0, 0.5, size=n))
+        model = PoissonRegressor(
+            epsilon=4.0 if seed else np.inf,
+            bounds_X=(-1.0, 1.0), bounds_y=(0.0, 40.0), random_state=seed,
+        ).fit(X, y)  # fmt: skip
+        found = inference(model, estimand="likelihood")
+        if seed:
+            inside.append((found.low < best) & (best < found.high))
+        else:
+            best = found.estimate
+    assert np.mean(inside) >= 0.9
+
+
 def test_groups_are_protected_together():
     X, y = data(8000)
     model = make(epsilon=20.0).fit(X, y, groups=np.arange(8000) // 4, max_rows_per_group=4)
