@@ -1,58 +1,52 @@
-"""The server of a local fit with real devices."""
+"""The server of a fit with real devices."""
 
-from typing import Any
 import json
 import os
 import warnings
-from dataclasses import replace
-from importlib import import_module
 from secrets import token_hex
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from ..exceptions import PrivacyError
-from ..privacy import (
-    WIRE_VERSION,
-    LiftedReports,
-    Lineage,
-    active_ledgers,
-    best_codebook,
-    capabilities,
-    is_known,
-    read_report,
-    reported_directions,
-    task_hash,
-)
-from ._device import public_order
-from ._rows import NO_ROWS, DeviceRows, RoundNeeded
-from ._settings import described, home, n_features_of, restored
+from ..privacy import Lineage, active_ledgers, capabilities
+from ._reports import Reports
+from ._rows import NO_ROWS
+from ._settings import described, home, restored
 from ._store import Store
+from ._sums._rounds import Sums
 
 
-def check_users(n_users):
-    """Refuse what is not a number of users."""
-    if not isinstance(n_users, (int, np.integer)) or n_users is True or n_users < 1:
-        raise ValueError(f"n_users={n_users!r} must be a whole number of at least 1.")
+def _rounds_of(estimator):
+    """How devices answer the model of an estimator."""
+    model = getattr(estimator, "privacy", None)
+    can = None if model is None else capabilities(model)
+    if can is None or not (can.reports or can.summed):
+        raise PrivacyError(NO_ROWS)
+    return Sums if can.summed else Reports
 
 
 class Collector:
-    """Fits an estimator from the reports of devices, in the local or the shuffle model.
+    """Fits an estimator from the answers of devices, in the local, shuffle or aggregate model.
 
-    Each user's device answers once: it takes the public task and its own record, and sends one
-    index of a public codebook (:func:`skpriv.protocol.report`). The fitted estimator has the law
-    that ``fit`` simulates with ``channel="codebook"``.
+    A user's device takes the public task and its own record (:func:`skpriv.protocol.report`). In
+    the local and shuffle models it answers once, and sends one index of a public codebook: the
+    fitted estimator has the law that ``fit`` simulates with ``channel="codebook"``. In the
+    aggregate model the same users answer every round. Whoever runs this sees sums with their noise
+    then, and no share of a user (or, with shuffled shares, all of them without names).
 
     Parameters
     ----------
     estimator : regressor
-        A regressor with ``privacy="local"`` or ``"shuffle"`` and ``channel="codebook"`` (or "auto",
-        where that is the codebook). It is not changed.
+        A regressor with ``privacy="aggregate"``; or with ``privacy="local"`` or ``"shuffle"`` and
+        ``channel="codebook"`` (or "auto", where that is the codebook). It is not changed.
     n_users : int
         Public number of users, who have the numbers 0 to n_users - 1.
-    seed : int
-        Public seed of the order in which users are dealt out to rounds.
+    seed : int, default=None
+        Public seed of the order in which users are dealt out to rounds. Not used in the aggregate
+        model, where all users answer; required in the others.
     n_features : int, default=None
         Public number of features of a record. None: as the estimator's ``bounds_X`` tell; and if
         there are none, as the first report says, to which all others must then be alike. (Anybody
@@ -60,6 +54,12 @@ class Collector:
     path : str, default=None
         An SQLite file in which every report is written before ``add`` returns, for
         :meth:`load` after a restart. None keeps all in memory.
+    n_min : int, default=None
+        How many users of the aggregate model are counted on for noise: a sum of fewer is not
+        opened. None is 95% of them. The fewer, the more noise each of them adds.
+    transport : {"two-servers", "shuffled-shares"}, default=None
+        How devices of the aggregate model report: a share to each of two :class:`ShareServer`,
+        which None is, or several shares of each number through a shuffler.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class Collector:
     round : int
         Number of the open round, from 1 on.
     n_answers : int
-        Public number of answers in the open round.
+        Public number of answers in the open round; in the aggregate model, in the last closed one.
 
     Notes
     -----
@@ -108,37 +108,24 @@ class Collector:
     True
     """
 
-    def __new__(cls, estimator: Any = None, *arguments: Any, **named: Any) -> "Collector":
-        """Collector of the model: one of reports, or one of sums."""
-        model = getattr(estimator, "privacy", None)
-        if cls is Collector and model is not None and capabilities(model).summed:
-            cls = import_module("._sums._collector", __package__).SumCollector
-        return super().__new__(cls)
-
     def __init__(
-        self, estimator: Any, n_users: int, seed: Any, *, n_features: Any = None, path: Any = None
+        self,
+        estimator: Any,
+        n_users: int,
+        seed: Any = None,
+        *,
+        n_features: Any = None,
+        path: Any = None,
+        n_min: Any = None,
+        transport: str | None = None,
     ) -> None:
-        model = getattr(estimator, "privacy", None)
-        if model is None or not capabilities(model).reports:
-            raise PrivacyError(NO_ROWS)
-        if getattr(estimator, "calibration_size", None) is not None:
-            raise ValueError(
-                "devices send indices of a codebook, and none of the bits that prediction "
-                "intervals are calibrated by: pass calibration_size=None."
-            )
-        check_users(n_users)
-        if not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**32:
-            raise ValueError(f"seed={seed!r} must be a whole number from 0 to 2^32 - 1.")
-        settings = {
-            "estimator": described(estimator),
-            "n_users": int(n_users),
-            "seed": int(seed),
-            "n_features": n_features_of(estimator, n_features),
-        }
-        self._begin(estimator, settings, path)
-
-    def _begin(self, estimator, settings, path):
-        """Begin a collection, in a file unless the path is None."""
+        rounds = _rounds_of(estimator)
+        if not isinstance(n_users, (int, np.integer)) or n_users is True or n_users < 1:
+            raise ValueError(f"n_users={n_users!r} must be a whole number of at least 1.")
+        own = rounds.settings(
+            estimator, n_users, n_features, seed=seed, n_min=n_min, transport=transport
+        )
+        settings = {"estimator": described(estimator), "n_users": int(n_users), **own}
         store = Store(path)
         if store.settings() is not None:
             store.close()
@@ -190,7 +177,7 @@ class Collector:
             )
             store.write_settings({"home": home(path)})
         estimator = restored(settings["estimator"])
-        self = cls.__new__(cls, estimator)
+        self = cls.__new__(cls)
         lineage = Lineage.of(settings["lineage"]) if "lineage" in settings else Lineage.begun()
         self._start(estimator, settings, store, lineage.step())
         return self
@@ -199,7 +186,7 @@ class Collector:
         self._estimator, self._settings, self._store = estimator, settings, store
         self._paid_for, self._fitted, self._process = False, None, os.getpid()
         self._rounds: list[Any] = []  # the reports or the sum of each closed round
-        self._lineage = lineage
+        self._lineage, self._way = lineage, _rounds_of(estimator)(self)
         try:
             if lineage is not None:
                 store.write_settings({"lineage": lineage.as_json()})
@@ -224,57 +211,8 @@ class Collector:
 
     def _go_on(self):
         """Run the fit up to the first query that is not answered; it is the open round."""
-        settings = self._settings
-        rows = DeviceRows(
-            settings["n_users"], 1 if self._open_width else self._n_features, settings["seed"],
-            self._rounds, self._paid_for, self._lineage,
-        )  # fmt: skip
-        estimator = clone(self._estimator).set_params(random_state=None)
-        try:
-            self._fitted, self._fields = estimator.fit(rows, None), None
-        except RoundNeeded as needed:
-            self._fields = self._as_it_was(self._task_fields(needed))
-            order = public_order(settings["n_users"], settings["seed"])
-            self._members = frozenset(order[needed.start : needed.stop].tolist())
-        self._paid_for, self._answers = True, self._store.count(self.round)
-
-    def _as_it_was(self, fields):
-        """The task that devices were given before a restart, which rounding may make anew."""
-        name = f"task {self.round}"
-        if name not in self._settings:
-            self._settings[name] = fields
-            self._store.write_settings({name: fields})
-        return self._settings[name]
-
-    def _task_fields(self, needed):
-        settings, code, query = self._settings, needed.law.code, needed.query.wire()
-        if self._open_width:
-            if "weights" in query:
-                raise ValueError("n_features must be given: the first query has a matrix of them.")
-            # A task that does not know the size of directions has the code for six
-            code, query["n_features"] = best_codebook(6, code.epsilon), None
-        self._code = code
-        shuffled = capabilities(self._estimator.privacy).amplifies
-        fields = {
-            "version": WIRE_VERSION,
-            "estimator": settings["estimator"],
-            "query": query,
-            "channel": {
-                "name": "codebook", "epsilon": code.epsilon,
-                "size": None if self._open_width else code.size,
-                "count": code.count, "nearest": code.nearest,
-                "seed": "device" if shuffled else "user",
-            },
-            "budget": {"epsilon": float(self._estimator.epsilon), "delta": 0.0},
-            "round": self.round,
-            "users": {
-                "n": settings["n_users"], "seed": settings["seed"],
-                "start": needed.start, "stop": needed.stop,
-            },
-        }  # fmt: skip
-        if shuffled:
-            fields["budget"]["delta"] = float(self._estimator.delta)
-        return {**fields, "hash": task_hash(fields)}
+        self._fitted, self._fields = self._way.go_on()
+        self._paid_for = True
 
     @property
     def round(self) -> int:
@@ -288,8 +226,8 @@ class Collector:
 
     @property
     def n_answers(self) -> int:
-        """Public number of answers in the open round."""
-        return self._answers
+        """Public number of answers in the open round, or in the last closed one of sums."""
+        return self._way.n_answers
 
     def add(self, user: int, answer: Any) -> None:
         """Take the report of a user; the round closes with the last one.
@@ -308,34 +246,48 @@ class Collector:
             malformed, out of range or answer another round. Nothing has changed then.
         """
         with self._store.lock:
-            fields = self._open()
-            users = fields["users"]
-            is_known(users, user)
-            if int(user) not in self._members:
-                raise ValueError(f"user {user} is not asked in round {self.round}.")
-            seed, size, index = read_report(fields, user, answer)
-            if self._store.has(int(user)) is not None:
-                raise ValueError(f"user {user} has answered: a second report is refused.")
-            self._check_size(fields, size)
-            self._step()
-            self._store.add(self.round, int(user), seed, index)
-            self._answers += 1
-            if self.n_answers == users["stop"] - users["start"]:
+            if self._way.add(self._open(), user, answer):
                 self.close_round()
 
-    def close_round(self) -> None:
+    def repeat_round(self) -> None:
+        """Begin the open round of sums anew, with fresh noise and fresh shares, at most twice.
+
+        For a round of two servers of which no sum was opened: messages were lost, or a server was.
+        The accountants of the analyst are not charged again. A device cannot know that no sum was
+        opened: its ledger is charged for the round once more. Shuffled shares and reports have been
+        seen when they come, so that their rounds are not repeated.
+        """
+        with self._store.lock:
+            self._open()
+            self._way.repeat()
+            self._go_on()
+
+    def close_round(self, *totals: Any, n: int | None = None) -> None:
         """Go on with the answers that are there, be they fewer than asked.
+
+        Parameters
+        ----------
+        *totals : bytes, or iterable of bytes
+            Messages of the aggregate model: with two servers the :meth:`ShareServer.total` of each;
+            with shuffled shares one iterable of all messages of the round, as the shuffler sends
+            them on. Nothing in the other models.
+        n : int, default=None
+            Number of users with shuffled shares: how many users have sent them, as the shuffler has
+            counted.
 
         Raises
         ------
         ValueError
-            If nobody has answered.
+            If nobody has answered, or messages are malformed, or not of the same users and of this
+            attempt. Nothing has changed then.
+        PrivacyError
+            If there are fewer users than are counted on.
         """
         with self._store.lock:
-            self._open()
-            if not self.n_answers:
-                raise ValueError("nobody has answered in this round: there is nothing to go on.")
+            kept = self._way.check_totals(self._open(), totals, n)
             self._step()
+            self._settings.update(kept)
+            self._store.write_settings(kept)
             self._store.close_round(self.round)
             self._take_round()
 
@@ -349,8 +301,8 @@ class Collector:
         """
         if self._fitted is None:
             raise NotFittedError(
-                f"round {self.round} is open: its {self.n_answers} answers are not all, and "
-                "close_round() goes on without the others."
+                f"round {self.round} is open, of {self.n_answers} answers: close_round(...) goes "
+                "on with what is there."
             )
         return self._fitted
 
@@ -369,30 +321,7 @@ class Collector:
             raise ValueError("the last round is closed: the report comes too late.")
         return self._fields
 
-    def _check_size(self, fields, size):
-        """Number of features of the first report, where the task leaves it open."""
-        n_features = size - 1 - bool(fields["query"]["fit_intercept"])
-        if self._n_features is None and n_features >= 1:
-            self._settings["found"] = n_features
-            self._store.write_settings({"found": n_features})
-        elif self._n_features != n_features:
-            raise ValueError("the report has another number of features than the first one.")
-
-    @property
-    def _n_features(self):
-        """Number of features, as it was given or found in the first report."""
-        return self._settings["n_features"] or self._settings.get("found")
-
-    @property
-    def _open_width(self):
-        """Whether the open round is one in which the first report says the number of features."""
-        return self._settings["n_features"] is None and not self._rounds
-
     def _take_round(self):
-        """Decode the reports of the open round, and go on with the fit."""
-        fields = self._open()
-        size = self._n_features + 1 + bool(fields["query"]["fit_intercept"])
-        code = replace(self._code, size=size)
-        directions = reported_directions(fields, size, self._store.reports(self.round))
-        self._rounds.append(LiftedReports(directions, code))
+        """Take over the open round, and go on with the fit."""
+        self._rounds.append(self._way.taken(self._open()))
         self._go_on()
