@@ -126,10 +126,11 @@ def test_certified_intervals_widen_with_the_assumed_norm_and_narrow_with_epsilon
 
 @estimators
 @pytest.mark.parametrize("size", [1.0, 0.1])
-def test_without_noise_the_certified_interval_is_hoeffdings_or_narrower(Estimator, size):
-    """At v = G^-1 x: half = sqrt(2 log(2 / failure) x'G^-1 x) with a half of the failure.
+def test_without_noise_the_certified_interval_is_bernsteins(Estimator, size):
+    """At v = G^-1 x: half = sqrt(2 log(2 / failure) x'G^-1 x), for targets of any variance.
 
-    Bernstein's has the other half, and is narrower by far where the targets' noise is small.
+    Bernstein's is narrower by far where the targets' noise is small, and wider by three tenths
+    where it is as large as it can be.
     """
     X, signs = _data(4000 if size == 1.0 else 40_000)
     mean = X @ np.linspace(0.6, -0.4, 3)
@@ -139,12 +140,10 @@ def test_without_noise_the_certified_interval_is_hoeffdings_or_narrower(Estimato
     ).fit(X, y)
     low, high = est.confidence_interval(X[:30], 0.9)
     leverage = np.einsum("ij,ij->i", X[:30] @ np.linalg.inv(X.T @ X), X[:30])
-    half = np.sqrt(2.0 * np.log(2.0 / 0.05) * leverage)
-    assert ((high - low) / 2 <= half * (1 + 1e-9)).all()
-    if size == 1.0:
-        np.testing.assert_allclose((high - low) / 2, half, rtol=0.05)
-    else:
-        assert ((high - low) / 2 <= 0.6 * half).all()
+    half = np.sqrt(2.0 * np.log(2.0 / 0.1) * leverage)
+    assert ((high - low) / 2 <= 1.3 * half).all()
+    if size < 1.0:
+        assert ((high - low) / 2 <= 0.3 * half).all()
         assert ((low <= mean[:30]) & (mean[:30] <= high)).all()
 
 
