@@ -76,9 +76,11 @@ class IVRegressor(PrivateRegressor):
     their costs compose exactly as Gaussian DP (Dong, Roth and Su 2022). Public: the number of
     records and all parameters.
 
-    Residuals are clipped at five released deviations. Where the F statistic of a first stage, noise
-    included, is below 10, the instruments are weak: `skpriv.inspection.inference` says so and gives
-    no interval. The steps and what they cost are in ``docs/mathematics/persons.md``.
+    Residuals are clipped at five released deviations. Intervals invert the noise of the slope of
+    the equation on the instruments. Where its smallest singular value is not told from noise, or an
+    F statistic of a first stage, noise included, is below 10, the instruments are weak:
+    `skpriv.inspection.inference` says so and gives no interval. Of collinear instruments F may not
+    be known while their fit is. The steps and their cost are in ``docs/mathematics/persons.md``.
 
     References
     ----------

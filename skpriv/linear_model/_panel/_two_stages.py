@@ -1,13 +1,14 @@
 """Two-stage least squares from released answers: the moments, one step, and the first stage."""
 
 from dataclasses import dataclass, replace
-from math import sqrt
+from math import inf, nan, sqrt
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
 from ..._equations._coefficients import equations_law
+from ..._equations._loop._estimate import USUAL, inversion_excess
 from ..._equations._normal_equations import RESIDUAL_CLIP, NormalEquations
 from ..._equations._persons import SURE, ScoreLengthsQuery, cluster_degrees, seldom_cut
 from ..._printing import Printed, Table
@@ -37,6 +38,9 @@ class TwoStages:
         Covariances of theta.
     moments : NormalEquations
         Sums of all phi phi' and r phi, of which the first stage is read.
+    strength : float
+        Smallest singular value of the released whitened slope, over the largest that is seen in 5%
+        of fits where noise is all there is in its direction; above 1 the slope is told from noise.
     """
 
     exogenous: np.ndarray
@@ -45,6 +49,7 @@ class TwoStages:
     sampling: np.ndarray
     privacy: np.ndarray
     moments: NormalEquations
+    strength: float
 
 
 def solve_two_stages(session, rows, target, exogenous, structural):
@@ -74,19 +79,41 @@ def solve_two_stages(session, rows, target, exogenous, structural):
         scores = replace(scores, length=length)
     answer = session.sum(scores, 1.0 - MOMENTS - lengths)
     sums = scores.read(answer)
-    inverse = np.linalg.pinv(sums.slope)
-    step = inverse @ sums.moment
-    noise = sums.moment_scale**2 + sums.slope_scale**2 * float(step @ step)
     values, vectors = np.linalg.eigh(sums.meat)
     meat = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    meat *= _degrees(session, answer.n, len(theta))
+    step, inverse, noise, strength = _inverted(sums, meat)
     return TwoStages(
         exogenous,
         structural,
         theta + step,
-        _degrees(session, answer.n, len(theta)) * inverse @ meat @ inverse.T,
-        noise * inverse @ inverse.T,
+        inverse @ meat @ inverse.T,
+        noise,
         moments,
+        strength,
     )
+
+
+def _inverted(sums, meat):
+    """The step, the inverse of the slope, the covariance of its noise, and the strength.
+
+    In the singular directions of the slope the answers are those of `inversion_excess`, with
+    the noise that the slope has at the part of the step in other directions in the variance. Where
+    the weakest direction is nothing its singular value is the length of l - k + 1 normal variables.
+    """
+    left, values, right = np.linalg.svd(sums.slope, full_matrices=False)
+    n_instruments, size = sums.slope.shape
+    inverse, scale = np.linalg.pinv(sums.slope), sums.slope_scale
+    step = inverse @ sums.moment
+    spread = scale**2 * float(step @ step)
+    noise = (sums.moment_scale**2 + spread) * inverse @ inverse.T
+    floor = scale * float(stats.chi.isf(0.05, n_instruments - size + 1))
+    strength = float(values[-1]) / floor if floor else inf
+    if scale and strength > 1.0:
+        variances = np.einsum("ij,ik,kj->j", left, meat, left) + sums.moment_scale**2 + spread
+        excess = inversion_excess(values, left.T @ sums.moment, variances, scale, USUAL)
+        noise += (right.T * excess**2) @ right
+    return step, inverse, noise, strength
 
 
 def _first_solution(moments, exogenous, structural):
@@ -136,6 +163,9 @@ class FirstStage(Printed):
         How many of the names are instruments; they come first.
     unit : str
         What a record is: "record" or "person".
+    strength : float
+        Smallest singular value of the whitened slope of the equation on the instruments, over what
+        its noise alone may reach; where it is at most 1 nothing is known.
     """
 
     names: list
@@ -143,16 +173,20 @@ class FirstStage(Printed):
     laws: list
     n_instruments: int
     unit: str = "record"
+    strength: float = inf
 
     @property
     def f_statistics(self) -> np.ndarray:
-        """F of the instruments, one for each endogenous feature; its noise makes it smaller."""
+        """F of the instruments, one for each endogenous feature; its noise makes it smaller.
+
+        NaN is not known: noise hides coefficients of the first stage, as of collinear instruments.
+        """
         found = []
         for law in self.laws:
             k = self.n_instruments
             covariance = (law.sampling + law.privacy)[:k, :k]
             if not np.isfinite(covariance).all():
-                found.append(0.0)
+                found.append(nan)
                 continue
             found.append(
                 float(law.estimate[:k] @ np.linalg.pinv(covariance) @ law.estimate[:k]) / k
@@ -161,8 +195,8 @@ class FirstStage(Printed):
 
     @property
     def weak(self) -> bool:
-        """Whether an F is below 10: normal intervals do not hold then."""
-        return bool((self.f_statistics < WEAK).any())
+        """Whether the slope is not told from noise, or an F is below 10: no interval holds then."""
+        return self.strength <= 1.0 or bool((self.f_statistics < WEAK).any())
 
     def to_frame(self) -> Any:
         """Estimates, standard errors and the part of their variance that privacy added.
@@ -180,7 +214,10 @@ class FirstStage(Printed):
 
     def _parts(self):
         for name, law, f in zip(self.endogenous, self.laws, self.f_statistics, strict=True):
-            yield f"first stage of {name}: F = {f:.4g} of {self.n_instruments} instruments"
+            found = (
+                "F is not known, as noise hides coefficients," if np.isnan(f) else f"F = {f:.4g}"
+            )
+            yield f"first stage of {name}: {found} of {self.n_instruments} instruments"
             cells = zip(self.names, _cells(law), strict=True)
             rows = [
                 (term, f"{b:.4g}", f"{e:.4g}", f"{part:.3g}") for term, (b, e, _, part) in cells
@@ -194,11 +231,16 @@ class FirstStage(Printed):
         """What a weak instrument means; empty if there is none."""
         if not self.weak:
             return ""
-        least = float(self.f_statistics.min())
+        known = self.f_statistics[self.f_statistics < WEAK]
+        found = (
+            f"F = {known.min():.3g} of the first stage, with noise, is below {WEAK:g}"
+            if len(known)
+            else "F is not known, and the smallest singular value of their slope is "
+            f"{self.strength:.2g} times what noise alone may reach"
+        )
         return (
-            f"the instruments are weak: F = {least:.3g} of the first stage, with noise, is below "
-            f"{WEAK:g}, so that normal intervals would not hold: other instruments, more records "
-            "or a larger epsilon would help"
+            f"the instruments are weak: {found}, so that normal intervals would not hold: other "
+            "instruments, more records or a larger epsilon would help"
         )
 
 
@@ -241,4 +283,5 @@ def first_stage(fit, rows, names, endogenous, instruments, unit):
         words = {"estimand": "least-squares line of an endogenous feature"}
         laws.append(equations_law(equations, unit_j * units, shift, words))
     labels = [names[i] if i < rows.n_features else "intercept" for i in kept]
-    return FirstStage(labels, [names[j] for j in endogenous], laws, len(instruments), unit)
+    names = [names[j] for j in endogenous]
+    return FirstStage(labels, names, laws, len(instruments), unit, fit.strength)

@@ -1,5 +1,7 @@
 """Two-stage least squares: held to linearmodels, its intervals, and what it says of instruments."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +11,7 @@ from skpriv import BudgetAccountant
 from skpriv.audit import replay
 from skpriv.inspection import inference
 from skpriv.linear_model import IVRegressor
+from skpriv.linear_model._panel import _two_stages as two_stages
 
 IV2SLS = pytest.importorskip("linearmodels.iv").IV2SLS
 
@@ -98,6 +101,40 @@ def test_the_first_stage_counts_noise_and_tells_weak_instruments():
     np.testing.assert_allclose(
         exact.laws[0].estimate, np.linalg.lstsq(X, strong["x"])[0], atol=1e-9
     )
+
+
+def test_collinear_instruments_have_intervals():
+    """Noise hides their coefficients in the first stage, and so F, but not what they explain."""
+    frame, inside = draw(n=20_000), []
+    for seed in range(12):
+        rng = np.random.RandomState(seed)
+        frame["w"] = frame["z"] + 1e-4 * rng.uniform(-1, 1, len(frame))
+        model = fit(frame, random_state=seed)
+        assert np.isnan(model.first_stage_.f_statistics).all() and not model.first_stage_.weak
+        assert model.first_stage_.strength > 3.0
+        found = inference(model)
+        inside.append((found.low[0] <= 0.4) & (0.4 <= found.high[0]))
+        assert found.std_error[0] < 0.2
+        assert "F is not known" in str(model.first_stage_)
+    assert np.mean(inside) > 0.8
+
+
+@pytest.mark.parametrize("part", [1.0, 0.5])
+def test_instruments_that_do_nothing_are_told(part, monkeypatch):
+    """Slopes that are noise pass in 5% of draws; with half of that limit in a third at least."""
+    rng, passed, full = np.random.RandomState(0), 0, two_stages.stats.chi.isf
+
+    def isf(chance, size):
+        return part * full(chance, size)
+
+    monkeypatch.setattr(two_stages, "stats", SimpleNamespace(chi=SimpleNamespace(isf=isf)))
+    slope = np.diag([1.0, 1.0, 0.0, 0.0, 0.0])[:, :3]
+    for _ in range(400):
+        noisy = slope + 0.01 * rng.normal(size=slope.shape)
+        sums = SimpleNamespace(slope=noisy, slope_scale=0.01, moment=np.zeros(5), moment_scale=0.1)
+        with np.errstate(invalid="ignore"):
+            passed += two_stages._inverted(sums, np.eye(5))[-1] > 1.0
+    assert (passed < 0.09 * 400) if part == 1.0 else (passed > 0.3 * 400)
 
 
 def test_columns_may_be_names_or_numbers():
