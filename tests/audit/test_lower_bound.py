@@ -140,7 +140,7 @@ def test_a_policy_is_attacked_too(rounds):
         n_runs=100,
         delta=DELTA,
     )
-    # Of 100 runs the log ratio has an error of a third: that something is proved is what can be told
+    # Of 100 runs the log ratio has an error of a third: they tell that something is proved
     assert 0.0 < found.epsilon <= 20.0
 
 
