@@ -75,6 +75,7 @@ def centred(function, grid, x):
     return function(grid) - np.mean(function(x))
 
 
+@pytest.mark.slow  # its ingredients, errors and levels, are tested beside it
 def test_bands_cover_a_smooth_truth():
     """All of a curve at .95, for three curves, three budgets and 14 draws of data and noise."""
     functions = (np.square, lambda t: 0.5 * t, lambda t: 0.3 * np.sin(3.0 * t))
@@ -95,9 +96,14 @@ def test_bands_cover_a_smooth_truth():
 
 @pytest.mark.parametrize(
     ("privacy", "n", "epsilon"),
-    [("shuffle", 100_000, 4.0), ("shuffle", 20_000, 1.0), ("local", 60_000, 4.0),
-     ("central", 1_500, 8.0), ("central", 1_500, 1.0)],
-)  # fmt: skip
+    [
+        pytest.param("shuffle", 100_000, 4.0, marks=pytest.mark.slow),
+        pytest.param("shuffle", 20_000, 1.0, marks=pytest.mark.slow),
+        pytest.param("local", 60_000, 4.0, marks=pytest.mark.slow),
+        ("central", 1_500, 8.0),
+        ("central", 1_500, 1.0),
+    ],
+)
 def test_bands_cover_in_every_model_or_are_open(privacy, n, epsilon):
     """Where two or three knots are all that the rule allows, nothing is said about the shape."""
     functions = (np.square, lambda t: 0.5 * t, lambda t: 0.3 * np.sin(3.0 * t))

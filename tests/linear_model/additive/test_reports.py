@@ -35,6 +35,7 @@ def test_each_user_answers_once_and_purely(random_state):
     assert (np.diff(fitted.heights_[1]) >= -1e-9).all()
 
 
+@pytest.mark.slow  # its ingredients, errors and levels, are tested beside it
 def test_curves_are_found_and_covered():
     errors, covered = {}, []
     for seed in range(6):
@@ -109,6 +110,7 @@ def test_shuffled_reports_have_no_more_noise_than_local_ones(n, size):
             assert reaches == sorted(reaches)
 
 
+@pytest.mark.slow  # its ingredients, errors and levels, are tested beside it
 @pytest.mark.parametrize("n", [3_000])
 def test_shuffled_fits_err_no_more_than_local_ones(n):
     """On average over draws, with the default channel, as do those of epsilon 4 beside 1."""

@@ -138,6 +138,7 @@ def test_intervals_contain_probabilities_and_sets_hold_labels():
     assert held >= 0.89 and found.shape == (10_000, 3)
 
 
+@pytest.mark.slow  # its ingredients, errors and levels, are tested beside it
 @pytest.mark.parametrize("people", [{}, {"groups": np.arange(20_000) // 4}], ids=["rows", "people"])
 def test_intervals_cover_coefficients_and_probabilities(people):
     """Of 20 fits with 9 coefficients each fewer than .88 are inside once in thousands."""
