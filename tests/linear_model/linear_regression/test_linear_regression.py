@@ -233,6 +233,7 @@ def test_float32_rows_give_nearly_the_same(global_random_seed):
     np.testing.assert_allclose(other.coef_, first.coef_, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.slow  # a statement about whole fits: errors and levels are tested beside it
 def test_few_records_of_a_skewed_count_nearly_keep_their_mean(global_random_seed):
     """Clips move it by .06 deviations towards the median, with a deviation of .08 (120 fits).
 

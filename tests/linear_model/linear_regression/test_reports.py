@@ -53,6 +53,7 @@ def test_it_is_the_ssp_fit_without_an_intercept():
     assert_allclose(line.coef_, other.coef_, rtol=1e-9)
 
 
+@pytest.mark.slow  # a statement about whole fits: errors and levels are tested beside it
 def test_intervals_cover_with_and_without_an_assumed_norm(global_random_seed):
     points = records(50, 99)[0]
     truth = points @ COEF
@@ -184,6 +185,7 @@ def test_the_channel_follows_from_public_numbers(n, d, params, noise):
     assert shuffled(n, d, **params)[0] == noise
 
 
+@pytest.mark.slow  # a statement about whole fits: errors and levels are tested beside it
 def test_shuffled_fits_err_no_more_than_local_ones():
     """Where "auto" takes Gaussian reports, nor those of epsilon 4 more than those of 1.
 

@@ -64,6 +64,7 @@ def test_fixed_effects_are_those_of_linearmodels():
     assert "slopes within persons" in str(found)
 
 
+@pytest.mark.slow  # a statement about whole fits: errors and levels are tested beside it
 def test_effects_of_persons_do_not_bias_slopes():
     """The first feature goes along with the effects: least squares of the rows is biased."""
     off = []
