@@ -1,5 +1,7 @@
 """No public door tells a value: a cell that nobody can read is given to each of them."""
 
+from traceback import walk_tb
+
 import pytest
 from registry import door_makers
 from registry.door_makers import DOORS, SIMULATED, Clean, prepare
@@ -7,6 +9,7 @@ from registry.doors import wanted
 from registry.poison import KINDS, Outcome, supported
 
 from skpriv._cli import main
+from skpriv._compat import forgets_rows
 from skpriv.privacy import NoiseSource
 from skpriv.records import SeededOrder
 
@@ -104,6 +107,24 @@ def _outcome(name, argument, kind, last, clean):
     outcome = Outcome(call, kind, last, clean)
     assert given.used, f"the maker of {name} does not use {argument}"
     return outcome
+
+
+def test_the_causes_of_an_error_forget_rows_too():
+    def read(rows):
+        raise ValueError
+
+    @forgets_rows
+    def fit(rows):
+        try:
+            read(rows)
+        except ValueError as error:
+            raise RuntimeError from error
+
+    with pytest.raises(RuntimeError) as caught:
+        fit([1.0, 2.0])
+    for error in (caught.value, caught.value.__cause__):
+        frames = [frame for frame, _ in walk_tb(error.__traceback__)][1:]
+        assert frames and not any("rows" in frame.f_locals for frame in frames)
 
 
 @pytest.fixture
