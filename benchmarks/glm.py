@@ -42,7 +42,7 @@ def model_of(table, **settings):
     """The model of a table, with its public bounds."""
     bounds = np.array([table.bounds[name] for name in table.data])
     count = int(table.target.max()) + 1
-    if table.bounds_y == (0.0, 1.0) and count > 2:
+    if table.bounds_y == (0.0, 1.0):
         settings["classes"] = tuple(range(count))
     if table.bounds_y == (0.0, 1.0):
         return LogisticRegression(bounds_X=bounds, n_jobs=1, **settings)
@@ -125,7 +125,9 @@ class OneAgainstAll:
         self.settings["epsilon"] = skpriv.Budget.from_mu(mu, DELTA).epsilon
         bounds = np.array([self.table.bounds[name] for name in self.table.data])
         self.models = [
-            LogisticRegression(bounds_X=bounds, n_jobs=1, **self.settings).fit(X, y == k)
+            LogisticRegression(classes=(0, 1), bounds_X=bounds, n_jobs=1, **self.settings).fit(
+                X, y == k
+            )
             for k in self.classes_
         ]
         return self
@@ -224,7 +226,8 @@ def errors(n, epsilon, fits):
         p = expit(A @ truth)
         y = (rng.uniform(size=n) < p).astype(int)
         unit = np.sqrt(np.diag(np.linalg.inv((A * (p * (1.0 - p))[:, None]).T @ A)))
-        model = LogisticRegression(epsilon=epsilon, bounds_X=(-1, 1), random_state=seed, n_jobs=1)
+        settings = {"classes": (0, 1), "bounds_X": (-1, 1), "random_state": seed, "n_jobs": 1}
+        model = LogisticRegression(epsilon=epsilon, **settings)
         model.fit(X, y)
         found.append((np.append(model.coef_[0], model.intercept_) - truth) / unit)
         table = inference(model)

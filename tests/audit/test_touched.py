@@ -243,7 +243,7 @@ def described():
 def classified():
     X, y = data()  # no label is a class, but rows in batches keep their numbers, which differ
     rows = from_batches(lambda: iter([(X, y)]), n=N)
-    LogisticRegression(bounds_X=BOUNDS["bounds_X"], **SETTINGS).fit(rows)
+    LogisticRegression(classes=(0, 1), bounds_X=BOUNDS["bounds_X"], **SETTINGS).fit(rows)
 
 
 NUMBERS = {"y": Numeric(0.0, 1.0), "x": Numeric(-1.0, 1.0)}

@@ -199,7 +199,7 @@ def test_only_a_least_squares_line_can_be_asked_for():
     X, y = _frame(2000)
     bounds = {"bounds_X": BOUNDS, "privacy": "none"}
     models = [
-        LogisticRegression(**bounds).fit(X, y > 15.0),
+        LogisticRegression(classes=(0, 1), **bounds).fit(X, y > 15.0),
         PoissonRegressor(bounds_y=(0, 35), **bounds).fit(X, y.round()),
         IVRegressor(instruments=["other"], endogenous=["dose"], bounds_y=(0, 35), **bounds).fit(
             X, y

@@ -193,7 +193,7 @@ def test_the_released_residual_gram_is_the_variance_of_the_sum_of_residuals():
     ("cls", "settings"),
     [
         (LinearRegression, {"bounds_y": (-1, 1)}),
-        (LogisticRegression, {}),
+        (LogisticRegression, {"classes": (0, 1)}),
         (PoissonRegressor, {"bounds_y": (0, 5)}),
     ],
 )

@@ -64,7 +64,7 @@ WORLDS = {
 }
 CHOSEN = {
     IHTRegressor: {"n_nonzero_coefs": 2},  # the true features are selected
-    LogisticRegression: {"bounds_X": (-0.5, 0.5)},
+    LogisticRegression: {"bounds_X": (-0.5, 0.5), "classes": (0, 1)},
     PoissonRegressor: {"bounds_X": (-0.5, 0.5), "bounds_y": (0.0, 12.0)},
     IVRegressor: {"bounds_X": (-0.5, 0.5), "bounds_y": (-1.0, 1.0)},
 }

@@ -35,7 +35,7 @@ SETTINGS = {
     LinearRegression: PUBLIC,
     AdditiveRegressor: PUBLIC,
     IHTRegressor: {"data_max": 1.0, "bounds_y": (-1.0, 1.0)},
-    LogisticRegression: {"bounds_X": (-10.0, 10.0)},
+    LogisticRegression: {"bounds_X": (-10.0, 10.0), "classes": (0, 1)},
     PoissonRegressor: {"bounds_X": (-10.0, 10.0), "bounds_y": (0.0, 4.0)},
     IVRegressor: {**PUBLIC, "instruments": [0], "endogenous": [1]},
 }

@@ -17,6 +17,12 @@ def checked_classes(classes):
     ValueError
         If they are not at least two different labels of one kind.
     """
+    if classes is None:
+        raise ValueError(
+            "classes is required: the public list of what y can be, such as classes=(0, 1). A "
+            "default would turn other labels into rows of zeros, and a list that is read off the "
+            "labels is not private."
+        )
     text = isinstance(classes, str) or not isinstance(classes, Iterable)
     labels = [] if text else list(classes)
     numbers = all(isinstance(c, int | float | bool | np.number | np.bool_) for c in labels)
@@ -30,6 +36,26 @@ def checked_classes(classes):
             "the public list of what y can be. A list that is read off the labels is not private."
         )
     return np.array(labels)
+
+
+def check_kind(y, classes):
+    """Refuse labels whose dtype, a public one, is of the other kind than the classes.
+
+    Raises
+    ------
+    ValueError
+        If the labels are text and the classes numbers, or the other way round.
+    """
+    dtype = getattr(y, "dtype", None)
+    text = getattr(dtype, "kind", "") in "US" or str(dtype).startswith("str")
+    numbers = getattr(dtype, "kind", "O") in "biuf"
+    of_text = classes.dtype.kind == "U"
+    if dtype is not None and (numbers if of_text else text):
+        raise ValueError(
+            f"classes={tuple(classes.tolist())!r} are {'text' if of_text else 'numbers'}, and y "
+            f"has the dtype {dtype}: no label would be one of the classes. Pass classes of the "
+            "kind of the labels."
+        )
 
 
 def codes(y, classes, n):

@@ -23,7 +23,7 @@ from .._opening import persons_of, public_rows
 from .._points import PredictsAtPoints, rowwise
 from .._prediction_intervals import Calibration, calibrate, checked_levels
 from ._base import GeneralizedLinear
-from ._classes import ClassTarget, LabelledRows, checked_classes, codes
+from ._classes import ClassTarget, LabelledRows, check_kind, checked_classes, codes
 from ._multinomial import class_coefficients, class_intervals, class_law, fit_classes
 from ._softmax import Softmax
 
@@ -72,9 +72,10 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
 
     Parameters
     ----------
-    classes : array-like of n_classes labels, default=(0, 1)
-        The public classes, two or more, all numbers or all text. A label that is none of them
-        adds zeros to the sums of scores and slopes, and nothing tells of it.
+    classes : array-like of n_classes labels, default=None
+        The public classes, two or more, all numbers or all text. Required. A label that is none of
+        them adds zeros to the sums of scores and slopes, and nothing tells of it. Labels whose
+        dtype is of the other kind are refused.
 
     Attributes
     ----------
@@ -116,7 +117,7 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
     True
     """
 
-    classes: ArrayLike = (0, 1)
+    classes: ArrayLike | None = None
     classes_: np.ndarray = field(init=False)
 
     estimand: ClassVar[str | None] = (
@@ -154,7 +155,7 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         else:
             words = {"reach": self._reach, "epsilon": self.epsilon}
             law = class_law(self._released, self._map, self._locations, self._n_fitted, **words)
-        no_label = f"{NO_LABEL} ({', '.join(map(str, self.classes))})"
+        no_label = f"{NO_LABEL} ({', '.join(map(str, self.classes_))})"
         return replace(law, reason=law.reason.replace(NOISE, f"{NOISE}, {no_label}"))
 
     _of = "log-odds of the second class, by the logistic"
@@ -199,11 +200,15 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
 
         Raises
         ------
+        ValueError
+            If `classes` are missing, or the dtype of `y` is text where they are numbers, or the
+            other way round; nothing is charged then.
         BudgetExceeded
             If an active :class:`skpriv.BudgetAccountant` cannot pay.
         """
         groups = persons_of(self, groups, max_rows_per_group)
         classes = checked_classes(self.classes)
+        check_kind(y, classes)
         records, values = public_rows(self, X, y), tuple(map(float, range(len(classes))))
         if isinstance(records, ArrayRows):
             records = LabelledRows(X, y, classes)
@@ -400,6 +405,6 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = np.size(self.classes) > 2
+        tags.classifier_tags.multi_class = self.classes is not None and np.size(self.classes) > 2
         tags.classifier_tags.poor_score = True  # of labels that are not among the public classes
         return tags

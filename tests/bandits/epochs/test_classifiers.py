@@ -15,7 +15,7 @@ from skpriv.bandits import (
 from skpriv.linear_model import LogisticRegression
 
 ORACLE = LogisticRegression(
-    epsilon=4.0, delta=1e-6, data_norm=1.0, fit_intercept=False, random_state=0
+    classes=(0, 1), epsilon=4.0, delta=1e-6, data_norm=1.0, fit_intercept=False, random_state=0
 )
 
 

@@ -19,7 +19,7 @@ def _note(first, names=None, epsilon=1.0, Estimator=LinearRegression):
     X, y = _rows()
     bounds = {"bounds_y": (-2.0, 2.0)}
     if Estimator is LogisticRegression:
-        bounds, y = {}, (y > 0.0).astype(int)
+        bounds, y = {"classes": (0, 1)}, (y > 0.0).astype(int)
     model = Estimator(
         bounds_X=[first, (-1.0, 1.0), (-1.0, 1.0)], epsilon=epsilon, random_state=0, **bounds
     )

@@ -42,7 +42,7 @@ def test_what_is_not_fitted_says_so():
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_without_privacy_it_is_multinomial_maximum_likelihood(fit_intercept):
     X, y = data()
-    model = make(privacy="none", fit_intercept=fit_intercept).fit(X, NAMES[y])
+    model = make(privacy="none", fit_intercept=fit_intercept).fit(X, NAMES[y].tolist())
     assert np.allclose(model.coef_, 0.0)  # no label is a class
     model = make(privacy="none", fit_intercept=fit_intercept, classes=NAMES).fit(X, NAMES[y])
     other = Reference(C=np.inf, solver="newton-cholesky", tol=1e-12, fit_intercept=fit_intercept)

@@ -32,7 +32,8 @@ def data(n=4000, seed=0, coef=COEF):
 
 
 def make(**settings):
-    return LogisticRegression(**{"bounds_X": (-1.0, 1.0), "random_state": 0, **settings})
+    fixed = {"classes": (0, 1), "bounds_X": (-1.0, 1.0), "random_state": 0}
+    return LogisticRegression(**{**fixed, **settings})
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -168,6 +169,7 @@ def test_nothing_is_read_before_the_charge():
 @pytest.mark.parametrize(
     ("settings", "match"),
     [
+        ({"classes": None}, "classes is required"),
         ({"classes": (0, 0)}, "classes=.*different labels.*not private"),
         ({"classes": (0,)}, "at least two"),
         ({"classes": "ab"}, "array-like|classes"),
@@ -187,6 +189,22 @@ def test_bad_settings_are_refused_uncharged(settings, match):
     ):
         make(**settings).fit(*data(500))
     assert accountant.charges == []
+
+
+@pytest.mark.parametrize("classes", [(0, 1), ("no", "yes")])
+@pytest.mark.parametrize("privacy", ["central", "none"])
+def test_labels_whose_dtype_is_of_the_other_kind_are_refused_uncharged(classes, privacy):
+    """The dtype is public; labels of no dtype, such as lists, are told apart one by one."""
+    X, y = data(500)
+    others = [np.array(["no", "yes"])[y], y, y.astype(float), y > 0]
+    frame = pytest.importorskip("pandas").Series(others[0], dtype="string")
+    for labels in [others[0], frame] if classes == (0, 1) else others[1:]:
+        with (
+            BudgetAccountant(10.0, 1e-3) as accountant,
+            pytest.raises(ValueError, match="classes=.*dtype"),
+        ):
+            make(classes=classes, privacy=privacy).fit(X, labels)
+        assert accountant.charges == []
 
 
 @pytest.mark.parametrize("privacy", ["central", "aggregate", "shuffle", "none"])
@@ -404,6 +422,8 @@ def test_odds_ratios_are_exponentials():
 def test_slopes_that_noise_hides_whole_do_not_fail(seed):
     """Where all released eigenvalues are 0 a fit had failed after its charge."""
     X = np.random.RandomState(1).uniform(size=(3000, 2))
-    model = LogisticRegression(bounds_X=(0, 1), fit_intercept=False, random_state=seed)
+    model = LogisticRegression(
+        classes=(0, 1), bounds_X=(0, 1), fit_intercept=False, random_state=seed
+    )
     table = inference(model.fit(np.zeros_like(X), X[:, 0] < 0.005))
     assert np.isfinite(table.estimate[~np.isnan(table.estimate)]).all()

@@ -19,7 +19,7 @@ def test_no_replaced_record_costs_more_than_is_claimed(row, label):
     other, labels = X.copy(), y.copy()
     other[3], labels[3] = row, label
     for make in (
-        lambda: LogisticRegression(bounds_X=(-1.0, 1.0), random_state=0),
+        lambda: LogisticRegression(classes=(0, 1), bounds_X=(-1.0, 1.0), random_state=0),
         lambda: PoissonRegressor(bounds_X=(-1.0, 1.0), bounds_y=(0.0, 5.0), random_state=0),
     ):
         found = replay(make, (X, y), (other, labels))

@@ -11,7 +11,7 @@ sm = pytest.importorskip("statsmodels.api")
 
 TRUTH = np.array([0.8, -0.5, 0.2])
 MAKERS = {
-    LogisticRegression: {"bounds_X": (-1.0, 1.0)},
+    LogisticRegression: {"bounds_X": (-1.0, 1.0), "classes": (0, 1)},
     PoissonRegressor: {"bounds_X": (-1.0, 1.0), "bounds_y": (0.0, 20.0)},
 }
 both = pytest.mark.parametrize("kind", MAKERS, ids=lambda kind: kind.__name__)
@@ -57,4 +57,4 @@ def test_intervals_cover_and_rest_on_most_of_the_budget(kind):
         inside.append((found.low <= TRUTH) & (TRUTH <= found.high))
         shares.append(found.privacy_share)
     assert (np.mean(inside, axis=0) >= 0.75).all()  # of 20 at 95% fewer once in 3,000
-    assert np.nanmedian(shares) < 0.5
+    assert np.nanmedian(shares) < 0.65  # of that of the last step it would be .7 and more

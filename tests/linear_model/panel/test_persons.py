@@ -118,7 +118,8 @@ def test_nor_does_one_person_change_more_of_classes_and_counts(Estimator, kind):
         np.append(np.where(np.isfinite(targets), targets > 0.0, targets), counts[rest]),
         np.append(np.zeros(len(more), dtype=int), groups[rest]),
     )
-    bounds = {"bounds_y": (0.0, 5.0)} if Estimator is PoissonRegressor else {}
+    counted = Estimator is PoissonRegressor
+    bounds = {"bounds_y": (0.0, 5.0)} if counted else {"classes": (0, 1)}
     found = replay(
         lambda: Estimator(
             epsilon=20.0, random_state=0, max_rows_per_group=5, bounds_X=(-1.0, 1.0), **bounds
@@ -129,7 +130,7 @@ def test_nor_does_one_person_change_more_of_classes_and_counts(Estimator, kind):
 
 SUMS = {
     **MAKERS,
-    LogisticRegression: {"bounds_X": (-1.0, 1.0)},
+    LogisticRegression: {"bounds_X": (-1.0, 1.0), "classes": (0, 1)},
     PoissonRegressor: {"bounds_X": (-1.0, 1.0), "bounds_y": (0.0, 5.0)},
     IVRegressor: {**BOUNDS, "instruments": [0], "endogenous": [1]},
 }
