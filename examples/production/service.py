@@ -7,7 +7,8 @@ never. Events and the policy are kept in FILE: kill the process and start it aga
 
 ::
 
-    POST /rank    {"event": "visit 17", "contexts": [[...], [...]]}  ->  {"action", "propensity"}
+    POST /rank    {"event": "visit 17", "contexts": [[...], [...]], "available": [true, false]}
+                  ->  {"action", "propensity"}; "available" may be left out
     POST /reward  {"event": "visit 17", "reward": 1}                 ->  {"status": "taken"}
 """
 
@@ -32,7 +33,9 @@ class Handler(BaseHTTPRequestHandler):
         try:
             body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))))
             if self.path == "/rank":
-                action, propensity = self.loop.rank(body["event"], body["contexts"])
+                action, propensity = self.loop.rank(
+                    body["event"], body["contexts"], body.get("available")
+                )
                 self.answer(200, {"action": action, "propensity": propensity})
             elif self.path == "/reward":
                 self.answer(200, {"status": self.loop.reward(body["event"], body["reward"])})

@@ -373,6 +373,8 @@ class BasePolicy(AddsWhole, LearnsFromPersons, Accounted, BaseEstimator, ABC):
     @property
     def _n_blocks(self):
         """Actions with ``shared=False``."""
+        if getattr(self, "n_actions", None) is None:
+            raise AttributeError("the number of actions is that of each call of act.")
         return int(self.n_actions) + getattr(self, "_n_added", 0)
 
     def user_guarantee(self, max_visits: int) -> Guarantee:

@@ -93,19 +93,19 @@ def report_of(name, oracle, epochs, currency=None):
     The guarantee is the weakest of what was fitted and of what will be; a currency in which its
     fits are known to be paid tells more of the latter.
     """
-    return EpochsReport(name, _trust(oracle).guarantee("user", currency), list(epochs))
+    return EpochsReport(name, trust_of(oracle).guarantee("user", currency), list(epochs))
 
 
 def charged_report(oracle):
     """Report of a fit that was charged, and refused its rows; None if it is not private."""
-    trust, name = _trust(oracle), type(oracle).__name__
+    trust, name = trust_of(oracle), type(oracle).__name__
     if trust.exact:
         return None
     secure, charged = getattr(oracle, "random_state", 0) is None, Cost.from_budget(trust.budget)
     return PrivacyReport(name, trust.model, trust.budget, secure, charged=charged)
 
 
-def _trust(oracle):
+def trust_of(oracle):
     """Who is trusted by an oracle; one that does not say so is not private."""
     epsilon, delta = getattr(oracle, "epsilon", inf), getattr(oracle, "delta", 0.0)
     model = getattr(oracle, "privacy", "none")

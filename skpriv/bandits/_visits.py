@@ -178,8 +178,8 @@ class LearnsFromPersons:
         Its features are 0. What is expected of them is the offset, or nothing without an intercept,
         or else the middle of the range of the rewards.
         """
-        if hasattr(self, "reward_offset"):
-            return float(self.reward_offset)
+        if (offset := getattr(self, "_offset", None)) is not None:
+            return offset
         holder = self if hasattr(self, "bounds_y") else getattr(self, "oracle", self)
         classes = getattr(holder, "classes", None)
         if classes is not None:  # what is no class counts for nothing

@@ -66,7 +66,11 @@ def act(state: Any, contexts: Any) -> int:
     whole = json.loads(state)
     fields, region = read_task(state), whole["region"]
     with np.errstate(all="ignore"):  # a warning would tell of the contexts
-        phi = action_features(fields, contexts) / fields["query"]["data_norm"]
+        query = fields["query"]
+        phi = action_features(fields, contexts) / query["data_norm"]
+        if query["fit_intercept"]:
+            long, short = query["parts"]
+            phi = np.column_stack([long * phi, np.full(len(phi), short)])
         if region is None:  # nothing has been learned: any action
             return secrets.randbelow(len(phi))
         if "weight" in region:

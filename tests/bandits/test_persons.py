@@ -5,12 +5,14 @@ import sqlite3
 from contextlib import closing
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from itertools import combinations
 from math import sqrt
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
 from skpriv import BudgetAccountant
 from skpriv.bandits import (
@@ -197,19 +199,30 @@ def test_noise_grows_by_less_than_the_number_of_rounds():
         assert sqrt(most) < scales[most] / scales[1] < most
 
 
-def test_fliphat_and_epochs_compose_their_fits():
-    policy = FLIPHAT(epsilon=1.0, delta=1e-6, max_visits=M)
-    assert policy.guarantee.epsilon == pytest.approx(1.0, rel=1e-3)
+@pytest.mark.parametrize("visits", [2, 5])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **own: FLIPHAT(epsilon=0.4, delta=1e-6, **own),
+        *(
+            partial(kind, clone(SSP).set_params(privacy=privacy, channel=channel))
+            for kind in (EpochGreedy, SquareCB)
+            for privacy, channel in [("central", "auto"), ("local", "gaussian"), ("local", "auto")]
+        ),
+    ],
+)
+def test_the_budget_of_an_oracle_is_that_of_a_person(make, visits):
+    """Each fit has its part, by the currency in which it is paid."""
+    policy = make(max_visits=visits, schedule=50)
     assert policy.guarantee.unit == "person"
-    assert policy._make_oracle().epsilon < 1.0
-    with BudgetAccountant(100.0, 1e-6, unit=("user", M)) as accountant:
-        policy = EpochGreedy(SSP, **EPOCHS)
+    assert policy.guarantee.epsilon == pytest.approx(0.4, rel=1e-3)
+    with BudgetAccountant(100.0, 1e-5, unit=("user", visits)) as accountant:
         data = rounds(100)
         policy.act(data[0])
         policy.update(*data, users=np.arange(100))
-    whole = Budget.from_mu(sqrt(M) * Budget(0.4, 1e-6).mu, 1e-6).epsilon
-    assert accountant.spent.epsilon == pytest.approx(whole, rel=1e-6)
-    assert policy.guarantee.epsilon == pytest.approx(1.2)  # of oracles (epsilon, delta) is known
+    assert policy.guarantee.epsilon == pytest.approx(0.4, rel=1e-3)
+    assert 0.0 < accountant.spent.epsilon < 0.41
+    assert policy.oracle_.epsilon > 0.99 * 0.4 / visits
 
 
 def test_counts_survive_files_and_are_no_names(tmp_path):

@@ -1,6 +1,5 @@
 """Nearly greedy between epochs, with the user's oracle or with iterative hard thresholding."""
 
-from dataclasses import field
 from math import asin, inf, log, pi, sqrt
 from numbers import Real
 from typing import Annotated, Any
@@ -10,9 +9,9 @@ import numpy as np
 from ..._compat import Interval
 from ..._parameters import ArrayLike, Count, Positive, parameters
 from ...linear_model import IHTRegressor
-from ...privacy import Budget
 from .._draws import HALF_NORMAL, certain, flat, greedy, optimistic, uniform
 from ._policy import SELECTION_SHARE, EpochPolicy, OraclePolicy, Schedule, added, coef_posterior
+from .._report import trust_of
 from ._schedule import EpochSchedule
 
 SAMPLING_PART = 0.4  # of the rounds that would tell a coefficient from d others without privacy
@@ -225,8 +224,6 @@ class FLIPHAT(PlaysGreedily, EpochPolicy):
     forget: bool = False
     max_visits: Count | None = None
 
-    _currency: Any = field(init=False, default="zcdp")
-
     @property
     def rounds_until_update_(self) -> int:
         """Public number of rounds until the present epoch closes; 1 before there is one."""
@@ -235,22 +232,13 @@ class FLIPHAT(PlaysGreedily, EpochPolicy):
     def _make_schedule(self, n_phi):
         if not isinstance(self.schedule, str) or self.schedule != "auto":
             return self.schedule
-        budget = self._fit_budget
+        budget = trust_of(self._split_oracle()).budget
         length, ratio = (forgetful_first_epoch, 2.0) if self.forget else (first_epoch, 1.5)
         return EpochSchedule(first=length(budget, self.n_nonzero_coefs, n_phi), ratio=ratio)
 
-    @property
-    def _fit_budget(self):
-        """Budget of one fit: a person is in so many epochs, whose costs add up."""
-        budget = Budget(float(self.epsilon), float(self.delta))
-        most = self._max_visits or 1
-        if most == 1 or budget.epsilon == inf:
-            return budget
-        return Budget.from_rho(budget.rho / most, budget.delta)
-
     def _make_oracle(self):
         return IHTRegressor(
-            epsilon=self._fit_budget.epsilon,
+            epsilon=self.epsilon,
             delta=self.delta,
             data_max=self.data_max,
             n_nonzero_coefs=self.n_nonzero_coefs,

@@ -3,6 +3,7 @@
 import uuid
 from contextlib import nullcontext
 from dataclasses import field
+from math import inf, sqrt
 from numbers import Integral
 from typing import Annotated, Any, Literal
 
@@ -12,15 +13,32 @@ from sklearn.base import clone
 from ..._compat import HasMethods
 from ..._parameters import Count, parameters
 from ...exceptions import InvalidValues, PrivacyError
-from ...privacy import Guarantee, charge, noticed_charges, parallel_part
+from ...linear_model import (
+    AdditiveRegressor,
+    IHTRegressor,
+    ImproperSGDRegressor,
+    LayeredRegressor,
+    LinearRegression,
+    LogisticRegression,
+    PoissonRegressor,
+    ReweightedRegressor,
+    SSPRegressor,
+)
+from ...privacy import Budget, Guarantee, charge, noticed_charges, parallel_part
 from ...records import INVALID_VALUES
 from .._base import MAX_SEED, BasePolicy
-from .._report import Epoch, charged_report, report_of
+from .._report import Epoch, charged_report, report_of, trust_of
 from .._state import Raw, tell_taken
 from ._schedule import epoch_length
 from ._windows import EpochWindows, comparable
 
 SELECTION_SHARE = 0.55  # of a sparse oracle's budget: which features matter counts most at first
+GAUSSIAN = (
+    AdditiveRegressor, ImproperSGDRegressor, LayeredRegressor, LinearRegression,
+    LogisticRegression, PoissonRegressor, ReweightedRegressor, SSPRegressor,
+)  # fmt: skip
+# Currency of all fits that are no codebook reports.
+PAID_IN = {IHTRegressor: "zcdp", **dict.fromkeys(GAUSSIAN, "gdp")}
 Schedule = Annotated[Any, str, Integral, "array-like", callable]
 
 
@@ -66,7 +84,6 @@ class EpochPolicy(BasePolicy):
     window: Any = field(init=False, default=None)
     _pool: Any = field(init=False)
     _n_pooled: int = field(init=False)
-    _currency: Any = field(init=False, default=None)  # of the oracle's fits, where it is known
     _windows: Any = field(init=False, default=None)  # of released sums that can be compared
     _classes: Any = field(
         init=False, default=None
@@ -102,8 +119,8 @@ class EpochPolicy(BasePolicy):
         """What the closed epochs cost: `EpochsReport`."""
         # Fits that share rounds do not compose in parallel: no guarantee is claimed for them.
         frozen = getattr(self, "_frozen", None)
-        oracle = (frozen or self._make_oracle()) if self._forgets else None
-        currency = None if self._max_visits is None else self._currency
+        oracle = (frozen or self._split_oracle()) if self._forgets else None
+        currency = None if self._max_visits is None else paid_in(oracle)
         return report_of(type(self).__name__, oracle, getattr(self, "_epochs", []), currency)
 
     @property
@@ -117,6 +134,14 @@ class EpochPolicy(BasePolicy):
     def _make_schedule(self, n_phi):
         """Public lengths of the epochs of a run."""
         return self.schedule
+
+    def _split_oracle(self):
+        """Oracle with the budget of one fit: a person is in so many, whose costs add up."""
+        oracle, most = self._make_oracle(), self._max_visits or 1
+        budget = fit_budget(oracle, most)
+        if most == 1 or budget is None:
+            return oracle
+        return clone(oracle).set_params(epsilon=budget.epsilon, delta=budget.delta)
 
     def _learn(self, oracle, n_fitted):
         """Take over an oracle that knows ``n_fitted`` rows: of all epochs, if it is pooled."""
@@ -161,7 +186,7 @@ class EpochPolicy(BasePolicy):
         self._partition = f"{type(self).__name__} {uuid.uuid4().hex}"
         self._entropy = int(self._rng.randint(MAX_SEED))
         # What was promised stays: parameters that are set during a run count after a reset.
-        self._frozen = clone(self._make_oracle())
+        self._frozen = clone(self._split_oracle())
         self._looks_first = not self.guarantee.private
         if classes is not None:  # the states of what is drawn for the actions stay as they are
             self._classes = np.unique(np.asarray(classes, dtype=float))
@@ -326,8 +351,8 @@ class OraclePolicy(EpochPolicy):
     max_visits : int or None, default=None
         Public: the guarantee is that of a person, who is learned from in at most so many rounds and
         at most once between two changes of the policy; `update` needs ``users``. None protects
-        single rounds: whoever comes twice is two users. The oracle's budget is that of one fit, and
-        a person pays for as many.
+        single rounds: whoever comes twice is two users. The oracle's budget is that of the person:
+        each fit has its part of it.
     random_state : None, int or RandomState, default=None
         Seed of the actions. Privacy noise is that of the oracle's own ``random_state``: secure if
         it is None, otherwise reproducible, with a new seed in every epoch.
@@ -345,6 +370,30 @@ class OraclePolicy(EpochPolicy):
     forget: bool = False
     window: Literal["auto"] | None = "auto"
     max_visits: Count | None = None
+
+
+def paid_in(oracle):
+    """Currency in which each fit of an oracle is paid for, None where it is not known before."""
+    can = trust_of(oracle).can
+    reports = can.alone or can.amplifies  # which may be indices of a codebook
+    if reports and (can.amplifies or getattr(oracle, "channel", None) != "gaussian"):
+        return None
+    return PAID_IN.get(type(oracle))
+
+
+def fit_budget(oracle, fits):
+    """Budget of each of so many fits, which together cost what the oracle's parameters say.
+
+    Squares of mu add up, and so does rho. Where the currency is not known, epsilon and delta do.
+    """
+    budget, currency = trust_of(oracle).budget, paid_in(oracle)
+    if budget.epsilon == inf:
+        return None
+    if currency is None or not budget.mu > 0.0:
+        return Budget(budget.epsilon / fits, budget.delta / fits)
+    if currency == "zcdp":
+        return Budget.from_rho(budget.rho / fits, budget.delta)
+    return Budget.from_mu(budget.mu / sqrt(fits), budget.delta)
 
 
 def _check_bounded(oracle):

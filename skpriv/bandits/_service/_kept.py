@@ -113,9 +113,19 @@ def sentence_of(error, meaning):
     return f"Learning failed with {type(error).__name__}{told} ({meaning})"
 
 
-def one_round(available):
-    """A mask for a batch of one round; what is none is refused by the policy."""
-    return [available] if isinstance(available, list | tuple) else np.asarray(available)[None]
+def mask_of(available, n_rounds):
+    """A mask for so many rounds; what is none is refused by the policy."""
+    if available is None:
+        return None
+    try:
+        mask = np.asarray(available)
+    except Exception:  # ragged, or of objects of their own kind
+        mask = np.empty(())
+    if mask.dtype != bool or mask.ndim not in (1, 2) or len(mask) != n_rounds and mask.ndim == 2:
+        raise ValueError(
+            "available must be a mask: an array of bool, with one entry for each action of a round."
+        )
+    return np.broadcast_to(mask, (n_rounds, mask.shape[-1]))
 
 
 class RunningValue:

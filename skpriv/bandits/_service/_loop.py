@@ -20,7 +20,7 @@ from ._kept import (
     dumped,
     event_name,
     loaded,
-    one_round,
+    mask_of,
     protecting_persons,
     sentence_of,
     value_budget,
@@ -188,8 +188,8 @@ class Loop(Watched):
         BudgetExceeded
             If the first event of a file cannot pay for the policy.
         """
-        available = None if available is None else one_round(available)
         contexts = finite_numbers(contexts, "contexts")[None]
+        available = mask_of(available, 1)
         ((action, propensity),) = self._ranked([event_id], contexts, available, [user])
         return action, propensity
 
@@ -213,9 +213,7 @@ class Loop(Watched):
         contexts = finite_numbers(contexts, "contexts")
         if not len(event_ids) == len(contexts) > 0:
             raise ValueError(f"{len(event_ids)} events have contexts of {len(contexts)}.")
-        if available is not None:
-            available = np.asarray(available)
-            available = np.broadcast_to(available, (len(contexts), available.shape[-1]))
+        available = mask_of(available, len(contexts))
         users = [None] * len(event_ids) if users is None else list(users)
         if len(users) != len(event_ids):
             raise ValueError(f"{len(event_ids)} events have {len(users)} users.")

@@ -37,7 +37,7 @@ class ServesDevices:
     n_actions: Any
     n_actions_: int
     n_rounds_: int
-    reward_offset: float
+    _offset: Any
 
     def public_state(self, *, n_actions: int | None = None, n_features: Any = None) -> str:
         """What a device needs to act and to report; nothing in it is more than was released.
@@ -122,7 +122,7 @@ class ServesDevices:
                     "class": type(self).__name__, "id": secrets.token_hex(16),
                     "shared": bool(self._shared), "n_actions": int(self.n_actions_),
                 },
-                "query": {**query.wire(), "offset": float(self.reward_offset)},
+                "query": {**query.wire(), "offset": self._offset},
                 "channel": {
                     "name": "codebook", "epsilon": code.epsilon, "size": code.size,
                     "count": code.count, "nearest": code.nearest, "seed": "user",

@@ -43,11 +43,16 @@ class LinSquareCB(ServesDevices, RunningSumsPolicy):
         "auto" learns from the newest rounds that agree with each other, so that the policy follows
         a world that changes. It compares sums that are released in any case and costs no privacy.
         None learns from all rounds.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept, the same for all actions, which need not be among the features.
+        It is fitted to private sums, with ``shared=True`` and without ``max_visits``.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_phi,)
         Weights of the features, in the units of the rewards, as of the last read.
+    intercept_ : float
+        Constant part of the mean reward.
     n_rounds_ : int
         Rounds that `update` has taken in.
     n_actions_ : int
@@ -95,6 +100,7 @@ class LinSquareCB(ServesDevices, RunningSumsPolicy):
     mechanism: Annotated[str, StrOptions({"auto", *MECHANISMS})] = "auto"
     channel: Channel = "auto"
     window: Literal["auto"] | None = "auto"
+    fit_intercept: bool = True
     gap_weight: Annotated[float, Interval(Real, 0, None, closed="left")] = GAP_WEIGHT
 
     def _learn(self, equations):
@@ -109,7 +115,7 @@ class LinSquareCB(ServesDevices, RunningSumsPolicy):
         # Not below what rows of the mean length have in the best known direction.
         least = np.linalg.eigvalsh(fit.form)[0] * max(np.trace(equations.gram), 0.0) / equations.n
         self._error = sqrt(max(square, least, 1e-30))
-        self.coef_ = self._scaling.coefficients(self._theta)[0]
+        self._tell(self._theta)
 
     def _chances(self, contexts, available):
         n, n_actions = contexts.shape[:2]

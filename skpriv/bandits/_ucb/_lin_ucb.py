@@ -9,7 +9,6 @@ import numpy as np
 
 from ..._choices import PrivacyModel
 from ..._compat import Interval, StrOptions
-from ..._equations._scaling import Scaling
 from ..._parameters import Channel, Level, Positive, parameters
 from ...privacy import MODELS, Budget, Cost, PrivacyReport, charge
 from .._draws import HALF_NORMAL, certain, flat, largest, optimistic, uniform
@@ -68,6 +67,11 @@ class OptimisticPolicy(ServesDevices, RunningSumsPolicy):
         return not self._trust.exact
 
     @property
+    def _has_intercept(self):
+        # A certified region is proved for weights of a bounded norm, without an intercept.
+        return super()._has_intercept and self.width == "asymptotic"
+
+    @property
     def _can_be_late(self):
         # A certified region is proved for rounds that are chosen before their rewards are known.
         return super()._can_be_late and self.width == "asymptotic"
@@ -83,8 +87,7 @@ class OptimisticPolicy(ServesDevices, RunningSumsPolicy):
         if self._uses_sums:
             super()._start(n_phi)
             return
-        bounds = tuple(float(bound) - self.reward_offset for bound in self.bounds_y)
-        self._scaling = Scaling(float(self.data_norm), bounds, False, n_phi)
+        self._scaling = self._public_scaling(n_phi)
         with self._accounting():
             charge(Cost(gaussian=inf), type(self).__name__)
         self._state, self._waiting = RidgeState(self._scaling.size, self.alpha), Raw()
@@ -135,7 +138,7 @@ class OptimisticPolicy(ServesDevices, RunningSumsPolicy):
             return
         # Rewards have been clipped: only the division is left of Scaling.target.
         with self._whole():
-            rewards = (rewards - self.reward_offset) / self._scaling.radius
+            rewards = (rewards - self._offset) / self._scaling.radius
             self._add(self._scaling.rows(rows), rewards)
             self.n_rounds_ += len(rows)
 
@@ -154,6 +157,7 @@ class OptimisticPolicy(ServesDevices, RunningSumsPolicy):
 
     def _learn(self, equations):
         self._region = self._make_region(equations)
+        self._tell(self._region.centre)
 
     def _open_windows(self):
         if self.width == "asymptotic":  # a certified region is proved for all rounds together
@@ -215,9 +219,17 @@ class LinUCB(OptimisticPolicy):
         "auto" learns from the newest rounds that agree with each other, so that the policy follows
         a world that changes. It compares sums that are released in any case and costs no privacy.
         None learns from all rounds, as do exact sums and a certified width.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept, the same for all actions, which need not be among the features.
+        It is fitted to private sums, with ``shared=True``, an asymptotic width and without
+        ``max_visits``; exact sums are those of the textbook.
 
     Attributes
     ----------
+    coef_ : ndarray of shape (n_phi,)
+        Weights of the features, in the units of the rewards, as of the last read.
+    intercept_ : float
+        Constant part of the mean reward. Both are there after a read of private sums.
     n_rounds_ : int
         Rounds that `update` has taken in.
     n_actions_ : int
@@ -270,3 +282,4 @@ class LinUCB(OptimisticPolicy):
     mechanism: Annotated[str, StrOptions({"auto", *MECHANISMS})] = "auto"
     channel: Channel = "auto"
     window: Literal["auto"] | None = "auto"
+    fit_intercept: bool = True

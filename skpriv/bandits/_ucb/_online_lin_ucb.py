@@ -43,8 +43,8 @@ class OnlineLinUCB(OptimisticPolicy):
         Whether to start anew in phases of twice the length (Algorithm 7); the horizon is not used.
     horizon : int, default=10_000
         Public number of rounds for which the learner's rates are set.
-    reward_offset : float, default=0.0
-        Public expected reward of a zero feature; see `LinUCB`.
+    reward_offset : float or None, default=None
+        Public expected reward of a zero feature; None is the middle of ``bounds_y``.
     coef_norm : float, default=1.0
         Assumed bound on the l2 norm of the scaled weights, and the radius of the learner's domain.
     alpha : float, default=1.0

@@ -117,9 +117,9 @@ class RunningSumsPolicy(BasePolicy):
         Public: features of the chosen arms are clipped to this l2 norm.
     bounds_y : (float, float), default=(-1, 1)
         Public range (low, high) to which rewards are clipped.
-    reward_offset : float, default=0.0
-        Public expected reward of a zero feature, subtracted from all rewards. With a constant
-        among the features, the middle of ``bounds_y`` is best: less is left to be hidden.
+    reward_offset : float or None, default=None
+        Public expected reward of a zero feature, subtracted from all rewards. None is the middle of
+        ``bounds_y``, of which the least is left to be hidden; without privacy it is 0.
     random_state : None, int or RandomState, default=None
         None draws secure noise for a real release, anything else reproducible noise for study.
 
@@ -138,7 +138,9 @@ class RunningSumsPolicy(BasePolicy):
     horizon: Count = 10_000
     data_norm: Positive = 1.0
     bounds_y: ArrayLike = (-1.0, 1.0)
-    reward_offset: Annotated[float, Interval(Real, None, None, closed="neither")] = 0.0
+    reward_offset: Annotated[float | None, Interval(Real, None, None, closed="neither"), None] = (
+        None
+    )
     update_every: Count | Literal["auto"] = "auto"
     shared: bool = True
     n_actions: Count | None = None
@@ -208,12 +210,33 @@ class RunningSumsPolicy(BasePolicy):
         return GrowingTimes()
 
     def _start(self, n_phi):
-        bounds = tuple(float(bound) - self.reward_offset for bound in self.bounds_y)
-        self._scaling = Scaling(float(self.data_norm), bounds, False, n_phi)
+        self._scaling = self._public_scaling(n_phi)
         self._sums = self._open_sums()
         self._open_windows()
         if self._late:
             self._events = Visits(1, self._numbering.part("events"))
+
+    @property
+    def _offset(self):
+        """Public reward that is subtracted from all rewards."""
+        if self.reward_offset is not None:
+            return float(self.reward_offset)
+        low, high = map(float, self.bounds_y)
+        return low / 2.0 + high / 2.0 if self._uses_sums else 0.0
+
+    @property
+    def _has_intercept(self):
+        """Whether rows get a constant: with weights for each action they have their own.
+
+        Blank rounds of people who came too often would add to it, and pull it to the middle.
+        """
+        wanted = getattr(self, "fit_intercept", False) and self._shared
+        return wanted and self._uses_sums and self._max_visits is None
+
+    def _public_scaling(self, n_phi):
+        """Scaling of rows and of rewards less the offset, by public numbers."""
+        bounds = tuple(float(bound) - self._offset for bound in self.bounds_y)
+        return Scaling(float(self.data_norm), bounds, self._has_intercept, n_phi)
 
     def _open_windows(self):
         """Begin to compare older and newer sums; those of exact policies are not read."""
@@ -348,7 +371,7 @@ class RunningSumsPolicy(BasePolicy):
 
     def _update(self, rows, rewards):
         """Push rounds to the stream; only its last public read decides what is played."""
-        rewards, late = rewards - self.reward_offset, self._late_rounds
+        rewards, late = rewards - self._offset, self._late_rounds
         if late:  # how many rows there are is private, and empty ones must not add even a reward
             rows, rewards = rows[rows.any(axis=1)], rewards[rows.any(axis=1)]
         with self._whole():
@@ -368,6 +391,32 @@ class RunningSumsPolicy(BasePolicy):
                 self._windows.add(self._sums.mark)
         if equations is not None:
             self._learn(equations if self._windows is None else self._windows.choose())
+
+    def _tell(self, theta):
+        """Show weights in the units of the rewards and features."""
+        self.coef_, self.intercept_ = self._scaling.coefficients(theta)
+        self.intercept_ = float(self.intercept_) + self._offset
+
+    def expected_rewards(self, contexts: Any) -> np.ndarray:
+        """Mean reward that is expected of each action, from what was released.
+
+        Parameters
+        ----------
+        contexts : array-like
+            The same as for `act`.
+
+        Returns
+        -------
+        rewards : ndarray of shape (n_rounds, n_actions)
+
+        Raises
+        ------
+        AttributeError
+            Before the first read of private sums.
+        """
+        with self._turn:
+            phi, _ = self._opened(contexts, None)
+            return phi @ self.coef_ + self.intercept_
 
     @property
     def changes_(self) -> list[int]:

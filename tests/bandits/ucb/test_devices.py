@@ -71,7 +71,7 @@ def test_devices_draw_actions_by_inverse_gaps(seeded_devices):
     state, contexts = learner.public_state(), np.random.RandomState(5).normal(size=(4, 3)) / 3.0
     n = 20_000
     drawn = np.bincount([act(state, contexts) for _ in range(n)], minlength=4)
-    means = contexts @ json.loads(state)["region"]["centre"]
+    means = learner._scaling.features(contexts) @ json.loads(state)["region"]["centre"]
     gaps = means.max() - means
     chances = 1.0 / (4.0 + learner.gap_weight * 2.0 / learner._error * gaps)
     chances[means.argmax()] += 1.0 - chances.sum()
@@ -85,7 +85,7 @@ def test_the_policy_learns_from_reports(width):
     assert learner.n_rounds_ == 1_000
     assert learner.privacy_report_.total.epsilon() == 4.0
     if width == "asymptotic":
-        assert learner._region.centre @ THETA > 0.1
+        assert learner.coef_ @ THETA > 0.1
 
 
 def test_reports_have_the_law_of_simulated_updates():
@@ -93,7 +93,7 @@ def test_reports_have_the_law_of_simulated_updates():
     contexts = rng.normal(size=(100, 4, 3)) / 3.0
     actions = rng.randint(4, size=100)
     rewards = contexts[np.arange(100), actions] @ THETA
-    centres = np.empty((2, 100, 3))
+    centres = np.empty((2, 100, 4))
     for k in range(100):
         simulated, devices = policy(random_state=k), policy()
         simulated.act(contexts[:1])
@@ -104,8 +104,8 @@ def test_reports_have_the_law_of_simulated_updates():
             for user in range(100)
         )
         centres[:, k] = simulated._region.centre, devices._region.centre
-    for axis in np.eye(3):
-        assert stats.ks_2samp(centres[0] @ axis, centres[1] @ axis).pvalue > 1e-4 / 3
+    for axis in np.eye(4):
+        assert stats.ks_2samp(centres[0] @ axis, centres[1] @ axis).pvalue > 1e-4 / 4
 
 
 def test_blocks_of_actions():
