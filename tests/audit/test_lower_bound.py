@@ -270,3 +270,16 @@ def test_each_of_two_limits_has_half_of_the_failure(monkeypatch):
     X, y = np.ones((4, 1)), np.ones(4)
     lower_bound(PureNoise, (X, y), (X, -y), n_runs=8, delta=0.0, confidence_level=0.9)
     assert asked[-1] == pytest.approx(0.05)
+
+
+def test_no_fit_that_chose_the_test_is_judged(monkeypatch):
+    seen, judged = set(), []
+
+    def choose(first, *options):
+        seen.update(np.concatenate([np.ravel(part) for part in first]))
+        return lambda sample: judged.extend(np.ravel(sample)) or np.zeros(len(sample), bool)
+
+    monkeypatch.setattr(_lower_bound, "_choose", choose)
+    make = lambda seed=0: NoisyMean(seed=seed)  # noqa: E731
+    lower_bound(make, *PAIR, n_runs=8, delta=DELTA, statistic=lambda model: model.mean_)
+    assert seen and judged and not seen & set(judged)

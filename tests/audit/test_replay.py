@@ -9,6 +9,8 @@ from sklearn.base import BaseEstimator, RegressorMixin
 
 from skpriv import BudgetAccountant
 from skpriv.audit import replay
+from skpriv.audit._costs import event_cost
+from skpriv.audit._tape import Draw, Event
 from skpriv.bandits import LinUCB, OnlineLinUCB
 from skpriv.exceptions import InvalidValues, PrivacyError
 from skpriv.linear_model import (
@@ -18,6 +20,7 @@ from skpriv.linear_model import (
     SSPRegressor,
 )
 from skpriv.privacy import Budget, Cost, NoiseSource, Query, charge, open_session, open_stream
+from skpriv.privacy import GaussianNoise, ResponseNoise
 from skpriv.records import INVALID_VALUES
 
 
@@ -270,3 +273,13 @@ def test_errors_of_public_numbers_are_no_difference(records):
         make().fit(X, y)
     found = replay(make, (X, y), (other, other_y))
     assert found.differences == [] and found.epsilon == 0.0
+
+
+def test_a_draw_that_is_no_number_and_each_changed_report_are_paid():
+    law = GaussianNoise(1.0)
+    before, now = (Draw("add", np.array([value]), (law,), None) for value in (0.0, np.nan))
+    first, second = (Event("draw", draws=[draw]) for draw in (before, now))
+    assert event_cost(first, second, Budget(1.0, 1e-6)).gaussian == np.inf
+    bit, records = ResponseNoise(1.0), (np.zeros((3, 1)), np.array([[1.0], [1.0], [0.0]]))
+    sent = [Event("draw", draws=[Draw("responses", exact, (bit,), None)]) for exact in records]
+    assert event_cost(*sent, Budget(1.0, 1e-6)).epsilon(0.0) == pytest.approx(2.0 * bit.log_ratio)
