@@ -281,6 +281,9 @@ class _Encoder:
     def _estimator(self, value):
         params = value.get_params(deep=False)
         public = {key: None if key in _SECRET else item for key, item in params.items()}
+        start: Any = public.get("start")
+        if hasattr(start, "as_start"):  # and not a chain of fits
+            public["start"] = start.as_start()
         # The handle of an accountant is no part of the model.
         fitted = {k: v for k, v in vars(value).items() if k not in params and "accountant" not in k}
         name = _name(type(value))

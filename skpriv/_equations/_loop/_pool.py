@@ -215,6 +215,15 @@ class Pool:
         self._raw: Any = 0.0
         self._most, self._length = deviation**2, length
         self.b, self.variance = np.zeros(size), min(deviation**2, 1.0)
+        self._origin = self.b
+
+    def begin(self, b, variance):
+        """Begin at this b, towards which the posterior is shrunk, and this residual variance.
+
+        The target of other records may vary more: its range is all that bounds it.
+        """
+        self.b = self._origin = b
+        self.variance, self._most = variance, 1.0
 
     def add(self, equation):
         """Solve again with one more equation."""
@@ -301,7 +310,7 @@ class Pool:
             errors = noises + np.einsum("ij,ij->i", bends @ self.slope, bends) ** 2 / (4.0 * p)
         weights = 1.0 / np.maximum(errors, 1e-300)
         weights /= weights.sum()
-        moment = weights @ known["moment"] + self.slope @ (weights @ known["point"])
+        moment = weights @ known["moment"] + self.slope @ (weights @ known["point"] - self._origin)
         # Variance of the target over the slope of its mean, which is 1 for a line
         dispersion = self.variance / (1.0 if self._link.linear else trace / self._length**2)
         self.noise = float(weights**2 @ noises)
@@ -310,7 +319,7 @@ class Pool:
         part, before = sampling / max(self.noise, 1e-300), self._model
         if not (self._gram and before and 0.8 <= (1.0 + part) / (1.0 + before[0]) <= 1.25):
             self._model = part, prior_model(self._spectrum[0], part, self._shapes)
-        self.b = posterior_mean(
+        self.b = self._origin + posterior_mean(
             self._spectrum[1], moment, self.noise, self._model[1], self._variances, self._odds
         )
         square = max(float(self.b @ self.slope @ self.b), float(self.b @ self._raw @ self.b))

@@ -200,6 +200,19 @@ class Rules:
             slopes=not link.linear or few_records or resolution >= RESOLVED / 8.0,
         )
 
+    def begun(self):
+        """The same where a released fit tells what is asked first: one round of whitening is left,
+        which mends that of other records, and the rest is for the steps.
+        """
+        whitening = self.whitening / 3.0
+        steps = sum(self.steps)
+        more = 1.0 + (self.location + self.spread + self.whitening - whitening) / steps
+        steps = tuple(more * step for step in self.steps)
+        return replace(
+            self, mean_only=False, location=0.0, spread=0.0, whitening=whitening, steps=steps,
+            slopes=True,
+        )  # fmt: skip
+
     def longer(self, slope):
         """The same with rows as much longer as it takes where the slope of the mean is small."""
         return replace(self, length=min(1.0, self.length / sqrt(slope)))

@@ -25,7 +25,7 @@ SHARE = 1.0 / 3.0  # of nothing: exact answers are free
 EFFECTS = 1.0, 30.0
 
 
-def fit_rows(session, rows, target, rules, link=IDENTITY, priors=()):
+def fit_rows(session, rows, target, rules, link=IDENTITY, priors=(), start=None):
     """Ask the session for all that the rules plan, and solve.
 
     Parameters
@@ -39,27 +39,38 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=()):
     link : Link
     priors : sequence of ndarray
         Shapes L of a prior theta = tau L c that are thought as likely as equal coefficients.
+    start : Start, default=None
+        A released fit in place of the questions that would find what it knows.
 
     Returns
     -------
     LoopFit
     """
+    if start:
+        rules = rules.begun()
     # Of users who answer once, nobody may be left for a question
-    if rules.mean_only or (rules.few_records and not session.records(rules.spread)):
+    first = rules.spread or rules.steps[0]
+    if rules.mean_only or (rules.few_records and not session.records(first)):
         return mean_only(session, rows, target, rules, link)
     several = (session.persons or 1) > 1  # a person with one row is a row
     rules = replace(rules, slopes=rules.slopes or several)
     whitening_parts(session, rules)  # so that files are read once for them and the targets
-    mean, deviation = find_location(session, rows, target, rules, link)
-    if deviation * rules.reach < LEAST_SPREAD:  # the mean itself is hard to find: see Rules
+    if start:
+        mean, deviation = start.known if rows.constant is not None else None, start.deviation
+    else:
+        mean, deviation = find_location(session, rows, target, rules, link)
+    # The mean itself is hard to find: see Rules
+    if not start and deviation * rules.reach < LEAST_SPREAD:
         return mean_only(session, rows, target, rules, link, mean, deviation)
     location = link.linear_part(mean.mean) if mean else 0.0
     if mean:
         link = link.near(mean.mean, rules.room)
         rules = rules.longer(float(link.slope(location, mean.mean)))
-    W, length, gram = learn_whitening(session, rows, rules)
+    W, length, gram = learn_whitening(session, rows, rules, start)
     whitened = Whitened(rows, W)
     pool = make_pool(session, whitened, length, link, deviation, priors, gram=gram)
+    if start:
+        pool.begin(np.linalg.solve(W.T, start.theta), start.variance)
 
     def ask(last):
         """The question of the next step."""
@@ -74,11 +85,14 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=()):
         return ScoreQuery(*asked, last or not rules.whole, excess, last or rules.slopes)
 
     equations, line = ask_steps(session, rules, pool, ask)
-    if rules.few_records:
+    if start:
+        session.report.note = f"The fit began at a release before it: {start.words}."
+    elif rules.few_records:
         needed = more_needed(session, rules, link.enough(rows.size))
         session.report.note = f"{FEW_RECORDS} {needed}"
     clipped, known = count_clipped(session, rows, rules), None
-    if link.limit is None and mean and rows.constant is not None:
+    asks_mean = rules.mean or not start
+    if link.limit is None and mean and rows.constant is not None and asks_mean:
         known = known_mean(
             session, whitened, target, mean, deviation, pool, equations[-1], rules, link
         )
@@ -91,7 +105,7 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=()):
         line = line_alone(session, maps, equations[-1], rules, link)
     return LoopFit(
         location,
-        mean.scale if mean else 0.0,
+        mean.scale if mean and not start else 0.0,
         W,
         pool.b,
         pool.variance,

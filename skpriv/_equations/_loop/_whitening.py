@@ -36,10 +36,11 @@ def _short(rules):
     return min(1.0, rules.shortest / rules.length)
 
 
-def learn_whitening(session, rows, rules):
+def learn_whitening(session, rows, rules, start=None):
     """W such that W phi has about equal length in all directions that are above the noise.
 
-    Under a curator the rounds ask secret random parts of the records, where these are enough.
+    Under a curator the rounds ask secret random parts of the records, where these are enough. With
+    a start its Gram matrix is the first round, and one more is asked.
 
     Returns
     -------
@@ -50,6 +51,9 @@ def learn_whitening(session, rows, rules):
     p = rows.size
     W = np.eye(p)
     parts = whitening_parts(session, rules)
+    if start:
+        W = _whiter(start.W, start.gram, start.scale, rules)
+        parts = parts[-1:]
     for number, subset in enumerate(parts):
         W = (_short(rules) if number == ROUNDS and rules.slopes else 1.0) * W
         look = number == ROUNDS and not rules.slopes
@@ -57,22 +61,27 @@ def learn_whitening(session, rows, rules):
         gram, scale = asked.gram(session.sum(asked, rules.whitening / len(parts), subset))
         if look:
             return W, rules.length, (gram, scale)
-        gram, weight = shrunk_gram(gram, scale)
-        ridge = weight * scale * sqrt(2.0 * p)  # the operator norm that the noise would have
-        values, vectors = np.linalg.eigh(gram + ridge * np.eye(p))
-        values = np.maximum(values, max(weight * scale, 1e-14 * values[-1]))
-        W = (vectors * values**-0.5) @ vectors.T @ W
-        # The sum is the number of directions that are above the noise.
-        W *= rules.length / sqrt(max((np.maximum(values - ridge, 0.0) / values).sum(), 1.0))
-        W = _longest(W)
-        # Rotated: cheaper to apply, and otherwise the same
-        W = np.asarray(np.linalg.qr(W, mode="r"))
+        W = _whiter(W, gram, scale, rules)
     if not rules.lengths:
         return W, rules.length, None
     query = LengthsQuery(Whitened(rows, W))
     answer = session.sum(query, rules.lengths, session.part(rules.subset))
     shorter = shortening(answer.value / answer.n, answer.noise.scale / answer.n, rules, p)
     return _longest(shorter * W), shorter * rules.length, None
+
+
+def _whiter(W, gram, scale, rules):
+    """W after one more round, which found this Gram matrix with noise of this scale."""
+    p = len(W)
+    gram, weight = shrunk_gram(gram, scale)
+    ridge = weight * scale * sqrt(2.0 * p)  # the operator norm that the noise would have
+    values, vectors = np.linalg.eigh(gram + ridge * np.eye(p))
+    values = np.maximum(values, max(weight * scale, 1e-14 * values[-1]))
+    W = (vectors * values**-0.5) @ vectors.T @ W
+    # The sum is the number of directions that are above the noise.
+    W *= rules.length / sqrt(max((np.maximum(values - ridge, 0.0) / values).sum(), 1.0))
+    # Rotated: cheaper to apply, and otherwise the same
+    return np.asarray(np.linalg.qr(_longest(W), mode="r"))
 
 
 def shortening(parts, noise, rules, p):

@@ -23,6 +23,7 @@ from ..._parameters import ArrayLike, Channel, Positive, RowsOfPerson, parameter
 from ...records import WeightedRows, floats
 from .._base import WEIGHTS
 from .._linear_regression._exact import fit_exactly
+from .._linear_regression._start import Starts
 from .._opening import best_reports, open_fit, persons_of, public_bounds, public_rows, weighted_rows
 from .._points import rowwise
 from .._prediction_intervals import PredictionIntervals, calibration, hold_out
@@ -36,7 +37,7 @@ DEVIATIONS = (0.3, 3.0)
 
 
 @parameters
-class AdditiveRegressor(PredictionIntervals):
+class AdditiveRegressor(Starts, PredictionIntervals):
     """Private additive regression: a sum of curves of one feature each, with bands.
 
     Every feature with a curve has public knots, and its curve is a line between two of them. The
@@ -186,11 +187,12 @@ class AdditiveRegressor(PredictionIntervals):
         weighted = isinstance(records, WeightedRows)
         channel = self._sent(records, terms)
         currency = "pure" if channel == "codebook" else "gdp"
+        start = self._begin(terms, target, records, channel, not weighted)
         session = open_fit(self, records, currency=currency, groups=groups)
         del X, y, records  # only the session has the data now
         fitted, held_out = hold_out(self, session)
         reach = self._reach(fitted, channel)
-        rows = AdditiveMap(terms(fitted.n, reach), self.n_features_in_)
+        rows = start.rows if start else AdditiveMap(terms(fitted.n, reach), self.n_features_in_)
         self._target, self._map, self.bounds_y_ = target, rows, target.bounds_y
         asked, scaled = (WeightedMap(rows), UNIT_TARGET) if weighted else (rows, target)
         if session.trust.exact:
@@ -201,7 +203,9 @@ class AdditiveRegressor(PredictionIntervals):
             self._released = ReportedFit.of(fitted, maps, True, rows.priors(), of_curves=True)
         else:
             rules = public_rules(fitted, asked, self.clip)
-            self._released = fit_rows(fitted, asked, scaled, rules, priors=rows.priors())
+            self._released = fit_rows(
+                fitted, asked, scaled, rules, priors=rows.priors(), start=start
+            )
             names = getattr(self, "feature_names_in_", None)
             session.report.note = session.report.note or self._released.bounds_words(rows, names)
         self._read_heights()
@@ -210,6 +214,16 @@ class AdditiveRegressor(PredictionIntervals):
         self._calibration = calibration(self, held_out, deviation, channel)
         self.privacy_report_ = session.report
         return self
+
+    def _begin(self, terms, target, records, channel, plain):
+        """The start, whose knots are taken where they are to be chosen; nothing is charged yet."""
+        begin = getattr(self.start, "rows", getattr(self.start, "_map", None))
+        rows = AdditiveMap(terms(records.n, np.inf), self.n_features_in_)
+        if isinstance(begin, AdditiveMap) and isinstance(self.knots, str):
+            same = [[term.features for term in map_.terms] for map_ in (begin, rows)]
+            ends = [repr(map_._range) for map_ in (begin, rows)]
+            rows = begin if same[0] == same[1] and ends[0] == ends[1] else rows
+        return self._start(rows, target, channel=channel, plain=plain)
 
     def _plan(self, n_features):
         """The terms, once n and the reach are known, and the target; nothing is charged yet."""

@@ -16,6 +16,7 @@ from ..._parameters import ArrayLike, Level, Positive, RowsOfPerson, parameters
 from ...exceptions import PrivacyError
 from ...privacy import models_that
 from ...records import WeightedRows
+from .._linear_regression._start import Starts
 from .._opening import open_fit, public_row_map, weighted_rows
 from .._prediction_intervals import hold_out
 from ._exact import MaximumLikelihood
@@ -32,7 +33,7 @@ ALONE = (
 
 
 @parameters
-class GeneralizedLinear:
+class GeneralizedLinear(Starts):
     """Mixin of the generalised linear models; not for direct use.
 
     Parameters
@@ -85,6 +86,8 @@ class GeneralizedLinear:
         asked = rows
         if isinstance(records, WeightedRows):  # what they hand out is scaled
             asked, target = WeightedMap(rows), Handed()
+        self._target = target
+        self._begun = self._start(rows, target, link, plain=asked is rows)
         session = open_fit(self, records, groups=groups)
         del records  # only the session has the data now
         session, held_out = hold_out(self, session)
@@ -106,7 +109,7 @@ class GeneralizedLinear:
             return
         rules = public_rules(session, rows, "auto", ranged, link)
         self._reach = rules.reach
-        self._released = fit_rows(session, rows, target, rules, link)
+        self._released = fit_rows(session, rows, target, rules, link, start=self._begun)
 
     def _coefficients(self: Any):
         """Coefficients and intercept, in the units of X."""

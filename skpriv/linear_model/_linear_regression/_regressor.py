@@ -34,6 +34,7 @@ from .._prediction_intervals import PredictionIntervals, calibration, hold_out
 from ._exact import fit_exactly
 from ._plan import Plans
 from ._pooled import Likely
+from ._start import Starts
 
 # code -> docs/mathematics/linear_regression.md:
 #   reach -> N,  rules.clip -> k,  location -> m,  whitened rows e -> w W phi,
@@ -41,7 +42,7 @@ from ._pooled import Likely
 
 
 @parameters
-class LinearRegression(Likely, Plans, PredictionIntervals):
+class LinearRegression(Likely, Plans, Starts, PredictionIntervals):
     """Private linear regression: a line that follows most records, and least squares in the limit.
 
     Learns location and spread of the target and a whitening of the rows, then takes 4 to 64 small
@@ -179,15 +180,17 @@ class LinearRegression(Likely, Plans, PredictionIntervals):
         weighted = isinstance(records, WeightedRows)
         channel = best_reports(self, MappedRecords(rows, target), records)
         currency = "pure" if channel == "codebook" else "gdp"
+        plain = not weighted and self.effects is None
+        start = self._start(rows, target, channel=channel, plain=plain)
         session = open_fit(self, records, currency=currency, groups=groups)
         del X, y, records  # only the session has the data now
         session, held_out = hold_out(self, session)
-        self._fit_session(session, rows, target, channel, weighted)
+        self._fit_session(session, rows, target, channel, weighted, start)
         self._calibration = calibration(self, held_out, self._deviation(), channel)
         self.privacy_report_ = session.report
         return self
 
-    def _fit_session(self, session, rows, target, channel="gaussian", weighted=False):
+    def _fit_session(self, session, rows, target, channel="gaussian", weighted=False, start=None):
         """Fit the rows of a session: all that is learnt from them."""
         if channel == "codebook":
             rows = balanced(session, rows)
@@ -209,7 +212,7 @@ class LinearRegression(Likely, Plans, PredictionIntervals):
         else:
             rules = public_rules(session, asked, self.clip, self.bounds_X is not None)
             self._reach = rules.reach
-            self._released = fit_rows(session, asked, scaled, rules)
+            self._released = fit_rows(session, asked, scaled, rules, start=start)
             location = self._released.location
             names = getattr(self, "feature_names_in_", None)
             words = self._released.bounds_words(rows, names)

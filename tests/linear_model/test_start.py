@@ -1,0 +1,134 @@
+"""Fits that begin where a released one ended."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+
+import skpriv
+from skpriv import BudgetAccountant
+from skpriv.linear_model import (
+    AdditiveRegressor, LinearRegression, LogisticRegression, PoissonRegressor,
+)  # fmt: skip
+from skpriv.preprocessing import BoundsScaler
+
+PUBLIC = {"bounds_X": (-3.0, 3.0), "bounds_y": (-5.0, 5.0)}
+
+
+def rows(n, seed, sign=1.0):
+    """Rows with directions of a tenth of others, whose line is the same for every seed."""
+    rng, fixed = np.random.RandomState(seed), np.random.RandomState(7)
+    mix = 0.3 * fixed.normal(size=(8, 8)) * np.geomspace(1.0, 0.1, 8)
+    X, coef = np.clip(rng.normal(size=(n, 8)) @ mix, -3.0, 3.0), sign * fixed.normal(size=8)
+    return X, X @ coef, X @ coef + rng.uniform(-0.5, 0.5, size=n)
+
+
+def fitted(seed=0, n=2000, sign=1.0, **options):
+    X, _, y = rows(n, 100 + seed, sign)
+    return LinearRegression(**{**PUBLIC, "random_state": seed, **options}).fit(X, y)
+
+
+def errors(n, begin, seeds=6):
+    """Mean square error over the variance, mean half-width, coverage."""
+    found = []
+    for seed in range(seeds):
+        X, line, y = rows(n, seed)
+        model = LinearRegression(**PUBLIC, start=begin(seed), random_state=50 + seed).fit(X, y)
+        low, high = model.confidence_interval(X)
+        covered = np.mean((low <= line) & (line <= high))
+        error = np.mean((model.predict(X) - line) ** 2) / np.var(line)
+        found.append((error, np.mean(high - low) / 2.0, covered))
+    return np.mean(found, axis=0)
+
+
+def test_a_start_saves_what_it_knows_and_one_of_others_loses_little():
+    alone, begun, other = (
+        errors(4000, begin)
+        for begin in (lambda _: None, fitted, lambda seed: fitted(seed, sign=-1.0))
+    )
+    assert begun[0] < 0.9 * alone[0] and begun[1] < 0.9 * alone[1]
+    assert other[0] < 1.5 * alone[0] + 0.002
+    assert min(alone[2], begun[2], other[2]) > 0.9
+
+
+@pytest.mark.parametrize("kind", [LogisticRegression, PoissonRegressor, AdditiveRegressor])
+def test_each_kind_begins(kind):
+    X, line, y = rows(3000, 0)
+    public = {"bounds_X": (-3.0, 3.0), "bounds_y": (-5.0, 5.0), "random_state": 0}
+    if kind is LogisticRegression:
+        y = (y > 0.0).astype(int)
+        public = {**public, "classes": (0, 1)}
+        del public["bounds_y"]
+    elif kind is PoissonRegressor:
+        y = np.random.RandomState(0).poisson(np.exp(np.clip(line, -2.0, 2.0)))
+        public["bounds_y"] = (0.0, 30.0)
+    first = kind(**public).fit(X, y)
+    model = kind(**{**public, "start": first, "random_state": 1}).fit(X[:1500], y[:1500])
+    asked = [row.query for row in model.privacy_report_.rows]
+    assert not {"mean of the target", "mean deviation of the target"} & set(asked)
+    assert sum(row.share for row in model.privacy_report_.rows) == pytest.approx(1.0)
+    assert (
+        f"began at a release before it: {kind.__name__}, (epsilon=1" in model.privacy_report_.note
+    )
+
+
+def test_clones_searches_pipelines_and_files_keep_it(tmp_path):
+    first, (X, _, y) = fitted(), rows(1500, 0)
+    model = LinearRegression(**PUBLIC, start=first, random_state=1)
+    assert clone(model).start is first and clone(clone(model)).get_params()["start"] is first
+    begun = model.fit(X, y)
+    again = clone(model).set_params(start=first.as_start()).fit(X, y)
+    np.testing.assert_array_equal(begun.coef_, again.coef_)
+    np.testing.assert_array_equal(
+        clone(model).set_params(start=FrozenEstimator(first)).fit(X, y).coef_, begun.coef_
+    )
+    search = GridSearchCV(model, {"start": [None, first.as_start()]}, cv=2).fit(X, y)
+    assert not np.isnan(search.cv_results_["mean_test_score"]).any()
+    scaler = BoundsScaler(bounds=(-3.0, 3.0))
+    make_pipeline(scaler, LinearRegression(data_norm=1.0, bounds_y=(-5, 5))).fit(X, y)
+    skpriv.save(begun, tmp_path / "model.json")
+    loaded = skpriv.load(tmp_path / "model.json")
+    np.testing.assert_array_equal(loaded.predict(X), begun.predict(X))
+    next_one = [LinearRegression(**PUBLIC, start=one, random_state=2) for one in (begun, loaded)]
+    np.testing.assert_array_equal(*(one.fit(X, y).coef_ for one in next_one))
+
+
+def test_what_is_no_start_is_refused_before_anything_is_charged():
+    first, (X, _, y) = fitted(), rows(500, 0)
+    exact = fitted(privacy="none")
+    mean = fitted(n=60)
+    with BudgetAccountant(epsilon=1.0, delta=1e-6) as accountant:
+        for wrong, options, words in (
+            (first, {"bounds_X": (-4.0, 4.0)}, "other columns, bounds"),
+            (first, {"bounds_y": (-6.0, 5.0)}, "other columns, bounds"),
+            (first, {"fit_intercept": False}, "other columns, bounds"),
+            (exact, {}, "tells of its rows"),
+            (mean, {}, "no equations"),
+            (LinearRegression(**PUBLIC), {}, "not fitted"),
+            ("last year", {}, "not a fitted estimator"),
+            (first, {"privacy": "local", "channel": "codebook"}, "channel='gaussian'"),
+        ):
+            with pytest.raises(ValueError, match=words):
+                LinearRegression(**{**PUBLIC, **options}, start=wrong).fit(X, y)
+        with pytest.raises(ValueError, match="without weights"):
+            LinearRegression(**PUBLIC, start=first).fit(
+                X, y, sample_weight=np.ones(500), max_weight=1.0
+            )
+        assert not accountant.charges
+
+
+def test_an_exact_fit_is_a_start_where_its_rows_are_public():
+    X, _, y = rows(1500, 0)
+    start = fitted(privacy="none").as_start(public_rows=True)
+    model = LinearRegression(**PUBLIC, start=start, random_state=0).fit(X, y)
+    assert "of rows that were said to be public" in str(model.privacy_report_)
+    exact = LinearRegression(**PUBLIC, privacy="none").fit(X, y)
+    begun = LinearRegression(**PUBLIC, privacy="none", start=start).fit(X, y)
+    np.testing.assert_array_equal(begun.coef_, exact.coef_)
+
+
+def test_a_start_has_no_array_as_long_as_the_records():
+    values = vars(fitted(n=2000).as_start()).values()
+    assert all(2000 not in np.shape(value) for value in values)
