@@ -487,3 +487,39 @@ def test_more_than_two_classes(folder, argv, tmp_path, capsys):
     code = main(["predict", argv["--out"], str(folder / "test.csv"), "--out", str(predictions)])
     assert code == 0
     assert set(pd.read_csv(predictions)["prediction"]) <= {"medicine", "surgery", "icu"}
+
+
+def test_a_schema_is_guessed_filled_in_and_used_by_a_formula(tmp_path, capsys):
+    """From a raw table to the coefficients of a formula, on the command line alone."""
+    table(5_000).to_csv(tmp_path / "visits.csv", index=False)
+    assert main(["schema", f"{tmp_path}/visits.csv", "--out", f"{tmp_path}/guess.toml"]) == 0
+    guess = Schema.read(tmp_path / "guess.toml")
+    kinds = {name: column.kind for name, column in guess.items()}
+    assert kinds["age"] == kinds["bmi"] == kinds["stay"] == "numeric"
+    assert kinds["sex"] == kinds["ward"] == "categorical" and kinds["smoker"] == "boolean"
+    (tmp_path / "schema.toml").write_text(SCHEMA, encoding="utf-8")
+    fitted = [
+        "fit", f"{tmp_path}/visits.csv", "--schema", f"{tmp_path}/schema.toml", "--epsilon", "5",
+        "--seed", "0", "--out", f"{tmp_path}/model.json",
+    ]  # fmt: skip
+    assert main([*fitted, "--formula", "stay ~ age + I(age**2) + C(ward) + age:smoker"]) == 0
+    said = capsys.readouterr().out
+    for term in ("I(age ** 2)", "C(ward)[T.surgery]", "age:smoker", "intercept"):
+        assert term in said
+    assert main([*fitted, "--force", "--target", "stay", "--features", "age"]) == 0
+    assert "ward" not in capsys.readouterr().out
+    for wrong in (["--formula", "stay ~ log(smoker)"], ["--target", "stay", "--features", "x"]):
+        assert main([*fitted, "--force", *wrong]) == 2
+
+
+def test_predictions_of_a_classifier_have_probabilities(tmp_path):
+    table(5_000).to_csv(tmp_path / "visits.csv", index=False)
+    (tmp_path / "schema.toml").write_text(SCHEMA, encoding="utf-8")
+    model, out = f"{tmp_path}/model.json", tmp_path / "out.csv"
+    arguments = ["--schema", f"{tmp_path}/schema.toml", "--target", "smoker", "--seed", "0"]
+    fitted = ["fit", f"{tmp_path}/visits.csv", *arguments, "--model", "logistic", "--epsilon", "5"]
+    assert main([*fitted, "--out", model]) == 0
+    assert main(["predict", model, f"{tmp_path}/visits.csv", "--out", str(out)]) == 0
+    found = pd.read_csv(out)
+    chances = found.drop(columns="prediction")
+    assert len(chances.columns) == 2 and np.allclose(chances.sum(axis=1), 1.0)

@@ -5,12 +5,12 @@ import sys
 import narwhals.stable.v2 as nw
 
 from ..inspection import describe
-from ..preprocessing import check_table
+from ..preprocessing import Schema, check_table, guessed_type
 from ._arguments import PICTURES, CommandError, add_options, check_plot, panels, write
 from ._budget import charged, open_ledger, status, unit_of
 from ._frames import (
     add_group,
-    add_schema,
+    add_schema_file,
     add_table,
     check_different,
     check_group,
@@ -22,6 +22,34 @@ from ._frames import (
 )
 
 
+def add_schema(parser):
+    """Add the arguments of the command `schema`."""
+    parser.description = (
+        "Writes a TOML file with the name and a guessed type of each column. Ranges and lists are "
+        "left open: a person fills them in, from what the columns mean and never from the rows. "
+        "The guesses come from the cells, so that the file is for the curator until it was read."
+    )
+    add_table(parser)
+    parser.add_argument("--target", metavar="NAME", help="column that is predicted")
+    add_options(parser, "--out", "--force", out={"required": True, "help": "TOML file to write"})
+    parser.set_defaults(run=write_schema)
+
+
+def write_schema(args):
+    """Write the template; return the exit code."""
+    check_different([args.table], {"--out": args.out})
+    check_out("--out", args.out, args.force, (".toml", ".json"))
+    frame = nw.from_native(read_table(args.table, args))
+    try:
+        schema = Schema({name: guessed_type(frame[name]) for name in frame.columns})
+        schema = schema if args.target is None else schema.with_target(args.target)
+    except ValueError as error:
+        raise CommandError(f"--target: {error}") from None
+    schema.write(args.out)
+    print(f"Wrote {args.out}: fill in what stands behind #.", file=sys.stderr)
+    return 0
+
+
 def add_describe(parser):
     """Add the arguments of the command `describe`."""
     parser.description = (
@@ -30,7 +58,7 @@ def add_describe(parser):
     )
     add = parser.add_argument
     add_table(parser)
-    add_schema(parser)
+    add_schema_file(parser)
     add("--columns", metavar="NAMES", help="describe these columns alone, separated by commas")
     add("--pair", action="append", default=[], metavar="A,B",
         help="two-way counts of two columns; may be given more than once")  # fmt: skip
@@ -98,7 +126,7 @@ def add_check(parser):
         "noise, and may be released. It takes a second for a hundred thousand rows."
     )
     add_table(parser)
-    add_schema(parser)
+    add_schema_file(parser)
     words = "add noise, so that the counts may be released"
     parser.add_argument("--private", action="store_true", help=words)
     add_group(parser)

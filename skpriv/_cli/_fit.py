@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from .. import linear_model
 from .._codec import save
 from ..inspection import CoefficientDisplay, CurveDisplay, coefficient_table, curves, model_card
-from ..preprocessing import TableEncoder
+from ..preprocessing import FormulaEncoder, Schema, TableEncoder
 from ..privacy import capabilities
 from ._arguments import (
     PICTURES,
@@ -23,7 +23,7 @@ from ._arguments import (
 from ._budget import charged, open_ledger, status, unit_of
 from ._frames import (
     add_group,
-    add_schema,
+    add_schema_file,
     add_table,
     check_different,
     check_group,
@@ -51,8 +51,12 @@ def add_fit(parser):
     )
     add = parser.add_argument
     add_table(parser)
-    add_schema(parser)
-    add("--target", required=True, metavar="NAME", help="column that is predicted")
+    add_schema_file(parser)
+    add("--target", metavar="NAME", help="column that is predicted")
+    add("--formula", metavar="TEXT",
+        help="terms of the model as in R, 'target ~ a + I(a**2) + C(b) + a:c'")  # fmt: skip
+    add("--features", metavar="NAMES",
+        help="columns that are used, separated by commas; default all of the schema")  # fmt: skip
     add("--privacy", choices=PRIVATE, default="central",
         help="who adds the noise; default central: whoever runs this. The others simulate a "
         "collection from devices, with its noise")  # fmt: skip
@@ -84,7 +88,7 @@ def run(args):
             args.ledger, (args.epsilon, args.delta), unit_of(args), purpose=f"fit of {args.target}"
         )
     with charged(args, accountant):
-        encoder = TableEncoder(schema).fit(frame)  # of names alone
+        encoder = _encoder(args, schema, frame)
         model = make_pipeline(encoder, _regressor(args, schema, encoder))
         read = schema.read_labels if args.model == "logistic" else schema.read_target
         model.fit(frame, read(frame), **_groups(args, model, frame))
@@ -125,9 +129,37 @@ def _check_files(args):
     check_plot(args.plot)
 
 
+def _encoder(args, schema, frame):
+    """The encoder of the columns, or of a formula, fitted to the names alone."""
+    if args.formula is None:
+        return TableEncoder(schema).fit(frame)
+    if args.model == "additive":
+        raise CommandError("--formula is for lines: leave it out with --model additive.")
+    try:
+        return FormulaEncoder(args.formula, schema).fit(frame)
+    except ValueError as error:
+        raise CommandError(f"--formula: {error}") from None
+
+
+def _target(args):
+    """Name of the target, which may be the left-hand side of the formula."""
+    left, tilde, _ = (args.formula or "").partition("~")
+    found = left.strip().strip("`") if tilde else args.target
+    if not found or args.target not in (None, found):
+        raise CommandError("Name one target: with --target, or left of ~ in --formula.")
+    return found
+
+
 def _schema(args, frame):
     """The schema of the columns that the table has; those that it does not name are left out."""
     schema, names = read_schema(args, frame), nw.from_native(frame).columns
+    args.target = _target(args)
+    if args.features is not None:
+        wanted = [name.strip() for name in args.features.split(",")]
+        absent = [name for name in wanted if name not in schema]
+        if absent:
+            raise CommandError(f"--features {absent[0]!r} is not in --schema: {few(schema)}.")
+        schema = Schema({k: c for k, c in schema.items() if k in (*wanted, args.target)})
     if args.target not in names:
         raise CommandError(
             f"--target {args.target!r} is not a column of {args.table}: {few(names)}."

@@ -33,7 +33,7 @@ def add_table(parser):
         help="encoding of a CSV file, such as latin-1; default UTF-8")  # fmt: skip
 
 
-def add_schema(parser):
+def add_schema_file(parser):
     """Add the schema, and what is said of all its numbers, to the arguments of a command."""
     add = parser.add_argument
     add(
@@ -222,14 +222,15 @@ def _parquet(path):
     return frame.to_native()
 
 
-def write_column(path, name, values):
-    """Write one column of numbers or labels."""
+def write_columns(path, columns):
+    """Write columns of numbers or labels, by their names."""
     if Path(path).suffix.lower() == ".csv":
-        lines = "".join(f"{_csv_cell(value)}\n" for value in values.tolist())
-        Path(path).write_text(f"{name}\n{lines}", encoding="utf-8")
+        rows = [columns, *zip(*(values.tolist() for values in columns.values()), strict=True)]
+        lines = [",".join(map(_csv_cell, row)) for row in rows[1:]]
+        Path(path).write_text("\n".join([",".join(columns), *lines, ""]), encoding="utf-8")
         return
     library = _library(("pyarrow", "polars"))
-    nw.from_dict({name: values}, backend=library).write_parquet(str(path))
+    nw.from_dict(columns, backend=library).write_parquet(str(path))
 
 
 def _csv_cell(value):

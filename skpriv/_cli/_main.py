@@ -11,6 +11,7 @@ from ..exceptions import SkprivError
 # Command: its module, of which `add_NAME` adds the arguments, and what --help says of it. A module
 # is imported when its command is called.
 COMMANDS = {
+    "schema": ("_describe", "the template of a schema, for a person to fill in"),
     "check": ("_describe", "how the cells of a table fit its schema"),
     "describe": ("_describe", "private counts, means and quantiles of a table"),
     "fit": ("_fit", "a private model of a table"),

@@ -9,13 +9,14 @@ from .._codec import load
 from ..inspection import release_page
 from ..privacy import BudgetAccountant
 from ._arguments import CommandError, add_options
-from ._frames import FORMATS, add_table, check_different, check_out, read_table, write_column
+from ._frames import FORMATS, add_table, check_different, check_out, read_table, write_columns
 
 
 def add_predict(parser):
     """Add the arguments of the command `predict`."""
     parser.description = (
-        "Writes a file with a column `prediction`, one row for each row of the table."
+        "Writes a file with a column `prediction`, one row for each row of the table; of a "
+        "logistic model also the probability of each class."
     )
     parser.add_argument("model", metavar="MODEL", help="a model that `fit` wrote")
     add_table(parser)
@@ -30,11 +31,15 @@ def run(args):
     check_out("--out", args.out, args.force, FORMATS)
     model, frame = read_model(args.model), read_table(args.table, args)
     try:
-        values = model.predict(frame)
+        found = {"prediction": model.predict(frame)}
+        if hasattr(model, "predict_proba"):
+            chances = model.predict_proba(frame).T
+            named = (f"probability of {label}" for label in model.classes_)
+            found |= dict(zip(named, chances, strict=True))
     except ValueError as error:  # an absent column: of values nothing is said
         raise CommandError(f"The table {args.table} does not fit the model: {error}") from None
-    write_column(args.out, "prediction", values)
-    print(f"Wrote {args.out}: {len(values):,} predictions.", file=sys.stderr)
+    write_columns(args.out, found)
+    print(f"Wrote {args.out}: {len(found['prediction']):,} predictions.", file=sys.stderr)
     return 0
 
 

@@ -6,7 +6,7 @@ from ._table._categories import Categorical, Ordinal
 from ._table._check import TableCheck, check_table
 from ._table._columns import Boolean, Date, Numeric
 from ._table._encoder import TableEncoder
-from ._table._schema import Schema
+from ._table._schema import Schema, guessed_type
 
 __all__ = [
     "Boolean",
@@ -21,4 +21,5 @@ __all__ = [
     "TableCheck",
     "TableEncoder",
     "check_table",
+    "guessed_type",
 ]

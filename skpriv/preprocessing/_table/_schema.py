@@ -13,7 +13,8 @@ import numpy as np
 
 from ._categories import Categorical, Ordinal, codes_by_text
 from ._columns import Boolean, ColumnType, Date, Numeric
-from ._values import codes_of
+from ...records import cells
+from ._values import booleans_of, codes_of, days_of, numbers_of, text
 
 TYPES = {kind.kind: kind for kind in (Numeric, Categorical, Ordinal, Boolean, Date)}
 _REMEDY = {
@@ -366,6 +367,28 @@ def _open_type(dtype):
     if isinstance(dtype, nw.Date | nw.Datetime):
         return Date()
     return Numeric() if dtype.is_numeric() else Categorical()
+
+
+def guessed_type(series: Any) -> ColumnType:
+    """Guess the open type of a column from its cells: of texts, what nine tenths of them say.
+
+    Parameters
+    ----------
+    series : Series
+        A column of a frame of narwhals.
+
+    Returns
+    -------
+    ColumnType
+        A type without its range or list. It is a guess about private cells, for the curator.
+    """
+    if not isinstance(series.dtype, nw.String | nw.Object):
+        return _open_type(series.dtype)
+    known = sum(text(cell) is not None for cell in cells(series))
+    for read, kind in ((booleans_of, Boolean), (numbers_of, Numeric), (days_of, Date)):
+        if known and np.isfinite(read(series)).sum() >= 0.9 * known:
+            return kind()
+    return Categorical()
 
 
 def few(names):
