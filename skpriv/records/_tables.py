@@ -3,9 +3,7 @@
 And from anything that is passed to `fit` as X and y to rows.
 """
 
-import re
 from dataclasses import dataclass
-from os.path import isfile
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -20,12 +18,6 @@ from ._dask import DaskRows, is_dask
 from ._values import INVALID_VALUES, public_shape
 
 FEW = {"batch_size": BATCH_ROWS, "batch_readahead": 1, "fragment_readahead": 0}
-# The SQL of a relation that is Parquet files: a list of quoted paths, and options that are all off.
-_PATH = r"'(?:[^']|'')*'"
-_SCAN = (
-    rf"SELECT \* FROM parquet_scan\(\[(?P<paths>{_PATH}(?:, {_PATH})*)\]"
-    r"(?:, \w+ := false)*\)(?: AS \"[^\"]*\")?"
-)
 MAP_BYTES = 2**26  # smaller memory maps are arrays like others: joblib makes them of any array
 
 
@@ -92,9 +84,6 @@ class Source:
             return cls(table, list(table.projected_schema.names))
         if hasattr(table, "count_rows") and hasattr(table, "schema"):
             return cls(table, list(table.schema.names))
-        files = parquet_files_of(table)
-        if files is not None:
-            return cls(files, list(files.schema.names))
         found = nw.from_native(table, pass_through=True)
         if isinstance(found, nw.LazyFrame):
             return cls(found, found.collect_schema().names(), False)
@@ -136,32 +125,6 @@ class Source:
         if hasattr(self.table, "to_batches"):
             return self.table.select(columns).to_batches(max_chunksize=BATCH_ROWS)
         return iter([self.table])
-
-
-def parquet_files_of(relation: Any) -> ParquetFiles | None:
-    """Parquet files that a relation of DuckDB is, and nothing else, or None.
-
-    Such rows come in the same order each time, and their number is in the footers. Files are
-    known by what ``read_parquet`` of a connection writes down, without options. What a user wrote
-    as SQL may mean a table or a macro of that name, and stays a query.
-    """
-    if type(relation).__module__.partition(".")[0].lstrip("_") != "duckdb":
-        return None
-    if "QUERY_RELATION" in str(getattr(relation, "type", "QUERY_RELATION")).split("."):
-        return None
-    found = re.fullmatch(_SCAN, relation.sql_query().strip())
-    if found is None:
-        return None
-    paths = [path[1:-1].replace("''", "'") for path in re.findall(_PATH, found["paths"])]
-    if len(set(paths)) < len(paths) or not all(map(isfile, paths)):
-        return None
-    try:
-        import pyarrow.dataset
-
-        files = ParquetFiles(pyarrow.dataset.dataset(paths, format="parquet"))
-    except (ImportError, OSError, ValueError):  # DuckDB may read what pyarrow does not
-        return None
-    return files if list(files.schema.names) == list(relation.columns) else None
 
 
 def _lazy_batches(table):

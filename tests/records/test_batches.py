@@ -102,9 +102,6 @@ def _make(kind, path):
         connection = pytest.importorskip("duckdb").connect()
         connection.register("frame", frame)
         CONNECTIONS.append(connection)  # older relations do not keep their connection
-        if kind == "duckdb files":
-            paths = list(map(str, _folder(path, frame).glob("**/*.parquet")))
-            return from_table(connection.read_parquet(paths), target="y")
         if kind == "duckdb csv":
             frame.to_csv(path / "rows.csv", index=False)
             return from_table(connection.read_csv(str(path / "rows.csv")), target="y", n=1500)
@@ -118,7 +115,7 @@ def _make(kind, path):
 
 SOURCES = [
     "table", "reader", "pandas", "dataset", "scanner", "parquet", "polars", "polars lazy", "duckdb",
-    "duckdb query", "duckdb files", "duckdb csv",
+    "duckdb query", "duckdb csv",
 ]  # fmt: skip
 
 
