@@ -292,7 +292,7 @@ LOOP = (
     "_equations/_loop/", "_equations/_certified/_newton.py", "linear_model/_generalized/",
     "linear_model/_linear_regression/",
 )  # fmt: skip
-MOST_IN_THE_LOOP = {"lines": 3_110, "constants": 30}
+MOST_IN_THE_LOOP = {"lines": 3_130, "constants": 30}
 
 
 def test_the_loop_is_short():
