@@ -560,7 +560,7 @@ class RandomPolicy(BasePolicy):
     >>> from skpriv.bandits import RandomPolicy
     >>> policy = RandomPolicy(random_state=0)
     >>> policy.act(np.ones((5, 3, 2)))
-    array([0, 1, 0, 1, 1])
+    array([1, 2, 1, 1, 1])
     >>> policy.propensities_.round(2)
     array([0.33, 0.33, 0.33, 0.33, 0.33])
     """

@@ -252,7 +252,8 @@ def test_an_action_that_there_is_not_is_a_row_of_zeros(action, monkeypatch):
     seen = []
     monkeypatch.setattr(_device, "draw_index", lambda secret, *_: seen.append(secret) or 0)
     report(state, np.ones((2, 2)), 1.0, user=0, action=action)
-    np.testing.assert_allclose(np.abs(seen[0]), [0.0, 0.0, 1.0])
+    constant = target = np.sqrt(0.5)
+    np.testing.assert_allclose(np.abs(seen[0]), [0.0, 0.0, constant, target])
 
 
 @pytest.mark.parametrize("shared", [True, False])

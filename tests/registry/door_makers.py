@@ -140,6 +140,13 @@ def _act(name, given, method="act", **more):
     getattr(_policy(name), method)(given("contexts", CONTEXTS), **more, **options)
 
 
+def _expect(name, given):
+    policy = _policy(name)
+    for _ in range(2):
+        policy.update(CONTEXTS, policy.act(CONTEXTS), Y)
+    policy.expected_rewards(given("contexts", CONTEXTS))
+
+
 def _update(name, given):
     policy = _policy(name)
     actions = policy.act(CONTEXTS)
@@ -155,6 +162,8 @@ def _policies():
         yield f"{name}.probabilities", partial(_act, name, method="probabilities")
         yield f"{name}.rank", partial(_act, name, method="rank", k=1)
         yield f"{name}.update", partial(_update, name)
+        if hasattr(bandits, name) and hasattr(getattr(bandits, name), "expected_rewards"):
+            yield f"{name}.expected_rewards", partial(_expect, name)
 
 
 def _logged(given):
@@ -262,14 +271,14 @@ def _replayed(given):
 _SERIES = np.linspace(0.1, 0.9, N)
 
 
-def _column(column, method):
+def _column(call_with):
     def call(given):
         import narwhals.stable.v2 as nw
 
         values = given("series", _SERIES)
         if not hasattr(values, "dtype") or isinstance(values, np.ndarray):
             values = pd.Series(list(values), dtype=object)
-        getattr(column, method)(nw.from_native(values, series_only=True))
+        call_with(nw.from_native(values, series_only=True))
 
     return call
 
@@ -284,7 +293,8 @@ def _columns():
     for name, column in made.items():
         for method in ("encode", "states"):
             if hasattr(column, method):
-                yield f"{name}.{method}", _column(column, method)
+                yield f"{name}.{method}", _column(getattr(column, method))
+    yield "guessed_type", _column(kinds.guessed_type)
 
 
 SCHEMA = preprocessing.Schema(

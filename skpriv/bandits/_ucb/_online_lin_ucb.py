@@ -60,6 +60,10 @@ class OnlineLinUCB(OptimisticPolicy):
 
     Attributes
     ----------
+    coef_ : ndarray of shape (n_phi,)
+        Weights of the features, in the units of the rewards, as of the last read.
+    intercept_ : float
+        Constant part of the mean reward, as of the last read.
     n_rounds_ : int
         Rounds that `update` has taken in.
     n_actions_ : int
@@ -155,6 +159,7 @@ class OnlineLinUCB(OptimisticPolicy):
     def _learn(self, equations):
         if self._left < self._steps:
             self._region = self._make_region(self._since(self._base))
+            self._tell(self._region.centre)
 
     def _step(self, equations):
         """Gradient of the mean of (<x, theta> - r)^2 at the public prediction."""

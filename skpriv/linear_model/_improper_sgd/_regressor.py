@@ -275,7 +275,7 @@ class ImproperSGDRegressor(PrivateRegressor):
             warnings.warn(
                 f"each of {plan[0]} steps reads all {n} rows: pass n_iter={MANY_PASSES} for fewer, "
                 "at a larger error, or take SSPRegressor or LinearRegression if features are few.",
-                stacklevel=5,
+                stacklevel=6,
             )
         return plan if self.step_size == "auto" else (plan[0], float(self.step_size), 0.0)
 

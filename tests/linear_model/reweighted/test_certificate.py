@@ -38,13 +38,13 @@ def test_the_certificate_is_about_the_rows_of_its_gradient(monkeypatch, privacy)
     A curator asks the same records in every step: all their means may be averaged.
     """
     answers = []
-    read = _sgd.GradientQuery.read
+    read = _sgd.LinkGradientQuery.read
 
     def spy(query, answer):
         answers.append(read(query, answer))
         return answers[-1]
 
-    monkeypatch.setattr(_sgd.GradientQuery, "read", spy)
+    monkeypatch.setattr(_sgd.LinkGradientQuery, "read", spy)
     rng = np.random.RandomState(0)
     X = rng.uniform(-0.5, 0.5, size=(20_000, 2))
     est = ReweightedRegressor(
