@@ -21,7 +21,7 @@ from _tables import TABLES
 from linear_intervals import LEVEL, NOISES, POINTS, truth_of
 from scipy import stats
 
-from skpriv._equations._intervals import (
+from skpriv._estimation._intervals import (
     MIN_RESOLUTION_FOR_INTERVALS,
     _variance,
     asymptotic,

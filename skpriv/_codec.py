@@ -435,6 +435,7 @@ def _class(name):
             )
         return _FOREIGN[name]
     room, _, simple = name.partition(".")
+    room = {"_equations": "_estimation"}.get(room, room)  # of files before 0.3
     if room.isidentifier():
         try:
             import_module(f"{__package__}.{room}")  # not yet, if all that happens is a `load`

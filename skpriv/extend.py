@@ -19,7 +19,7 @@ from .bandits._base import BasePolicy
 from .bandits._epochs._policy import EpochPolicy, OraclePolicy
 from .bandits._ucb._running import RunningSumsPolicy
 from .linear_model._base import PrivateRegressor
-from .linear_model._moments._regressor import MomentRegressor
+from .linear_model._moments import MomentRegressor
 from .linear_model._opening import open_fit, persons_of, scaled_rows
 from .privacy import (
     MODELS,

@@ -9,7 +9,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from scipy import ndimage, stats
 
-from .._equations._intervals import check_level
+from .._estimation._intervals import check_level
 from .._progress import progress
 from ..privacy import Budget
 from ._likelihood import released_ratio

@@ -10,8 +10,8 @@ from scipy import stats
 
 from .._choices import Estimand, IntervalMethod
 from .._compat import Interval, StrOptions, validate_params
-from .._equations._coefficients import CoefficientLaw
-from .._equations._intervals import two_sided_quantile
+from .._estimation._coefficients import CoefficientLaw
+from .._estimation._intervals import two_sided_quantile
 from .._linalg import ROUNDED
 from .._printing import Printed, Table
 from ._units import INTERCEPT, law_in_units

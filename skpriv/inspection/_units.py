@@ -8,7 +8,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.validation import check_is_fitted
 
-from .._equations._public_bounds import column_bounds
+from .._estimation._public_bounds import column_bounds
 from ..preprocessing import BoundsScaler, TableEncoder
 
 INTERCEPT = "intercept"

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._compat import Documented, F
-from .._equations._intervals import check_level
+from .._estimation._intervals import check_level
 from ..records import check_public, finite_numbers, is_lazy, public_shape, readable
 
 

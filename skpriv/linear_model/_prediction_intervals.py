@@ -2,7 +2,7 @@
 
 Some rows, chosen at random and without looking, are held out of the fit. Their scores, the
 distances of their targets from the predictions, have a quantile that is found by noisy counts; the
-arithmetic and its margins are in ``_equations/_conformal.py``, the proofs in
+arithmetic and its margins are in ``_estimation/_conformal.py``, the proofs in
 ``docs/mathematics/prediction_intervals.md``.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._compat import StrOptions
-from .._equations._conformal import (
+from .._estimation._conformal import (
     ShareTarget,
     checked_levels,
     count_depth,
@@ -27,13 +27,13 @@ from .._equations._conformal import (
     search_slots,
     share_depth,
 )
-from .._equations._intervals import ConfidenceInterval, check_level
+from .._estimation._intervals import ConfidenceInterval, check_level
 from .._linalg import ROUNDED
 from .._parameters import ArrayLike, Level, parameters
 from ..privacy import ROUNDING, Procedure, Query, split
 from ._base import PrivateRegressor
-from ._held_out._score_reports import response_counts, response_targets
-from ._held_out._spread import Spread, learn_spread
+from ._score_reports import response_counts, response_targets
+from ._spread import Spread, learn_spread
 from ._opening import public_bounds
 from ._points import rowwise
 

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what type checkers see; a test holds it to what is loaded
-    from ._accounting._amplification import amplified, amplified_epsilon
+    from ._amplification import amplified, amplified_epsilon
     from ._accounting._budget import Budget
     from ._accounting._capabilities import Capabilities, capabilities, models_that
     from ._accounting._cost import Cost
@@ -91,7 +91,7 @@ if TYPE_CHECKING:  # what type checkers see; a test holds it to what is loaded
 
 # Where each name lives: a name is loaded when it is first asked for.
 _HOMES = {
-    "_accounting._amplification": ["amplified", "amplified_epsilon"],
+    "_amplification": ["amplified", "amplified_epsilon"],
     "_accounting._budget": ["Budget"],
     "_accounting._capabilities": ["Capabilities", "capabilities", "models_that"],
     "_accounting._cost": ["Cost"],

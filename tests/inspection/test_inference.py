@@ -14,7 +14,7 @@ from sklearn.linear_model import LinearRegression as LeastSquares
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures
 
-from skpriv._equations._coefficients import CoefficientLaw
+from skpriv._estimation._coefficients import CoefficientLaw
 from skpriv.inspection import CoefficientDisplay, Inference, inference
 from skpriv.linear_model import (
     IHTRegressor,

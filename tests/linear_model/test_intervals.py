@@ -14,11 +14,7 @@ from skpriv.linear_model import (
     ReweightedRegressor,
     SSPRegressor,
 )
-from skpriv._equations._intervals import (
-    _residual_variance,
-    asymptotic,
-    certified,
-)
+from skpriv._estimation._intervals import _residual_variance, asymptotic, certified
 
 LEVEL = 1e-4  # family-wise, of each Monte Carlo test over its parameters
 DRAWS = 20_000

@@ -14,8 +14,8 @@ from scipy import sparse, stats
 from sklearn.utils import check_random_state
 
 from skpriv import Budget, BudgetAccountant
-from skpriv._equations._moments import MomentsQuery
-from skpriv._equations._scaling import Scaling
+from skpriv._estimation._moments import MomentsQuery
+from skpriv._estimation._scaling import Scaling
 from skpriv.linear_model import (
     IHTRegressor,
     LinearRegression,
@@ -23,7 +23,7 @@ from skpriv.linear_model import (
     SSPRegressor,
 )
 from skpriv.linear_model import _prediction_intervals as intervals
-from skpriv.linear_model._held_out._spread import DistanceMoments
+from skpriv.linear_model._spread import DistanceMoments
 from skpriv.linear_model._prediction_intervals import Score, ScoreQuantiles, ScoresWithin
 from skpriv.metrics import interval_coverage_score, interval_mean_width
 from skpriv.privacy import Answer, Cost, GaussianNoise, Trust

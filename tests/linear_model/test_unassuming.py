@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from skpriv._equations._intervals import released_bound
-from skpriv._equations._normal_equations import NormalEquations
+from skpriv._estimation._intervals import released_bound
+from skpriv._estimation._normal_equations import NormalEquations
 from skpriv.linear_model import LinearRegression, ReweightedRegressor, SSPRegressor
 
 SLOPES = np.array([1.2, -0.9])  # with rows in the unit ball: of norm 1.5, above any default of 1

@@ -10,12 +10,12 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import estimator_checks
 
 from skpriv import BudgetAccountant
-from skpriv._equations._loop._queries import LengthsQuery, Whitened, WhiteningQuery
-from skpriv._equations._loop._score import ScoreQuery
-from skpriv._equations._moments import Instrument, MomentsQuery, ResidualGramQuery
-from skpriv._equations._public_maps import RowMap
-from skpriv._equations._scaling import Scaling
-from skpriv._equations._weights import UNIT_TARGET, WeightedMap
+from skpriv._estimation._loop._queries import LengthsQuery, Whitened, WhiteningQuery
+from skpriv._estimation._loop._score import ScoreQuery
+from skpriv._estimation._moments import Instrument, MomentsQuery, ResidualGramQuery
+from skpriv._estimation._public_maps import RowMap
+from skpriv._estimation._scaling import Scaling
+from skpriv._estimation._weights import UNIT_TARGET, WeightedMap
 from skpriv.audit import lower_bound, replay
 from skpriv.exceptions import InvalidValues
 from skpriv.inspection import model_card

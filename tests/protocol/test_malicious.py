@@ -12,8 +12,8 @@ import warnings
 import numpy as np
 import pytest
 
-from skpriv._equations._lifted import LiftedMomentsQuery
-from skpriv._equations._scaling import Scaling
+from skpriv._estimation._reports import LiftedMomentsQuery
+from skpriv._estimation._scaling import Scaling
 from skpriv.bandits import LinUCB
 from skpriv.exceptions import BudgetExceeded
 from skpriv.privacy import task_hash

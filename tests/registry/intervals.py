@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from skpriv._equations._moments import MomentsQuery
+from skpriv._estimation._moments import MomentsQuery
 from skpriv._linalg import row_products
 from skpriv.linear_model._prediction_intervals import Score, ScoreQuantiles, ScoresWithin
-from skpriv.linear_model._held_out._score_reports import ScoreReports
-from skpriv.linear_model._held_out._spread import DistanceMoments, Spread
+from skpriv.linear_model._score_reports import ScoreReports
+from skpriv.linear_model._spread import DistanceMoments, Spread
 
 from .case import Case
 from .linear import PLANE, D, draw_scaling, draw_theta, one

@@ -4,12 +4,12 @@ from functools import partial
 
 import numpy as np
 
-from skpriv._equations._lifted import LiftedMomentsQuery
-from skpriv._equations._moments import Instrument, MomentsQuery, ResidualGramQuery
-from skpriv._equations._scaling import Scaling
+from skpriv._estimation._reports import LiftedMomentsQuery
+from skpriv._estimation._moments import Instrument, MomentsQuery, ResidualGramQuery
+from skpriv._estimation._scaling import Scaling
 from skpriv.bandits._combiner._claims import RewardQuery
 from skpriv.bandits._ucb._online_reports import PairQuery
-from skpriv.linear_model._improper_sgd._steps import (
+from skpriv.linear_model._improper_steps import (
     ClippedGradientQuery,
     Descent,
     ErrorTerms,
@@ -17,7 +17,7 @@ from skpriv.linear_model._improper_sgd._steps import (
     HeldOutErrorQuery,
     ReportedGradientQuery,
 )
-from skpriv.linear_model._improper_sgd._steps import GradientQuery as PlainGradientQuery
+from skpriv.linear_model._improper_steps import GradientQuery as PlainGradientQuery
 from skpriv.linear_model._reweighted._links import LINKS, Link
 from skpriv.linear_model._reweighted._normalisation import (
     NormalisationQuery,

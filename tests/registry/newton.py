@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from skpriv._equations._loop._queries import (
+from skpriv._estimation._loop._queries import (
     ClippedRowsQuery,
     LengthsQuery,
     LocationQuery,
@@ -11,14 +11,14 @@ from skpriv._equations._loop._queries import (
     Whitened,
     WhiteningQuery,
 )
-from skpriv._equations._loop._line import LineScoreQuery, StepAndLineQuery
-from skpriv._equations._loop._links import IDENTITY, Log, Logit
-from skpriv._equations._loop._score import ScoreQuery
-from skpriv._equations._public_maps import RowMap, TargetMap
-from skpriv._equations._weights import WeightedMap
+from skpriv._estimation._loop._line import LineScoreQuery, StepAndLineQuery
+from skpriv._estimation._loop._links import IDENTITY, Log, Logit
+from skpriv._estimation._loop._score import ScoreQuery
+from skpriv._estimation._public_maps import RowMap, TargetMap
+from skpriv._estimation._weights import WeightedMap
 from skpriv.linear_model._generalized._base import Handed
 from skpriv.linear_model._generalized._classes import ClassTarget, CountTarget
-from skpriv.linear_model._linear_regression._exact import LeastSquares
+from skpriv.linear_model._linear._exact import LeastSquares
 
 from .case import Case
 from .linear import D, E1, E2, one

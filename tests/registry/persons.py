@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from skpriv._equations._loop._line import LineScoreQuery
-from skpriv._equations._loop._links import IDENTITY, Log, Logit
-from skpriv._equations._loop._persons import PersonScoreQuery
-from skpriv._equations._loop._queries import Whitened
-from skpriv._equations._moments import Instrument
-from skpriv._equations._persons import PersonGramQuery, ScoreLengthsQuery
-from skpriv._equations._public_maps import RowMap, TargetMap
-from skpriv._equations._scaling import Scaling
+from skpriv._estimation._loop._line import LineScoreQuery
+from skpriv._estimation._loop._links import IDENTITY, Log, Logit
+from skpriv._estimation._loop._persons import PersonScoreQuery
+from skpriv._estimation._loop._queries import Whitened
+from skpriv._estimation._moments import Instrument
+from skpriv._estimation._persons import PersonGramQuery, ScoreLengthsQuery
+from skpriv._estimation._public_maps import RowMap, TargetMap
+from skpriv._estimation._scaling import Scaling
 from skpriv.linear_model._generalized._classes import ClassTarget
 from skpriv.linear_model._panel._queries import AllMomentsQuery, InstrumentScoreQuery
 from skpriv.privacy._session._trust import FilledPlaces

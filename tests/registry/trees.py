@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from skpriv._equations._scaling import Scaling
+from skpriv._estimation._scaling import Scaling
 from skpriv.linear_model._layered._laws import GaussianLaw
 from skpriv.linear_model._layered._paper import ErrorQuery, PaperLevelQuery
 from skpriv.linear_model._layered._queries import LevelQuery

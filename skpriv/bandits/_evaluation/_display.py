@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..._equations._intervals import two_sided_quantile
+from ..._estimation._intervals import two_sided_quantile
 from ..._printing import Display
 
 # Whether rounds are thinned evenly on a logarithmic scale.

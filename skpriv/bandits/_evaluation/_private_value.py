@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._compat import Interval, validate_params
-from ..._equations._intervals import two_sided_quantile
+from ..._estimation._intervals import two_sided_quantile
 from ...privacy import ROUNDING, Budget, Query, open_stream
 from ...records import check_shape, floats, public_shape
 from .._checks import check_bounds, known_actions

@@ -11,10 +11,10 @@ from math import log, sqrt
 
 import numpy as np
 
-from ..._equations._certified._events import event
-from ..._equations._certified._tails import operator_quantile
-from ..._equations._intervals import split_failure
-from ..._equations._normal_equations import PRIOR_VARIANCES
+from ..._estimation._certified._events import event
+from ..._estimation._certified._tails import operator_quantile
+from ..._estimation._intervals import split_failure
+from ..._estimation._normal_equations import PRIOR_VARIANCES
 from ..._linalg import psd_part
 
 # Weights of the likelihood's ellipsoid beside the ball; any is valid, the smallest result is used.

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._equations._intervals import two_sided_quantile
+from ..._estimation._intervals import two_sided_quantile
 from ..._printing import Printed, Table
 from ...preprocessing import Date
 from ._distribution import Distribution, tree_levels

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..._choices import PrivacyModel
 from ..._compat import forgets_rows
-from ..._equations._intervals import two_sided_quantile
+from ..._estimation._intervals import two_sided_quantile
 from ...privacy import Budget, open_session, protecting
 from ...records import ArrayRows, codes, public_shape
 from ._distribution import Distribution, tree_levels

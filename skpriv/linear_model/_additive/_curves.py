@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import optimize, stats
 
-from ..._equations._intervals import two_sided_quantile
+from ..._estimation._intervals import two_sided_quantile
 from ._map import ROUGH, second_difference
 from ._terms import hats
 

@@ -7,7 +7,7 @@ from math import sqrt
 import numpy as np
 from scipy import linalg
 
-from ..._equations._normal_equations import INTERCEPT_PRIOR
+from ..._estimation._normal_equations import INTERCEPT_PRIOR
 from ..._linalg import RELATIVE_ZERO
 from ._terms import Term
 

@@ -11,19 +11,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._choices import IntervalMethod
 from ..._compat import Interval, StrOptions, fit_context
-from ..._equations._intervals import ConfidenceInterval, check_level, inside_bounds
-from ..._equations._lifted import Sized, reached
-from ..._equations._loop._steps import fit_rows, public_reach, public_rules
-from ..._equations._public_bounds import column_bounds
-from ..._equations._public_maps import TargetMap
-from ..._equations._reported_fit import MappedRecords, ReportedFit
-from ..._equations._weights import UNIT_TARGET, WeightedMap
+from ..._estimation._intervals import ConfidenceInterval, check_level, inside_bounds
+from ..._estimation._reports import Sized, reached
+from ..._estimation._loop._steps import fit_rows, public_reach, public_rules
+from ..._estimation._public_bounds import column_bounds
+from ..._estimation._public_maps import TargetMap
+from ..._estimation._reported_fit import MappedRecords, ReportedFit
+from ..._estimation._weights import UNIT_TARGET, WeightedMap
 from ..._linalg import row_products
 from ..._parameters import ArrayLike, Channel, Positive, RowsOfPerson, parameters
 from ...records import WeightedRows, floats
 from .._base import WEIGHTS
-from .._linear_regression._exact import fit_exactly
-from .._linear_regression._start import Starts
+from .._linear._exact import fit_exactly
+from .._linear._start import Starts
 from .._opening import best_reports, open_fit, persons_of, public_bounds, public_rows, weighted_rows
 from .._points import rowwise
 from .._prediction_intervals import PredictionIntervals, calibration, hold_out

@@ -6,17 +6,17 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..._choices import Estimand
-from ..._equations._coefficients import CoefficientLaw, loop_law
-from ..._equations._intervals import ConfidenceInterval
-from ..._equations._loop._steps import SHARE, at_solution, fit_rows, public_rules
-from ..._equations._public_maps import TargetMap
-from ..._equations._weights import WeightedMap
+from ..._estimation._coefficients import CoefficientLaw, loop_law
+from ..._estimation._intervals import ConfidenceInterval
+from ..._estimation._loop._steps import SHARE, at_solution, fit_rows, public_rules
+from ..._estimation._public_maps import TargetMap
+from ..._estimation._weights import WeightedMap
 from ..._linalg import row_products
 from ..._parameters import ArrayLike, Level, Positive, RowsOfPerson, parameters
 from ...exceptions import PrivacyError
 from ...privacy import models_that
 from ...records import WeightedRows
-from .._linear_regression._start import Starts
+from .._linear._start import Starts
 from .._opening import open_fit, public_row_map, weighted_rows
 from .._prediction_intervals import hold_out
 from ._exact import MaximumLikelihood

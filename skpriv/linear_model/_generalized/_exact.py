@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._equations._loop._queries import handed
+from ..._estimation._loop._queries import handed
 from ..._linalg import RELATIVE_ZERO
 from ...privacy import Procedure
 

@@ -11,10 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._choices import IntervalMethod
 from ..._compat import fit_context
-from ..._equations._coefficients import NOISE
-from ..._equations._intervals import ConfidenceInterval, check_level
-from ..._equations._loop._links import Logit
-from ..._equations._loop._steps import public_reach
+from ..._estimation._coefficients import NOISE
+from ..._estimation._intervals import ConfidenceInterval, check_level
+from ..._estimation._loop._links import Logit
+from ..._estimation._loop._steps import public_reach
 from ..._linalg import ROUNDED
 from ..._parameters import ArrayLike, parameters
 from ...records import ArrayRows, finite_numbers, public_shape
@@ -97,8 +97,9 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
     Released: Gaussian answers for the rate of ``classes_[1]``, three for the whitening, and one for
     each score step; their costs compose exactly as Gaussian DP (Dong, Roth and Su 2022). Public:
     the number of records, the classes and all parameters. The sensitivity of a score step is proved
-    in the docstring of ``ScoreQuery`` (``skpriv/_equations/_loop/_score.py``), and of more than two
-    classes in that of ``ClassScoreQuery`` (``skpriv/linear_model/_generalized/_softmax.py``).
+    in the docstring of ``ScoreQuery`` (``skpriv/_estimation/_loop/_score.py``), and of more than
+    two classes in that of ``ClassScoreQuery``
+    (``skpriv/linear_model/_generalized/_softmax.py``).
 
     Examples
     --------

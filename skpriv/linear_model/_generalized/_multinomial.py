@@ -6,11 +6,11 @@ from types import SimpleNamespace
 import numpy as np
 from scipy import special
 
-from ..._equations._coefficients import MEAN_ONLY, loop_law
-from ..._equations._intervals import two_sided_quantile
-from ..._equations._loop._fit import LoopFit
-from ..._equations._loop._queries import Whitened
-from ..._equations._loop._steps import (
+from ..._estimation._coefficients import MEAN_ONLY, loop_law
+from ..._estimation._intervals import two_sided_quantile
+from ..._estimation._loop._fit import LoopFit
+from ..._estimation._loop._queries import Whitened
+from ..._estimation._loop._steps import (
     SHARE,
     ask_steps,
     at_solution,
@@ -18,8 +18,8 @@ from ..._equations._loop._steps import (
     make_pool,
     public_rules,
 )
-from ..._equations._loop._whitening import learn_whitening, whitening_parts
-from ..._equations._public_maps import TargetMap
+from ..._estimation._loop._whitening import learn_whitening, whitening_parts
+from ..._estimation._public_maps import TargetMap
 from ._softmax import (
     ClassRatesQuery,
     ClassScoreQuery,

@@ -6,8 +6,8 @@ import numpy as np
 
 from ..._choices import IntervalMethod
 from ..._compat import StrOptions, fit_context
-from ..._equations._intervals import ConfidenceInterval
-from ..._equations._loop._links import Log
+from ..._estimation._intervals import ConfidenceInterval
+from ..._estimation._loop._links import Log
 from ..._parameters import parameters
 from .._base import WEIGHTS
 from .._opening import persons_of, public_bounds, public_rows
@@ -56,7 +56,7 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
     for the whitening, one for each score step and one for the mean of the fit. Costs compose
     exactly as Gaussian DP (Dong, Roth and Su 2022). Public: the number of records and all
     parameters. The sensitivity of a score step is proved in the docstring of ``ScoreQuery``
-    (``skpriv/_equations/_loop/_score.py``).
+    (``skpriv/_estimation/_loop/_score.py``).
 
     Examples
     --------

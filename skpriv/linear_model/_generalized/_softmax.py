@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from ..._equations._loop._links import Logit
-from ..._equations._loop._queries import LEAST_RATE, Whitened, handed
-from ..._equations._persons import OfPersons, person_sums
-from ..._equations._public_maps import RowMap
+from ..._estimation._loop._links import Logit
+from ..._estimation._loop._queries import LEAST_RATE, Whitened, handed
+from ..._estimation._persons import OfPersons, person_sums
+from ..._estimation._public_maps import RowMap
 from ..._linalg import SQRT2, add_gram, row_norms, vech, vech_size
 from ...privacy import ROUNDING, Query
 from ._exact import MaximumLikelihood

@@ -5,9 +5,9 @@ from math import log, sqrt
 import numpy as np
 from scipy import sparse, special, stats
 
-from ..._equations._certified._events import event
-from ..._equations._intervals import _best_on_path as best_on_path
-from ..._equations._intervals import asymptotic, split_failure
+from ..._estimation._certified._events import event
+from ..._estimation._intervals import _best_on_path as best_on_path
+from ..._estimation._intervals import asymptotic, split_failure
 
 # Weights of the failure probability: of the noise of the released gradient norm and of the targets,
 # for all supports at once; and of the targets under all supports and of the privacy noise.

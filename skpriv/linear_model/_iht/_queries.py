@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from ..._equations._moments import SQUARE_WEIGHT
-from ..._equations._normal_equations import NormalEquations
-from ..._equations._scaling import Scaling
+from ..._estimation._moments import SQUARE_WEIGHT
+from ..._estimation._normal_equations import NormalEquations
+from ..._estimation._scaling import Scaling
 from ..._linalg import unvech, vech, vech_size
 from ...privacy import ROUNDING, Procedure, Query
 from ._rows import Iterate, SupportResidual, SupportRows, clipped, columns

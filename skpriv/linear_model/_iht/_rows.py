@@ -6,10 +6,10 @@ from math import sqrt
 import numpy as np
 from scipy import sparse
 
-from ..._equations._public_maps import FEATURE_LENGTH
+from ..._estimation._public_maps import FEATURE_LENGTH
 from ..._linalg import row_norms
 from ...records import canonical
-from ..._equations._scaling import Scaling
+from ..._estimation._scaling import Scaling
 
 # Root mean square of a uniform entry: rows on the support are much longer than this part of the
 # longest possible norm, sqrt(s), only in designs such as signs: there they get weights below 1.

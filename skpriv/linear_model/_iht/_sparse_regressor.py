@@ -7,7 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from ..._choices import IntervalMethod
-from ..._equations._intervals import ConfidenceInterval, inside_bounds
+from ..._estimation._intervals import ConfidenceInterval, inside_bounds
 from ..._linalg import row_products
 from .._points import rowwise
 from .._prediction_intervals import PredictionIntervals

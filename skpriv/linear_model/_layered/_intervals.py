@@ -16,9 +16,9 @@ from math import log, sqrt
 import numpy as np
 from scipy import linalg
 
-from ..._equations._certified._events import event
-from ..._equations._intervals import split_failure
-from ..._equations._normal_equations import PRIOR_VARIANCES, SAMPLING
+from ..._estimation._certified._events import event
+from ..._estimation._intervals import split_failure
+from ..._estimation._normal_equations import PRIOR_VARIANCES, SAMPLING
 from ..._linalg import RELATIVE_ZERO, blocks_of
 from ._laws import ReportLaw
 

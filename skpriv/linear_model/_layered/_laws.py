@@ -9,7 +9,7 @@ explicit. Where noise has no exact law (reports), the last is a bound on a norm 
 from dataclasses import dataclass
 from math import log, sqrt
 
-from ..._equations._certified._tails import norm_quantile, operator_quantile
+from ..._estimation._certified._tails import norm_quantile, operator_quantile
 from ...privacy import CodebookBlocksNoise
 
 CROSS_WEIGHT = 0.5  # squared weight of the further columns beside z, see LevelQuery

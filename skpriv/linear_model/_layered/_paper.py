@@ -10,8 +10,8 @@ from math import log, sqrt
 
 import numpy as np
 
-from ..._equations._intervals import split_failure
-from ..._equations._scaling import Scaling
+from ..._estimation._intervals import split_failure
+from ..._estimation._scaling import Scaling
 from ..._linalg import unvech, vech
 from ...privacy import ROUNDING, Query
 from ._laws import CROSS_WEIGHT, GaussianLaw, law_of

@@ -6,7 +6,7 @@ from math import sqrt
 
 import numpy as np
 
-from ..._equations._scaling import Scaling
+from ..._estimation._scaling import Scaling
 from ..._linalg import unvech, vech, vech_size
 from ...privacy import ROUNDING, Query
 from ._laws import CROSS_WEIGHT, law_of

@@ -7,8 +7,8 @@ import numpy as np
 
 from ..._choices import IntervalMethod
 from ..._compat import Interval, fit_context
-from ..._equations._intervals import ConfidenceInterval, inside_bounds
-from ..._equations._normal_equations import ridge_prior
+from ..._estimation._intervals import ConfidenceInterval, inside_bounds
+from ..._estimation._normal_equations import ridge_prior
 from ..._parameters import Count, DataNorm, Positive, parameters
 from .._base import PrivateRegressor
 from .._opening import open_fit, scaled_rows

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from ..._equations._persons import WithinPersons, spread_within
+from ..._estimation._persons import WithinPersons, spread_within
 
 WITHIN = "slopes within persons, of clipped rows and targets"
 CONSTANT = (

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ..._equations._loop._score import SIDE_WEIGHT
-from ..._equations._moments import SQUARE_WEIGHT
-from ..._equations._normal_equations import NormalEquations
-from ..._equations._persons import OfPersons, person_sums
+from ..._estimation._loop._score import SIDE_WEIGHT
+from ..._estimation._moments import SQUARE_WEIGHT
+from ..._estimation._normal_equations import NormalEquations
+from ..._estimation._persons import OfPersons, person_sums
 from ..._linalg import SQRT2, add_gram, row_norms, unvech, vech, vech_size
 from ...privacy import ROUNDING, Query
 

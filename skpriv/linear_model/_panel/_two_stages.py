@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from ..._equations._coefficients import equations_law
-from ..._equations._loop._estimate import USUAL, inversion_excess
-from ..._equations._normal_equations import RESIDUAL_CLIP, NormalEquations
-from ..._equations._persons import SURE, ScoreLengthsQuery, cluster_degrees, seldom_cut
+from ..._estimation._coefficients import equations_law
+from ..._estimation._loop._estimate import USUAL, inversion_excess
+from ..._estimation._normal_equations import RESIDUAL_CLIP, NormalEquations
+from ..._estimation._persons import SURE, ScoreLengthsQuery, cluster_degrees, seldom_cut
 from ..._printing import Printed, Table
 from ...privacy import SIDE_SHARE
 from ._queries import AllMomentsQuery, InstrumentScoreQuery

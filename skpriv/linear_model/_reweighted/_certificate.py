@@ -15,9 +15,9 @@ from math import log, sqrt
 import numpy as np
 from scipy import stats
 
-from ..._equations._certified._events import event
-from ..._equations._intervals import split_failure
-from ..._equations._certified._tails import operator_quantile
+from ..._estimation._certified._events import event
+from ..._estimation._intervals import split_failure
+from ..._estimation._certified._tails import operator_quantile
 from ..._linalg import psd_power
 from ._links import Link
 

@@ -6,10 +6,10 @@ from math import sqrt
 
 import numpy as np
 
-from ..._equations._loop._rules import SUBSET_RESOLUTIONS, part_needed
-from ..._equations._moments import Instrument
-from ..._equations._normal_equations import NormalEquations
-from ..._equations._scaling import Scaling
+from ..._estimation._loop._rules import SUBSET_RESOLUTIONS, part_needed
+from ..._estimation._moments import Instrument
+from ..._estimation._normal_equations import NormalEquations
+from ..._estimation._scaling import Scaling
 from ..._linalg import (
     HALF_DIGITS,
     RELATIVE_ZERO,

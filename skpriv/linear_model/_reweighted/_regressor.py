@@ -8,14 +8,14 @@ import numpy as np
 
 from ..._choices import IntervalMethod
 from ..._compat import StrOptions, fit_context
-from ..._equations._coefficients import CoefficientLaw
-from ..._equations._intervals import ConfidenceInterval, inside_bounds
-from ..._equations._lifted import LiftedMomentsQuery
-from ..._equations._moments import Instrument, MomentsQuery
+from ..._estimation._coefficients import CoefficientLaw
+from ..._estimation._intervals import ConfidenceInterval, inside_bounds
+from ..._estimation._reports import LiftedMomentsQuery
+from ..._estimation._moments import Instrument, MomentsQuery
 from ..._parameters import Count, parameters
 from .._base import WEIGHTS
-from .._moments._regressor import MomentRegressor
-from .._moments._solution import asked_records, deviation, residual_gram, residual_share, solve
+from .._moments import MomentRegressor
+from .._solution import asked_records, deviation, residual_gram, residual_share, solve
 from .._opening import channel_of, open_fit, persons_of, scaled_rows
 from .._points import rowwise
 from .._prediction_intervals import calibration, fitted_size, hold_out

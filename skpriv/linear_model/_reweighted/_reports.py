@@ -13,8 +13,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..._equations._moments import Instrument
-from ..._equations._lifted import LiftedMomentsQuery
+from ..._estimation._moments import Instrument
+from ..._estimation._reports import LiftedMomentsQuery
 from ..._linalg import row_norms, unvech
 
 MOST_SHAPE_NOISE = 0.5  # of an eigenvalue 1 / p: noise above it hides the shape of the rows

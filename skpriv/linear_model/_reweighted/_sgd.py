@@ -7,8 +7,8 @@ from math import ceil, inf, log, sqrt
 import numpy as np
 from scipy import optimize
 
-from ..._equations._moments import Instrument
-from ..._equations._scaling import Scaling
+from ..._estimation._moments import Instrument
+from ..._estimation._scaling import Scaling
 from ..._linalg import RELATIVE_ZERO, TINY, psd_part, psd_power, unvech, vech, vech_size
 from ...privacy import ROUNDING, Procedure, Query
 from ._certificate import GradientCertificate

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..._compat import forgets_rows
-from ..._equations._intervals import two_sided_quantile
+from ..._estimation._intervals import two_sided_quantile
 from ..._printing import Printed, Table
 from ...privacy import ROUNDING, Budget, Groups, Query, open_session
 from ...records import as_rows, cells, from_table, is_lazy

@@ -4,7 +4,7 @@ from dataclasses import replace
 from math import ceil, floor, inf, prod
 
 from ...exceptions import PrivacyError
-from .._accounting._amplification import amplified, amplified_epsilon
+from .._amplification import amplified, amplified_epsilon
 from .._accounting._budget import Budget
 from .._accounting._capabilities import LOCAL, SHUFFLE
 from .._accounting._cost import SHARE_SLACK, Cost

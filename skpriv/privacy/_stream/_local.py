@@ -7,7 +7,7 @@ import numpy as np
 
 from ...exceptions import PrivacyError
 from ...records import as_rows
-from .._accounting._amplification import amplified
+from .._amplification import amplified
 from .._accounting._budget import Budget
 from .._accounting._lattice import Lattice
 from .._noise._codebook_noise import CodebookNoise

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from skpriv import BudgetAccountant, BudgetExceeded
-from skpriv._equations._moments import MomentsQuery
-from skpriv._equations._scaling import Scaling
+from skpriv._estimation._moments import MomentsQuery
+from skpriv._estimation._scaling import Scaling
 from skpriv.bandits import LinearEnvironment, LinSquareCB, RandomPolicy, SquareCB, simulate
 from skpriv.bandits._ucb._region import asymptotic
 from skpriv.linear_model import SSPRegressor

@@ -12,8 +12,8 @@ from skpriv.bandits import LinearEnvironment, LinSquareCB, LinUCB, load, simulat
 from skpriv.bandits._ucb import _lin_ucb
 from skpriv.bandits._ucb._running import EvenTimes, GrowingTimes
 from skpriv.bandits._ucb._region import certified, noise_bound, rewards_bound
-from skpriv._equations._moments import MomentsQuery
-from skpriv._equations._scaling import Scaling
+from skpriv._estimation._moments import MomentsQuery
+from skpriv._estimation._scaling import Scaling
 from skpriv.exceptions import PrivacyError
 from skpriv.privacy import Budget, open_stream
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from skpriv._equations._certified._tails import operator_quantile
-from skpriv._equations._normal_equations import NormalEquations
+from skpriv._estimation._certified._tails import operator_quantile
+from skpriv._estimation._normal_equations import NormalEquations
 from skpriv.bandits._ucb import _region
 
 

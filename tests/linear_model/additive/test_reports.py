@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skpriv import Budget, BudgetAccountant
-from skpriv._equations._lifted import report_reaches
+from skpriv._estimation._reports import report_reaches
 from skpriv.linear_model import AdditiveRegressor
 from skpriv.privacy import capabilities
 from skpriv.protocol import Collector

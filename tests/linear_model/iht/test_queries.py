@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skpriv._equations._scaling import Scaling
+from skpriv._estimation._scaling import Scaling
 from skpriv.linear_model._iht._queries import CLIP_WEIGHT, ValuesQuery
 from skpriv.linear_model._iht._rows import Iterate
 

@@ -14,7 +14,7 @@ from skpriv.linear_model import LayeredRegressor
 from skpriv.linear_model._layered._growth import grow
 from skpriv.linear_model._layered._laws import ReportLaw
 from skpriv.linear_model._layered._reports import CodebookLevelQuery
-from skpriv._equations._scaling import Scaling
+from skpriv._estimation._scaling import Scaling
 from skpriv.privacy import Budget, open_session
 
 D, N = 2, 400

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from skpriv import Budget
-from skpriv._equations._moments import Instrument, ResidualGramQuery
-from skpriv._equations._scaling import Scaling
+from skpriv._estimation._moments import Instrument, ResidualGramQuery
+from skpriv._estimation._scaling import Scaling
 from skpriv.linear_model._reweighted._normalisation import (
     HIDDEN,
     NormalisationQuery,

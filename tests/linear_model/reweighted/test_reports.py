@@ -5,11 +5,11 @@ import pytest
 from numpy.testing import assert_allclose
 
 from skpriv import BudgetAccountant
-from skpriv._equations._moments import Instrument
-from skpriv._equations._scaling import Scaling
+from skpriv._estimation._moments import Instrument
+from skpriv._estimation._scaling import Scaling
 from skpriv._linalg import psd_power, unvech
 from skpriv.exceptions import PrivacyError
-from skpriv.linear_model._moments import _regressor
+from skpriv.linear_model import _moments as _regressor
 from skpriv.linear_model import ReweightedRegressor, SSPRegressor
 from skpriv.linear_model._reweighted._reports import (
     ReportedNormalisationQuery,

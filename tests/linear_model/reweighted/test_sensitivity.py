@@ -5,9 +5,9 @@ import pytest
 from registry.linear import draw_matrix
 from scipy import optimize
 
-from skpriv._equations._moments import Instrument
-from skpriv._equations._moments import ResidualGramQuery
-from skpriv._equations._scaling import Scaling
+from skpriv._estimation._moments import Instrument
+from skpriv._estimation._moments import ResidualGramQuery
+from skpriv._estimation._scaling import Scaling
 from skpriv.linear_model._reweighted._normalisation import (
     NormalisationQuery,
     ReweightedMomentsQuery,

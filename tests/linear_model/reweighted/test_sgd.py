@@ -8,8 +8,8 @@ from scipy import optimize, stats
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from skpriv._equations._moments import Instrument
-from skpriv._equations._scaling import Scaling
+from skpriv._estimation._moments import Instrument
+from skpriv._estimation._scaling import Scaling
 from skpriv.linear_model import Link, ReweightedRegressor
 from skpriv.linear_model._reweighted._links import LINKS
 from skpriv.linear_model._reweighted._normalisation import (

@@ -7,7 +7,7 @@ from skpriv import Budget, BudgetAccountant
 from skpriv.exceptions import PrivacyError
 from skpriv.linear_model import ReweightedRegressor, SSPRegressor
 from skpriv.privacy import Cost, Query, open_session
-from skpriv.privacy._accounting._amplification import amplified
+from skpriv.privacy._amplification import amplified
 
 BUDGET = Budget(1.0, 1e-6)
 

@@ -1,1 +1,0 @@
-"""Policies inside other libraries, and with their methods."""

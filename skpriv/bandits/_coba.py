@@ -1,0 +1,171 @@
+"""Policies as learners of coba."""
+
+from typing import Any
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from numbers import Real
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.feature_extraction import FeatureHasher
+
+from ..records import floats
+
+
+class CobaLearner:
+    """A policy that coba's experiments can drive, one round after the other.
+
+    Parameters
+    ----------
+    policy : policy
+        It is cloned at the first round, and not changed.
+    n_hashed : int, default=32
+        Number of columns into which the entries of dictionaries and strings are hashed: public, so
+        that the shape of the features tells nothing about the first record.
+    features : callable, default=None
+        ``features(context, actions)``, the ndarray that `policy.act` takes for one round. None
+        takes 1 and the context, x; and with a policy that has ``shared=True`` their products with
+        the features of the action, a, in all pairs: coba's (a, ax), weights for each action if
+        actions are one-hot.
+
+    Attributes
+    ----------
+    policy_ : policy
+        After the first round, with `privacy_report_`.
+    params : dict
+        Parameters for coba's tables.
+
+    Notes
+    -----
+    **Privacy guarantee**: that of the policy, for the rounds that coba gives it. coba copies a
+    learner for each environment if there are several: a user who is in several of them pays for
+    each. The results of an experiment are computed from rewards and actions without privacy. Scale
+    contexts by public bounds: a policy clips rows to its ``data_norm``, which should be sqrt(2) for
+    one-hot actions and contexts in the unit ball, because of the constant.
+
+    Learners are told all actions by way of `predict`, so only learning on the policy's own actions
+    or on logged actions that `predict` was offered is possible. coba logs the errors of learners
+    and goes on: look for them in its log if a result is empty.
+
+    Examples
+    --------
+    >>> from skpriv.bandits import CobaLearner, RandomPolicy
+    >>> learner = CobaLearner(RandomPolicy(random_state=0))
+    >>> actions = [(1, 0), (0, 1)]
+    >>> action, propensity, known = learner.predict((0.5, 0.2), actions)
+    >>> action in actions, propensity
+    (True, 0.5)
+    >>> learner.learn((0.5, 0.2), action, 1.0, propensity, **known)
+    >>> learner.policy_.n_rounds_
+    1
+    """
+
+    def __init__(self, policy: Any, *, n_hashed: int = 32, features: Any = None) -> None:
+        self.policy = policy
+        self.n_hashed = n_hashed
+        self.features = features
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """Parameters of the policy, for coba's tables: numbers as they are, the rest as text."""
+        given = self.policy.get_params(deep=False)
+        shown = {key: value if _is_plain(value) else str(value) for key, value in given.items()}
+        return {"family": type(self.policy).__name__, **shown}
+
+    def predict(self, context: Any, actions: Any) -> tuple[Any, float, dict]:
+        """Choose one of the actions.
+
+        Parameters
+        ----------
+        context : None, number, str, sequence of numbers, or dict
+        actions : list of number, str, sequence of numbers, or dict
+            Strings stand for themselves, in this order.
+
+        Returns
+        -------
+        action, propensity, known : one of the actions, float, dict
+            `learn` wants `known` back.
+        """
+        if hasattr(context, "is_batch") or hasattr(actions, "is_batch"):
+            raise ValueError("CobaLearner takes one round at a time.")  # coba then does just that
+        if not actions:
+            raise ValueError("CobaLearner needs a list of actions: they cannot be continuous.")
+        if not hasattr(self, "policy_"):
+            self.policy_ = clone(self.policy)
+        contexts = self._contexts(context, actions)
+        index = int(self.policy_.act(contexts)[0])
+        known = {"contexts": contexts, "actions": actions}
+        return actions[index], float(self.policy_.propensities_[0]), known
+
+    def learn(
+        self,
+        context: Any,
+        action: Any,
+        reward: Any,
+        probability: Any,
+        contexts: Any = None,
+        actions: Any = None,
+    ) -> None:
+        """Learn from the reward of a round.
+
+        Parameters
+        ----------
+        context, action : as in `predict`
+        reward : float
+        probability : float
+            Not used.
+        contexts, actions : optional
+            What `predict` knew of the round.
+        """
+        if contexts is None:
+            raise ValueError("CobaLearner.learn needs what predict returned for this round.")
+        same = [a is action for a in actions]
+        if not any(same):
+            same = [_equal(a, action) for a in actions]
+        if not any(same):
+            raise ValueError("unknown action: it is none of those that predict was offered.")
+        self.policy_.update(contexts, [same.index(True)], [reward])
+
+    def _contexts(self, context, actions):
+        """Features of one round, as `policy.act` takes them."""
+        if self.features is not None:
+            return floats(self.features(context, actions))[None]
+        x = np.concatenate([[1.0], self._vector(context)])
+        if not getattr(self.policy_, "shared", True):
+            return x[None]
+        if all(isinstance(action, str) for action in actions):
+            rows = np.eye(len(actions))
+        else:
+            rows = np.array([self._vector(action) for action in actions])
+        return np.einsum("ka,x->kax", rows, x).reshape(1, len(actions), -1)
+
+    def _vector(self, item):
+        if item is None:
+            return np.empty(0)
+        if isinstance(item, Real):
+            return np.array([float(item)])
+        if isinstance(item, str):
+            item = {"": item}
+        if isinstance(item, Mapping):
+            named = {str(key): value for key, value in item.items()}
+            hasher = FeatureHasher(n_features=self.n_hashed, input_type="dict")
+            return hasher.transform([named]).toarray()[0]
+        if isinstance(item, Sequence | np.ndarray):
+            return floats(item).ravel()  # what is no number is for the policy to refuse
+        raise ValueError(
+            "a context or an action must be a number, a string, a dict or a sequence of numbers; "
+            f"a {type(item).__name__} is not understood."
+        )
+
+
+def _equal(one, other):
+    try:
+        return bool(np.all(one == other))
+    except Exception:  # of objects that cannot be compared
+        return False
+
+
+def _is_plain(value):
+    """Whether coba can write a value as JSON; infinity is no JSON."""
+    finite = isinstance(value, int) or (isinstance(value, float) and isfinite(value))
+    return value is None or isinstance(value, str) or finite

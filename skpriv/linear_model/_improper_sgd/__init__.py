@@ -1,1 +1,0 @@
-"""Improper batched stochastic gradient descent."""

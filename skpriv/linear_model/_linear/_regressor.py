@@ -1,0 +1,337 @@
+"""Private linear regression: the regressor to take."""
+
+from math import sqrt
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ..._choices import Estimand, IntervalMethod
+from ..._compat import fit_context
+from ..._estimation._coefficients import CoefficientLaw, equations_law, loop_law
+from ..._estimation._intervals import ConfidenceInterval, inside_bounds
+from ..._estimation._loop._steps import fit_rows, public_rules
+from ..._estimation._public_bounds import check_units
+from ..._estimation._public_maps import TargetMap
+from ..._estimation._reported_fit import MappedRecords, ReportedFit, balanced
+from ..._estimation._weights import UNIT_TARGET, WeightedMap
+from ..._linalg import row_products
+from ..._parameters import Channel, DataNorm, Positive, RowsOfPerson, parameters
+from ...records import WeightedRows
+from .._base import WEIGHTS
+from .._opening import (
+    best_reports,
+    open_fit,
+    persons_of,
+    public_bounds,
+    public_row_map,
+    public_rows,
+    weighted_rows,
+)
+from .._panel._effects import named_constants, refuse_level, within_maps
+from .._points import rowwise
+from .._prediction_intervals import PredictionIntervals, calibration, hold_out
+from ._exact import fit_exactly
+from ._plan import Plans
+from ._pooled import Likely
+from ._start import Starts
+
+# code -> docs/mathematics/linear_regression.md:
+#   reach -> N,  rules.clip -> k,  location -> m,  whitened rows e -> w W phi,
+#   NewtonEquation -> the sums of a step at b
+
+
+@parameters
+class LinearRegression(Likely, Plans, Starts, PredictionIntervals):
+    """Private linear regression: a line that follows most records, and least squares in the limit.
+
+    Learns location and spread of the target and a whitening of the rows, then takes 4 to 64 small
+    steps on residuals that are clipped at a few of their own deviations, and pools them. Clips,
+    weights and shares follow from the public numbers of records and features and the budget: where
+    privacy noise rules they are tight, and they fade as n or epsilon grow, so that the fit
+    converges to least squares. Nothing is needed before it: it takes the public range of each
+    feature.
+
+    Parameters
+    ----------
+    bounds_X : mapping, array-like of shape (n_features, 2) or (low, high), default=None
+        Public range of every feature, in its own units: a mapping from feature name, for a data
+        frame; a pair for each column; or one pair for all. Values outside are clipped. Ranges come
+        from what the features mean, never from the rows. This or `data_norm` is required.
+    data_norm : float, default=None
+        Public: every row of X is clipped to this l2 norm. In place of `bounds_X`, for rows that
+        were scaled before.
+    coef_norm : float or None, default=None
+        Assumed bound on the l2 norm of the coefficients in scaled units, that is on
+        ``coef_ * half-width of bounds_X / half-width of bounds_y`` and the intercept. None assumes
+        nothing. Only intervals use it.
+    clip : {"auto", "wide"}, default="auto"
+        "wide" clips residuals at 6 of their deviations at least, at any number of records: for
+        skewed targets where bias must stay below noise.
+    channel : {"auto", "gaussian", "codebook"}, default="auto"
+        What users send in the local and shuffle models: vectors with Gaussian noise for the steps
+        above, or one index of a public codebook each, for one set of normal equations. That is
+        pure (``delta=0``), and has so much less noise that no users are spent on other steps.
+        "auto" takes it, but in the local model under an accountant that adds up Gaussian noise, and
+        in the shuffle model with ``bounds_X`` and neither very few nor very many users, where
+        steps are worth more than less noise (docs/evidence/codebook.md).
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Coefficients in the units of X and y.
+    intercept_ : float
+    privacy_report_ : PrivacyReport
+        What was asked of the records, and at what price.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features,)
+        Only when X has feature names that are all strings.
+
+    Notes
+    -----
+    **Privacy guarantee**: (epsilon, delta)-differential privacy under replacement of one record,
+    local in the local model. Released are Gaussian answers: the mean and the spread of the target,
+    four for the whitening, one for each step, and one count of the rows outside of their bounds.
+    With many records the lengths of whitened rows and the equation of the least-squares line are
+    released, too, and where clips are tight the mean of the residuals. Costs compose exactly as
+    Gaussian DP (Dong, Roth and Su 2022). With the codebook channel: one index of each user, by one
+    exact integer draw, and nothing else (delta = 0, docs/codebook.md). Public: the number of
+    records and all parameters. With so few records that no coefficient can be found, the mean alone
+    is released, and the report says so.
+
+    The derivation, the rules and what they were measured on are in ``docs/linear_regression.md``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.linear_model import LinearRegression
+    >>> rng = np.random.RandomState(0)
+    >>> X = np.column_stack([rng.uniform(20, 60, 20_000), rng.uniform(0, 1, 20_000)])
+    >>> y = 5.0 + 0.1 * X[:, 0] + 2.0 * X[:, 1] + rng.normal(size=20_000)
+    >>> est = LinearRegression(
+    ...     epsilon=1.0, bounds_X=[(20, 60), (0, 1)], bounds_y=(0, 20), random_state=0
+    ... ).fit(X, y)
+    >>> est.coef_.round(1)
+    array([0.1, 2. ])
+    >>> bool(abs(est.predict(X) - 5.0 - X @ [0.1, 2.0]).max() < 0.2)
+    True
+    """
+
+    bounds_X: Any = None
+    data_norm: DataNorm = None
+    fit_intercept: bool = True
+    coef_norm: Positive | None = None
+    clip: Literal["auto", "wide"] = "auto"
+    channel: Channel = "auto"
+    max_rows_per_group: RowsOfPerson = None
+    effects: Literal["person"] | None = None
+    n_jobs: int | None = -1
+
+    _dtypes = (np.float64, np.float32)
+
+    estimand: ClassVar[str | None] = "bounded-influence line of the clipped rows"
+    interval_claims: ClassVar[tuple[str, ...]] = ("certified", "asymptotic")
+    __metadata_request__fit: ClassVar[dict] = WEIGHTS
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        groups: Any = None,
+        max_rows_per_group: int | None = None,
+        **weights: Any,
+    ) -> Self:
+        """Fit the model; the whole budget is charged before the rows are used.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,), default=None
+            None if X is rows that have their targets in them: see `skpriv.records.from_table`.
+        groups : array-like of shape (n_samples,), default=None
+            The person of each row. Then a record is a person: the guarantee is for replacing one
+            person with all rows, with ``privacy="central"``, and the number of persons is public.
+            Intervals hold whatever the dependence of a person's rows is.
+        max_rows_per_group : int, default=None
+            The most rows of a person that are used, with `groups`; they are chosen at random. The
+            noise grows in proportion to it. None takes that of the constructor.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight of each row, private as the row is; clipped to [0, `max_weight`]. Noise is that
+            of rows of the largest weight. Rows must be in memory.
+        max_weight : float, default=None
+            The public bound on `sample_weight`, never the largest weight of the rows.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        BudgetExceeded
+            If an active :class:`skpriv.BudgetAccountant` cannot pay.
+        """
+        groups = persons_of(self, groups, max_rows_per_group)
+        records, rows, target = self._public_maps(X, y)
+        if self.effects is not None:
+            rows, target = within_maps(self, groups, rows, target, weights)
+        records = weighted_rows(self, records, weights, target.scaled)
+        weighted = isinstance(records, WeightedRows)
+        channel = best_reports(self, MappedRecords(rows, target), records)
+        currency = "pure" if channel == "codebook" else "gdp"
+        plain = not weighted and self.effects is None
+        start = self._start(rows, target, channel=channel, plain=plain)
+        session = open_fit(self, records, currency=currency, groups=groups)
+        del X, y, records  # only the session has the data now
+        session, held_out = hold_out(self, session)
+        self._fit_session(session, rows, target, channel, weighted, start)
+        self._calibration = calibration(self, held_out, self._deviation(), channel)
+        self.privacy_report_ = session.report
+        return self
+
+    def _fit_session(self, session, rows, target, channel="gaussian", weighted=False, start=None):
+        """Fit the rows of a session: all that is learnt from them."""
+        if channel == "codebook":
+            rows = balanced(session, rows)
+        asked, scaled = (WeightedMap(rows), UNIT_TARGET) if weighted else (rows, target)
+        self._map, self._target, self._n_fitted = rows, target, session.n
+        self.bounds_y_, self._information = target.bounds_y, None
+        self._reach = np.inf
+        location = 0.0
+        if session.trust.exact:
+            self.coef_, self.intercept_, self._released = fit_exactly(session, asked, scaled)
+            if not weighted:
+                return
+        elif channel == "codebook":
+            maps = MappedRecords(asked, scaled)
+            self._released = ReportedFit.of(
+                session, maps, bool(self.fit_intercept),
+                norm=None if self.coef_norm is None else self._map.theta_bound(self.coef_norm),
+            )  # fmt: skip
+        else:
+            rules = public_rules(session, asked, self.clip, self.bounds_X is not None)
+            self._reach = rules.reach
+            self._released = fit_rows(session, asked, scaled, rules, start=start)
+            location = self._released.location
+            names = getattr(self, "feature_names_in_", None)
+            words = self._released.bounds_words(rows, names)
+            session.report.note = session.report.note or words
+        weights = rows.coefficient_map() @ self._released.theta
+        self.coef_ = target.radius * weights[:-1]
+        self.intercept_ = target.centre + target.radius * float(weights[-1] + location)
+
+    def _public_maps(self, X, y):
+        """Rows, and the public maps of rows and targets; nothing is charged yet."""
+        records = public_rows(self, X, y)
+        if self.bounds_y is None:
+            raise ValueError(
+                "bounds_y is required: the public range (low, high) of the target, in its units. "
+                "A default would clip targets silently, and a range read off y is not private."
+            )
+        target = TargetMap(public_bounds(self), bool(self.fit_intercept))
+        rows = public_row_map(self, records.n_features)
+        ranged = rows.low is not None and rows.high is not None
+        bound = rows.high / 2.0 - rows.low / 2.0 if ranged else rows.data_norm
+        check_units(bound, target.radius, "bounds_X" if ranged else "data_norm")
+        return records, rows, target
+
+    @rowwise
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict the regression function, inside ``bounds_y``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Clipped to ``bounds_X`` or ``data_norm`` as in ``fit``: beyond them nothing was learnt.
+            ``X @ coef_ + intercept_`` is the line itself.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        fitted = self._function(self._inside(X))
+        return fitted if self.effects is not None else np.clip(fitted, *self._target.bounds_y)
+
+    def _inside(self, X):
+        """Checked rows at which a fitted model predicts, clipped as `fit` did."""
+        X = self._points(X)
+        return X if self.effects is not None else self._map.clipped(X)
+
+    def _function(self, X):
+        """Predictions for clipped rows, which may leave bounds_y."""
+        return row_products(X, self.coef_) + self.intercept_
+
+    def _deviation(self):
+        """Limits on the deviation of the residuals, in the units of y, from released answers."""
+        if isinstance(self._released, ReportedFit):
+            return None  # users have reported signs of targets
+        size = self._target.radius * sqrt(max(self._released.variance, 0.0))
+        return 0.7 * size, 1.4 * size
+
+    law_estimands: ClassVar[tuple[str, ...]] = ("fitted", "least_squares")
+
+    def coefficient_law(self, estimand: Estimand = "fitted") -> CoefficientLaw:
+        """Distribution of the coefficients, for :func:`skpriv.inspection.inference`.
+
+        Parameters
+        ----------
+        estimand : {"fitted", "least_squares"}, default="fitted"
+            The line that was fitted, or the least-squares line with wider intervals.
+
+        Returns
+        -------
+        CoefficientLaw
+            Estimate, covariance from sampling and from privacy noise, and what is estimable, of the
+            coefficients and then the intercept, in the units of X and y.
+        """
+        check_is_fitted(self)
+        self._check_claim("asymptotic")
+        if isinstance(self._released, ReportedFit):
+            target, shift = self._target, np.zeros(len(self.coef_) + 1)
+            shift[-1] = target.centre
+            matrix = target.radius * self._map.coefficient_map()
+            return equations_law(self._released.equations, matrix, shift, {})
+        fitted, fit = estimand == "fitted", self._released
+        maps, words = (self._map, self._target), f"{estimand}: {self._line(fitted)}"
+        law = loop_law(
+            fit, *maps, self._n_fitted, fitted, self._reach,
+            estimand=words, epsilon=self.epsilon, leverage=fit.leverage(self._map),
+        )  # fmt: skip
+        return law if self.effects is None else named_constants(law)
+
+    def _line(self, fitted):
+        """The line that is estimated, in words."""
+        fit = self._released
+        if not fitted or not fit.equations or self._trust.can.exact:
+            return "least-squares line of the clipped rows and targets"
+        limit = self._target.radius * fit.last.limit
+        return (
+            f"{self.estimand} and targets, in which residuals beyond {limit:.3g} (in units of y, "
+            f"{fit.last.limit / sqrt(fit.variance):.2g} deviations) and rows that are far from the "
+            "others count for less"
+        )
+
+    @rowwise
+    def confidence_interval(
+        self, X: Any, confidence_level: float = 0.95, method: IntervalMethod = "asymptotic"
+    ) -> ConfidenceInterval:
+        """Confidence interval for the regression function at each row, not for a new y.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        confidence_level : float in (0, 1), default=0.95
+        method : {"asymptotic", "certified"}, default="asymptotic"
+
+        Returns
+        -------
+        ConfidenceInterval
+            Named tuple (low, high) of ndarrays of shape (n_samples,), in the units of y and inside
+            ``bounds_y``; ``bounds_y`` itself where noise hides a row's direction.
+        """
+        refuse_level(self)
+        X = self._map.clipped(self._interval_points(X, confidence_level, method))
+        phi = self._map.features(X)
+        centre, half = self._released.interval(phi, confidence_level, method)
+        return inside_bounds(self._target, centre, half, self._function(X))

@@ -1,0 +1,170 @@
+"""Fits that begin where a released one ended: how rows are whitened, and the line."""
+
+from dataclasses import dataclass, fields, is_dataclass
+from math import inf, sqrt
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ..._estimation._loop._fit import FITTED, LoopFit
+from ..._estimation._loop._links import IDENTITY, Link
+from ..._estimation._loop._queries import Location
+from ..._parameters import parameters
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """A released fit as the begin of another one, of the same columns and bounds.
+
+    All of it is public or a released answer, so that it costs nothing to begin there. It rates the
+    records of its own fit, and those of the next one only as far as they are alike: whatever is
+    wrong with it, the steps mend, and the posterior mean is shrunk towards it no further than
+    towards 0.
+
+    Attributes
+    ----------
+    rows, target : RowMap and TargetMap, or what stands in their place
+    link : Link
+    theta : ndarray of shape (p,)
+    location, mean : float
+        The location of the linear part, and the mean of the target there.
+    deviation : float
+        Deviation of the target.
+    variance : float
+        Residual variance.
+    W, gram : ndarray of shape (p, p)
+        The whitening, and the Gram matrix of whitened rows.
+    scale : float
+        Standard deviation of the noise of that.
+    words : str
+        The release and its guarantee.
+    """
+
+    rows: Any
+    target: Any
+    link: Link
+    theta: np.ndarray
+    location: float
+    mean: float
+    deviation: float
+    variance: float
+    W: np.ndarray
+    gram: np.ndarray
+    scale: float
+    words: str
+
+    @classmethod
+    def of(cls, fit, rows, target, words):
+        """The begin that a `LoopFit` with equations is."""
+        link, (_, scale, _, _) = fit.link, fit.pooled(FITTED)
+        mean = float(link.mean(fit.location))
+        # Of a link that bends the slope is that of the mean, too
+        unit = link.steepest / link.far * float(link.slope(fit.location, mean))
+        deviation = sqrt(max(fit.variance + float(fit.b @ fit.gram @ fit.b), 0.0))
+        return cls(
+            rows, target, link, fit.theta, fit.location, mean, min(deviation, 1.0), fit.variance,
+            fit.W, fit.gram / unit, scale / unit, words,
+        )  # fmt: skip
+
+    def suits(self, rows, target, link):
+        """Whether a fit by these public maps can begin here."""
+        own, its = (self.rows, self.target), (rows, target)
+        return type(self.link) is type(link) and _public(own) == _public(its)
+
+    @property
+    def known(self):
+        """The mean of the target, which is not that of other records."""
+        return Location(self.mean, inf, 1.0)
+
+
+def _public(value):
+    """Plain values of public maps, to compare them."""
+    if is_dataclass(value):
+        inside = [getattr(value, item.name) for item in fields(value)]
+        return [type(value).__name__, *map(_public, inside)]
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return [_public(item) for item in value] if isinstance(value, tuple | list) else value
+
+
+@parameters
+class Starts:
+    """Mixin of estimators that can begin at a released fit; not for direct use.
+
+    Parameters
+    ----------
+    start : fitted estimator of the same class, its `as_start`, or None, default=None
+        A fit that was released before, of other records or of the same ones, with the same columns
+        and bounds: of last year, or of another region. Its whitening, its line and the spread of
+        its residuals take the place of the questions that would find them, and what these would
+        cost is spent on steps. It costs nothing again, and a start that fits badly loses little.
+        The report names it. A clone keeps it.
+    """
+
+    start: Any = None
+
+    def as_start(self: Any, *, public_rows: bool = False) -> Start:
+        """What another fit needs to begin where this one ended: released answers alone.
+
+        Parameters
+        ----------
+        public_rows : bool, default=False
+            Whether all rows of this fit are public. A fit without privacy is told by its rows, so
+            that a fit that begins there would tell them, too: it is a start only if they are.
+
+        Returns
+        -------
+        Start
+
+        Raises
+        ------
+        ValueError
+            If nothing but a mean was released, or the fit is exact and its rows are not public.
+        """
+        check_is_fitted(self)
+        fit = self._released
+        known = isinstance(fit, LoopFit) and bool(fit.equations)
+        if not known or len(fit.b) != self._map.size or getattr(self, "effects", None) is not None:
+            raise ValueError(
+                f"this {type(self).__name__} is no start: it has no equations of one line, as "
+                "steps with Gaussian noise have."
+            )
+        guarantee = str(self.privacy_report_.guarantee)
+        if self._trust.exact:
+            if not public_rows:
+                raise ValueError(
+                    "a fit without privacy tells of its rows, and so would a fit that begins there:"
+                    " if all of them are public, pass start=fit.as_start(public_rows=True)."
+                )
+            guarantee = "without privacy, of rows that were said to be public"
+        words = f"{type(self).__name__}, {guarantee}"
+        return Start.of(fit, self._map, self._target, words)
+
+    def __sklearn_clone__(self: Any) -> Any:
+        twin = super().__sklearn_clone__()  # type: ignore[misc]
+        twin.start = self.start  # a released answer, which a clone does not forget
+        return twin
+
+    def _start(self: Any, rows, target, link=IDENTITY, channel="gaussian", plain=True):
+        """The `Start`, or None; refused before anything is charged if it does not suit."""
+        if self.start is None or self._trust.exact:
+            return None
+        given = getattr(self.start, "estimator", self.start)  # of a FrozenEstimator
+        start = given.as_start() if hasattr(given, "as_start") else given
+        if not isinstance(start, Start):
+            raise ValueError(
+                f"start={given!r} is not a fitted estimator that can be begun at: pass a "
+                f"{type(self).__name__} that was fitted before, or what its as_start returns."
+            )
+        if channel != "gaussian" or not plain:
+            raise ValueError(
+                "start is for steps with Gaussian noise on rows without weights and without "
+                "effects: pass channel='gaussian', or start=None."
+            )
+        if not start.suits(rows, target, link):
+            raise ValueError(
+                "start was fitted with other columns, bounds or classes: they must be the same, in "
+                "the same order, as those of this fit."
+            )
+        return start

@@ -1,0 +1,296 @@
+"""What the regressors that solve noisy normal equations share: prediction and intervals."""
+
+from copy import copy
+from dataclasses import field, replace
+from numbers import Real
+from typing import Annotated, Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from .._choices import IntervalMethod
+from .._compat import Interval, StrOptions
+from .._estimation._certified._moments import certified
+from .._estimation._coefficients import CoefficientLaw, moment_law
+from .._estimation._intervals import ConfidenceInterval, asymptotic, inside_bounds
+from .._estimation._normal_equations import NormalEquations
+from .._estimation._scaling import Scaling
+from .._linalg import psd_part, row_products
+from .._parameters import Channel, DataNorm, Positive, RowsOfPerson, parameters
+from ._points import rowwise
+from ._prediction_intervals import SIDES, PredictionIntervals
+from ._solution import posterior, solve
+
+
+@parameters
+class MomentRegressor(PredictionIntervals):
+    """Base class of linear regressors from noisy normal equations; not for direct use.
+
+    `fit` of an estimator asks for the equations, solves them by `solve`, and keeps them. What is
+    here is computed from what it kept: predictions, intervals, pooled and widened fits.
+
+    Parameters
+    ----------
+    delta : float in [0, 1), default=1e-6
+        Privacy parameter: choose it well below one over the number of records. 0 needs the
+        codebook channel.
+    data_norm : float, required
+        Public: every row of X is clipped to this l2 norm.
+    coef_norm : float or None, default=None
+        Assumed bound on the l2 norm of (coefficients, intercept) in scaled units, rows in the unit
+        ball and target in [-1, 1]. None assumes nothing. Only intervals use it.
+    alpha : float or "auto", default="auto"
+        Ridge penalty in the units of :class:`sklearn.linear_model.Ridge`, or a noise-aware
+        shrinkage (none under ``privacy="none"``: ordinary least squares).
+    conformity_score : {"absolute", "signed", "normalized"}, default="absolute"
+        Prediction intervals go equally far to both sides, or, for skewed targets, as far to each
+        side as targets do. Or a released linear model of the distances makes the width depend on
+        the row. This takes as many rows again from the fit, and Gaussian reports.
+    """
+
+    data_norm: DataNorm = None
+    coef_norm: Positive | None = None
+    channel: Channel = "auto"
+    alpha: Annotated[Any, Interval(Real, 0, None, closed="left"), StrOptions({"auto"})] = "auto"
+    fit_intercept: bool = True
+    conformity_score: Annotated[str, StrOptions(set(SIDES))] = "absolute"
+    max_rows_per_group: RowsOfPerson = None
+    n_jobs: int | None = -1
+
+    # What `fit` keeps beside coef_ and intercept_, and all that follows reads
+    _scaling: Scaling = field(init=False)
+    _equations: NormalEquations = field(init=False)
+    _shapes: tuple = field(init=False, default=())  # of priors beside that of a ridge
+    _basis: np.ndarray | None = field(init=False, default=None)  # where it is not theta's
+
+    def _solved(self, equations, scaling):
+        """The same fit for other equations of the same kind."""
+        fit = copy(self)
+        fit._equations, fit._scaling = equations, scaling
+        theta = solve(equations, scaling, self.alpha, self._shapes, self._basis)
+        fit.coef_, fit.intercept_ = scaling.coefficients(theta)
+        return fit
+
+    def _posterior(self, least_variance):
+        public = self._scaling, self._shapes, self._basis
+        return posterior(self._equations, *public, least_variance)
+
+    def pooled(self, other: Any) -> Any:
+        """Regressor from the released sums of two fits with the same bounds.
+
+        That is post-processing: it costs no privacy. Fits to disjoint records (as those of the
+        epochs of a bandit) cost what the more expensive of the two costs; see
+        :func:`skpriv.privacy.parallel_part`.
+
+        Parameters
+        ----------
+        other : fitted regressor of the same class
+            A regressor with the same bounds; itself a pooled one, perhaps.
+
+        Returns
+        -------
+        regressor
+            A regressor with `coef_`, `intercept_` and intervals from the records of both, weighted
+            by what the numbers of records and the scales of the noise say. Certified intervals need
+            rows that were not chosen in view of the targets of the other fit. The report is that of
+            this one.
+
+        Raises
+        ------
+        ValueError
+            If the two do not have sums of the same scaled records.
+        """
+        mine, its = getattr(self, "_equations", None), getattr(other, "_equations", None)
+        whitened = any(getattr(fit, "_basis", None) is not None for fit in (self, other))
+        if mine is None or its is None or whitened or self._scaling != other._scaling:
+            raise ValueError(
+                "only fits that release sums of the same records, with the same bounds, can be "
+                "pooled: not solver='sgd', nor re-weighted codebook reports."
+            )
+        return self._solved(mine.pooled(its), self._scaling)
+
+    def widened(self, extra: int) -> Any:
+        """The same fit with further features, which were 0 in all records.
+
+        Their coefficients are 0, and as uncertain as the prior is. It is post-processing.
+
+        Parameters
+        ----------
+        extra : int
+            Number of features, which come last.
+
+        Returns
+        -------
+        regressor
+
+        Raises
+        ------
+        ValueError
+            If the fit has no sums of all features, or learned a normalisation or a code for them.
+        """
+        equations = getattr(self, "_equations", None)
+        if equations is None or self._shapes or self._basis is not None or equations.law:
+            raise ValueError(
+                "only sums of Gaussian noise can be widened by features: not solver='sgd', nor "
+                "learned normalisations, nor codebook reports."
+            )
+        d = self._scaling.n_features
+        scaling = replace(self._scaling, n_features=d + extra)
+        wider = self._solved(equations.widened(d, extra), scaling)
+        wider.n_features_in_ = d + extra
+        return wider
+
+    def posterior(self) -> Any:
+        """Mean and covariance of (coefficients, intercept), by released sums and their noise.
+
+        The prior is normal, of a size chosen by its evidence, but not smaller than ``coef_norm``
+        says: so the mean may differ from `coef_`, where little is known.
+
+        Returns
+        -------
+        mean : ndarray of shape (n_features,) or (n_features + 1,)
+            The intercept comes last, if there is one.
+        covariance : ndarray of shape (n_features, n_features) or one larger
+        """
+        check_is_fitted(self)
+        scaling = self._scaling
+        bound = 0.0 if self.coef_norm is None else scaling.theta_bound(self.coef_norm)
+        least = bound**2 / scaling.size
+        theta, covariance = self._posterior(least)
+        coef, intercept = scaling.coefficients(theta)
+        factor = np.full(scaling.size, scaling.shrink * scaling.radius)
+        factor[: scaling.n_features] /= scaling.row_bound
+        mean = np.append(coef, intercept) if scaling.fit_intercept else coef
+        return mean, covariance * np.outer(factor, factor)
+
+    def normal_equations(self) -> Any:
+        """Released sums of scaled rows, for those who compare or combine fits.
+
+        Returns
+        -------
+        equations : NormalEquations or None
+            The sums; None where rows were normalised, or noises depend on each other.
+        """
+        check_is_fitted(self)
+        equations = getattr(self, "_equations", None)
+        plain = equations is not None and equations.symmetric and equations.law is None
+        return equations if plain else None
+
+    def prediction_error(self) -> float | None:
+        """Root mean square error of the predictions for the rows of the fit, by its posterior.
+
+        It is computed from released sums: the trace of the posterior covariance times the noisy
+        Gram matrix of the rows, over their number.
+
+        Returns
+        -------
+        error : float or None
+            The root mean square, in the units of y. None where only a Gram matrix of normalised
+            rows was released.
+        """
+        equations, scaling = self.normal_equations(), self._scaling
+        if equations is None:
+            return None
+        bound = 1.0 if self.coef_norm is None else scaling.theta_bound(self.coef_norm)
+        # Where little is known the evidence may be for tiny weights, of which all would be known.
+        _, covariance = self._posterior(bound**2 / scaling.size)
+        # Two deviations more than the noisy Gram matrix says, as noise may hide the rows; at least
+        # what rows of the mean length have in the best known direction; at most that of norm 1.
+        seen = float((psd_part(equations.gram) * covariance).sum())
+        square = seen + 2.0 * equations.gram_scale * float(np.linalg.norm(covariance))
+        values = np.linalg.eigvalsh(covariance)
+        square = max(square, values[0] * float(np.trace(equations.gram))) / equations.n
+        square = min(max(square, 0.0), values[-1])
+        return float(np.sqrt(square)) * scaling.radius
+
+    @rowwise
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict the regression function: inside ``bounds_y``, but without privacy.
+
+        Without privacy it is scikit-learn's prediction, which may leave them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return self._predicted(self._points(X))
+
+    def _predicted(self, X):
+        """Predictions for checked rows; without privacy they are the textbook's, as they are."""
+        fitted = self._function(X)
+        return fitted if self._trust.can.exact else np.clip(fitted, *self._scaling.bounds_y)
+
+    def _function(self, X):
+        """The fitted function for checked rows, which may leave the bounds of y."""
+        return row_products(X, self.coef_) + self.intercept_
+
+    def coefficient_law(self) -> CoefficientLaw:
+        """Distribution of the coefficients, for :func:`skpriv.inspection.inference`.
+
+        The estimate solves the released equations without shrinkage, and so may differ from
+        ``coef_``: shrinkage serves predictions, and its bias would spoil an interval.
+
+        Returns
+        -------
+        CoefficientLaw
+            Estimate, covariance from sampling and from privacy noise, and what is estimable, of the
+            coefficients and then the intercept, in the units of X and y.
+        """
+        check_is_fitted(self)
+        self._check_claim("asymptotic")
+        return moment_law(self._equations, self._scaling, self.estimand, self._basis)
+
+    @rowwise
+    def confidence_interval(
+        self, X: Any, confidence_level: float = 0.95, method: IntervalMethod = "certified"
+    ) -> ConfidenceInterval:
+        """Confidence interval for the regression function at each row, not for a new y.
+
+        Both methods assume that the clipped target has a linear mean in the clipped rows. With
+        ``coef_norm=None`` nothing else is assumed: the coefficients are bounded from the released
+        equations, and where these hide a direction in noise the interval is ``bounds_y`` (that of
+        "asymptotic" below 3.5 deviations of the design's noise). With a number,
+        (coefficients, intercept) in scaled units are taken to have at most this l2 norm. Where
+        linearity fails, as on most real data, the interval is one for no particular function.
+
+        The function is that of the clipped rows: bounds that clip on purpose move it away from the
+        function of the rows as they are, and no interval counts that.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        confidence_level : float in (0, 1), default=0.95
+        method : {"certified", "asymptotic"}, default="certified"
+            "certified" holds at each fixed x for any n, with exact noise quantiles, and adapts to
+            the released variance of the targets by Bernstein's inequality. "asymptotic" is
+            narrower: it uses the normal approximation of the targets' noise and plugs in the
+            estimate, so that its coverage is exact only as n grows, where the privacy noise is
+            small beside the Gram matrix of the data.
+
+        Returns
+        -------
+        ConfidenceInterval
+            Named tuple (low, high) of ndarrays of shape (n_samples,), in the units of y and inside
+            ``bounds_y``. It contains the prediction (without privacy the nearest one inside of
+            ``bounds_y``), and none has width zero.
+        """
+        X = self._interval_points(X, confidence_level, method)
+        scaling, equations = self._scaling, self._equations
+        points, bound = scaling.features(X), None
+        limit = np.ones(len(points))  # |phi'theta*| is at most both bounds, whatever the noise
+        if self.coef_norm is not None:
+            bound = scaling.theta_bound(self.coef_norm)
+            limit = np.minimum(1.0, bound * np.linalg.norm(points, axis=1))
+        theta = scaling.scaled(self.coef_, self.intercept_)
+        if self._basis is not None:
+            points, theta = points @ self._basis, np.linalg.solve(self._basis, theta)
+            bound = bound and bound * float(np.linalg.norm(np.linalg.inv(self._basis), 2))
+        if method == "certified":
+            centre, half = certified(equations, points, bound, confidence_level)
+        else:
+            centre, half = asymptotic(equations, points, theta, bound, confidence_level)
+        return inside_bounds(scaling, centre, half, self._predicted(X), limit)

@@ -1,1 +1,0 @@
-"""Regressors that solve noisy normal equations of second moments."""

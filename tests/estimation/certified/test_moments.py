@@ -1,0 +1,330 @@
+"""Certified intervals of normal equations: their ingredients, where they are tight, coverage."""
+
+from dataclasses import replace
+from math import log, sqrt
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from skpriv._estimation._certified import _moments as module
+from skpriv._estimation._certified._moments import (
+    DISTANCES,
+    _cross,
+    _expected,
+    _Failures,
+    _sharp,
+    _solve,
+    _SumBounds,
+    certified,
+)
+from skpriv._estimation._intervals import MIN_RESOLUTION_FOR_INTERVALS, asymptotic, split_failure
+from skpriv._estimation._intervals import certified as plain
+from skpriv._estimation._normal_equations import NormalEquations
+from skpriv._estimation._certified._tails import main_region
+
+LEVEL = 1e-4  # family-wise, of each Monte Carlo test over its parameters
+
+
+def draw(rng, values, theta, sigma, scale, symmetric=True, residual=True, n=100_000):
+    """Equations with a diagonal design of these values, Gaussian sums and fresh noises."""
+    p, A = len(values), np.diag(np.asarray(values, float))
+
+    def noise(size):
+        matrix = size * rng.normal(size=(p, p))
+        return (matrix + matrix.T) / 2.0 if symmetric else matrix
+
+    first = noise(scale)
+    sums = sigma * np.sqrt(values) * rng.normal(size=p)
+    target = A @ theta + sums + scale * rng.normal(size=p)
+    gram = first if symmetric else np.zeros((p, p))
+    known = {
+        "residual_gram": sigma**2 * A + (noise(0.5 * scale) if symmetric else 0.0),
+        "residual_scale": 0.5 * scale,
+        "excess_scale": scale,
+        "residual_thetas": (tuple(theta),),
+    }
+    return NormalEquations(
+        design=A + first, target=target, gram=A + gram, square=sigma**2 * n, n=n,
+        symmetric=symmetric, design_scale=scale, target_scale=scale,
+        gram_scale=scale if symmetric else 0.0, **(known if residual else {}),
+    )  # fmt: skip
+
+
+def test_expected_squares_are_bounded_by_those_that_are_seen(global_random_seed):
+    """Terms of 0 and 4; for terms of half the size, or half of what is seen, it fails."""
+    rng, failure, draws = np.random.RandomState(global_random_seed), 1e-3, 400_000
+    worst = dict.fromkeys(("whole", "terms", "seen"), 0.0)
+    for mean in (6.0, 30.0, 200.0, 1000.0):
+        seen, expected = 4.0 * rng.poisson(mean, size=draws), 4.0 * mean
+        for name, size, factor in (("whole", 1, 1), ("terms", 0.5, 1), ("seen", 1, 0.5)):
+            missed = (_expected(size, factor * seen, failure) < expected).mean()
+            worst[name] = max(worst[name], missed)
+    assert worst["whole"] <= failure < min(worst["terms"], worst["seen"])
+
+
+def test_what_depends_on_the_residuals_parameter_is_bounded(global_random_seed):
+    """The largest of sum a zeta d over all thetas within a distance, |phi| = 1, p = 3."""
+    rng, failure = np.random.RandomState(global_random_seed), 0.01
+    phi = rng.normal(size=(400, 3))
+    phi /= np.linalg.norm(phi, axis=1, keepdims=True)
+    a, distance = rng.uniform(0.0, 1.0, size=400), float(DISTANCES[15])
+    zeta = rng.choice([-1.0, 1.0], size=(5000, 400))
+    largest = distance * np.linalg.norm((zeta * a) @ phi, axis=1)  # if no fitted value is clipped
+    bound = _cross(1.0, float(a @ a), distance, failure)
+    assert np.quantile(largest, 1.0 - failure) <= bound
+    assert np.quantile(largest, 1.0 - failure) > bound / 8.0
+    # as the proof has it, term by term, at a distance of the grid and rounded up to the next
+    length, V = log(len(DISTANCES) / 0.01), 50.0
+    mean = 2.0 * distance * sqrt(3.0 * V)
+    found = mean + sqrt(2.0 * length * (distance**2 * 3.0 * V + 2.0 * 6.0 * distance * mean))
+    found += 2.0 * 6.0 * distance * length / 3.0
+    assert _cross(3.0, V, distance, 0.01) == pytest.approx(found, rel=1e-12)
+    assert _cross(3.0, V, 0.999 * distance, 0.01) == pytest.approx(found, rel=1e-12)
+    assert _cross(3.0, V, 1.001 * distance, 0.01) > found
+    assert _cross(3.0, V, 2.1, 0.01) == np.inf
+
+
+@pytest.mark.parametrize("p", [1, 6])
+def test_the_norm_of_a_sum_is_bounded(p, global_random_seed):
+    """|A^-1 S| of rows along the axes and targets of 1 and -1, from the Gram matrix alone."""
+    rng, n, failure = np.random.RandomState(global_random_seed), 600, 0.05
+    parts = _Failures(*split_failure(1.0, *_Failures()))._replace(sums=failure)
+    counts = np.full(p, n // p)
+    sums = np.array([2.0 * rng.binomial(c, 0.5, size=20_000) - c for c in counts])
+    norms = np.linalg.norm(sums / counts[:, None], axis=0)
+    equations = NormalEquations(
+        design=np.diag(counts), target=np.zeros(p), gram=np.diag(counts).astype(float),
+        square=n, n=n, symmetric=True, design_scale=0.0, target_scale=0.0, gram_scale=0.0,
+    )  # fmt: skip
+    inverse = np.diag(1.0 / counts)
+    bound = _SumBounds(equations, inverse, inverse[0, 0], 0.0, 0.0, parts).norm(np.inf)
+    assert (norms > bound).mean() <= failure < (norms > bound / 2.0).mean()
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_the_second_order_is_attained_by_one_coefficient(sign):
+    """p = 1: with |N| = s q the bounds on |v0| and on (v - v0) N theta* are equalities for one sign
+
+    of the noise, and hold for the other: half of either would not.
+    """
+    design, theta = 50.0, 3.0
+    one = np.full((1, 1), design)
+    equations = NormalEquations(
+        design=one, target=theta * one[0], gram=one, square=design, n=100, symmetric=True,
+        design_scale=8.0, target_scale=1.0, gram_scale=8.0,
+    )  # fmt: skip
+    solved = _solve(equations, np.inf, _Failures(*split_failure(0.05, *_Failures())))
+    noise, ratio = solved.noise, solved.ratio  # as large as the event allows
+    assert 0.1 < ratio < 0.9
+    A0, v = design - sign * noise, float(solved.inverse[0, 0])
+    v0 = 1.0 / A0
+    longest = v / (1.0 - ratio)
+    second = abs((v - v0) * sign * noise * theta)
+    assert abs(v0) <= longest * (1 + 1e-12)
+    assert second <= ratio * longest * noise * theta * (1 + 1e-12)
+    if sign > 0.0:
+        assert abs(v0) == pytest.approx(longest)
+        assert second == pytest.approx(ratio * longest * noise * theta)
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize("values", [[40.0], [3000.0, 900.0, 70.0, 60.0]])
+def test_the_solution_is_as_near_as_it_is_said_to_be(symmetric, values, global_random_seed):
+    rng, theta = np.random.RandomState(global_random_seed), np.full(len(values), 1.5)
+    parts, missed, draws = _Failures(*split_failure(0.2, *_Failures())), 0, 300
+    for _ in range(draws):
+        equations = draw(rng, values, theta, 0.3, 5.0, symmetric)
+        solved = _solve(equations, np.inf, parts)
+        if solved is not None:
+            away = np.linalg.norm(solved.theta - theta)
+            missed += (solved.size < np.linalg.norm(theta)) or (solved.distance < away)
+    assert missed <= stats.binom.isf(LEVEL / 4, draws, 0.2)
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize("values", [[45.0], [3000.0, 900.0, 70.0, 60.0], [2000.0] * 12])
+@pytest.mark.parametrize("theta", [0.3, 20.0])
+def test_intervals_cover_in_weak_directions(symmetric, values, theta, global_random_seed):
+    """At the rows' points and along the weakest direction, of large coefficients too."""
+    rng, level, draws = np.random.RandomState(global_random_seed), 0.8, 150
+    p = len(values)
+    truth, points = np.full(p, theta), np.vstack([np.eye(p)[-1], rng.normal(size=(3, p))])
+    missed = np.zeros(4)
+    for _ in range(draws):
+        equations = draw(rng, values, truth, 0.3, 5.0, symmetric)
+        centre, half = certified(equations, points, None, level)
+        missed += np.abs(centre - points @ truth) > half
+    assert missed.max() <= stats.binom.isf(LEVEL / 48, draws, 1.0 - level)
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_intervals_are_far_narrower_than_before_where_the_design_is_resolved(symmetric):
+    rng, p = np.random.RandomState(0), 5
+    truth, points = np.full(p, 0.5), rng.normal(size=(50, p))
+    halves = []
+    for _ in range(5):
+        equations = draw(rng, np.full(p, 8000.0), truth, 0.2, 9.0, symmetric)
+        halves.append([f(equations, points, None, 0.95)[1].mean() for f in (certified, plain)])
+    now, before = np.mean(halves, axis=0)
+    assert now < 0.45 * before
+
+
+def test_public_numbers_decide_which_interval_is_taken():
+    """With a norm the plain one up to 100 times the noise that the rows could stand above."""
+    rng, points = np.random.RandomState(0), np.eye(3)
+    values = [900.0, 400.0, 4.0]
+    unknown = draw(rng, values, np.ones(3), 0.3, 9.0)
+    assert np.isinf(certified(unknown, points, None, 0.95)[1]).all()
+    least = 3 * module.CLEAR * 9.0 * np.sqrt(1.5)
+    for n, law in ((0.99 * least, plain), (1.01 * least, module._sharp)):
+        equations = draw(rng, [8000.0] * 3, np.ones(3), 0.3, 9.0, n=int(n))
+        failure = 0.05 if law is module._sharp else 0.95
+        found, expected = (
+            certified(equations, points, 2.0, 0.95),
+            law(equations, points, 2.0, failure),
+        )
+        np.testing.assert_allclose(found, expected)
+    # whatever the norm, where no design of so few rows could be resolved
+    few = draw(rng, [9.0, 4.0, 4.0], np.ones(3), 0.3, 9.0, n=20)
+    for bound in (None, 2.0):
+        np.testing.assert_array_equal(
+            certified(few, points, bound, 0.95), plain(few, points, bound, 0.95)
+        )
+
+
+def test_more_that_is_known_makes_intervals_narrower():
+    rng, points = np.random.RandomState(0), np.eye(4)
+    arguments = [8000.0] * 4, np.full(4, 0.5), 0.2, 9.0
+    state = rng.get_state()
+    widths = []
+    for residual in (True, False):
+        rng.set_state(state)
+        equations = draw(rng, *arguments, residual=residual)
+        widths.append(certified(equations, points, None, 0.95)[1])
+        assert (certified(equations, points, 1.2, 0.95)[1] <= widths[-1]).all()
+    assert (widths[0] < 0.7 * widths[1]).all()
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize("weak", [4.0, 6.0])
+@pytest.mark.parametrize("theta", [0.5, 20.0])
+def test_normal_intervals_in_one_weak_direction(symmetric, weak, theta, global_random_seed):
+    """Of six deviations of its noise: near the level. Of four, where half of the fits are answered:
+
+    at least .91, and no more than that is said.
+    """
+    rng, draws, scale = np.random.RandomState(global_random_seed), 1500, 9.0
+    values = np.array([200.0, 120.0, 60.0, 30.0, weak]) * scale
+    truth, point, covered = np.append(np.full(4, 0.4), theta), np.eye(5)[-1:], 0
+    for _ in range(draws):
+        equations = draw(rng, values, truth, 0.3, scale, symmetric)
+        centre, half = asymptotic(equations, point, truth, None, 0.95)
+        covered += abs(centre[0] - theta) <= half[0]
+    spread = stats.norm.isf(LEVEL / 8) * sqrt(0.05 * 0.95 / draws)
+    assert covered / draws >= (0.91 if weak == 4.0 else 0.935) - spread
+    if weak == 6.0:
+        assert covered / draws <= 0.97 + spread
+
+
+def test_normal_intervals_say_nothing_below_the_noise():
+    rng = np.random.RandomState(0)
+    equations = draw(rng, [900.0, 0.0], np.ones(2), 0.3, 1.0)
+    assert np.linalg.svd(equations.design, compute_uv=False)[-1] < MIN_RESOLUTION_FOR_INTERVALS
+    assert np.isinf(asymptotic(equations, np.eye(2), np.ones(2), None, 0.95)[1]).all()
+    assert np.isfinite(asymptotic(equations, np.eye(2), np.ones(2), 2.0, 0.95)[1]).all()
+
+
+def by_hand(eq, x, failure):
+    """Half-width of one coefficient, as the module's proof has it: numbers alone."""
+    part = _Failures(*split_failure(failure, *_Failures()))
+    isf, scale = stats.norm.isf, eq.design_scale
+    A, G, theta = eq.design[0, 0], eq.gram[0, 0], eq.target[0] / eq.design[0, 0]
+    length = 1.0 / A  # |A^-1|
+    worst = scale * stats.chi.isf(part.norms / 2.0, 1)  # s q
+    k = worst / A
+    gram = min(G + eq.gram_scale * (sqrt(2.0) + sqrt(2.0 * log(1.0 / part.gram))), eq.n)
+    cut = max(eq.residual_excess + isf(part.excess) * eq.excess_scale, 0.0)
+    moment = log(1.0 / part.moment)
+    privacy = eq.target_scale * length * sqrt(1.0 + 2.0 * sqrt(moment) + 2.0 * moment)
+    R, noise = eq.residual_gram[0, 0], eq.residual_scale
+
+    def expected(seen, failure):
+        tail = 4.0 * log(1.0 / failure) / 2.0
+        return (sqrt(tail) + sqrt(tail + seen)) ** 2
+
+    def cross(V, distance, failure):
+        reach, l = DISTANCES[DISTANCES >= distance][0], log(27.0 / failure)
+        mean = 2.0 * reach * sqrt(V)
+        return mean + sqrt(2.0 * l * (reach**2 * V + 4.0 * reach * mean)) + 4.0 * reach * l / 3.0
+
+    operator = sqrt(2.0) + sqrt(2.0 * log(1.0 / part.weak))
+    seen, most = R + isf(part.total) * noise + cut, R + operator * noise + cut
+    total = weak = gram
+    away = abs(theta - eq.residual_thetas[0][0])
+    t, q = main_region(part.size)
+    distance = size = np.inf
+    for turn in range(6):
+        if turn and distance + away <= 2.0:
+            reach = distance + away
+            total = min(
+                total, expected(seen + 2 * cross(total, reach, part.whole), part.squares / 2)
+            )
+            minkowski = (sqrt(most) + reach * sqrt(gram)) ** 2
+            weak = min(weak, expected(minkowski, part.squares / 2), total)
+        l, root = log(1.0 / part.sums), sqrt(total)
+        sums = root + sqrt(2.0 * l * (weak + 4.0 * root)) + 4.0 * l / 3.0
+        known = sums * length + privacy
+        distance = min(distance, (known + k * abs(theta)) / (1.0 - k))
+        along = sqrt(2.0 * t * weak + (eq.target_scale * q) ** 2) * length + 2.0 * t * length / 3.0
+        size = min(size, abs(theta) + distance, (abs(theta) + along) / (1.0 - k))
+        distance = min(distance, known + k * size)
+    variance, along = gram, R + isf(part.seen) * noise + cut
+    for _ in range(6):
+        if distance + away <= 2.0:
+            twice = 2.0 * cross(variance, distance + away, part.cross)
+            variance = min(variance, expected(along + twice, part.realised))
+    v, v0 = abs(x) / A, abs(x) / A / (1.0 - k)
+    design = (scale * v0 * size) ** 2
+    if eq.symmetric:
+        other = v * (abs(theta) + distance) + (v0 - v) * size
+        design = (design + scale**2 * min(v0 * size, other) ** 2) / 2.0
+    t, q = main_region(part.main / 2.0)
+    main = sqrt(2.0 * t * variance * v**2 + ((eq.target_scale * v0) ** 2 + design) * q**2)
+    follows = eq.target_scale * isf(part.follows / 2.0) + worst * size
+    first = main + 2.0 * v * t / 3.0 + k * v0 * follows
+    t, q = main_region(part.bounded / 2.0)
+    second = sqrt(2.0 * t * variance * v**2 + (eq.target_scale * v * q) ** 2) + 2.0 * v * t / 3.0
+    return min(first, second + v * worst * size)
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize("value", [30.0, 90.0, 600.0, 20_000.0])
+@pytest.mark.parametrize("sigma", [0.05, 0.5])
+@pytest.mark.parametrize("cut", [0.0, 100.0])
+def test_one_coefficient_by_hand(symmetric, value, sigma, cut):
+    rng = np.random.RandomState(0)
+    equations = draw(rng, [value], np.array([0.7]), sigma, 5.0, symmetric)
+    shifted = ((float(equations.residual_thetas[0][0]) + 0.01,),)
+    equations = replace(
+        equations, residual_excess=cut, residual_thetas=shifted, target_scale=7.0, gram_scale=3.0
+    )
+    found = _sharp(equations, np.array([[0.9]]), None, 0.04)[1][0]
+    assert found == pytest.approx(by_hand(equations, 0.9, 0.04), rel=1e-9)
+
+
+def test_pooled_and_widened_sums_keep_what_was_cut(global_random_seed):
+    rng, theta = np.random.RandomState(global_random_seed), np.array([0.5, -0.5])
+    missed, points = 0, np.array([[1.0, 0.0], [0.0, 1.0]])
+    for _ in range(60):
+        one, two = (draw(rng, [v, 0.3 * v], theta, 0.3, 5.0) for v in (8000.0, 3000.0))
+        both = one.pooled(replace(two, residual_excess=50.0))
+        assert both.residual_thetas == one.residual_thetas + two.residual_thetas
+        assert 0.0 < both.residual_excess <= 50.0 and both.excess_scale > 0.0
+        centre, half = certified(both, points, None, 0.8)
+        assert (half < 1.1 * certified(one, points, None, 0.8)[1]).all()
+        missed += np.abs(centre - points @ theta) > half
+    assert missed.max() <= stats.binom.isf(LEVEL / 4, 60, 0.2)
+    unknown = one.pooled(replace(two, residual_gram=None, residual_thetas=()))
+    assert unknown.residual_thetas == ()
+    assert one.widened(1, 2).residual_thetas == ((0.5, 0.0, 0.0, -0.5),)

@@ -1,0 +1,306 @@
+"""Certified intervals of a Newton step: each bound that they rest on, and what they reach."""
+
+from copy import copy
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from skpriv._estimation._certified import _newton as certified
+from skpriv._estimation._certified._tails import expected_sum, main_region, norm_quantile
+from skpriv.linear_model import LinearRegression
+from skpriv._estimation._loop._queries import Whitened
+
+THETA = np.array([0.2, -0.1, 0.15, 0.1])
+EACH = certified._Failures(*[0.1] * len(certified._Failures._fields))
+MANY = 10.0**13  # records, so many that sampling is nothing beside noise
+
+
+def _about(rate, failure, draws):
+    """Whether an event of this probability was seen about as often."""
+    return abs(rate - failure) <= 5.0 * np.sqrt(failure / draws)
+
+
+def _step(**changed):
+    """A step without noise, and with the noise that is asked for."""
+    scales = dict.fromkeys(("moment_scale", "gram_scale", "residual_scale", "excess_scale"), 0.0)
+    quiet = {**scales, "limit": 1.0, "most_excess": 0.5, "excess": 0.0, "fall": 0.5, "n": MANY}
+    return SimpleNamespace(**{**quiet, **changed})
+
+
+def _goe(rng, p):
+    upper = rng.normal(size=(p, p))
+    return (upper + upper.T) / 2.0
+
+
+@pytest.mark.parametrize("value", [0.0, 0.3, 2.0, 50.0])
+def test_realised_sums_bound_their_means(value):
+    """Poisson sums: as sharp as exp(-l) where nothing is seen, and valid beyond."""
+    unit = 3.0
+    mean = float(expected_sum(np.array([value]), unit)[0])
+    assert mean - value - (value * np.log(mean / value) if value else 0.0) >= unit * (1.0 - 1e-6)
+    missed = stats.poisson.cdf(np.floor(value), mean)
+    assert missed <= np.exp(-unit) * (1.0 + 1e-6)
+    if not value:
+        assert missed >= 0.999 * np.exp(-unit)
+
+
+@pytest.mark.parametrize("p", [1, 30])
+@pytest.mark.parametrize("rate", [1.0, 0.01])
+def test_norms_of_sums_are_bounded(p, rate):
+    """Signs times a direction, rare or not: with half of the deviation they would not be."""
+    rng, n, draws, failure = np.random.RandomState(0), 3000, 40_000, 0.001
+    seen = rng.binomial(n // p, rate, size=(draws, p))
+    norms = 2.0 * np.linalg.norm(2 * rng.binomial(seen, 0.5) - seen, axis=1) / n
+    total, weak, length = 4.0 * rate, 4.0 * rate / p, np.log(1.0 / failure)
+    bound = certified._sum_norm(total, weak, 1.0, n, length)
+    assert (norms > bound).mean() <= failure
+    if p == 1 and rate == 1.0:
+        root = np.sqrt(total / n)
+        assert (norms > root + (bound - root) / 2.0).mean() > 2.0 * failure
+
+
+@pytest.mark.parametrize("moment_scale, gram_scale", [(0.02, 0.0), (0.0, 0.02), (0.01, 0.02)])
+def test_the_distance_fails_as_often_as_it_may(moment_scale, gram_scale):
+    """In one dimension it is sharp: with half of a quantile it would fail more often.
+
+    Two noises of which one has weight by its square, so that together they fail less often.
+    """
+    rng, draws, d, missed = np.random.RandomState(0), 1500, 0.5, 0
+    for _ in range(draws):
+        gram = 0.2 + gram_scale * rng.normal()
+        step = _step(
+            moment=np.array([0.2 * d + moment_scale * rng.normal()]), gram=np.array([[gram]]),
+            residual_gram=np.zeros((1, 1)), moment_scale=moment_scale, gram_scale=gram_scale,
+        )  # fmt: skip
+        bounds = certified._distance(step, np.array([gram]), np.eye(1), 0.0, EACH)
+        missed += bounds is not None and bounds.moved < d
+    if moment_scale and gram_scale:
+        assert missed / draws <= 0.1
+    else:
+        assert _about(missed / draws, 0.1, draws)
+
+
+def test_the_distance_holds_in_any_direction_with_all_noises():
+    rng, p, missed = np.random.RandomState(0), 6, []
+    for _ in range(400):
+        d = rng.normal(size=p) * 10.0 ** rng.uniform(-2.0, 0.0)
+        gram = np.diag(rng.uniform(0.1, 0.3, size=p))
+        noisy = gram + 0.01 * _goe(rng, p)
+        step = _step(
+            moment=gram @ d + 0.02 * rng.normal(size=p) - 1.5 * 0.01 * d / np.linalg.norm(d),
+            gram=noisy, residual_gram=0.001 * _goe(rng, p), excess=0.01 + 0.005 * rng.normal(),
+            moment_scale=0.02, gram_scale=0.01, residual_scale=0.001, excess_scale=0.005,
+        )  # fmt: skip
+        values, vectors = np.linalg.eigh(noisy)
+        noise = norm_quantile(1.0, 0.5, p, 0.1) * 0.01
+        bounds = certified._distance(step, values, vectors, noise, EACH)
+        missed.append(bounds.moved < np.linalg.norm(d))
+        assert bounds.largest <= 1.0
+    assert np.mean(missed) <= 0.1
+
+
+@pytest.mark.parametrize("residual_scale, excess_scale", [(0.01, 0.0), (0.0, 0.01), (0.01, 0.01)])
+def test_variances_fail_as_often_as_they_may(residual_scale, excess_scale):
+    """The noises of the residual Gram and of what is cut, for a truth that both add up to."""
+    rng, draws, p, missed = np.random.RandomState(0), 1500, 3, 0
+    residual, bounds = np.diag([0.2, 0.1, 0.3]), certified._Bounds(0.0, 0.0, 0.5)
+    dual = rng.normal(size=(1, p))
+    truth = float(dual[0] @ residual @ dual[0] + 2.5 * 0.02 * dual[0] @ dual[0])
+    for _ in range(draws):
+        step = _step(
+            residual_gram=residual + residual_scale * _goe(rng, p), gram=np.eye(p),
+            moment=np.zeros(p), residual_scale=residual_scale, excess_scale=excess_scale,
+            excess=0.02 + excess_scale * rng.normal(),
+        )  # fmt: skip
+        missed += certified._variance(step, dual, bounds, EACH)[0] < truth
+    assert _about(missed / draws, 0.1, draws)
+
+
+@pytest.mark.parametrize("across", [False, True])
+def test_the_noise_of_the_design_fails_as_often_as_it_may(across):
+    """Along and across a vector, for a distance that is known."""
+    rng, draws, p = np.random.RandomState(0), 20_000, 4
+    v, d = np.eye(p)[:1], 0.7 * np.eye(p)[1 if across else 0]
+    step = _step(moment=d, gram_scale=0.3)
+    bounds = certified._Bounds(0.7, 0.0, 1.0)
+    bound = certified._design_noise(step, v, np.eye(p), bounds, EACH)[0]
+    missed = np.mean([abs(v[0] @ (0.3 * _goe(rng, p)) @ d) > bound for _ in range(draws)])
+    assert _about(missed, 0.1, draws)
+
+
+def test_the_main_part_is_no_more_than_sampling_noise_and_what_is_cut():
+    """Each alone, from its own formula; together they are at most their sum."""
+    t, q = main_region(0.05)
+    dual, nothing = np.array([[3.0, 4.0]]), np.zeros(1)
+    alone = certified._main(_step(moment_scale=0.1), dual, nothing, EACH)
+    assert alone == pytest.approx(5.0 * 0.1 * q)
+    alone = certified._main(_step(excess_scale=0.1), dual, nothing, EACH)
+    assert alone == pytest.approx(1.5 * 5.0 * 0.1 * q)
+    assert certified._main(_step(excess=0.1), dual, nothing, EACH) == pytest.approx(0.75)
+    alone = certified._main(_step(n=100), dual, np.ones(1), EACH)
+    assert alone == pytest.approx(np.sqrt(2.0 * t / 100) + 2.0 * 5.0 / 100 * t / 3.0)
+
+
+def test_the_other_inverse_is_near_to_the_inverse():
+    """Better than without shrinkage where the design is whitened, and the same without noise."""
+    rng, p = np.random.RandomState(0), 12
+    gram = np.eye(p) / p + 1e-4 * _goe(rng, p)
+    noisy = gram + 0.01 * _goe(rng, p)
+    wrong = [
+        np.linalg.norm(found - np.linalg.inv(gram))
+        for found in (
+            certified._independent_inverse(noisy, 0.01), np.linalg.inv(noisy)
+        )
+    ]  # fmt: skip
+    assert wrong[0] < 0.5 * wrong[1]
+    exact = certified._independent_inverse(gram, 0.0)
+    np.testing.assert_allclose(exact @ gram, np.eye(p), atol=1e-8)
+
+
+def _fitted(seed, skewed, n=30_000):
+    rng = np.random.RandomState(seed)
+    X = rng.uniform(-1.0, 1.0, size=(n, 4))
+    noise = rng.uniform(-0.25, 0.25, size=n)
+    if skewed:
+        noise = 0.15 * (rng.exponential(size=n).clip(0.0, 7.0) - 1.0 + np.exp(-7.0))
+    y = X @ THETA + noise
+    model = LinearRegression(bounds_X=(-1.0, 1.0), bounds_y=(-1.6, 1.6), random_state=seed)
+    return X, y, model.fit(X, y)
+
+
+def test_what_is_cut_is_released_with_the_noise_that_is_declared():
+    """Standard normal over 60 fits: a scale of half or twice the true one fails surely.
+
+    Nearly all of them cut something, so that a release of nothing fails as well.
+    """
+    scores, cutting = [], 0
+    for seed in range(60):
+        X, y, model = _fitted(seed, True, 12_000)
+        fit, target = model._released, model._target
+        step = fit.last
+        ((_, e, weights, *_),) = Whitened(model._map, fit.W).blocks(X)
+        c = weights * (target.scaled(y) - fit.location) - e @ step.point
+        cut = np.maximum(np.abs(c) - step.limit, 0.0)
+        assert cut.max() <= step.most_excess
+        cutting += cut.max() > 0.0
+        assert step.fall == min(0.5 * step.limit / step.most_excess, 1.0)
+        excess = (np.linalg.norm(e, axis=1) * cut).mean()
+        scores.append((step.excess - excess) / step.excess_scale)
+        kept = np.clip(c, -step.limit, step.limit) - step.fall * np.sign(c) * cut
+        scores.extend((step.moment - e.T @ kept / len(e)) / step.moment_scale)
+    assert stats.kstest(scores[::6], "norm").pvalue > 1e-4
+    assert stats.kstest(scores, "norm").pvalue > 1e-4
+    assert 0.7 < np.std(scores[::6]) < 1.4
+    assert cutting > 50
+
+
+@pytest.mark.parametrize("skewed", [False, True])
+def test_they_cover_and_adapt_to_the_noise_of_the_target(skewed):
+    """Five times the asymptotic ones at most: from first moments skewed ones were 11 times."""
+    for seed in range(3):
+        X, _, model = _fitted(seed, skewed, 100_000)
+        X = X[:200]
+        truth = X @ THETA
+        low, high = model.confidence_interval(X, method="certified")
+        assert ((low <= truth) & (truth <= high)).all()
+        assert ((low <= model.predict(X)) & (model.predict(X) <= high)).all()
+        narrow = model.confidence_interval(X)
+        assert np.median(high - low) < 5.0 * np.median(narrow.high - narrow.low)
+
+
+def _hostile(kind, X, mean, rng):
+    """Targets in [-1, 1] with this mean, whose noise is where it is least expected."""
+    u, room = rng.uniform(size=len(X)), 1.0 - np.abs(mean)
+    if kind == "two-point":
+        return np.where(u < (1.0 + mean) / 2.0, 1.0, -1.0)
+    if kind == "unequal":
+        return mean + room * np.clip(X[:, 0], 0.02, 1.0) ** 4 * np.where(u < 0.5, 1.0, -1.0)
+    rate = 0.001 if kind == "rare" else np.where(X[:, 0] > 0.5, 0.05, 1e-9)  # or on far rows only
+    quiet = 0.02 * room * np.where(rng.uniform(size=len(X)) < 0.5, 1.0, -1.0)
+    return np.where(u < rate, 1.0, mean - (1.0 - mean) * rate / (1.0 - rate) + quiet)
+
+
+@pytest.mark.parametrize("kind", ["two-point", "unequal", "rare", "far"])
+@pytest.mark.parametrize("n, epsilon", [(4000, 1.0), (20_000, 1.0), (20_000, 8.0)])
+def test_they_cover_whatever_the_noise(kind, n, epsilon):
+    covered = []
+    for seed in range(4):
+        rng = np.random.RandomState(seed)
+        X = rng.uniform(-1.0, 1.0, size=(n, 2))
+        if kind == "far":  # few rows have nearly all of the leverage, and the noise
+            far = rng.uniform(size=n) < 0.01
+            X = np.where(far[:, None], np.sign(X), 0.1 * X)
+        mean = X @ np.array([0.3, -0.2])
+        y = _hostile(kind, X, mean, rng)
+        assert np.abs(y).max() <= 1.0
+        model = LinearRegression(
+            epsilon=epsilon, bounds_X=(-1.0, 1.0), bounds_y=(-1.0, 1.0), random_state=seed
+        ).fit(X, y)
+        low, high = model.confidence_interval(X[:500], method="certified")
+        covered.append(((low <= mean[:500]) & (mean[:500] <= high)).mean())
+    assert np.mean(covered) >= 0.95
+
+
+def test_without_privacy_they_cover_and_are_narrow():
+    rng = np.random.RandomState(0)
+    X = rng.uniform(-1.0, 1.0, size=(5000, 4))
+    truth = X @ THETA
+    y = truth + rng.uniform(-0.2, 0.2, size=5000)
+    model = LinearRegression(privacy="none", bounds_X=(-1.0, 1.0), bounds_y=(-1.0, 1.0)).fit(X, y)
+    low, high = model.confidence_interval(X[:50], method="certified")
+    assert ((low <= truth[:50]) & (truth[:50] <= high)).all()
+    assert np.median(high - low) < 0.12
+
+
+def test_rows_inside_of_their_ranges_reach_the_span_of_a_line():
+    from skpriv._estimation._public_maps import RowMap
+
+    rng = np.random.RandomState(0)
+    for rows in (
+        RowMap(np.array([-1.0, 0.0]), np.array([2.0, 5.0]), None, True, 2),
+        RowMap(np.array([-1.0, 0.0]), np.array([2.0, 5.0]), None, False, 2),
+        RowMap(None, None, 3.0, True, 2),
+    ):
+        theta = rng.normal(size=rows.size)
+        values = rows.rows(rng.uniform(-6.0, 6.0, size=(20_000, 2))) @ theta
+        low, high = rows.span(theta)
+        assert low <= values.min() and values.max() <= high
+        if rows.fit_intercept:
+            assert values.max() >= 0.9 * high
+
+
+def test_another_inverse_costs_the_noise_of_what_it_leaves(monkeypatch):
+    """Any v of another release may be taken, for |dual - v| times the noise of the design."""
+    rng = np.random.RandomState(0)
+    X = rng.uniform(-0.5, 0.5, size=(50_000, 3))
+    y = np.clip(X @ [0.8, -0.4, 0.2] + rng.uniform(-0.2, 0.2, len(X)), -1.0, 1.0)
+    fit = LinearRegression(
+        bounds_X=[(-0.5, 0.5)] * 3, bounds_y=(-1.0, 1.0), epsilon=4.0, random_state=0
+    ).fit(X, y)._released  # fmt: skip
+    points, seen = fit.points(np.eye(len(fit.b))), {}
+
+    def spied(name):
+        asked = getattr(certified, name)
+
+        def spy(*arguments):
+            found = asked(*arguments)
+            seen[name] = copy(found)  # which is added to later
+            return found
+
+        monkeypatch.setattr(certified, name, spy)
+
+    for name in ("_distance", "_main"):
+        spied(name)
+    noise = []
+    distance = certified._distance
+    monkeypatch.setattr(
+        certified, "_distance", lambda *given: noise.append(given[3]) or distance(*given)
+    )
+    monkeypatch.setattr(certified, "_independent_inverse", lambda gram, scale: np.zeros_like(gram))
+    _, half = certified.certified(fit, points, 0.95)
+    assert noise[0] > 0.0 and np.isfinite(half).all()
+    dual = np.linalg.norm(points @ np.linalg.inv(fit.last.gram), axis=1)
+    expected = seen["_main"] + dual * noise[0] * seen["_distance"].moved
+    assert half == pytest.approx(expected)

@@ -1,0 +1,48 @@
+"""What is known of the mean of a fit, and intervals that contain their predictions."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from skpriv._estimation._intervals import inside_bounds
+from skpriv._estimation._loop import _mean
+from skpriv._estimation._loop._queries import Location
+
+
+@pytest.mark.parametrize("n", [50, 5_000])
+def test_the_mean_of_other_users_has_their_sampling_error(n, monkeypatch):
+    """Where each user answers once, residuals of other users are a sample of their own."""
+    monkeypatch.setattr(_mean, "ResidualMeanQuery", lambda *arguments: None)
+    rows = SimpleNamespace(constant=np.array([1.0, 0.0]))
+    pool = SimpleNamespace(b=np.zeros(2), slope=np.eye(2), variance=0.04, spread=0.0)
+    equation = SimpleNamespace(n=2_000, limit=1.0, nearly_cut=0.0, cut_scale=0.0, fall=0.0)
+    variances = {}
+    for reports in (False, True):
+        session = SimpleNamespace(
+            sum=lambda query, share: SimpleNamespace(
+                value=np.zeros(1), n=n, noise=SimpleNamespace(scale=1e-9)
+            ),
+            trust=SimpleNamespace(can=SimpleNamespace(reports=reports)),
+        )  # fmt: skip
+        rules = SimpleNamespace(mean=0.1, reach=1_000.0)
+        known = _mean.known_mean(
+            session, SimpleNamespace(W=np.eye(2), rows=rows), None, Location(0.0, 0.3, 1.0), 0.2,
+            pool, equation, rules,
+        )  # fmt: skip
+        variances[reports] = known.variance
+    # precisions add up: that of the answer is at most n over the square of the deviation, and more
+    # than half of it, since the bias of the clip counts too
+    alone = 0.3**2 + 0.04 / 2_000
+    least = 1.0 / (1.0 / alone + n / 0.2**2)
+    assert variances[True] >= least * (1.0 - 1e-9)
+    assert variances[False] < variances[True]
+
+
+def test_an_interval_contains_a_prediction_beside_it():
+    """As that of a monotone curve is, where the line goes the other way."""
+    target = SimpleNamespace(bounds_y=(-1.0, 1.0), unscale=lambda scaled: np.clip(scaled, -1, 1))
+    predicted = np.array([0.9, -0.9, 0.0])
+    low, high = inside_bounds(target, np.zeros(3), np.full(3, 0.1), predicted)
+    assert (low <= predicted).all() and (predicted <= high).all()
+    assert (low <= -0.1).all() and (high >= 0.1).all()

@@ -1,0 +1,207 @@
+"""The least-squares line: what is shortened, how much that may hide, and where."""
+
+from dataclasses import fields
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from skpriv._estimation._loop import _line
+from skpriv._estimation._loop._equation import ScoreEquation
+from skpriv._estimation._loop._line import Line, LineScoreQuery, StepAndLineQuery
+from skpriv._estimation._loop._queries import Whitened
+from skpriv._estimation._loop._score import ScoreQuery
+from skpriv._estimation._persons import ScoreLengthsQuery
+from skpriv._estimation._public_maps import RowMap, TargetMap
+from skpriv._linalg import unvech
+from skpriv.linear_model import LinearRegression
+from skpriv.privacy import Answer, GaussianNoise
+
+WHITENED = Whitened(RowMap(None, None, 1.0, False, 2), np.diag([3.0, 2.0]))
+TARGET = TargetMap((-1.0, 1.0), False)
+MAPS = WHITENED, TARGET, 0.0, np.zeros(2)
+LAST = ScoreEquation(
+    np.zeros(2), 1.0, **dict.fromkeys([field.name for field in fields(ScoreEquation)][2:-1])
+)
+
+
+class _Session:
+    """A session with noise of a deviation, which knows its rows."""
+
+    def __init__(self, X, y, deviation=0.0):
+        self.rows, self.deviation = (X, y), deviation
+        self.asked, self.rng = [], np.random.RandomState(0)
+
+    def sum(self, query, share, subset=None):
+        """The answer."""
+        self.asked.append((query, share))
+        value = query.sum(*self.rows)
+        value = value + self.deviation * self.rng.normal(size=len(value))
+        return SimpleNamespace(value=value, n=len(self.rows[0]), noise=self.noise(query, share))
+
+    def noise(self, query, share):
+        """Its deviation."""
+        return SimpleNamespace(scale=self.deviation)
+
+    def part(self, part):
+        """All of them."""
+
+    def records(self, share):
+        """All of them."""
+        return len(self.rows[0])
+
+
+def _asked(session):
+    rules = SimpleNamespace(line=1.0, subset=1.0)
+    query = _line.line_scores(session, MAPS, 1.0, rules)
+    return _line.least_squares(query, session.sum(query, 0.8), LAST)
+
+
+def _rows(n=500):
+    rng = np.random.RandomState(0)
+    X = rng.normal(size=(n, 2))
+    X *= (rng.uniform(size=n) / np.linalg.norm(X, axis=1))[:, None]
+    return X, rng.uniform(-1.0, 1.0, size=n)
+
+
+def test_nothing_is_clipped_or_weighed_that_is_no_longer_than_it_may_be():
+    """Rows W phi of length 3 have their whole part, and so have targets, in sums and in persons."""
+    X, y = _rows()
+    point = np.array([0.2, -0.1])
+    psi = X @ WHITENED.W.T
+    u = psi * (y - 0.1 - psi @ point)[:, None]
+    query = LineScoreQuery(WHITENED, TARGET, 0.1, point, 10.0)
+    sums = query.sum(X, y)
+    np.testing.assert_allclose(10.0 * sums[:2], u.sum(axis=0))
+    assert not sums[2:4].any()
+    np.testing.assert_allclose(100.0 * np.sqrt(2.0) * unvech(sums[4:], 2), u.T @ u)
+    np.testing.assert_allclose(query.sum_persons(X, y, np.arange(len(X) + 1), 1), sums)
+    pairs = (u[::2] + u[1::2]) / 2.0
+    asked = query.sum_persons(X, y, np.arange(0, len(X) + 1, 2), 2)
+    np.testing.assert_allclose(100.0 * np.sqrt(2.0) * unvech(asked[4:], 2), pairs.T @ pairs)
+    ends = np.array([0.1, 0.5, 1.0])
+    counts = ScoreLengthsQuery(query, ends).sum(X, y)
+    lengths = np.linalg.norm(u, axis=1)
+    assert counts.tolist() == np.histogram(lengths, [0.0, 0.1, 0.5, np.inf])[0].tolist()
+
+
+@pytest.mark.parametrize("most_excess", [None, 0.0, 2.0])
+@pytest.mark.parametrize("limit", [0.05, 0.4, 10.0])
+def test_a_step_and_the_line_are_the_same_in_one_pass(limit, most_excess):
+    """The sums, and the noise of each, are those that it would have alone for its share."""
+    X, y = _rows()
+    maps = WHITENED, TARGET, 0.1, np.array([0.2, -0.1])
+    step = ScoreQuery(*maps, 0.6, sandwich=True, most_excess=most_excess)
+    line = LineScoreQuery(*maps, limit)
+    both = StepAndLineQuery(step, line, (0.5, 0.04))
+    law = GaussianNoise.calibrated(both.sensitivity, 0.7 * np.sqrt(0.54))
+    found = both.read(Answer(both.sum(X, y), len(y), law))
+    for query, share, answer in zip((step, line), (0.5, 0.04), found, strict=True):
+        np.testing.assert_allclose(answer.value, query.sum(X, y), atol=1e-12)
+        alone = GaussianNoise.calibrated(query.sensitivity, 0.7 * np.sqrt(share))
+        assert answer.noise.scale == pytest.approx(alone.scale, rel=1e-5)
+    assert len(np.unique([one.n for one in found])) == 1
+
+
+@pytest.mark.parametrize("power", [2.05, 3.0, 8.0])
+def test_the_moment_is_as_near_as_the_tail_says(power, monkeypatch):
+    """Scores that fall like x^-power on one side, shortened to T, have lost T B / (power - 1).
+
+    That is the tail itself at 3, and no more than twice of it at any power with a finite variance:
+    half of the tail would miss it on one side at 2.05, and on the other at 8.
+    """
+    n, limit = 400_000, 0.02
+    lengths = 0.01 * ((np.arange(n) + 0.5) / n) ** (-1.0 / power)  # quantiles of P(|u| > x)
+    X, y = np.zeros((n, 2)), np.minimum(lengths / 3.0, 1.0)
+    X[:, 0] = 1.0
+    whole = 3.0 * y.mean()
+    monkeypatch.setattr(_line, "_length", lambda *given: limit)
+    line = _asked(_Session(X, y))
+    away, tail = whole - line.equation.moment[0], line.tail[0]
+    lost = limit * (0.01 / limit) ** power / (power - 1.0)
+    assert tail == pytest.approx(0.5 * limit * (0.01 / limit) ** power, rel=1e-3)
+    assert abs(away) <= 1.001 * tail + 1e-9
+    assert tail + away == pytest.approx(lost, rel=0.15)  # up to what the bounds of y cut
+    assert line.uncertain(np.eye(2))[0] == pytest.approx(tail)
+
+
+def test_the_scales_are_those_of_the_noise(monkeypatch):
+    """1,500 draws: each deviation is known to 2%, and half or twice of it is not what is drawn."""
+    monkeypatch.setattr(_line, "_length", lambda *given: 0.5)
+    X, y = _rows(40)
+    session = _Session(X, y, deviation=0.3)
+    exact = _asked(_Session(X, y))
+    lines = [_asked(session) for _ in range(1500)]
+    for found, truth, scale in (
+        ([a.equation.moment for a in lines], exact.equation.moment, "moment_scale"),
+        ([np.diagonal(a.equation.residual_gram) for a in lines],
+         np.diagonal(exact.equation.residual_gram), "residual_scale"),
+    ):  # fmt: skip
+        away = np.array(found) - truth
+        assert away.std() == pytest.approx(getattr(lines[0].equation, scale), rel=0.1)
+        assert abs(away.mean()) < 0.1 * away.std()
+    away = np.array([a.tail for a in lines]) - exact.tail
+    assert away.std() == pytest.approx(lines[0].tail_scale, rel=0.1)
+    u = X @ WHITENED.W.T * y[:, None]
+    u *= np.minimum(0.5 / np.linalg.norm(u, axis=1), 1.0)[:, None]
+    np.testing.assert_allclose(exact.equation.residual_gram, u.T @ u / len(u))
+
+
+def test_the_noise_of_the_tail_is_no_tail():
+    """What stands in the tail is counted beyond its noise: of noise alone, two thirds are none."""
+    rng = np.random.RandomState(0)
+    draws = rng.normal(size=20_000)
+    told = np.array([Line(None, np.array([z]), 1.0).uncertain(np.ones((1, 1)))[0] for z in draws])
+    assert (told > 0.0).mean() == pytest.approx(0.317, abs=0.01)
+    far = Line(None, np.array([30.0]), 1.0).uncertain(np.ones((1, 1)))[0]
+    assert far == pytest.approx(np.sqrt(30.0**2 - 1.0))
+
+
+def test_scores_are_shortened_where_what_is_seen_beyond_is_below_the_noise():
+    ends = 2.0 ** np.arange(8)
+    parts = np.array([0.9, 0.09, 0.01, 0.0, 0.0, 0.0, 0.0, 0.0])
+    assert _line._length(parts, 1e-4, ends, 1e-9) == ends[2]  # nothing is missed
+    # At 1 what is missed is .055 beside noise of 1.2 * .02, and at 2 .008 beside twice of it.
+    assert _line._length(parts, 1e-4, ends, 0.02) == ends[1]
+    assert _line._length(parts, 1e-2, ends, 0.02) == ends[0]  # 1% is not seen: .037 is missed
+    far = np.append(parts[:-1], 0.003)  # a few rows that the line hangs on
+    assert _line._length(far, 1e-4, ends, 0.001) >= ends[5]
+
+
+def test_the_classes_reach_as_far_as_a_score_may():
+    ends = _line.length_classes(3.0, 1.0)
+    assert ends[0] == 0.25 and ends[-2] < 3.0 <= ends[-1]
+    assert len(_line.length_classes(0.1, 1.0)) == 1
+
+
+@pytest.mark.parametrize("persons", [None, 2])
+def test_the_shares_of_the_line_add_up(persons):
+    """Its two questions have a twentieth of what the first ones leave, of records or persons."""
+    rng = np.random.RandomState(0)
+    X = rng.uniform(-1.0, 1.0, size=(20_000, 2))
+    model = LinearRegression(bounds_X=(-1.0, 1.0), bounds_y=(-2.0, 2.0), random_state=0)
+    people = (
+        {} if persons is None else {"groups": np.arange(20_000) // 2, "max_rows_per_group": persons}
+    )
+    report = model.fit(X, X[:, 0] + 0.1 * rng.normal(size=20_000), **people).privacy_report_
+    shares = {row.query: row.share for row in report.rows}
+    lengths = shares["lengths of the line's scores"]
+    assert 0.04 < 5.0 * lengths < 0.05
+    assert shares["scores of the line"] == pytest.approx(4.0 * lengths)
+    assert sum(row.share for row in report.rows) == pytest.approx(1.0)
+
+
+def test_of_many_records_the_line_is_asked_with_the_last_step():
+    """Its share and that of the step add up, and nothing else is asked of all records after it."""
+    n, rng = 120_000, np.random.RandomState(0)
+    X = rng.uniform(-1.0, 1.0, size=(n, 2))
+    y = X[:, 0] + 0.1 * rng.normal(size=n)
+    model = LinearRegression(bounds_X=(-1.0, 1.0), bounds_y=(-2.0, 2.0), random_state=0).fit(X, y)
+    rows = model.privacy_report_.rows
+    lengths = next(row.share for row in rows if row.query == "lengths of the line's scores")
+    step = next(row.share for row in rows if row.query == "scores")
+    both = next(row.share for row in rows if row.query == "scores, and those of the line")
+    assert both == pytest.approx(4.0 * lengths + 7.0 * step)  # the last step has .7, others .1
+    assert sum(row.share for row in rows) == pytest.approx(1.0)
+    line = model._released.line.equation
+    assert line.n == n and (line.point == model._released.last.point).all()

@@ -1,0 +1,128 @@
+"""Steps that ask their moments alone: what they say, what is kept for them, and what is left."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from skpriv._estimation._loop._equation import ScoreEquation
+from skpriv._estimation._loop._links import IDENTITY
+from skpriv._estimation._loop._pool import Pool
+from skpriv._estimation._loop._queries import Whitened, WhiteningQuery
+from skpriv._estimation._loop._rules import RESOLVED, Rules
+from skpriv._estimation._loop._score import ScoreQuery
+from skpriv._estimation._public_maps import RowMap, TargetMap
+from skpriv._estimation._weights import WeightedMap
+from skpriv.inspection import inference
+from skpriv.linear_model import LinearRegression
+from skpriv.privacy import Budget
+from skpriv.privacy._session import _pieces
+from skpriv.privacy._session._central import CentralSession
+from skpriv.records import ArrayRows
+
+
+def _query(weighted=False):
+    rows = RowMap(None, None, 1.0, True, 3)
+    W = np.triu(np.random.RandomState(1).normal(size=(4, 4)))
+    target = TargetMap((-1.0, 1.0), False)
+    white = Whitened(WeightedMap(rows) if weighted else rows, W)
+    point = np.array([0.2, -0.1, 0.4, 0.1])
+    return ScoreQuery(white, target, 0.1, point, 0.5, sandwich=True, matrices=False)
+
+
+def _rows(weighted=False, n=3_000):
+    rng = np.random.RandomState(0)
+    X, y = rng.normal(size=(n, 3)), rng.normal(size=n)
+    X[5], y[6], X[7] = np.nan, np.nan, 1e200
+    if weighted:
+        roots = np.sqrt(rng.uniform(size=n))
+        roots[8] = 0.0
+        X, y = np.column_stack([X, roots]), y * roots
+    return X, y
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_sums_are_those_of_a_step_with_matrices(weighted):
+    X, y = _rows(weighted)
+    query = _query(weighted)
+    whole = ScoreQuery(
+        query.whitened, query.target, 0.1, query.point, 0.5, sandwich=True
+    )  # fmt: skip
+    found = dict(zip(whole.parts, np.split(whole.sum(X, y), np.cumsum([*whole.parts.values()]))))
+    expected = np.concatenate([found[name] for name in ("moment", "square", "nearly_cut")])
+    np.testing.assert_allclose(query.sum(X, y), expected, atol=1e-9)
+    if weighted:
+        assert query.mapped is None and whole.mapped is None
+        return
+    for asked in (query, whole, WhiteningQuery(query.whitened, kept=True)):
+        mapped = asked.mapped
+        kept = mapped.records(X, y)
+        before = kept[0].copy()
+        found = mapped.query().sum(*kept)
+        np.testing.assert_allclose(found, asked.sum(X, y), atol=1e-9)
+        assert mapped.query().sensitivity == asked.sensitivity
+        assert (kept[0] == before).all()  # for the next question
+        assert mapped.begin is (asked is not whole)
+
+
+@pytest.mark.parametrize("room", [0, 2**28])
+def test_a_session_keeps_what_a_question_is_of(room, monkeypatch):
+    """Of the records themselves, where there is no room, the answer is the same."""
+    monkeypatch.setattr(_pieces, "KEPT_BYTES", room)
+    X, y = _rows()
+    session = CentralSession(ArrayRows(X, y), Budget(1.0, 1e-6), 0)
+    queries = [_query() for _ in range(2)]
+    for query in queries:
+        assert session.sum(query, 0.4).value.shape == query.shape
+    assert (session._pieces._mapped[1] is None) == (room == 0)
+    exact = session._pieces.sum(queries[1], None)
+    np.testing.assert_allclose(exact, queries[1].sum(X, y), atol=1e-9)
+
+
+def _equation(point, moment, square=0.02, limit=0.2):
+    query = _query()
+    value = np.concatenate([moment / query.limit, [square / query.limit**2, 0.0]])
+    query = ScoreQuery(
+        query.whitened, query.target, 0.0, point, query.limit, sandwich=True, matrices=False
+    )  # fmt: skip
+    answer = SimpleNamespace(value=1000.0 * value, n=1000, noise=SimpleNamespace(scale=0.01))
+    return ScoreEquation.of(query, answer)
+
+
+def test_a_pool_takes_the_slope_that_it_was_given():
+    """But for the part of the residuals that is cut, as of normal ones."""
+    gram = 0.25 * np.eye(4)
+    priors = [np.eye(4)]
+    pool = Pool(4, 0.3, priors, np.zeros(len(priors)), 1e6, IDENTITY, 1.0, True, (gram, 1e-9))
+    truth, kept = np.array([0.1, -0.05, 0.0, 0.02]), 0.9
+    for _ in range(4):
+        equation = _equation(pool.b, kept * gram @ (truth - pool.b), square=0.07)
+        assert equation.slope is None and equation.residual_gram is None
+        assert equation.slope_scale == np.inf
+        pool.add(equation)
+    np.testing.assert_allclose(pool.b, truth, atol=2e-3)
+    assert np.trace(pool.slope) == pytest.approx(kept, abs=0.1)
+
+
+def test_steps_ask_their_slopes_where_the_whole_budget_would_show_them():
+    for reach, slopes in ((1.99, False), (2.01, True)):
+        rules = Rules.of(20_000, 100, reach * RESOLVED / 16.0 * 100**1.5)
+        assert rules.slopes is slopes
+
+
+def test_a_fit_below_that_has_one_look_and_its_intervals():
+    rng = np.random.RandomState(0)
+    X = rng.uniform(-1.0, 1.0, size=(3_500, 60))
+    y = X[:, 0] - X[:, 1] + 0.3 * rng.normal(size=3_500)
+    model = LinearRegression(bounds_X=(-1.0, 1.0), bounds_y=(-3.0, 3.0), random_state=0).fit(X, y)
+    fit, rows = model._released, model.privacy_report_.rows
+    assert [row.query for row in rows].count("whitening") == 4
+    assert sum(row.share for row in rows) == pytest.approx(1.0)
+    assert [eq.slope is None for eq in fit.equations] == [True] * (len(fit.equations) - 1) + [False]
+    assert model.score(X, y) > 0.2
+    assert fit.near()[0] == [fit.last]
+    for method in ("asymptotic", "certified"):
+        low, high = model.confidence_interval(X[:5], method=method)
+        assert (low < high).all() and not np.isnan(low).any()
+    found = inference(model)
+    assert not np.isnan(found.estimate).any()

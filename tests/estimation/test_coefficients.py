@@ -1,0 +1,137 @@
+"""The law of released coefficients: expansions against draws of the noise, and exact algebra."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from skpriv._estimation import _coefficients as coefficients
+from skpriv._estimation._coefficients import CoefficientLaw, moment_law, sandwich
+from skpriv._estimation._normal_equations import NormalEquations
+from skpriv._estimation._scaling import Scaling
+
+P = 5
+SCALING = Scaling(1.0, (-1.0, 1.0), True, P - 1)
+
+
+def _goe(rng, scale):
+    upper = rng.normal(size=(P, P)) * scale
+    return (upper + upper.T) / 2.0
+
+
+def _equations(resolution, symmetric, rng=None):
+    """Equations of a fixed design with eigenvalues from 1 to 8, with or without a draw of noise."""
+    basis = np.linalg.qr(np.random.RandomState(0).normal(size=(P, P)))[0]
+    design = (basis * np.geomspace(100.0, 800.0, P)) @ basis.T
+    theta = np.linspace(-1.0, 1.0, P)
+    unit = np.sqrt(2.0 * P) if symmetric else 2.0 * np.sqrt(P)
+    scale, released, target = 100.0 / (unit * resolution), design, design @ theta
+    residual = 0.05 * design
+    if rng is not None:
+        noise = _goe(rng, scale) if symmetric else scale * rng.normal(size=(P, P))
+        released = design + noise
+        target = target + rng.multivariate_normal(np.zeros(P), residual)
+        target = target + scale * rng.normal(size=P)
+    found = NormalEquations(
+        released, target, design, 500.0, 5000, symmetric, scale, scale, scale * 0.1, residual, 0.0
+    )
+    return theta, found
+
+
+@pytest.mark.parametrize("symmetric, resolution", [
+    (True, 2.5), (False, 2.5), (False, 20.0),
+    pytest.param(True, 5.0, marks=pytest.mark.slow),
+    pytest.param(False, 5.0, marks=pytest.mark.slow),
+    pytest.param(True, 20.0, marks=pytest.mark.slow),
+])  # fmt: skip
+def test_bias_and_covariance_against_ten_thousand_draws(symmetric, resolution):
+    rng = np.random.RandomState(1)
+    errors, laws = [], []
+    for _ in range(4000):
+        theta, equations = _equations(resolution, symmetric, rng)
+        law = coefficients._expansion(equations, {})
+        errors.append(law.estimate - theta)
+        laws.append(np.diagonal(law.sampling + law.privacy))
+    errors, laws = np.array(errors), np.array(laws)
+    covered = np.mean(np.abs(errors) <= 1.96 * np.sqrt(laws))
+    assert covered == pytest.approx(0.95, abs=0.02)
+    standard = errors.std(axis=0)
+    assert (np.abs(np.median(errors, axis=0)) < 0.2 * standard).all()  # the bias is taken off
+    assert np.sqrt(np.median(laws, axis=0)) == pytest.approx(standard, rel=0.35 / resolution + 0.06)
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_what_is_not_resolved_is_not_answered(symmetric):
+    _, equations = _equations(coefficients.MIN_RESOLUTION_FOR_COEFFICIENTS * 1.01, symmetric)
+    assert moment_law(equations, SCALING).resolved.all()
+    _, equations = _equations(coefficients.MIN_RESOLUTION_FOR_COEFFICIENTS * 0.99, symmetric)
+    law = moment_law(equations, SCALING)
+    assert not law.resolved.any() and "more rows" in law.reason
+    assert np.isnan(law.estimate).all()
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_the_second_order_is_small_where_anything_is_resolved(symmetric):
+    """At the limit, with a design of equal eigenvalues, a tenth of a coefficient is taken off at
+    most: (p + 1) / (4 p R^2), or 1 / (4 p R^2), for the least resolution R. Half of it would take
+    .3 off, where an expansion to second order says little. Coverage does not rest on it: at half of
+    it, errors are counted as larger than they are (.94 to .96 over draws as above).
+    """
+    theta, found = _equations(1.0, symmetric)
+    unit = np.sqrt(2.0 * P) if symmetric else 2.0 * np.sqrt(P)
+    eigenvalue = coefficients.MIN_RESOLUTION_FOR_COEFFICIENTS * found.design_scale * unit
+    equations = replace(found, design=eigenvalue * np.eye(P), target=eigenvalue * theta)
+    taken = theta - coefficients._expansion(equations, {}).estimate
+    assert taken @ theta > 0.0  # shrinks: the inverse of a noisy design is too large on average
+    part = np.abs(taken).max() / np.abs(theta).max()
+    expected = (P + 1.0 if symmetric else 1.0) / (
+        4.0 * P * coefficients.MIN_RESOLUTION_FOR_COEFFICIENTS**2
+    )
+    assert part == pytest.approx(expected, rel=1e-6) and part <= 0.1
+
+
+def test_the_sandwich_is_exact_without_noise_and_homoscedastic_in_it():
+    rng = np.random.RandomState(0)
+    gram, residual = (lambda e: e.T @ e)(rng.normal(size=(50, P))), None
+    residual = (lambda e: e.T @ e)(rng.normal(size=(50, P)) * 0.3)
+    W = rng.normal(size=(P, P))
+    assert sandwich(W, gram, residual, 0.0, 1.0) == pytest.approx(W @ residual @ W.T)
+    equal = W @ gram @ W.T
+    assert sandwich(W, gram, residual, 1e9, 2.0) == pytest.approx(2.0 * equal, rel=1e-6)
+    assert sandwich(W, gram, None, 0.0, 2.0) == pytest.approx(2.0 * equal)
+    between = sandwich(W, gram, residual, 5.0, 0.1)
+    assert np.linalg.eigvalsh(between)[0] > -1e-9
+
+
+def test_a_row_needs_all_that_it_weighs():
+    law = CoefficientLaw(
+        np.array([1.0, np.nan, 3.0]), np.eye(3), np.eye(3), np.array([True, False, True]), "", 10
+    )
+    mapped = law.mapped(np.array([[1.0, 0.0, 1.0], [1.0, 1.0, 0.0]]))
+    assert mapped.resolved.tolist() == [True, False]
+    assert mapped.estimate[0] == 4.0 and mapped.sampling[0, 0] == 2.0
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_errors_meet_the_noise_of_the_design_once_more(symmetric):
+    """Privacy is W (N_b - N theta) and W N (the error so far), against draws of the noise alone."""
+    rng, draws = np.random.RandomState(0), 20_000
+    theta, found = _equations(1.0, symmetric)
+    unit = np.sqrt(2.0 * P) if symmetric else 2.0 * np.sqrt(P)
+    eigenvalue = (
+        coefficients.MIN_RESOLUTION_FOR_COEFFICIENTS * found.design_scale * unit
+    )  # all directions are as weak
+    equations = replace(found, design=eigenvalue * np.eye(P), target=eigenvalue * theta)
+    law, scale = coefficients._expansion(equations, {}), equations.design_scale
+    W = np.linalg.inv(equations.design)
+    noises = [
+        _goe(rng, scale) if symmetric else scale * rng.normal(size=(P, P)) for _ in range(draws)
+    ]
+    noises = np.array(noises)
+    met = equations.target_scale * rng.normal(size=(draws, P)) - noises @ theta
+    first = W @ (met.T @ met / draws) @ W.T
+    once_more = np.mean(noises @ (law.sampling + first) @ noises.transpose(0, 2, 1), axis=0)
+    expected = first + W @ once_more @ W.T
+    assert np.diagonal(law.privacy) == pytest.approx(np.diagonal(expected), rel=0.03)
+    more = np.diagonal(expected) / np.diagonal(first)
+    assert more.min() > 1.05  # which the test above would see

@@ -1,0 +1,277 @@
+"""The private quantile search: exact coverage of worst data, by enumeration of its paths."""
+
+from functools import lru_cache
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from skpriv._estimation import _conformal as conformal
+from skpriv._estimation._conformal import (
+    SHORTFALLS,
+    STEP,
+    ResponseTarget,
+    ShareTarget,
+    count_target,
+    largest_shortfall,
+    margin,
+    score_grid,
+    search_slots,
+)
+from skpriv.privacy import ResponseNoise
+
+ALPHAS = (0.05, 0.1, 0.2)
+CENTRAL = [
+    (n, mu, depth)
+    for n in (50, 200, 1000, 3000)
+    for mu in (0.05, 0.237, 1.0)
+    for depth in (2, 4, 6)
+]
+
+
+@pytest.mark.parametrize("depth", [1, 2, 5, 12])
+def test_shortfalls_are_the_largest_over_all_cells(depth):
+    """The recursion by its definition, at every 97th start and at the last ones."""
+    before, bound = largest_shortfall(depth - 1), largest_shortfall(depth)
+    tail = stats.norm.sf(SHORTFALLS)[:-1]
+    starts = [*range(0, len(tail), 97), *range(len(tail) - 5, len(tail))]
+    for i in starts:
+        gains = tail[i:] * before[i + 1 :] - tail[i:] * before[i]
+        assert bound[i] == pytest.approx(
+            before[i] + conformal.SHORTFALL_TAIL + max(0.0, gains.max()), abs=1e-12
+        )
+
+
+def _law(left, depth):
+    """Probabilities of the 2^depth results, from those of going left at each node."""
+    law = np.zeros(2**depth)
+
+    def walk(low, high, probability):
+        if high - low == 1:
+            law[high] = probability
+        else:
+            middle = (low + high) // 2
+            walk(low, middle, probability * left[middle])
+            walk(middle, high, probability * (1.0 - left[middle]))
+
+    walk(-1, 2**depth - 1, 1.0)
+    return law
+
+
+def _coverage(counts, target, scale):
+    """Exact leave-one-out coverage of n + 1 scores, of which counts[i] are up to grid point i."""
+    depth = int(np.log2(len(counts)))
+    cells = np.diff(counts, prepend=0.0)
+    covered = 0.0
+    for cell in np.flatnonzero(cells):  # the score that is left out lies there
+        others = counts - (np.arange(len(counts)) >= cell)
+        law = _law(stats.norm.sf((target - others) / scale), depth)
+        covered += cells[cell] * law[cell:].sum()
+    return covered / counts[-1]
+
+
+def _worst_counts(n, target, scale, depth):
+    """Counts of an adversary who plays the recursion, made monotone and integer."""
+    counts = np.full(2**depth, float(n + 1))
+
+    def play(low, high, largest):
+        if high - low == 1:
+            return
+        middle, k = (low + high) // 2, (high - low).bit_length() - 1
+        end = (target - counts[high]) / scale
+        before = np.interp(SHORTFALLS, SHORTFALLS, largest_shortfall(k - 1))
+        here = np.interp(end, SHORTFALLS, before)
+        allowed = (end <= SHORTFALLS) & (largest >= SHORTFALLS)
+        gain = np.where(allowed, stats.norm.sf(SHORTFALLS) * (before - here), -np.inf)
+        best = SHORTFALLS[np.argmax(gain)] if allowed.any() else end
+        counts[middle] = np.clip(np.floor(target - best * scale), 0, counts[high])
+        play(middle, high, best)
+        play(low, middle, largest)
+
+    play(-1, 2**depth - 1, np.inf)
+    return np.maximum.accumulate(counts)
+
+
+def _cases(alpha):
+    for n, mu, depth in CENTRAL:
+        scale = np.sqrt(depth) / mu
+        target = count_target(n, alpha, scale, depth)
+        if np.isfinite(target):
+            yield n, scale, depth, target
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_exact_coverage_of_the_worst_scores(alpha):
+    smallest = []
+    for n, scale, depth, target in _cases(alpha):
+        counts = _worst_counts(n, target, scale, depth)
+        smallest.append(_coverage(counts, target, scale))
+        assert smallest[-1] >= 1.0 - alpha
+        for place in (1, len(counts) // 2):  # two-point scores just short of the target
+            two = np.full(len(counts), np.floor(target - scale))
+            two[place:] = n + 1
+            assert _coverage(np.clip(two, 0, n + 1), target, scale) >= 1.0 - alpha
+    assert min(smallest) < 1.0 - 0.95 * alpha  # nearly attained: the margin is not generous
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_half_of_the_margin_is_not_enough(alpha):
+    failed = 0
+    for n, scale, depth, target in _cases(alpha):
+        half = (target + (1.0 - alpha) * (n + 1)) / 2.0
+        failed += _coverage(_worst_counts(n, half, scale, depth), half, scale) < 1.0 - alpha
+    assert failed >= 3
+
+
+@pytest.mark.parametrize("depth", [1, 2, 4, 6, 10])
+def test_the_recursion_is_an_upper_bound(depth):
+    """Against a maximum over a finer set of shortfalls, by plain evaluation."""
+    fine = np.linspace(-3.0, 6.0, 4001)
+    value = fine.copy()
+    for _ in range(depth):
+        tail = stats.norm.sf(fine)
+        value = np.array(
+            [(value[i] + tail[i:] * (value[i:] - value[i])).max() for i in range(len(fine))]
+        )
+    bound = np.interp(fine, SHORTFALLS, largest_shortfall(depth))
+    inside = (fine > -2.9) & (fine < 5.0)
+    assert (bound >= value)[inside].all()
+    assert (bound - value)[inside].max() < 2 * depth * STEP
+
+
+def test_margins_are_those_of_the_table():
+    """Section 5B: k = 6 at S = 2, 4, 8, and k = 4; not a margin below 0, none that is too large."""
+    starts = (2, 4, 8)
+    assert [margin(6, s) for s in starts] == pytest.approx([0.545, 0.509, 0.496], abs=0.015)
+    assert [margin(4, s) for s in starts] == pytest.approx([0.22, 0.156, 0.129], abs=0.015)
+    assert margin(1, 50.0) == 0.0
+    assert margin(6, 0.5) == np.inf
+
+
+def _local_cases():
+    for rows, mu in ((100, 5.0), (400, 0.6), (3000, 0.237)):
+        for depth in (2, 4, 6):
+            yield [(rows + step, np.sqrt(rows + step) / mu) for step in range(depth)]
+
+
+def _left(x, rows, scale, target):
+    """P(Bin(rows, x) + N(0, scale^2) >= target rows), by its sum; or of responses."""
+    counts, responses = np.arange(rows + 1), isinstance(scale, ResponseNoise)
+    mass = _mass(tuple(np.atleast_1d(x)), rows, scale if responses else None)
+    if responses:  # users whose bits are turned, term by term
+        return mass @ (scale.estimate(counts.astype(float)) / rows >= target)
+    return mass @ stats.norm.cdf((counts - target * rows) / scale)
+
+
+@lru_cache(maxsize=64)
+def _mass(shares, rows, responses):
+    """Chances of each count, which are the same for all targets and depths."""
+    shares = np.array(shares)
+    shares = shares if responses is None else responses.share(shares)
+    return stats.binom.pmf(np.arange(rows + 1)[None, :], rows, shares[:, None])
+
+
+def _worst_shares(blocks, target):
+    """Values of F on the grid of an adversary who plays the recursion, made monotone."""
+    depth, points = len(blocks), np.linspace(0.0, 1.0, 201)
+    values, lefts = [points], []
+    for rows, scale in reversed(blocks):
+        left, before = _left(points, rows, scale, target), values[0]
+        values.insert(0, np.array([
+            (before[i] - left[: i + 1] * (before[i] - before[: i + 1])).min()
+            for i in range(len(points))
+        ]))  # fmt: skip
+        lefts.insert(0, left)
+    shares = np.ones(2**depth)
+
+    def play(low, high, step, smallest):
+        if high - low == 1:
+            return
+        middle, end = (low + high) // 2, shares[high]
+        before, here = values[step + 1], np.interp(end, points, values[step + 1])
+        allowed = (points <= end) & (points >= smallest)
+        gain = np.where(allowed, lefts[step] * (here - before), -np.inf)
+        shares[middle] = points[np.argmax(gain)]
+        play(low, middle, step + 1, smallest)
+        play(middle, high, step + 1, shares[middle])
+
+    play(-1, 2**depth - 1, 0, 0.0)
+    return shares
+
+
+def _share_coverage(shares, blocks, target):
+    """Exact coverage of independent scores with these values of F, other rows at each step."""
+    law = np.zeros(len(shares))
+
+    def walk(low, high, step, probability):
+        if high - low == 1:
+            law[high] = probability
+            return
+        middle = (low + high) // 2
+        left = float(_left(shares[middle], *blocks[step], target)[0])
+        walk(low, middle, step + 1, probability * left)
+        walk(middle, high, step + 1, probability * (1.0 - left))
+
+    walk(-1, len(shares) - 1, 0, 1.0)
+    return law @ shares
+
+
+def test_exact_coverage_where_other_rows_answer_each_step():
+    failed = 0
+    for blocks in _local_cases():
+        rule = ShareTarget(blocks)
+        for alpha in (0.05, 0.2):
+            target = rule(alpha)
+            coverage = _share_coverage(_worst_shares(blocks, target), blocks, target)
+            assert coverage >= 1.0 - alpha
+            if target < 1.0 - alpha + 2e-4:  # no margin is needed: it is never negative
+                continue
+            assert coverage < 1.0 - 0.85 * alpha
+            half = (target + 1.0 - alpha) / 2.0
+            failed += _share_coverage(_worst_shares(blocks, half), blocks, half) < 1.0 - alpha
+    assert failed >= 12
+
+
+def _response_cases():
+    for rows, epsilon in ((40, 8.0), (150, 2.0), (600, 1.0), (2000, 0.5)):
+        for depth in (2, 4, 6):
+            law = ResponseNoise(epsilon, rows)
+            yield [(rows, law)] * depth, ResponseTarget([law] * depth)
+
+
+def test_exact_coverage_of_randomised_responses():
+    """Binomial tails alone, for shares that an adversary places along the recursion."""
+    failed, smallest = 0, []
+    for blocks, rule in _response_cases():
+        for alpha in (0.05, 0.2):
+            target = rule(alpha)
+            coverage = _share_coverage(_worst_shares(blocks, target), blocks, target)
+            assert coverage >= 1.0 - alpha
+            assert rule.coverage(target) <= coverage + 1e-9  # what is proved is below
+            half = (target + 1.0 - alpha) / 2.0
+            missed = _share_coverage(_worst_shares(blocks, half), blocks, half) < 1.0 - alpha
+            failed += missed
+            smallest.append((coverage - 1.0 + alpha) / alpha)
+    assert failed >= 12
+    assert min(smallest) < 0.1  # nearly attained
+
+
+def test_bits_that_never_reach_their_target_leave_the_range():
+    rule = ResponseTarget([ResponseNoise(0.1, 5)] * 4)
+    assert rule(0.1) == np.inf
+    assert rule.coverage(1e9) == pytest.approx(1.0, abs=1e-7)
+    assert rule.coverage(-1e9) == 0.0  # always left: the first grid point, which may hold nothing
+
+
+def test_depths_follow_from_public_numbers():
+    assert search_slots(4, 2) == [1, 2, 2, 2]
+    depths = [conformal.count_depth(n, 0.1, 1, 1 / 0.237) for n in (100, 1000, 10**4, 10**6)]
+    assert depths == sorted(depths) and depths[-1] == 12
+    assert conformal.share_depth(3, 0.1, 1, 4.0) == 0  # fewer users than steps
+
+
+@pytest.mark.parametrize("bounds", [None, (0.1, 0.2), (0.0, 0.1), (0.0, 0.0), (50.0, 90.0)])
+def test_grids_increase_and_end_at_the_top(bounds):
+    grid = score_grid(5, 2.0, bounds)
+    assert len(grid) == 32 and grid[-1] == 2.0
+    assert (np.diff(grid) >= 0.0).all() and grid[0] > 0.0

@@ -1,0 +1,32 @@
+"""Asymptotic intervals of noisy equations: the variance that they use is that of the noise."""
+
+import numpy as np
+import pytest
+
+from skpriv._estimation._intervals import _variance
+from skpriv._estimation._normal_equations import NormalEquations
+from skpriv._linalg import unvech, vech_size
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_the_variance_is_that_of_the_noise_along_theta_and_across(symmetric):
+    """v'(N_b - N_A theta) over draws of the noise alone, for v along theta and across it.
+
+    The entries of a symmetric N_A off its diagonal have half of the variance of those on it.
+    """
+    rng, p, draws = np.random.RandomState(0), 3, 40_000
+    theta = np.array([0.6, 0.8, 0.0])
+    V = np.array([theta, [0.0, 0.0, 1.0], [1.0, 1.0, 1.0]])
+    scale, target_scale = 2.0, 0.5
+    zero = np.zeros((p, p))
+    equations = NormalEquations(
+        design=zero, target=np.zeros(p), gram=zero, square=0.0, n=1, symmetric=symmetric,
+        design_scale=scale, target_scale=target_scale, gram_scale=scale,
+    )  # fmt: skip
+    if symmetric:
+        matrices = np.array([unvech(v, p) for v in scale * rng.normal(size=(draws, vech_size(p)))])
+    else:
+        matrices = scale * rng.normal(size=(draws, p, p))
+    noise = target_scale * rng.normal(size=(draws, p)) - matrices @ theta
+    found = _variance(equations, V, (V**2).sum(axis=1), theta)
+    np.testing.assert_allclose(found, (noise @ V.T).var(axis=0), rtol=0.05)

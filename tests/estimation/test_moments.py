@@ -1,0 +1,53 @@
+"""Residual Gram matrices: what they sum."""
+
+import numpy as np
+import pytest
+
+from skpriv._estimation._moments import Instrument, MomentsQuery, ResidualGramQuery
+from skpriv._estimation._scaling import Scaling
+from skpriv.privacy import Answer, GaussianNoise
+
+
+@pytest.mark.parametrize("norm", [0.5, 10.0])
+@pytest.mark.parametrize("limit", [0.1, 2.0])
+def test_residuals_are_clipped_at_the_limit_with_and_without_an_instrument(norm, limit):
+    rng = np.random.RandomState(0)
+    X, y = rng.normal(size=(3000, 3)), rng.normal(size=3000)
+    scaling, theta = Scaling(norm, (-2.0, 2.0), True, 3), np.array([0.2, -0.1, 0.3, 0.1])
+    phi = scaling.rows(X)
+    residual = scaling.target(y) - np.clip(phi @ theta, -1.0, 1.0)
+    rows = phi * np.clip(residual, -limit, limit)[:, None]
+    exact = residual @ residual - (np.clip(residual, -limit, limit) ** 2).sum()
+    for instrument in (Instrument(), Instrument(np.eye(4), floor=1.0)):
+        query = ResidualGramQuery(scaling, tuple(theta), instrument, limit)
+        found = query.read(Answer(query.sum(X, y), len(X), GaussianNoise(3.0)))
+        np.testing.assert_allclose(found["residual_gram"], rows.T @ rows, rtol=1e-9, atol=1e-9)
+        weight = np.sqrt(1.5) if limit == 2.0 else 1.0
+        assert found["residual_scale"] == pytest.approx(3.0 * limit**2 / weight)
+        assert found["residual_excess"] == pytest.approx(exact, rel=1e-9, abs=1e-9)
+        assert found["excess_scale"] == pytest.approx(3.0 * (4.0 - limit**2))
+
+
+@pytest.mark.parametrize("limit", [0.3, 1.9, 2.0])
+def test_the_sensitivity_of_residuals_is_attained(limit):
+    """Rows at a right angle; one residual of 2, which the clip cuts, and one at the clip."""
+    scaling = Scaling(1.0, (-1.0, 1.0), False, 2)
+    query = ResidualGramQuery(scaling, (1e9, -1e9), Instrument(), limit)
+    far = query.sum(np.array([[1.0, 0.0]]), np.array([-1.0]))
+    near = query.sum(np.array([[0.0, 1.0]]), np.array([limit - 1.0]))
+    moved = np.linalg.norm(far - near)
+    assert query.sensitivity / 2.0 < moved <= query.sensitivity
+    assert moved == pytest.approx(query.sensitivity, rel=1e-5)
+
+
+@pytest.mark.parametrize("data_norm", [1e-300, 1.0, 1e300])
+def test_no_row_makes_a_sum_that_is_no_number(data_norm):
+    """phi'theta is asked of clipped rows: that of others may be infinity minus infinity."""
+    X = np.array([[1e308, -1e308], [1e308, 1e308], [np.nan, 0.0], [np.inf, 1.0]])
+    scaling = Scaling(data_norm, (-1.0, 1.0), True, 2)
+    y = np.array([1e308, np.nan, 1.0, -np.inf])
+    with np.errstate(all="ignore"):
+        for instrument in (Instrument(), Instrument(np.diag([1.0, 0.5, 1.0]))):
+            query = ResidualGramQuery(scaling, (5.0, 5.0, 1.0), instrument)
+            assert np.isfinite(query.sum(X, y)).all()
+        assert np.isfinite(MomentsQuery(scaling).sum(X, y)).all()

@@ -1,0 +1,58 @@
+"""Lengths of scores of persons by noisy counts, and how rows of a person depend on each other."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from skpriv._estimation._persons import LENGTHS, MOST_CUT, dependence, seldom_cut
+
+
+class Counted:
+    """A session that counts persons of lengths around one, with normal noise."""
+
+    def __init__(self, typical, scale, seed, n=4000):
+        rng = np.random.RandomState(seed)
+        self.n, self.lengths = n, typical * np.exp(0.4 * rng.normal(size=n))
+        classes = np.minimum(np.searchsorted(LENGTHS, self.lengths), len(LENGTHS) - 1)
+        counts = np.bincount(classes, minlength=len(LENGTHS))
+        self.value = counts + scale * rng.normal(size=len(LENGTHS))
+        self.scale = scale
+
+    def sum(self, query, share):
+        return SimpleNamespace(value=self.value, noise=SimpleNamespace(scale=self.scale))
+
+
+@pytest.mark.parametrize("scale", [10.0, 40.0])
+def test_noise_in_classes_of_long_scores_is_not_believed(scale):
+    """Of 13 sums of noise one is beyond two deviations in one fit of ten: that is no long score."""
+    found = []
+    for seed in range(300):
+        session = Counted(0.05, scale, seed)
+        longest = float(np.quantile(session.lengths, 1.0 - MOST_CUT))
+        found.append(seldom_cut(session, SimpleNamespace(classes=LENGTHS), 0.1) / longest)
+    assert np.mean(np.array(found) > 4.0) < 0.02
+
+
+def test_next_to_nobody_is_cut():
+    for seed in range(100):
+        session = Counted(0.05, 5.0, seed)
+        assert (
+            session.lengths > seldom_cut(session, SimpleNamespace(classes=LENGTHS), 0.1)
+        ).mean() < 0.01
+
+
+def test_where_noise_hides_everybody_nothing_is_cut():
+    silent = Counted(0.05, 1e4, 0)
+    silent.value = np.zeros(len(LENGTHS))
+    assert seldom_cut(silent, SimpleNamespace(classes=LENGTHS), 0.1) == 1.0
+
+
+@pytest.mark.parametrize(("alike", "part"), [(True, 1.0), (False, 0.2)])
+def test_dependence_is_between_rows_that_are_alike_and_rows_on_their_own(alike, part):
+    rng, m = np.random.RandomState(0), 5
+    scores = rng.normal(size=(20_000, 1 if alike else m, 2)) * np.ones((1, m, 1))
+    rows = np.einsum("gji,gjk->ik", scores, scores) / m
+    persons = scores.mean(axis=1).T @ scores.mean(axis=1)
+    assert dependence(persons, rows, m) == pytest.approx(part, rel=0.03)
+    assert dependence(-persons, rows, m) == 1.0 / m

@@ -1,0 +1,315 @@
+"""`LinearRegression`: exactness, limits, equivariance, rules, fallback, errors."""
+
+from math import inf
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression as LeastSquares
+
+from skpriv import BudgetAccountant
+from skpriv.linear_model import LinearRegression
+from skpriv._estimation._loop._rules import Rules
+
+
+def _data(n=4000, d=3, seed=0, noise=0.3):
+    rng = np.random.RandomState(seed)
+    X = rng.uniform(-1.0, 1.0, size=(n, d)) * np.linspace(1.0, 40.0, d) + 5.0
+    slopes = 1.0 / np.linspace(1.0, 40.0, d)
+    return X, 2.0 + X @ slopes + noise * rng.normal(size=n)
+
+
+BOUNDS_X, BOUNDS_Y = (-40.0, 50.0), (-10.0, 20.0)
+
+
+def _fitted(X, y, **settings):
+    defaults = {"bounds_X": BOUNDS_X, "bounds_y": BOUNDS_Y, "random_state": 0}
+    return LinearRegression(**{**defaults, **settings}).fit(X, y)
+
+
+def _standard_errors(X, y):
+    A = np.column_stack([X, np.ones(len(X))])
+    inverse = np.linalg.inv(A.T @ A)
+    residual = y - A @ (inverse @ (A.T @ y))
+    return np.sqrt(np.diag(inverse) * (residual @ residual) / (len(X) - A.shape[1]))
+
+
+DESIGNS = {
+    "plain": lambda rng: rng.uniform(-1, 1, size=(300, 4)),
+    "more features than records": lambda rng: rng.uniform(-1, 1, size=(8, 20)),
+    "constant": lambda rng: np.column_stack([rng.uniform(-1, 1, size=(50, 2)), np.full(50, 0.3)]),
+    "collinear": lambda rng: np.repeat(rng.uniform(-1, 1, size=(50, 2)), 2, axis=1),
+    "one feature": lambda rng: rng.uniform(-1, 1, size=(30, 1)),
+    "many": lambda rng: rng.uniform(-1, 1, size=(2000, 150)),
+}
+
+
+@pytest.mark.parametrize("settings", [{"privacy": "none"}, {"epsilon": inf}])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("design", DESIGNS)
+def test_without_privacy_it_is_least_squares(design, fit_intercept, settings, global_random_seed):
+    rng = np.random.RandomState(global_random_seed)
+    X, new = DESIGNS[design](rng), DESIGNS[design](rng)
+    y = X @ rng.normal(size=X.shape[1]) + rng.normal(size=len(X)) + 3.0
+    reference = LeastSquares(fit_intercept=fit_intercept).fit(X, y)
+    est = _fitted(
+        X, y, bounds_X=(-1.5, 1.5), bounds_y=(-1e3, 1e3), fit_intercept=fit_intercept, **settings
+    )
+    np.testing.assert_allclose(est.predict(X), reference.predict(X), atol=1e-10)
+    np.testing.assert_allclose(est.predict(new), reference.predict(new), atol=1e-9)
+    low, high = est.confidence_interval(X)
+    assert ((low <= est.predict(X)) & (est.predict(X) <= high)).all()
+
+
+def test_rows_are_clipped_without_privacy_too():
+    X, y = _data(200)
+    inside = np.clip(X, 0.0, 10.0)
+    reference = LeastSquares().fit(inside, np.clip(y, 3.0, 9.0))
+    est = _fitted(X, y, privacy="none", bounds_X=(0.0, 10.0), bounds_y=(3.0, 9.0))
+    np.testing.assert_allclose(est.coef_, reference.coef_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("clip", ["auto", "wide"])
+@pytest.mark.parametrize("n", [600, 6000])
+def test_a_large_epsilon_is_least_squares_within_a_tenth_of_a_standard_error(
+    n, clip, global_random_seed
+):
+    X, y = _data(n, seed=global_random_seed)
+    est = _fitted(X, y, epsilon=1e6, clip=clip, random_state=global_random_seed)
+    exact = _fitted(X, y, privacy="none")
+    away = np.append(est.coef_ - exact.coef_, est.intercept_ - exact.intercept_)
+    assert np.abs(away / _standard_errors(X, y)).max() < 0.1
+
+
+def test_the_estimand_is_the_least_squares_line_as_n_grows(global_random_seed):
+    """Where the mean is not linear, too: the error falls with n at a fixed epsilon."""
+    errors = []
+    for n in (4000, 256_000):
+        rng = np.random.RandomState(global_random_seed)
+        X = rng.uniform(0.0, 1.0, size=(n, 2))
+        y = np.clip(X[:, 0] ** 3 + 0.2 * X[:, 1] + 0.1 * rng.exponential(size=n), 0.0, 2.0)
+        exact = LeastSquares().fit(X, y)
+        found = [
+            _fitted(X, y, bounds_X=(0, 1), bounds_y=(0, 2), random_state=seed).coef_
+            for seed in range(4)
+        ]
+        errors.append(np.sqrt(np.square(found - exact.coef_).mean()))
+    assert errors[1] < errors[0] / 6.0
+    assert errors[1] < 0.002
+
+
+@pytest.mark.parametrize("privacy", ["central", "local", "none"])
+def test_units_of_the_target_change_nothing(privacy):
+    X, y = _data()
+    first = _fitted(X, y, privacy=privacy, epsilon=3.0)
+    other = _fitted(
+        X, 8.0 * y - 64.0, privacy=privacy, epsilon=3.0, bounds_y=(8 * -10.0 - 64, 8 * 20.0 - 64)
+    )
+    np.testing.assert_allclose(other.coef_, 8.0 * first.coef_, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(other.predict(X), 8.0 * first.predict(X) - 64.0, rtol=1e-6)
+    for one, two in zip(
+        first.confidence_interval(X[:5]), other.confidence_interval(X[:5]), strict=True
+    ):
+        np.testing.assert_allclose(two, 8.0 * one - 64.0, rtol=1e-6)
+
+
+@pytest.mark.parametrize("privacy", ["central", "local", "none"])
+def test_units_of_the_features_change_nothing(privacy):
+    X, y = _data()
+    low, high = np.array([3.0, -30.0, -40.0]), np.array([7.0, 40.0, 50.0])
+    scale, shift = np.array([2.0, 1e-3, 1e4]), np.array([0.0, 7.0, -3e5])
+    first = _fitted(X, y, privacy=privacy, epsilon=3.0, bounds_X=np.column_stack([low, high]))
+    bounds = np.column_stack([low * scale + shift, high * scale + shift])
+    other = _fitted(X * scale + shift, y, privacy=privacy, epsilon=3.0, bounds_X=bounds)
+    np.testing.assert_allclose(other.coef_ * scale, first.coef_, rtol=1e-5, atol=1e-9)
+    np.testing.assert_allclose(other.predict(X * scale + shift), first.predict(X), rtol=1e-5)
+
+
+def test_the_order_of_the_columns_changes_nothing_but_the_draw():
+    X, y = _data(20_000)
+    order = [2, 0, 1]
+    exact = _fitted(X, y, privacy="none")
+    np.testing.assert_allclose(
+        _fitted(X[:, order], y, privacy="none").coef_, exact.coef_[order], rtol=1e-9
+    )
+    errors = [
+        [
+            np.square(_fitted(Z, y, random_state=s).predict(Z) - exact.predict(X)).mean()
+            for s in range(30)
+        ]
+        for Z in (X, X[:, order])
+    ]
+    assert 0.5 < np.mean(errors[0]) / np.mean(errors[1]) < 2.0
+
+
+def test_bounds_by_name_and_by_array_agree():
+    pd = pytest.importorskip("pandas")
+    X, y = _data()
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    named = _fitted(frame, y, bounds_X={"c": BOUNDS_X, "a": BOUNDS_X, "b": BOUNDS_X, "d": (0, 1)})
+    np.testing.assert_array_equal(named.coef_, _fitted(X, y).coef_)
+    with pytest.raises(ValueError, match="no range for .'c'."):
+        _fitted(frame, y, bounds_X={"a": BOUNDS_X, "b": BOUNDS_X})
+
+
+def test_scaled_rows_need_a_norm_alone():
+    rng = np.random.RandomState(0)
+    X = rng.uniform(-0.5, 0.5, size=(20_000, 3))
+    y = X @ [0.5, -0.5, 0.2] + rng.uniform(-0.1, 0.1, size=20_000)
+    est = LinearRegression(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(X, y)
+    np.testing.assert_allclose(est.coef_, [0.5, -0.5, 0.2], atol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"bounds_y": None}, "bounds_y is required"),
+        ({"bounds_X": None}, "Give one of bounds_X and data_norm"),
+        ({"data_norm": 1.0}, "Give one of bounds_X and data_norm"),
+        ({"bounds_X": (1.0, 0.0)}, "low < high"),
+        ({"bounds_X": [(0, 1)] * 4}, "3 features"),
+        ({"bounds_y": (0.0, inf)}, "two finite numbers"),
+        ({"bounds_y": ("low", "high")}, "two finite numbers"),
+    ],
+)
+def test_missing_bounds_are_explained_and_nothing_is_charged(settings, message):
+    X, y = _data(50)
+    with BudgetAccountant(10.0, 1e-3) as accountant, pytest.raises(ValueError, match=message):
+        _fitted(X, y, **settings)
+    assert accountant.charges == []
+
+
+def test_few_records_give_the_mean_and_intervals_that_say_so():
+    X, y = _data(100)
+    est = _fitted(X, y, bounds_y=(-10.0, 20.0))
+    np.testing.assert_array_equal(est.coef_, 0.0)
+    asked = {row.query for row in est.privacy_report_.rows}
+    assert asked <= {"mean of the target", "mean deviation of the target", "mean of the residuals"}
+    low, high = est.confidence_interval(X)
+    assert (low == -10.0).all() and (high == 20.0).all()
+
+
+def test_predictions_stay_inside_the_bounds():
+    X, y = _data()
+    for method in ("asymptotic", "certified"):
+        est = _fitted(X, y)
+        low, high = est.confidence_interval(100.0 * X, method=method)
+        predicted = est.predict(100.0 * X)
+        assert BOUNDS_Y[0] <= low.min() and high.max() <= BOUNDS_Y[1]
+        assert ((low <= predicted) & (predicted <= high) & (low < high)).all()
+
+
+@pytest.mark.parametrize("clip", ["auto", "wide"])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_the_rules_are_whole_and_fade(clip, fit_intercept):
+    for n in (50, 1000, 10**5, 10**7):
+        for p in (2, 10, 100):
+            for mu in (0.01, 0.2, 2.0, 1400.0):
+                rules = Rules.of(n, p, n * mu, clip, fit_intercept)
+                first = rules.location + rules.spread + rules.whitening + rules.lengths
+                rest = sum(rules.steps) + rules.mean + rules.line + rules.clipped
+                assert rest == pytest.approx(rules.after_location - rules.whitening - rules.lengths)
+                assert first + rest == pytest.approx(1.0, rel=1e-12)
+                assert min(rules.spread, *rules.steps) > 0.0
+                assert (rules.whitening > 0.0) == (not rules.few_records)
+                assert 1.0 <= rules.clip and 0.0 < rules.length <= 1.0
+    few, many = (Rules.of(n, 5, 0.2 * n, clip).clip for n in (10**5, 10**9))
+    assert many > 2.0 * few  # clips fade as n grows
+    precision = 0.2 * 10**9 / np.sqrt(5 * 10**9)
+    assert many**2 / precision < 0.5  # and the noise beside sampling, too
+
+
+def test_rows_of_bounded_norm_are_whitened_by_more_records():
+    """Of n=5e5 rows, d=30, scales 1 to .01, a fifth had three times the error of all."""
+    n, p = 500_000, 31
+    assert Rules.of(n, p, 0.236 * n).subset < 0.5
+    assert Rules.of(n, p, 0.236 * n, ranged=False).subset == 1.0
+    assert Rules.of(100 * n, p, 23.6 * n, ranged=False).subset < 1.0  # it fades
+
+
+def test_float32_rows_give_nearly_the_same(global_random_seed):
+    X, y = _data(5000)
+    first = _fitted(X, y, random_state=global_random_seed)
+    other = _fitted(X.astype(np.float32), y, random_state=global_random_seed)
+    np.testing.assert_allclose(other.coef_, first.coef_, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.slow  # a statement about whole fits: errors and levels are tested beside it
+def test_few_records_of_a_skewed_count_nearly_keep_their_mean(global_random_seed):
+    """Clips move it by .06 deviations towards the median, with a deviation of .08 (120 fits).
+
+    It is no zero bias: the last look at the mean clips, too. The limits are three standard errors
+    of 40 fits away. Clipped in units of clipped residuals the mean moved by .12.
+    """
+    shifts = []
+    for seed in range(40 * global_random_seed, 40 * global_random_seed + 40):
+        rng = np.random.RandomState(seed)
+        X = rng.uniform(size=(900, 11))
+        y = np.clip(rng.negative_binomial(0.5, 0.5, size=900) * (X[:, 0] > 0.3), 0.0, 10.0)
+        model = LinearRegression(bounds_X=(0.0, 1.0), bounds_y=(0.0, 10.0), random_state=seed).fit(
+            X, y
+        )
+        shifts.append((model.predict(X).mean() - y.mean()) / y.std())
+    assert abs(np.mean(shifts)) < 0.1
+    assert np.std(shifts) < 0.12
+
+
+def test_few_records_of_a_rare_target_keep_their_mean():
+    """Clipped at their own deviations, residuals of a rare target would lose the mean."""
+    shifts = []
+    for seed in range(16):
+        rng = np.random.RandomState(seed)
+        X = rng.uniform(-1.0, 1.0, size=(1200, 4))
+        y = (rng.uniform(size=1200) < 0.1 * (1.0 + 0.5 * X[:, 0])).astype(float)
+        model = LinearRegression(bounds_X=(-1, 1), bounds_y=(0, 1), random_state=seed).fit(X, y)
+        shifts.append((model.predict(X).mean() - y.mean()) / y.std())
+    assert abs(np.mean(shifts)) < 0.12  # .16 if limits are in units of clipped deviations
+
+
+def test_first_moments_do_not_move_a_mean_that_wide_clips_leave_alone():
+    """Their noise along the constant is many times that of the last step where targets vary little.
+
+    The mean of the fit over 24 draws: without the bound on what a clip can do, a few are far off.
+    """
+    errors = []
+    for seed in range(24):
+        rng = np.random.RandomState(seed)
+        X = rng.uniform(-1.0, 1.0, size=(20_000, 4))
+        y = 0.2 * X[:, 0] + 0.05 * (np.minimum(rng.exponential(size=len(X)), 8.0) - 1.0)
+        model = LinearRegression(bounds_X=(-1.0, 1.0), bounds_y=(-1.0, 1.0), random_state=seed)
+        errors.append((model.fit(X, y).predict(X) - y).mean())
+    assert np.abs(errors).max() < 0.003
+
+
+def test_rows_outside_of_the_bounds_are_clipped_in_predictions_as_in_the_fit():
+    """Bounds a tenth of the range: R2 of the line itself, beyond them, would be far below 0."""
+    X, y = _data(20_000)
+    mid, half = X.mean(axis=0), np.ptp(X, axis=0) / 20.0
+    est = _fitted(X, y, bounds_X=np.column_stack([mid - half, mid + half]))
+    inside = np.clip(X, mid - half, mid + half)
+    np.testing.assert_allclose(est.predict(X), est.predict(inside))
+    for method in ("asymptotic", "certified"):
+        for one, other in zip(
+            est.confidence_interval(X[:50], method=method),
+            est.confidence_interval(inside[:50], method=method),
+            strict=True,
+        ):
+            np.testing.assert_allclose(one, other)
+    line = np.clip(X @ est.coef_ + est.intercept_, *BOUNDS_Y)
+    assert est.score(X, y) > 0.3 > 1.0 - np.mean((line - y) ** 2) / y.var()
+
+
+def test_a_fit_that_is_interrupted_leaves_the_one_before(monkeypatch):
+    """Its intervals were in the units of the bounds that were new."""
+    X, y = _data()
+    est = _fitted(X, y)
+    before = est.confidence_interval(X[:3])
+
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    est.set_params(bounds_X=(-4e3, 5e3), bounds_y=(-1e3, 2e3))
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr("skpriv.privacy._session._pieces.Pieces.sum", interrupted)
+        est.fit(X[:, :2], y)
+    assert est.n_features_in_ == X.shape[1]
+    np.testing.assert_array_equal(est.confidence_interval(X[:3]), before)

@@ -1,0 +1,400 @@
+"""Improper descent: sensitivities, exactness, dimension-free error, average coverage."""
+
+import warnings
+from math import log, sqrt
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from skpriv._estimation._scaling import Scaling
+from skpriv.exceptions import PrivacyError
+from skpriv.linear_model import ImproperSGDRegressor
+from skpriv.linear_model import _improper as _regressor
+from skpriv.linear_model._improper_steps import (
+    ClippedGradientQuery,
+    Descent,
+    ErrorTerms,
+    GradientQuery,
+    GramQuery,
+    HeldOutErrorQuery,
+    gradient_diameter,
+    momentum_for,
+    root_mean_square_bound,
+    schedule,
+)
+from skpriv.privacy import Budget, Procedure
+from skpriv.records import ArrayRows
+
+PLANE = Scaling(1.0, (-1.0, 1.0), False, 2)
+
+
+def farthest(norm, clipped):
+    """Diameter of {phi (<phi, theta> - r)}, from the longest vector at each angle to theta.
+
+    Behind theta (t = <phi, theta> < 0) a phi shorter than 1 may give the longest.
+    """
+    angles = np.linspace(0.0, np.pi, 1001)
+    along = norm * np.cos(angles)
+    lengths = np.ones_like(along)
+    behind = along < -0.5
+    lengths[behind] = -0.5 / along[behind]
+    mean = np.clip(along * lengths, -1.0, 1.0) if clipped else along * lengths
+    longest = lengths * (mean + 1.0)
+    first, second = longest[:, None], longest[None, :]
+    cosines = np.cos(angles[:, None] + angles[None, :])
+    return np.sqrt((first**2 + second**2 - 2.0 * first * second * cosines).max())
+
+
+@pytest.mark.parametrize("norm", [1e-3, 0.5, 1.0, 1.5, 1.7, 1.8, 2.0, 3.0, 10.0])
+@pytest.mark.parametrize("clipped", [True, False])
+def test_gradient_diameter_is_the_diameter(norm, clipped):
+    declared = gradient_diameter(norm, clipped)
+    assert farthest(norm, clipped) == pytest.approx(declared, rel=2e-3)
+    assert farthest(norm, clipped) <= declared * (1 + 1e-9)
+
+
+def test_gradient_diameter_by_numbers():
+    assert gradient_diameter(0.0) == gradient_diameter(1e-300) == 2.0
+    assert gradient_diameter(1.0) == pytest.approx(2.5981, abs=1e-4)
+    assert gradient_diameter(2.0) == pytest.approx(3.5204, abs=1e-4)
+    assert gradient_diameter(1e9, clipped=True) == pytest.approx(4.0)
+
+
+@pytest.mark.parametrize("norm", [0.3, 1.0, 1.6, 2.5])
+def test_two_records_attain_the_clipped_gradient(norm):
+    query = ClippedGradientQuery(PLANE, np.array([norm, 0.0]))
+    cosine = (np.sqrt(1 + 8 * norm**2) - 1) / (4 * norm) if norm < np.sqrt(3) else 1 / norm
+    sine = np.sqrt(1 - cosine**2)
+    y = np.array([-1.0])
+    change = query.sum(np.array([[cosine, sine]]), y) - query.sum(np.array([[cosine, -sine]]), y)
+    assert np.linalg.norm(change) == pytest.approx(query.sensitivity, rel=1e-5)
+
+
+VALUES = [0.0, 5e-324, 1e-300, 1.0, -1.0, 0.3, 1e155, -1e300, np.nan, np.inf, -np.inf]
+
+
+def _neighbours(rng, n, d):
+    X, y = rng.choice(VALUES, size=(n, d)), rng.choice(VALUES, size=n)
+    if rng.uniform() < 0.5:
+        X, y = rng.uniform(-1, 1, size=(n, d)), rng.uniform(-1, 1, size=n)
+    other_X, other_y = X.copy(), y.copy()
+    i = rng.randint(n)
+    other_X[i] = -X[i] if rng.uniform() < 0.3 else rng.choice(VALUES, size=d)
+    other_y[i] = -y[i]
+    return (X, y), (other_X, other_y)
+
+
+def test_procedures_stay_within_their_sensitivities(global_random_seed):
+    rng = np.random.RandomState(global_random_seed)
+    for _ in range(150):
+        scaling = Scaling(1.0, (-1.0, 1.0), bool(rng.randint(2)), 2)
+        theta = rng.normal(size=scaling.size) * 10.0 ** rng.uniform(-2, 2)
+        one, other = _neighbours(rng, 10, 2)
+        for asked in (
+            ClippedGradientQuery(scaling, theta),
+            GradientQuery(scaling, theta),
+            GramQuery(scaling),
+            HeldOutErrorQuery(scaling, theta),
+            ErrorTerms(scaling, 10, theta),
+            Descent(scaling, 10, 1, 1.0, 1.0),
+            Descent(scaling, 10, 7, 1.5, 1.0),
+            Descent(scaling, 10, 40, 0.3, 2.0),
+        ):
+            assert np.linalg.norm(_ask(asked, *one) - _ask(asked, *other)) <= asked.sensitivity
+
+
+def _ask(asked, X, y):
+    """Exact answer of a query or a procedure."""
+    rows = ArrayRows(X, y)
+    return asked.run(rows) if isinstance(asked, Procedure) else rows.sum(asked)
+
+
+def test_descent_comes_near_its_sensitivity():
+    # One step is attained: phi = (1, 0) becomes (-1, 0) with the same target.
+    step = Descent(PLANE, 4, 1, 0.7, 1.0)
+    X, y = np.zeros((4, 2)), np.ones(4)
+    one, other = X.copy(), X.copy()
+    one[0], other[0] = [1.0, 0.0], [-1.0, 0.0]
+    change = np.linalg.norm(_ask(step, one, y) - _ask(step, other, y))
+    assert change == pytest.approx(step.sensitivity, rel=1e-3)
+    # Many steps among many records: every one moves by about D(1) / n. The rest holds theta at
+    # (1, 0) with almost no curvature across, and the two records pull to both sides.
+    cosine, n = 0.5, 2_000
+    X = np.tile([1.0, 0.0], (n, 1))
+    y = np.ones(n)
+    one, other = X.copy(), X.copy()
+    one[0], other[0] = [cosine, np.sqrt(0.75)], [cosine, -np.sqrt(0.75)]
+    targets = y.copy()
+    targets[0] = -1.0
+    descent = Descent(PLANE, n, 60, 1.0, 1.0)
+    change = np.linalg.norm(_ask(descent, one, targets) - _ask(descent, other, targets))
+    assert 0.9 * descent.sensitivity <= change <= descent.sensitivity
+
+
+def test_held_out_gradient_is_attained():
+    terms = ErrorTerms(PLANE, 1, np.array([1e9, 1e3]))
+    # Almost opposite rows that are both predicted 1
+    norms = []
+    for y in (-1.0, 1.0):
+        norms.append(_ask(terms, np.array([[1.0, 0.0]]), np.array([y])))
+    np.testing.assert_allclose(norms, [[2.0, 2.0], [0.0, 0.0]], atol=1e-12)
+    assert np.hypot(4.0, 2.25) <= terms.sensitivity
+
+
+@pytest.mark.parametrize("fraction", [0.0, 0.2, 0.29, 0.5])
+@pytest.mark.parametrize("n", [5, 9, 10, 100])
+def test_the_public_number_of_records_is_held_out(fraction, n):
+    X, y = _data(n)
+    make = ImproperSGDRegressor(data_norm=1.0, bounds_y=(-1, 1), calibration=fraction)
+    rows = make.set_params(random_state=0).fit(X, y).privacy_report_.rows
+    size = int(np.floor(n * fraction + 1e-9))
+    assert rows[0].records == n - size
+    assert [row.records for row in rows[-1:] if row.query == "held-out error"] == [size] * (
+        size > 0
+    )
+
+
+def _data(n=600, d=5, seed=0):
+    rng = np.random.RandomState(seed)
+    X = rng.normal(size=(n, d))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    return X, X @ np.eye(d)[0] * 0.8 + rng.uniform(-0.2, 0.2, size=n)
+
+
+@pytest.mark.parametrize("perturbation", ["output", "gradient"])
+@pytest.mark.parametrize(("n_iter", "step"), [(1, 1.0), (7, 0.5), (40, 1.3)])
+def test_without_noise_it_is_gradient_descent(perturbation, n_iter, step):
+    X, y = _data()
+    est = ImproperSGDRegressor(
+        data_norm=1.0, bounds_y=(-1, 1),
+        privacy="none", perturbation=perturbation, n_iter=n_iter, step_size=step, calibration=0.0,
+        fit_intercept=False, coef_norm=10.0,
+    ).fit(X, y)  # fmt: skip
+    values, vectors = np.linalg.eigh(X.T @ X / len(X))  # closed form: no clip, no projection bites
+    filtered = (1.0 - (1.0 - step * values) ** n_iter) / values
+    expected = vectors @ (filtered * (vectors.T @ (X.T @ y / len(X))))
+    np.testing.assert_allclose(est.coef_, expected, atol=1e-10)
+    assert (est.n_iter_, est.step_size_, est.momentum_) == (n_iter, step, 0.0)
+
+
+def test_rows_and_moments_give_the_same_descent():
+    X, y = _data(d=40)
+    scaling = Scaling(1.0, (-1.0, 1.0), True, 40)
+    rows = ArrayRows(X, y).select(np.arange(600) % 5 > 0)
+    by_rows = Descent(scaling, 480, 20, 1.0, 0.5)
+    by_moments = Descent(scaling, 480, 21, 1.0, 0.5)
+    theta = by_rows.run(rows)
+    gradient = by_rows._gradient_by_rows(rows)(theta)
+    np.testing.assert_allclose(by_moments._gradient_by_moments(rows)(theta), gradient, atol=1e-12)
+    after = theta - gradient
+    after *= min(1.0, 0.5 / np.linalg.norm(after))
+    np.testing.assert_allclose(by_moments.run(rows), after, atol=1e-12)
+    assert np.linalg.norm(theta) <= 0.5 * (1 + 1e-12)
+
+
+def test_the_schedule_is_public_and_grows():
+    times = []
+    for n in (100, 10_000, 1_000_000):
+        steps, step, momentum = schedule(n, 0.25, 1.0, True, "gradient", "auto")
+        assert steps >= 32
+        times.append(steps * step / (1.0 - momentum))
+    assert times == sorted(times)
+    for time in (33.0, 60.0, 80.0):
+        momentum = momentum_for(32, time)
+        moved, velocity = 0.0, 0.0
+        for _ in range(32):  # constant gradient 1
+            velocity = momentum * velocity + 1.0
+            moved += velocity
+        assert moved == pytest.approx(time)
+    assert momentum_for(8, 1e9) < 0.4
+    assert momentum_for(2, 1e9) == 0.0
+
+
+def test_passes_grow_as_the_fourth_root():
+    """Of a curator's rows, which each step reads; users of the local model answer once anyway."""
+    steps = {n: schedule(n, 0.25, 1.0, True, "gradient", "auto") for n in (10**5, 10**6, 10**8)}
+    assert [plan[0] for plan in steps.values()] == [39, 70, 220]
+    for n, (number, step, momentum) in steps.items():
+        # and what is left in directions of large curvature is exp(-5.6), however long the descent
+        assert step == 1.0 and momentum ** (number / 2.0) < np.exp(-5.6)
+        # as far as plain descent of this time goes
+        powers = momentum ** np.arange(1, number + 1)
+        assert ((1.0 - powers) / (1.0 - momentum)).sum() == pytest.approx(np.sqrt(n) / 2.5)
+    assert schedule(10**6, 0.25, 1.0, False, "gradient", "auto")[0] < 32
+
+
+@pytest.mark.parametrize(
+    ("n_iter", "privacy", "warned"),
+    [(51, "central", True)] + [(50, "central", False), (51, "local", False)],
+)
+def test_many_passes_are_announced_by_public_numbers(n_iter, privacy, warned):
+    X, y = _data()
+    est = ImproperSGDRegressor(
+        data_norm=1.0, bounds_y=(-1, 1), privacy=privacy, channel="auto",
+        n_iter=n_iter, random_state=0,
+    )  # fmt: skip
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        est.fit(X, y)
+    found = [str(one.message) for one in seen]
+    assert bool(found) == warned
+    if warned:
+        assert found == [found[0]] and f"51 steps reads all {len(y)} rows" in found[0]
+        assert seen[0].filename == __file__
+
+
+@pytest.mark.parametrize(
+    ("privacy", "perturbation"),
+    [("central", "gradient"), ("central", "output"), ("local", "gradient")],
+)
+def test_the_report_adds_up(privacy, perturbation):
+    X, y = _data()
+    channel = "gaussian" if privacy == "local" else "auto"
+    est = ImproperSGDRegressor(
+        data_norm=1.0,
+        bounds_y=(-1, 1),
+        privacy=privacy,
+        perturbation=perturbation,
+        channel=channel,
+        random_state=0,
+    ).fit(X, y)
+    report = est.privacy_report_
+    assert report.total.gaussian == pytest.approx(Budget(1.0, 1e-6).mu ** 2, rel=1e-9)
+    parts = {}  # disjoint ones, each of which may spend all
+    for row in report.rows:
+        parts[row.records] = parts.get(row.records, 0.0) + row.share
+    if privacy == "central":
+        assert list(parts) == [480, 120]
+        assert list(parts.values()) == pytest.approx([1.0, 1.0])
+    else:
+        assert sum(parts.values()) == pytest.approx(1.0)
+
+
+def test_refusals():
+    X, y = _data()
+    with pytest.raises(PrivacyError, match="needs a curator"):
+        ImproperSGDRegressor(
+            data_norm=1.0, bounds_y=(-1, 1), privacy="local", perturbation="output"
+        ).fit(X, y)
+    for settings in ({"privacy": "local"}, {"calibration": 0.0}):
+        est = ImproperSGDRegressor(data_norm=1.0, bounds_y=(-1, 1), **settings, random_state=0).fit(
+            X, y
+        )
+        with pytest.raises(NotImplementedError, match="only a curator can release"):
+            est.confidence_interval(X)
+    est = ImproperSGDRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="must be 'certified'"):
+        est.confidence_interval(X, method="asymptotic")
+
+
+def _rank_one(n, d, rng):
+    """Proposition 6.1: all rows along one direction, which nothing tells beforehand."""
+    direction = rng.normal(size=d)
+    return rng.choice([-1.0, 1.0], size=(n, 1)) * direction / np.linalg.norm(direction), direction
+
+
+@pytest.mark.parametrize("privacy", ["central", "local"])
+def test_the_error_does_not_grow_with_the_dimension(privacy):
+    n = 3_000 if privacy == "central" else 20_000
+    for d in (10, 500):
+        squares = []
+        for seed in range(6 if privacy == "central" else 3):
+            X, direction = _rank_one(n, d, np.random.RandomState(seed))
+            y = X @ direction / np.linalg.norm(direction)
+            est = ImproperSGDRegressor(
+                data_norm=1.0,
+                bounds_y=(-1, 1),
+                privacy=privacy,
+                epsilon=4.0,
+                fit_intercept=False,
+                random_state=100 + seed,
+            ).fit(X, y)
+            squares.append(np.mean((est.predict(X) - y) ** 2))
+        # The noise of the iterate is larger than the signal at d = 500: sqrt(500) 0.07 > 1
+        assert np.sqrt(np.mean(squares)) < 0.15
+
+
+def _covered(privacy, perturbation, n, d, epsilon, repeats, seed, level):
+    """Whether a new row's regression function is covered, one row for each of many fits."""
+    rng = np.random.RandomState(seed)
+    covered, half = [], []
+    for _ in range(repeats):
+        X = rng.normal(size=(n + 200, d)) / np.arange(1, d + 1)
+        X /= np.linalg.norm(X, axis=1, keepdims=True)
+        theta = rng.normal(size=d)
+        mean = X @ theta / np.linalg.norm(theta)
+        y = np.where(rng.uniform(-1, 1, size=n) < mean[:n], 1.0, -1.0)
+        est = ImproperSGDRegressor(
+            data_norm=1.0, bounds_y=(-1, 1),
+            privacy=privacy, perturbation=perturbation, epsilon=epsilon, fit_intercept=False,
+            random_state=rng,
+        ).fit(X[:n], y)  # fmt: skip
+        low, high = est.confidence_interval(X[n:], level)
+        covered.append(((low <= mean[n:]) & (mean[n:] <= high)).mean())
+        half.append((high - low).mean() / 2)
+    return np.array(covered), np.mean(half)
+
+
+@pytest.mark.parametrize("perturbation", ["output", "gradient"])
+def test_average_coverage(perturbation, global_random_seed):
+    level = 0.6  # low, so that the interval is narrower than the bounds
+    covered, half = _covered("central", perturbation, 20_000, 6, 8.0, 6, global_random_seed, level)
+    assert covered.mean() >= level
+    assert half < 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("perturbation", ["output", "gradient"])
+@pytest.mark.parametrize("epsilon", [0.5, 8.0])
+@pytest.mark.parametrize(("n", "d"), [(1_000, 100), (100_000, 5)])
+def test_average_coverage_in_a_large_grid(perturbation, epsilon, n, d):
+    for privacy in ("central", "none"):
+        covered, _ = _covered(privacy, perturbation, n, d, epsilon, 20, 0, 0.6)
+        misses = np.rint((1.0 - covered.mean()) * 20)
+        assert stats.binom.sf(misses - 1, 20, 0.4) > 1e-4
+
+
+def test_the_bound_on_the_error_solves_bernsteins_inequality():
+    """V = a + B h + slack + sqrt(8 l V / m) + 5 l / (3 m), term by term."""
+    for a, h, scale, m, bound, failure in (
+        (0.01, 0.02, 0.003, 500, 1.5, 0.005),
+        (0.0, 0.0, 0.0, 300, 1.0, 0.05),
+        (0.2, 0.1, 0.01, 50_000, 0.5, 1e-4),
+    ):
+        V = root_mean_square_bound((a, h), scale, m, bound, failure) ** 2
+        length = log(2.0 / failure)
+        noise = scale * sqrt(1.0 + bound**2) * stats.norm.isf(failure / 2.0)
+        right = a + bound * h + noise + sqrt(8.0 * length * V / m) + 5.0 * length / (3.0 * m)
+        assert V == pytest.approx(right, rel=1e-9)
+
+
+@pytest.mark.parametrize("often", [0.1, 0.3, 1.0, 3.0, 10.0, 100.0])
+def test_the_bound_on_the_error_holds_for_rare_large_errors(often):
+    """Of m records some have an error of 2, each with chance often / m: exactly, over all counts.
+
+    Without the root of V in the bound no such record would be seen too often.
+    """
+    m, failure = 1000, 0.05
+    counts = np.arange(0, 400)
+    roots = [root_mean_square_bound((4.0 * k / m, 0.0), 0.0, m, 1.0, failure) for k in counts]
+    below = np.square(roots) < 4.0 * often / m
+    assert stats.binom.pmf(counts, m, often / m)[below].sum() <= failure / 2.0
+
+
+def test_the_parts_of_the_interval_add_up(monkeypatch):
+    """Failures of the mean square error and of Chebyshev's inequality: one minus the level."""
+    rng = np.random.RandomState(0)
+    X, y = rng.uniform(-0.5, 0.5, size=(2000, 2)), np.zeros(2000)
+    est = ImproperSGDRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(X, y)
+    asked = []
+
+    def fixed(*arguments):
+        asked.append(arguments[-1])
+        return 1e-3
+
+    monkeypatch.setattr(_regressor, "root_mean_square_bound", fixed)
+    for level in (0.8, 0.95, 0.99):
+        low, high = est.confidence_interval(np.zeros((1, 2)), confidence_level=level)
+        chebyshev = (1e-3 * est._scaling.radius / ((high - low) / 2.0)) ** 2
+        assert asked[-1] + float(chebyshev[0]) == pytest.approx(1.0 - level)
