@@ -9,3 +9,4 @@ from typing import Literal
 Estimand = Literal["fitted", "least_squares", "likelihood"]
 IntervalMethod = Literal["certified", "asymptotic"]
 PrivacyModel = Literal["aggregate", "central", "local", "none", "shuffle"]
+Scale = Literal["range", "sd", "odds"]

@@ -1,10 +1,23 @@
 """How results are shown: tables and sentences as text and HTML, and pictures by matplotlib."""
 
+import textwrap
 from dataclasses import dataclass
 from html import escape
+from math import floor, isfinite, isnan, log10
 from typing import Any, Self
 
-__all__ = ["Display", "Printed", "Table", "axes_in_rows", "pyplot"]
+__all__ = ["Display", "Printed", "Table", "aligned", "axes_in_rows", "few", "numbered", "pyplot"]
+
+LINE = 88  # characters of a line of text
+STYLE = """<style>
+.skpriv {font-family: sans-serif; line-height: 1.4}
+.skpriv table {border-collapse: collapse; font-variant-numeric: tabular-nums; margin: .6em 0}
+.skpriv th, .skpriv td {padding: .15em .7em; text-align: left; border: 0; vertical-align: top}
+.skpriv .number {text-align: right}
+.skpriv thead th {border-bottom: 2px solid #7bb6e8}
+.skpriv tbody tr:hover {background: rgba(123, 182, 232, .15)}
+.skpriv ol {font-size: .9em; padding-left: 1.6em; max-width: 48em}
+</style>"""
 
 
 @dataclass(frozen=True)
@@ -14,7 +27,8 @@ class Table:
     Parameters
     ----------
     header : sequence of str
-    rows : iterable of sequences of str
+        It may be empty.
+    rows : sequence of sequences of str
     left : int, default=1
         Number of columns, the first ones, that begin at the left; the others end at the right.
     """
@@ -24,7 +38,7 @@ class Table:
     left: int = 1
 
     def __str__(self) -> str:
-        lines = [tuple(self.header), *map(tuple, self.rows)]
+        lines = [*filter(None, [tuple(self.header)]), *map(tuple, self.rows)]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         return "\n".join(
             "  ".join(
@@ -36,33 +50,93 @@ class Table:
 
     def _repr_html_(self) -> str:
         def line(cells, tag):
-            return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+            at = [' class="number"' * (place >= self.left) for place in range(len(cells))]
+            # Blanks at the end of a number stand for digits, and HTML would drop them.
+            said = (
+                escape(cell.replace(" ", "\u2007") if cell[-1:] == " " else cell) for cell in cells
+            )
+            parts = (f"<{tag}{kind}>{text}</{tag}>" for kind, text in zip(at, said, strict=True))
+            return f"<tr>{''.join(parts)}</tr>"
 
+        head = f"<thead>{line(self.header, 'th')}</thead>" if self.header else ""
         body = "".join(line(cells, "td") for cells in self.rows)
-        return f"<table><thead>{line(self.header, 'th')}</thead><tbody>{body}</tbody></table>"
+        return f"<table>{head}<tbody>{body}</tbody></table>"
+
+
+def aligned(values: Any, errors: Any) -> list[str]:
+    """Numbers with three digits of their errors, and their decimal points below each other.
+
+    Parameters
+    ----------
+    values, errors : sequence of float
+        What is not known is NaN.
+
+    Returns
+    -------
+    list of str
+        A dash stands for NaN.
+    """
+    texts = []
+    for value, error in zip(values, errors, strict=True):
+        digits = 4 if not (isfinite(error) and error > 0.0) else 2 - floor(log10(error))
+        plain = isfinite(value) and digits <= 8 and abs(value) < 1e9
+        fixed = f"{value:.{max(digits, 0)}f}" if plain else f"{value:.4g}"
+        texts.append("-" if isnan(value) else fixed)
+    after = [len(text) - text.find(".") if "." in text else 0 for text in texts]
+    return [text + " " * (max(after) - own) for text, own in zip(texts, after, strict=True)]
+
+
+def few(names: Any) -> str:
+    """The first ten of some names as one text.
+
+    Parameters
+    ----------
+    names : iterable
+    """
+    names = [str(name) for name in names]
+    return ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
+
+
+def numbered(notes: Any) -> str:
+    """Notes with numbers, each wrapped to lines of text.
+
+    Parameters
+    ----------
+    notes : sequence of str
+    """
+    return "\n".join(
+        textwrap.fill(note, LINE, initial_indent=f"{i}. ", subsequent_indent="   ")
+        for i, note in enumerate(notes, 1)
+    )
 
 
 class Printed:
     """Mixin of results that are shown as sentences and tables.
 
-    A subclass implements `_parts`, an iterable of texts and of `Table`.
+    A subclass implements `_parts`, an iterable of texts, of `Table`, and of lists of notes.
     """
 
     def _parts(self) -> Any:
         raise NotImplementedError
 
     def __str__(self) -> str:
-        return "\n".join(map(str, self._parts()))
+        return "\n".join(
+            numbered(part) if isinstance(part, list) else str(part) for part in self._parts()
+        )
 
     def __repr__(self) -> str:
         return str(self)
 
     def _repr_html_(self) -> str:
-        return "".join(
-            part._repr_html_() if isinstance(part, Table) else f"<p>{escape(part)}</p>"
-            for part in self._parts()
-            if part
-        )
+        return f'{STYLE}<div class="skpriv">{"".join(map(_html, self._parts()))}</div>'
+
+
+def _html(part):
+    if isinstance(part, Table):
+        return part._repr_html_()
+    if isinstance(part, list):
+        return f"<ol>{''.join(f'<li>{escape(note)}</li>' for note in part)}</ol>"
+    return f"<p>{escape(part)}</p>" if part else ""
 
 
 class Display:

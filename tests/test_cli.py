@@ -219,7 +219,7 @@ def test_bounds_in_either_format(text, tmp_path):
     "text, message",
     [
         ("", "empty"),
-        ("{", "not JSON"),
+        ("{", "cannot be read"),
         ('{"a": 1}', "two numbers"),
         ('{"a": [0, "x"]}', "two numbers"),
         ('{"a": {"low": 0}}', "two numbers"),

@@ -41,7 +41,7 @@ class Joined(argparse.Action):
 
 def positives(text):
     """Return finite numbers above 0, separated by commas."""
-    return [positive(part) for part in _parts(text)]
+    return [positive(part) for part in names_in(text)]
 
 
 def at_least(smallest):
@@ -63,7 +63,7 @@ def some_of(names):
     """Type of the lists of these names, separated by commas."""
 
     def listed(text):
-        chosen = _parts(text)
+        chosen = names_in(text)
         for name in chosen:
             if name not in names:
                 raise argparse.ArgumentTypeError(f"{name!r} must be one of {', '.join(names)}")
@@ -72,8 +72,8 @@ def some_of(names):
     return listed
 
 
-def _parts(text):
-    # A comma at the end is that of a list which goes on in the next argument.
+def names_in(text):
+    """Names in a list with commas; one at its end is that of a list which goes on."""
     return [part.strip() for part in text.strip().removesuffix(",").split(",")]
 
 

@@ -1,11 +1,11 @@
 """`python -m skpriv budget`: what a ledger has spent and what is left; and its total."""
 
 from contextlib import contextmanager, nullcontext
-from math import inf, isfinite, isinf
+from math import inf
 from pathlib import Path
 
 from ..exceptions import BudgetExceeded
-from ..privacy import Budget, BudgetAccountant, protecting, unit_sentence
+from ..privacy import Budget, BudgetAccountant, protecting
 from ._arguments import CommandError, add_options
 
 
@@ -39,28 +39,8 @@ def run(args):
         accountant = BudgetAccountant(inf, args.delta, ledger=args.ledger)
     else:
         accountant = open_ledger(args.ledger, (args.epsilon, args.delta), unit=args.unit)
-    print(
-        f"{'':<4}  {'fit':<24}  {'own epsilon':>13}  {'part of the total':>17}  "
-        f"{'protects':<12}  {'when':<25}  {'who':<12}  what for"
-    )
-    for i, charge in enumerate(accountant.charges, 1):
-        alone = charge.cost.epsilon(accountant.budget.delta)
-        print(
-            f"{i:<4}  {charge.name:<24}  {alone:>13.3f}  {_part(charge.cost, accountant):>17}  "
-            f"{charge.unit:<12}  {charge.when:<25}  {charge.who:<12}  {charge.purpose}".rstrip()
-        )
-    print(status(accountant))
+    print(accountant)
     return 0
-
-
-def _part(cost, accountant):
-    """Part of the total in what adds up: mu^2, rho or epsilon; of what has none, nothing."""
-    budget = accountant.budget
-    totals = {"gdp": budget.mu**2, "zcdp": budget.rho, "pure": budget.epsilon}
-    total = totals[accountant.currency]
-    amount = cost.amount(accountant.currency)
-    known = isfinite(amount) and isfinite(total) and total > 0.0 and not cost.approximate
-    return f"{amount / total:.1%}" if known else "-"
 
 
 @contextmanager
@@ -76,21 +56,10 @@ def charged(args, accountant):
             raise
         raise CommandError(
             f"--ledger {args.ledger} cannot pay epsilon {args.epsilon:g} at delta {args.delta:g}: "
-            f"{status(accountant)}"
+            f"{accountant.status}"
         ) from None
     except ValueError as error:  # of names and public numbers, never of values
         raise CommandError(str(error)) from None
-
-
-def status(accountant):
-    """What is spent and left, in one line."""
-    total, spent, left = accountant.budget, accountant.spent, accountant.remaining
-    if isinf(total.epsilon):
-        return f"Spent epsilon {spent.epsilon:.4g} at delta {total.delta:g}; it has no total."
-    return (
-        f"Spent epsilon {spent.epsilon:.4g} of {total.epsilon:g} at delta {total.delta:g} for "
-        f"{unit_sentence(accountant.ledger.unit)}; left epsilon {left.epsilon:.4g}."
-    )
 
 
 def open_ledger(path, total, unit=None, **said):

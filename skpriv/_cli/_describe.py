@@ -6,8 +6,8 @@ import narwhals.stable.v2 as nw
 
 from ..inspection import describe
 from ..preprocessing import Schema, check_table, guessed_type
-from ._arguments import PICTURES, CommandError, add_options, check_plot, panels, write
-from ._budget import charged, open_ledger, status, unit_of
+from ._arguments import PICTURES, CommandError, add_options, check_plot, names_in, panels, write
+from ._budget import charged, open_ledger, unit_of
 from ._frames import (
     add_group,
     add_schema_file,
@@ -38,7 +38,7 @@ def add_schema(parser):
 def write_schema(args):
     """Write the template; return the exit code."""
     check_different([args.table], {"--out": args.out})
-    check_out("--out", args.out, args.force, (".toml", ".json"))
+    check_out("--out", args.out, args.force, (".toml",))
     frame = nw.from_native(read_table(args.table, args))
     try:
         schema = Schema({name: guessed_type(frame[name]) for name in frame.columns})
@@ -94,8 +94,8 @@ def run(args):
             schema,
             epsilon=args.epsilon,
             delta=args.delta,
-            columns=None if args.columns is None else _names(args.columns),
-            pairs=[tuple(_names(pair)) for pair in args.pair],
+            columns=None if args.columns is None else names_in(args.columns),
+            pairs=[tuple(names_in(pair)) for pair in args.pair],
             confidence_level=args.confidence_level,
             estimand="population" if args.population else "table",
             random_state=args.seed,
@@ -103,7 +103,7 @@ def run(args):
         )
     print(found)
     if accountant is not None:
-        print(f"Ledger {args.ledger}: {status(accountant)}")
+        print(f"Ledger {args.ledger}: {accountant.status}")
     if args.out is not None:
         found.to_frame().to_csv(args.out, index=False)
         print(f"Wrote {args.out}.", file=sys.stderr)
@@ -112,10 +112,6 @@ def run(args):
         found.plot(axes)
         write(figure, args.plot)
     return 0
-
-
-def _names(said):
-    return [name.strip() for name in said.split(",")]
 
 
 def add_check(parser):
@@ -154,7 +150,7 @@ def check(args):
         price = {"epsilon": args.epsilon, "delta": args.delta} if args.private else {}
         print(check_table(frame, schema, **price, **groups_of(args, frame)))
     if accountant is not None:
-        print(f"Ledger {args.ledger}: {status(accountant)}")
+        print(f"Ledger {args.ledger}: {accountant.status}")
     if not args.private and (broken := open_quotes(args.table, args)):
         print(
             f"{broken} lines have a quotation mark that they do not close. A cell with a line feed "

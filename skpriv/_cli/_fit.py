@@ -8,8 +8,16 @@ from sklearn.pipeline import make_pipeline
 
 from .. import linear_model
 from .._codec import save
+from .._printing import few
 from ..inspection import CoefficientDisplay, CurveDisplay, coefficient_table, curves, model_card
-from ..preprocessing import FormulaEncoder, Schema, TableEncoder
+from ..preprocessing import (
+    Categorical,
+    FormulaEncoder,
+    Numeric,
+    Ordinal,
+    Schema,
+    TableEncoder,
+)
 from ..privacy import capabilities
 from ._arguments import (
     PICTURES,
@@ -17,10 +25,11 @@ from ._arguments import (
     CommandError,
     add_options,
     check_plot,
+    names_in,
     panels,
     write,
 )
-from ._budget import charged, open_ledger, status, unit_of
+from ._budget import charged, open_ledger, unit_of
 from ._frames import (
     add_group,
     add_schema_file,
@@ -28,7 +37,6 @@ from ._frames import (
     check_different,
     check_group,
     check_out,
-    few,
     groups_of,
     read_schema,
     read_table,
@@ -40,6 +48,7 @@ MODELS = {
     "logistic": "LogisticRegression",
     "poisson": "PoissonRegressor",
 }
+RATIOS = ("logistic", "poisson")  # models whose coefficients are logarithms
 CARDS = (".md", ".html")
 
 
@@ -99,7 +108,8 @@ def run(args):
     names = model[0].feature_names_in_
     ignored = [name for name in names if name not in schema and name != args.group]
     if ignored:
-        print(f"Left out, for want of a schema: {few(ignored)}.", file=sys.stderr)
+        why = "of a schema" if args.features is None else "of a schema or a place in --features"
+        print(f"Left out, for want {why}: {few(ignored)}.", file=sys.stderr)
     table = str(coefficient_table(model, confidence_level=args.confidence_level))
     foot = _foot(args, accountant, model[-1].privacy_report_)
     print(_head(args, model), table, foot, sep="\n\n")
@@ -155,7 +165,7 @@ def _schema(args, frame):
     schema, names = read_schema(args, frame), nw.from_native(frame).columns
     args.target = _target(args)
     if args.features is not None:
-        wanted = [name.strip() for name in args.features.split(",")]
+        wanted = names_in(args.features)
         absent = [name for name in wanted if name not in schema]
         if absent:
             raise CommandError(f"--features {absent[0]!r} is not in --schema: {few(schema)}.")
@@ -181,13 +191,20 @@ def _schema(args, frame):
 
 def _range(args, schema):
     """What the target may be: classes, which are 0 and 1 of a truth value, or a range."""
+    column, kind = schema[args.target], f"--model {args.model}"
     if args.model != "logistic":
+        if isinstance(column, Categorical | Ordinal):
+            raise CommandError(
+                f"{kind} needs a number, and the target {args.target!r} is one of "
+                f"{few(schema.classes)}: take --model logistic."
+            )
         return schema.bounds_y
     classes = schema.classes
-    if not isinstance(classes[0], str) and classes[1] - classes[0] != 1:
-        raise ValueError(
-            f"--model logistic needs classes: make the target {args.target!r} categorical, ordinal "
-            "or boolean, or give it a range of two consecutive numbers, such as 0 and 1."
+    if isinstance(column, Numeric) and classes[1] - classes[0] != 1:
+        raise CommandError(
+            f"{kind} needs classes: make the target {args.target!r} categorical, ordinal or "
+            "boolean in the schema, or give it a range of two consecutive numbers, such as 0 and "
+            "1. For counts take --model poisson, for other numbers --model linear."
         )
     return classes
 
@@ -203,20 +220,14 @@ def _regressor(args, schema, encoder):
     kind = getattr(linear_model, MODELS[args.model], None)
     if kind is None:
         raise CommandError(f"--model {args.model} is not in this version of skpriv.")
-    options = {"data_norm": 1.0} if args.model != "additive" else _curves(encoder)
+    options = {"data_norm": 1.0}
+    if args.model == "additive":  # numbers and dates have curves, other columns two values
+        options = {"bounds_X": encoder.bounds_out_, "linear_features": encoder.linear_features_out_}
     options["classes" if args.model == "logistic" else "bounds_y"] = _range(args, schema)
     if args.model in ("linear", "additive"):
         options["clip"] = args.clip
     budget = {"epsilon": args.epsilon, "delta": args.delta, "privacy": args.privacy}
     return kind(**options, **budget, random_state=args.seed)
-
-
-def _curves(encoder):
-    """Numbers and dates have curves, and levels and indicators of missing values two values."""
-    return {
-        "bounds_X": encoder.bounds_out_,
-        "linear_features": encoder.linear_features_out_,
-    }
 
 
 def _head(args, model):
@@ -229,8 +240,10 @@ def _head(args, model):
     records, what = report.size, "rows" if report.unit == "record" else "persons"
     head = (
         f"{type(model[-1]).__name__} of {args.target!r}, {bounds}: "
-        f"{records:,} {what}, {len(model[0].columns_)} columns\n{report.guarantee}"
+        f"{records:,} {what}, {len(model[0].columns_)} columns"
     )
+    if hasattr(model[-1], "curve"):  # the head of other tables says it
+        head += f"\n{report.guarantee}"
     if args.delta * records >= 0.1:
         head += (
             f"\ndelta {args.delta:g} is large for {records:,} {what}: choose it well below "
@@ -242,7 +255,7 @@ def _head(args, model):
 def _foot(args, accountant, report):
     lines = [f"Wrote {args.out}: released answers and public numbers only."]
     if accountant is not None:
-        lines.append(f"Ledger {args.ledger}: {status(accountant)}")
+        lines.append(f"Ledger {args.ledger}: {accountant.status}")
     seeded = "With --seed the noise is not for a release."
     lines.append("The noise is cryptographic." if report.secure else seeded)
     if not capabilities(args.privacy).curator:
@@ -274,7 +287,11 @@ def _picture(args, model):
         figure.suptitle(f"epsilon {args.epsilon:g}, delta {args.delta:g}")
         return figure
     figure, (ax,) = panels(1)
-    CoefficientDisplay.from_estimator(model, confidence_level=args.confidence_level, ax=ax)
-    ax.set(xlabel=f"effect on {args.target}, in the units of the table")
+    ratios = args.model in RATIOS
+    CoefficientDisplay.from_estimator(
+        model, confidence_level=args.confidence_level, scale="odds" if ratios else None, ax=ax
+    )
+    if not ratios:
+        ax.set(xlabel=f"effect on {args.target}, in the units of the table")
     figure.suptitle(f"epsilon {args.epsilon:g}, delta {args.delta:g}")
     return figure

@@ -8,6 +8,7 @@ from pathlib import Path
 import narwhals.stable.v2 as nw
 import numpy as np
 
+from .._printing import few
 from ..preprocessing import Numeric, Schema
 from ..records import cells
 from ._arguments import CommandError, at_least
@@ -40,7 +41,7 @@ def add_schema_file(parser):
         "--schema",
         required=True,
         metavar="FILE",
-        help="TOML or JSON file that describes each column",
+        help="TOML file that describes each column",
     )
     add("--decimal", choices=(".", ","), default=".",
         help="decimal mark of columns for which the schema says nothing; default .")  # fmt: skip
@@ -120,12 +121,6 @@ def _marked(column, decimal):
         raise CommandError(f"--decimal {decimal}: {error}") from None
 
 
-def few(names):
-    """A few of the names as one text."""
-    names = [str(name) for name in names]
-    return ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
-
-
 def read_table(path, args=None):
     """Frame of a file; all cells of a CSV file are texts.
 
@@ -142,7 +137,9 @@ def read_table(path, args=None):
     if Path(path).suffix.lower() == ".parquet":
         return _parquet(path)
     sep, encoding = getattr(args, "sep", None), getattr(args, "encoding", "utf-8-sig")
-    return nw.from_dict(read_columns(path, sep, encoding), backend=_library(_LIBRARIES)).to_native()
+    return nw.from_dict(
+        read_columns(path, sep, encoding), backend=frame_library(_LIBRARIES)
+    ).to_native()
 
 
 def read_columns(path, sep=None, encoding="utf-8-sig"):
@@ -212,7 +209,7 @@ def _cells(line, comma):
 
 
 def _parquet(path):
-    library = _library(("pyarrow", "polars"))
+    library = frame_library(("pyarrow", "polars"))
     try:
         frame = nw.read_parquet(str(path), backend=library)
     except Exception:  # each library has errors of its own, which may quote the file
@@ -229,7 +226,7 @@ def write_columns(path, columns):
         lines = [",".join(map(_csv_cell, row)) for row in rows[1:]]
         Path(path).write_text("\n".join([",".join(columns), *lines, ""]), encoding="utf-8")
         return
-    library = _library(("pyarrow", "polars"))
+    library = frame_library(("pyarrow", "polars"))
     nw.from_dict(columns, backend=library).write_parquet(str(path))
 
 
@@ -240,7 +237,8 @@ def _csv_cell(value):
     return '"' + value.replace('"', '""') + '"'
 
 
-def _library(names):
+def frame_library(names):
+    """The first of these libraries of tables that is installed."""
     for name in names:
         try:
             __import__(name)

@@ -43,6 +43,10 @@ MEAN_ONLY = (
 )
 
 
+class NoLaw(TypeError, ValueError):
+    """A model whose coefficients have no known error, or no known units."""
+
+
 @dataclass(frozen=True, eq=False)
 class CoefficientLaw:
     """Released coefficients with the covariance of their error, in the units of X and y.

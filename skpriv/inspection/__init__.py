@@ -1,6 +1,6 @@
 """What may be read off a fitted model, in the units of its table."""
 
-from ._card import coefficient_table, coefficients, model_card
+from ._card import coefficient_table
 from ._coefficient_display import CoefficientDisplay
 from ._curve_display import CurveDisplay, curves
 from ._describe._describe import describe
@@ -8,7 +8,7 @@ from ._describe._description import Description
 from ._describe._quantiles import private_quantiles, propose_max_rows
 from ._inference import Inference, WaldTest, inference
 from ._interval_display import IntervalDisplay, confidence_interval, prediction_interval
-from ._page import release_page
+from ._page import model_card, release_page
 
 __all__ = [
     "CoefficientDisplay",
@@ -18,7 +18,6 @@ __all__ = [
     "IntervalDisplay",
     "WaldTest",
     "coefficient_table",
-    "coefficients",
     "confidence_interval",
     "curves",
     "describe",

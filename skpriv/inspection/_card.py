@@ -10,18 +10,13 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from .._estimation._coefficients import NoLaw
 from .._printing import Table
 from .._version import VERSION
-from ..preprocessing import BoundsScaler, Schema, TableEncoder
+from ..preprocessing import BoundsScaler, FormulaEncoder, Schema, TableEncoder
 from ._curve_display import curves
 from ._inference import inference
 
-_STYLE = (
-    "<style>body{font-family:sans-serif;max-width:60em;margin:2em auto;line-height:1.4}"
-    "td,th{padding:.2em .8em;text-align:left;border-bottom:1px solid #ccc}"
-    "table{border-collapse:collapse}pre{overflow-x:auto}</style>"
-)
-HEADERS = ("", "estimate", "std. error", "low", "high", "p-value")
 _UNIT = (
     "One record is one row of the table: the guarantee is for replacing one row by any other. For "
     "a person with several rows epsilon is multiplied by their number. A fit with `groups` "
@@ -32,9 +27,12 @@ _GROUP = (
     "whatever rows they have. At most {} of each person were used, chosen at random. Standard "
     "errors and intervals are for persons, too: rows of one person may depend on each other."
 )
-_CURRENCY = (
-    "The last column is the cost. If it is mu, of Gaussian differential privacy, its squares add "
-    "up exactly. If it is epsilon, it adds up itself."
+_PUBLIC = (BoundsScaler, FormulaEncoder, TableEncoder)  # steps that learn nothing from rows
+_KNOTS = "Effects at the public knots. Curves are straight between knots, and effects add up."
+_BAND = (
+    "A band covers all of a curve at the level {:g}. It counts privacy noise and what straight "
+    "lines between knots can miss. A dash means that the effect cannot be told from noise, or that "
+    "there are too few knots."
 )
 _NOT_COVERED = (
     "Other releases from the same rows: their costs add up. Only an accountant or a ledger that "
@@ -48,56 +46,12 @@ _NOT_COVERED = (
 )
 
 
-def coefficients(model: Any, confidence_level: float = 0.95) -> dict[str, Any]:
-    """Names, estimates and, where there are any, intervals, in the units of the table.
-
-    Parameters
-    ----------
-    model : estimator
-        A fitted regressor of skpriv, or a Pipeline of `TableEncoder` or `BoundsScaler` and one.
-    confidence_level : float in (0, 1), default=0.95
-        Confidence level of the intervals.
-
-    Returns
-    -------
-    dict of str to list or ndarray
-        ``names``, ``estimate``, and if `inference` has them ``std_error``, ``low``, ``high`` and
-        ``p_value``, NaN where they are not estimable, and the ``reason`` why. The last is the
-        intercept. Empty if the model has no coefficients.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skpriv.inspection import coefficients
-    >>> from skpriv.linear_model import SSPRegressor
-    >>> X = np.linspace(-1.0, 1.0, 1000)[:, None]
-    >>> found = coefficients(SSPRegressor(
-    ...     data_norm=1.0, bounds_y=(-1, 1), privacy="none"
-    ... ).fit(X, X[:, 0]))
-    >>> found["estimate"].round(6) + 0.0
-    array([1., 0.])
-    """
-    try:
-        found = inference(model, confidence_level=confidence_level)
-        names = ("names", "estimate", "std_error", "low", "high", "p_value", "reason")
-        return _with_estimates({name: getattr(found, name) for name in names}, model)
-    except (AttributeError, NotImplementedError, TypeError, ValueError):
-        pass  # a regressor without standard errors: its estimates then
-    return _estimates(model)
-
-
-def _with_estimates(found, model):
-    """Where a coefficient is not estimable, the estimate that the model predicts with."""
-    estimate = np.asarray(found["estimate"], dtype=float)
-    known = _estimates(model).get("estimate", estimate)[: len(estimate)]
-    return {**found, "estimate": np.where(np.isnan(estimate), known, estimate)}
-
-
 def _estimates(model):
+    """Table of the estimates of a model whose coefficients have no law."""
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
     coef, intercept = getattr(steps[-1], "coef_", None), getattr(steps[-1], "intercept_", 0.0)
     if coef is None:
-        return {}
+        return "This model has no coefficients."
     blocks: list = getattr(steps[-1], "coefficient_blocks", [])
     found: dict = {}
     pairs = zip(np.atleast_2d(coef), np.atleast_1d(intercept).astype(float), strict=True)
@@ -111,7 +65,27 @@ def _estimates(model):
         first = f"{blocks[i]}: " if blocks else ""
         for name, value in zip((*names, "intercept"), (*coef, intercept), strict=True):
             found[f"{first}{name}"] = float(value)
-    return {"names": list(found), "estimate": np.array(list(found.values()))}
+    return Table(("", "estimate"), [(name, f"{value:.4g}") for name, value in found.items()])
+
+
+def shown_coefficients(model: Any, confidence_level: float) -> Any:
+    """What is shown of a model: curves, coefficients with intervals, or estimates alone.
+
+    Parameters
+    ----------
+    model : estimator
+    confidence_level : float in (0, 1)
+
+    Returns
+    -------
+    Inference, Table or str
+    """
+    if hasattr(_last(model), "curve"):
+        return _curve_table(model, confidence_level)
+    try:
+        return inference(model, confidence_level=confidence_level)
+    except (NoLaw, NotImplementedError):  # without standard errors, or without known units
+        return _estimates(model)
 
 
 def coefficient_table(model: Any, *, confidence_level: float = 0.95) -> str:
@@ -141,81 +115,7 @@ def coefficient_table(model: Any, *, confidence_level: float = 0.95) -> str:
     True
     """
     check_is_fitted(model)
-    found, last = coefficients(model, confidence_level), _last(model)
-    curved = hasattr(last, "curve")
-    rows = _curve_rows(model, confidence_level) if curved else _cells(found)
-    lines = [str(Table(rows[0], rows[1:]))]
-    if found.get("reason"):
-        lines.append(f"not estimable (-): {found['reason']}")
-    return "\n".join(lines)
-
-
-def _cells(found):
-    """Header and rows as texts."""
-    if not found:
-        return [("this model has no coefficients",)]
-    keys = ("estimate", "std_error", "low", "high", "p_value")
-    shown = [key for key in keys if key in found]
-    header = (HEADERS[0], *(HEADERS[1 + keys.index(key)] for key in shown))
-    return [header] + [
-        (str(name), *(_cell(key, v) for key, v in zip(shown, values, strict=True)))
-        for name, *values in zip(found["names"], *(found[key] for key in shown), strict=True)
-    ]
-
-
-def _cell(key, value):
-    """A number as text; a dash where it is not known, and no p-value below .0001."""
-    if np.isnan(value):
-        return "-"
-    return "<.0001" if key == "p_value" and value < 1e-4 else f"{value:.4g}"
-
-
-def model_card(
-    model: Any,
-    *,
-    format: str = "markdown",
-    title: str | None = None,
-    confidence_level: float = 0.95,
-) -> str:
-    """Card of a fitted model: what it guarantees, what it assumes, what it says.
-
-    Parameters
-    ----------
-    model : estimator
-        A fitted regressor of skpriv, or a Pipeline that ends with one.
-    format : {"markdown", "html"}, default="markdown"
-        Format of the text.
-    title : str, default=None
-        Title of the card; None is the name of the regressor and its target.
-    confidence_level : float in (0, 1), default=0.95
-        Confidence level of the intervals of the coefficients.
-
-    Returns
-    -------
-    str
-        Released answers and public numbers only: it may be published, unless ``random_state`` was
-        given.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skpriv.inspection import model_card
-    >>> from skpriv.linear_model import SSPRegressor
-    >>> X = np.linspace(-1.0, 1.0, 1000)[:, None]
-    >>> card = model_card(SSPRegressor(
-    ...     data_norm=1.0, bounds_y=(-1, 1), random_state=0
-    ... ).fit(X, X[:, 0]))
-    >>> print(card.splitlines()[0])
-    # Model card: SSPRegressor
-    """
-    if format not in ("markdown", "html"):
-        raise ValueError(f"format={format!r} must be 'markdown' or 'html'.")
-    check_is_fitted(model)
-    schema = _schema(model)
-    target = "" if schema is None or schema.target is None else f" of {schema.target}"
-    head = f"Model card: {title or type(_last(model)).__name__ + target}"
-    sections = card_sections(model, confidence_level)
-    return (_html if format == "html" else _markdown)(head, sections)
+    return str(shown_coefficients(model, confidence_level))
 
 
 def card_sections(model: Any, confidence_level: float) -> list[tuple[str, list]]:
@@ -230,7 +130,7 @@ def card_sections(model: Any, confidence_level: float) -> list[tuple[str, list]]
     -------
     list of (str, list)
     """
-    last, schema = _last(model), _schema(model)
+    last, schema = _last(model), schema_of(model)
     report = last.privacy_report_
     m = report.rows_per_unit
     strange = [*_strange_steps(model), *map(_sentence, report.not_covered)]
@@ -241,18 +141,15 @@ def card_sections(model: Any, confidence_level: float) -> list[tuple[str, list]]
         ("scikit-learn", version("scikit-learn")),
         ("Python", platform.python_version()),
     ]
-    found = coefficients(model, confidence_level)
-    unknown = [f"Not estimable (-): {reason}."] if (reason := found.get("reason")) else []
-    level = f"Intervals are at the level {confidence_level:g}, privacy noise included."
-    said = [_cells(found), *([level] if "low" in found else []), *unknown]
+    found = [shown_coefficients(model, confidence_level)]
     if hasattr(last, "curve"):
-        said = list(_curve_tables(model, confidence_level))
+        found = [_KNOTS, *found, _BAND.format(confidence_level)]
     return [
         ("Guarantee", [_sentence(report.guarantee), _sentence(report.randomness)]),
         ("Unit", [_UNIT if m is None else _GROUP.format(f"{m} row{'s' * (m > 1)}")]),
         ("Bounds", [*_bounds(last, schema)]),
-        ("Cost", [_CURRENCY, replace(report, pipeline=False, within=())]),
-        ("Curves" if hasattr(last, "curve") else "Coefficients", said),
+        ("Cost", [replace(report, pipeline=False, within=())]),
+        ("Curves" if hasattr(last, "curve") else "Coefficients", found),
         ("Not covered", [[(text,) for text in (*strange, *_NOT_COVERED)]]),
         ("Versions", [versions]),
     ]
@@ -262,29 +159,18 @@ def _last(model):
     return model[-1] if isinstance(model, Pipeline) else model
 
 
-def _curve_rows(model, confidence_level):
+def _curve_table(model, confidence_level):
     """Effects at the knots, with the simultaneous band of each curve."""
-    rows = [("feature", "value", "effect", "band low", "band high")]
+    rows = []
     for found in curves(model, n_points=2, confidence_level=confidence_level):
         curve = found["curve"]
         for value, *numbers in zip(
             found["values"], curve.effect, curve.band_low, curve.band_high, strict=True
         ):
             shown = f"{value:.4g}" if isinstance(value, float) else str(value)
-            said = (f"{number:.4g}" if np.isfinite(number) else "-" for number in numbers)
-            rows.append((found["name"], shown, *said))
-    return rows
-
-
-def _curve_tables(model, confidence_level):
-    rows = _curve_rows(model, confidence_level)
-    yield "Effects at the public knots. Curves are straight between knots, and effects add up."
-    yield rows
-    yield (
-        f"A band covers all of a curve at the level {confidence_level:g}. It counts privacy noise "
-        "and what straight lines between knots can miss. A dash means that the effect cannot be "
-        "told from noise, or that there are too few knots."
-    )
+            known = np.isfinite(numbers).all()
+            rows.append((found["name"], shown, *(f"{x:.4g}" if known else "-" for x in numbers)))
+    return Table(("feature", "value", "effect", "band low", "band high"), rows)
 
 
 def _sentence(value):
@@ -292,10 +178,16 @@ def _sentence(value):
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def _schema(model):
+def schema_of(model: Any) -> Schema | None:
+    """Schema of the table that a Pipeline begins with; None where it begins with none.
+
+    Parameters
+    ----------
+    model : estimator
+    """
     for _, step in model.steps if isinstance(model, Pipeline) else []:
-        if isinstance(step, TableEncoder):
-            return step.schema if hasattr(step.schema, "target") else Schema(step.schema)
+        if isinstance(step, TableEncoder | FormulaEncoder):
+            return step.schema if isinstance(step.schema, Schema) else Schema(step.schema)
     return None
 
 
@@ -340,38 +232,11 @@ def _missing(column):
 def _strange_steps(model):
     """Steps before the regressor that may have learnt from the rows without paying."""
     for name, step in model.steps[:-1] if isinstance(model, Pipeline) else []:
-        if not isinstance(step, BoundsScaler | TableEncoder) and step not in (None, "passthrough"):
+        if step not in (None, "passthrough") and not isinstance(step, _PUBLIC):
             yield (
                 f"The step {name!r} before the regressor, {type(step).__name__}: what it has "
                 "learnt from the rows is not private."
             )
-
-
-def _markdown(head, sections):
-    lines = [f"# {head}"]
-    for title, contents in sections:
-        lines.append(f"## {title}")
-        for content in contents:
-            if isinstance(content, str):
-                lines.append(content)
-            elif not isinstance(content, list):
-                lines.append(f"```\n{content}\n```")
-            elif len(content[0]) == 1:
-                lines.append("\n".join(f"- {row[0]}" for row in content))
-            else:
-                cells = [" | ".join(cell.replace("|", "\\|") for cell in row) for row in content]
-                cells.insert(1, " | ".join("---" for _ in content[0]))
-                lines.append("\n".join(f"| {row} |" for row in cells))
-    return "\n\n".join(lines) + "\n"
-
-
-def _html(head, sections):
-    title = escape(head)
-    parts = ["<!DOCTYPE html>", '<html lang="en"><meta charset="utf-8">', f"<title>{title}</title>"]
-    parts += [_STYLE, f"<h1>{title}</h1>"]
-    for title, contents in sections:
-        parts += [f"<h2>{escape(title)}</h2>", html_section(contents)]
-    return "\n".join([*parts, "</html>"]) + "\n"
 
 
 def html_section(contents: Any) -> str:
@@ -391,10 +256,39 @@ def html_section(contents: Any) -> str:
         if isinstance(content, str):
             parts.append(f"<p>{escape(content)}</p>")
         elif not isinstance(content, list):
-            parts.append(f"<pre>{escape(str(content))}</pre>")
+            parts.append(content._repr_html_())
         elif len(content[0]) == 1:
             items = "".join(f"<li>{escape(row[0])}</li>" for row in content)
             parts.append(f"<ul>{items}</ul>")
         else:
             parts.append(Table(content[0], content[1:])._repr_html_())
     return "\n".join(parts)
+
+
+def markdown(head: str, sections: Any) -> str:
+    """Markdown of a title and of the contents of sections.
+
+    Parameters
+    ----------
+    head : str
+    sections : list of (str, list)
+
+    Returns
+    -------
+    str
+    """
+    lines = [f"# {head}"]
+    for title, contents in sections:
+        lines.append(f"## {title}")
+        for content in contents:
+            if isinstance(content, str):
+                lines.append(content)
+            elif not isinstance(content, list):
+                lines.append(f"```\n{content}\n```")
+            elif len(content[0]) == 1:
+                lines.append("\n".join(f"- {row[0]}" for row in content))
+            else:
+                cells = [" | ".join(cell.replace("|", "\\|") for cell in row) for row in content]
+                cells.insert(1, " | ".join("---" for _ in content[0]))
+                lines.append("\n".join(f"| {row} |" for row in cells))
+    return "\n\n".join(lines) + "\n"

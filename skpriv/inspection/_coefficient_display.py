@@ -1,11 +1,11 @@
 """Picture of coefficients with their intervals."""
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 import numpy as np
 
-from .._choices import IntervalMethod
+from .._choices import IntervalMethod, Scale
 from .._printing import Display
 from ._inference import Inference, inference
 from ._units import INTERCEPT, public_widths
@@ -30,6 +30,8 @@ class CoefficientDisplay(Display):
         Confidence level of the intervals.
     unit : str, default=""
         What the coefficients are effects of, such as "of the whole range".
+    ratio : str, default=""
+        What the numbers are, such as "odds ratio", where they are exponentials of coefficients.
 
     Attributes
     ----------
@@ -68,6 +70,7 @@ class CoefficientDisplay(Display):
     privacy_share: Any
     confidence_level: float
     unit: str = ""
+    ratio: str = ""
 
     @classmethod
     def from_estimator(
@@ -77,7 +80,7 @@ class CoefficientDisplay(Display):
         confidence_level: float = 0.95,
         method: IntervalMethod = "asymptotic",
         intercept: Any = False,
-        scale: str | None = None,
+        scale: Scale | None = None,
         description: Any = None,
         ax: Any = None,
         **styles: Any,
@@ -94,10 +97,11 @@ class CoefficientDisplay(Display):
             The method of :func:`inference`.
         intercept : bool, default=False
             Whether to show the intercept.
-        scale : {None, "range", "sd"}, default=None
+        scale : {None, "range", "sd", "odds"}, default=None
             The step whose effect is shown. None is one unit of the feature. "range" is the whole
             public range, so that a number beside a yes or no can be compared with it. "sd" is one
-            standard deviation, which `description` has to tell.
+            standard deviation, which `description` has to tell. "odds" shows the odds ratios of a
+            logistic fit, or the rate ratios of counts, of one unit on a logarithmic axis.
         description : Description, default=None
             A private description of the table from :func:`skpriv.describe`, for ``scale="sd"``.
         ax : matplotlib Axes, default=None
@@ -109,19 +113,19 @@ class CoefficientDisplay(Display):
         -------
         display : CoefficientDisplay
         """
-        if scale not in (None, "range", "sd"):
-            raise ValueError(f"scale={scale!r} must be None, 'range' or 'sd'.")
+        if scale not in (None, *get_args(Scale)):
+            raise ValueError(f"scale={scale!r} must be None or one of {get_args(Scale)}.")
         if (scale == "sd") != (description is not None):
             raise ValueError("scale='sd' and description go together: give both or neither.")
         found = inference(estimator, confidence_level=confidence_level, method=method)
-        display = cls.from_inference(found, intercept=intercept)
-        if scale is not None:
+        display = cls.from_inference(found, intercept=intercept, odds=scale == "odds")
+        if scale in _UNITS:
             widths = public_widths(estimator) if scale == "range" else _deviations(description)
             display._take_steps(widths, _UNITS[scale])
         return display.plot(ax, **styles)
 
     @classmethod
-    def from_inference(cls, found: Any, *, intercept: Any = False) -> Self:
+    def from_inference(cls, found: Any, *, intercept: Any = False, odds: bool = False) -> Self:
         """Take coefficients that have been computed; `plot` draws them.
 
         Parameters
@@ -130,6 +134,8 @@ class CoefficientDisplay(Display):
             What :func:`inference` returned.
         intercept : bool, default=False
             Whether to show the intercept.
+        odds : bool, default=False
+            Whether to show odds ratios or rate ratios, with their intervals.
 
         Returns
         -------
@@ -143,9 +149,10 @@ class CoefficientDisplay(Display):
         keep = [i for i, name in enumerate(found.names) if intercept or name != INTERCEPT]
         return cls(
             names=[found.names[i] for i in keep],
-            estimate=found.estimate[keep],
-            low=found.low[keep],
-            high=found.high[keep],
+            estimate=(found.ratio if odds else found.estimate)[keep],
+            low=(found.ratio_low if odds else found.low)[keep],
+            high=(found.ratio_high if odds else found.high)[keep],
+            ratio=found.ratio_name if odds else "",
             privacy_share=found.privacy_share[keep],
             confidence_level=found.confidence_level,
         )
@@ -181,16 +188,18 @@ class CoefficientDisplay(Display):
         """
         ax = self._axes(ax, figsize=(6.0, 1.2 + 0.35 * len(self.names)))
         places = np.arange(len(self.names))
-        half = (self.high - self.low) / 2.0
+        # Intervals of ratios are even about the estimate on the axis of logarithms.
+        there, back = (np.log, np.exp) if self.ratio else (np.positive, np.positive)
+        centre, half = there(self.estimate), (there(self.high) - there(self.low)) / 2.0
         sampling = half * np.sqrt(np.clip(1.0 - self.privacy_share, 0.0, 1.0))
-        ax.axvline(0.0, color="0.7", linewidth=1.0)
+        ax.axvline(1.0 if self.ratio else 0.0, color="0.7", linewidth=1.0)
         thin = {"color": "C0", "linewidth": 1.2, "label": "with privacy", **(interval_kw or {})}
         thick = {"color": "C0", "linewidth": 4.0, "alpha": 0.5, "label": "sampling alone"}
         self.intervals_ = ax.hlines(places, self.low, self.high, **thin)
         self.sampling_ = ax.hlines(
             places,
-            self.estimate - sampling,
-            self.estimate + sampling,
+            back(centre - sampling),
+            back(centre + sampling),
             **{**thick, **(sampling_kw or {})},
         )
         point = {"color": "C0", "marker": "o", "linestyle": "", "markersize": 4.0}
@@ -199,13 +208,22 @@ class CoefficientDisplay(Display):
             ax.text(0.5, place, "not estimable", transform=ax.get_yaxis_transform(), va="center")
         ax.set_yticks(places, self.names)
         ax.invert_yaxis()
-        what = f"effect {self.unit}" if self.unit else "coefficient"
+        if self.ratio:
+            ax.set_xscale("log")
+            for axis in (ax.xaxis.set_major_formatter, ax.xaxis.set_minor_formatter):
+                axis(_plain)
+        what = f"effect {self.unit}" if self.unit else self.ratio or "coefficient"
         ax.set_xlabel(f"{what}, with {self.confidence_level:.0%} interval")
         ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
         return self._drawn(ax)
 
 
 _UNITS = {"range": "of the whole range", "sd": "of one standard deviation"}
+
+
+def _plain(value, _):
+    """A tick of a logarithmic axis as a plain number."""
+    return f"{value:g}"
 
 
 def _deviations(description):

@@ -243,7 +243,8 @@ class CurveDisplay(Display):
     def _plot_curve(self, ax, panel, line_kw, band_kw):
         """A line between knots, with its interval at each point and its simultaneous band."""
         curve, values = panel["curve"], panel["values"]
-        (line,) = ax.plot(values, curve.effect, **{"label": "effect", **line_kw})
+        effect = _estimable(curve)
+        (line,) = ax.plot(values, effect, **{"label": "effect", **line_kw})
         color, level = line.get_color(), f"{self.confidence_level:.0%}"
         ends = _visible(curve.band_low), _visible(curve.band_high)
         band = {"alpha": 0.15, "color": color, "label": f"{level} simultaneous band", **band_kw}
@@ -257,9 +258,7 @@ class CurveDisplay(Display):
             label=f"{level} interval at each point",
         )
         at_knots = np.isin(curve.grid, curve.knots)
-        ax.plot(
-            values[at_knots], curve.effect[at_knots], "o", color=color, markersize=3, label="knot"
-        )
+        ax.plot(values[at_knots], effect[at_knots], "o", color=color, markersize=3, label="knot")
         self.lines_.append(line)
 
     def _plot_levels(self, ax, panel, line_kw, band_kw):
@@ -267,7 +266,7 @@ class CurveDisplay(Display):
         labels, kept = _levels_of(panel)
         curve, places = panel["curve"], np.arange(len(labels))
         point = {"marker": "o", "linestyle": "", "markersize": 4, "label": "effect", **line_kw}
-        (line,) = ax.plot(places, curve.effect[kept], **point)
+        (line,) = ax.plot(places, _estimable(curve)[kept], **point)
         color, level = line.get_color(), f"{self.confidence_level:.0%}"
         wide = {"alpha": 0.15, "linewidth": 8.0, "color": color}
         wide = {**wide, "label": f"{level} simultaneous band", **band_kw}
@@ -293,6 +292,11 @@ def _levels_of(panel):
     if len(knots) == 2 and np.array_equal(np.asarray(knots, dtype=object), [0.0, 1.0]):
         return ["0", "1"], np.array([0, len(values) - 1])
     return None
+
+
+def _estimable(curve):
+    """Effects; NaN where no finite interval is about them, so that noise is not drawn as one."""
+    return np.where(np.isfinite(curve.low) & np.isfinite(curve.high), curve.effect, np.nan)
 
 
 def _visible(ends):

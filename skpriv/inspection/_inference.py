@@ -1,5 +1,6 @@
 """Coefficients that can be published: estimates with intervals, in the units of the table."""
 
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -13,12 +14,13 @@ from .._compat import Interval, StrOptions, validate_params
 from .._estimation._coefficients import CoefficientLaw
 from .._estimation._intervals import two_sided_quantile
 from .._linalg import ROUNDED
-from .._printing import Printed, Table
+from .._printing import LINE, Printed, Table, aligned
 from ._units import INTERCEPT, law_in_units
 
+SMALLEST_P = 1e-4  # p-values below it are printed as "<.0001"
 COLUMNS = ("estimate", "std_error", "low", "high", "statistic", "p_value", "privacy_share")
 RATIOS = ("ratio", "ratio_low", "ratio_high")
-LINE = "least-squares line", "least_squares"
+STRAIGHT = "least-squares line", "least_squares"
 CURVE = "curve of maximum likelihood", "likelihood"
 BETWEEN = (
     "log-odds of classes against each other, by the curve of weighted scores",
@@ -63,6 +65,8 @@ class Inference(Printed):
     hidden : tuple of str, default=()
         Coefficients that are told by no released answer, or, of contrasts, those that are weighed.
         Where none is told, `reason` does not repeat their names.
+    not_covered : tuple of str, default=()
+        What was read or repeated outside of the fit, in sentences.
     """
 
     names: list
@@ -71,6 +75,7 @@ class Inference(Printed):
     guarantee: str
     unit: str = "record"
     hidden: tuple = ()
+    not_covered: tuple = ()
 
     @property
     def estimate(self) -> np.ndarray:
@@ -130,6 +135,11 @@ class Inference(Printed):
     def ratio(self) -> np.ndarray:
         """Exponentials of the estimates: odds ratios of a logistic fit, rate ratios of counts."""
         return self._exponential(self.estimate)
+
+    @property
+    def ratio_name(self) -> str:
+        """What the exponential of an estimate is called, in two words."""
+        return "odds ratio" if "odds" in self.law.ratio else "rate ratio"
 
     @property
     def ratio_low(self) -> np.ndarray:
@@ -261,50 +271,76 @@ class Inference(Printed):
             )
         return matrix
 
-    @property
     def _head(self):
-        count = f"{self.law.n} {self.unit}s"
-        return f"{self.law.estimand}, {count}, {self.confidence_level:.0%} intervals"
+        """What is estimated, from how many, at what price: labels and texts."""
+        what, _, _ = self.law.estimand.partition(", ")
+        yield "Estimand", what
+        yield f"{'Persons' if self.unit == 'person' else 'Records'}", f"{self.law.n:,}"
+        for i, line in enumerate(textwrap.wrap(self.guarantee, LINE - len("Covariance  "))):
+            yield "" if i else "Privacy", line
+        by = f"robust (sandwich), of independent {self.unit}s"
+        yield "Covariance", by + (", with privacy noise" if (self.law.privacy > 0.0).any() else "")
+        yield "Intervals", f"{self.confidence_level:.0%}, normal"
 
     def _notes(self):
+        if ", " in self.law.estimand:
+            yield f"Estimand: {self.law.estimand}."
         if self.law.ratio:
-            yield f"ratio is the exponential of the estimate, {self.law.ratio}"
+            yield f"The {self.ratio_name} is the exponential of the estimate: {self.law.ratio}."
         if self.reason:
             known = self.law.resolved.all()
-            yield f"{'wide by public bounds' if known else 'not estimable'}: {self.reason}"
+            yield f"{'Wide by public bounds' if known else 'Not estimable (-)'}: {self.reason}."
         if self.law.distance is not None:
             known = _ratio(self.distance, self.std_error)
             known = known[np.isfinite(known)]
             if len(known):
-                other, kind = CURVE if self.law.ratio else LINE
+                other, kind = CURVE if self.law.ratio else STRAIGHT
                 yield (
-                    f"the {other} differs from this one by at most `distance`, which is up to "
-                    f"{known.max():.2g} std_error here; estimand={kind!r} has intervals for it"
+                    f"The {other} differs from this one by at most `distance`, which is up to "
+                    f"{known.max():.2g} std_error here; estimand={kind!r} has intervals for it."
                 )
             elif np.isinf(self.distance).any():
                 yield (
                     "`distance` is infinite: no released answer tells how far the fit without "
-                    "clips, and without smaller weights of far rows, is from this one"
+                    "clips, and without smaller weights of far rows, is from this one."
                 )
         if self.law.leverage is not None:
             yield (
-                "a few far rows, which no private count can tell from none, may move the "
+                "A few far rows, which no private count can tell from none, may move the "
                 "least-squares line further: one row inside of bounds_X can have "
-                f"{min(self.law.leverage, 1.0):.2g} of the weight of all rows in its direction"
+                f"{min(self.law.leverage, 1.0):.2g} of the weight of all rows in its direction."
             )
-        yield (
-            "std_error counts sampling and privacy noise; privacy_share is the part of its square "
-            "that privacy noise adds"
-        )
-        yield self.guarantee
+        if (self.law.privacy > 0.0).any():
+            yield (
+                "The standard error counts sampling and privacy noise. The last column is the part "
+                "of its square that is noise."
+            )
+        yield from (f"{said[:1].upper()}{said[1:]}." for said in self.not_covered)
 
-    def _cells(self):
-        columns = [getattr(self, name) for name in self._columns]
-        for name, *values in zip(self.names, *columns, strict=True):
-            yield name, *("-" if np.isnan(value) else f"{value:.4g}" for value in values)
+    def _table(self):
+        """The table that is printed: intervals are those of ratios, where there are any."""
+        error, shown = self.std_error, self.estimate
+        columns = {
+            "estimate": aligned(shown, error),
+            "std. error": aligned(error, error),
+            "z": [f"{value:.2f}" for value in self.statistic],
+            "p-value": ["<.0001" if p < SMALLEST_P else f"{p:.4f}" for p in self.p_value],
+        }
+        ends = self.low, self.high
+        if self.law.ratio:
+            ends, shown = (self.ratio_low, self.ratio_high), self.ratio
+            error = (ends[1] - ends[0]) / 2.0
+            columns[self.ratio_name] = aligned(shown, error)
+        columns |= {name: aligned(end, error) for name, end in zip(("low", "high"), ends)}
+        columns["noise"] = [f"{share:.0%}" for share in self.privacy_share]
+        rows = zip(self.names, *columns.values(), strict=True)
+        return Table(
+            ("", *columns),
+            [[name, *("-" if "nan" in cell else cell for cell in cells)] for name, *cells in rows],
+        )
 
     def _parts(self):
-        return [self._head, Table(("", *self._columns), [*self._cells()]), *self._notes()]
+        return [Table((), [*self._head()], left=2), "", self._table(), "", [*self._notes()]]
 
 
 @validate_params(
@@ -406,8 +442,8 @@ def inference(
         return Inference(names, law, float(confidence_level), "", hidden=hidden)
     if report.unit == "person":
         law = replace(law, n=report.size)
-    guarantee = "\n".join([str(report.guarantee), *report.not_covered])
-    return Inference(names, law, float(confidence_level), guarantee, report.unit, hidden)
+    level, said = float(confidence_level), tuple(report.not_covered)
+    return Inference(names, law, level, str(report.guarantee), report.unit, hidden, said)
 
 
 def _ratio(top, bottom):

@@ -8,11 +8,10 @@ from typing import Any
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from ..privacy import unit_sentence
-from ._card import card_sections, html_section
+from ._card import card_sections, html_section, markdown, schema_of, shown_coefficients
 from ._coefficient_display import CoefficientDisplay
 from ._curve_display import CurveDisplay
-from ._inference import inference
+from ._inference import Inference
 
 _STYLE = """
 :root { color-scheme: light; }
@@ -85,9 +84,7 @@ def release_page(
     last = model[-1] if isinstance(model, Pipeline) else model
     sections = dict(card_sections(model, confidence_level))
     report = last.privacy_report_
-    schema = next((step.schema for step in _steps(model) if hasattr(step, "schema")), None)
-    target = getattr(schema, "target", None)
-    head = title or type(last).__name__ + (f" of {target}" if target else "")
+    head = title or _name(model)
     said = "Curves" if "Curves" in sections else "Coefficients"
     parts = [
         f"<h1>{escape(head)}</h1>",
@@ -117,6 +114,59 @@ def release_page(
         + "\n".join(part for part in parts if part)
         + "\n</main></body></html>\n"
     )
+
+
+def model_card(
+    model: Any,
+    *,
+    format: str = "markdown",
+    title: str | None = None,
+    confidence_level: float = 0.95,
+) -> str:
+    """Card of a fitted model: what it guarantees, what it assumes, what it says.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted regressor of skpriv, or a Pipeline that ends with one.
+    format : {"markdown", "html"}, default="markdown"
+        Format of the text; in HTML it is that of :func:`release_page`.
+    title : str, default=None
+        Title of the card; None is the name of the regressor and its target.
+    confidence_level : float in (0, 1), default=0.95
+        Confidence level of the intervals of the coefficients.
+
+    Returns
+    -------
+    str
+        Released answers and public numbers only: it may be published, unless ``random_state`` was
+        given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.inspection import model_card
+    >>> from skpriv.linear_model import SSPRegressor
+    >>> X = np.linspace(-1.0, 1.0, 1000)[:, None]
+    >>> card = model_card(SSPRegressor(
+    ...     data_norm=1.0, bounds_y=(-1, 1), random_state=0
+    ... ).fit(X, X[:, 0]))
+    >>> print(card.splitlines()[0])
+    # Model card: SSPRegressor
+    """
+    if format not in ("markdown", "html"):
+        raise ValueError(f"format={format!r} must be 'markdown' or 'html'.")
+    if format == "html":
+        return release_page(model, title=title, confidence_level=confidence_level)
+    check_is_fitted(model)
+    head = f"Model card: {title or _name(model)}"
+    return markdown(head, card_sections(model, confidence_level))
+
+
+def _name(model):
+    """The estimator and its target."""
+    target = getattr(schema_of(model), "target", None)
+    return type(_steps(model)[-1]).__name__ + (f" of {target}" if target else "")
 
 
 def meaning(report: Any) -> list[str]:
@@ -192,15 +242,13 @@ def _picture(model, confidence_level):
         from matplotlib import pyplot
     except ImportError:
         return ""
-    last = model[-1] if isinstance(model, Pipeline) else model
-    try:
-        if hasattr(last, "curve"):
-            display: Any = CurveDisplay.from_estimator(model, confidence_level=confidence_level)
-        else:
-            found = inference(model, confidence_level=confidence_level)
-            display = CoefficientDisplay.from_inference(found).plot()
-    except (AttributeError, NotImplementedError, TypeError, ValueError):
-        return ""  # an estimator without a table of coefficients
+    found = shown_coefficients(model, confidence_level)
+    if isinstance(found, Inference):
+        display: Any = CoefficientDisplay.from_inference(found, odds=bool(found.law.ratio)).plot()
+    elif hasattr(_steps(model)[-1], "curve"):
+        display = CurveDisplay.from_estimator(model, confidence_level=confidence_level)
+    else:
+        return ""  # estimates without intervals
     out = StringIO()
     # Texts stay texts, so that the page can be searched; the date would make it differ each time.
     with pyplot.rc_context({"svg.fonttype": "none", "svg.hashsalt": "skpriv"}):
@@ -225,18 +273,8 @@ def _description(description):
 def _ledger(accountant):
     if accountant is None:
         return ""
-    total, spent, left = accountant.budget, accountant.spent, accountant.remaining
-    rows = [("", "what was charged", "its own epsilon", "protects")]
-    for i, charge in enumerate(accountant.charges, 1):
-        alone = f"{charge.cost.epsilon(total.delta):.4g}"
-        rows.append((str(i), charge.name, alone, unit_sentence(charge.unit)))
-    said = (
-        f"All charges together: epsilon {spent.epsilon:.4g} of {total.epsilon:g} at delta "
-        f"{total.delta:g}, for {unit_sentence(accountant.ledger.unit)}. What is left: epsilon "
-        f"{left.epsilon:.4g}. Epsilons of single charges do "
-        "not add up to the total, which is composed exactly."
-    )
-    return "<h2>Ledger</h2>" + _scrolled(html_section([rows, said]))
+    said = "Epsilons of single charges do not add up to the total, which is composed exactly."
+    return f"<h2>Ledger</h2>{_scrolled(accountant._repr_html_())}<p>{said}</p>"
 
 
 def _signature():

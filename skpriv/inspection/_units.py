@@ -8,6 +8,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.validation import check_is_fitted
 
+from .._estimation._coefficients import NoLaw
 from .._estimation._public_bounds import column_bounds
 from ..preprocessing import BoundsScaler, TableEncoder
 
@@ -42,7 +43,7 @@ def law_in_units(model, estimand="fitted"):
     steps = [step for _, step in model.steps[:-1]] if isinstance(model, Pipeline) else []
     last = model[-1] if isinstance(model, Pipeline) else model
     if not hasattr(last, "coefficient_law"):
-        raise TypeError(
+        raise NoLaw(
             f"{type(last).__name__} of {type(last).__module__} has no coefficient_law: "
             "inference needs a linear regressor whose released equations have known noise, such as "
             "skpriv.linear_model.LinearRegression."
@@ -104,7 +105,7 @@ def _after(step, names, before):
         return names, before
     if hasattr(step, "coefficient_map") and not isinstance(step, BoundsScaler):
         if before is not None and not np.isin(before, (0.0, 1.0)).all():
-            raise TypeError(f"{type(step).__name__} must stand before what scales columns.")
+            raise NoLaw(f"{type(step).__name__} must stand before what scales columns.")
         known = step.coefficient_map()
         return list(known.names), known.matrix
     size = len(names) + 1 if before is None else before.shape[1]
@@ -126,7 +127,7 @@ def _map(step, n_features):
         return np.eye(n_features + 1)[:, np.append(step.get_support(indices=True), n_features)]
     if isinstance(step, ColumnTransformer):
         return _columns(step, n_features)
-    raise TypeError(
+    raise NoLaw(
         f"{type(step).__name__} has no coefficient_map, so that the units of the coefficients are "
         f"not known. Before the regressor may stand {KNOWN}."
     )

@@ -234,20 +234,6 @@ class BoundsScaler(Writable, OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         matrix[-1, :-1] = -offset * slopes
         return CoefficientMap(list(self.get_feature_names_out()), matrix)
 
-    def inverse_coef(self, coef: Any, intercept: Any = 0.0) -> Any:
-        """Coefficients of scaled rows as coefficients in the units of the features.
-
-        Parameters
-        ----------
-        coef : array-like of shape (n_features,)
-        intercept : float, default=0.0
-
-        Returns
-        -------
-        (coef, intercept) : ndarray of shape (n_features,), float
-        """
-        return self.coefficient_map().apply(coef, intercept)
-
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         # Whether there is a hole or a text would be an answer about the rows.

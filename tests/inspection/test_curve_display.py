@@ -1,6 +1,8 @@
 """Curves in the units of a table, as panels and in a model card."""
 
 import matplotlib
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -133,7 +135,7 @@ def test_one_feature_may_be_named_alone(model):
 def test_the_card_has_the_curves(model):
     card = model_card(model)
     assert "## Curves" in card and "## Coefficients" not in card
-    assert "| age | 35 |" in card and "| sex | M |" in card
+    assert re.search("age +35 ", card) and re.search("sex +M ", card)
     assert "band low" in model_card(model, format="html")
 
 

@@ -77,7 +77,7 @@ def test_it_says_what_a_manager_and_an_auditor_need(released):
     text = re.sub(r"<[^>]+>", " ", released)
     assert "a factor of at most 2.7" in text  # e to the power of 1
     assert "5,000 rows" in text and "does not cover" in text
-    assert "All charges together: epsilon" in text and "Signature" in text
+    assert "Spent epsilon" in text and "Signature" in text
     assert "sex &lt;&amp;&gt;=M" in released
     assert "study only" not in text
 

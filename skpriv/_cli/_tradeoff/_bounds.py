@@ -2,7 +2,7 @@
 
 import csv
 import json
-from math import isfinite
+from math import isfinite, nan
 from pathlib import Path
 
 from .._arguments import CommandError
@@ -23,48 +23,30 @@ def read_bounds(path):
     """Read `{name: (low, high)}` from a JSON or CSV file."""
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise CommandError(f"--bounds {path} cannot be read: {error}.") from error
-    entries = _from_json(path, text) if text.lstrip().startswith("{") else _from_csv(path, text)
-    bounds = {}
-    for name, *pair in entries:
+        # Pairs and not a dict, so that a name that stands twice is seen.
+        entries = json.loads(text, object_pairs_hook=list) if text.lstrip()[:1] == "{" else None
+    except (OSError, ValueError) as error:
+        raise CommandError(
+            f"--bounds {path} cannot be read: {error}. It must be {FORMAT}."
+        ) from None
+    if entries is None:
+        rows = [[cell.strip() for cell in row] for row in csv.reader(text.splitlines())]
+        entries = [(name, pair) for name, *pair in filter(any, rows)]
+        entries = entries[entries[:1] == [("name", ["low", "high"])] :]
+    bounds: dict = {}
+    for name, pair in entries:
         if name in bounds:
             raise CommandError(f"--bounds {path} gives {name!r} twice.")
-        bounds[name] = _pair(path, name, pair)
-    return bounds
-
-
-def _from_json(path, text):
-    try:
-        # Pairs and not a dict, so that a name that stands twice is seen.
-        pairs = json.loads(text, object_pairs_hook=list)
-    except json.JSONDecodeError as error:
-        raise CommandError(f"--bounds {path} is not JSON: {error}. It must be {FORMAT}.") from error
-    return [(name, *(pair if isinstance(pair, list) else [pair])) for name, pair in pairs]
-
-
-def _from_csv(path, text):
-    rows = [[cell.strip() for cell in row] for row in csv.reader(text.splitlines())]
-    rows = [row for row in rows if any(row)]
-    if rows and rows[0] == ["name", "low", "high"]:
-        del rows[0]
-    if not rows:
+        try:
+            low, high = map(float, pair)
+        except (TypeError, ValueError):
+            low = high = nan
+        if not (isfinite(low) and isfinite(high) and low < high):
+            raise CommandError(
+                f"--bounds {path} gives {name!r} the range {pair!r}, but it must be two numbers, "
+                f"finite and with low < high: {FORMAT}."
+            )
+        bounds[name] = low, high
+    if not bounds:
         raise CommandError(f"--bounds {path} is empty: it must be {FORMAT}.")
-    return rows
-
-
-def _pair(path, name, pair):
-    try:
-        low, high = (float(value) for value in pair)
-    except (TypeError, ValueError):
-        given = ",".join(map(str, pair))
-        raise CommandError(
-            f"--bounds {path} gives {name!r} the range {given!r}, but it must be two numbers, low "
-            f"and high: {FORMAT}."
-        ) from None
-    if not (isfinite(low) and isfinite(high) and low < high):
-        raise CommandError(
-            f"--bounds {path} gives {name!r} the range {low:g} to {high:g}, but low and high must "
-            "be finite, with low < high."
-        )
-    return low, high
+    return bounds

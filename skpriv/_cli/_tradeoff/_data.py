@@ -3,13 +3,15 @@
 import sys
 from pathlib import Path
 
+import narwhals.stable.v2 as nw
 import numpy as np
 from sklearn.utils import Bunch
 
+from ..._printing import few
 from ...datasets import load_mortgages, load_wages, load_warfarin
 from ...records import floats
 from .._arguments import CommandError
-from .._frames import read_columns
+from .._frames import frame_library, read_columns
 from ._bounds import WHY, read_bounds
 
 LOADERS = {"wages": load_wages, "mortgages": load_mortgages, "warfarin": load_warfarin}
@@ -44,9 +46,9 @@ def load(name, target, bounds):
 
 
 def _from_csv(path, target, bounds):
-    frame = _read(path)
+    frame = nw.from_dict(read_columns(path), backend=frame_library(("pandas",))).to_native()
     if target not in frame.columns:
-        raise CommandError(f"--target {target!r} is not a column of {path}: {_names(frame)}.")
+        raise CommandError(f"--target {target!r} is not a column of {path}: {few(frame.columns)}.")
     if target not in bounds:
         raise CommandError(
             f"--bounds has no range for the target {target!r}: add its public low and high."
@@ -55,7 +57,7 @@ def _from_csv(path, target, bounds):
     if absent:
         raise CommandError(
             f"--bounds names {', '.join(map(repr, absent))}, not among the columns of {path}: "
-            f"{_names(frame)}."
+            f"{few(frame.columns)}."
         )
     features = [name for name in frame.columns if name in bounds and name != target]
     if not features:
@@ -73,18 +75,6 @@ def _from_csv(path, target, bounds):
     )
 
 
-def _read(path):
-    """Frame of a file, whose cells are texts."""
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise ImportError(
-            "Reading a CSV file needs pandas, which comes with the data extra: "
-            'python -m pip install "skpriv[data]"'
-        ) from error
-    return pd.DataFrame(read_columns(path))
-
-
 def _numbers(path, frame):
     """Columns as floats, none of them missing; nothing is said about a single cell."""
     values = floats(frame.to_numpy(dtype=object))
@@ -96,9 +86,3 @@ def _numbers(path, frame):
             "column of 0 and 1."
         )
     return type(frame)(values, columns=frame.columns)
-
-
-def _names(frame):
-    """Return a few of the column names."""
-    names = [str(name) for name in frame.columns]
-    return ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")

@@ -159,8 +159,14 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         no_label = f"{NO_LABEL} ({', '.join(map(str, self.classes_))})"
         return replace(law, reason=law.reason.replace(NOISE, f"{NOISE}, {no_label}"))
 
-    _of = "log-odds of the second class, by the logistic"
-    _ratio = "an odds ratio (of the intercept: odds)"
+    @property
+    def _of(self):
+        return f"log-odds of {self.classes_[1]} against {self.classes_[0]}, by the logistic"
+
+    @property
+    def _ratio(self):
+        return f"an odds ratio of the class {self.classes_[1]} (of the intercept: its odds)"
+
     _means = "probabilities"
     __metadata_request__fit: ClassVar[dict] = WEIGHTS
 

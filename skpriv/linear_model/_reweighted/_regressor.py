@@ -8,7 +8,7 @@ import numpy as np
 
 from ..._choices import IntervalMethod
 from ..._compat import StrOptions, fit_context
-from ..._estimation._coefficients import CoefficientLaw
+from ..._estimation._coefficients import CoefficientLaw, NoLaw
 from ..._estimation._intervals import ConfidenceInterval, inside_bounds
 from ..._estimation._reports import LiftedMomentsQuery
 from ..._estimation._moments import Instrument, MomentsQuery
@@ -303,7 +303,7 @@ class ReweightedRegressor(MomentRegressor):
         CoefficientLaw
         """
         if self._solver != "moments":
-            raise ValueError(
+            raise NoLaw(
                 "solver='sgd' certifies predictions and releases no coefficients with errors: use "
                 "solver='moments', or LinearRegression."
             )

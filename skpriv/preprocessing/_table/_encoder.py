@@ -13,10 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 from ..._codec import Writable
 from ..._compat import fit_context
 from ..._parameters import parameters
+from ..._printing import few
 from ...records import as_rows, floats, is_lazy
 from .._bounds_scaler import CoefficientMap
 from ._columns import Boolean, Numeric
-from ._schema import Schema, few
+from ._schema import Schema
 
 
 class SchemaEncoder(Writable, TransformerMixin, BaseEstimator):
@@ -283,24 +284,6 @@ class TableEncoder(SchemaEncoder):
         for block, at in zip(blocks, self.blocks_.values(), strict=True):
             matrix[at, at], matrix[-1, at] = block.matrix / self.norm_, block.offset / self.norm_
         return CoefficientMap([name for block in blocks for name in block.effects], matrix)
-
-    def inverse_coef(self, coef: Any, intercept: Any = 0.0) -> Any:
-        """Coefficients of encoded rows as effects in the units of the table.
-
-        Parameters
-        ----------
-        coef : array-like of shape (n_encoded,)
-        intercept : float, default=0.0
-
-        Returns
-        -------
-        coef : ndarray of shape (n_encoded,)
-            Effects in the order of ``coefficient_map().names``.
-        intercept : float
-            Intercept of a row with all numbers 0, dates at their low end, lowest levels, first
-            categories.
-        """
-        return self.coefficient_map().apply(coef, intercept)
 
     def _blocks(self):
         check_is_fitted(self, "norm_")

@@ -13,6 +13,7 @@ import numpy as np
 
 from ._categories import Categorical, Ordinal, codes_by_text
 from ._columns import Boolean, ColumnType, Date, Numeric
+from ..._printing import few
 from ...records import cells
 from ._values import booleans_of, codes_of, days_of, numbers_of, text
 
@@ -249,7 +250,7 @@ class Schema(Mapping):
 
     @classmethod
     def read(cls, path: Any) -> "Schema":
-        """Read a TOML file, or a JSON file if its name ends with .json.
+        """Read a TOML file.
 
         Parameters
         ----------
@@ -264,8 +265,7 @@ class Schema(Mapping):
         ValueError
             It names the column and the remedy.
         """
-        text = Path(path).read_text(encoding="utf-8")
-        return cls.from_json(text) if Path(path).suffix == ".json" else cls.from_toml(text)
+        return cls.from_toml(Path(path).read_text(encoding="utf-8"))
 
     @classmethod
     def from_toml(cls, text: str) -> "Schema":
@@ -274,15 +274,6 @@ class Schema(Mapping):
             tables = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise ValueError(f"The schema is not TOML: {error}.") from error
-        return cls._from_tables(tables)
-
-    @classmethod
-    def from_json(cls, text: str) -> "Schema":
-        """Schema of a JSON text: an object for each column, with the keys of the TOML format."""
-        try:
-            tables = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"The schema is not JSON: {error}.") from error
         return cls._from_tables(tables)
 
     @classmethod
@@ -307,16 +298,13 @@ class Schema(Mapping):
         return cls(columns, target=targets[0] if targets else None)
 
     def write(self, path: Any) -> None:
-        """Write a TOML file, or a JSON file if its name ends with .json.
-
-        What is still open stands in the TOML file as a comment, to be filled in.
+        """Write a TOML file. What is still open stands there as a comment, to be filled in.
 
         Parameters
         ----------
         path : path-like
         """
-        text = self.to_json() if Path(path).suffix == ".json" else _HEAD + "\n" + self.to_toml()
-        Path(path).write_text(text, encoding="utf-8")
+        Path(path).write_text(_HEAD + "\n" + self.to_toml(), encoding="utf-8")
 
     def to_toml(self) -> str:
         """The schema as a TOML text."""
@@ -327,10 +315,6 @@ class Schema(Mapping):
                 lines += [f"# {line}" for line in _COMMENTS[self[name].kind]]
             tables.append("\n".join(lines) + "\n")
         return "\n".join(tables)
-
-    def to_json(self) -> str:
-        """The schema as a JSON text."""
-        return json.dumps(self._tables(), indent=2, ensure_ascii=False) + "\n"
 
     def _tables(self):
         tables = {}
@@ -389,12 +373,6 @@ def guessed_type(series: Any) -> ColumnType:
         if known and np.isfinite(read(series)).sum() >= 0.9 * known:
             return kind()
     return Categorical()
-
-
-def few(names):
-    """Return a few of the names as text."""
-    names = [str(name) for name in names]
-    return ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
 
 
 def _plain(value):

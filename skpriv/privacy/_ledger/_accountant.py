@@ -1,13 +1,13 @@
 """A budget that the fits of a block of code share."""
 
-import html
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from math import isfinite, isinf
 from types import TracebackType
 from typing import Any, Self
 
-from ..._printing import Table
+from ..._printing import Printed, Table
 from ...exceptions import PrivacyError
 from .._accounting._budget import Budget
 from .._accounting._cost import pure_mu
@@ -19,8 +19,12 @@ from ._unit import unit_sentence, unit_text, unit_value
 
 __all__ = ["BudgetAccountant"]
 
+COLUMNS = (
+    "release", "own epsilon", "part of the total", "protects", "about", "when", "who", "what for",
+)  # fmt: skip
 
-class BudgetAccountant:
+
+class BudgetAccountant(Printed):
     """Hold the fits inside a ``with`` block to one privacy budget.
 
     Every fit, those of cross-validation and of worker processes included, is charged before it
@@ -77,6 +81,8 @@ class BudgetAccountant:
         The largest budget of one more fit that is paid in the accountant's currency.
     remaining_aside : Budget
         What is left of the part set aside.
+    status : str
+        What is spent and what is left, in one sentence.
     charges : list of Charge
         The charges, as named tuples ``(name, part, cost, who, when, purpose, unit)``, with the time
         in UTC.
@@ -312,16 +318,39 @@ class BudgetAccountant:
             return f"{head}, ledger gone)"
         return f"{head}, spent={spent.epsilon:.6g}, charges={count})"
 
-    def _repr_html_(self) -> str:
+    @property
+    def status(self) -> str:
+        """What is spent and what is left, in one sentence."""
+        total, spent, left = self.budget, self.spent, self.remaining
+        if isinf(total.epsilon):
+            return f"Spent epsilon {spent.epsilon:.4g} at delta {total.delta:g}; it has no total."
+        return (
+            f"Spent epsilon {spent.epsilon:.4g} of {total.epsilon:g} at delta {total.delta:g} for "
+            f"{unit_sentence(self.ledger.unit)}; left epsilon {left.epsilon:.4g}."
+        )
+
+    def _parts(self) -> Any:
         try:
-            charges = self.charges
+            charges, status = self.charges, self.status
         except PrivacyError:
-            charges = []
-        rows = [
-            (name, part, repr(cost), unit_sentence(unit)) for name, part, cost, *_, unit in charges
-        ]
-        table = Table(("release", "part", "cost", "protects"), rows)
-        return f"<p>{html.escape(repr(self))}</p>{table._repr_html_()}"
+            return [repr(self)]
+        return [Table(COLUMNS, [*map(self._cells, charges)], left=len(COLUMNS)), status]
+
+    def _cells(self, charge: Charge) -> tuple[str, ...]:
+        """One charge as texts: its own epsilon, and its part of the total in what adds up."""
+        totals = {"gdp": self.budget.mu**2, "zcdp": self.budget.rho, "pure": self.budget.epsilon}
+        total, amount = totals[self.currency], charge.cost.amount(self.currency)
+        known = isfinite(amount) and isfinite(total) and total > 0.0 and not charge.cost.approximate
+        return (
+            charge.name,
+            f"{charge.cost.epsilon(self.budget.delta):.3f}",
+            f"{amount / total:.1%}" if known else "-",
+            unit_sentence(charge.unit),
+            charge.part or "all",
+            charge.when,
+            charge.who,
+            charge.purpose,
+        )
 
 
 def _known(ledger: "str | os.PathLike[str] | Ledger | None") -> Ledger | None:

@@ -266,7 +266,7 @@ def test_coefficients_in_the_units_of_the_table(global_random_seed):
     frame.loc[:5, "age"] = np.nan
     encoder = fitted(columns)
     coef, intercept = rng.normal(size=len(encoder.get_feature_names_out())), rng.normal()
-    effects, constant = encoder.inverse_coef(coef, intercept)
+    effects, constant = encoder.coefficient_map().apply(coef, intercept)
     names = encoder.coefficient_map().names
     beta = dict(zip(names, effects, strict=True))
     assert {"age per year", "sex=M", "admitted per year", "stage per level"} <= set(names)
@@ -321,12 +321,12 @@ def test_coefficients_of_a_bounds_scaler(global_random_seed):
     X = np.column_stack([rng.uniform(20, 60, 30), np.eye(2)[rng.randint(2, size=30)]])
     scaler = BoundsScaler([(20, 60), (0, 1), (0, 1)], exclusive=[[1, 2]]).fit(X)
     coef, intercept = rng.normal(size=3), rng.normal()
-    slopes, constant = scaler.inverse_coef(coef, intercept)
+    slopes, constant = scaler.coefficient_map().apply(coef, intercept)
     np.testing.assert_allclose(X @ slopes + constant, scaler.transform(X) @ coef + intercept)
     covariance = scaler.coefficient_map().covariance(np.eye(4))
     np.testing.assert_allclose(np.sqrt(2 * np.diag(covariance))[:3], [0.05, 1.0, 1.0])
     with pytest.raises(ValueError, match="3 transformed features"):
-        scaler.inverse_coef([1.0])
+        scaler.coefficient_map().apply([1.0])
 
 
 @pytest.mark.parametrize("output", ["default", "pandas", "polars"])
