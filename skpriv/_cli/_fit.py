@@ -10,14 +10,7 @@ from .. import linear_model
 from .._codec import save
 from .._printing import few
 from ..inspection import CoefficientDisplay, CurveDisplay, coefficient_table, curves, model_card
-from ..preprocessing import (
-    Categorical,
-    FormulaEncoder,
-    Numeric,
-    Ordinal,
-    Schema,
-    TableEncoder,
-)
+from ..preprocessing import FormulaEncoder, Schema, TableEncoder
 from ..privacy import capabilities
 from ._arguments import (
     PICTURES,
@@ -193,14 +186,14 @@ def _range(args, schema):
     """What the target may be: classes, which are 0 and 1 of a truth value, or a range."""
     column, kind = schema[args.target], f"--model {args.model}"
     if args.model != "logistic":
-        if isinstance(column, Categorical | Ordinal):
+        if column.kind in ("categorical", "ordinal"):
             raise CommandError(
                 f"{kind} needs a number, and the target {args.target!r} is one of "
                 f"{few(schema.classes)}: take --model logistic."
             )
         return schema.bounds_y
     classes = schema.classes
-    if isinstance(column, Numeric) and classes[1] - classes[0] != 1:
+    if column.kind == "numeric" and classes[1] - classes[0] != 1:
         raise CommandError(
             f"{kind} needs classes: make the target {args.target!r} categorical, ordinal or "
             "boolean in the schema, or give it a range of two consecutive numbers, such as 0 and "

@@ -205,13 +205,12 @@ class CoefficientDisplay(Display):
         point = {"color": "C0", "marker": "o", "linestyle": "", "markersize": 4.0}
         (self.points_,) = ax.plot(self.estimate, places, **{**point, **(point_kw or {})})
         for place in places[np.isnan(self.estimate)]:
-            ax.text(0.5, place, "not estimable", transform=ax.get_yaxis_transform(), va="center")
+            at = {"transform": ax.get_yaxis_transform(), "va": "center", "color": "0.4"}
+            ax.text(0.02, place, "not estimable", **at)
         ax.set_yticks(places, self.names)
-        ax.invert_yaxis()
+        ax.set_ylim(len(places) - 0.5, -0.5)
         if self.ratio:
-            ax.set_xscale("log")
-            for axis in (ax.xaxis.set_major_formatter, ax.xaxis.set_minor_formatter):
-                axis(_plain)
+            _ratio_axis(ax)
         what = f"effect {self.unit}" if self.unit else self.ratio or "coefficient"
         ax.set_xlabel(f"{what}, with {self.confidence_level:.0%} interval")
         ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
@@ -221,9 +220,17 @@ class CoefficientDisplay(Display):
 _UNITS = {"range": "of the whole range", "sd": "of one standard deviation"}
 
 
-def _plain(value, _):
-    """A tick of a logarithmic axis as a plain number."""
-    return f"{value:g}"
+def _ratio_axis(ax):
+    """A logarithmic axis with plain numbers: 1, 2 and 5 of each ten, or even steps if it is short."""
+    from matplotlib.ticker import LogLocator, MaxNLocator
+
+    ax.set_xscale("log")
+    low, high = ax.get_xlim()
+    ax.xaxis.set_major_locator(
+        LogLocator(subs=(1.0, 2.0, 5.0)) if high > 4.0 * low else MaxNLocator(6)
+    )
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.minorticks_off()
 
 
 def _deviations(description):
