@@ -54,8 +54,6 @@ SHORT = {
     "exceptions.py": "a public door",
     "_cli/_main.py": "the door of the commands, which import everything else",
     "_estimation/_certified/_events.py": "a leaf that every calculus of intervals shares",
-    "linear_model/_base.py": "parameters that all share, whose length is in their docstrings",
-    "linear_model/_reweighted/_links.py": "public classes, whose length is in their docstrings",
     "protocol/_rows.py": "its neighbour, the collector, is full",
 }
 CROWDED = {

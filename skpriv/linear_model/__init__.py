@@ -7,10 +7,10 @@ from ._iht._regressor import IHTRegressor
 from ._improper import ImproperSGDRegressor
 from ._layered._regressor import LayeredRegressor
 from ._linear._regressor import LinearRegression
-from ._panel._instruments import IVRegressor
-from ._reweighted._links import Link
+from ._instruments import IVRegressor
+from ._reweighted._sgd import Link
 from ._reweighted._regressor import ReweightedRegressor
-from ._ssp import SSPRegressor
+from ._moments import SSPRegressor
 
 __all__ = [
     "AdditiveRegressor",

@@ -1,17 +1,134 @@
-"""What all private regressors share: parameters, who is trusted, tags."""
+"""What all private regressors share: parameters, who is trusted, tags.
+
+Rows at which a fitted model predicts: checked in one way, and lazy where they are lazy.
+"""
 
 from dataclasses import field
+from functools import partial, wraps
 from numbers import Real
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, cast
 
+import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
 
 from .._choices import PrivacyModel
 from .._codec import Writable
-from .._compat import Interval, StrOptions
+from .._compat import F, Documented, Interval, StrOptions
+from .._estimation._intervals import check_level
 from .._parameters import RandomState, parameters
 from ..privacy import MODELS, Accounted, Budget, PrivacyReport, Trust
-from ._points import PredictsAtPoints
+from ..records import check_public, finite_numbers, is_lazy, public_shape, readable
+
+
+def rowwise(method: F) -> F:
+    """Let a method of X alone be lazy on lazy rows: each chunk is given to it when it is read."""
+
+    @wraps(method)
+    def call(self, X, *args, **options):
+        if not is_lazy(X):
+            return method(self, X, *args, **options)
+        check_is_fitted(self)
+        rows = check_public(self, X, reset=False)
+        # Names are checked once, here: chunks have none.
+        plain = object.__new__(type(self))
+        vars(plain).update((k, v) for k, v in vars(self).items() if k != "feature_names_in_")
+        function = partial(_called, plain, method.__name__, args, options)
+        one = function(np.zeros((1, rows.n_features)))  # the options are checked here, too
+        return rows.evaluated(function, type(one) if isinstance(one, tuple) else None)
+
+    return cast(F, call)
+
+
+def _called(model, name, args, options, X):
+    return getattr(model, name)(X, *args, **options)
+
+
+class PredictsAtPoints(Documented):
+    """Mixin of regressors: what every prediction and every interval begins with.
+
+    Attributes
+    ----------
+    estimand : str or None
+        What the intervals of this class are for. A class states it in its own body: a subclass
+        that changes the estimator changes what is estimated.
+    interval_claims : tuple of str
+        The methods, of "certified" and "asymptotic", whose level the class promises. They too must
+        stand in the body of the class itself; what is not claimed there raises.
+    """
+
+    estimand: ClassVar[str | None] = None
+    interval_claims: ClassVar[tuple[str, ...]] = ()
+
+    coef_: np.ndarray
+    intercept_: Any
+
+    _dtypes: ClassVar[Any] = np.float64  # of rows at which it predicts
+    _sparse: ClassVar[Any] = False  # kinds of sparse ones that are taken as they are
+
+    def _points(self, X):
+        """Checked rows at which a fitted model predicts."""
+        check_is_fitted(self)
+        return readable(self, X, accept_sparse=self._sparse, dtypes=self._dtypes)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """R2 of the predictions for rows whose targets are at hand.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            Without y: those of rows that are read in batches must be given, too.
+
+        Notes
+        -----
+        An exact function of X and y, which nobody has paid for: it is **not private**.
+        :func:`skpriv.model_selection.private_score` is.
+        """
+        if y is None:
+            raise ValueError(
+                "score needs the targets beside the rows, in memory: score(X, y). It is exact and "
+                "therefore not private; skpriv.model_selection.private_score releases one that is."
+            )
+        y = finite_numbers(y, "y")
+        if sample_weight is not None:
+            sample_weight = finite_numbers(sample_weight, "sample_weight", public_shape(y)[:1])
+        return super().score(X, y, sample_weight)  # type: ignore[misc]
+
+    def _interval_points(self, X, confidence_level, method, methods=("certified", "asymptotic")):
+        """The same for an interval, whose level and method are checked first."""
+        check_is_fitted(self)
+        check_level(confidence_level)
+        if method not in methods:
+            raise ValueError(f"method={method!r} must be {' or '.join(map(repr, methods))}.")
+        self._check_claim(method)
+        return self._points(X)
+
+    def _check_claim(self, method):
+        """Raise unless the class itself claims this interval; nothing is inherited."""
+        own = vars(type(self))
+        claims = own.get("interval_claims", ())
+        if own.get("estimand") and method in claims:
+            return
+        name = type(self).__name__
+        claimed = " and ".join(claims) if own.get("estimand") and claims else "no"
+        raise NotImplementedError(
+            f"{name} claims {claimed} intervals, so method={method!r} is refused: a level that was "
+            f"proved for a parent class need not hold for {name}. Once it is proved or measured, "
+            f"declare in the body of {name} itself `estimand = 'what is estimated'` and "
+            f"`interval_claims = ({method!r},)`; the page 'Add an estimator' of the documentation "
+            "says how claims are tested."
+        )
+
 
 WEIGHTS = {"sample_weight": None, "max_weight": None}  # for routing; see PrivateEstimator
 

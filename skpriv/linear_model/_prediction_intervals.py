@@ -4,13 +4,20 @@ Some rows, chosen at random and without looking, are held out of the fit. Their 
 distances of their targets from the predictions, have a quantile that is found by noisy counts; the
 arithmetic and its margins are in ``_estimation/_conformal.py``, the proofs in
 ``docs/mathematics/prediction_intervals.md``.
+
+How far targets lie from a released function, as a released function of the row.
+
+Counts of scores by randomised response: each user sends one bit, about one threshold.
+
+For prediction intervals of users who trust nobody, with delta = 0. The search is that of
+``_prediction_intervals.py``; every count of it has users of its own.
 """
 
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
-from math import floor, sqrt
+from functools import lru_cache, partial
+from math import floor, inf, sqrt
 from typing import Annotated, Any
 
 import numpy as np
@@ -18,24 +25,215 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._compat import StrOptions
 from .._estimation._conformal import (
+    ResponseTarget,
     ShareTarget,
     checked_levels,
     count_depth,
     count_target,
     exact_rank,
+    response_depth,
     score_grid,
     search_slots,
     share_depth,
 )
 from .._estimation._intervals import ConfidenceInterval, check_level
-from .._linalg import ROUNDED
+from .._estimation._moments import MomentsQuery
+from .._estimation._normal_equations import ridge_prior
+from .._estimation._scaling import Scaling
+from .._linalg import ROUNDED, row_products
 from .._parameters import ArrayLike, Level, parameters
-from ..privacy import ROUNDING, Procedure, Query, split
-from ._base import PrivateRegressor
-from ._score_reports import response_counts, response_targets
-from ._spread import Spread, learn_spread
+from ..privacy import ROUNDING, NoiseSource, Procedure, Query, ResponseNoise, split
+from ._base import PrivateRegressor, rowwise
 from ._opening import public_bounds
-from ._points import rowwise
+
+LEAST_WIDTH = 0.3  # of the mean distance: no width falls below it, so that scores stay bounded
+
+
+@dataclass(frozen=True, eq=False)
+class DistanceMoments(Query):
+    """Second moments of rows with their scores |y - f| in place of the target.
+
+    The sensitivity is that of MomentsQuery, which holds for any targets: it clips them.
+
+    Parameters
+    ----------
+    score : callable
+        ``score(X, y, 0)`` gives the distances of a chunk of rows.
+    moments : MomentsQuery
+    """
+
+    score: Callable
+    moments: MomentsQuery
+    name: str = "moments of distances"
+
+    @property
+    def shape(self):
+        """Number of coordinates."""
+        return self.moments.shape
+
+    @property
+    def sensitivity(self):
+        """Largest change, rounded up."""
+        return self.moments.sensitivity
+
+    def sum(self, X, y):
+        """Exact sum over a chunk of rows."""
+        return self.moments.sum(X, self.score(X, y, 0))
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """A released positive function of the row, at least ``floor``.
+
+    Attributes
+    ----------
+    scaling : Scaling
+    theta : ndarray of shape (p,)
+    floor : float
+    """
+
+    scaling: Scaling
+    theta: np.ndarray
+    floor: float
+
+    def __call__(self, X):
+        """Typical distances at a chunk of rows; not a number counts as the largest."""
+        with np.errstate(all="ignore"):
+            value = self.scaling.unscale(row_products(self.scaling.features(X), self.theta))
+        high = self.scaling.bounds_y[1]
+        return np.clip(np.nan_to_num(value, nan=high), self.floor, high)
+
+
+def learn_spread(session, score, scaling):
+    """Linear regression of distances on rows, by all that a session of other rows has.
+
+    Parameters
+    ----------
+    session : Session
+        Neither of the fit nor of the calibration rows.
+    score : callable
+    scaling : Scaling
+        Scaling of the rows of the fit.
+
+    Returns
+    -------
+    Spread
+    """
+    width = score.bounds[1] - score.bounds[0]
+    scaling = replace(scaling, bounds_y=(0.0, width), fit_intercept=True)
+    query = DistanceMoments(score, MomentsQuery(scaling))
+    equations = query.moments.equations(session.sum(query, 1.0))
+    if equations.exact:
+        theta = equations.solve_ridge(np.zeros(scaling.size))
+    else:
+        theta = equations.solve_shrunk([ridge_prior(scaling.size, True)])
+    count = scaling.shrink * equations.n
+    mean = scaling.unscale(float(equations.target[-1]) / count)
+    noise = scaling.radius * equations.target_scale / count
+    return Spread(scaling, theta, float(max(LEAST_WIDTH * mean, noise, 1e-6 * width)))
+
+
+def _truth(epsilon):
+    """Probability of a true report: of those of two levels, for the shuffler."""
+    return ResponseNoise(epsilon).truth
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreReports(Query):
+    """Number of records whose score is at most a threshold, from one random bit of each user.
+
+    A record adds 0 or 1: replacing it moves the number by at most 1, attained. What a user pays is
+    that of the bit, epsilon, whatever the record is (:class:`skpriv.privacy.ResponseNoise`).
+
+    Parameters
+    ----------
+    score : Score
+    side : {-1, 0, 1}
+    threshold : float
+    """
+
+    score: Callable
+    side: int
+    threshold: float
+    name: str = "scores within"
+    shape: tuple = (1,)
+    sensitivity: float = ROUNDING
+    takes_sparse = True  # the function is linear in the rows
+    likely = staticmethod(_truth)
+
+    def bits(self, X, y):
+        """Whether the score of each row of a chunk is within the threshold; never for NaN."""
+        return np.asarray(self.score(X, y, self.side) <= self.threshold)
+
+    def sum(self, X, y):
+        """Exact number of a chunk of rows."""
+        return np.array([np.sum(self.bits(X, y), dtype=float)])
+
+    def local_noise(self, budget):
+        """Law of one report; only epsilon counts."""
+        return ResponseNoise(budget.epsilon)
+
+    def randomize(self, x, y, budget, rng=None):
+        """Bit of one user, 0 or 1: the code that a user's own device runs."""
+        X = np.asarray(x, dtype=float).reshape(1, -1)
+        bits = self.bits(X, np.asarray([y], dtype=float))
+        return self.local_noise(budget).sent(bits, NoiseSource(rng)).astype(float)
+
+
+@lru_cache(maxsize=256)
+def _target(law, depth, alpha):
+    """The T of one search, of public numbers."""
+    return ResponseTarget([law] * depth)(alpha)
+
+
+def response_targets(session, score, alphas, sides):
+    """What estimated shares are compared with, and the depth of the search: public numbers.
+
+    Returns
+    -------
+    (targets, depth) : list of float and int
+        Infinite targets if the users are too few, or their bits say nothing.
+    """
+
+    def places(depth):
+        return len(sides) * sum(search_slots(depth, len(alphas)))
+
+    asked, n = ScoreReports(score, 0, 0.0), session.n
+    law = session.noise(asked, 1.0)
+    if not law.gain:
+        return [inf], 0
+    depth = response_depth(n, min(alphas), places, law.scale / sqrt(n))
+    if not depth:
+        return [inf], 0
+    law = session.noise(asked, (n // places(depth) + 0.5) / n)  # of this many users
+    return [_target(law, depth, alpha) for alpha in alphas], depth
+
+
+def response_counts(session, score, places):
+    """Function that asks users who were not asked before about each of some thresholds.
+
+    Parameters
+    ----------
+    session : Session or Part
+    score : Score
+    places : int
+        Number of thresholds in all. Each has the same number of users; fewer than ``places`` are
+        left over, and not asked.
+
+    Returns
+    -------
+    callable ``ask(thresholds)``
+        Estimated shares of scores within each (side, threshold).
+    """
+    parts = iter(split(session, *[session.n // places] * places))
+
+    def ask(thresholds):
+        asked = (ScoreReports(score, side, value) for side, value in thresholds)
+        answers = [next(parts).sum(query, 1.0) for query in asked]
+        return np.array([answer.value[0] / answer.n for answer in answers])
+
+    return ask
+
 
 SIDES = {"absolute": (0,), "signed": (-1, 1), "normalized": (0,)}
 NORMALIZED = (0.7, 2.0)  # about the deviation of distances over their released mean at the row

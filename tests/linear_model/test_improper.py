@@ -9,9 +9,8 @@ from scipy import stats
 
 from skpriv._estimation._scaling import Scaling
 from skpriv.exceptions import PrivacyError
-from skpriv.linear_model import ImproperSGDRegressor
-from skpriv.linear_model import _improper as _regressor
-from skpriv.linear_model._improper_steps import (
+from skpriv.linear_model import ImproperSGDRegressor, _improper as _regressor
+from skpriv.linear_model._improper import (
     ClippedGradientQuery,
     Descent,
     ErrorTerms,

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from skpriv import BudgetAccountant
 from skpriv._estimation._scaling import Scaling
 from skpriv.linear_model import ImproperSGDRegressor
-from skpriv.linear_model._improper_steps import ClippedGradientQuery, ReportedGradientQuery
+from skpriv.linear_model._improper import ClippedGradientQuery, ReportedGradientQuery
 from skpriv.privacy import NoiseSource, best_codebook
 from skpriv.protocol import Collector, report
 from skpriv.protocol._device import scaled_record

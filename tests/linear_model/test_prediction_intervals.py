@@ -6,10 +6,8 @@ from math import inf
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from registry.estimators import ESTIMATORS as ALL
-from registry.estimators import SETTINGS, targets
+from hypothesis import given, strategies as st
+from registry.estimators import ESTIMATORS as ALL, SETTINGS, targets
 from scipy import sparse, stats
 from sklearn.utils import check_random_state
 
@@ -21,10 +19,14 @@ from skpriv.linear_model import (
     LinearRegression,
     ReweightedRegressor,
     SSPRegressor,
+    _prediction_intervals as intervals,
 )
-from skpriv.linear_model import _prediction_intervals as intervals
-from skpriv.linear_model._spread import DistanceMoments
-from skpriv.linear_model._prediction_intervals import Score, ScoreQuantiles, ScoresWithin
+from skpriv.linear_model._prediction_intervals import (
+    DistanceMoments,
+    Score,
+    ScoreQuantiles,
+    ScoresWithin,
+)
 from skpriv.metrics import interval_coverage_score, interval_mean_width
 from skpriv.privacy import Answer, Cost, GaussianNoise, Trust
 from skpriv.records import SEED_BYTES, SeededOrder, as_rows

@@ -10,8 +10,7 @@ from skpriv.linear_model import (
     ReweightedRegressor,
     SSPRegressor,
 )
-from skpriv.linear_model._prediction_intervals import Score, calibrate
-from skpriv.linear_model._score_reports import ScoreReports
+from skpriv.linear_model._prediction_intervals import Score, ScoreReports, calibrate
 from skpriv.metrics import interval_coverage_score, interval_mean_width
 from skpriv.privacy import open_session, split
 

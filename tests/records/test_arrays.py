@@ -9,11 +9,9 @@ from scipy import sparse
 from skpriv import Budget, BudgetAccountant
 from skpriv._estimation._scaling import Scaling
 from skpriv.exceptions import InvalidValues
-from skpriv.linear_model._iht._queries import ScoresQuery, SparseGradientQuery, ValuesQuery
-from skpriv.linear_model._iht._rows import Iterate
+from skpriv.linear_model._iht._queries import Iterate, ScoresQuery, SparseGradientQuery, ValuesQuery
 from skpriv.privacy import Piece, Query, open_session
-from skpriv.records import ArrayRows, PublicOrder, Subset, canonical, floats
-from skpriv.records import _base as _records
+from skpriv.records import ArrayRows, PublicOrder, Subset, _base as _records, canonical, floats
 
 ENTRIES = Scaling(1.0, (-1.0, 1.0), False, 3)
 EMPTY = Iterate(1.0, ENTRIES, np.arange(0), np.zeros(0))

@@ -6,9 +6,14 @@ import numpy as np
 
 from skpriv._estimation._moments import MomentsQuery
 from skpriv._linalg import row_products
-from skpriv.linear_model._prediction_intervals import Score, ScoreQuantiles, ScoresWithin
-from skpriv.linear_model._score_reports import ScoreReports
-from skpriv.linear_model._spread import DistanceMoments, Spread
+from skpriv.linear_model._prediction_intervals import (
+    DistanceMoments,
+    Score,
+    ScoreQuantiles,
+    ScoreReports,
+    ScoresWithin,
+    Spread,
+)
 
 from .case import Case
 from .linear import PLANE, D, draw_scaling, draw_theta, one

@@ -9,25 +9,28 @@ from skpriv._estimation._moments import Instrument, MomentsQuery, ResidualGramQu
 from skpriv._estimation._scaling import Scaling
 from skpriv.bandits._combiner._claims import RewardQuery
 from skpriv.bandits._ucb._online_reports import PairQuery
-from skpriv.linear_model._improper_steps import (
+from skpriv.linear_model._improper import (
     ClippedGradientQuery,
     Descent,
     ErrorTerms,
+    GradientQuery as PlainGradientQuery,
     GramQuery,
     HeldOutErrorQuery,
     ReportedGradientQuery,
 )
-from skpriv.linear_model._improper_steps import GradientQuery as PlainGradientQuery
-from skpriv.linear_model._reweighted._links import LINKS, Link
+from skpriv.linear_model._reweighted._sgd import (
+    LINKS,
+    Link,
+    LinkGradientQuery,
+    LinkScoreQuery,
+    Minimiser,
+)
 from skpriv.linear_model._reweighted._normalisation import (
     NormalisationQuery,
-    ReweightedMomentsQuery,
-)
-from skpriv.linear_model._reweighted._reports import (
     ReportedNormalisationQuery,
+    ReweightedMomentsQuery,
     ReweightedReportsQuery,
 )
-from skpriv.linear_model._reweighted._sgd import LinkGradientQuery, LinkScoreQuery, Minimiser
 
 from .case import Case, distance
 

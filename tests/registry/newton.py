@@ -17,8 +17,8 @@ from skpriv._estimation._loop._score import ScoreQuery
 from skpriv._estimation._public_maps import RowMap, TargetMap
 from skpriv._estimation._weights import WeightedMap
 from skpriv.linear_model._generalized._base import Handed
-from skpriv.linear_model._generalized._classes import ClassTarget, CountTarget
-from skpriv.linear_model._linear._exact import LeastSquares
+from skpriv.linear_model._generalized._logistic import ClassTarget, CountTarget
+from skpriv.linear_model._exact import LeastSquares
 
 from .case import Case
 from .linear import D, E1, E2, one

@@ -10,8 +10,8 @@ from skpriv._estimation._moments import Instrument
 from skpriv._estimation._persons import PersonGramQuery, ScoreLengthsQuery
 from skpriv._estimation._public_maps import RowMap, TargetMap
 from skpriv._estimation._scaling import Scaling
-from skpriv.linear_model._generalized._classes import ClassTarget
-from skpriv.linear_model._panel._queries import AllMomentsQuery, InstrumentScoreQuery
+from skpriv.linear_model._generalized._logistic import ClassTarget
+from skpriv.linear_model._instruments import AllMomentsQuery, InstrumentScoreQuery
 from skpriv.privacy._session._trust import FilledPlaces
 from skpriv.records import ArrayRows, PersonRows
 

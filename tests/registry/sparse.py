@@ -5,15 +5,17 @@ import numpy as np
 from skpriv._estimation._scaling import Scaling
 from skpriv.linear_model._iht._queries import (
     GradientNorm,
+    Iterate,
     MeanTargetQuery,
     ResidualSizeQuery,
     ScoresQuery,
     SparseGradientQuery,
     SupportGradientQuery,
     SupportMomentsQuery,
+    SupportResidual,
+    SupportRows,
     ValuesQuery,
 )
-from skpriv.linear_model._iht._rows import Iterate, SupportResidual, SupportRows
 
 from .case import Case
 from .linear import one

@@ -3,11 +3,13 @@
 import numpy as np
 
 from skpriv._estimation._scaling import Scaling
-from skpriv.linear_model._layered._laws import GaussianLaw
+from skpriv.linear_model._layered._tree import (
+    CodebookLevelQuery,
+    GaussianLaw,
+    LevelQuery,
+    PartitionTree,
+)
 from skpriv.linear_model._layered._paper import ErrorQuery, PaperLevelQuery
-from skpriv.linear_model._layered._queries import LevelQuery
-from skpriv.linear_model._layered._reports import CodebookLevelQuery
-from skpriv.linear_model._layered._tree import PartitionTree
 
 from .case import Case, distance
 from .linear import one

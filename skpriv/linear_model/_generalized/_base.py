@@ -16,10 +16,10 @@ from ..._parameters import ArrayLike, Level, Positive, RowsOfPerson, parameters
 from ...exceptions import PrivacyError
 from ...privacy import models_that
 from ...records import WeightedRows
-from .._linear._start import Starts
+from .._start import Starts
 from .._opening import open_fit, public_row_map, weighted_rows
 from .._prediction_intervals import hold_out
-from ._exact import MaximumLikelihood
+from .._exact import MaximumLikelihood
 
 WEIGHTED, LIKELIHOOD = "curve of the weighted scores", "curve of maximum likelihood"
 UNIT = TargetMap((-1.0, 1.0), True)  # of linear parts, which have no other unit

@@ -1,7 +1,12 @@
-"""More than two classes: the fit, the law of its coefficients, and intervals of probabilities."""
+"""More than two classes: the fit, the law of its coefficients, and intervals of probabilities.
 
-from dataclasses import replace
+More than two classes: what is asked of all of them jointly, with its sensitivity.
+"""
+
+from dataclasses import dataclass, replace
+from math import sqrt
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -9,7 +14,8 @@ from scipy import special
 from ..._estimation._coefficients import MEAN_ONLY, loop_law
 from ..._estimation._intervals import two_sided_quantile
 from ..._estimation._loop._fit import LoopFit
-from ..._estimation._loop._queries import Whitened
+from ..._estimation._loop._links import Logit
+from ..._estimation._loop._queries import LEAST_RATE, Whitened, handed
 from ..._estimation._loop._steps import (
     SHARE,
     ask_steps,
@@ -19,14 +25,274 @@ from ..._estimation._loop._steps import (
     public_rules,
 )
 from ..._estimation._loop._whitening import learn_whitening, whitening_parts
-from ..._estimation._public_maps import TargetMap
-from ._softmax import (
-    ClassRatesQuery,
-    ClassScoreQuery,
-    PersonClassScoreQuery,
-    SoftmaxLikelihood,
-    contrasts,
-)
+from ..._estimation._persons import OfPersons, person_sums
+from ..._estimation._public_maps import RowMap, TargetMap
+from ..._linalg import SQRT2, add_gram, row_norms, vech, vech_size
+from ...privacy import ROUNDING, Query
+from .._exact import MaximumLikelihood
+
+SLOPE_WEIGHT = 2.0 / 3.0  # of the slopes: free up to .68, see `ClassScoreQuery`
+
+
+def contrasts(n_classes):
+    """Orthonormal columns Q, shape (n_classes, n_classes - 1), across the vector of ones."""
+    full = np.linalg.qr(np.column_stack([np.ones(n_classes), np.eye(n_classes)[:, :-1]]))[0]
+    return full[:, 1:]
+
+
+@dataclass(frozen=True)
+class Softmax(Logit):
+    """Several classes, whose probabilities are exponentials of linear parts over their sum.
+
+    Parameters
+    ----------
+    n_classes : int
+    """
+
+    parts = 2  # at least: no equation of the likelihood is asked of several
+    steepest: float = 0.5 * Logit.far
+    n_classes: int = 3
+
+    def smallest_slope(self, rates):
+        """Slope at these rates over the largest, in the contrast in which it is smallest."""
+        Q = contrasts(self.n_classes)
+        spread = float(np.linalg.eigvalsh(Q.T @ (np.diag(rates) - np.outer(rates, rates)) @ Q)[0])
+        return 2.0 * spread
+
+
+def coded(rows, target, X, y):
+    """Codes of the classes of a chunk, NaN for no class, and roots of weights in [0, 1]."""
+    code, roots = handed(rows, target, X, y, 0.0, np.inf)
+    return np.rint(code), roots
+
+
+@dataclass(frozen=True)
+class ClassRatesQuery(Query):
+    """Numbers of records of each class: replacing one moves two counts by 1, or with weights in
+    [0, 1] by at most that: sensitivity sqrt(2).
+    """
+
+    rows: RowMap
+    target: Any
+    n_classes: int
+    name: str = "rates of the classes"
+    sensitivity: float = SQRT2 * ROUNDING
+
+    @property
+    def shape(self):
+        """Number of classes."""
+        return (self.n_classes,)
+
+    @property
+    def width(self):
+        """No column of X, if there are no weights in it."""
+        return None if getattr(self.rows, "weighted", False) else 0
+
+    def sum(self, X, y):
+        """Exact counts over a chunk of rows."""
+        code, roots = coded(self.rows, self.target, X, y)
+        known = np.isfinite(code)
+        code, weights = code[known].astype(int), roots[known] ** 2
+        return np.bincount(code, weights, minlength=self.n_classes)
+
+    def rates(self, answer):
+        """Released parts of the classes among the records that have one; they add up to one."""
+        least = min(LEAST_RATE, answer.n / (4.0 * self.n_classes))
+        counts = np.maximum(answer.value, least)
+        return counts / counts.sum()
+
+
+def add_slopes(total, probabilities, weights, e):
+    """Add the sum of weights Q'(diag pi - pi pi')Q (x) ee' over rows."""
+    Q, p = contrasts(probabilities.shape[1]), e.shape[1]
+    turned = probabilities @ Q
+    for i in range(Q.shape[1]):
+        for j in range(i + 1):
+            spread = probabilities @ (Q[:, i] * Q[:, j]) - turned[:, i] * turned[:, j]
+            part = (e * (weights * spread)[:, None]).T @ e
+            total[i * p : (i + 1) * p, j * p : (j + 1) * p] += part
+            if i != j:
+                total[j * p : (j + 1) * p, i * p : (i + 1) * p] += part
+
+
+@dataclass(frozen=True, eq=False)
+class ClassScoreQuery(Query):
+    """Joint sum of (u, c A, uu' / sqrt(2)) over records; matrices mean their vech.
+
+    With a whitened row psi, w = min(1, 1 / |psi|), e = w psi and log-odds m + Q B psi of K classes,
+    whose probabilities are pi, d = y - pi is the residual of the class y (a unit vector). Then
+    u = v Q'd (x) e / sqrt(2) and A = 2 h Q'(diag pi - pi pi')Q (x) ee', with v = min(1, far w) and
+    h = v / (far w), both in [0, 1]. Q has K - 1 orthonormal columns across the ones, as d is. A
+    record that is of no class has u = 0 and A = 0. Sensitivity 2 for c = 2/3.
+
+    Proof. Let a = |pi|^2, and X = |u|^2 <= |d|^2 / 2 = (1 - 2 pi_y + a) / 2 <= (1 + a) / 2. The
+    matrix S = diag pi - pi pi' is positive semi-definite, so that |S| <= tr S = 1 - a in the
+    Frobenius norm; and |S|^2 = a - 2 sum pi^3 + a^2 <= a - a^2 <= 1/4, since sum pi^3 >= a^2. Hence
+    |A|^2 <= k(a) = min(4 (1 - a)^2, 1). For two records, A and A' are positive semi-definite:
+    <A, A'> >= 0. With i = <u, u'> the squared change is at most
+        X + X' - 2 i + (X^2 + X'^2 - 2 i^2) / 2 + c^2 (k + k'),
+    which falls in i >= -1, so that i = -sqrt(X X') >= -(X + X') / 2 is the worst case: at most
+    2 (X + X') + (X - X')^2 / 2 + c^2 (k + k'). Before that step it grows in X and X' <= 1: take
+    X = (1 + a) / 2 = 1 - P with P in [0, 1/2], and k = min(16 P^2, 1). As (P - P')^2 <= P^2 + P'^2
+    it is at most 4 + f(P) + f(P') with f(P) = -2 P + P^2 / 2 + c^2 min(16 P^2, 1). Up to P = 1/4
+    f <= 0 as (16 c^2 + 1/2) / 4 <= 2, for c <= .68; beyond, f is convex, and negative at both ends.
+
+    Parameters
+    ----------
+    whitened : Whitened
+    target : object with ``scaled(y)``
+        Codes of the classes, NaN for no class.
+    location : ndarray of shape (K,)
+        m.
+    point : ndarray of shape ((K - 1) p,)
+        B, row by row.
+    link : Softmax
+    """
+
+    whitened: Whitened
+    target: Any
+    location: np.ndarray
+    point: np.ndarray
+    link: Any
+    name: str = "scores of classes"
+    length = 1.0
+    limit, slope_weight, square_weight, count_weight = SQRT2, SLOPE_WEIGHT, 1.0, 1.0
+    sandwich, matrices, asks_cut, most_excess = True, True, False, None
+
+    @property
+    def sensitivity(self):
+        """Declared sensitivity."""
+        return 2.0 * ROUNDING
+
+    @property
+    def unit(self):
+        """What a score of norm 1 stands for."""
+        return SQRT2 * self.length
+
+    @property
+    def residual_unit(self):
+        """What the entries of uu' / sqrt(2) stand for."""
+        return SQRT2 * self.unit**2
+
+    @property
+    def parts(self):
+        """Sizes of what is asked, in the order of the answer."""
+        size = len(self.point)
+        return {"moment": size, "slope": vech_size(size), "residual": vech_size(size)}
+
+    @property
+    def shape(self):
+        """Number of coordinates."""
+        return (sum(self.parts.values()),)
+
+    def sum(self, X, y):
+        """Exact sum over a chunk of rows."""
+        return self._joined(*self._read(X, y))
+
+    def _read(self, X, y):
+        """Rows u of a chunk, and the sum of A."""
+        slopes, found = self._empty(), [np.empty((0, len(self.point)))]
+        for u, probabilities, h, e in self.scores(X, y):
+            add_slopes(slopes, probabilities, 2.0 * h, e)
+            found.append(u)
+        return np.vstack(found), slopes
+
+    def _joined(self, u, slopes):
+        meat = self._empty()
+        add_gram(meat, u)
+        return np.concatenate([u.sum(axis=0), SLOPE_WEIGHT * vech(slopes), vech(meat) / SQRT2])
+
+    def scores(self, X, y):
+        """Yield (u, pi, h, e) of one block of rows after the other."""
+        code, roots = coded(self.whitened.rows, self.target, X, y)
+        Q = contrasts(len(self.location))
+        B = self.point.reshape(Q.shape[1], -1)
+        for block, e, w, *_ in self.whitened.blocks(X):
+            with np.errstate(all="ignore"):
+                eta = self.location + (e / w[:, None]) @ (Q @ B).T
+                probabilities = special.softmax(np.where(np.isfinite(eta), eta, 0.0), axis=1)
+                v = np.minimum(roots[block], self.link.far * w)
+                h = v / (self.link.far * w)
+            known = np.isfinite(code[block]) & np.isfinite(eta).all(axis=1)
+            d = -probabilities
+            d[known, code[block][known].astype(int)] += 1.0
+            d = (d * np.where(known, v, 0.0)[:, None]) @ Q / SQRT2
+            u = (d[:, :, None] * e[:, None, :]).reshape(len(e), -1)
+            yield u, probabilities, np.where(known, h, 0.0), e
+
+    def _empty(self):
+        return np.zeros((len(self.point),) * 2, order="F")
+
+
+@dataclass(frozen=True, eq=False)
+class PersonClassScoreQuery(OfPersons, ClassScoreQuery):
+    """The same of persons: u is the sum of a person's over m L, shortened to norm 1, and A the mean
+    over the m places. The squared sensitivity is 4 + 2 c^2, by the proof of `PersonScoreQuery`:
+    |A| <= 1 in the Frobenius norm is not tied to u any more.
+
+    Parameters
+    ----------
+    length : float
+        L: the part of m at which the sum of a person is cut; 1 cuts nothing.
+    """
+
+    name: str = "scores of classes of persons"
+    length: float = 1.0
+
+    @property
+    def sensitivity(self):
+        """Declared sensitivity."""
+        return sqrt(4.0 + 2.0 * SLOPE_WEIGHT**2) * ROUNDING
+
+    def score_rows(self, X, y):
+        """Rows u of a chunk."""
+        return self._read(X, y)[0]
+
+    def sum_persons(self, X, y, starts, largest):
+        """Exact sum over a chunk of persons."""
+        u, slopes = self._read(X, y)
+        u = person_sums(u, starts) / (largest * self.length)
+        return self._joined(u / np.maximum(row_norms(u), 1.0)[:, None], slopes / largest)
+
+
+@dataclass(frozen=True, eq=False)
+class SoftmaxLikelihood(MaximumLikelihood):
+    """B of the largest likelihood of several classes on clipped rows, row by row."""
+
+    @property
+    def size(self):
+        """Number of coordinates."""
+        return self.rows.size * (self.link.n_classes - 1)
+
+    def _eta(self, theta, phi):
+        Q = contrasts(self.link.n_classes)
+        return phi @ (Q @ theta.reshape(Q.shape[1], -1)).T
+
+    def _codes(self, X, y):
+        code, roots = coded(self.rows, self.target, X, y)
+        known = np.isfinite(code)
+        phi = self.rows.rows(X)  # with weights they have their roots
+        return phi, np.where(known, code, 0.0).astype(int), known * roots
+
+    def _deviances(self, theta, X, y):
+        phi, code, roots = self._codes(X, y)
+        with np.errstate(all="ignore"):
+            eta = self._eta(theta, phi) / np.where(roots > 0.0, roots, 1.0)[:, None]
+        likely = eta[np.arange(len(code)), code] - special.logsumexp(eta, axis=1)
+        return -2.0 * float(roots**2 @ likely)
+
+    def _slopes(self, theta, X, y):
+        phi, code, roots = self._codes(X, y)
+        scale = np.where(roots > 0.0, roots, 1.0)[:, None]
+        probabilities = special.softmax(self._eta(theta, phi) / scale, axis=1)
+        Q = contrasts(self.link.n_classes)
+        d = -probabilities
+        d[np.arange(len(code)), code] += 1.0
+        gradient = (d @ Q).T @ (phi * roots[:, None])
+        hessian = np.zeros((self.size, self.size), order="F")
+        add_slopes(hessian, probabilities, (roots > 0.0).astype(float), phi)
+        return gradient.reshape(-1), hessian
+
 
 LAW = "log-odds of each class against the geometric mean of all, by the curve of weighted scores"
 RATIO = "odds of a class over the geometric mean of all classes; a contrast compares two classes"

@@ -9,12 +9,11 @@ from ..._compat import StrOptions, fit_context
 from ..._estimation._intervals import ConfidenceInterval
 from ..._estimation._loop._links import Log
 from ..._parameters import parameters
-from .._base import WEIGHTS
+from .._base import WEIGHTS, rowwise
 from .._opening import persons_of, public_bounds, public_rows
-from .._points import rowwise
 from .._prediction_intervals import PredictionIntervals, calibration
 from ._base import GeneralizedLinear
-from ._classes import CountTarget
+from ._logistic import CountTarget
 
 
 @parameters

@@ -15,9 +15,9 @@ from ._queries import (
     ScoresQuery,
     SupportGradientQuery,
     SupportMomentsQuery,
+    SupportResidual,
     ValuesQuery,
 )
-from ._rows import SupportResidual
 
 # Of the budget, for each size of residuals and for the mean target; at most, and for all of them.
 SIZE_SHARE, SIZES_SHARE = 0.02, 0.2

@@ -14,10 +14,16 @@ from ..._estimation._intervals import split_failure
 from ..._estimation._scaling import Scaling
 from ..._linalg import unvech, vech
 from ...privacy import ROUNDING, Query
-from ._laws import CROSS_WEIGHT, GaussianLaw, law_of
-from ._queries import LevelQuery
+from ._tree import (
+    ACTIVATION_FAILURE,
+    CROSS_WEIGHT,
+    Bin,
+    GaussianLaw,
+    LevelQuery,
+    PartitionTree,
+    law_of,
+)
 from ._intervals import NOISE_WEIGHTS
-from ._tree import ACTIVATION_FAILURE, Bin, PartitionTree
 
 # Weights of a bin's failure probability: of the targets, and of the errors of earlier levels, given
 # the gram; and of three events about noise, as in `_intervals`.

@@ -10,11 +10,9 @@ from ..._compat import Interval, fit_context
 from ..._estimation._intervals import ConfidenceInterval, inside_bounds
 from ..._estimation._normal_equations import ridge_prior
 from ..._parameters import Count, DataNorm, Positive, parameters
-from .._base import PrivateRegressor
+from .._base import PrivateRegressor, rowwise
 from .._opening import open_fit, scaled_rows
-from .._points import rowwise
-from ._growth import grow, noise_kind, tree_shape
-from ._intervals import certified, half_widths, pooled
+from ._intervals import certified, grow, half_widths, noise_kind, pooled, tree_shape
 from ._paper import grow_paper
 
 # code -> paper (Li, Simchi-Levi and Wang 2024):

@@ -1,11 +1,144 @@
-"""The partition tree of layered regression: bins of records of like norm, level by level."""
+"""The partition tree of layered regression: bins of records of like norm, level by level.
+
+Quantiles of the noise in a bin's released moments, for the two noise laws.
+
+A bin releases noisy sums of z z' (d, d), and of z times further columns. Three quantiles serve the
+intervals: of the largest |eigenvalue| of the noise N of z z'; of ||N v|| for a fixed unit v; and
+the standard deviation of the noise of z times a column, given N. Failure probabilities are
+explicit. Where noise has no exact law (reports), the last is a bound on a norm instead.
+
+What layered regression asks: the moments of every bin of a level at once.
+
+The moments of a level by one codebook report a user, on a random row of a Hadamard matrix.
+"""
 
 from dataclasses import dataclass, field
+from functools import cached_property
+from math import log, sqrt
 from typing import Any
 
 import numpy as np
 
+from ..._estimation._certified._tails import norm_quantile, operator_quantile
+from ..._estimation._scaling import Scaling
+from ..._linalg import SQRT2, unvech, vech, vech_size
 from ..._printing import Display
+from ...privacy import ROUNDING, CodebookBlocksNoise, NoiseSource, Query, hadamard_entries
+
+CROSS_WEIGHT = 0.5  # squared weight of the further columns beside z, see LevelQuery
+
+
+@dataclass(frozen=True)
+class GaussianLaw:
+    """GOE(scale) noise on z z', and independent N(0, scale^2) on z times a column."""
+
+    scale: float
+
+    @property
+    def rms(self):
+        """Standard deviation of an orthonormal coordinate."""
+        return self.scale
+
+    @property
+    def typical(self):
+        """The law itself, for choices that no guarantee depends on."""
+        return self
+
+    def plus(self, other):
+        """Law of the sum of two independent copies."""
+        return GaussianLaw(sqrt(self.scale**2 + other.scale**2))
+
+    def operator(self, d, failure):
+        """Bound on -N in every direction at once, exceeded with at most this probability."""
+        return operator_quantile(self.scale, d, failure) if self.scale else 0.0
+
+    def vector(self, d, failure):
+        """Bound on ||N v|| for a fixed unit v."""
+        return self.scale * norm_quantile(1.0, 0.5, d, failure) if self.scale else 0.0
+
+    def cross(self, d, failure):
+        """Standard deviation of z times a column in any direction, given N; it never fails."""
+        return self.scale
+
+
+@dataclass(frozen=True)
+class ReportLaw:
+    """Sums of independent codebook reports: bounded terms, given the records.
+
+    One term's error has second moment ``across`` in directions orthogonal to its vector, at most
+    ``along`` in all, and norm at most ``bound``. For a linear map of norm 1 to vectors, whose
+    squared entries add up to k, the expected norm of a sum over n users is at most
+    sqrt(n (k across + (along - across)+)), and exceeds it as Klein and Rio (2005, Theorem 1.1)
+    bound suprema of independent, not identically distributed terms. Levels of the tree depend on
+    reports of earlier levels: the bounds of each level, given the earlier ones, are added.
+
+    Parameters
+    ----------
+    parts : tuple of CodebookBlocksNoise
+        The laws of the sums that have been added, each over users of its own.
+    """
+
+    parts: tuple
+
+    @property
+    def rms(self):
+        """Standard deviation of an orthonormal coordinate."""
+        return sqrt(sum(part.scale**2 for part in self.parts))
+
+    @property
+    def typical(self):
+        """The nearest Gaussian law, for choices that no guarantee depends on."""
+        return GaussianLaw(self.rms)
+
+    def plus(self, other):
+        """Law of the sum of two independent copies."""
+        return ReportLaw(self.parts + other.parts)
+
+    def operator(self, d, failure):
+        """Bound on -N in every direction at once; its mean by Tropp (2015, Theorem 6.6.1)."""
+
+        def mean(part):
+            variance = part.reports * max(part.along, part.across) * (d + 1.0) / 2.0
+            return sqrt(2.0 * variance * log(d)) + part.bound * log(d) / 3.0
+
+        return self._total(failure, d * (d + 1.0) / 2.0, 1.0, mean)
+
+    def equation(self, d, factor, inner, outer, failure):
+        """Bound on the norm of (target - cross P'theta) - gram Q'theta / factor, all noise alone.
+
+        With ||Q'theta|| <= inner and ||P'theta|| <= outer. The three act on coordinates of their
+        own; the squared norms add up, and the squared entries of gram's map are (d + 1) / 2.
+        """
+        top = 1.0 + outer**2 + (inner / factor) ** 2
+        squares = d * (1.0 + outer**2) + (d + 1.0) / 2.0 * (inner / factor) ** 2
+        return self._total(failure, squares, top)
+
+    def cross(self, d, failure):
+        """Standard deviation of z times a column in any direction, on average."""
+        return self.rms
+
+    def _total(self, failure, squares, top, matrix_mean=None):
+        """Bound for a map whose squared entries add up to squares, its squared norm top."""
+        tail, total = log(len(self.parts) / failure), 0.0
+        for part in self.parts:
+            excess = max(part.along - part.across, 0.0)
+            mean = sqrt(part.reports * (squares * part.across + top * excess))
+            if matrix_mean is not None:
+                mean = min(mean, matrix_mean(part))
+            weak, bound = part.reports * top * max(part.along, part.across), sqrt(top) * part.bound
+            first = 3.0 * bound * tail
+            total += mean + 0.5 * (
+                first + sqrt(first**2 + 8.0 * tail * (weak + 2.0 * bound * mean))
+            )
+        return total
+
+
+def law_of(noise):
+    """Quantiles of an answer's noise."""
+    if isinstance(noise, CodebookBlocksNoise):
+        return ReportLaw((noise,))
+    return GaussianLaw(noise.scale)
+
 
 ACTIVATION_FAILURE = 0.05  # an eigenvalue counts when it exceeds this quantile of the noise
 
@@ -235,3 +368,155 @@ class PartitionTree(Display):
         ax.set_xticks([])
         ax.set_title("bins by exponent k; (directions resolved)")
         return self._drawn(ax)
+
+
+@dataclass(frozen=True, eq=False)
+class LevelQuery(Query):
+    """Sum of u u' in the last bin of each record's path, u = (z, a / sqrt 2, r / sqrt 2).
+
+    z = gamma^k basis'phi has norm at most 1 by the choice of the bin, a = resolved'phi and r too;
+    bins are blocks of one vector, zero but for the record's own. All depends on released answers
+    only.
+
+    Gaussian noise: of u u' only z z', z a' and r z are asked, in vech coordinates, which weigh them
+    by 1, 1, 1. Replacing a record within a bin has squared norm at most 2 W (1 + p) + 2 (1 - p^2),
+    p = <z, z'>, with W = 2 (W = 1 where a is empty): largest at p = W / 2, where it is
+    W^2 / 2 + 2 W + 2 = 8 (4.5). Moving it to another bin: 2 (W + 1) = 6 (4), less. Attained at
+    <z, z'> = W / 2, r = -r', a = -a' of norm 1, which bins of large k approach.
+
+    Parameters
+    ----------
+    scaling : Scaling
+    tree : PartitionTree
+        Made of released answers.
+    bins : tuple of Bin
+        Those that are asked about; noise is drawn for them only.
+    crossed : bool
+        Whether any of the bins may have ancestors.
+    level : int
+    """
+
+    scaling: Scaling
+    tree: PartitionTree
+    bins: tuple
+    crossed: bool
+    level: int = 1
+    slots: dict = field(init=False, repr=False)
+
+    def __post_init__(self):
+        slots = {id(node): slot for slot, node in enumerate(self.bins)}
+        object.__setattr__(self, "slots", slots)
+
+    def __setstate__(self, state):
+        """Nodes of a copy, for a worker, are others: they are found by who they are."""
+        self.__dict__.update(state)
+        self.__post_init__()
+
+    @property
+    def name(self):
+        """What the privacy report calls it."""
+        return f"level {self.level}, {len(self.bins)} bins"
+
+    @property
+    def width(self):
+        """Length of u."""
+        return self.scaling.size + 1
+
+    @property
+    def shape(self):
+        """A row of vech coordinates for each bin."""
+        return (len(self.bins), vech_size(self.width))
+
+    @property
+    def sensitivity(self):
+        """Of the whole vector over all bins, see above."""
+        extra = 2.0 if self.crossed else 1.0
+        return sqrt(extra**2 / 2.0 + 2.0 * extra + 2.0) * ROUNDING
+
+    @cached_property
+    def _columns(self):
+        """Maps from phi to the part of u without r, one a bin."""
+        root = sqrt(CROSS_WEIGHT)
+        return [np.hstack([b.factor * b.basis, root * b.resolved]) for b in self.bins]
+
+    def sum(self, X, y):
+        """Exact sum over a chunk of rows."""
+        phi = self.scaling.rows(X)
+        target = sqrt(CROSS_WEIGHT) * self.scaling.target(y)
+        total = np.zeros(self.shape)
+        for node, rows in self.tree.locate(phi):
+            slot = self.slots.get(id(node))
+            if slot is None:
+                continue
+            u = np.column_stack([phi[rows] @ self._columns[slot], target[rows]])
+            moments = u.T @ u
+            moments[node.size :, node.size :] = 0.0
+            total[slot] += vech(moments)
+        return total
+
+    def deliver(self, answer, overlap):
+        """Hand the answer to the bins; overlap says if levels share their records."""
+        law, root = law_of(answer.noise), sqrt(CROSS_WEIGHT)
+        for node, value in zip(self.bins, answer.value, strict=True):
+            moments, d = unvech(value, self.width), node.size
+            beside = moments[:d, d:] / root
+            node.receive(moments[:d, :d], beside[:, :-1], beside[:, -1], law, answer.n, overlap)
+
+
+@dataclass(frozen=True, eq=False)
+class CodebookLevelQuery(LevelQuery):
+    """The moments z z', z a' and r z of :class:`LevelQuery`, as a unit vector for a codebook.
+
+    In vech coordinates of u u' their squared norm is ||z||^4 + ||z||^2 (||a||^2 + r^2), at most 3
+    (2 where a is empty): the vector is divided by the root of that. The coordinate of r r, which
+    nobody needs, completes it to length 1, and is all that users outside of the bins report.
+    """
+
+    @property
+    def radius(self):
+        """Bound on the norm of a record's moments."""
+        return float(np.sqrt(3.0 if self.crossed else 2.0))
+
+    def local_noise(self, budget):
+        """Law of the sum of one report; only epsilon counts."""
+        blocks = max(len(self.bins), 1)
+        return CodebookBlocksNoise(budget.epsilon, self.shape[1], self.radius, blocks)
+
+    def units(self, X, y):
+        """Slot of each row's bin, and its unit vector."""
+        phi, target = self.scaling.rows(X), self.scaling.target(y)
+        slots, vectors = np.zeros(len(phi), dtype=np.intp), np.zeros((len(phi), self.shape[1]))
+        above = np.triu_indices(self.width, 1)
+        for node, rows in self.tree.locate(phi):
+            slot = self.slots.get(id(node))
+            if slot is None:
+                continue
+            d = node.size
+            u = np.column_stack([phi[rows] @ self._columns[slot], target[rows] / SQRT2])
+            moments = SQRT2 * u[:, above[0]] * u[:, above[1]]
+            moments[:, above[0] >= d] = 0.0
+            slots[rows] = slot
+            vectors[rows, :d] = u[:, :d] ** 2
+            vectors[np.ix_(rows, np.arange(self.width, self.shape[1]))] = moments
+        vectors /= self.radius
+        squares = np.einsum("ij,ij->i", vectors, vectors)
+        vectors[:, self.width - 1] = np.sqrt(np.maximum(1.0 - squares, 0.0))
+        return slots, vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+    def reports(self, X, y, noise, source):
+        """What each user sends: a public random row, and an index for the vector times its sign."""
+        slots, vectors = self.units(X, y)
+        rows = source.rows(len(X), noise.rows)
+        signs = hadamard_entries(rows, slots)
+        return rows, noise.directions(signs[:, None] * vectors, source)
+
+    def randomize(self, x, y, budget, rng=None):
+        """Report of one user: the code that a user's own device runs.
+
+        Returns
+        -------
+        (row, report) : int, ndarray of unit length
+        """
+        X, target = np.asarray(x, dtype=float).reshape(1, -1), np.asarray([y], dtype=float)
+        rows, reports = self.reports(X, target, self.local_noise(budget), NoiseSource(rng))
+        return int(rows[0]), reports[0]

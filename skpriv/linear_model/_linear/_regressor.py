@@ -18,23 +18,24 @@ from ..._estimation._weights import UNIT_TARGET, WeightedMap
 from ..._linalg import row_products
 from ..._parameters import Channel, DataNorm, Positive, RowsOfPerson, parameters
 from ...records import WeightedRows
-from .._base import WEIGHTS
+from .._base import WEIGHTS, rowwise
 from .._opening import (
     best_reports,
+    named_constants,
     open_fit,
     persons_of,
     public_bounds,
     public_row_map,
     public_rows,
+    refuse_level,
     weighted_rows,
+    within_maps,
 )
-from .._panel._effects import named_constants, refuse_level, within_maps
-from .._points import rowwise
 from .._prediction_intervals import PredictionIntervals, calibration, hold_out
-from ._exact import fit_exactly
+from .._exact import fit_exactly
 from ._plan import Plans
 from ._pooled import Likely
-from ._start import Starts
+from .._start import Starts
 
 # code -> docs/mathematics/linear_regression.md:
 #   reach -> N,  rules.clip -> k,  location -> m,  whitened rows e -> w W phi,

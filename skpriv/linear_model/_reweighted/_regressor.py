@@ -13,16 +13,26 @@ from ..._estimation._intervals import ConfidenceInterval, inside_bounds
 from ..._estimation._reports import LiftedMomentsQuery
 from ..._estimation._moments import Instrument, MomentsQuery
 from ..._parameters import Count, parameters
-from .._base import WEIGHTS
-from .._moments import MomentRegressor
-from .._solution import asked_records, deviation, residual_gram, residual_share, solve
+from .._base import WEIGHTS, rowwise
+from .._moments import (
+    MomentRegressor,
+    asked_records,
+    deviation,
+    residual_gram,
+    residual_share,
+    solve,
+)
 from .._opening import channel_of, open_fit, persons_of, scaled_rows
-from .._points import rowwise
 from .._prediction_intervals import calibration, fitted_size, hold_out
-from ._links import LINKS, IdentityLink, Link
-from ._normalisation import NormalisationQuery, ReweightedMomentsQuery, learn_normalisation
-from ._reports import ReportedNormalisationQuery, ReweightedReportsQuery, affordable
-from ._sgd import UNBOUNDED, descend, minimise, step_shares
+from ._sgd import LINKS, UNBOUNDED, IdentityLink, Link, descend, minimise, step_shares
+from ._normalisation import (
+    NormalisationQuery,
+    ReportedNormalisationQuery,
+    ReweightedMomentsQuery,
+    ReweightedReportsQuery,
+    affordable,
+    learn_normalisation,
+)
 
 # code -> paper (Chen, Li, Rakhlin and Simchi-Levi 2025):
 #   normalisation -> U,  mean -> H (Eq. 6),  ridge -> lambda,  target -> xi,  design -> Xi,

@@ -1,19 +1,238 @@
-"""Re-weighted generalised linear regression by noisy preconditioned gradient descent."""
+"""Re-weighted generalised linear regression by noisy preconditioned gradient descent.
 
+Links: how the mean of the target depends on a linear function.
+
+Confidence intervals from one released gradient, for any increasing link.
+
+For a public point theta = U w and the truth theta* = U w*, u = w - w*, the mean gradients differ by
+M u with mu S <= M <= L S, S the mean of U phi phi' U / ||U phi|| and (mu, L) the slope bounds of
+the link on the ball. The gradient at the truth is a mean of n independent centred terms of norm at
+most one, and M u = g + noise for the released g. Every bound below follows from that and three
+events (the norm of the gradient's noise, of the gradient at the truth, and the largest eigenvalue
+of the noise of S): none needs that the descent converged, nor a condition on U or on the
+eigenvalues of S.
+"""
+
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, inf, log, sqrt
+from typing import Any
 
 import numpy as np
-from scipy import optimize
+from scipy import optimize, special, stats
 
+from ..._estimation._certified._events import event
+from ..._estimation._certified._tails import operator_quantile
+from ..._estimation._intervals import split_failure
 from ..._estimation._moments import Instrument
 from ..._estimation._scaling import Scaling
 from ..._linalg import RELATIVE_ZERO, TINY, psd_part, psd_power, unvech, vech, vech_size
 from ...privacy import ROUNDING, Procedure, Query
-from ._certificate import GradientCertificate
-from ._links import IdentityLink, Link, LogitLink
 from ._normalisation import EIGENVALUE_FLOOR
+
+
+class Link(ABC):
+    """An increasing link of a generalised linear model, in scaled units (targets in [-1, 1]).
+
+    The mean of the target is ``mean(<phi, theta>)``. The privacy guarantee does not rely on what a
+    link promises; accuracy and intervals do.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.linear_model import Link
+    >>> class Arctan(Link):
+    ...     '''The mean is (2 / pi) arctan(t).'''
+    ...     def mean(self, linear):
+    ...         return 2.0 / np.pi * np.arctan(linear)
+    ...     def slope_bounds(self, bound):
+    ...         return 2.0 / np.pi / (1.0 + bound**2), 2.0 / np.pi
+    >>> float(Arctan().mean(1.0))
+    0.5
+    """
+
+    @abstractmethod
+    def mean(self, linear: Any) -> np.ndarray:
+        """Mean of the target, in [-1, 1], at values of the linear function.
+
+        Parameters
+        ----------
+        linear : ndarray
+
+        Returns
+        -------
+        ndarray of the same shape
+        """
+
+    @abstractmethod
+    def slope_bounds(self, bound: Any) -> tuple[float, float]:
+        """Smallest and largest derivative of ``mean`` on [-bound, bound], both positive.
+
+        Parameters
+        ----------
+        bound : float
+
+        Returns
+        -------
+        (low, high) : floats
+        """
+
+
+class IdentityLink(Link):
+    """The mean is the linear function itself."""
+
+    def mean(self, linear):
+        """Linear function."""
+        return linear
+
+    def slope_bounds(self, bound):
+        """One."""
+        return 1.0, 1.0
+
+
+class LogitLink(Link):
+    """Logistic regression: the mean is 2 / (1 + exp(-t)) - 1 = tanh(t / 2).
+
+    In the units of a target in ``bounds_y=(0, 1)`` that is the logistic function of t.
+    """
+
+    def mean(self, linear):
+        """tanh(linear / 2)."""
+        return np.tanh(np.asarray(linear) / 2.0)
+
+    def slope_bounds(self, bound):
+        """1 / (2 cosh(bound / 2)^2) and one half."""
+        return 2.0 * float(special.expit(bound) * special.expit(-bound)), 0.5
+
+
+LINKS: dict[str, Link] = {"identity": IdentityLink(), "logit": LogitLink()}
+
+
+# Public grid of ridges lambda', in the units of H (whose trace is at most one).
+RIDGES = np.concatenate([[0.0], np.geomspace(1e-6, 1.0, 37)])
+# Weights of the failure probability: of the gradient at the truth, and of the noises of both sums.
+WEIGHTS = (0.5, 0.45, 0.05)
+
+
+@dataclass(frozen=True, eq=False)
+class GradientCertificate:
+    """Released gradient and mean of Phi_U at a public point.
+
+    Attributes
+    ----------
+    link : Link
+    U : ndarray of shape (p, p)
+    theta : ndarray of shape (p,)
+        The public point at which the gradient was taken.
+    gradient : ndarray of shape (p,)
+        Noisy mean of e (nu(<phi, theta>) - r).
+    gradient_scale : float
+    mean_phi : ndarray of shape (p, p)
+        Noisy mean of Phi_U, over the same records.
+    mean_scale : float
+    n : int
+        Number of records.
+    """
+
+    link: Link
+    U: np.ndarray
+    theta: np.ndarray
+    gradient: np.ndarray
+    gradient_scale: float
+    mean_phi: np.ndarray
+    mean_scale: float
+    n: int
+
+    def interval(self, points, radius, confidence_level):
+        """Bounds on the mean in [-1, 1] which hold at all points at once.
+
+        Parameters
+        ----------
+        points : ndarray of shape (n_points, p)
+        radius : float
+            Assumed bound on ||theta*||.
+        confidence_level : float
+
+        Returns
+        -------
+        (low, high) : ndarrays of shape (n_points,)
+        """
+        residual, slack = self._events(1.0 - confidence_level)
+        reach = radius + np.linalg.norm(self.theta)
+        slopes = self.link.slope_bounds(max(radius, float(np.linalg.norm(self.theta))))
+        trivial = radius * np.linalg.norm(points, axis=1)
+        centre, half = np.zeros(len(points)), trivial
+        for ridge in RIDGES:
+            smallest = float(np.linalg.eigvalsh(self.mean_phi)[0]) + ridge
+            if smallest <= slack or smallest <= 0.0:
+                continue
+            for middle, width in (
+                self._about_point(points, ridge, slopes, residual, slack, reach),
+                self._about_step(points, ridge, slopes, residual, slack, reach),
+            ):
+                better = width < half
+                centre, half = np.where(better, middle, centre), np.where(better, width, half)
+        # Both ends may lie beyond: the interval then ends there with the width that it has
+        low = np.clip(np.minimum(centre, trivial) - half, -trivial, trivial)
+        high = np.clip(np.maximum(centre, -trivial) + half, -trivial, trivial)
+        return self.link.mean(low), self.link.mean(high)
+
+    def _events(self, failure):
+        """Bounds on the noise of the gradient plus the gradient at the truth, and on the noise of
+        H.
+
+        The gradient at the truth is sum e zeta / n with E ||.||^2 <= 1 / n and, given the rows, a
+        sub-Gaussian vector with proxy sum e e' / n^2 of trace at most 1 / n (Hsu, Kakade and Zhang
+        2012): its dimension does not matter.
+        """
+        noisy = self.gradient_scale > 0.0
+        weights = WEIGHTS if noisy else (1.0, 0.0, 0.0)
+        truth, of_gradient, of_mean = split_failure(failure, *weights)
+        length = log(1.0 / event("gradient at the truth", truth))
+        residual = sqrt((1.0 + 2.0 * sqrt(length) + 2.0 * length) / self.n)
+        if not noisy:
+            return residual, 0.0
+        p = len(self.theta)
+        of_gradient = event("noise of the gradient", of_gradient)
+        residual += self.gradient_scale * stats.chi.isf(of_gradient, p)
+        two_sided = split_failure(of_mean, 1.0, 1.0)  # the eigenvalues above and below
+        names = ("eigenvalue of the noise of H", "eigenvalue of minus the noise of H")
+        return residual, operator_quantile(self.mean_scale, p, min(map(event, names, two_sided)))
+
+    def _about_point(self, points, ridge, slopes, residual, slack, reach):
+        """|<phi, theta - theta*>| <= ||U phi|| ||u||, and strong monotonicity bounds ||u||."""
+        p = len(self.theta)
+        root = psd_power(self.U, 0.5)
+        below = root @ (self.mean_phi + (ridge - slack) * np.eye(p)) @ root
+        size = np.linalg.norm(self.gradient) + residual + slopes[0] * ridge * reach
+        radius = size / (slopes[0] * np.linalg.eigvalsh(below)[0])
+        return points @ self.theta, np.linalg.norm(points @ self.U, axis=1) * radius
+
+    def _about_step(self, points, ridge, slopes, residual, slack, reach):
+        """The same about the point after one more step, which is closer to the truth.
+
+        With c the middle slope, M + c ridge U = c b (S' + E), where S' is the released S plus
+        ridge U and ||S'^{-1/2} E S'^{-1/2}|| <= spread < 1; so u = z + S'^{-1} (noise / (c b) - E
+        u) for the step z = S'^{-1} g / (c b). For the identity link only the noise of S is in E.
+        """
+        root = psd_power(self.U, 0.5)
+        sigma = root @ (self.mean_phi + ridge * np.eye(len(root))) @ root
+        values, vectors = np.linalg.eigh(sigma)
+        relative = slack / float(np.linalg.eigvalsh(self.mean_phi)[0] + ridge)
+        middle = sum(slopes) / 2.0
+        low, high = slopes[0] * (1.0 - relative), slopes[1] * (1.0 + relative)
+        average, spread = (low + high) / 2.0, (high - low) / (high + low)
+        noise = (residual + middle * ridge * reach) / average
+        rotated = points @ self.U @ vectors  # <phi, U v> = <U phi, v>
+        dual = np.sqrt((rotated**2 / values).sum(axis=1))  # ||U phi|| in the norm of S'^{-1}
+        inverse = np.sqrt(((rotated / values) ** 2).sum(axis=1))
+        step = vectors.T @ self.gradient / average
+        step_size = sqrt((step**2 / values).sum())  # ||z|| in the norm of S'
+        beyond = (spread * step_size + noise / sqrt(values[0])) / (1.0 - spread)  # ||u - z||
+        width = np.minimum(dual * beyond, inverse * noise + dual * spread * (step_size + beyond))
+        return points @ self.theta - rotated @ (step / values), width
+
 
 # code -> paper (Chen, Li, Rakhlin and Simchi-Levi 2025):
 #   theta = U w,  mean of the link -> nu,  instrument e -> U phi / ||U phi||,  mean_phi -> H,
@@ -119,7 +338,7 @@ def gradient_change(link, norm, condition):
 
     Examples
     --------
-    >>> from skpriv.linear_model._reweighted._links import IdentityLink
+    >>> from skpriv.linear_model._reweighted._sgd import IdentityLink
     >>> from skpriv.linear_model._reweighted._sgd import gradient_change
     >>> [round(gradient_change(IdentityLink(), 1.0, c), 1) for c in (1.0, 3.0, 10.0, 1e9)]
     [3.0, 3.3, 3.7, 4.0]

@@ -12,7 +12,7 @@ from skpriv._estimation._loop._queries import Whitened
 from skpriv._estimation._loop._score import ScoreQuery
 from skpriv._estimation._public_maps import RowMap, TargetMap
 from skpriv._estimation._weights import WeightedMap
-from skpriv.linear_model._generalized._classes import ClassTarget, CountTarget
+from skpriv.linear_model._generalized._logistic import ClassTarget, CountTarget
 from skpriv.privacy import Answer
 
 CLASSES, COUNTS = ClassTarget((0.0, 1.0)), CountTarget((0.0, 10.0))

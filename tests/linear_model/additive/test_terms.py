@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
-from skpriv.linear_model._additive._map import AdditiveMap, second_difference
-from skpriv.linear_model._additive._terms import (
+from skpriv.linear_model._additive._map import (
+    AdditiveMap,
     Term,
     automatic_knots,
     check_knots,
     hats,
     make_terms,
+    second_difference,
 )
 
 LOW, HIGH = np.array([-1.0, 0.0, 2.0]), np.array([1.0, 10.0, 3.0])

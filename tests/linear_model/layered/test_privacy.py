@@ -9,9 +9,7 @@ from scipy import stats
 
 from skpriv._linalg import unvech, vech_size
 from skpriv.linear_model import LayeredRegressor
-from skpriv.linear_model._layered._laws import GaussianLaw
-from skpriv.linear_model._layered._queries import LevelQuery
-from skpriv.linear_model._layered._tree import Bin
+from skpriv.linear_model._layered._tree import Bin, GaussianLaw, LevelQuery
 from skpriv.privacy import Answer, Budget, NoiseSource
 
 D = 3

@@ -11,9 +11,8 @@ from skpriv import BudgetAccountant
 from skpriv._linalg import unvech
 from skpriv.exceptions import PrivacyError
 from skpriv.linear_model import LayeredRegressor
-from skpriv.linear_model._layered._growth import grow
-from skpriv.linear_model._layered._laws import ReportLaw
-from skpriv.linear_model._layered._reports import CodebookLevelQuery
+from skpriv.linear_model._layered._intervals import grow
+from skpriv.linear_model._layered._tree import CodebookLevelQuery, ReportLaw
 from skpriv._estimation._scaling import Scaling
 from skpriv.privacy import Budget, open_session
 

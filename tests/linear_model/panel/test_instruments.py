@@ -10,8 +10,7 @@ from sklearn.base import clone
 from skpriv import BudgetAccountant
 from skpriv.audit import replay
 from skpriv.inspection import inference
-from skpriv.linear_model import IVRegressor
-from skpriv.linear_model._panel import _two_stages as two_stages
+from skpriv.linear_model import IVRegressor, _instruments as two_stages
 
 IV2SLS = pytest.importorskip("linearmodels.iv").IV2SLS
 

@@ -4,8 +4,7 @@ import pytest
 from skpriv._linalg import unvech, vech_size
 from skpriv.linear_model import ReweightedRegressor
 from skpriv.linear_model._reweighted import _sgd
-from skpriv.linear_model._reweighted._certificate import WEIGHTS, GradientCertificate
-from skpriv.linear_model._reweighted._links import IdentityLink
+from skpriv.linear_model._reweighted._sgd import WEIGHTS, GradientCertificate, IdentityLink
 
 
 def certificate(p, n, scale):

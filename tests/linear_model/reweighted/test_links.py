@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skpriv.linear_model import Link, ReweightedRegressor
-from skpriv.linear_model._reweighted._links import LINKS
+from skpriv.linear_model._reweighted._sgd import LINKS
 
 GRID = np.linspace(-3.0, 3.0, 2001)
 every_link = pytest.mark.parametrize("link", LINKS.values(), ids=LINKS)

@@ -9,9 +9,8 @@ from skpriv._estimation._moments import Instrument
 from skpriv._estimation._scaling import Scaling
 from skpriv._linalg import psd_power, unvech
 from skpriv.exceptions import PrivacyError
-from skpriv.linear_model import _moments as _regressor
-from skpriv.linear_model import ReweightedRegressor, SSPRegressor
-from skpriv.linear_model._reweighted._reports import (
+from skpriv.linear_model import ReweightedRegressor, SSPRegressor, _moments as _regressor
+from skpriv.linear_model._reweighted._normalisation import (
     ReportedNormalisationQuery,
     ReweightedReportsQuery,
     affordable,

@@ -11,17 +11,17 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from skpriv._estimation._moments import Instrument
 from skpriv._estimation._scaling import Scaling
 from skpriv.linear_model import Link, ReweightedRegressor
-from skpriv.linear_model._reweighted._links import LINKS
-from skpriv.linear_model._reweighted._normalisation import (
-    NormalisationQuery,
-    ReweightedMomentsQuery,
-)
 from skpriv.linear_model._reweighted._sgd import (
+    LINKS,
     LinkGradientQuery,
     descend,
     gradient_change,
     nearest,
     step_shares,
+)
+from skpriv.linear_model._reweighted._normalisation import (
+    NormalisationQuery,
+    ReweightedMomentsQuery,
 )
 from skpriv.privacy import ROUNDING, Budget, capabilities, open_session
 

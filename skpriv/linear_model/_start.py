@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..._estimation._loop._fit import FITTED, LoopFit
-from ..._estimation._loop._links import IDENTITY, Link
-from ..._estimation._loop._queries import Location
-from ..._parameters import parameters
+from .._estimation._loop._fit import FITTED, LoopFit
+from .._estimation._loop._links import IDENTITY, Link
+from .._estimation._loop._queries import Location
+from .._parameters import parameters
 
 
 @dataclass(frozen=True, eq=False)

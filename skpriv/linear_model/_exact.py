@@ -1,0 +1,138 @@
+"""Without privacy: maximum likelihood by Newton steps.
+
+Without privacy: ordinary least squares, and its own equation for intervals.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from operator import add
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from .._estimation._loop._links import IDENTITY
+from .._estimation._loop._queries import handed
+from .._estimation._loop._steps import SHARE, at_solution
+from .._estimation._public_maps import RowMap, TargetMap
+from .._linalg import RELATIVE_ZERO
+from ..privacy import Procedure
+
+
+@dataclass(frozen=True, eq=False)
+class LeastSquares(Procedure):
+    """Coefficients and intercept of least squares on clipped rows, of least norm if not unique.
+
+    By a QR factorisation that is updated with one chunk of rows at a time: as exact as one of all
+    the rows, without a copy of them.
+    """
+
+    rows: RowMap
+    target: TargetMap
+    penalty: np.ndarray | None = None  # public: the squares of penalty @ coef are added
+    name: str = "least squares"
+    sensitivity: float = float("inf")
+
+    def run(self, rows):
+        """Return (coef, intercept) as one vector, in the units of X and y."""
+        d = self.rows.n_features
+        centre, factor = np.zeros(d + 1), np.empty((0, d + 1))
+        if self.target.fit_intercept:
+            total = rows.reduce(self._total, np.add, np.zeros(d + 2))
+            centre = total[:-1] / max(total[-1], 1.0)
+        factor = rows.reduce(partial(self._centred, centre), _triangular, factor)
+        if self.penalty is not None:
+            rough = np.column_stack([self.penalty, np.zeros(len(self.penalty))])
+            factor = _triangular(factor, rough)
+        cut = max(rows.n, d) * np.finfo(np.float64).eps
+        coef = linalg.lstsq(factor[:, :d], factor[:, d], cond=cut)[0] if d else np.zeros(0)
+        return np.append(coef, centre[d] - centre[:d] @ coef)
+
+    def _total(self, X, y):
+        return np.append(self._chunk(X, y).sum(axis=0), len(y))
+
+    def _centred(self, centre, X, y):
+        return self._chunk(X, y) - centre
+
+    def _chunk(self, X, y):
+        return np.column_stack([self.rows.clipped(X), np.clip(y, *self.target.bounds_y)])
+
+
+def _triangular(factor, rows):
+    """Triangular factor of a triangular one and more rows."""
+    return linalg.qr(np.vstack([factor, rows]), mode="r")[0][: rows.shape[1]]
+
+
+def fit_exactly(session, rows, target, penalty=None):
+    """Least squares, and the equation at it.
+
+    Returns
+    -------
+    (coef, intercept, LoopFit)
+    """
+    solution = session.release(LeastSquares(rows, target, penalty), SHARE).value
+    coef, intercept = solution[:-1], float(solution[-1])
+    theta = rows.theta(coef / target.radius, (intercept - target.centre) / target.radius)
+    return coef, intercept, at_solution(session, rows, target, IDENTITY, theta)
+
+
+@dataclass(frozen=True, eq=False)
+class MaximumLikelihood(Procedure):
+    """theta of the largest likelihood on clipped rows, of least norm if it is not unique.
+
+    Newton steps, halved until the likelihood rises, up to one that hardly changes it: the error of
+    that step is the square of what was left. Where the classes can be separated there is no
+    maximum, and the steps end where next to nothing is left to gain.
+    """
+
+    rows: Any
+    target: Any
+    link: Any
+    name: str = "maximum likelihood"
+    sensitivity: float = float("inf")
+
+    @property
+    def size(self):
+        """Number of coordinates."""
+        return self.rows.size
+
+    def run(self, rows):
+        """Return theta."""
+        theta = np.zeros(self.size)
+        value = self._deviance(rows, theta)
+        least = RELATIVE_ZERO * abs(value)  # of what a step may promise
+        while True:
+            zero = (np.zeros(len(theta)), np.zeros((len(theta),) * 2))
+            gradient, hessian = rows.reduce(partial(self._slopes, theta), _sums, zero)
+            step = np.linalg.lstsq(hessian, gradient, rcond=RELATIVE_ZERO)[0]
+            moved = self._deviance(rows, theta + step)
+            while moved > value + least:
+                step /= 2.0
+                moved = self._deviance(rows, theta + step)
+            theta = theta + step
+            if moved >= value - least:
+                return theta
+            value = moved
+
+    def _chunk(self, X, y):
+        """phi, r and weights of the records that count."""
+        r, roots = handed(self.rows, self.target, X, y, self.link.low)
+        plain = self.rows.plain.rows(X[:, :-1]) if hasattr(self.rows, "plain") else None
+        phi = self.rows.rows(X) if plain is None else plain
+        return phi, np.nan_to_num(r), np.where(np.isfinite(r), roots**2, 0.0)
+
+    def _deviance(self, rows, theta):
+        return rows.reduce(partial(self._deviances, theta), add, 0.0)
+
+    def _deviances(self, theta, X, y):
+        phi, r, weights = self._chunk(X, y)
+        return self.link.deviance(r, phi @ theta, weights)
+
+    def _slopes(self, theta, X, y):
+        phi, r, weights = self._chunk(X, y)
+        mean, slope = self.link.free(phi @ theta)
+        return phi.T @ (weights * (r - mean)), (phi * (weights * slope)[:, None]).T @ phi
+
+
+def _sums(total, more):
+    return total[0] + more[0], total[1] + more[1]

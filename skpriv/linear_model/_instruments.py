@@ -1,0 +1,744 @@
+"""Linear regression with instruments: two-stage least squares of released answers.
+
+What `IVRegressor` asks of the records, with the sensitivity of each joint release.
+
+Rows phi have |phi| <= 1 and targets r lie in [-1, 1]. z are the coordinates of phi that are
+instruments or exogenous, x those of the structural equation. Of a person all sums are over the m
+places, each of which has a row or is empty.
+
+Two-stage least squares from released answers: the moments, one step, and the first stage.
+"""
+
+from dataclasses import dataclass, replace
+from math import inf, nan, sqrt
+from numbers import Integral
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from scipy import stats
+from sklearn.utils.validation import check_is_fitted
+
+from .._choices import IntervalMethod
+from .._compat import fit_context
+from .._estimation._coefficients import CoefficientLaw, equations_law
+from .._estimation._intervals import ConfidenceInterval, inside_bounds, two_sided_quantile
+from .._estimation._loop._estimate import USUAL, inversion_excess
+from .._estimation._loop._score import SIDE_WEIGHT
+from .._estimation._moments import SQUARE_WEIGHT
+from .._estimation._normal_equations import RESIDUAL_CLIP, NormalEquations
+from .._estimation._persons import (
+    SURE,
+    OfPersons,
+    ScoreLengthsQuery,
+    WithinPersons,
+    cluster_degrees,
+    person_sums,
+    seldom_cut,
+)
+from .._estimation._public_bounds import column_bounds
+from .._estimation._public_maps import RowMap, TargetMap
+from .._linalg import SQRT2, add_gram, row_norms, unvech, vech, vech_size
+from .._parameters import RowsOfPerson, parameters
+from .._printing import Printed, Table
+from ..exceptions import PrivacyError
+from ..privacy import ROUNDING, SIDE_SHARE, Query, models_that
+from ._base import PrivateRegressor, rowwise
+from ._opening import (
+    check_effects,
+    open_fit,
+    persons_of,
+    public_bounds,
+    public_rows,
+    refuse_level,
+    within_bounds,
+    within_columns,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class AllMomentsQuery(Query):
+    """Joint sum of (r phi, vech phi phi', sqrt(1.5) r^2): sensitivity 3 / sqrt(2).
+
+    The proof is that of `MomentsQuery`, which knows other maps of rows.
+    """
+
+    rows: Any
+    target: Any
+    name: str = "moments"
+    sensitivity: float = 3.0 / sqrt(2.0) * ROUNDING
+
+    @property
+    def shape(self):
+        """Number of coordinates."""
+        return (self.rows.size + vech_size(self.rows.size) + 1,)
+
+    def sum(self, X, y):
+        """Exact sum over a chunk of rows."""
+        phi, r = self.rows.rows(X), self.target.scaled(y)
+        gram, target = np.zeros((self.rows.size,) * 2, order="F"), r @ phi
+        add_gram(gram, phi)
+        return np.concatenate([target, vech(gram), [SQUARE_WEIGHT * (r @ r)]])
+
+    def equations(self, answer):
+        """The noisy normal equations of least squares."""
+        p, scale = self.rows.size, answer.noise.scale
+        design = unvech(answer.value[p:-1], p)
+        square = float(answer.value[-1]) / SQUARE_WEIGHT
+        noise = dict.fromkeys(("design_scale", "target_scale", "gram_scale"), scale)
+        target = answer.value[:p]
+        return NormalEquations(design, target, design, square, answer.n, True, **noise)
+
+
+@dataclass(frozen=True, eq=False)
+class InstrumentScoreQuery(OfPersons, Query):
+    """Joint sum of (u, vech uu' / sqrt(2), c e x') with c = sqrt(1/8).
+
+    Scores of rows are e s: e = w V z with w = min(1, 1 / |V z|), s = clip(r - x'theta, -R, R) / R.
+    Weights depend on instruments and exogenous features alone, so that e stays an instrument.
+    u is the sum of the scores of a person over m L, shortened to norm 1, and e x' is averaged over
+    the places of the person: |u| <= 1 and |mean e x'| <= 1. Sensitivity sqrt(4 + 4 c^2): with
+    t = -<u, u'> the first two move by at most |u|^2 + |u'|^2 + 2 t + (|u|^4 + |u'|^4 - 2 t^2) / 2,
+    which increases in both norms, and in t up to 1, where it is 4; the third by at most (2 c)^2.
+    Attained at e' = -e, s = s', x = x', all of norm 1.
+
+    Parameters
+    ----------
+    rows : RowMap
+    target : TargetMap
+    exogenous, structural : ndarray of int
+        Coordinates of phi that are z and x.
+    V : ndarray of shape (q, q)
+    theta : ndarray of shape (k,)
+    limit : float
+        R.
+    length : float
+        Part of m at which the sum of the scores of a person is cut; 1 cuts nothing.
+    """
+
+    rows: Any
+    target: Any
+    exogenous: np.ndarray
+    structural: np.ndarray
+    V: np.ndarray
+    theta: np.ndarray
+    limit: float
+    length: float = 1.0
+    name: str = "scores of instruments"
+    sensitivity: float = 2.0 * sqrt(1.0 + SIDE_WEIGHT**2) * ROUNDING
+
+    @property
+    def shape(self):
+        """Number of coordinates."""
+        q = len(self.V)
+        return (q + vech_size(q) + q * len(self.theta),)
+
+    def score_rows(self, X, y):
+        """Scores e s of the rows of a chunk."""
+        return self._rows_of(X, y)[2]
+
+    def _rows_of(self, X, y):
+        """The instruments e, x and the scores e s."""
+        phi = self.rows.rows(X)
+        e, x = phi[:, self.exogenous] @ self.V.T, phi[:, self.structural]
+        e /= np.maximum(row_norms(e), 1.0)[:, None]
+        residual = self.target.scaled(y) - x @ self.theta
+        s = np.clip(np.nan_to_num(residual / self.limit, nan=0.0), -1.0, 1.0)
+        return e, x, e * s[:, None]
+
+    def sum_persons(self, X, y, starts, largest):
+        """Exact sum over a chunk of persons."""
+        e, x, scores = self._rows_of(X, y)
+        u = person_sums(scores, starts) / (largest * self.length)
+        u /= np.maximum(row_norms(u), 1.0)[:, None]
+        meat, moment = np.zeros((len(self.V),) * 2, order="F"), u.sum(axis=0)
+        slope = SIDE_WEIGHT / largest * (e.T @ x)
+        add_gram(meat, u)
+        return np.concatenate([moment, vech(meat) / SQRT2, slope.ravel()])
+
+    def read(self, answer):
+        """The noisy moment, its covariance and the slope as sums over rows, each with its noise."""
+        q, size, noise = len(self.V), vech_size(len(self.V)), answer.noise.scale
+        unit = self.limit * self.length
+        moment, meat, slope = np.split(answer.value, [q, q + size])
+        return ScoreSums(
+            moment=unit * moment,
+            moment_scale=unit * noise,
+            meat=unit**2 * SQRT2 * unvech(meat, q),
+            meat_scale=unit**2 * SQRT2 * noise,
+            slope=slope.reshape(q, -1) / SIDE_WEIGHT,
+            slope_scale=noise / SIDE_WEIGHT,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreSums:
+    """Released sums of an answer, and the deviations of their noise."""
+
+    moment: np.ndarray
+    moment_scale: float
+    meat: np.ndarray
+    meat_scale: float
+    slope: np.ndarray
+    slope_scale: float
+
+
+# Of the budget: with a third step errors were 10% larger at n = 2e5, epsilon 1, and 13% at 3e4.
+MOMENTS = 0.35
+# Root mean square length of V z, as that of a uniform number that is not beyond 1
+INSTRUMENT_LENGTH = sqrt(1.0 / 3.0)
+# N / sqrt(n p) from which privacy noise is small beside sampling: rows are shortened as its root
+# and residuals are clipped as its fourth root beyond that, so that both fade before noise does
+CLEAR_PRECISION = 50.0
+WEAK = 10.0  # F of the first stage below which normal intervals do not hold (Staiger, Stock 1997)
+
+
+@dataclass(frozen=True, eq=False)
+class TwoStages:
+    """The structural equation x'theta of scaled rows, solved by instruments.
+
+    Attributes
+    ----------
+    exogenous, structural : ndarray of int
+        Coordinates of phi that are instruments z, and those of the equation.
+    theta : ndarray of shape (k,)
+    sampling, privacy : ndarray of shape (k, k)
+        Covariances of theta.
+    moments : NormalEquations
+        Sums of all phi phi' and r phi, of which the first stage is read.
+    strength : float
+        Smallest singular value of the released whitened slope, over the largest that is seen in 5%
+        of fits where noise is all there is in its direction; above 1 the slope is told from noise.
+    """
+
+    exogenous: np.ndarray
+    structural: np.ndarray
+    theta: np.ndarray
+    sampling: np.ndarray
+    privacy: np.ndarray
+    moments: NormalEquations
+    strength: float
+
+
+def solve_two_stages(session, rows, target, exogenous, structural):
+    """Ask for all moments and then for the scores at their solution, and solve.
+
+    Returns
+    -------
+    TwoStages
+    """
+    lengths = SIDE_SHARE if session.persons is not None else 0.0
+    query = AllMomentsQuery(rows, target)
+    moments = query.equations(session.sum(query, MOMENTS))
+    theta, white = _first_solution(moments, exogenous, structural)
+    maps = (rows, target, exogenous, structural)
+    if session.trust.can.exact:
+        V = white / max(float(np.linalg.norm(white, 2)), 1e-300)  # no row is shortened, none is cut
+        limit = 2.0 + float(np.abs(theta).sum())
+    else:
+        reach = session.records(1.0) * query.sensitivity / session.noise(query, 1.0).scale
+        free = max(1.0, reach / sqrt(session.n * len(white)) / CLEAR_PRECISION)
+        length = INSTRUMENT_LENGTH / sqrt(free * len(white))
+        V = max(length, 1.0 / float(np.linalg.norm(white, 2))) * white
+        limit = _limit(moments, theta, structural, RESIDUAL_CLIP * free**0.25)
+    scores = InstrumentScoreQuery(*maps, V, theta, limit)
+    if lengths:
+        length = seldom_cut(session, ScoreLengthsQuery(scores), lengths)
+        scores = replace(scores, length=length)
+    answer = session.sum(scores, 1.0 - MOMENTS - lengths)
+    sums = scores.read(answer)
+    values, vectors = np.linalg.eigh(sums.meat)
+    meat = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    meat *= _degrees(session, answer.n, len(theta))
+    step, inverse, noise, strength = _inverted(sums, meat)
+    return TwoStages(
+        exogenous,
+        structural,
+        theta + step,
+        inverse @ meat @ inverse.T,
+        noise,
+        moments,
+        strength,
+    )
+
+
+def _inverted(sums, meat):
+    """The step, the inverse of the slope, the covariance of its noise, and the strength.
+
+    In the singular directions of the slope the answers are those of `inversion_excess`, with
+    the noise that the slope has at the part of the step in other directions in the variance. Where
+    the weakest direction is nothing its singular value is the length of l - k + 1 normal variables.
+    """
+    left, values, right = np.linalg.svd(sums.slope, full_matrices=False)
+    n_instruments, size = sums.slope.shape
+    inverse, scale = np.linalg.pinv(sums.slope), sums.slope_scale
+    step = inverse @ sums.moment
+    spread = scale**2 * float(step @ step)
+    noise = (sums.moment_scale**2 + spread) * inverse @ inverse.T
+    floor = scale * float(stats.chi.isf(0.05, n_instruments - size + 1))
+    strength = float(values[-1]) / floor if floor else inf
+    if scale and strength > 1.0:
+        variances = np.einsum("ij,ik,kj->j", left, meat, left) + sums.moment_scale**2 + spread
+        excess = inversion_excess(values, left.T @ sums.moment, variances, scale, USUAL)
+        noise += (right.T * excess**2) @ right
+    return step, inverse, noise, strength
+
+
+def _first_solution(moments, exogenous, structural):
+    """Two-stage least squares of noisy moments, and the square root of the inverse of mean zz'."""
+    n, noise = moments.n, moments.design_scale / moments.n
+    values, vectors = np.linalg.eigh(moments.design[np.ix_(exogenous, exogenous)] / n)
+    values = np.maximum(values, max(SURE * noise, 1e-14 * float(values[-1]), 1e-300))
+    white = (vectors * values**-0.5).T
+    slope = white @ moments.design[np.ix_(exogenous, structural)] / n
+    ridge = len(white) * noise**2 / float(values[0])
+    normal = slope.T @ slope + ridge * np.eye(len(structural))
+    moment = white @ moments.target[exogenous] / n
+    if not ridge:
+        return np.linalg.lstsq(slope, moment)[0], white
+    return np.linalg.solve(normal, slope.T @ moment), white
+
+
+def _limit(moments, theta, structural, clip):
+    """Where residuals are clipped: released deviations, and nowhere beyond their range."""
+    size = float(theta @ theta)
+    square = moments.square - 2.0 * theta @ moments.target[structural]
+    square += theta @ moments.design[np.ix_(structural, structural)] @ theta
+    noise = moments.design_scale * sqrt(1.0 + 4.0 * size + size**2)
+    deviation = sqrt((max(float(square), 0.0) + 2.0 * noise) / moments.n)
+    return min(clip * deviation, 1.0 + sqrt(size))
+
+
+def _degrees(session, n, p):
+    """Factor of the sampling covariance by degrees of freedom."""
+    if session.persons is not None and session.trust.can.exact:
+        return cluster_degrees(session.n, round(n * session.persons), p)
+    return n / (n - p) if n > p else 1.0
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FirstStage(Printed):
+    """How the endogenous features hang on the instruments; prints as a table.
+
+    Attributes
+    ----------
+    names : list of str
+        Names of the instruments, the exogenous features and the intercept.
+    endogenous : list of str
+    laws : list of CoefficientLaw
+        Laws of each endogenous feature: coefficients and their covariances, privacy included.
+    n_instruments : int
+        How many of the names are instruments; they come first.
+    unit : str
+        What a record is: "record" or "person".
+    strength : float
+        Smallest singular value of the whitened slope of the equation on the instruments, over what
+        its noise alone may reach; where it is at most 1 nothing is known.
+    """
+
+    names: list
+    endogenous: list
+    laws: list
+    n_instruments: int
+    unit: str = "record"
+    strength: float = inf
+
+    @property
+    def f_statistics(self) -> np.ndarray:
+        """F of the instruments, one for each endogenous feature; its noise makes it smaller.
+
+        NaN is not known: noise hides coefficients of the first stage, as of collinear instruments.
+        """
+        found = []
+        for law in self.laws:
+            k = self.n_instruments
+            covariance = (law.sampling + law.privacy)[:k, :k]
+            if not np.isfinite(covariance).all():
+                found.append(nan)
+                continue
+            found.append(
+                float(law.estimate[:k] @ np.linalg.pinv(covariance) @ law.estimate[:k]) / k
+            )
+        return np.array(found)
+
+    @property
+    def weak(self) -> bool:
+        """Whether the slope is not told from noise, or an F is below 10: no interval holds then."""
+        return self.strength <= 1.0 or bool((self.f_statistics < WEAK).any())
+
+    def to_frame(self) -> Any:
+        """Estimates, standard errors and the part of their variance that privacy added.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A data frame with a row for each pair of an endogenous feature and an instrument.
+        """
+        import pandas as pd
+
+        index = pd.MultiIndex.from_product([self.endogenous, self.names])
+        columns = ("estimate", "std_error", "p_value", "privacy_share")
+        return pd.DataFrame([row for law in self.laws for row in _cells(law)], index, columns)
+
+    def _parts(self):
+        for name, law, f in zip(self.endogenous, self.laws, self.f_statistics, strict=True):
+            found = (
+                "F is not known, as noise hides coefficients," if np.isnan(f) else f"F = {f:.4g}"
+            )
+            yield f"first stage of {name}: {found} of {self.n_instruments} instruments"
+            cells = zip(self.names, _cells(law), strict=True)
+            rows = [
+                (term, f"{b:.4g}", f"{e:.4g}", f"{part:.3g}") for term, (b, e, _, part) in cells
+            ]
+            yield Table(("", "estimate", "std_error", "privacy_share"), rows)
+        if self.weak:
+            yield self.warning
+
+    @property
+    def warning(self) -> str:
+        """What a weak instrument means; empty if there is none."""
+        if not self.weak:
+            return ""
+        known = self.f_statistics[self.f_statistics < WEAK]
+        found = (
+            f"F = {known.min():.3g} of the first stage, with noise, is below {WEAK:g}"
+            if len(known)
+            else "F is not known, and the smallest singular value of their slope is "
+            f"{self.strength:.2g} times what noise alone may reach"
+        )
+        return (
+            f"the instruments are weak: {found}, so that normal intervals would not hold: other "
+            "instruments, more records or a larger epsilon would help"
+        )
+
+
+def _cells(law):
+    variance = np.diagonal(law.sampling) + np.diagonal(law.privacy)
+    error = np.sqrt(np.maximum(variance, 0.0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p_value = 2.0 * stats.norm.sf(np.abs(law.estimate / error))
+        share = np.diagonal(law.privacy) / variance
+    return list(zip(law.estimate, error, p_value, share, strict=True))
+
+
+def first_stage(fit, rows, names, endogenous, instruments, unit):
+    """Regressions of each endogenous feature on the instruments, in the units of the features."""
+    exogenous, moments = fit.exogenous, fit.moments
+    columns = [i for i in exogenous if i < rows.n_features]
+    order = [*instruments, *[i for i in columns if i not in instruments]]
+    kept = [*order, *([rows.n_features] if rows.fit_intercept else [])]
+    units = rows.coefficient_map()[np.ix_(kept, exogenous)]
+    design = moments.design[np.ix_(exogenous, exogenous)]
+    scale, laws = moments.design_scale, []
+    for j in endogenous:
+        target = moments.design[exogenous, j]
+        solved = np.linalg.lstsq(design, target)[0]
+        square = moments.design[j, j] - 2.0 * solved @ target + solved @ design @ solved
+        equations = NormalEquations(
+            design=design,
+            target=target,
+            gram=design,
+            square=max(float(square), scale),
+            n=moments.n,
+            symmetric=True,
+            design_scale=scale,
+            target_scale=scale / sqrt(2.0),  # entries off the diagonal
+            gram_scale=scale,
+        )
+        unit_j = rows.divisor[j] / rows.parts[0]
+        shift = np.zeros(len(kept))
+        shift[-1] = rows.offset[j] if rows.fit_intercept else 0.0
+        words = {"estimand": "least-squares line of an endogenous feature"}
+        laws.append(equations_law(equations, unit_j * units, shift, words))
+    labels = [names[i] if i < rows.n_features else "intercept" for i in kept]
+    names = [names[j] for j in endogenous]
+    return FirstStage(labels, names, laws, len(instruments), unit, fit.strength)
+
+
+# code -> textbook (Wooldridge 2010, chapter 5): z instruments and exogenous features, x those of
+# the structural equation y = x'beta + u with E[z u] = 0
+
+
+@parameters
+class IVRegressor(PrivateRegressor):
+    """Two-stage least squares: a linear equation with instruments, from noisy answers.
+
+    Some features go along with what else moves the target, so that least squares is biased.
+    Instruments move these *endogenous* features and nothing else about the target. The slopes
+    solve E[z (y - x'beta)] = 0 for the instruments and the other features z.
+
+    Parameters
+    ----------
+    instruments : list of str or int
+        Columns of X that are instruments: they are not in the equation themselves.
+    endogenous : list of str or int
+        Columns of X that the instruments stand for. All other columns are exogenous features, which
+        are in the equation and are their own instruments.
+    privacy : {"central", "aggregate", "none"}, default="central"
+        Who adds the noise: a trusted curator, every user a part that only the sum hides all of, or
+        nobody.
+    bounds_X : mapping, array-like of shape (n_features, 2) or (low, high)
+        Public range of every feature, in its own units; instruments are features, too. Required.
+    bounds_y : (float, float)
+        Public range (low, high) to which y and predictions are clipped. Required.
+    effects : {"person"} or None, default=None
+        "person" fits differences from the means of each person, which `fit` needs ``groups`` for.
+        There is no intercept then, and no interval for a level.
+    n_jobs : int or None, default=-1
+        Threads that read, scale and add up rows; -1 is one for each core.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Coefficients of the structural equation; 0 for instruments.
+    intercept_ : float
+    first_stage_ : FirstStage
+        Regressions of the endogenous features on the instruments, with F statistics; prints as a
+        table, and ``to_frame()``.
+    privacy_report_ : PrivacyReport
+        What was asked of the records, and at what price.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features,)
+        Only when X has feature names that are all strings.
+
+    Notes
+    -----
+    **Privacy guarantee**: (epsilon, delta)-differential privacy under replacement of one record, or
+    with ``groups`` of one person. Released: one joint Gaussian answer for all second moments, one
+    for the scores at their solution, and with ``groups`` counts of the lengths of persons' scores;
+    their costs compose exactly as Gaussian DP (Dong, Roth and Su 2022). Public: the number of
+    records and all parameters.
+
+    Residuals are clipped at five released deviations. Intervals invert the noise of the slope of
+    the equation on the instruments. Where its smallest singular value is not told from noise, or an
+    F statistic of a first stage, noise included, is below 10, the instruments are weak:
+    `skpriv.inspection.inference` says so and gives no interval. Of collinear instruments F may not
+    be known while their fit is. The steps and their cost are in ``docs/mathematics/persons.md``.
+
+    References
+    ----------
+    J. M. Wooldridge (2010). Econometric analysis of cross section and panel data. MIT Press.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.linear_model import IVRegressor
+    >>> rng = np.random.RandomState(0)
+    >>> z, hidden = rng.uniform(-1, 1, (2, 50_000))
+    >>> x = 0.5 * z + 0.4 * hidden
+    >>> y = 0.4 * x + 0.5 * hidden + rng.uniform(-0.1, 0.1, 50_000)
+    >>> est = IVRegressor(
+    ...     instruments=[0], endogenous=[1], bounds_X=(-1, 1), bounds_y=(-1, 1), random_state=0
+    ... ).fit(np.column_stack([z, x]), y)
+    >>> est.coef_.round(1)  # least squares has 1.0
+    array([0. , 0.4])
+    >>> est.first_stage_.weak
+    False
+    """
+
+    instruments: Any = None
+    endogenous: Any = None
+    bounds_X: Any = None
+    fit_intercept: bool = True
+    max_rows_per_group: RowsOfPerson = None
+    effects: Literal["person"] | None = None
+    n_jobs: int | None = -1
+
+    estimand: ClassVar[str | None] = "structural equation that instruments identify"
+    interval_claims: ClassVar[tuple[str, ...]] = ("asymptotic",)
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self, X: Any, y: Any = None, *, groups: Any = None, max_rows_per_group: int | None = None
+    ) -> Self:
+        """Fit the model; the whole budget is charged before the rows are used.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Instruments, endogenous and exogenous features.
+        y : array-like of shape (n_samples,), default=None
+            None if X is rows that have their targets in them: see `skpriv.records.from_table`.
+        groups : array-like of shape (n_samples,), default=None
+            The person of each row. Then a record is a person: the guarantee is for replacing one
+            person with all rows, and the number of persons is public. Intervals hold whatever the
+            dependence of a person's rows is.
+        max_rows_per_group : int, default=None
+            The most rows of a person that are used, with `groups`; they are chosen at random. None
+            takes that of the constructor.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        BudgetExceeded
+            If an active :class:`skpriv.BudgetAccountant` cannot pay.
+        """
+        self._refuse_reports()
+        groups = persons_of(self, groups, max_rows_per_group)
+        records = public_rows(self, X, y)
+        rows, target = self._maps(records.n_features, groups)
+        instruments, endogenous = self._places(records.n_features)
+        session = open_fit(self, records, groups=groups)
+        del X, y, records  # only the session has the data now
+        exogenous = np.setdiff1d(np.arange(rows.size), endogenous)
+        structural = np.setdiff1d(np.arange(rows.size), instruments)
+        self._map, self._target = rows, target
+        self._fit = solve_two_stages(session, rows, target, exogenous, structural)
+        weights = self._units @ self._fit.theta
+        self.coef_ = weights[:-1]
+        self.intercept_ = target.centre + float(weights[-1])
+        unit = session.report.unit
+        self.first_stage_ = first_stage(
+            self._fit, rows, self._labels(), endogenous, instruments, unit
+        )
+        session.report.note = self.first_stage_.warning or None
+        self.privacy_report_ = session.report
+        return self
+
+    def _refuse_reports(self):
+        if not self._trust.can.same_rows:
+            raise PrivacyError(
+                f"privacy={self.privacy!r}: scores are asked at a first solution, for which users "
+                "would have answered already, and their noise leaves no first stage: use "
+                f"{models_that('same_rows')}."
+            )
+
+    def _maps(self, n_features, groups):
+        """Public maps of rows and targets; nothing is charged yet."""
+        if self.bounds_X is None:
+            raise ValueError(
+                "bounds_X is required: the public range (low, high) of every column of X. A "
+                "default would clip silently, and a range read off the data is not private."
+            )
+        names = list(getattr(self, "feature_names_in_", []))
+        low, high = column_bounds(self.bounds_X, names, n_features, "bounds_X")
+        rows = RowMap(low, high, None, bool(self.fit_intercept), n_features)
+        bounds = public_bounds(self)
+        if self.effects is None:
+            return rows, TargetMap(bounds, bool(self.fit_intercept))
+        check_effects(self, groups)
+        groups.change = WithinPersons(rows.clipped, bounds)
+        within = within_columns(rows, groups.largest)
+        return within, TargetMap(within_bounds(bounds, groups.largest), False)
+
+    def _places(self, n_features):
+        """Columns of the instruments and of the endogenous features."""
+        instruments = self._columns("instruments", n_features)
+        endogenous = self._columns("endogenous", n_features)
+        both = set(instruments) & set(endogenous)
+        if both:
+            raise ValueError(
+                f"instruments and endogenous both have column {min(both)}: an instrument is not in "
+                "the equation, and an endogenous feature is."
+            )
+        if len(instruments) < len(endogenous):
+            raise ValueError(
+                f"{len(endogenous)} endogenous features need as many instruments or more, and "
+                f"there are {len(instruments)}."
+            )
+        return instruments, endogenous
+
+    def _columns(self, parameter, n_features):
+        given, names = getattr(self, parameter), list(getattr(self, "feature_names_in_", []))
+        if given is None or isinstance(given, str | Integral) or not len(given):
+            raise ValueError(f"{parameter}={given!r} must be a list of columns of X, at least one.")
+        found = []
+        for column in given:
+            if isinstance(column, str) and column in names:
+                column = names.index(column)
+            if isinstance(column, str) or not 0 <= column < n_features:
+                raise ValueError(
+                    f"{parameter} has {column!r}, no column of X with n_features={n_features}."
+                )
+            found.append(int(column))
+        if len(set(found)) < len(found):
+            raise ValueError(f"{parameter}={given!r} has a column twice.")
+        return sorted(found)
+
+    def _labels(self):
+        names = getattr(self, "feature_names_in_", None)
+        return [f"x{i}" for i in range(self.n_features_in_)] if names is None else list(names)
+
+    @property
+    def _units(self):
+        """Map from theta to coefficients and intercept less the centre, in the units of X and y."""
+        return self._target.radius * self._map.coefficient_map()[:, self._fit.structural]
+
+    @property
+    def outside_columns(self) -> list:
+        """Columns that are not in the equation: the instruments."""
+        check_is_fitted(self)
+        return self._columns("instruments", self.n_features_in_)
+
+    @rowwise
+    def predict(self, X: Any) -> np.ndarray:
+        """Value of the structural equation, inside ``bounds_y``.
+
+        That is what the target would be on average if the features were *set* to these values, and
+        not the best guess of a target that goes along with them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        fitted = self._points(X) @ self.coef_ + self.intercept_
+        return fitted if self.effects is not None else np.clip(fitted, *self._target.bounds_y)
+
+    def coefficient_law(self) -> CoefficientLaw:
+        """Distribution of the coefficients, for :func:`skpriv.inspection.inference`.
+
+        Returns
+        -------
+        CoefficientLaw
+            Nothing is estimable where instruments are weak.
+        """
+        check_is_fitted(self)
+        self._check_claim("asymptotic")
+        fit, units = self._fit, self._units
+        sampling, privacy = (units @ part @ units.T for part in (fit.sampling, fit.privacy))
+        value, weak = np.append(self.coef_, self.intercept_), self.first_stage_.weak
+        if weak:
+            value, sampling, privacy = (np.full_like(x, np.nan) for x in (value, sampling, privacy))
+        return CoefficientLaw(
+            value,
+            sampling,
+            privacy,
+            np.full(len(value), not weak),
+            self.first_stage_.warning,
+            fit.moments.n,
+            str(self.estimand),
+        )
+
+    @rowwise
+    def confidence_interval(
+        self, X: Any, confidence_level: float = 0.95, method: IntervalMethod = "asymptotic"
+    ) -> ConfidenceInterval:
+        """Confidence interval for the structural equation at each row, not for a new y.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        confidence_level : float in (0, 1), default=0.95
+        method : {"asymptotic"}, default="asymptotic"
+
+        Returns
+        -------
+        ConfidenceInterval
+            Named tuple (low, high) of ndarrays of shape (n_samples,), inside ``bounds_y``;
+            ``bounds_y`` itself where instruments are weak.
+        """
+        refuse_level(self)
+        X = self._interval_points(X, confidence_level, method)
+        predicted = np.clip(X @ self.coef_ + self.intercept_, *self._target.bounds_y)
+        points = self._map.features(X)[:, self._fit.structural]
+        covariance = self._fit.sampling + self._fit.privacy
+        half = np.sqrt(np.einsum("ij,jk,ik->i", points, covariance, points))
+        half *= two_sided_quantile(confidence_level)
+        half = np.full_like(half, np.inf) if self.first_stage_.weak else half
+        return inside_bounds(self._target, points @ self._fit.theta, half, predicted)

@@ -1,1 +1,0 @@
-"""Regressions of panels and with instruments: fixed effects of persons, two stages."""
