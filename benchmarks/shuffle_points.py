@@ -19,8 +19,7 @@ from _record import record
 
 from skpriv import Budget
 from skpriv.privacy import _amplification
-from skpriv.privacy._amplification._search import searched, sorter_mu
-from skpriv.privacy._amplification._sorter import LARGEST_REACH
+from skpriv.privacy._amplification import LARGEST_REACH, searched, sorter_mu
 
 TABLE = Path(_amplification.__file__).with_name("points.json")
 EPSILONS = [2.0**k for k in range(-5, 5)]

@@ -20,8 +20,7 @@ import numpy as np
 from scipy import stats
 
 from .._linalg import blocks_of
-from ._certified._events import event
-from ._certified._tails import norm_quantile, operator_quantile
+from ._tails import event, norm_quantile, operator_quantile
 
 # Where nothing is assumed of theta*: weights of the failure probability of its bound and of all
 # else, and in the bound of the targets' noise and the privacy noise of target and design.

@@ -9,7 +9,7 @@ import numpy as np
 from .._linalg import TINY, add_gram, psd_power, row_norms, triangle_times, unvech, vech, vech_size
 from ..privacy import ROUNDING, Query
 from ._normal_equations import NormalEquations
-from ._scaling import Scaling
+from ._public_maps import Scaling
 
 # Weight of r^2 beside (r phi, vech phi phi'): the largest that is free, see MomentsQuery.
 SQUARE_WEIGHT = sqrt(1.5)

@@ -1,12 +1,24 @@
-"""Public maps of records: a row to phi in the unit ball, a target to [-1, 1], and back."""
+"""Public maps of records: a row to phi in the unit ball, a target to [-1, 1], and back.
+
+What second moments are summed of: rows in the unit ball and targets in [-1, 1], and back.
+
+Weighted records, which are records of the same unit ball.
+
+Least squares with weights v = weight / max_weight in [0, 1] is least squares of the records
+(s phi, s r), s = sqrt(v). They have |s phi| <= 1 and |s r| <= 1, as all records have, whatever the
+weight is: every query of them keeps its sensitivity, and a change of the weight is a change of the
+record like any other. A released residual Gram of them is that of weighted least squares,
+sum v^2 zeta^2 phi phi'. The constant of phi is s times what it was and therefore no longer public.
+"""
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from math import sqrt
+from typing import Any
 
 import numpy as np
 
-from .._linalg import row_norms
+from .._linalg import add_gram, blocks_of, row_norms
 
 # phi = (t z, 1) / sqrt(1 + t^2), t = FEATURE_LENGTH: a unit vector z of features has three times
 # the length of the constant, so that whitening starts from features that are above its noise.
@@ -339,3 +351,241 @@ def _by_columns(operation, rows, folded, out=None):
     wide = (-1, FOLD * width)
     operation(rows[:whole].reshape(wide), folded, out=out[:whole].reshape(wide))
     operation(rows[whole:], folded[:width], out=out[whole:])
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """The public map from a record (x, y) to (phi, r): a `RowMap` of bounded norm, a `TargetMap`.
+
+    phi = x / row_bound without an intercept and (t x / row_bound, 1) / sqrt(1 + t^2) with one.
+    Two scalings of the same public numbers are equal, and their sums may be added up.
+
+    Parameters
+    ----------
+    row_bound : float
+        Rows are clipped to this l2 norm; of sparse models, entries to this absolute value.
+    bounds_y : (float, float)
+        Targets are clipped to this range.
+    fit_intercept : bool
+    n_features : int
+    feature_length : float
+        t.
+    """
+
+    row_bound: float
+    bounds_y: tuple
+    fit_intercept: bool
+    n_features: int
+    feature_length: float = 1.0
+
+    @cached_property
+    def row_map(self):
+        """The map of rows."""
+        public = self.fit_intercept, self.n_features, self.feature_length
+        return RowMap(None, None, self.row_bound, *public)
+
+    @cached_property
+    def target_map(self):
+        """The map of targets."""
+        return TargetMap(self.bounds_y, self.fit_intercept)
+
+    @property
+    def size(self):
+        """Length p of phi."""
+        return self.row_map.size
+
+    @property
+    def shrink(self):
+        """The factor of x / row_bound in phi, which makes room for the constant."""
+        return self.row_map.parts[0]
+
+    @property
+    def centre(self):
+        """The target that is mapped to 0: the middle of bounds_y, or 0 without an intercept."""
+        return self.target_map.centre
+
+    @property
+    def radius(self):
+        """Half the width of bounds_y, or the largest absolute value without an intercept."""
+        return self.target_map.radius
+
+    def rows(self, X):
+        """Clipped phi of a chunk of rows; rows that are not finite become zero rows."""
+        return self.row_map.rows(X)
+
+    def blocks(self, X):
+        """Yield (slice, phi) of one block of ``rows`` after the other: it and a product of it fit
+        into the cache.
+        """
+        for block in blocks_of(len(X), 2 * self.size):
+            yield block, self.rows(X[block])
+
+    def sums(self, X, left, weigh=None):
+        """Sums over a chunk of w^2 phi phi' and of left_i w phi, a block in the cache at a time.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_features)
+        left : ndarray of shape (k, n_rows)
+        weigh : callable, default=None
+            ``weigh(block, fitted)`` gives weights w in [-1, 1] of a block of rows, where
+            ``fitted(theta)`` is phi'theta of its rows. None is 1.
+
+        Returns
+        -------
+        (gram, sums) : ndarray of shape (p, p), whose upper triangle counts, and of shape (k, p)
+        """
+        d, unit = self.n_features, self._unit
+        long, short = self.row_map.parts
+        left = np.vstack([left, np.ones(len(X))])
+        gram, sums = np.zeros((self.size, self.size), order="F"), np.zeros((len(left), d))
+        square, room = np.zeros((d, d), order="F"), np.empty((0, d))
+        for block in blocks_of(len(X), d):
+            Z, factor = self.row_map.shortened(X[block])
+            room = np.empty(Z.shape) if len(room) < len(Z) else room
+            if np.ndim(factor):
+                Z = np.multiply(Z, (factor * unit)[:, None], out=room[: len(Z)])
+            if weigh is not None:
+                left[-1, block] = weigh(block, partial(self._fitted, Z))
+                Z = np.multiply(Z, left[-1, block, None], out=room[: len(Z)])
+            add_gram(square, Z)
+            sums += left[:, block] @ Z
+        sums *= long / unit
+        gram[:d, :d] = square * (long / unit) ** 2
+        if self.fit_intercept:
+            sums = np.column_stack([sums, short * (left @ left[-1])])
+            gram[:, d] = short * sums[-1]
+        return gram, sums[:-1]
+
+    def _fitted(self, Z, theta):
+        """phi'theta of clipped rows. (Before they are clipped, Z'theta may be no number.)"""
+        long, short = self.row_map.parts
+        fitted = long * (Z @ theta[: self.n_features]) / self._unit
+        return fitted + (short * theta[-1] if self.fit_intercept else 0.0)
+
+    @property
+    def _unit(self):
+        """Norm up to which rows are summed: one number leaves rounding errors what they are."""
+        ordinary = ORDINARY[0] <= self.row_bound <= ORDINARY[1]
+        return self.row_bound if ordinary else 1.0
+
+    def features(self, X):
+        """Return phi without clipping, for predictions."""
+        return self.row_map.features(X)
+
+    def weigh(self, instruments, X):
+        """Instruments of rows, which have no weights here."""
+        return instruments
+
+    def target(self, y):
+        """Clipped r of a chunk of targets; NaN becomes 0."""
+        return self.target_map.scaled(y)
+
+    def wire(self):
+        """The map as a public task has it."""
+        return {
+            "n_features": self.n_features,
+            "data_norm": self.row_bound,
+            "parts": list(self.row_map.parts),
+            "bounds_y": list(self.bounds_y),
+            "fit_intercept": self.fit_intercept,
+        }
+
+    def unscale(self, value):
+        """From [-1, 1] to the units of y, clipped to bounds_y."""
+        return self.target_map.unscale(value)
+
+    def coefficients(self, theta):
+        """Coefficients and intercept in the units of X and y."""
+        coef, intercept = self.row_map.coefficients(self.radius * theta)
+        return coef, self.centre + intercept
+
+    def scaled(self, coef, intercept):
+        """Return the parameter of phi for these coefficients; undoes ``coefficients``."""
+        intercept = (intercept - self.centre) / self.radius
+        return self.row_map.theta(np.asarray(coef) / self.radius, intercept)
+
+    def penalty(self, alpha):
+        """Diagonal ridge on theta which equals ``alpha * ||coef||^2`` in the units of X and y.
+
+        ||y - Xw||^2 + alpha ||w||^2 = radius^2 (||r - phi theta||^2 + sum penalty theta^2), with
+        w = shrink radius theta / row_bound; the intercept is free, as in scikit-learn's Ridge.
+        """
+        diagonal = np.full(self.size, alpha * (self.shrink / self.row_bound) ** 2)
+        if self.fit_intercept:
+            diagonal[-1] = 0.0
+        return diagonal
+
+    def theta_bound(self, coef_norm):
+        """Bound on ||theta|| when (coef, intercept) in scaled units has norm at most coef_norm."""
+        return self.row_map.theta_bound(coef_norm)
+
+
+UNIT_TARGET = TargetMap((-1.0, 1.0), False)  # of s r
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedMap:
+    """The map of rows (x, s) to s phi(x), where phi is another public map's.
+
+    It stands in place of a `RowMap` or a `Scaling` without an intercept, whose constant is one of
+    the coordinates.
+
+    Parameters
+    ----------
+    plain : RowMap or Scaling, or what stands in its place
+    """
+
+    plain: Any
+    fit_intercept = False
+    shrink = 1.0
+    weighted = True
+
+    @property
+    def size(self):
+        """Length p of phi."""
+        return self.plain.size
+
+    n_features = size  # of what `clipped` returns
+
+    @property
+    def constant(self):
+        """The vector c with (s phi)'c = s, None without an intercept."""
+        return self.plain.constant
+
+    def roots(self, X):
+        """Last column s of rows, in [0, 1]; what is not a number counts as 0."""
+        return np.nan_to_num(np.clip(X[:, -1], 0.0, 1.0), nan=0.0)
+
+    def rows(self, X):
+        """Return s phi of a chunk, of norm at most 1 up to rounding; total."""
+        return self.plain.rows(X[:, :-1]) * self.roots(X)[:, None]
+
+    clipped = rows  # what is linear in them is fitted without an intercept of its own
+
+    def blocks(self, X):
+        """Yield (slice, s phi) of one block of ``rows`` after the other."""
+        for block in blocks_of(len(X), self.size):
+            yield block, self.rows(X[block])
+
+    def sums(self, X, left, weigh=None):
+        """Sums of w^2 s^2 phi phi' and of left_i w s phi over a chunk; see `Scaling.sums`."""
+        gram, sums = np.zeros((self.size, self.size), order="F"), np.zeros((len(left), self.size))
+        for block, rows in self.blocks(X):
+            if weigh is not None:
+                rows = rows * weigh(block, partial(np.matmul, rows))[:, None]
+            add_gram(gram, rows)
+            sums += left[:, block] @ rows
+        return gram, sums
+
+    def target(self, y):
+        """Targets s r of a chunk, which are clipped once more; NaN becomes 0."""
+        return UNIT_TARGET.scaled(y)
+
+    def weigh(self, instruments, X):
+        """Instruments s e."""
+        return instruments * self.roots(X)[:, None]
+
+    def theta(self, coef, intercept):
+        """Return the parameter of phi: the coefficients themselves."""
+        return np.asarray(coef)

@@ -1,8 +1,7 @@
 """Attacks on private estimators: replays of forced answers, and lower bounds on epsilon."""
 
 from ._lower_bound import EpsilonBound, lower_bound
-from ._pairs import Pair, worst_pairs
-from ._replay import Replay, replay
+from ._replay import Pair, Replay, replay, worst_pairs
 
 __all__ = [
     "EpsilonBound",

@@ -1,14 +1,36 @@
-"""Replay: the same answers on two neighbours, and what gives the difference away."""
+"""Replay: the same answers on two neighbours, and what gives the difference away.
 
-from typing import Any
+What the change of exact sums costs, under the noise that was in force.
+
+Proposals of neighbours that a mechanism tells apart best.
+"""
+
 from dataclasses import dataclass, field
-from math import inf
+from itertools import combinations
+from math import inf, sqrt
+from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
-from ..privacy import Budget, Cost, Stream
-from ..records import codes
-from ._costs import event_cost, sent_cost, stream_cost
+from ..privacy import (
+    LARGEST_EPSILON,
+    Budget,
+    Cost,
+    ExactStream,
+    FactorStream,
+    GaussianNoise,
+    GumbelNoise,
+    LocalStream,
+    SharedSumStream,
+    ShuffleStream,
+    Stream,
+    TreeStream,
+    amplified,
+    amplified_epsilon,
+    capabilities,
+)
+from ..records import codes, finite_numbers
 from ._runs import (
     Play,
     check_maker,
@@ -21,8 +43,164 @@ from ._runs import (
     run_once,
     unfitted,
 )
-from ._snapshot import differing
-from ._tape import Player, Recorder
+from ._tape import REPORTS, Player, Recorder, differing
+
+ORDER = {"l1": 1, "l2": 2, "linf": np.inf}
+
+
+def size(change, norm):
+    """How large a change is, in the norm of the sensitivity."""
+    return float(np.linalg.norm(np.ravel(change), ORDER[norm]))
+
+
+def event_cost(first, second, budget):
+    """Cost of the change between two runs of one answer that is not a stream's.
+
+    Parameters
+    ----------
+    first, second : Event
+    budget : Budget
+        The claim; only the shuffle model needs its delta.
+
+    Returns
+    -------
+    Cost
+    """
+    norm = "l2" if first.asked is None else first.asked.norm
+    can = None if first.owner is None else capabilities(first.owner.model)
+    reports = first.value.n if can is not None and can.reports else 1
+    amplified_ones = can is not None and can.amplifies
+    total = Cost()
+    for before, now in zip(first.draws, second.draws, strict=True):
+        if before.method in REPORTS:
+            likely = getattr(first.asked, "likely", None)
+            shuffle = (reports, budget, likely) if amplified_ones else None
+            total += _reports_cost(before, now, shuffle)
+        else:
+            total += _draw_cost(before, now, norm, reports)
+    if not first.draws and not _same(first.value, second.value):
+        return Cost(gaussian=inf)  # an answer without noise
+    if amplified_ones and total.gaussian:
+        dimension = first.value.value.size
+        return shuffled_cost(sqrt(total.gaussian), reports, budget, dimension)
+    return total
+
+
+def _same(first, second):
+    return np.array_equal(getattr(first, "value", first), getattr(second, "value", second))
+
+
+def _draw_cost(before, now, norm, reports):
+    """Cost of one draw; ``reports`` of equal noise are in the sum, and one user changes one."""
+    change = now.exact - before.exact
+    if not np.isfinite(change).all():
+        return Cost(gaussian=inf)
+    if not change.any():
+        return Cost()
+    noise = before.law[-1]
+    if isinstance(noise, GumbelNoise):
+        return noise.cost(size(change, "linf"), before.law[0])
+    return GaussianNoise(noise.scale / sqrt(reports)).cost(size(change, "l2"))
+
+
+def sent_cost(stream, pairs, budget):
+    """Cost of the reports that the users of a stream sent, which its reads add up."""
+    likely = getattr(stream.query, "likely", None)
+    shuffle = (stream.batch, budget, likely) if stream.can.amplifies else None
+    draws = [zip(before.draws, now.draws, strict=False) for before, now in pairs]
+    return sum((_reports_cost(*draw, shuffle) for read in draws for draw in read), Cost())
+
+
+def _reports_cost(before, now, shuffle):
+    """Cost of the pure reports that changed, of one row a user.
+
+    A report costs the largest log ratio of its probabilities, whatever the two records are.
+    """
+    each = before.law[0].log_ratio
+    same = np.isclose(before.exact, now.exact, rtol=0.0, atol=0.0, equal_nan=True)
+    changed = int((~same).any(axis=1).sum())
+    cost = Cost.from_epsilon(each) if shuffle is None else _shuffled_reports(each, *shuffle)
+    return sum([cost] * changed, Cost())
+
+
+def _shuffled_reports(epsilon, n, budget, likely):
+    """As `shuffled_cost`, of a pure report."""
+    delta, high = budget.delta, max(budget.epsilon, 1e-3)
+    epsilon *= 1.0 - 1e-9
+    while amplified_epsilon(Budget(high, delta), n, likely) < epsilon and high < LARGEST_EPSILON:
+        high *= 1.05
+    return Cost(approximate=min(high, epsilon), delta=delta)
+
+
+def shuffled_cost(mu, n, budget, dimension):
+    """Cost at the claim's delta of one Gaussian report of this mu among n shuffled ones.
+
+    It is the claim if the report's noise is enough for it, and no pair is told apart better than
+    without a shuffler. (That a pair is closer than the worst one does not count: how well the
+    others hide it depends on how far apart *they* may be.)
+    """
+    delta, high = budget.delta, max(budget.epsilon, 1e-3)
+    mu *= 1.0 - 1e-9
+    while amplified(Budget(high, delta), n, dimension=dimension).mu < mu and high < LARGEST_EPSILON:
+        high *= 1.05
+    return Cost(approximate=min(high, Budget.from_mu(mu, delta).epsilon), delta=delta)
+
+
+def stream_cost(stream, changes, budget):
+    """Cost of the change of a whole stream, from the change of each of its increments.
+
+    Parameters
+    ----------
+    stream : Stream
+        The stream, for its kind and its noise (public).
+    changes : ndarray of shape (n_reads_so_far, *shape)
+        Changes of the exact sums between two reads.
+    budget : Budget
+        The claim.
+
+    Returns
+    -------
+    Cost
+    """
+    if not np.any(changes):
+        return Cost()
+    if isinstance(stream, ExactStream) or not np.isfinite(changes).all():
+        return Cost(gaussian=inf)
+    noise, flat = stream.noise, changes.reshape(len(changes), -1)
+    if isinstance(stream, ShuffleStream):
+        sizes = np.linalg.norm(flat, axis=1) / noise.scale
+        costs = [
+            shuffled_cost(mu, stream.batch, budget, flat.shape[1]) for mu in sizes[sizes > 0.0]
+        ]
+        return sum(costs, Cost())
+    if isinstance(stream, SharedSumStream):
+        return Cost.from_mu(float(np.linalg.norm(flat)) / noise.scale)
+    if isinstance(stream, LocalStream):
+        return sum((noise.cost(size(change, "l2")) for change in changes if change.any()), Cost())
+    if isinstance(stream, FactorStream):
+        flat = _rooted(flat)
+    elif isinstance(stream, TreeStream):
+        flat = _nodes(flat)
+    else:
+        raise TypeError(f"streams of type {type(stream).__name__} cannot be audited yet.")
+    return Cost.from_mu(float(np.linalg.norm(flat)) / noise.scale)
+
+
+def _rooted(increments):
+    """R x for the root R of the matrix of running sums: Toeplitz, binom(2k, k) / 4^k."""
+    odd = 2.0 * np.arange(1, len(increments)) - 1.0
+    root = np.concatenate([[1.0], np.cumprod(odd / (odd + 1.0))])
+    return np.array([root[k::-1] @ increments[: k + 1] for k in range(len(increments))])
+
+
+def _nodes(increments):
+    """Sums of the nodes of the binary tree that each read completes, and releases."""
+    nodes = []
+    for k in range(1, len(increments) + 1):
+        span = k & -k
+        nodes.append(increments[k - span : k].sum(axis=0))
+    return np.array(nodes)
+
 
 CONVERSION_SLACK = 1e-6  # relative, of the claim: conversions of budgets are rounded
 
@@ -241,3 +419,129 @@ def _composed(first, second, claim):
 
 def _alone(cost, claim):
     return inf if cost.gaussian == inf else cost.epsilon(claim.delta + cost.delta)
+
+
+ANGLES = (60.0, 90.0, 180.0)  # at which corrected sensitivities are attained
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two neighbours.
+
+    Attributes
+    ----------
+    D, D_prime : tuple of arrays
+        (X, y) of the same background; the first record differs.
+    score : float
+        Cost of the change by :func:`replay`; where nothing can be listened to, how many standard
+        deviations apart the predictions of a few fits are.
+    """
+
+    D: tuple
+    D_prime: tuple
+    score: float
+
+
+def worst_pairs(
+    make: Any,
+    X: Any,
+    y: Any,
+    *,
+    data_norm: float | str = 1.0,
+    row_norm: str = "l2",
+    bounds_y: Any = (-1.0, 1.0),
+    n_pairs: int = 3,
+) -> list:
+    """Propose neighbours that are far apart: extreme records before a public background.
+
+    Candidates are records on the edge of the public ball (or cube) with extreme targets, at the
+    angles at which known sensitivities are attained, tiny ones and the zero record.
+
+    Parameters
+    ----------
+    make : callable
+        ``make()`` (or ``make(seed)``) returns an unfitted estimator.
+    X : ndarray of shape (n, n_features)
+        Background: its first record is replaced. Few records, or zeros, hide the least.
+    y : ndarray of shape (n,)
+    data_norm : float, default=1.0
+        Public bound on rows.
+    row_norm : {"l2", "linf"}, default="l2"
+    bounds_y : (float, float), default=(-1, 1)
+    n_pairs : int, default=3
+
+    Returns
+    -------
+    list of Pair
+        The best first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.audit import worst_pairs
+    >>> from skpriv.linear_model import SSPRegressor
+    >>> best = worst_pairs(lambda: SSPRegressor(
+    ...     data_norm=1.0, bounds_y=(-1, 1), random_state=0
+    ... ), np.zeros((9, 2)), np.zeros(9))[0]
+    >>> bool(0.9 < best.score <= 1.0)
+    True
+    """
+    X = finite_numbers(X, "X", (None, None))
+    y = finite_numbers(y, "y", X.shape[:1])
+    rows = _rows(X.shape[1], data_norm, row_norm)
+    low, high = bounds_y
+    wanted = [(rows[0], low, rows[0], high)]  # the same row with another target
+    for first, second in combinations(rows, 2):
+        wanted += [(first, a, second, b) for a, b in ((low, high), (high, high), (high, low))]
+    found = []
+    for first, a, second, b in wanted:
+        D, D_prime = _with_first(X, y, first, a), _with_first(X, y, second, b)
+        found.append(Pair(D, D_prime, _score(make, D, D_prime)))
+    return sorted(found, key=lambda pair: -pair.score)[:n_pairs]
+
+
+def _with_first(X, y, row, target):
+    """The same background with another first record."""
+    X, y = X.copy(), y.copy()
+    X[0], y[0] = row, target
+    return X, y
+
+
+def _rows(d, data_norm, row_norm):
+    """Records on the edge, at several angles in the first plane; a tiny one, and zero."""
+    if row_norm == "linf":
+        rows = [np.ones(d), -np.ones(d), np.eye(d)[0], np.zeros(d)]
+        return [data_norm * row for row in rows]
+    rows = [np.eye(d)[0]]
+    if d > 1:
+        turned = np.radians([angle for angle in ANGLES if angle < 180.0])
+        rows += [np.cos(a) * np.eye(d)[0] + np.sin(a) * np.eye(d)[1] for a in turned]
+        rows.append(np.ones(d) / sqrt(d))
+    return [data_norm * row for row in (*rows, -rows[0], -1e-9 * rows[0], np.zeros(d))]
+
+
+def _score(make, D, D_prime):
+    """Replayed cost, or a rough distance of predictions."""
+    try:
+        estimator = make()
+    except TypeError:
+        return _distance(make, D, D_prime)
+    found = replay(lambda: clone(estimator), D, D_prime, claim=_budget(estimator))
+    return found.epsilon if found.answers else _distance(lambda seed: make(), D, D_prime)
+
+
+def _budget(estimator):
+    parameters = estimator.get_params()
+    delta = float(parameters.get("delta", 1e-6))
+    return Budget(float(parameters.get("epsilon", 1.0)), delta)
+
+
+def _distance(make, D, D_prime):
+    """Distance of the mean predictions of a few fits, in standard deviations."""
+    at = np.vstack([D[0][:1], D_prime[0][:1]])
+    # 12 fits of each neighbour, where answers cannot be listened to
+    samples = [
+        np.array([make(seed).fit(*data).predict(at) for seed in range(12)]) for data in (D, D_prime)
+    ]
+    spread = np.sqrt(sum(sample.var(axis=0) for sample in samples)) + 1e-12
+    return float(np.max(np.abs(samples[0].mean(axis=0) - samples[1].mean(axis=0)) / spread))

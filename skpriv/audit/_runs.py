@@ -11,7 +11,7 @@ import numpy as np
 from ..exceptions import InvalidValues
 from ..privacy import Budget, Guarantee, Trust, listening
 from ..records import INVALID_VALUES, codes, floats
-from ._snapshot import snapshot
+from ._tape import snapshot
 
 
 @dataclass

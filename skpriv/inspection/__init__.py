@@ -3,9 +3,8 @@
 from ._card import coefficient_table
 from ._coefficient_display import CoefficientDisplay
 from ._curve_display import CurveDisplay, curves
-from ._describe._describe import describe
+from ._describe._describe import describe, private_quantiles, propose_max_rows
 from ._describe._description import Description
-from ._describe._quantiles import private_quantiles, propose_max_rows
 from ._inference import Inference, WaldTest, inference
 from ._interval_display import IntervalDisplay, confidence_interval, prediction_interval
 from ._page import model_card, release_page

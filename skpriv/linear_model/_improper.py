@@ -16,10 +16,10 @@ from scipy import optimize, stats
 
 from .._choices import IntervalMethod
 from .._compat import Interval, StrOptions, fit_context
-from .._estimation._certified._events import event
+from .._estimation._tails import event
 from .._estimation._intervals import ConfidenceInterval, split_failure
 from .._estimation._reports import LiftedMomentsQuery
-from .._estimation._scaling import Scaling
+from .._estimation._public_maps import Scaling
 from .._linalg import ROUNDED
 from .._parameters import Channel, Count, DataNorm, Positive, parameters
 from ..exceptions import PrivacyError

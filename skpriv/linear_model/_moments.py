@@ -17,15 +17,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._choices import IntervalMethod
 from .._compat import Interval, StrOptions, fit_context
-from .._estimation._certified._moments import certified
+from .._estimation._sharp_intervals import certified
 from .._estimation._coefficients import CoefficientLaw, moment_law
 from .._estimation._intervals import ConfidenceInterval, asymptotic, inside_bounds
 from .._estimation._moments import Instrument, ResidualGramQuery
 from .._estimation._normal_equations import RESIDUAL_CLIP, NormalEquations, ridge_prior
 from .._estimation._persons import PersonGramQuery, cluster_degrees
 from .._estimation._reports import moments_query
-from .._estimation._scaling import Scaling
-from .._estimation._weights import WeightedMap
+from .._estimation._public_maps import Scaling, WeightedMap
 from .._linalg import blas_for, psd_part, row_products
 from .._parameters import Channel, DataNorm, Positive, RowsOfPerson, parameters
 from ._base import WEIGHTS, rowwise

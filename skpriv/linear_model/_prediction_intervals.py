@@ -39,7 +39,7 @@ from .._estimation._conformal import (
 from .._estimation._intervals import ConfidenceInterval, check_level
 from .._estimation._moments import MomentsQuery
 from .._estimation._normal_equations import ridge_prior
-from .._estimation._scaling import Scaling
+from .._estimation._public_maps import Scaling
 from .._linalg import ROUNDED, row_products
 from .._parameters import ArrayLike, Level, parameters
 from ..privacy import ROUNDING, NoiseSource, Procedure, Query, ResponseNoise, split

@@ -1,7 +1,6 @@
 """What privacy costs in accuracy, and scores and searches that may be published."""
 
-from ._curve import privacy_utility_curve
-from ._display import PrivacyUtilityDisplay
+from ._curve import PrivacyUtilityDisplay, privacy_utility_curve
 from ._private_score import PrivateScore, private_score
 from ._private_search import PrivateSearchCV
 

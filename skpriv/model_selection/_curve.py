@@ -1,20 +1,159 @@
-"""Accuracy of a private estimator at every epsilon."""
+"""Accuracy of a private estimator at every epsilon.
 
-from typing import Any
+One fit of a curve, in whatever process it happens, and what is measured on it.
+
+Picture of what privacy costs in accuracy.
+"""
+
+from dataclasses import dataclass, fields
 from numbers import Integral, Real
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from joblib import hash
 from sklearn.base import clone, is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
+from sklearn.pipeline import Pipeline
 from sklearn.utils import Bunch, check_random_state, indexable
 from sklearn.utils.parallel import Parallel, delayed
 
 from .._choices import IntervalMethod
-from .._compat import HasMethods, Interval, StrOptions, validate_params
+from .._compat import HasMethods, Interval, StrOptions, safe_indexing, validate_params
+from .._printing import Display, pyplot
 from .._progress import progress
-from ..records import positional
-from ._evaluate import Tables, evaluate, evaluate_reference, make_fold
+from ..metrics import interval_coverage_score, interval_mean_width
+from ..privacy import learns_nothing
+from ..records import positional, read_in_batches
+
+
+class Fold(NamedTuple):
+    """Rows of one split, and those of the held-out rows at which intervals are measured."""
+
+    train: np.ndarray
+    test: np.ndarray
+    points: np.ndarray
+
+    def cut(self, X, y):
+        """X of the training rows, their y, X and y of the held-out rows, and X of the points."""
+        places = (X, self.train), (y, self.train), (X, self.test), (y, self.test), (X, self.points)
+        return tuple(safe_indexing(*place) for place in places)
+
+
+class Measured(NamedTuple):
+    """What one fit gives; NaN where there is nothing to measure."""
+
+    score: float
+    width: float = np.nan
+    coverage: float = np.nan
+    prediction_width: float = np.nan
+    prediction_coverage: float = np.nan
+
+
+def make_fold(train, test, max_points):
+    """Fold with at most `max_points` evenly spaced held-out rows for the intervals."""
+    count = len(test) if max_points is None else min(max_points, len(test))
+    return Fold(train, test, test[np.linspace(0, len(test) - 1, count).round().astype(int)])
+
+
+def evaluate(estimator, rows, scorer, interval, reference):
+    """Fit on the training rows, and measure on the held-out ones.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Not fitted, and not needed elsewhere.
+    rows : tuple of array-likes
+        Those of :meth:`Fold.cut`.
+    scorer : callable
+    interval : dict or None
+        Arguments of ``confidence_interval``; None measures no intervals.
+    reference : ndarray or None
+        Predictions of the reference at the points.
+
+    Returns
+    -------
+    Measured
+    """
+    X, y, X_test, y_test, points = rows
+    estimator.fit(X, y)
+    score = scorer(estimator, X_test, y_test)
+    if interval is None or not has_intervals(estimator):
+        return Measured(score)
+    last, points = private_step(estimator, points)
+    low, high = last.confidence_interval(points, **interval)
+    measured = Measured(score, interval_mean_width(low, high))
+    if reference is not None:
+        # The mean of a clipped target lies in its range, and so do the ends of its intervals.
+        reference = np.clip(reference, *getattr(last, "bounds_y_", (-np.inf, np.inf)))
+        measured = measured._replace(coverage=interval_coverage_score(reference, low, high))
+    if getattr(last, "calibration_size", None) is None:
+        return measured
+    # A new y is there to be counted, in every held-out row.
+    _, X_test = private_step(estimator, X_test)
+    low, high = last.prediction_interval(X_test, interval["confidence_level"])
+    return measured._replace(
+        prediction_width=interval_mean_width(low, high),
+        prediction_coverage=interval_coverage_score(y_test, low, high),
+    )
+
+
+def evaluate_reference(estimator, rows, scorer, interval):
+    """Measure the reference as any other estimator; its predictions at the points too."""
+    measured = evaluate(estimator, rows, scorer, interval, None)
+    return measured, estimator.predict(rows[-1])
+
+
+class Tables:
+    """Tables of the folds, as they are after the public first steps of a Pipeline.
+
+    Such steps map each row by itself and learn nothing, so that all folds, epsilons and repeats
+    have the same rows: they are made once, and cut once a fold. Rows that are read in batches stay
+    as they are.
+
+    Parameters
+    ----------
+    X, y : array-likes
+    """
+
+    def __init__(self, X, y):
+        self._X, self._y, self._lazy = X, y, read_in_batches(X, y)
+        self._made: dict[str, Any] = {"": X}
+        self._fold, self._cuts = None, {}
+
+    def rows(self, estimator, fold):
+        """What is left of the estimator after such steps, and the rows of a fold for it."""
+        key = ""
+        if not self._lazy and _begins_publicly(estimator):
+            head, estimator = estimator[:-1], estimator[-1]
+            key = hash(head)
+            if key not in self._made:
+                self._made[key] = clone(head).fit_transform(self._X)
+        if self._fold is not fold:
+            self._fold, self._cuts = fold, {}
+        if key not in self._cuts:
+            self._cuts[key] = fold.cut(self._made[key], self._y)
+        return estimator, self._cuts[key]
+
+
+def _begins_publicly(estimator):
+    """Whether all steps of a Pipeline but the last learn nothing, so that it need not fit them."""
+    if type(estimator) is not Pipeline or estimator.memory is not None or len(estimator) == 1:
+        return False
+    return all(learns_nothing(step) for _, step in estimator.steps[:-1])
+
+
+def has_intervals(estimator):
+    """Whether an estimator, or the last step of a pipeline, gives confidence intervals."""
+    last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+    return hasattr(last, "confidence_interval")
+
+
+def private_step(estimator, X):
+    """Return the fitted estimator itself, or the last step of a pipeline and what reaches it."""
+    if isinstance(estimator, Pipeline):
+        return estimator[-1], estimator[:-1].transform(X) if len(estimator) > 1 else X
+    return estimator, X
 
 
 @validate_params(
@@ -307,3 +446,211 @@ def _score_name(estimator, scoring):
         return "Accuracy" if is_classifier(estimator) else "R2"
     name = scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "score")
     return "R2" if name == "r2" else name.replace("_", " ")
+
+
+_LABELS = {
+    "score": "{score_name} on held-out rows",
+    "width": "mean width of the intervals",
+    "coverage": "intervals that contain the reference",
+    "prediction_width": "mean width of the intervals for a new y",
+    "prediction_coverage": "held-out targets inside of their intervals",
+}
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivacyUtilityDisplay(Display):
+    """Score, interval width or coverage proxy of a private estimator over epsilon.
+
+    Make it with `from_estimator` or `from_curve`; it holds arrays only.
+
+    Parameters
+    ----------
+    epsilons : ndarray of shape (n_epsilons,)
+        Values of epsilon; infinite ones are not drawn.
+
+    test_scores : ndarray of shape (n_epsilons, n_repeats, n_folds)
+        Scores on held-out rows.
+
+    interval_widths, interval_coverages : ndarray of the same shape, default=None
+        Mean width of the intervals, and their coverage proxy.
+
+    prediction_widths, prediction_coverages : ndarray of the same shape, default=None
+        Mean width of the intervals for a new y, and the held-out targets inside.
+
+    reference_scores, reference_widths : ndarray of shape (n_folds,), default=None
+        Scores and widths of the reference without privacy.
+
+    estimator_name : str, default=None
+        Label of the line.
+
+    score_name : str, default="score"
+        What the scores are.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Axes with the curve.
+
+    figure_ : matplotlib Figure
+        Figure that contains the axes.
+
+    line_ : matplotlib Line2D
+        Medians over repeats and folds.
+
+    band_ : matplotlib PolyCollection
+        The band from the 10% to the 90% quantile.
+
+    reference_line_ : matplotlib Line2D or None
+        Median of the reference.
+
+    See Also
+    --------
+    privacy_utility_curve : The numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.linear_model import SSPRegressor
+    >>> from skpriv.model_selection import PrivacyUtilityDisplay
+    >>> rng = np.random.RandomState(0)
+    >>> X = rng.uniform(-0.5, 0.5, size=(2000, 3))
+    >>> y = X @ [1.0, -0.5, 0.0] + rng.uniform(-0.2, 0.2, size=2000)
+    >>> display = PrivacyUtilityDisplay.from_estimator(
+    ...     SSPRegressor(
+    ...         data_norm=1.0, bounds_y=(-1, 1)
+    ...     ), X, y, epsilons=(1.0, 10.0), random_state=0
+    ... )
+    >>> display.ax_.get_xlabel()
+    'epsilon'
+    """
+
+    epsilons: Any
+    test_scores: Any
+    interval_widths: Any = None
+    interval_coverages: Any = None
+    prediction_widths: Any = None
+    prediction_coverages: Any = None
+    reference_scores: Any = None
+    reference_widths: Any = None
+    estimator_name: Any = None
+    score_name: str = "score"
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        ax: Any = None,
+        quantity: str = "score",
+        **options: Any,
+    ) -> Self:
+        """Compute the curve and plot it.
+
+        Parameters
+        ----------
+        estimator : estimator
+            See :func:`privacy_utility_curve`.
+        X : array-like of shape (n_samples, n_features)
+            Features.
+        y : array-like of shape (n_samples,)
+            Target.
+        ax : matplotlib Axes, default=None
+            Where to plot; None makes a figure.
+        quantity : {"score", "width", "coverage", "prediction_width", "prediction_coverage"}, \
+                default="score"
+            What to plot.
+        **options : dict
+            Options of :func:`privacy_utility_curve`: ``epsilons``, ``cv``, ``reference`` and so on.
+
+        Returns
+        -------
+        display : PrivacyUtilityDisplay
+        """
+        pyplot(f"{cls.__name__}.from_estimator")  # before the long computation
+        curve = privacy_utility_curve(estimator, X, y, **options)
+        return cls.from_curve(curve).plot(ax, quantity=quantity)
+
+    @classmethod
+    def from_curve(cls, curve: Any) -> Self:
+        """Take a curve that has been computed; `plot` draws it.
+
+        Parameters
+        ----------
+        curve : Bunch
+            Curve of :func:`privacy_utility_curve`.
+
+        Returns
+        -------
+        display : PrivacyUtilityDisplay
+        """
+        return cls(**{item.name: curve[item.name] for item in fields(cls)})
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        quantity: str = "score",
+        name: str | None = None,
+        show_reference: bool = True,
+    ) -> Self:
+        """Draw medians, the band from the 10% to the 90% quantile, and the reference.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to plot; None makes a figure.
+        quantity : {"score", "width", "coverage", "prediction_width", "prediction_coverage"}, \
+                default="score"
+            What to plot.
+        name : str, default=None
+            Label of the line; None is the name of the estimator.
+        show_reference : bool, default=True
+            Whether to draw the reference, if there is one.
+
+        Returns
+        -------
+        display : PrivacyUtilityDisplay
+            Itself, with `ax_` and `figure_`.
+        """
+        values, reference = self._quantity(quantity)
+        finite = np.isfinite(self.epsilons)
+        order = np.argsort(self.epsilons[finite])
+        x = self.epsilons[finite][order]
+        values = values[finite][order].reshape(len(x), -1)
+        low, high = np.quantile(values, [0.1, 0.9], axis=1, method="inverted_cdf")
+        middle = np.median(values, axis=1)
+        ax = self._axes(ax)
+        (self.line_,) = ax.plot(x, middle, marker="o", label=name or self.estimator_name)
+        self.band_ = ax.fill_between(x, low, high, alpha=0.2, color=self.line_.get_color())
+        self.reference_line_ = None
+        if reference is not None and show_reference:
+            self.reference_line_ = ax.axhline(
+                np.median(reference), color="0.4", linestyle="--", label="reference, not private"
+            )
+        ax.set(xscale="log", xlabel="epsilon")
+        if "width" in quantity:
+            ax.set_ylim(bottom=0.0)  # half of a width is half as long
+        ax.set_ylabel(_LABELS[quantity].format(score_name=self.score_name))
+        ax.legend()
+        return self._drawn(ax)
+
+    def _quantity(self, quantity):
+        """Values to plot, and those of the reference or None."""
+        known = {
+            "score": (self.test_scores, self.reference_scores),
+            "width": (self.interval_widths, self.reference_widths),
+            "coverage": (self.interval_coverages, None),
+            "prediction_width": (self.prediction_widths, None),
+            "prediction_coverage": (self.prediction_coverages, None),
+        }
+        if quantity not in known:
+            raise ValueError(f"quantity={quantity!r} must be one of {list(known)}.")
+        if known[quantity][0] is None:
+            raise ValueError(
+                f"quantity={quantity!r} was not measured: it needs an estimator with "
+                "confidence_interval, a confidence_level and, for the coverage, a reference; for a "
+                "new y, one with calibration_size."
+            )
+        return known[quantity]

@@ -1,29 +1,388 @@
-"""A score that may be published: R2 on held-out rows, from noisy sums of squared errors."""
+"""A score that may be published: R2 on held-out rows, from noisy sums of squared errors.
 
-from dataclasses import dataclass
+What an estimator is made of: steps that learn unpaid, and predictions that mix rows.
+
+Queries about predictions: location and spread of a target, and squared errors.
+
+Rows are numbers 0, ..., n-1 of a table that the query holds, so that a prediction is made when its
+chunk is asked for: after the charge.
+"""
+
+import sys
+import warnings
+from dataclasses import dataclass, field
 from math import sqrt
-from numbers import Real
+from numbers import Number, Real
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
+from scipy import special
+from sklearn.base import BaseEstimator
+from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer
 
 from .._choices import PrivacyModel
-from .._compat import HasMethods, Interval, StrOptions, validate_params
-from ..exceptions import PrivacyError
+from .._compat import HasMethods, Interval, StrOptions, safe_indexing, validate_params
+from ..exceptions import InvalidValues, PrivacyError
 from ..privacy import (
     MODELS,
     MOST_NOISE,
+    ROUNDING,
     SIDE_SHARE,
+    Accounted,
     Budget,
     PrivacyReport,
+    Query,
     capabilities,
+    learns_nothing,
     models_that,
     open_session,
 )
-from ..records import as_rows, public_shape
-from ._score_queries import ErrorMoments, TargetCentreQuery, TargetSpreadQuery, row_numbers
+from ..records import INVALID_VALUES, as_rows, public_shape, stand_in
+
+# Classes of scikit-learn, by the package of theirs, whose fitted objects map each
+# row by itself. tests/model_selection/test_rowwise.py attacks each of them. Not here: NMF and other
+# decompositions that iterate until the whole batch has converged, IterativeImputer, whose draws for
+# a row depend on how many rows before it have gaps, LabelBinarizer, which asks how many values a
+# batch has, and what nobody has attacked.
+ROWWISE = {
+    "sklearn.compose": "ColumnTransformer TransformedTargetRegressor make_column_selector",
+    "sklearn.decomposition": "PCA TruncatedSVD",
+    "sklearn.dummy": "DummyRegressor",
+    "sklearn.ensemble": "BaggingRegressor ExtraTreesRegressor GradientBoostingRegressor "
+    "HistGradientBoostingRegressor RandomForestRegressor StackingRegressor VotingRegressor "
+    "_BinMapper",
+    "sklearn.impute": "MissingIndicator SimpleImputer",
+    "sklearn.kernel_ridge": "KernelRidge",
+    "sklearn.linear_model": "ARDRegression BayesianRidge ElasticNet ElasticNetCV GammaRegressor "
+    "HuberRegressor Lars Lasso LassoCV LassoLars LinearRegression LogisticRegression "
+    "OrthogonalMatchingPursuit PoissonRegressor QuantileRegressor Ridge RidgeCV SGDRegressor "
+    "TweedieRegressor",
+    "sklearn.model_selection": "GridSearchCV RandomizedSearchCV",
+    "sklearn.neighbors": "KNeighborsRegressor",
+    "sklearn.neural_network": "MLPRegressor",
+    "sklearn.pipeline": "FeatureUnion Pipeline",
+    "sklearn.preprocessing": "Binarizer FunctionTransformer KBinsDiscretizer "
+    "MaxAbsScaler MinMaxScaler Normalizer OneHotEncoder OrdinalEncoder PolynomialFeatures "
+    "PowerTransformer QuantileTransformer RobustScaler SplineTransformer StandardScaler",
+    "sklearn.svm": "LinearSVR NuSVR SVR",
+    "sklearn.tree": "DecisionTreeRegressor ExtraTreeRegressor",
+}
+# Where the types of fitted arrays, trees and numbers come from that are code of nobody else.
+DATA = ("builtins", "numpy", "pandas", "polars", "pyarrow", "scipy", "sklearn", "skpriv")
+TYPES = (bool, float, int, object, str)  # that stand in parameters such as ``dtype``
+
+
+def check_covered(estimator: Any) -> None:
+    """Refuse an estimator of which a part learns from the rows, and is neither public nor charged.
+
+    Raises
+    ------
+    PrivacyError
+        It names the step and the remedy.
+    """
+    while type(estimator) is Pipeline:
+        for name, step in estimator.steps[:-1]:
+            if not _is_public(step):
+                raise PrivacyError(
+                    f"the step {name!r}, a {type(step).__name__}, may learn from the rows, and "
+                    "that is not charged: use BoundsScaler or TableEncoder, which take "
+                    "public ranges and lists, or make the step before, from public data."
+                )
+        estimator = estimator.steps[-1][1]
+    if not isinstance(estimator, Accounted):
+        raise PrivacyError(
+            f"a {type(estimator).__name__} is neither a private regressor of skpriv nor a Pipeline "
+            "that ends in one: what it reads of the rows would not be charged. Search for the "
+            "parameters of the private regressor itself."
+        )
+
+
+def _is_public(step):
+    """Whether a step learns nothing from rows, and maps each row by itself."""
+    if learns_nothing(step):
+        return True
+    if type(step) is Pipeline:
+        return all(_is_public(inner) for _, inner in step.steps)
+    if type(step) is ColumnTransformer:
+        inner = [transformer for _, transformer, _ in step.transformers]
+        return all(one == "drop" or _is_public(one) for one in (*inner, step.remainder))
+    if type(step) is FunctionTransformer:
+        plain = not (step.kw_args or step.inv_kw_args)
+        return plain and all(is_elementwise(f) for f in (step.func, step.inverse_func))
+    return type(step) in (Binarizer, Normalizer)
+
+
+def is_rowwise(estimator: Any) -> bool:
+    """Whether each prediction of a fitted estimator is known to depend on its own row alone.
+
+    Notes
+    -----
+    An estimator is a graph of objects: its parameters, and what it learned. Its predictions are
+    taken to be row by row where each estimator in this graph is one of skpriv, or exactly a class
+    of `ROWWISE`, no object in it hides a method of its class, and no function in it comes from
+    elsewhere than the elementwise functions of NumPy and SciPy. Steps that map each row by itself
+    do so one after the other as well, which is all that the listed containers (pipelines,
+    ensembles, searches) do with their parts. What is learned is looked at, and not the parameters
+    alone, since the winner of a ``GridSearchCV`` may hold a function that only its grid names.
+
+    The list is of classes, since a package is no promise: ``sklearn.decomposition.NMF`` begins
+    each transformation at the mean of the batch. A subclass is another class.
+
+    The premise is that the analyst is honest, but does not know how predictors compute. Whoever
+    writes a predictor that copies rows elsewhere needs no score for it, and batches of one row do
+    not stop them either.
+    """
+    return isinstance(estimator, BaseEstimator) and _is_known(estimator, set())
+
+
+def is_elementwise(function: Any) -> bool:
+    """Whether a function maps each entry of an array by itself; None is no function.
+
+    That is known of NumPy's and SciPy's own functions of one array. It is not of a ufunc that was
+    made of a Python function, which may remember, nor of one with a signature, such as the inverse
+    of a matrix.
+    """
+    if function is None:
+        return True
+    if not isinstance(function, np.ufunc) or function.signature or function.nin != 1:
+        return False
+    name = function.__name__
+    return any(getattr(room, name, None) is function for room in (np, special))
+
+
+def _is_known(part, seen):
+    """Whether a part of an estimator, and all parts of it, compute nothing across rows."""
+    if part is None or isinstance(part, str | bytes | Number) or id(part) in seen:
+        return True
+    seen.add(id(part))
+    if isinstance(part, dict):
+        return all(_is_known(value, seen) for item in part.items() for value in item)
+    if isinstance(part, list | tuple | set | frozenset):
+        return all(_is_known(value, seen) for value in part)
+    if isinstance(part, np.ndarray):
+        return part.dtype != object or all(_is_known(value, seen) for value in part.flat)
+    if isinstance(part, type):
+        return part in TYPES or issubclass(part, np.generic)
+    if isinstance(part, BaseEstimator) or _is_listed(type(part)):
+        return _is_listed(type(part)) and _is_as_written(part, seen)
+    room = type(part).__module__.partition(".")[0]
+    if callable(part) and room not in ("scipy", "sklearn"):  # whose objects are losses and splines
+        return is_elementwise(part)
+    return room in DATA
+
+
+def _is_listed(kind: type) -> bool:
+    """Whether a class is one of skpriv, or one of the list, and not one that has its name."""
+    room, _, rest = kind.__module__.partition(".")
+    names = ROWWISE.get(f"{room}.{rest.partition('.')[0]}", "").split()
+    found = getattr(sys.modules.get(kind.__module__), kind.__name__, None)
+    return found is kind and (room == "skpriv" or kind.__name__ in names)
+
+
+def _is_as_written(part, seen):
+    """Whether no attribute hides a method of the class, and all attributes are known."""
+    attributes = vars(part)
+    if any(callable(getattr(type(part), name, None)) for name in attributes):
+        return False
+    if not all(is_elementwise(attributes.get(name)) for name in ("func", "inverse_func")):
+        return False
+    if attributes.get("kw_args") or attributes.get("inv_kw_args"):
+        return False  # ``where`` leaves entries that are not computed, for example
+    return all(_is_known(value, seen) for value in attributes.values())
+
+
+def predicted(estimator: Any, rows: Any) -> Any:
+    """Predictions for rows: of one row at a time, where a prediction may depend on other rows.
+
+    Otherwise one record could move the errors of all, and a sum of them by far more than the one
+    error that is counted. No batch of more rows is safe for a predictor that is not known: its
+    predictions for public batches would prove nothing about private ones.
+
+    Raises
+    ------
+    ValueError
+        If there is not one prediction for each row. One record would count twice.
+    """
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # a predictor may tell of a value that it has not seen
+        count = rows.shape[0] if hasattr(rows, "shape") else len(rows)
+        # One cell of a list of lists decides how all others of a batch are read
+        if hasattr(rows, "shape") and is_rowwise(estimator):
+            return _one_each(estimator.predict(rows), count)
+        found = np.empty(count)
+        for i in range(count):
+            row = rows[i : i + 1] if isinstance(rows, np.ndarray) else safe_indexing(rows, [i])
+            found[i : i + 1] = _one_each(estimator.predict(row), 1)
+        return found
+
+
+def _one_each(values, count):
+    values = np.asarray(values, dtype=float)
+    if values.shape not in ((count,), (count, 1)):
+        raise ValueError("an estimator must make one prediction for each row.")
+    return values.reshape(count)
+
+
+def row_numbers(n):
+    """Rows of a session whose queries look up the row of a table by its number."""
+    return np.arange(n, dtype=float).reshape(-1, 1)
+
+
+def unit_target(y, bounds):
+    """Targets mapped from the bounds to [-1, 1], clipped; what is not a number becomes 0."""
+    low, high = bounds
+    centre, radius = low / 2.0 + high / 2.0, high / 2.0 - low / 2.0
+    with np.errstate(invalid="ignore", over="ignore"):
+        unit = np.clip((np.clip(np.asarray(y, dtype=float), low, high) - centre) / radius, -1, 1)
+    return np.nan_to_num(unit, nan=0.0)
+
+
+@dataclass(frozen=True)
+class TargetCentreQuery(Query):
+    """Sum of the target, mapped to [-1, 1]. Replacing a record moves it by at most 2."""
+
+    bounds: tuple
+    name: str = "mean of the target"
+    shape: tuple = (1,)
+    sensitivity: float = 2.0 * ROUNDING
+
+    def sum(self, X, y):
+        """Sum over a chunk."""
+        return np.array([unit_target(y, self.bounds).sum()])
+
+
+@dataclass(frozen=True)
+class TargetSpreadQuery(Query):
+    """Sum of min(|r - m|, 1 + |m|) for a released m in [-1, 1], over 1 + |m|.
+
+    Each term lies in [0, 1], so that replacing a record moves the sum by at most 1.
+    """
+
+    bounds: tuple
+    centre: float
+    name: str = "spread of the target"
+    shape: tuple = (1,)
+    sensitivity: float = 1.0 * ROUNDING
+
+    def sum(self, X, y):
+        """Sum over a chunk."""
+        deviations = np.abs(unit_target(y, self.bounds) - self.centre)
+        return np.array([np.minimum(deviations / (1.0 + abs(self.centre)), 1.0).sum()])
+
+
+@dataclass(frozen=True)
+class SquaredErrors(Query):
+    """Sum of u = min(e^2, c^2) / c^2, e the error of a prediction clipped to the target's bounds.
+
+    u lies in [0, 1], so that replacing a record moves the sum by at most 1.
+    """
+
+    estimator: Any = field(repr=False)
+    table: Any = field(repr=False)
+    bounds: tuple
+    limit: float
+    name: str = "squared errors"
+    shape: tuple = (1,)
+    sensitivity: float = 1.0 * ROUNDING
+
+    def sum(self, X, y):
+        """Sum over a chunk of row numbers."""
+        return np.array([self._errors(X, unit_target(y, self.bounds)).sum()])
+
+    def _errors(self, X, target):
+        return _clipped_errors(self.estimator, self.table, X, target, self.bounds, self.limit)
+
+
+@dataclass(frozen=True)
+class ErrorMoments(SquaredErrors):
+    """Sums of u, v, (u^2, v^2, u v) / 2, with v = min((r - m)^2, c^2) / c^2 and a released m.
+
+    u and v lie in [0, 1], and so do their squares and their product: replacing a record moves the
+    five sums by at most sqrt(1 + 1 + 3 / 4) = sqrt(2.75) in l2. The squares are there for the
+    sampling error of u and v.
+    """
+
+    centre: float = 0.0
+    name: str = "squared errors and deviations"
+    shape: tuple = (5,)
+    sensitivity: float = sqrt(2.75) * ROUNDING
+
+    def sum(self, X, y):
+        """Sums over a chunk of row numbers."""
+        target = unit_target(y, self.bounds)
+        u = self._errors(X, target)
+        v = np.minimum((target - self.centre) ** 2 / self.limit**2, 1.0)
+        return np.array([u.sum(), v.sum(), (u @ u) / 2.0, (v @ v) / 2.0, (u @ v) / 2.0])
+
+
+@dataclass(frozen=True)
+class Gains(Query):
+    """Sums of 1 - u for each of K predictions, u in [0, 1] the squared error of `SquaredErrors`.
+
+    Each coordinate of a record lies in [0, 1], so that replacing it moves each sum by at most 1. In
+    the maximum norm, for a noisy maximum: how many predictions there are costs nothing.
+    """
+
+    estimators: tuple = field(repr=False)
+    table: Any = field(repr=False)
+    bounds: tuple
+    limit: float
+    name: str = "gains of the candidates"
+    norm: str = "linf"
+    sensitivity: float = 1.0 * ROUNDING
+
+    @property
+    def shape(self):
+        """Number of predictions."""
+        return (len(self.estimators),)
+
+    def sum(self, X, y):
+        """Sums over a chunk of row numbers."""
+        target = unit_target(y, self.bounds)
+        errors = (
+            _clipped_errors(estimator, self.table, X, target, self.bounds, self.limit).sum()
+            for estimator in self.estimators
+        )
+        return len(target) - np.array(list(errors))
+
+
+def _clipped_errors(estimator, table, numbers, target, bounds, limit):
+    """min(e^2, c^2) / c^2 for the errors e of clipped predictions of the rows with these numbers.
+
+    Each estimator has a copy of the rows, since steps such as ``Normalizer(copy=False)`` write to
+    it.
+    """
+    rows = safe_indexing(table, numbers[:, 0].astype(np.intp))
+    errors = target - unit_target(_predictions(estimator, rows), bounds)
+    return np.minimum(errors**2 / limit**2, 1.0)
+
+
+def _predictions(estimator, rows):
+    try:
+        return predicted(estimator, rows)
+    except Exception:  # its text may hold a value of a row
+        pass
+    if _predicts(estimator, stand_in(rows)):  # so it was values: as where rows are fitted
+        raise InvalidValues(INVALID_VALUES)
+    raise PrivacyError(
+        "the estimator could not predict the rows of X: pass rows of the kind on which it was "
+        "fitted, of finite numbers. What was charged stays charged."
+    )
+
+
+def _predicts(estimator, rows):
+    """Whether public rows of the same kind can be predicted."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of names, which they do not have
+            predicted(estimator, rows)
+    except Exception:
+        return False
+    return True
+
 
 SCORE_CLIP = 5.0  # squares are clipped at so many mean absolute deviations of the target
 

@@ -31,10 +31,16 @@ from ..privacy import (
     prepaid,
 )
 from ..records import ArrayRows, finite_numbers
-from ._covered import check_covered
+from ._private_score import (
+    Gains,
+    SquaredErrors,
+    check_covered,
+    learn_scale,
+    numbered,
+    row_numbers,
+    target_bounds,
+)
 from ._curve import _private_prefix as private_prefix
-from ._private_score import learn_scale, numbered, target_bounds
-from ._score_queries import Gains, SquaredErrors, row_numbers
 
 REFIT = 0.5  # of the whole, for the winner's fit
 SCORED = 0.2  # of the rows; the other ones fit the candidates

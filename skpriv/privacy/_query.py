@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from ..exceptions import PrivacyError
-from ._noise._codebook_reports import LiftedReports
+from ._noise._codebook_law import LiftedReports
 from ._noise._laws import GaussianNoise, Noise, NoiseSource
 
 # Of a budget, for a question of one number or of a few beside those that matter: 2.5% more noise

@@ -12,7 +12,7 @@ from ._device import act, report
 if TYPE_CHECKING:  # loaded by `__getattr__`
     from ._collector import Collector
     from ._ledger import DeviceLedger
-    from ._sums._server import ShareServer
+    from ._sums import ShareServer
 
 __all__ = ["Collector", "DeviceLedger", "ShareServer", "act", "report"]
 
@@ -21,7 +21,7 @@ def __getattr__(name: str) -> Any:
     homes = {
         "Collector": "._collector",
         "DeviceLedger": "._ledger",
-        "ShareServer": "._sums._server",
+        "ShareServer": "._sums",
     }
     home = homes.get(name)
     if home is not None:

@@ -203,7 +203,7 @@ def report(
     """
     fields = read_task(task)
     if isinstance(fields.get("channel"), dict) and fields["channel"].get("name") == "shared-sum":
-        from ._sums._device import sum_report
+        from ._sums import sum_report
 
         return sum_report(fields, x, y, user, largest_epsilon=largest_epsilon, ledger=ledger)
     try:

@@ -1,18 +1,25 @@
 """Where private rows live: one protocol, which sessions sum over and nobody looks behind."""
 
 from ._arrays import ArrayRows, WeightedRows, canonical
-from ._base import CHUNK_ROWS, KEPT_BYTES, Rows
+from ._base import CHUNK_ROWS, KEPT_BYTES, Rows, in_threads
 from ._batches import BatchRows
 from ._blocks import LazyValues
 from ._dask import DaskRows, positional
-from ._dealt import SEED_BYTES, SeededOrder
-from ._doors import check_public, check_shape, finite_numbers, readable
-from ._order import BlockOrder
-from ._per_person import per_person
-from ._persons import PersonRows
+from ._order import SEED_BYTES, BlockOrder, SeededOrder
+from ._tables import (
+    as_rows,
+    check_public,
+    check_shape,
+    finite_numbers,
+    from_batches,
+    from_parquet,
+    from_table,
+    is_lazy,
+    read_in_batches,
+    readable,
+)
+from ._persons import PersonRows, per_person
 from ._subset import PublicOrder, Subset
-from ._tables import as_rows, from_batches, from_parquet, from_table, is_lazy, read_in_batches
-from ._threads import in_threads
 from ._values import (
     INVALID_VALUES,
     cells,

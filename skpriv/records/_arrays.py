@@ -7,8 +7,7 @@ from itertools import chain
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
-from ._base import CHUNK_ROWS, Rows
-from ._threads import in_threads
+from ._base import CHUNK_ROWS, Rows, in_threads
 from ._values import finite, numeric, public_shape, quietly
 
 

@@ -7,12 +7,11 @@ import numpy as np
 
 from .._linalg import CompensatedSum
 from ..exceptions import InvalidValues
-from ._base import Rows
+from ._base import Rows, computed
 from ._batches import BatchRows
 from ._blocks import OTHER_LENGTH, cut, length, pick, refuse_private_length
 from ._order import BlockOrder
 from ._subset import Subset
-from ._threads import computed
 from ._values import INVALID_VALUES, quietly
 
 FAN_IN = 8  # sums that one task of the tree adds up

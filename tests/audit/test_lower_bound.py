@@ -6,8 +6,7 @@ from scipy import stats
 from sklearn.base import BaseEstimator, RegressorMixin
 
 from skpriv.audit import _lower_bound, lower_bound, worst_pairs
-from skpriv.audit._likelihood import released_ratio
-from skpriv.audit._lower_bound import _epsilon, _limits
+from skpriv.audit._lower_bound import _epsilon, _limits, released_ratio
 from skpriv.audit._runs import fit
 from skpriv.bandits import LinUCB
 from skpriv.linear_model import (

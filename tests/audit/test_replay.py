@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 
 from skpriv import BudgetAccountant
 from skpriv.audit import replay
-from skpriv.audit._costs import event_cost
+from skpriv.audit._replay import event_cost
 from skpriv.audit._tape import Draw, Event
 from skpriv.bandits import LinUCB, OnlineLinUCB
 from skpriv.exceptions import InvalidValues, PrivacyError
@@ -19,8 +19,17 @@ from skpriv.linear_model import (
     ReweightedRegressor,
     SSPRegressor,
 )
-from skpriv.privacy import Budget, Cost, NoiseSource, Query, charge, open_session, open_stream
-from skpriv.privacy import GaussianNoise, ResponseNoise
+from skpriv.privacy import (
+    Budget,
+    Cost,
+    GaussianNoise,
+    NoiseSource,
+    Query,
+    ResponseNoise,
+    charge,
+    open_session,
+    open_stream,
+)
 from skpriv.records import INVALID_VALUES
 
 

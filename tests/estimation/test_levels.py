@@ -7,7 +7,7 @@ from scipy import integrate, special, stats
 
 from skpriv import bandits, describe, inspection, linear_model, preprocessing
 from skpriv._estimation._intervals import two_sided_quantile
-from skpriv.inspection._describe._distribution import Distribution
+from skpriv.inspection._describe._queries import Distribution
 
 RNG = np.random.RandomState(0)
 N = 2_000

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skpriv._estimation._moments import Instrument, MomentsQuery, ResidualGramQuery
-from skpriv._estimation._scaling import Scaling
+from skpriv._estimation._public_maps import Scaling
 from skpriv.privacy import Answer, GaussianNoise
 
 

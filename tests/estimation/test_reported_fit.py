@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skpriv._estimation._normal_equations import NormalEquations
-from skpriv._estimation._reported_fit import ReportedFit
+from skpriv._estimation._reports import ReportedFit
 from skpriv.linear_model import AdditiveRegressor
 
 P, N, SCALE = 6, 10_000, 60.0

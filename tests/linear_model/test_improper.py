@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skpriv._estimation._scaling import Scaling
+from skpriv._estimation._public_maps import Scaling
 from skpriv.exceptions import PrivacyError
 from skpriv.linear_model import ImproperSGDRegressor, _improper as _regressor
 from skpriv.linear_model._improper import (

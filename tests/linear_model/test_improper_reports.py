@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from skpriv import BudgetAccountant
-from skpriv._estimation._scaling import Scaling
+from skpriv._estimation._public_maps import Scaling
 from skpriv.linear_model import ImproperSGDRegressor
 from skpriv.linear_model._improper import ClippedGradientQuery, ReportedGradientQuery
 from skpriv.privacy import NoiseSource, best_codebook

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 
 from skpriv import Budget, BudgetAccountant
 from skpriv._estimation._moments import MomentsQuery
-from skpriv._estimation._scaling import Scaling
+from skpriv._estimation._public_maps import Scaling
 from skpriv.linear_model import (
     IHTRegressor,
     LinearRegression,

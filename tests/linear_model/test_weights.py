@@ -13,9 +13,7 @@ from skpriv import BudgetAccountant
 from skpriv._estimation._loop._queries import LengthsQuery, Whitened, WhiteningQuery
 from skpriv._estimation._loop._score import ScoreQuery
 from skpriv._estimation._moments import Instrument, MomentsQuery, ResidualGramQuery
-from skpriv._estimation._public_maps import RowMap
-from skpriv._estimation._scaling import Scaling
-from skpriv._estimation._weights import UNIT_TARGET, WeightedMap
+from skpriv._estimation._public_maps import UNIT_TARGET, RowMap, Scaling, WeightedMap
 from skpriv.audit import lower_bound, replay
 from skpriv.exceptions import InvalidValues
 from skpriv.inspection import model_card

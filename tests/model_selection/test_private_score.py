@@ -9,7 +9,7 @@ from skpriv import Budget, BudgetAccountant
 from skpriv.exceptions import BudgetExceeded, InvalidValues, PrivacyError
 from skpriv.linear_model import SSPRegressor
 from skpriv.model_selection import private_score
-from skpriv.model_selection._score_queries import ErrorMoments, SquaredErrors, TargetSpreadQuery
+from skpriv.model_selection._private_score import ErrorMoments, SquaredErrors, TargetSpreadQuery
 from skpriv.records import INVALID_VALUES
 
 

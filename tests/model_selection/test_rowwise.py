@@ -6,8 +6,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from registry.door_makers import REGRESSORS
-from registry.door_makers import _fitted as of_public_rows
+from registry.door_makers import REGRESSORS, _fitted as of_public_rows
 from scipy import special
 from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor, make_column_selector
@@ -30,8 +29,14 @@ from sklearn.preprocessing import (
 from skpriv.exceptions import PrivacyError
 from skpriv.linear_model import SSPRegressor
 from skpriv.model_selection import PrivateSearchCV, private_score
-from skpriv.model_selection._covered import ROWWISE, is_elementwise, is_rowwise, predicted
-from skpriv.model_selection._score_queries import ErrorMoments, Gains
+from skpriv.model_selection._private_score import (
+    ROWWISE,
+    ErrorMoments,
+    Gains,
+    is_elementwise,
+    is_rowwise,
+    predicted,
+)
 from skpriv.preprocessing import BoundsScaler
 
 RNG = np.random.RandomState(0)

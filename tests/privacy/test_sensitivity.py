@@ -7,13 +7,12 @@ than a sixth fails here, and most by more than a hundredth.
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from registry import REGISTRY, classes
 from registry.rows import PARTS, neighbours, stored
 from scipy import optimize
 
-from skpriv.model_selection._score_queries import ErrorMoments, Gains, SquaredErrors
+from skpriv.model_selection._private_score import ErrorMoments, Gains, SquaredErrors
 
 every_class = pytest.mark.parametrize("asked_class", REGISTRY, ids=lambda c: c.__name__)
 seeds = st.integers(0, 10_000)

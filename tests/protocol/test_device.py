@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 
 import skpriv
 from skpriv._estimation._reports import LiftedMomentsQuery
-from skpriv._estimation._scaling import Scaling
+from skpriv._estimation._public_maps import Scaling
 from skpriv.exceptions import PrivacyError
 from skpriv.privacy import codebook, read_report, read_task, task_hash
 from skpriv.privacy._noise import _codebook

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from skpriv._estimation._reports import LiftedMomentsQuery
-from skpriv._estimation._scaling import Scaling
+from skpriv._estimation._public_maps import Scaling
 from skpriv.bandits import LinUCB
 from skpriv.exceptions import BudgetExceeded
 from skpriv.privacy import task_hash

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from skpriv import Budget, BudgetAccountant
-from skpriv._estimation._scaling import Scaling
+from skpriv._estimation._public_maps import Scaling
 from skpriv.exceptions import InvalidValues
 from skpriv.linear_model._iht._queries import Iterate, ScoresQuery, SparseGradientQuery, ValuesQuery
 from skpriv.privacy import Piece, Query, open_session

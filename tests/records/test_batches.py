@@ -20,11 +20,17 @@ from skpriv.linear_model import (
     ReweightedRegressor,
     SSPRegressor,
 )
-from skpriv.privacy._session import _pieces
+from skpriv.privacy._session import _base as _pieces
 from skpriv.preprocessing import BoundsScaler, Categorical, Numeric, TableEncoder
-from skpriv.records import ArrayRows, from_batches, from_parquet, from_table, is_lazy
-from skpriv.records import _base as _records
-from skpriv.records import _tables
+from skpriv.records import (
+    ArrayRows,
+    _base as _records,
+    _tables,
+    from_batches,
+    from_parquet,
+    from_table,
+    is_lazy,
+)
 
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")

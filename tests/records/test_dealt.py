@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skpriv.records import _dask
-from skpriv.records import ArrayRows, SeededOrder, from_batches
-from skpriv.records import _dealt
+from skpriv.records import ArrayRows, SeededOrder, _dask, _order as _dealt, from_batches
 
 LEVEL = 1e-6  # at which a test of a law may fail
 

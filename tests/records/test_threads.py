@@ -11,8 +11,8 @@ import pytest
 from skpriv import _linalg
 from skpriv._compat import fit_context
 from skpriv.linear_model import LinearRegression
-from skpriv.records import _threads
-from skpriv.records._threads import in_threads
+from skpriv.records import _base as _threads
+from skpriv.records._base import in_threads
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ import numpy as np
 
 from skpriv._estimation._reports import LiftedMomentsQuery
 from skpriv._estimation._moments import Instrument, MomentsQuery, ResidualGramQuery
-from skpriv._estimation._scaling import Scaling
+from skpriv._estimation._public_maps import Scaling
 from skpriv.bandits._combiner._claims import RewardQuery
 from skpriv.bandits._ucb._online_reports import PairQuery
 from skpriv.linear_model._improper import (

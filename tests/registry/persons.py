@@ -8,8 +8,7 @@ from skpriv._estimation._loop._persons import PersonScoreQuery
 from skpriv._estimation._loop._queries import Whitened
 from skpriv._estimation._moments import Instrument
 from skpriv._estimation._persons import PersonGramQuery, ScoreLengthsQuery
-from skpriv._estimation._public_maps import RowMap, TargetMap
-from skpriv._estimation._scaling import Scaling
+from skpriv._estimation._public_maps import RowMap, Scaling, TargetMap
 from skpriv.linear_model._generalized._logistic import ClassTarget
 from skpriv.linear_model._instruments import AllMomentsQuery, InstrumentScoreQuery
 from skpriv.privacy._session._trust import FilledPlaces

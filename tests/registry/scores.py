@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from skpriv.bandits._evaluation._private_value import FilledQuery, ValueQuery
-from skpriv.model_selection._score_queries import (
+from skpriv.model_selection._private_score import (
     ErrorMoments,
     Gains,
     SquaredErrors,

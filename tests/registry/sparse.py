@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from skpriv._estimation._scaling import Scaling
+from skpriv._estimation._public_maps import Scaling
 from skpriv.linear_model._iht._queries import (
     GradientNorm,
     Iterate,

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..._linalg import RELATIVE_ZERO
 from ...privacy import TOLD_ABOVE
-from .._certified._newton import certified
+from ._certificate import certified
 from .._persons import dependence
 from .._intervals import two_sided_quantile
 from ._estimate import (

@@ -5,10 +5,10 @@ from math import sqrt
 
 import numpy as np
 
-from ..._estimation._certified._events import event
+from ..._estimation._tails import event
 from ..._estimation._intervals import split_failure
 from ..._estimation._normal_equations import NormalEquations
-from ..._estimation._scaling import Scaling
+from ..._estimation._public_maps import Scaling
 from ...privacy import ROUNDING, Query, begin_stream
 
 

@@ -11,8 +11,7 @@ from math import log, sqrt
 
 import numpy as np
 
-from ..._estimation._certified._events import event
-from ..._estimation._certified._tails import operator_quantile
+from ..._estimation._tails import event, operator_quantile
 from ..._estimation._intervals import split_failure
 from ..._estimation._normal_equations import PRIOR_VARIANCES
 from ..._linalg import psd_part

@@ -10,7 +10,7 @@ import numpy as np
 from ..._compat import Interval
 from ..._estimation._reports import best_channel, moments_query
 from ..._estimation._moments import MomentsQuery
-from ..._estimation._scaling import Scaling
+from ..._estimation._public_maps import Scaling
 from ..._parameters import ArrayLike, Count, Positive, parameters
 from ...exceptions import PrivacyError
 from ...privacy import MODELS, Budget, Guarantee, Trust, capabilities, models_that

@@ -1,4 +1,7 @@
-"""What a private description of a table says, as a table, a frame and pictures."""
+"""What a private description of a table says, as a table, a frame and pictures.
+
+One picture for each column of a private description.
+"""
 
 from dataclasses import dataclass
 from math import sqrt
@@ -7,10 +10,86 @@ from typing import Any
 import numpy as np
 
 from ..._estimation._intervals import two_sided_quantile
-from ..._printing import Printed, Table
+from ..._printing import Printed, Table, axes_in_rows, pyplot
 from ...preprocessing import Date
-from ._distribution import Distribution, tree_levels
-from ._queries import ColumnMomentsQuery, CountsQuery, DistributionQuery, cells
+from ._queries import (
+    ColumnMomentsQuery,
+    CountsQuery,
+    Distribution,
+    DistributionQuery,
+    cells,
+    tree_levels,
+)
+
+WIDEST_LABEL = 18  # characters of a level that are shown
+
+
+def draw(description: Any, axes: Any = None) -> np.ndarray:
+    """Draw a histogram of each number and bars of each list, with intervals.
+
+    Parameters
+    ----------
+    description : Description
+    axes : sequence of matplotlib axes, default=None
+        One for each column. None makes a figure.
+
+    Returns
+    -------
+    ndarray of matplotlib axes
+    """
+    columns = list(description.columns.values())
+    if axes is None:
+        axes = axes_in_rows(pyplot("Description.plot").subplots, len(columns))
+    axes = np.ravel(axes)
+    if len(axes) < len(columns):
+        raise ValueError(f"axes must have one entry for each of {len(columns)} columns.")
+    for ax, column in zip(axes, columns, strict=False):
+        if hasattr(column, "edges"):
+            _histogram(ax, column)
+        else:
+            _bars(ax, column)
+        ax.set_title(column.name)
+    return axes
+
+
+def _histogram(ax, column):
+    edges, counts = column.edges, np.maximum(column.counts, 0.0)
+    ax.stairs(counts, _places(edges), fill=True, alpha=0.5)
+    median = column.quantiles[0.5].estimate
+    ax.axvline(_places([median])[0], color="C1", label=f"median {_short(median)}")
+    ax.set(ylabel="rows", ylim=(0.0, None))
+    if not isinstance(edges[0], float):
+        ax.xaxis_date()
+        ax.tick_params(axis="x", rotation=30)
+    ax.legend(fontsize="small")
+
+
+def _places(values):
+    if isinstance(values[0], float):
+        return np.asarray(values)
+    from matplotlib.dates import date2num
+
+    return date2num(values)
+
+
+def _bars(ax, column):
+    rows = column.rows()
+    places = np.arange(len(rows))
+    values = [found.estimate for _, found in rows]
+    lengths = [
+        [found.estimate - found.low for _, found in rows],
+        [found.high - found.estimate for _, found in rows],
+    ]
+    ax.barh(places, values, alpha=0.5, xerr=np.maximum(lengths, 0.0))
+    ax.set_yticks(places, [_short(said) for said, _ in rows])
+    ax.invert_yaxis()
+    ax.set(xlabel="rows", xlim=(0.0, None))
+
+
+def _short(said):
+    said = f"{said:.4g}" if isinstance(said, float) else str(said)
+    return said if len(said) <= WIDEST_LABEL else said[: WIDEST_LABEL - 1] + "…"
+
 
 QUANTILES = (0.25, 0.5, 0.75)
 HISTOGRAM_LEVEL = 5  # of the tree, whose 32 equal parts are the bins of the histogram
@@ -312,7 +391,6 @@ class Description(Printed):
         -------
         ndarray of matplotlib axes
         """
-        from ._pictures import draw
 
         return draw(self, axes)
 

@@ -9,8 +9,7 @@ from ..._choices import Estimand
 from ..._estimation._coefficients import CoefficientLaw, loop_law
 from ..._estimation._intervals import ConfidenceInterval
 from ..._estimation._loop._steps import SHARE, at_solution, fit_rows, public_rules
-from ..._estimation._public_maps import TargetMap
-from ..._estimation._weights import WeightedMap
+from ..._estimation._public_maps import TargetMap, WeightedMap
 from ..._linalg import row_products
 from ..._parameters import ArrayLike, Level, Positive, RowsOfPerson, parameters
 from ...exceptions import PrivacyError

@@ -12,8 +12,7 @@ from scipy import sparse
 
 from ..._estimation._moments import SQUARE_WEIGHT
 from ..._estimation._normal_equations import NormalEquations
-from ..._estimation._public_maps import FEATURE_LENGTH
-from ..._estimation._scaling import Scaling
+from ..._estimation._public_maps import FEATURE_LENGTH, Scaling
 from ..._linalg import row_norms, unvech, vech, vech_size
 from ...privacy import ROUNDING, Procedure, Query
 from ...records import canonical

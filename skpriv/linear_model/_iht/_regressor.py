@@ -14,7 +14,7 @@ from scipy import sparse, special, stats
 
 from ..._choices import IntervalMethod
 from ..._compat import Interval, fit_context
-from ..._estimation._certified._events import event
+from ..._estimation._tails import event
 from ..._estimation._intervals import (
     ConfidenceInterval,
     _best_on_path as best_on_path,

@@ -6,7 +6,7 @@ from math import inf, sqrt
 import numpy as np
 
 from ..._estimation._normal_equations import NormalEquations, ridge_prior
-from ..._estimation._scaling import Scaling
+from ..._estimation._public_maps import Scaling
 from ..._linalg import psd_part
 from ...privacy import SIDE_SHARE
 from ._queries import (

@@ -18,7 +18,7 @@ from math import ceil, log, sqrt
 import numpy as np
 from scipy import linalg
 
-from ..._estimation._certified._events import event
+from ..._estimation._tails import event
 from ..._estimation._intervals import split_failure
 from ..._estimation._normal_equations import PRIOR_VARIANCES, SAMPLING
 from ..._linalg import HALF_DIGITS, RELATIVE_ZERO, blocks_of

@@ -11,7 +11,7 @@ from math import log, sqrt
 import numpy as np
 
 from ..._estimation._intervals import split_failure
-from ..._estimation._scaling import Scaling
+from ..._estimation._public_maps import Scaling
 from ..._linalg import unvech, vech
 from ...privacy import ROUNDING, Query
 from ._tree import (

@@ -8,10 +8,8 @@ from types import FrameType
 from typing import Any
 
 from ..._printing import Printed, Table
-from ._budget import Budget
-from ._capabilities import capabilities
-from ._cost import Cost
-from ._guarantee import Guarantee
+from ._cost import Budget, Cost
+from ._guarantee import Guarantee, capabilities
 from ._lattice import Devices
 
 PIPELINE = (

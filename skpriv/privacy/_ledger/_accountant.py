@@ -9,13 +9,9 @@ from typing import Any, Self
 
 from ..._printing import Printed, Table
 from ...exceptions import PrivacyError
-from .._accounting._budget import Budget
-from .._accounting._cost import pure_mu
-from ._ledger import Charge, Ledger
-from ._limit import Limit
-from ._parts import Key, inside
-from ._stack import pop, process, push
-from ._unit import unit_sentence, unit_text, unit_value
+from .._accounting._cost import Budget, pure_mu
+from ._ledger import Charge, Ledger, Limit, unit_sentence, unit_text, unit_value
+from ._parts import Key, inside, pop, process, push
 
 __all__ = ["BudgetAccountant"]
 

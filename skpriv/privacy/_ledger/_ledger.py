@@ -1,26 +1,411 @@
-"""An append-only list of charges that processes and threads share, under one total."""
+"""An append-only list of charges that processes and threads share, under one total.
+
+What one charge protects: a row, or a person with several rows; a ledger adds up one kind.
+
+What may be spent in all: a budget, its currency, and what of it is set aside.
+
+The file of a ledger: its tables, its version, and the one total that stands in it.
+"""
 
 import json
+import math
 import os
 import shutil
 import tempfile
+import uuid
 import weakref
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
-from math import inf
+from functools import cached_property
+from math import inf, isinf
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from ..._sqlite import Connection
-from ...exceptions import PrivacyError
-from .._accounting._cost import Cost
-from ._ledger_file import COLUMNS, ledger_database, opened, prepared, set_total
-from ._limit import Limit
-from ._unit import check_unit
+from ..._sqlite import Connection, Database
+from ...exceptions import BudgetExceeded, PrivacyError
+from .._accounting._cost import CURRENCIES, SHARE_SLACK, Budget, Cost, gdp_delta
 
-__all__ = ["Charge", "Ledger", "Part", "Transaction"]
+# Units are texts, as a command writes them: "row", or "patient:9", whose name may be missing.
+_unit: ContextVar[str] = ContextVar("_unit", default="row")
+
+
+@contextmanager
+def protecting(name: str, largest: int) -> Iterator[None]:
+    """Say that what this thread charges inside protects persons, with all of their rows.
+
+    Parameters
+    ----------
+    name : str
+        The column that says whose row it is; "" where it has no name, or that of an outer block.
+    largest : int
+        Rows of a person that are used at most.
+    """
+    token = _unit.set(unit_text((name or _unit.get().rpartition(":")[0], largest)))
+    try:
+        yield
+    finally:
+        _unit.reset(token)
+
+
+def unit_now() -> str:
+    """What is protected by what is charged here."""
+    return _unit.get()
+
+
+def unit_text(unit: Any) -> str:
+    """Text of "row", "patient:9" or ("patient", 9)."""
+    name: Any
+    largest: Any
+    name, largest = unit if isinstance(unit, tuple) and len(unit) == 2 else (unit, None)
+    if isinstance(name, str) and largest is None:
+        if name == "row":
+            return name
+        name, _, digits = name.rpartition(":")
+        largest = int(digits) if name and digits.isdecimal() else None
+    whole = isinstance(largest, int) and not isinstance(largest, bool)
+    if not isinstance(name, str) or not whole or largest < 1:
+        raise ValueError(
+            f"unit={unit!r} must be 'row', or the column that says whose row it is and the most "
+            "rows of a person that are used, such as ('patient', 9)."
+        )
+    return f"{name}:{largest}"
+
+
+def unit_value(text: str) -> "str | tuple[str, int]":
+    """The unit of a text, as it was given."""
+    name, _, largest = text.rpartition(":")
+    return (name, int(largest)) if largest.isdecimal() else "row"
+
+
+def unit_sentence(text: str) -> str:
+    """What is protected, in words."""
+    name, _, largest = text.rpartition(":")
+    if not largest.isdecimal():
+        return "a row"
+    column = f"column {name!r}, " if name else ""
+    return f"a person ({column}at most {largest} row{'s' * (largest != '1')})"
+
+
+def check_unit(ledger: str, charge: str, name: str) -> None:
+    """Refuse a charge that protects something else than a ledger does.
+
+    Raises
+    ------
+    PrivacyError
+    """
+    person, _, largest = ledger.rpartition(":")
+    other, _, used = charge.rpartition(":")
+    if ledger == charge == "row":
+        return
+    if "row" not in (ledger, charge) and other in ("", person) and int(used) <= int(largest):
+        return
+    if ledger == "row":
+        unit = (other or "person", int(used))
+        remedy = (
+            f"Begin a ledger with unit={unit!r} (in commands `budget --unit {unit_text(unit)}`), "
+            "and make every release with groups."
+        )
+    else:
+        remedy = (
+            f"Release with groups={person} and max_rows_per_group={largest} or fewer (in commands "
+            f"--group {person} --max-rows {largest}), or begin another ledger."
+        )
+    raise PrivacyError(
+        f"The ledger protects {unit_sentence(ledger)}, and {name} would protect "
+        f"{unit_sentence(charge)}: their costs do not add up. Nothing was charged. {remedy}"
+    )
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A total that charges must not exceed, fixed before the first of them.
+
+    Parameters
+    ----------
+    budget : Budget
+        All that may be spent.
+    currency : {"gdp", "zcdp", "pure"}
+        What charges add up in; "pure" whatever is asked for, if the budget has no delta.
+    set_aside : Budget
+        The part of the budget for charges of which only (epsilon, delta) is known.
+    """
+
+    budget: Budget
+    currency: str
+    set_aside: Budget
+
+    def __post_init__(self) -> None:
+        if self.currency not in CURRENCIES:
+            raise ValueError(f"currency={self.currency!r} must be one of {list(CURRENCIES)}.")
+        if not self.budget.delta:
+            object.__setattr__(self, "currency", "pure")
+        aside = self.set_aside.epsilon, self.set_aside.delta
+        if math.isinf(aside[0]) or min(self._left_of_set_aside) < 0.0:
+            raise ValueError(
+                f"set_aside={aside} must be a finite part of (epsilon, delta)="
+                f"({self.budget.epsilon}, {self.budget.delta})."
+            )
+
+    @property
+    def _left_of_set_aside(self) -> tuple[float, float]:
+        return (
+            self.budget.epsilon - self.set_aside.epsilon,
+            self.budget.delta - self.set_aside.delta,
+        )
+
+    @cached_property
+    def main(self) -> Budget:
+        """The budget without what is set aside."""
+        return Budget(*self._left_of_set_aside)
+
+    @cached_property
+    def amount(self) -> float:
+        """The most that the converted charges may add up to."""
+        if self.currency == "pure":
+            return self.main.epsilon
+        return self.main.mu**2 if self.currency == "gdp" else self.main.rho
+
+    def smaller(self, other: "Limit") -> "Limit":
+        """Of two limits that differ in epsilon alone, the smaller one; of others, this one."""
+        alike = self.currency == other.currency and self.set_aside == other.set_aside
+        if alike and self.budget.delta == other.budget.delta:
+            return min(self, other, key=lambda limit: limit.budget.epsilon)
+        return self
+
+    def implied(self, amount: float) -> Budget:
+        """The guarantee that an amount of the currency implies, at the delta of the main part."""
+        delta = self.main.delta
+        if self.currency == "pure" or amount == 0.0:
+            return Budget(amount)
+        if delta == 0.0 or math.isinf(amount):
+            return Budget(math.inf, delta)
+        if self.currency == "gdp":
+            return Budget.from_mu(math.sqrt(amount), delta)
+        return Budget.from_rho(amount, delta)
+
+    def as_budget(self, cost: Cost) -> Budget:
+        """What charges amount to, at the delta of the main part."""
+        main = self.implied(cost.amount(self.currency))
+        delta = min(main.delta + cost.delta, 1.0 - 2.0**-53)
+        return Budget(main.epsilon + cost.approximate, delta)
+
+    def left(self, total: Cost) -> Budget:
+        """The largest budget of one more fit that is paid in the currency."""
+        if math.isinf(self.budget.epsilon):
+            return self.budget
+        left = max(0.0, self.amount - total.amount(self.currency))
+        if left <= SHARE_SLACK * self.amount:
+            return Budget(0.0, 0.0)
+        implied = self.implied(left)
+        if implied.epsilon or self.currency != "gdp":
+            return implied
+        # At epsilon = 0 a whole delta might be more than what is left.
+        return Budget(0.0, min(self.main.delta, gdp_delta(0.0, math.sqrt(left))))
+
+    def left_aside(self, total: Cost) -> Budget:
+        """What is left of the part set aside."""
+        return Budget(
+            max(0.0, self.set_aside.epsilon - total.approximate),
+            max(0.0, self.set_aside.delta - total.delta),
+        )
+
+    def check(self, cost: Cost, name: str, before: Cost, total: Cost, larger: str) -> None:
+        """Refuse a charge that does not fit.
+
+        Parameters
+        ----------
+        cost : Cost
+            Cost of the charge.
+        name : str
+            What asks for it.
+        before, total : Cost
+            Costs of all charges, without and with this one, in the currency.
+        larger : str
+            How more could be had, for the error.
+
+        Raises
+        ------
+        BudgetExceeded
+        """
+        if math.isinf(self.budget.epsilon):
+            return
+        enough = 1.0 + SHARE_SLACK
+        # What is not asked for is not refused: a ledger may have had a larger budget before.
+        main = total.amount(self.currency) <= self.amount * enough
+        aside = (
+            total.approximate <= self.set_aside.epsilon * enough
+            and total.delta <= self.set_aside.delta * enough
+        )
+        if main and aside:
+            return
+        converted, left = cost.converted(self.currency), self.left(before)
+        asked = f"{name} asks for {self.as_budget(converted)}"
+        remedy = (
+            "Fit with a smaller epsilon or fewer times (each fold and candidate of a search is one "
+            f"fit), or {larger}."
+        )
+        if math.isinf(cost.amount("zcdp") + cost.approximate):
+            asked = f"{name} asks for an infinite epsilon"
+        elif not aside:
+            left = self.left_aside(before)
+            asked += ", of which only (epsilon, delta) is known: the part set_aside pays for that"
+            needed = f"({total.approximate:g}, {total.delta:g})"
+            remedy = f"Give BudgetAccountant set_aside={needed} or more, a part of its budget."
+        elif self.budget.delta == 0.0 and math.isinf(converted.pure):
+            asked = f"{name} asks for a delta above 0"
+            remedy = "Give BudgetAccountant a delta, for example delta=1e-6."
+        elif math.isinf(converted.amount(self.currency)):
+            asked = f"{name} has no cost in the accountant's currency={self.currency!r}, use 'zcdp'"
+        elif 0.0 < cost.pure and self.currency != "pure":
+            asked += f" in the currency {self.currency!r}, for a pure epsilon={cost.pure:g}"
+            remedy = "Where all is pure, currency='pure' adds up epsilons as they are. " + remedy
+        raise BudgetExceeded(
+            f"{asked}, but {left} remains of {self.budget}. Nothing was "
+            f"released or charged. {remedy}"
+        )
+
+
+COLUMNS = tuple(field.name for field in fields(Cost))
+# Of the tables below, kept by SQLite as the file's user_version. Files without a number are older.
+LEDGER_VERSION = 2
+
+HISTORY = "SELECT identity, (SELECT COUNT(*) FROM charges) FROM ledger"
+GONE = (
+    "The ledger {} is gone, so nothing can be charged to its budget: the accountant that owned it "
+    "has ended, or the file was removed. An estimator that was pickled or cloned under that "
+    "accountant stays bound to it: make a new one of its parameters, or give BudgetAccountant a "
+    "'ledger' path that lasts."
+)
+_CHARGES = f"CREATE TABLE charges (name TEXT, part TEXT, {', '.join(COLUMNS)})"
+_SAID = ("who", "time", "purpose")
+# Columns that files without a number may lack, and what their charges cost in them, rounded up.
+_ADDED = {"selected": "0", "pure_gaussian": "3.141593 * pure_squared"}
+# One row; epsilon is NULL as long as there is no total.
+_LEDGER = (
+    "CREATE TABLE ledger (identity TEXT NOT NULL, epsilon REAL, delta REAL, currency TEXT, "
+    "aside_epsilon REAL, aside_delta REAL, unit TEXT NOT NULL DEFAULT 'row')"
+)
+
+
+def prepared(
+    path: str, limit: Limit | None, unit: str | None = None
+) -> tuple[str, str, Limit | None]:
+    """Make the file if need be, or bring an older one up to date; return what `opened` does.
+
+    Parameters
+    ----------
+    path : str
+    limit : Limit or None
+        The total of a file that has none. An infinite one is none.
+    unit : str or None
+        What a file protects that has neither a total nor charges. None: as it stands there.
+    """
+    database = ledger_database(path, "")
+    database.create()
+    with database.reading() as connection:
+        if _version(connection) >= LEDGER_VERSION:
+            found = opened(connection, path)
+            nothing_new = found[2] is not None or limit is None or isinf(limit.budget.epsilon)
+            if nothing_new and unit in (None, found[1]):
+                return found
+    with database.transaction() as connection:
+        if _version(connection) < LEDGER_VERSION:
+            _bring_up_to_date(connection, path)
+        if unit is not None:
+            _set_unit(connection, path, unit)
+        if limit is not None and not isinf(limit.budget.epsilon):
+            set_total(connection, limit)
+        return opened(connection, path)
+
+
+def ledger_database(path: str, history: str = HISTORY) -> Database:
+    """The file of a ledger, which must be there."""
+    return Database(path, "ledger", gone=GONE.format(path), history=history)
+
+
+def opened(connection: Connection, path: str) -> tuple[str, str, Limit | None]:
+    """Return the identity of a ledger, what it protects, and its total, None if it has none."""
+    version = _version(connection)
+    if version > LEDGER_VERSION:
+        raise PrivacyError(
+            f"The ledger {path} has version {version}, and this skpriv knows versions up to "
+            f"{LEDGER_VERSION}: open it with a newer skpriv."
+        )
+    if version < LEDGER_VERSION:
+        raise _no_ledger(path)
+    identity, epsilon, *rest, unit = connection.execute("SELECT * FROM ledger").fetchone()
+    if epsilon is None:
+        return identity, unit, None
+    delta, currency, *aside = rest
+    return identity, unit, Limit(Budget(epsilon, delta), currency, Budget(*aside))
+
+
+def _no_ledger(path: str) -> PrivacyError:
+    return PrivacyError(f"The file {path} is no ledger of skpriv: give the path of another file.")
+
+
+def _version(connection: Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _columns(connection: Connection, table: str) -> set[str]:
+    return {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
+
+
+def _bring_up_to_date(connection: Connection, path: str) -> None:
+    """Make the tables of a new file, or add what a file without a number lacks."""
+    tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
+    if _version(connection) == 1:
+        for table in ("ledger", "charges"):
+            connection.execute(f"ALTER TABLE {table} ADD COLUMN unit TEXT NOT NULL DEFAULT 'row'")
+        connection.execute(f"PRAGMA user_version = {LEDGER_VERSION}")
+        return
+    if "charges" not in tables:
+        if tables:
+            raise _no_ledger(path)
+        connection.execute(_CHARGES)
+    for name in _ADDED.keys() - _columns(connection, "charges"):
+        connection.execute(f"ALTER TABLE charges ADD COLUMN {name} DEFAULT 0.0")
+        connection.execute(f"UPDATE charges SET {name} = {_ADDED[name]}")
+    for name in _SAID:
+        connection.execute(f"ALTER TABLE charges ADD COLUMN {name} TEXT DEFAULT ''")
+    connection.execute("ALTER TABLE charges ADD COLUMN unit TEXT NOT NULL DEFAULT 'row'")
+    connection.execute("DROP TABLE IF EXISTS totals")  # which older versions kept
+    connection.execute(_LEDGER)
+    connection.execute("INSERT INTO ledger (identity) VALUES (?)", (uuid.uuid4().hex,))
+    if "skpriv_total" in tables:  # where the command `budget` kept the total before
+        row = connection.execute("SELECT epsilon, delta FROM skpriv_total").fetchone()
+        if row is not None:
+            set_total(connection, Limit(Budget(*row), "gdp", Budget(0.0)))
+        connection.execute("DROP TABLE skpriv_total")
+    connection.execute(f"PRAGMA user_version = {LEDGER_VERSION}")
+
+
+def _set_unit(connection: Connection, path: str, unit: str) -> None:
+    """Write what is protected, unless the ledger has a total or charges."""
+    (count,) = connection.execute("SELECT COUNT(*) FROM charges").fetchone()
+    _, known, total = opened(connection, path)
+    if unit != known and (count or total is not None):
+        raise PrivacyError(
+            f"The ledger {path} protects {unit_sentence(known)}, and not {unit_sentence(unit)}: "
+            "leave unit out, or begin another ledger."
+        )
+    connection.execute("UPDATE ledger SET unit = ?", (unit,))
+
+
+def set_total(connection: Connection, limit: Limit) -> None:
+    """Write the total of a ledger that has none."""
+    budget, aside = limit.budget, limit.set_aside
+    connection.execute(
+        "UPDATE ledger SET epsilon = ?, delta = ?, currency = ?, aside_epsilon = ?, "
+        "aside_delta = ? WHERE epsilon IS NULL",
+        (budget.epsilon, budget.delta, limit.currency, aside.epsilon, aside.delta),
+    )
+
 
 # The way from the whole data set to a part of it: pairs (partition, name of the part).
 Part = tuple[tuple[str, str], ...]

@@ -13,7 +13,7 @@ import numpy as np
 from ..._sqlite import Connection, Database, OperationalError
 from ...exceptions import PrivacyError
 from ._active import active, charged_once
-from ._registry import folders
+from ._parts import folders
 
 __all__ = ["Numbering"]
 

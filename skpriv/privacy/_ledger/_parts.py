@@ -4,23 +4,175 @@ A part belongs to the code that is called from where it was entered: to the fram
 on the stack of calls. A suspended generator or coroutine is on nobody's stack, other threads have
 stacks of their own, and whoever leaves out of order takes away the own part alone. Where no part
 is found, a charge counts as about all records: one too many, never one too few.
+
+Where the descendants of a process find its accountants.
+
+A process writes its active accountants into a small file named after its id and start. A charge
+looks for the files of all ancestors: of the parent, its parent, and so on, and of those that an
+environment variable names, which a process inherits even if one between has ended. So a worker is
+found whatever started it, and whether it was started before the block or in it.
+
+The stack of accountants that are active in this process, announced to its descendants.
+
+It belongs to the process and not to the thread, so that a fit in a thread of joblib cannot escape
+it; and it is announced to all descendants, so that no worker can.
 """
 
+import atexit
 import contextlib
+import json
+import os
+import stat
 import sys
+import tempfile
 import threading
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import lru_cache
 from math import inf
+from pathlib import Path
 from types import FrameType
+from typing import Any
 
-from ...exceptions import BudgetExceeded
+from ...exceptions import BudgetExceeded, PrivacyError
 from .._accounting._cost import SHARE_SLACK, Cost
-from ._ledger import Part
-from ._limit import Limit
+from ._ledger import Limit, Part
 
-__all__ = ["Key", "allowance", "current_parts", "entering", "inside", "prepaid", "running"]
+_LINEAGE = "SKPRIV_LINEAGE"
+# A stale file of a process that was killed is passed over when its id has a new owner.
+_UNKNOWN = "0"
+
+
+def folders() -> list[Path]:
+    """Places of the files, the best first: the same for parent and child, whatever TMPDIR is."""
+    owner = str(os.getuid()) if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
+    roots = ["/tmp", "/var/tmp"] if os.name == "posix" else []
+    return [Path(root, f"skpriv-{owner}") for root in dict.fromkeys([*roots, _temporary()])]
+
+
+def announce(accountants: list[dict[str, Any]]) -> None:
+    """Write down which accountants are active in this process, for its descendants."""
+    mine = f"{identity(os.getpid())}.json"
+    if not accountants:
+        for folder in folders():
+            if _usable(folder):
+                Path(folder, mine).unlink(missing_ok=True)
+        return
+    for folder in folders():
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not _usable(folder):
+                continue
+            descriptor, name = tempfile.mkstemp(dir=folder)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                json.dump(accountants, file)
+            os.replace(name, Path(folder, mine))
+        except OSError:
+            continue
+        return
+    raise PrivacyError(
+        "No folder can be written where worker processes would find this accountant, of "
+        f"{', '.join(map(str, folders()))}: their fits would not be charged."
+    )
+
+
+def announced() -> list[dict[str, Any]]:
+    """List what the ancestors of this process have announced, the nearest first."""
+    places = [folder for folder in folders() if _usable(folder)]
+    names = [f"{name}.json" for name in _possible()] if places else []
+    if not any(os.path.exists(f"{folder}/{name}") for folder in places for name in names):
+        return []
+    found: list[dict[str, Any]] = []
+    for name in ancestors():
+        for folder in places:
+            try:
+                text = Path(folder, f"{name}.json").read_text(encoding="utf-8")
+            except OSError:
+                continue
+            found.extend(json.loads(text))
+    return found
+
+
+def ancestors() -> Iterator[str]:
+    """Yield the identities of this process's ancestors, each once, the nearest first."""
+    seen, pid = {identity(os.getpid())}, os.getppid()
+    while pid > 0:
+        name = identity(pid)
+        if name not in seen:
+            seen.add(name)
+            yield name
+        pid = _status(pid)[0]
+    for name in reversed(os.environ.get(_LINEAGE, "").split(",")):
+        pid = int(name.split("-")[0] or 0) if name.split("-")[0].isdigit() else 0
+        if name not in seen and pid and identity(pid) in (name, f"{pid}-{_UNKNOWN}"):
+            seen.add(name)
+            yield name
+
+
+def _possible() -> list[str]:
+    """Names of all that may be ancestors now, and of some that have ended: for a quick look.
+
+    A process whose parent has ended goes to another of its ancestors, so that no new one is added
+    to those who were ancestors once.
+    """
+    named = os.environ.get(_LINEAGE, "").split(",")
+    return [*_forebears(os.getpid(), os.getppid()), *named]
+
+
+@lru_cache(maxsize=8)
+def _forebears(pid: int, parent: int) -> tuple[str, ...]:
+    """Names of a process's ancestors at some time since it began; its ids are for the cache."""
+    found = []
+    while parent > 0:
+        found.append(identity(parent))
+        parent = _status(parent)[0]
+    return tuple(found)
+
+
+def start_lineage() -> None:
+    """Name this process to those that it will start."""
+    names = [name for name in os.environ.get(_LINEAGE, "").split(",") if name]
+    mine = identity(os.getpid())
+    if mine not in names:
+        os.environ[_LINEAGE] = ",".join([*names, mine][-64:])
+
+
+def identity(pid: int) -> str:
+    """Return a process's id and start, which no later process shares."""
+    return f"{pid}-{_status(pid)[1]}"
+
+
+def _status(pid: int) -> tuple[int, str]:
+    """Parent and start of a process; (0, "0") where the system does not tell."""
+    if sys.platform != "linux":
+        return 0, _UNKNOWN
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return 0, _UNKNOWN
+    fields = text.rpartition(")")[2].split()  # the name before may contain anything
+    return int(fields[1]), fields[19]
+
+
+@lru_cache(maxsize=1)
+def _temporary() -> str:
+    return str(Path(tempfile.gettempdir()).resolve())
+
+
+def _usable(folder: Path) -> bool:
+    """Whether a folder is this user's own: in anybody else's, charges could be forged away."""
+    try:
+        status = os.lstat(folder)
+    except OSError:
+        return False
+    if not stat.S_ISDIR(status.st_mode):
+        return False
+    return not hasattr(os, "getuid") or (
+        status.st_uid == os.getuid() and not status.st_mode & 0o022
+    )
+
 
 # The ledger's path and identity, and what it is held against.
 Key = tuple[str, str, Limit]
@@ -187,3 +339,66 @@ def prepaid(cost: Cost, currency: str = "zcdp") -> Iterator[None]:
         yield
     finally:
         _current.reset(token)
+
+
+_stack_lock = threading.RLock()
+_stack: list[Any] = []  # of `BudgetAccountant`, which is made of this
+_process = uuid.uuid4().hex
+
+
+def _after_fork() -> None:
+    # What the parent had active stays so here: its copy of the block has not ended.
+    global _stack_lock, _process
+    _stack_lock, _process = threading.RLock(), uuid.uuid4().hex
+    after_fork()
+    start_lineage()
+
+
+start_lineage()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def process() -> str:
+    """Return a name of this process that no other has, before or after, forks included."""
+    return _process
+
+
+def push(accountant: Any) -> None:
+    """Activate an accountant in this process; as often as it is `pop`-ped later."""
+    with _stack_lock:
+        _stack.append(accountant)
+        try:
+            _announce()
+        except BaseException:
+            _stack.pop()
+            raise
+
+
+def pop(accountant: Any) -> None:
+    """Undo one `push`."""
+    with _stack_lock:
+        for index in range(len(_stack) - 1, -1, -1):
+            if _stack[index] is accountant:
+                del _stack[index]
+                _announce()
+                return
+
+
+def _announce() -> None:
+    announce([accountant._announced() for accountant in stacked().values()])
+
+
+@atexit.register
+def _end() -> None:
+    if _stack:
+        announce([])
+
+
+def stacked() -> dict[Key, Any]:
+    """The accountants of this process's blocks, by what makes two of them one; innermost first."""
+    found: dict[Key, Any] = {}
+    with _stack_lock:
+        for accountant in reversed(_stack):
+            found.setdefault(accountant._key, accountant)
+    return found

@@ -1,15 +1,20 @@
-"""What the codebook channel adds to sums of lifted moments, and bounds on it."""
+"""What the codebook channel adds to sums of lifted moments, and bounds on it.
+
+Codebook reports on Hadamard rows, which spread the blocks of a sum over the users.
+
+Randomised response: one bit of each user, true with the larger of two integer weights.
+"""
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import log, sqrt
+from math import inf, log, sqrt
 from typing import Any
 
 import numpy as np
 
 from .._accounting._cost import Cost
-from ._codebook_law import Codebook
-from ._codebook_reports import LiftedReports
+from ._codebook import draw_ranks, index_weights
+from ._codebook_law import Codebook, LiftedReports, best_codebook
 from ._laws import Noise
 
 
@@ -168,3 +173,228 @@ def _term_moments(code, norm, cosine):
     block = np.array([[xx, xy], [xy, yy]]) - k2 * np.outer((cosine, sine), (cosine, sine))
     values = np.append(np.linalg.eigvalsh(block), [rest] * (D - 2))
     return values.sum() - values.min(), values.max()
+
+
+@dataclass(frozen=True)
+class CodebookBlocksNoise(Noise):
+    """What codebook reports, spread over rows of a Hadamard matrix, add to the sums of blocks.
+
+    A user has a vector of norm at most radius in one of several blocks, completed to length radius
+    by its last coordinate, which is not for use. The user draws a public random row j, and sends a
+    codebook report of the unit vector times the entry of the matrix at j and the block. The sum
+    over users of a block's entries times reports is unbiased for the block's sum: other blocks meet
+    a sign that is 1 or -1 with even odds. There is no exact law of a sum, but independent bounded
+    terms. The price rests on one exact integer draw, of the index; the row of the matrix is drawn
+    without a look at the record, and the sign that it gives the vector is part of the secret.
+
+    Parameters
+    ----------
+    epsilon : float
+    size : int
+        Length of the vectors, the last coordinate included.
+    radius : float
+    blocks : int
+        Number of blocks.
+    reports : int, default=1
+        Number of users in the sum.
+    """
+
+    epsilon: float
+    size: int
+    radius: float
+    blocks: int
+    reports: int = 1
+
+    @property
+    def cap(self) -> Any:
+        """Law of one report."""
+        return best_codebook(self.size, self.epsilon, "vector")
+
+    @property
+    def rows(self) -> Any:
+        """Rows of the Hadamard matrix: a power of 2, at least the number of blocks."""
+        return 1 << max(self.blocks - 1, 0).bit_length()
+
+    @property
+    def scale(self) -> float:  # type: ignore[override]
+        """Standard deviation of a coordinate of the sum, on average over coordinates."""
+        return self.radius / self.cap.mean * sqrt(self.reports / self.size)
+
+    @property
+    def bound(self) -> float:
+        """Bound on the norm of one report's error in a block."""
+        return self.radius * (1.0 / self.cap.mean + 1.0)
+
+    @property
+    def across(self) -> float:
+        """Variance of one report's error in directions orthogonal to its vector."""
+        return (self.radius / self.cap.mean) ** 2 * self.cap.across
+
+    @property
+    def along(self) -> float:
+        """Second moment of one report's error along its vector, in any block.
+
+        In blocks of others the report has its whole second moment there, in its own the variance.
+        """
+        own = self.cap.along / self.cap.mean**2 - 1.0
+        return self.radius**2 * (own + (self.blocks > 1))
+
+    def cost(self, sensitivity: float) -> Cost:
+        """Price of one report: epsilon, whatever the vectors."""
+        return Cost.from_epsilon(self.epsilon)
+
+    def summed(self, reports: Any) -> Any:
+        """Law of the sum over this many users."""
+        reports *= self.reports
+        return CodebookBlocksNoise(self.epsilon, self.size, self.radius, self.blocks, reports)
+
+    def collected(self, query: Any, rows: Any, users: Any, source: Any) -> Any:
+        """Sums of blocks from one report a user, which no single draw can replace."""
+        buckets = np.zeros((self.rows, self.size))
+
+        def report(X, y):
+            return query.reports(X, y, self, source)
+
+        for sent, reports in rows.each(report, users, self.size):
+            for column, values in zip(buckets.T, reports.T, strict=True):
+                column += np.bincount(sent, values, minlength=self.rows)
+        return self.estimate(buckets)
+
+    def directions(self, vectors: Any, source: Any) -> Any:
+        """One report about each row, the direction of an index."""
+        return source.codebook_reports(vectors, self.cap)
+
+    def estimate(self, buckets: Any) -> np.ndarray:
+        """Unbiased sums of the blocks, from the sums of the reports that drew each row."""
+        totals = walsh_hadamard(buckets)[: self.blocks]
+        return self.radius / self.cap.mean * totals
+
+    def __str__(self):
+        return "codebook"
+
+
+def hadamard_entries(rows: Any, columns: Any) -> np.ndarray:
+    """Entries 1 or -1 of Sylvester's matrix: the parity of the bits that both indices share."""
+    bits = np.bitwise_and(rows, columns)
+    for shift in (32, 16, 8, 4, 2, 1):
+        bits = bits ^ (bits >> shift)
+    return 1.0 - 2.0 * (bits & 1)
+
+
+def walsh_hadamard(values):
+    """Product of Sylvester's matrix with an array of 2^k rows, in k steps."""
+    result, step = np.array(values, dtype=float), 1
+    tail = result.shape[1:]
+    while step < len(result):
+        pairs = result.reshape(-1, 2, step, *tail)
+        result = np.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1)
+        result = result.reshape(-1, *tail)
+        step *= 2
+    return result
+
+
+@dataclass(frozen=True)
+class ResponseNoise(Noise):
+    """What randomised response adds to a count of users (Warner 1965).
+
+    A user's bit is sent as it is with weight a, and turned with weight b: a codebook of two
+    directions, of which one is near. Both weights are integers with a / b <= e^epsilon, and one
+    integer below a + b decides (:func:`skpriv.privacy.draw_ranks`). So no two records give a report
+    probabilities of a larger ratio, exactly, and delta is 0.
+
+    With P = a / (a + b) the number of ones is a sum of independent bits. If a part x of a
+    population says one, each has the mean 1 - P + (2 P - 1) x: for users drawn from it the number
+    is binomial, with no approximation.
+
+    Parameters
+    ----------
+    epsilon : float
+    reports : int, default=1
+        Number of users in the count.
+    """
+
+    epsilon: float
+    reports: int = 1
+
+    @property
+    def truth(self) -> float:
+        """P, the probability of a true report: a / (a + b)."""
+        near, far = index_weights(self.epsilon)
+        return near / (near + far)
+
+    @property
+    def gain(self) -> float:
+        """2 P - 1 = (a - b) / (a + b); 0 where the weights are equal."""
+        near, far = index_weights(self.epsilon)
+        return (near - far) / (near + far)
+
+    @property
+    def log_ratio(self) -> float:
+        """Largest log ratio of the probabilities of one report: of the weights, or of P."""
+        near, far = index_weights(self.epsilon)
+        return max(log(near) - log(far), log(self.truth) - log(1.0 - self.truth))
+
+    @property
+    def scale(self) -> float:  # type: ignore[override]
+        """Standard deviation of the estimated count, given the users: the same for all bits."""
+        if not self.gain:
+            return inf
+        return sqrt(self.reports * self.truth * (1.0 - self.truth)) / self.gain
+
+    def cost(self, sensitivity: float) -> Cost:
+        """Price of one report: epsilon, whatever the bit."""
+        return Cost.from_epsilon(self.epsilon)
+
+    def summed(self, reports: Any) -> Any:
+        """Law of the count of this many times the users."""
+        return ResponseNoise(self.epsilon, self.reports * reports)
+
+    def plus(self, other: Any) -> Any:
+        """Law of the sum of the counts of other users, at the same price."""
+        return ResponseNoise(self.epsilon, self.reports + other.reports)
+
+    def estimate(self, ones: Any) -> Any:
+        """Unbiased count from the number of users who sent a one; it increases with it."""
+        return (ones - self.reports * (1.0 - self.truth)) / self.gain
+
+    def share(self, part: Any) -> Any:
+        """Probability of a one from a random user of a population of which this part has one."""
+        return 1.0 - self.truth + self.gain * part
+
+    def collected(self, query: Any, rows: Any, users: Any, source: Any) -> Any:
+        """Estimated count from one bit of each of these users.
+
+        Parameters
+        ----------
+        query : Query
+            A query with ``bits(X, y)``: whether each row of a chunk is to be counted.
+        rows : skpriv.records.Rows
+        users : skpriv.records.Subset
+        source : NoiseSource
+        """
+
+        def sent(X, y):
+            return self.sent(query.bits(X, y), source).sum()
+
+        ones = sum(rows.each(sent, users))
+        return np.array([self.summed(len(users)).estimate(float(ones))])
+
+    def sent(self, bits: Any, source: Any) -> np.ndarray:
+        """What users with these bits send: bits, one a user."""
+        signs = np.where(bits, 1.0, -1.0)[:, None]
+        return source.responses(signs, self)[:, 0] > 0.0
+
+    def density(self, t: Any) -> np.ndarray:
+        """Probability of a report times 2, by its product with the true sign."""
+        return np.where(np.asarray(t) > 0.0, 2.0 * self.truth, 2.0 * (1.0 - self.truth))
+
+    def responses(self, signs: Any, rng: Any) -> np.ndarray:
+        """Signs of reports about signs, one a row; ``rng`` None draws exactly, as devices do."""
+        if rng is None:
+            turned = draw_ranks(len(signs), 2, 1, self.epsilon) == 1
+        else:
+            turned = rng.uniform(size=len(signs)) >= self.truth
+        return np.where(turned[:, None], -signs, signs)
+
+    def __str__(self):
+        return "randomised response"

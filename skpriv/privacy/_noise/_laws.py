@@ -19,7 +19,7 @@ from ...exceptions import PrivacyError
 from ...records import SEED_BYTES, SeededOrder
 from .._accounting._cost import Cost
 from .._tape import chooses, deals, draws
-from ._codebook_reports import lifted_directions, secure_directions, simulated_directions
+from ._codebook_law import lifted_directions, secure_directions, simulated_directions
 from ._lattice import gaussian_on_grid
 
 

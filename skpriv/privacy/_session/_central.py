@@ -2,11 +2,11 @@
 
 from math import sqrt
 
-from .._accounting._budget import Budget
-from .._accounting._capabilities import CENTRAL, NONE
+from .._accounting._cost import Budget
+from .._accounting._guarantee import CENTRAL, NONE
 from .._noise._laws import GaussianNoise, GumbelNoise
 from .._query import Answer
-from .._stream._central import ExactStream, FactorStream, TreeStream
+from .._stream import ExactStream, FactorStream, TreeStream
 from ._base import Session
 
 

@@ -1,15 +1,255 @@
-"""From the name of a privacy model to its session or stream."""
+"""From the name of a privacy model to its session or stream.
 
+The model in which nobody sees a row, and users add the noise: sums that are hidden.
+
+The models without a curator: every user adds the noise, before anything leaves the device.
+"""
+
+from dataclasses import dataclass, replace
+from math import ceil, exp, floor, inf, prod, sqrt
 from typing import Any
+
+import numpy as np
+
 from ...exceptions import PrivacyError
 from ...records import Rows, as_rows
-from .._stream import stream_of
-from .._stream._base import Stream
-from ._aggregate import AggregateSession
+from .._accounting._cost import SHARE_SLACK, Budget, Cost
+from .._accounting._guarantee import AGGREGATE, LOCAL, SHUFFLE
+from .._accounting._lattice import Devices, Lattice, sharing_security
+from .._amplification import amplified, amplified_epsilon
+from .._noise._codebook_law import LiftedReports
+from .._noise._laws import GaussianNoise
+from .._query import Answer
+from .._stream import LocalStream, SharedSumStream, ShuffleStream, Stream, stream_of
 from ._base import Session
 from ._central import CentralSession, ExactSession
-from ._local import LocalSession, ShuffleSession
 from ._trust import Trust
+
+
+@dataclass(frozen=True)
+class SummedNoise(GaussianNoise):
+    """Sum of the discrete Gaussian noise of all users, on a grid.
+
+    Parameters
+    ----------
+    lattice : Lattice
+        The grid, and the noise of one user.
+    size : int
+        Number of coordinates.
+    """
+
+    lattice: Lattice = Lattice(0.0, 0, 0)  # by `of`
+    size: int = 1
+
+    @classmethod
+    def of(cls, lattice, size):
+        """Law of the noise that is counted on."""
+        return cls(lattice.scale, lattice, size)
+
+    def cost(self, sensitivity):
+        """Price of a sum of this l2 sensitivity: the rounding to the grid is part of it."""
+        return Cost.from_mu(self.lattice.mu(sensitivity, self.size))
+
+    def collected(self, query, rows, users, source):
+        """Refuse: no report hides behind one user's part of the noise, which is next to nothing."""
+        raise PrivacyError(
+            f"{query.name!r} has noise that all users add together: a single report with a user's "
+            "part of it would show the record. Devices send shares: skpriv.protocol.report."
+        )
+
+
+class AggregateSession(Session):
+    """Every user adds a small part of the noise, and a protocol hides all but the noisy sum.
+
+    A user rounds the vector of the own record to a grid, adds discrete Gaussian noise and sends
+    shares that add up to the result modulo 2^64. All users are in every answer: shares of a fit
+    divide the budget, and the noise of an answer is that of a trusted curator. What can be had from
+    sums can be had here; choosing the largest coordinate of a sum that nobody sees cannot.
+
+    Here the rows are at hand, and one draw stands for the noise of all users (the laws differ by a
+    relative 1e-9). On devices the rows stay where they are: see :mod:`skpriv.protocol`.
+
+    Notes
+    -----
+    **Privacy guarantee**: mu-Gaussian-DP of the sums, exactly as for a curator, proved in
+    docs/mathematics/aggregate.md. Users trust that those who add up do not collude, and that at
+    least as many devices add their noise as the report says. If all who add up collude,
+    they see each record almost as it is.
+    """
+
+    model, capabilities = "aggregate", AGGREGATE
+    streams = {"shared-sum": SharedSumStream}
+
+    def __init__(self, rows, *arguments, **named):
+        self._simulated = getattr(rows, "devices", None) is None
+        self._mixed = not self._simulated and rows.devices.transport == "shuffled-shares"
+        super().__init__(rows, *arguments, **named)
+        self.report.simulated = self._simulated
+        if self.n:
+            self.report.devices = self._devices
+
+    def begin(self, stream):
+        """Calibrate and book a stream, of batches whose users all add their noise."""
+        self.report.devices = Devices(stream.batch, stream.batch)
+        return super().begin(stream)
+
+    def _check(self, budget, n, smallest_share):
+        if self._currency != "gdp":
+            raise PrivacyError(
+                f"privacy={self.model!r} has Gaussian noise alone, which users can add in parts: "
+                "pass delta in (0, 1), and use privacy='central' for selections."
+            )
+        super()._check(budget, n, smallest_share)
+
+    def _answer(self, query, slot, law):
+        lattice = law.lattice
+        zero = np.zeros((1, self._rows.n_features))
+        lattice.check(float(np.abs(query.sum(zero, np.zeros(1))).max()), self._change(query))
+        if self._simulated:
+            exact = self._pieces.sum(query, slot.subset)
+            noise = GaussianNoise(law.scale)
+            value, counted = self._source.add(exact, noise), self.persons is None
+            return Answer(value, self._size(slot), noise, counted=counted)
+        # Of all the shares of a fit, those of this query may be as far from their sums
+        security = sharing_security(self._budget) * slot.share if self._mixed else 0.0
+        prices = self.report, law.cost(self._change(query))
+        value, n = self._rows.shared_sum(query, lattice, security, prices, slot.subset)
+        return Answer(value, n, GaussianNoise(law.scale * sqrt(n / lattice.adding)))
+
+    def _law(self, query, slot):
+        return SummedNoise.of(self._lattice(query, slot), prod(query.shape))
+
+    def _lattice(self, query, slot):
+        users, mu = self._count(slot), self._left(self._budget).mu * sqrt(slot.share)
+        devices = self._devices
+        adding = max(1, users * devices.adding // devices.total)
+        return Lattice.calibrated(self._change(query), mu, prod(query.shape), users, adding)
+
+    def _left(self, budget):
+        """What the noise must meet: where shares are mixed, their security is taken off delta."""
+        if not self._mixed:
+            return budget
+        return Budget(budget.epsilon, budget.delta - self._owed(budget))
+
+    def _owed(self, budget):
+        return (1.0 + exp(min(budget.epsilon, 700.0))) * sharing_security(budget)
+
+    def _price(self, budget):
+        price = Cost.from_mu(self._left(budget).mu)
+        return price + Cost(delta=self._owed(budget)) if self._mixed else price
+
+    @property
+    def _devices(self):
+        """How many there are, and how many of them are counted on."""
+        return Devices(self.n, self.n) if self._simulated else self._rows.devices
+
+    def _stream_law(self, stream, slot):
+        return stream.batch_noise(self._budget)
+
+
+class LocalSession(Session):
+    """Every user answers one query, with the full budget; shares divide the users.
+
+    Which users answer which query is a public random order, drawn without looking at them. Blocks
+    of users are disjoint, so that each record pays for one report (parallel composition). A sum of
+    m reports with N(0, s^2) noise has N(0, m s^2) noise: m users cost one draw, exactly.
+
+    A query about a subset is answered by its users between two heights of the whole order. Queries
+    whose subsets have a user in common are at different heights, hence ask different users.
+    """
+
+    model, capabilities = "local", LOCAL
+    streams = {"reports": LocalStream}
+    _users_order = None
+
+    def _check(self, budget, n, smallest_share):
+        super()._check(budget, n, smallest_share)
+        if smallest_share and floor((smallest_share + SHARE_SLACK) * n) < 1:
+            raise PrivacyError(
+                f"n_samples={n} is too few: in the local model each user answers one query, and "
+                f"a query needs a share of {smallest_share:.4g} of the users. "
+                f"Give at least {ceil(1.0 / smallest_share)} rows, or use privacy='central'."
+            )
+
+    def _answer(self, query, slot, law):
+        users = self._users(slot)
+        value = law.collected(query, self._rows, users, self._source)
+        if isinstance(value, LiftedReports):  # as many as came, of those who were asked
+            n = len(value.directions)
+            law = replace(law, code=value.code).summed(n)
+            return Answer(query.summed(value), n, law, value)
+        return Answer(value, len(users), law.summed(len(users)))
+
+    def _users(self, slot):
+        """Users who answer, in the public order."""
+        if self._users_order is None:
+            self._users_order = self._source.users(self._rows)
+        start, stop = self._position(slot.start), self._position(slot.stop)
+        return self._users_order.users(start, stop, slot.subset)
+
+    def _noise(self, query, slot):
+        return self._law(query, slot).summed(self._count(slot))
+
+    def _law(self, query, slot):
+        return query.local_noise(self._report_budget(query, self._count(slot)))
+
+    def _stream_law(self, stream, slot):
+        return stream.query.local_noise(self._budget)
+
+    def _count(self, slot):
+        if slot.subset is not None:
+            return len(self._users(slot))
+        return self._position(slot.stop) - self._position(slot.start)
+
+    def _position(self, share):
+        return floor((share + SHARE_SLACK) * self.n)
+
+    def _report_budget(self, query, users):
+        """Budget of each report of a block of this many users."""
+        return self._budget
+
+
+class ShuffleSession(LocalSession):
+    """Every user answers one query; a shuffler sends on the reports of each query without names.
+
+    The budget is a central guarantee for the shuffled reports. Users hide each other, so that a
+    report may spend more than the budget: as much as the best of the bounds
+    that docs/mathematics/shuffle.md proves allows for the number of users who answer the same query
+    (only these are shuffled together). With few users there is no amplification, and the model is
+    the local one at the same budget.
+
+    Whom users trust: the shuffler, to drop names, times and order and not to collude with the
+    analyst; and the other users, to report as told (if only m of n do, the guarantee is that of m).
+    Without them a user still has the local guarantee of the own report, which is weaker. The
+    analyst is not trusted at all. That a user answers, and which query, is public.
+
+    Accountants are charged the (epsilon, delta) guarantee: amplification has no tighter currency,
+    so that the epsilons and deltas of several fits add up.
+    """
+
+    model, capabilities = "shuffle", SHUFFLE
+    streams = {"amplified": ShuffleStream}
+
+    def _check(self, budget, n, smallest_share):
+        if not 0.0 < budget.epsilon < inf:
+            raise PrivacyError(
+                f"epsilon={budget.epsilon} is outside of (0, inf), where the shuffle model gives a "
+                "guarantee: pass a positive, finite epsilon, or privacy='none'."
+            )
+        super()._check(budget, n, smallest_share)
+
+    def _report_budget(self, query, users):
+        if self._currency != "pure":
+            return amplified(self._budget, users, dimension=int(prod(query.shape)))
+        likely = getattr(query, "likely", None)  # of reports of two levels; any pure ones else
+        return Budget(amplified_epsilon(self._budget, users, likely))
+
+    def _stream_law(self, stream, slot):
+        return stream.batch_noise(self._budget)
+
+    def _charged(self, cost):
+        return Cost.from_budget(self._budget)
+
 
 MODELS: dict[str, type[Session]] = {
     "aggregate": AggregateSession,

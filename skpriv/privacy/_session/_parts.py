@@ -9,7 +9,7 @@ from ...exceptions import PrivacyError
 from .._accounting._cost import SHARE_SLACK
 from .._accounting._report import PrivacyReport
 from .._query import Answer
-from ._pieces import Piece
+from ._base import Piece
 from ._trust import Trust
 
 

@@ -9,10 +9,8 @@ import numpy as np
 
 from ...exceptions import PrivacyError
 from ...records import codes, public_shape
-from .._accounting._budget import Budget
-from .._accounting._capabilities import Capabilities, capabilities, models_that
-from .._accounting._cost import Cost
-from .._accounting._guarantee import Guarantee
+from .._accounting._cost import Budget, Cost
+from .._accounting._guarantee import Capabilities, Guarantee, capabilities, models_that
 from .._query import ROUNDING, Query
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from skpriv import BudgetAccountant
 from skpriv._estimation._moments import MomentsQuery
-from skpriv._estimation._scaling import Scaling
+from skpriv._estimation._public_maps import Scaling
 from skpriv.bandits import BanditCombiner, LinSquareCB, LinUCB, Loop, OnlineLinUCB, SquareCB
 from skpriv.exceptions import PrivacyError
 from skpriv.linear_model import SSPRegressor

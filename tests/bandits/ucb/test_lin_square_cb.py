@@ -5,7 +5,7 @@ import pytest
 
 from skpriv import BudgetAccountant, BudgetExceeded
 from skpriv._estimation._moments import MomentsQuery
-from skpriv._estimation._scaling import Scaling
+from skpriv._estimation._public_maps import Scaling
 from skpriv.bandits import LinearEnvironment, LinSquareCB, RandomPolicy, SquareCB, simulate
 from skpriv.bandits._ucb._region import asymptotic
 from skpriv.linear_model import SSPRegressor

@@ -13,7 +13,7 @@ from skpriv.bandits._ucb import _lin_ucb
 from skpriv.bandits._ucb._running import EvenTimes, GrowingTimes
 from skpriv.bandits._ucb._region import certified, noise_bound, rewards_bound
 from skpriv._estimation._moments import MomentsQuery
-from skpriv._estimation._scaling import Scaling
+from skpriv._estimation._public_maps import Scaling
 from skpriv.exceptions import PrivacyError
 from skpriv.privacy import Budget, open_stream
 

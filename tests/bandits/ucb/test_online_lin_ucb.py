@@ -10,7 +10,7 @@ from skpriv import BudgetAccountant
 from skpriv.bandits import OnlineLinUCB
 from skpriv.bandits._ucb._region import within
 from skpriv.bandits._ucb._online_reports import PairQuery, PairReports, difference
-from skpriv._estimation._scaling import Scaling
+from skpriv._estimation._public_maps import Scaling
 from skpriv.privacy import Budget, Numbering
 
 SCALING = Scaling(1.0, (-1.0, 1.0), False, 3)

@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from skpriv._estimation._certified._events import certificate, event
+from skpriv._estimation._tails import certificate, event
 from skpriv._estimation._intervals import split_failure
 from skpriv._estimation._normal_equations import NormalEquations
 from skpriv.bandits import OnlineLinUCB

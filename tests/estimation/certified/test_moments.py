@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skpriv._estimation._certified import _moments as module
-from skpriv._estimation._certified._moments import (
+from skpriv._estimation import _sharp_intervals as module
+from skpriv._estimation._sharp_intervals import (
     DISTANCES,
     _cross,
     _expected,
@@ -18,10 +18,14 @@ from skpriv._estimation._certified._moments import (
     _SumBounds,
     certified,
 )
-from skpriv._estimation._intervals import MIN_RESOLUTION_FOR_INTERVALS, asymptotic, split_failure
-from skpriv._estimation._intervals import certified as plain
+from skpriv._estimation._intervals import (
+    MIN_RESOLUTION_FOR_INTERVALS,
+    asymptotic,
+    certified as plain,
+    split_failure,
+)
 from skpriv._estimation._normal_equations import NormalEquations
-from skpriv._estimation._certified._tails import main_region
+from skpriv._estimation._tails import main_region
 
 LEVEL = 1e-4  # family-wise, of each Monte Carlo test over its parameters
 

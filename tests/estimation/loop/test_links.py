@@ -10,8 +10,7 @@ from skpriv._estimation._loop._equation import ScoreEquation
 from skpriv._estimation._loop._links import IDENTITY, Log, Logit
 from skpriv._estimation._loop._queries import Whitened
 from skpriv._estimation._loop._score import ScoreQuery
-from skpriv._estimation._public_maps import RowMap, TargetMap
-from skpriv._estimation._weights import WeightedMap
+from skpriv._estimation._public_maps import RowMap, TargetMap, WeightedMap
 from skpriv.linear_model._generalized._logistic import ClassTarget, CountTarget
 from skpriv.privacy import Answer
 

@@ -11,12 +11,11 @@ from skpriv._estimation._loop._pool import Pool
 from skpriv._estimation._loop._queries import Whitened, WhiteningQuery
 from skpriv._estimation._loop._rules import RESOLVED, Rules
 from skpriv._estimation._loop._score import ScoreQuery
-from skpriv._estimation._public_maps import RowMap, TargetMap
-from skpriv._estimation._weights import WeightedMap
+from skpriv._estimation._public_maps import RowMap, TargetMap, WeightedMap
 from skpriv.inspection import inference
 from skpriv.linear_model import LinearRegression
 from skpriv.privacy import Budget
-from skpriv.privacy._session import _pieces
+from skpriv.privacy._session import _base as _pieces
 from skpriv.privacy._session._central import CentralSession
 from skpriv.records import ArrayRows
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skpriv._estimation._scaling import Scaling
+from skpriv._estimation._public_maps import Scaling
 from skpriv.linear_model._iht._queries import CLIP_WEIGHT, Iterate, ValuesQuery
 
 pld = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")

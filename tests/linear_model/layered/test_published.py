@@ -14,7 +14,7 @@ from scipy import stats
 from skpriv._linalg import unvech
 from skpriv.linear_model._layered._paper import PaperLevelQuery, PaperState
 from skpriv.linear_model._layered._tree import PartitionTree
-from skpriv._estimation._scaling import Scaling
+from skpriv._estimation._public_maps import Scaling
 from skpriv.privacy import Budget, GaussianNoise, NoiseSource
 
 DRAWS = 20_000

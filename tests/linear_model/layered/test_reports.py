@@ -13,7 +13,7 @@ from skpriv.exceptions import PrivacyError
 from skpriv.linear_model import LayeredRegressor
 from skpriv.linear_model._layered._intervals import grow
 from skpriv.linear_model._layered._tree import CodebookLevelQuery, ReportLaw
-from skpriv._estimation._scaling import Scaling
+from skpriv._estimation._public_maps import Scaling
 from skpriv.privacy import Budget, open_session
 
 D, N = 2, 400

@@ -7,7 +7,7 @@ import pytest
 
 from skpriv import Budget
 from skpriv._estimation._moments import Instrument, ResidualGramQuery
-from skpriv._estimation._scaling import Scaling
+from skpriv._estimation._public_maps import Scaling
 from skpriv.linear_model._reweighted._normalisation import (
     HIDDEN,
     NormalisationQuery,

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 from skpriv import BudgetAccountant
 from skpriv._estimation._moments import Instrument
-from skpriv._estimation._scaling import Scaling
+from skpriv._estimation._public_maps import Scaling
 from skpriv._linalg import psd_power, unvech
 from skpriv.exceptions import PrivacyError
 from skpriv.linear_model import ReweightedRegressor, SSPRegressor, _moments as _regressor

@@ -5,9 +5,8 @@ import pytest
 from registry.linear import draw_matrix
 from scipy import optimize
 
-from skpriv._estimation._moments import Instrument
-from skpriv._estimation._moments import ResidualGramQuery
-from skpriv._estimation._scaling import Scaling
+from skpriv._estimation._moments import Instrument, ResidualGramQuery
+from skpriv._estimation._public_maps import Scaling
 from skpriv.linear_model._reweighted._normalisation import (
     NormalisationQuery,
     ReweightedMomentsQuery,

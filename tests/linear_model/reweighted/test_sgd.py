@@ -9,7 +9,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skpriv._estimation._moments import Instrument
-from skpriv._estimation._scaling import Scaling
+from skpriv._estimation._public_maps import Scaling
 from skpriv.linear_model import Link, ReweightedRegressor
 from skpriv.linear_model._reweighted._sgd import (
     LINKS,

@@ -3,11 +3,10 @@
 import math
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from skpriv.privacy import Budget, Cost
-from skpriv.privacy._accounting._conversions import gdp_epsilon, zcdp_epsilon
+from skpriv.privacy._accounting._cost import gdp_epsilon, zcdp_epsilon
 
 pld = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
 

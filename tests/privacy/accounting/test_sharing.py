@@ -11,7 +11,7 @@ from scipy import special
 
 from skpriv import Budget
 from skpriv.privacy import shares_needed
-from skpriv.privacy._accounting import _sharing
+from skpriv.privacy._accounting import _lattice as _sharing
 
 
 def exact_excess(users, mixed, bits):

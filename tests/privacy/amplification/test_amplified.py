@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 
 from skpriv import Budget
-from skpriv.privacy._amplification import (
-    _best,
-    _clones,
-    _search,
-    _sorter,
-    amplified,
-    amplified_epsilon,
+from skpriv.privacy import (
+    _amplification as _best,
+    _amplification as _clones,
+    _amplification as _search,
+    _amplification as _sorter,
 )
+from skpriv.privacy._amplification import amplified, amplified_epsilon
 
 
 def codebook_top(local_epsilon, K=64, m=22):

@@ -9,7 +9,8 @@ import pytest
 from scipy import stats
 
 from skpriv import Budget
-from skpriv.privacy._amplification import _clones, shuffle_delta
+from skpriv.privacy import _amplification as _clones
+from skpriv.privacy._amplification import shuffle_delta
 
 
 def shuffled(first, others):

@@ -7,7 +7,8 @@ import pytest
 from scipy import stats
 
 from skpriv import Budget
-from skpriv.privacy._amplification import _best, amplified_epsilon
+from skpriv.privacy import _amplification as _best
+from skpriv.privacy._amplification import amplified_epsilon
 
 
 def response_top(local_epsilon, K=3):

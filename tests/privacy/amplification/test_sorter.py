@@ -11,8 +11,9 @@ import pytest
 from scipy import integrate, optimize, stats
 
 from skpriv import Budget
-from skpriv.privacy._amplification import _search, _sorter, amplified
-from skpriv.privacy._accounting._conversions import gdp_delta
+from skpriv.privacy import _amplification as _search, _amplification as _sorter
+from skpriv.privacy._amplification import amplified
+from skpriv.privacy._accounting._cost import gdp_delta
 
 
 def normal_mean(function, low=-np.inf, high=np.inf):

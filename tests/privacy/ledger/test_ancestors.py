@@ -17,7 +17,7 @@ import skpriv
 from skpriv.exceptions import BudgetExceeded, PrivacyError
 from skpriv.linear_model import SSPRegressor
 from skpriv.privacy import Budget, BudgetAccountant, Cost, charge
-from skpriv.privacy._ledger import _registry
+from skpriv.privacy._ledger import _parts as _registry
 
 try:
     from joblib.externals import cloudpickle

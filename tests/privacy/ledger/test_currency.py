@@ -9,8 +9,7 @@ from scipy.special import expit, ndtri, ndtri_exp
 
 from skpriv.exceptions import BudgetExceeded
 from skpriv.privacy import Budget, BudgetAccountant, Cost, charge
-from skpriv.privacy._accounting._conversions import gdp_delta, gdp_epsilon
-from skpriv.privacy._accounting._cost import pure_mu
+from skpriv.privacy._accounting._cost import gdp_delta, gdp_epsilon, pure_mu
 from skpriv.privacy._ledger._ledger import Ledger
 
 BUDGET = Budget(1.0, 1e-6)

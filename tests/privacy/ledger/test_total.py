@@ -18,8 +18,7 @@ from skpriv.exceptions import BudgetExceeded, PrivacyError
 from skpriv.linear_model import SSPRegressor
 from skpriv.privacy import Budget, BudgetAccountant, Cost, Numbering, charge, charged_once
 from skpriv.privacy._ledger._active import activated, capture
-from skpriv.privacy._ledger._ledger import Ledger
-from skpriv.privacy._ledger._ledger_file import LEDGER_VERSION
+from skpriv.privacy._ledger._ledger import LEDGER_VERSION, Ledger
 
 HALF, ONE = Cost.from_epsilon(0.5), Cost.from_epsilon(1.0)
 

@@ -15,7 +15,7 @@ from skpriv.inspection import propose_max_rows
 from skpriv.linear_model import LinearRegression
 from skpriv.preprocessing import Numeric, Schema, check_table
 from skpriv.privacy import Cost, charge, protecting
-from skpriv.privacy._ledger._unit import unit_text, unit_value
+from skpriv.privacy._ledger._ledger import unit_text, unit_value
 
 RNG = np.random.default_rng(0)
 GROUPS = np.repeat(np.arange(300), 5)

@@ -6,7 +6,7 @@ from numpy.testing import assert_array_equal
 from scipy.linalg import hadamard
 
 from skpriv.privacy import CodebookBlocksNoise, hadamard_entries
-from skpriv.privacy._noise._codebook_blocks import walsh_hadamard
+from skpriv.privacy._noise._codebook_noise import walsh_hadamard
 
 
 def test_the_transform_is_sylvesters_matrix():

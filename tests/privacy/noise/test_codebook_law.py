@@ -20,7 +20,7 @@ from skpriv.privacy import (
     lifted,
 )
 from skpriv.privacy._noise._codebook_noise import _term_bounds, _term_moments
-from skpriv.privacy._noise._codebook_reports import (
+from skpriv.privacy._noise._codebook_law import (
     random_signs,
     secure_directions,
     simulated_directions,

@@ -7,7 +7,7 @@ from scipy import stats
 from skpriv import Budget, BudgetAccountant
 from skpriv.exceptions import PrivacyError
 from skpriv._estimation._moments import MomentsQuery
-from skpriv._estimation._scaling import Scaling
+from skpriv._estimation._public_maps import Scaling
 from skpriv.privacy import Query, open_session
 
 BUDGET = Budget(2.0, 1e-6)

@@ -6,7 +6,7 @@ import pytest
 from skpriv import Budget, BudgetAccountant
 from skpriv.exceptions import PrivacyError
 from skpriv.privacy import Cost, Query, open_session, split
-from skpriv.privacy._session import _pieces
+from skpriv.privacy._session import _base as _pieces
 from skpriv.records import from_batches
 
 BUDGET = Budget(1.0, 1e-6)

@@ -10,9 +10,7 @@ from threadpoolctl import threadpool_limits
 from skpriv import Budget, BudgetAccountant
 from skpriv.exceptions import BudgetExceeded, PrivacyError
 from skpriv.privacy import MODELS, Procedure, Query, open_session
-from skpriv.records import ArrayRows
-from skpriv.records import _base as _records
-from skpriv.records import _threads
+from skpriv.records import ArrayRows, _base as _records, _base as _threads
 
 BUDGET = Budget(1.0, 1e-6)
 NOISY = ["central", "local", "shuffle"]

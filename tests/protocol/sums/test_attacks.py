@@ -15,7 +15,7 @@ from skpriv.privacy import Budget, Cost, Lattice, shares_needed
 from skpriv.privacy._noise._discrete_gaussian import LARGEST
 from skpriv.protocol import Collector, DeviceLedger, ShareServer, report
 from skpriv.protocol._ledger import MOST_ATTEMPTS
-from skpriv.protocol._sums._task import open_round, task_fields
+from skpriv.protocol._sums import open_round, task_fields
 
 N = 60
 X = np.random.RandomState(0).uniform(-0.5, 0.5, (N, 1))

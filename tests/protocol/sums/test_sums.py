@@ -16,9 +16,8 @@ from skpriv.linear_model import (
     SSPRegressor,
 )
 from skpriv.privacy import read_task, shares_needed, task_hash
-from skpriv.protocol import Collector, DeviceLedger, ShareServer, report
-from skpriv.protocol._sums import _device
-from skpriv.protocol._sums._task import open_round
+from skpriv.protocol import Collector, DeviceLedger, ShareServer, _sums as _device, report
+from skpriv.protocol._sums import open_round
 
 N, FEW = 120, 20
 X = np.random.RandomState(0).uniform(-0.7, 0.7, size=(N, 2))

@@ -58,10 +58,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from .._intervals import split_failure
-from ._events import event
-from .._intervals import certified as plain
-from ._tails import RANGE, SHARPENINGS, main_region, norm_quantile, operator_quantile
+from ._intervals import certified as plain, split_failure
+from ._tails import RANGE, SHARPENINGS, event, main_region, norm_quantile, operator_quantile
 
 # Where a norm is assumed: mean eigenvalue that the design of rows in the unit ball can have, over
 # the norm of its noise, from which these intervals are taken and not those of `_intervals`, which

@@ -58,10 +58,17 @@ from scipy import stats
 
 from ..._linalg import RELATIVE_ZERO
 from .._intervals import split_failure
-from .._loop._estimate import noise_floor
-from .._loop._pool import shrunk_gram
-from ._events import event
-from ._tails import RANGE, SHARPENINGS, expected_sum, main_region, norm_quantile, operator_quantile
+from .._tails import (
+    RANGE,
+    SHARPENINGS,
+    event,
+    expected_sum,
+    main_region,
+    norm_quantile,
+    operator_quantile,
+)
+from ._estimate import noise_floor
+from ._pool import shrunk_gram
 
 SHIFTS = np.linspace(0.02, 0.98, 49)[:, None]  # of the smallest eigenvalue: see `_distance`
 

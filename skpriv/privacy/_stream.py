@@ -1,0 +1,647 @@
+"""Running sums that are read many times, and from a session to one of its kinds.
+
+Running sums that are read many times: what per-round policies ask about their records.
+
+Streams of a trusted curator: matrix factorisation and binary tree; and the one without noise.
+
+Streams to which every user adds noise: of reports, shuffled or not, and of hidden sums.
+"""
+
+from abc import ABC, abstractmethod
+from copy import deepcopy
+from math import prod, sqrt
+from threading import RLock
+from typing import Any, Self
+
+import numpy as np
+
+from .._linalg import CompensatedSum
+from ..exceptions import PrivacyError
+from ..records import as_rows
+from ._accounting._cost import Budget, Cost
+from ._accounting._guarantee import Capabilities, Guarantee, capabilities
+from ._accounting._lattice import Lattice
+from ._amplification import amplified
+from ._ledger._numbering import Numbering
+from ._noise._codebook_noise import CodebookNoise
+from ._noise._laws import GaussianNoise
+from ._query import Answer
+from ._tape import door
+
+_READING = RLock()  # two threads would draw two noises for one read; a stream's own is not pickled
+
+
+class Stream(ABC):
+    """A running sum of a bounded query over records that keep arriving, read at public times.
+
+    A session opens it, by :meth:`skpriv.privacy.Session.stream`, and its whole cost is charged
+    then, before any record is seen. Any number of records may be pushed between two reads; how
+    many, and when a read happens, must be public.
+
+    A stream that was copied or unpickled repeats the reads that were made elsewhere, and refuses to
+    read where it cannot know of them (see `Numbering`): one charge buys one answer.
+
+    Parameters
+    ----------
+    query : Query
+        A query with an "l2" sensitivity.
+    n_reads : int
+        How often the sum may be read at most.
+    batch : int or None
+        Public number of records between two reads; only the shuffle model needs it.
+
+    Attributes
+    ----------
+    n : int
+        Records in the last read.
+    reads : int
+        Reads so far.
+    sensitivity : float
+        Sensitivity of all that gets noise, together.
+    noise : GaussianNoise
+        Law of one draw of noise (a read adds several up).
+    cost : Cost
+        What one record has paid.
+    report : PrivacyReport
+    guarantee : Guarantee
+        What a record was promised for what was charged.
+    """
+
+    noise: GaussianNoise
+    cost: Cost
+
+    def __init__(self, query: Any, n_reads: int, batch: int | None = None) -> None:
+        if n_reads < 1:
+            raise ValueError(f"n_reads={n_reads} must be at least 1.")
+        self.query, self.n_reads, self.batch = query, n_reads, batch
+        self.name, self.norm, self.sensitivity = query.name, query.norm, query.sensitivity
+        self.n = self.reads = self._pending = 0
+        self._increment = CompensatedSum(query.shape)
+        self._released: list = []  # records and noise of each read, which are public
+
+    def __copy__(self) -> Self:
+        # A shallow copy would share what is added up, and draw answers of its own
+        return deepcopy(self)
+
+    def check(self, budget: Any) -> None:
+        """Refuse what cannot be had for this budget: public, and before anything is charged."""
+
+    def spread(self, places: int) -> None:
+        """Protect units that have so many records, at most one of them between two reads."""
+        raise PrivacyError(
+            f"{type(self).__name__} protects single records: divide the budget by their number."
+        )
+
+    def begin(self, noise: Any, cost: Cost, report: Any, source: Any) -> Any:
+        """Take what the session has calibrated, charged and reported."""
+        self.noise, self.cost, self.report, self._source = noise, cost, report, source
+        self._numbering = Numbering()
+        self._prepare()
+        return self
+
+    @property
+    def model(self) -> str:
+        """Name of the privacy model whose session opened the stream."""
+        return self.report.privacy
+
+    @property
+    def can(self) -> Capabilities:
+        """What that model can."""
+        return capabilities(self.model)
+
+    def number(self, numbering: Any) -> Self:
+        """Take the numbers of its reads from an object that has several streams."""
+        self._numbering = numbering
+        return self
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What a record was promised for what was charged."""
+        return self.report.guarantee
+
+    def push(self, X: Any, y: Any, count: int | None = None) -> Self:
+        """Add records to the sum; they are seen in the next read.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_records, n_features)
+        y : ndarray of shape (n_records,)
+        count : int, default=None
+            Public number that they count for; None: as many as they are. Where records come out of
+            order, how many they are is private.
+
+        Returns
+        -------
+        self
+        """
+        rows = as_rows(X, y)
+        self._increment.add(rows.sum(self.query))
+        self._pending += rows.n if count is None else count
+        return self
+
+    @door
+    def read(self) -> Answer:
+        """Noisy sum of all records so far, with the exact law of its noise.
+
+        Returns
+        -------
+        Answer
+        """
+        with _READING:
+            return self._read()
+
+    def _read(self):
+        if self.reads >= self.n_reads:
+            raise PrivacyError(
+                f"the stream was opened for {self.n_reads} reads, which have all been made: "
+                "open another one for the records to come."
+            )
+        self._numbering.check()
+        self.reads += 1
+        self.n += self._pending
+        increment, count = self._increment.value, self._pending
+        self._increment, self._pending = CompensatedSum(self.query.shape), 0
+        value, noise = self._release(increment, count)
+        self._released.append((self.n, noise))
+        return Answer(value, self.n, noise)
+
+    def between(self, first: int, last: int) -> Any:
+        """Law of the noise of the sum of the records between two reads.
+
+        Parameters
+        ----------
+        first, last : int
+            Numbers of reads, ``0 <= first < last <= reads``; 0 is before the first one.
+
+        Returns
+        -------
+        Noise
+            Noise of the read ``last`` minus the read ``first``. Here each read adds noise of its
+            own to that of the one before; a mechanism whose reads share noise in another way
+            overrides it.
+        """
+        count, noise = self._released[last - 1]
+        if first == 0:
+            return noise
+        earlier, law = self._released[first - 1]
+        if isinstance(noise, GaussianNoise):
+            return GaussianNoise(sqrt(max(noise.scale**2 - law.scale**2, 0.0)))
+        return self.noise.summed(count - earlier)
+
+    def _add_noise(self, exact, noise):
+        """Add noise: once for each read, whatever copies of the stream make it too.
+
+        What is repeated was drawn all the same, so that reproducible noise stays in step.
+        """
+        return self._settled(self._source.add(exact, noise))
+
+    def _settled(self, drawn):
+        """The draw of this read, or the first one of a copy."""
+        return self._numbering.settle(self.reads, drawn[None])[0]
+
+    @abstractmethod
+    def _prepare(self):
+        """Make the state of no records; ``noise`` is known."""
+
+    @abstractmethod
+    def _release(self, increment, count):
+        """Return the noisy running sum and its noise law; the increment holds ``count`` records."""
+
+
+class FactorStream(Stream):
+    """Running sums by a trusted curator, with the square root of the summation matrix.
+
+    The lower-triangular matrix of ones is R R, R Toeplitz with entries r_k = binom(2k, k) / 4^k.
+    Noise is added to R x, x the increments, and R is applied again: half the standard deviation of
+    the binary tree's or less, for a memory that grows with the number of reads.
+
+    Notes
+    -----
+    **Privacy guarantee**: a record is in one increment, hence moves R x by at most D ||r||, D the
+    query's sensitivity and ||r||^2 = r_0^2 + ... + r_{n_reads - 1}^2. Noise of scale D ||r|| / mu
+    is mu-Gaussian-DP, exactly, and so are the reads, which are post-processing; records may be
+    chosen in view of earlier reads (Denisov et al. 2022, Theorem 2.1). Public: times and number of
+    reads, and of the records before each.
+
+    References
+    ----------
+    S. Denisov, B. McMahan, K. Rush, A. Smith and A. Thakurta (2022). Improved differential privacy
+    for SGD via optimal private linear operators on adaptive streams. NeurIPS.
+    H. Fichtenberger, M. Henzinger and J. Upadhyay (2023). Constant matters: fine-grained error
+    bound on differentially private continual observation. ICML.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.privacy import Budget, Query, open_stream
+    >>> class ClippedTotal(Query):
+    ...     name, shape, sensitivity = "total", (1,), 1.0
+    ...     def sum(self, X, y):
+    ...         return np.array([np.clip(y, 0.0, 1.0).sum()])
+    >>> stream = open_stream("central", ClippedTotal(), Budget(1.0, 1e-6), 200, random_state=0)
+    >>> scales = [stream.push(np.ones((5, 1)), np.ones(5)).read().noise.scale for _ in range(8)]
+    >>> np.round(scales, 1)
+    array([7. , 7.8, 8.3, 8.6, 8.8, 8.9, 9.1, 9.2])
+    """
+
+    def __init__(self, query: Any, n_reads: int, batch: int | None = None) -> None:
+        super().__init__(query, n_reads, batch)
+        odd = 2.0 * np.arange(1, n_reads) - 1.0
+        self._root = np.concatenate([[1.0], np.cumprod(odd / (odd + 1.0))])  # r_k
+        self.sensitivity = sqrt(self._root @ self._root) * query.sensitivity
+
+    def spread(self, places: int) -> None:
+        """Calibrate to units with so many records, at most one of them between two reads.
+
+        Replacing them moves R x by at most D ||sum of the columns j in S of R||, since columns have
+        no negative product. Of all sets S of a places the first a columns are the worst: the
+        product of columns i < j is the sum of r_k r_{k + j - i} over k < n_reads - j, which falls
+        with j and with j - i, and the b-th smallest of S is at least b. With f(a) the norm of that
+        sum, the scale is D c, c^2 = m max over a <= m of f(a)^2 / a. A unit that has a_p places in
+        stream p of several, m in all, then pays sum f_p(a_p)^2 / c_p^2 <= sum a_p / m = 1 of mu^2.
+        The bound holds for every sequence of records, hence for adaptive ones too.
+        """
+        sums, squares = np.cumsum(self._root), []
+        for a in range(1, min(places, self.n_reads) + 1):
+            column = sums.copy()  # row k: r_k + ... + r_{k - a + 1}
+            column[a:] -= sums[:-a]
+            squares.append(column @ column / a)
+        self.sensitivity = sqrt(places * max(squares)) * self.query.sensitivity
+
+    def _prepare(self):
+        size = int(np.prod(self.query.shape))
+        self._exact, self._noisy = (_Product(self._root, size) for _ in range(2))
+
+    def _release(self, increment, count):
+        noisy = self._add_noise(self._exact.take(increment.ravel()), self.noise)
+        value = self._noisy.take(noisy).reshape(self.query.shape)
+        row = self._root[: self.reads]
+        return value, GaussianNoise(self.noise.scale * sqrt(row @ row))
+
+    def between(self, first: int, last: int) -> GaussianNoise:
+        """Law of the noise of the read ``last`` minus the read ``first``.
+
+        Read j adds r_{j-i} times the i-th draw, so that the difference of two reads has the
+        coefficients r_{last-i} - r_{first-i}, with r of a negative number 0.
+        """
+        row = self._root[:last][::-1].copy()
+        row[:first] -= self._root[:first][::-1]
+        return GaussianNoise(self.noise.scale * sqrt(row @ row))
+
+
+class _Product:
+    """Rows of R x, each as soon as its row of x is there.
+
+    Row j is the sum of r_{j-i} x_i over i <= j. All pairs i < j are in squares of indices [m, k)
+    times [k, 2k - m): each is added, ahead of time, when k rows are there. That takes k log(k)^2
+    time and linear memory for k rows in all.
+    """
+
+    def __init__(self, coefficients, size):
+        self._r, self._k = coefficients, 0
+        self._x = np.zeros((min(64, len(coefficients)), size))
+        self._ahead = np.zeros_like(self._x)
+
+    def take(self, row):
+        """Add a row of x, and return that of R x."""
+        self._x[self._k] = row
+        product = self._ahead[self._k] + self._r[0] * row
+        self._k = k = self._k + 1
+        side = k & -k  # of the square: k is an odd multiple of it
+        width = min(side, len(self._r) - k)
+        if k == len(self._x) and width:
+            more = np.zeros((min(len(self._r), 2 * k) - k, len(row)))
+            self._x = np.concatenate([self._x, more])
+            self._ahead = np.concatenate([self._ahead, more])
+        if width:
+            known, r = self._x[k - side : k], self._r[1 : side + width]
+            self._ahead[k : k + width] += _square(known, r, width)
+        return product
+
+
+def _square(rows, r, width):
+    """Sums of r_{j-i} x_i: j of the next ``width`` rows, i of these rows; r begins with r_1."""
+    side = len(rows)
+    # Up to 64 rows a product with a matrix is faster than a convolution
+    if side <= 64:
+        return r[side - 1 + np.arange(width)[:, None] - np.arange(side)] @ rows
+    from scipy.signal import oaconvolve  # a tenth of a second, which few need
+
+    return oaconvolve(rows, r[:, None], axes=0)[side - 1 : side - 1 + width]
+
+
+class TreeStream(Stream):
+    """Running sums by a trusted curator, with a binary tree over the reads.
+
+    A node of level l is the noisy sum of 2^l consecutive increments, and a read adds the nodes of
+    the binary digits of its number: log2(n_reads) nodes are kept, whatever the number of reads.
+
+    Notes
+    -----
+    **Privacy guarantee**: an increment is in at most one node of each of the
+    L = floor(log2(n_reads)) + 1 levels. Replacing a record moves the vector of all nodes by at most
+    sqrt(L) times the query's sensitivity D, so that noise of scale D sqrt(L) / mu on every node is
+    mu-Gaussian-DP, exactly, records chosen in view of earlier reads included. Public: times and
+    number of reads, and of the records before each.
+
+    References
+    ----------
+    T.-H. H. Chan, E. Shi and D. Song (2011). Private and continual release of statistics. ACM
+    TISSEC 14(3).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.privacy import Budget, Query, open_stream
+    >>> class ClippedTotal(Query):
+    ...     name, shape, sensitivity = "total", (1,), 1.0
+    ...     def sum(self, X, y):
+    ...         return np.array([np.clip(y, 0.0, 1.0).sum()])
+    >>> options = {"mechanism": "tree", "random_state": 0}
+    >>> stream = open_stream("central", ClippedTotal(), Budget(1.0, 1e-6), 200, **options)
+    >>> scales = [stream.push(np.ones((5, 1)), np.ones(5)).read().noise.scale for _ in range(8)]
+    >>> np.round(scales, 1)  # sqrt(number of binary digits that are 1)
+    array([11.9, 11.9, 16.9, 11.9, 16.9, 16.9, 20.7, 11.9])
+    """
+
+    def __init__(self, query: Any, n_reads: int, batch: int | None = None) -> None:
+        super().__init__(query, n_reads, batch)
+        self.levels = int(n_reads).bit_length()
+        self.sensitivity = sqrt(self.levels) * query.sensitivity
+
+    def spread(self, places: int) -> None:
+        """Calibrate to units with so many records, at most one of them between two reads.
+
+        A node that holds k of them moves by at most k D. The sum of the squares of k over the nodes
+        of one level, each with at most 2^l reads, is largest where as many nodes as possible are
+        full, and the first a reads attain that in all levels at once: f(a)^2. The scale is D c as
+        for `FactorStream`.
+        """
+        squares = []
+        for a in range(1, min(places, self.n_reads) + 1):
+            nodes = (divmod(a, 2**level) + (2**level,) for level in range(self.levels))
+            squares.append(sum(full * size**2 + rest**2 for full, rest, size in nodes) / a)
+        self.sensitivity = sqrt(places * max(squares)) * self.query.sensitivity
+
+    def _prepare(self):
+        self._sums = np.zeros((self.levels, *self.query.shape))  # exact open nodes
+        self._nodes = np.zeros((self.levels, *self.query.shape))  # noisy ones
+
+    def _release(self, increment, count):
+        level = (self.reads & -self.reads).bit_length() - 1  # the node that this read completes
+        total = self._sums[:level].sum(axis=0) + increment
+        self._sums[:level], self._nodes[:level] = 0.0, 0.0
+        self._sums[level] = total
+        self._nodes[level] = self._add_noise(total, self.noise)
+        return self._nodes.sum(axis=0), self.noise.summed(self.reads.bit_count())
+
+    def between(self, first: int, last: int) -> GaussianNoise:
+        """Law of the noise of the read ``last`` minus the read ``first``.
+
+        Both reads have the nodes of the binary digits above the highest one in which their numbers
+        differ; these cancel, and the other nodes of both do not.
+        """
+        below = (1 << (first ^ last).bit_length()) - 1
+        return self.noise.summed((first & below).bit_count() + (last & below).bit_count())
+
+
+class ExactStream(Stream):
+    """Running sums without privacy; see :class:`skpriv.privacy.Stream` for the parameters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.privacy import Budget, Query, open_stream
+    >>> class ClippedTotal(Query):
+    ...     name, shape, sensitivity = "total", (1,), 1.0
+    ...     def sum(self, X, y):
+    ...         return np.array([np.clip(y, 0.0, 1.0).sum()])
+    >>> stream = open_stream("none", ClippedTotal(), Budget(float("inf")), n_reads=2)
+    >>> stream.push(np.zeros((2, 1)), np.array([0.25, 7.0])).read().value
+    array([1.25])
+    """
+
+    def spread(self, places: int) -> None:
+        """Nothing is protected."""
+
+    def _prepare(self):
+        self._total = np.zeros(self.query.shape)
+
+    def _release(self, increment, count):
+        self._total = self._total + increment
+        return self._total, self.noise
+
+
+class LocalStream(Stream):
+    """Running sums of reports to which the users added the noise.
+
+    Each record is one user, whose single report carries Gaussian noise for the whole budget. The
+    noise of k reports is one Gaussian of k times the variance: one draw a read, exactly. The sum of
+    the reports is what a server adds up, so that it may be read at any time. See
+    :class:`skpriv.privacy.Stream` for the parameters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.privacy import Budget, Query, open_stream
+    >>> class ClippedTotal(Query):
+    ...     name, shape, sensitivity = "total", (1,), 1.0
+    ...     def sum(self, X, y):
+    ...         return np.array([np.clip(y, 0.0, 1.0).sum()])
+    >>> stream = open_stream("local", ClippedTotal(), Budget(1.0, 1e-6), n_reads=9, random_state=0)
+    >>> answer = stream.push(np.zeros((100, 1)), np.ones(100)).read()
+    >>> print(answer.n, round(answer.noise.scale, 1))
+    100 42.2
+    """
+
+    def push(self, X: Any, y: Any, count: int | None = None) -> Self:
+        """Add records to the sum; they are seen in the next read.
+
+        Where users send an index of a codebook, no one draw can stand for them: their clipped
+        records wait for the read, when each of them reports.
+        """
+        if not isinstance(self.noise, CodebookNoise):
+            return super().push(X, y, count)
+        rows = as_rows(X, y)
+        self._waiting.extend(rows.each(self.query.records))
+        self._pending += rows.n if count is None else count
+        return self
+
+    def take(self, reports: Any) -> Self:
+        """Add reports that users have made.
+
+        Parameters
+        ----------
+        reports : LiftedReports
+
+        Returns
+        -------
+        self
+        """
+        self._increment.add(reports.moments())
+        self._pending += len(reports.directions)
+        return self
+
+    def _prepare(self):
+        self._total = np.zeros(self.query.shape)
+        self._waiting: list[tuple] = []
+
+    def _release(self, increment, count):
+        if count and isinstance(self.noise, CodebookNoise):  # the increment holds reports
+            if self._waiting:
+                phi, r = map(np.concatenate, zip(*self._waiting, strict=True))
+                self._waiting = []
+                increment = increment + self.noise.reported(phi, r, self._source).moments()
+            self._total = self._total + self._settled(increment)
+        elif count:
+            self._total = self._total + self._add_noise(increment, self.noise.summed(count))
+        return self._total, self.noise.summed(self.n)
+
+
+class ShuffleStream(Stream):
+    """Running sums of noisy reports, which a shuffler sends on in batches without names.
+
+    As :class:`LocalStream`, but users of a batch hide each other, so that each report needs less
+    noise: as much as makes the shuffled batch meet the budget. All rounds of a batch must be those
+    of one policy, and every batch must be full. See :class:`skpriv.privacy.Stream` for the
+    parameters.
+
+    Notes
+    -----
+    **Privacy guarantee**: (epsilon, delta)-DP of what the shuffler sends on, in which a user is in
+    one batch; proved in docs/mathematics/shuffle.md. Whom users trust: the shuffler, and the
+    others of the batch to report as told. Public: times and sizes of batches.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.privacy import Budget, Query, open_stream
+    >>> class ClippedTotal(Query):
+    ...     name, shape, sensitivity = "total", (1,), 1.0
+    ...     def sum(self, X, y):
+    ...         return np.array([np.clip(y, 0.0, 1.0).sum()])
+    >>> opened = [
+    ...     open_stream(privacy, ClippedTotal(), Budget(1.0, 1e-6), 20, batch=1000, random_state=0)
+    ...     for privacy in ("local", "shuffle")
+    ... ]
+    >>> print([round(stream.noise.scale, 1) for stream in opened])
+    [4.2, 0.7]
+    """
+
+    def check(self, budget: Any) -> None:
+        """Refuse what has no public batch."""
+        check_batch(self.batch)
+
+    def batch_noise(self, budget: Any) -> Any:
+        """Law of the noise of one report in a shuffled batch."""
+        size = int(np.prod(self.query.shape))
+        return self.query.local_noise(amplified(budget, self.batch, dimension=size))
+
+    def _prepare(self):
+        self._total = np.zeros(self.query.shape)
+
+    def _release(self, increment, count):
+        check_full(count, self.batch)
+        self._total = self._total + self._add_noise(increment, self.noise.summed(count))
+        return self._total, self.noise.summed(self.n)
+
+
+class SharedSumStream(Stream):
+    """Running sums to which users add the noise in small parts, batch by batch.
+
+    A user rounds the own vector to a fine grid, adds a small part of the noise, and splits the
+    result into shares that add up to it modulo 2^64. Two servers that do not collude add up one
+    share of each user, or a shuffler mixes more of them: what can be learnt is the noisy sum of the
+    batch. It hence costs as much noise as a trusted curator would add to it, and batches add up.
+    See :class:`skpriv.privacy.Stream` for the parameters.
+
+    Notes
+    -----
+    **Privacy guarantee**: mu-Gaussian-DP of what is seen, for a user is in one batch; proved in
+    docs/mathematics/aggregate.md. All users of a batch must add their noise, and those who add up
+    must not collude. Times and sizes of batches are public. The noisy sum is simulated, by one
+    Gaussian draw for each batch.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.privacy import Budget, Query, open_stream
+    >>> class ClippedTotal(Query):
+    ...     name, shape, sensitivity = "total", (1,), 1.0
+    ...     def sum(self, X, y):
+    ...         return np.array([np.clip(y, 0.0, 1.0).sum()])
+    >>> stream = open_stream(
+    ...     "aggregate", ClippedTotal(), Budget(1.0, 1e-6), 20, batch=1000, random_state=0
+    ... )
+    >>> round(stream.push(np.ones((1000, 1)), np.ones(1000)).read().noise.scale, 1)
+    4.2
+    """
+
+    def check(self, budget: Budget) -> None:
+        """Refuse a batch that is not public, or whose sum does not fit."""
+        check_batch(self.batch)
+        if budget.mu > 0.0:
+            self.batch_noise(budget)
+
+    def batch_noise(self, budget: Budget) -> Any:
+        """Law of the noise of a batch."""
+        size, batch = prod(self.query.shape), int(self.batch or 0)
+        lattice = Lattice.calibrated(self.query.sensitivity, budget.mu, size, batch, batch)
+        return GaussianNoise(lattice.scale)
+
+    def _prepare(self):
+        self._total = np.zeros(self.query.shape)
+
+    def _release(self, increment, count):
+        check_full(count, self.batch)
+        self._total = self._total + self._add_noise(increment, self.noise)
+        return self._total, self.noise.summed(self.reads)
+
+
+def check_batch(batch):
+    """Refuse a stream of which nobody knows who hides whom."""
+    if batch is None or batch < 1:
+        raise ValueError(f"batch={batch} must be the public number of users shuffled together.")
+
+
+def check_full(count, batch):
+    """Refuse to release a batch with fewer users than the noise was calibrated for."""
+    if count < batch:
+        raise PrivacyError(
+            f"{count} users do not fill a batch of {batch}: too few to hide each other."
+        )
+
+
+def stream_of(session, query, budget, horizon, mechanism=None, batch=None):
+    """Stream that a session has not begun: what is public has been checked.
+
+    Parameters
+    ----------
+    session : type
+        Session class of the privacy model, whose ``streams`` are the kinds to choose from.
+    query : Query
+    budget : Budget
+        What one record may lose.
+    horizon : int
+        How often the sum may be read at most.
+    mechanism : str or None, default=None
+        None is the first kind of the model; without noise there is one alone.
+    batch : int, default=None
+        Public number of records between two reads.
+
+    Returns
+    -------
+    Stream
+    """
+    choices = session.streams
+    if not choices:
+        raise PrivacyError(f"privacy={session.model!r} has no running sums.")
+    if mechanism is None or session.capabilities.exact:
+        mechanism = next(iter(choices))
+    if mechanism not in choices:
+        raise ValueError(
+            f"mechanism={mechanism!r} must be one of {list(choices)} for privacy={session.model!r}."
+        )
+    stream = choices[mechanism](query, horizon, batch)
+    stream.check(budget)
+    return stream

@@ -1,0 +1,757 @@
+"""A server that adds up shares, and opens no more than one sum of each round.
+
+The public task of a round: what devices, servers and the analyst derive from the same fields.
+
+A task says which estimator is fitted and what the rounds before this one have released. Everything
+else follows: whoever reads it runs the fit up to the first sum that is not there, by the own copy
+of the library. So a device asks its own code what may be asked, with which sensitivity and at which
+price, and believes no server.
+
+What a device does for a sum: its vector, its part of the noise, and shares of both.
+
+Rounds in which nobody but a server with the other one sees more than a sum.
+"""
+
+import base64
+import hashlib
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from math import isfinite, prod
+from secrets import token_hex
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from .._sqlite import Database
+from ..exceptions import PrivacyError
+from ..privacy import (
+    INDEX_BYTES,
+    MODULUS,
+    NO_ROOM,
+    TASK_BYTES,
+    WIRE_VERSION,
+    Budget,
+    Cost,
+    Devices,
+    Lattice,
+    additive_shares,
+    capabilities,
+    discrete_gaussian,
+    is_known,
+    read_task,
+    rounded,
+    shares_needed,
+    summed_shares,
+    task_hash,
+)
+from ..records import Rows
+from ._ledger import MOST_ATTEMPTS
+from ._record import floats, n_cells, number
+from ._store import n_features_of, restored
+
+CHANNEL = "shared-sum"
+TRANSPORTS = ("two-servers", "shuffled-shares")
+LARGEST_TASK = np.iinfo(np.int32).max  # users, or numbers in a vector
+DAMAGED = "the task has parts that are missing, or of a wrong kind or size: nothing was answered."
+NO_ROWS = "the rows are on the users' devices, of which nothing but the sum of all can be had."
+
+
+class SumNeeded(Exception):
+    """A fit has come to a sum that devices have not reported yet.
+
+    Parameters
+    ----------
+    query : Query
+    lattice : Lattice
+    shares : int
+        Number of shares in which each number is sent.
+    cost : Cost
+        What this sum costs a record.
+    """
+
+    def __init__(self, query: Any, lattice: Lattice, shares: int, cost: Any) -> None:
+        super().__init__(query.name)
+        self.query, self.lattice, self.shares, self.cost = query, lattice, shares, cost
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates."""
+        return prod(self.query.shape)
+
+
+class SumRows(Rows):
+    """Rows on devices: sums are those of the rounds so far.
+
+    Parameters
+    ----------
+    n, n_features : int
+    devices : Devices
+    answers : list of (total, n)
+        Answers of the rounds that are closed: sums in steps of the grid, and how many users are in
+        them.
+    paid_for : bool
+        Whether the collection was charged before.
+    lineage : Lineage or None
+    rehearsal : bool
+        Whether the fit goes on behind the answers, as if every record were zero. Then ``needed`` is
+        the first sum that is not there, and ``reports`` are those of the sessions of the fit.
+    """
+
+    def __init__(self, n, n_features, devices, answers, paid_for, lineage=None, *, rehearsal=False):
+        self.n, self.n_features, self.devices = n, n_features, devices
+        self._answers, self._asked, self._paid_for = answers, 0, paid_for
+        self.lineage, self._rehearsal = lineage, rehearsal
+        self.needed, self.reports = None, {}
+
+    @property
+    def paid_for(self):
+        """Whether the collection was charged before."""
+        return self._paid_for
+
+    def pieces(self, most, subset=None, sparse=True):
+        """Refuse: no server has rows."""
+        raise PrivacyError(NO_ROWS)
+
+    def sum(self, query, subset=None):
+        """Refuse: nobody sees an exact sum."""
+        raise PrivacyError(NO_ROWS)
+
+    def shared_sum(self, query, lattice, security, prices, subset=None):
+        """Noisy sum of a round that is closed, and how many users are in it.
+
+        Raises
+        ------
+        SumNeeded
+            If it is not closed, and this is no rehearsal.
+        """
+        if subset is not None:
+            raise PrivacyError(
+                "devices answer all queries together: pass calibration_size=None, and no parts."
+            )
+        report, cost = prices
+        self.reports[id(report)] = report
+        size = prod(query.shape)
+        if self._asked >= len(self._answers):
+            shares = shares_needed(self.devices.adding, size, security) if security else 2
+            needed = SumNeeded(query, lattice, max(shares, 2), cost)
+            if not self._rehearsal:
+                raise needed
+            if not self._answers and not lattice.has_room(query.sensitivity, size):
+                raise PrivacyError(f"the rounds of this collection do not fit into {NO_ROOM}")
+            self.needed = self.needed or needed
+            zero = query.sum(np.zeros((1, self.n_features)), np.zeros(1))
+            return np.reshape(zero, query.shape) * self.n, self.n
+        total, n = self._answers[self._asked]
+        self._asked += 1
+        if len(total) != size:
+            raise ValueError(DAMAGED)
+        return np.reshape(total, query.shape).astype(float) * lattice.step, n
+
+
+@dataclass(frozen=True)
+class Round:
+    """What a task asks for, as the own copy of the library derives it.
+
+    Parameters
+    ----------
+    fields : dict
+        Fields of the task.
+    needed : SumNeeded
+    cost : Cost
+        What a user loses to the whole collection.
+    """
+
+    fields: dict
+    needed: SumNeeded
+    cost: Cost
+
+    @property
+    def collection(self) -> str:
+        """Name of the collection: a hash of all that is fixed before its first round."""
+        return collection_of(self.fields)
+
+
+FIXED = ("version", "channel", "estimator", "users", "n_features", "nonce")
+
+
+def collection_of(fields):
+    """Hash of what is fixed before the first round."""
+    text = json.dumps({name: fields[name] for name in FIXED}, sort_keys=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def rounds_of(fields):
+    """Hash of each round up to the open one: the same for all attempts at it.
+
+    A round is what was released before it. Rounds whose pasts contradict each other could have
+    shares of the budget that together exceed it.
+    """
+    collection, answers = collection_of(fields), fields["answers"]
+    texts = (
+        json.dumps([collection, answers[:place]], allow_nan=False)
+        for place in range(len(answers) + 1)
+    )
+    return [hashlib.sha256(text.encode()).hexdigest() for text in texts]
+
+
+def task_fields(settings, answers, attempt):
+    """Fields of the task of the next round.
+
+    Parameters
+    ----------
+    settings : dict
+        Settings of the collection.
+    answers : list of (total, n)
+    attempt : int
+    """
+    fields = {
+        "version": WIRE_VERSION,
+        "channel": {"name": CHANNEL, "transport": settings["transport"]},
+        "estimator": settings["estimator"],
+        "users": {"n": settings["n_users"], "adding": settings["n_min"]},
+        "n_features": settings["n_features"],
+        "nonce": settings["nonce"],
+        "answers": [[[int(number) for number in total], int(n)] for total, n in answers],
+        "attempt": attempt,
+    }
+    return {**fields, "hash": task_hash(fields)}
+
+
+def open_round(fields: Any) -> Round:
+    """What the fields of a task ask for; nothing but them is looked at.
+
+    Raises
+    ------
+    ValueError
+        If they are no task, or nothing is left to be asked.
+    PrivacyError
+        If what they ask for cannot be had.
+    """
+    _check(fields)
+    return _opened(json.dumps(fields, sort_keys=True, allow_nan=False))
+
+
+@lru_cache(maxsize=4)
+def _opened(text):
+    fields = json.loads(text)
+    devices = Devices(
+        fields["users"]["n"], fields["users"]["adding"], fields["channel"]["transport"]
+    )
+    answers = [(np.array(total, dtype=np.int64), n) for total, n in fields["answers"]]
+    rows = SumRows(
+        devices.total, fields["n_features"], devices, answers, paid_for=True, rehearsal=True
+    )
+    try:
+        restored(fields["estimator"]).fit(rows, None)
+    except PrivacyError:  # of a later round: only where nobody has been charged yet
+        if rows.needed is None or not answers:
+            raise
+    except Exception:  # a fit of numbers that no devices have reported may end in any way
+        if rows.needed is None:
+            raise ValueError(DAMAGED) from None
+    if rows.needed is None:
+        raise ValueError("the last round is closed: nothing is asked any more.")
+    return Round(
+        fields, rows.needed, sum((report.charged for report in rows.reports.values()), Cost())
+    )
+
+
+def _check(fields):
+    """Refuse fields of a wrong kind."""
+    try:
+        channel, users, answers = fields["channel"], fields["users"], fields["answers"]
+        params = fields["estimator"]["params"]
+        proper = channel["name"] == CHANNEL and channel["transport"] in TRANSPORTS
+        proper &= _whole(users["n"], 1, LARGEST_TASK) and _whole(users["adding"], 1, users["n"])
+        proper &= _whole(fields["n_features"], 1, 2**16) and _whole(
+            fields["attempt"], 0, LARGEST_TASK
+        )
+        proper &= isinstance(fields["nonce"], str)
+        # Shuffled shares are seen when they are sent, so that no round of them is repeated.
+        proper &= fields["attempt"] == 0 or channel["transport"] == "two-servers"
+        proper &= capabilities(params["privacy"]).summed
+        epsilon = params["epsilon"]
+        proper &= type(epsilon) in (int, float) and isfinite(epsilon) and epsilon > 0.0
+        for total, n in answers:
+            proper &= _whole(n, users["adding"], users["n"])
+            proper &= all(_whole(number, -(2**63), 2**63 - 1) for number in total)
+    except (AttributeError, LookupError, OverflowError, TypeError, ValueError):
+        proper = False
+    if not proper:
+        raise ValueError(DAMAGED)
+
+
+def _whole(number, low, high):
+    return type(number) is int and low <= number <= high
+
+
+MAGIC = b"skps"
+
+
+def sum_report(
+    fields: Any,
+    x: Any,
+    y: Any,
+    user: int,
+    *,
+    largest_epsilon: Any = None,
+    ledger: Any = None,
+) -> list[bytes]:
+    """Messages of one user's device: shares of the own vector and of the own part of the noise.
+
+    Parameters
+    ----------
+    fields : dict
+        Fields of a task whose hash was checked.
+    x, y : array-like of shape (n_features,), float
+        The record. What is no number counts as zero.
+    user : int
+    largest_epsilon, ledger : float, DeviceLedger
+        The same as for :func:`skpriv.protocol.report`. A collection is charged with its first
+        answer, and another attempt at a round as that round once more.
+
+    Returns
+    -------
+    list of bytes
+        Messages: with two servers one message for each; else one for each share of each coordinate.
+
+    Notes
+    -----
+    **Privacy guarantee**: any messages but those of all servers together are uniform numbers that
+    do not depend on the record. All of them add up to the record's vector and noise of the task's
+    variance, and see the record almost as it is.
+    """
+    opened = open_round(fields)
+    is_known(fields["users"], user)
+    if n_cells(x) != fields["n_features"]:
+        raise ValueError(f"a record has {fields['n_features']} features in this task.")
+    delta = 0.0 if ledger is None else ledger.budget.delta
+    if largest_epsilon is not None and not opened.cost.fits(Budget(largest_epsilon, delta)):
+        raise PrivacyError(
+            f"the task asks for epsilon={opened.cost.epsilon(delta):g} at delta={delta:g}, more "
+            f"than the largest_epsilon={largest_epsilon} that was agreed to. The delta is that of "
+            "a DeviceLedger."
+        )
+    if ledger is not None:  # before the record is looked at
+        # Shuffled shares have been seen when they come.
+        again = opened.needed.cost if fields["channel"]["transport"] == "two-servers" else None
+        ledger.charge(
+            opened.collection, opened.cost, rounds_of(fields),
+            again=again, adding=fields["users"]["adding"],
+        )  # fmt: skip
+    steps = noisy_vector(opened.needed, x, y)
+    return packed(fields, additive_shares(steps, opened.needed.shares, os.urandom))
+
+
+def noisy_vector(needed, x, y, entropy=os.urandom):
+    """A record's vector in steps of the grid, with this user's part of the noise."""
+    row = np.nan_to_num(floats(x), posinf=0.0, neginf=0.0)[None, :]
+    target = np.nan_to_num(np.array([number(y)]), posinf=0.0, neginf=0.0)
+    with np.errstate(all="ignore"):
+        vector = np.asarray(needed.query.sum(row, target), dtype=float)
+    steps = rounded(vector, needed.lattice.step)
+    return steps + discrete_gaussian(needed.lattice.variance, np.zeros(needed.size), entropy)
+
+
+def packed(fields, shares):
+    """Messages of shares of shape (n_shares, size)."""
+    name = MAGIC + bytes.fromhex(fields["hash"])[:TASK_BYTES]
+    if fields["channel"]["transport"] == "two-servers":
+        return [
+            name + server.to_bytes(INDEX_BYTES, "little") + share.astype("<u8").tobytes()
+            for server, share in enumerate(shares)
+        ]
+    return [
+        name + place.to_bytes(INDEX_BYTES, "little") + share.astype("<u8").tobytes()
+        for place, column in enumerate(shares.T)
+        for share in column[:, None]
+    ]
+
+
+def unpacked(fields, message, size):
+    """(place, numbers) of a message to a task.
+
+    Raises
+    ------
+    ValueError
+        If it is malformed, of another attempt, or of another length.
+    """
+    head = len(MAGIC) + TASK_BYTES
+    if not isinstance(message, bytes) or message[: len(MAGIC)] != MAGIC:
+        raise ValueError("this is no share: bytes of skpriv.protocol.report are expected.")
+    if message[len(MAGIC) : head] != bytes.fromhex(fields["hash"])[:TASK_BYTES]:
+        raise ValueError("the share answers another task: another round, attempt or collection.")
+    if len(message) != head + INDEX_BYTES + 8 * size:
+        raise ValueError(f"the share has {len(message)} bytes, and is cut off or too long.")
+    place = int.from_bytes(message[head : head + INDEX_BYTES], "little")
+    return place, np.frombuffer(message[head + INDEX_BYTES :], dtype="<u8").astype(np.uint64)
+
+
+class Sums:
+    """How a collection of sums asks and takes its rounds: the same users answer all of them.
+
+    Parameters
+    ----------
+    collection : Collector
+        Its settings, its store and its rounds, (total, n) of each, are shared.
+    """
+
+    def __init__(self, collection):
+        self._collection, self._estimator = collection, collection._estimator
+        self._settings, self._store = collection._settings, collection._store
+        self._rounds = collection._rounds
+
+    @staticmethod
+    def settings(estimator, n_users, n_features, *, seed, n_min, transport):
+        """Settings of a new collection, all of them public; the seed is not used."""
+        if getattr(estimator, "calibration_size", None) is not None:
+            raise ValueError("devices answer all queries together: pass calibration_size=None.")
+        n_min = max(1, -(-19 * int(n_users) // 20)) if n_min is None else n_min
+        if not isinstance(n_min, (int, np.integer)) or not 1 <= n_min <= n_users:
+            raise ValueError(f"n_min={n_min!r} must be a whole number from 1 to {n_users}.")
+        transport = TRANSPORTS[0] if transport is None else transport
+        if transport not in TRANSPORTS:
+            raise ValueError(f"transport={transport!r} must be one of {list(TRANSPORTS)}.")
+        known = n_features_of(estimator, n_features)
+        if known is None:
+            raise ValueError("n_features must be given: the public number of features of a record.")
+        return {
+            "n_min": int(n_min), "transport": transport, "n_features": known,
+            "nonce": token_hex(16),
+        }  # fmt: skip
+
+    @property
+    def n_answers(self):
+        """Users in the last closed round."""
+        return self._rounds[-1][1] if self._rounds else 0
+
+    def go_on(self):
+        """Fitted estimator, or the fields of the first sum that is not there."""
+        settings = self._settings
+        devices = Devices(settings["n_users"], settings["n_min"], settings["transport"])
+        rows = SumRows(
+            devices.total, settings["n_features"], devices, self._rounds,
+            self._collection._paid_for, self._collection._lineage,
+        )  # fmt: skip
+        estimator = clone(self._estimator).set_params(random_state=None)
+        attempt = settings.get(f"attempt {len(self._rounds) + 1}", 0)
+        fields = task_fields(settings, self._rounds, attempt)
+        if not self._rounds:
+            open_round(fields)  # what no device would answer is refused before anything is charged
+        try:
+            return estimator.fit(rows, None), None
+        except SumNeeded:
+            return None, fields
+
+    def add(self, fields, user, answer):
+        """Refuse: shares go to the servers, and not to the analyst."""
+        raise PrivacyError(
+            "shares of users go to the two servers, or through the shuffler: an analyst who had "
+            "them all would see each record. Pass what they give out to close_round."
+        )
+
+    def repeat(self):
+        """Write down another attempt at the open round."""
+        if self._settings["transport"] != TRANSPORTS[0]:
+            raise PrivacyError(
+                "shuffled shares have been seen, and a second round would show a second sum: "
+                "begin another collection, which is charged again."
+            )
+        name = f"attempt {len(self._rounds) + 1}"
+        attempt = self._settings.get(name, 0) + 1
+        if attempt >= MOST_ATTEMPTS:
+            raise PrivacyError(
+                f"this round was tried {attempt} times, and devices answer no more attempts: "
+                "begin another collection that counts on fewer users."
+            )
+        self._collection._step()
+        self._settings[name] = attempt
+        self._store.write_settings({name: attempt})
+
+    def check_totals(self, fields, totals, n):
+        """Sum of what the servers give out, to be kept."""
+        needed = open_round(fields).needed
+        if fields["channel"]["transport"] == TRANSPORTS[0]:
+            total, count = _of_servers(fields, totals, needed.size)
+        else:
+            total, count = _of_shuffler(fields, totals, needed, n)
+        if count < fields["users"]["adding"]:
+            raise PrivacyError(f"{count} users are fewer than those who are counted on.")
+        return {f"answer {len(self._rounds) + 1}": [total.tolist(), count]}
+
+    def taken(self, fields):
+        """Sum of the open round, and how many users are in it."""
+        total, n = self._settings[f"answer {len(self._rounds) + 1}"]
+        return np.array(total, dtype=np.int64), int(n)
+
+
+def _of_servers(fields, totals, size):
+    """Sum and number of users of what the two servers gave out."""
+    try:
+        read = [json.loads(total) for total in totals]
+        proper = sorted(one["which"] for one in read) == [0, 1]
+        proper &= all(one["task"] == fields["hash"] for one in read)
+        parts = [np.frombuffer(base64.b64decode(one["total"]), dtype="<u8") for one in read]
+        proper &= all(len(part) == size for part in parts)
+        same = len({(one["users"], one["n"]) for one in read}) == 1
+    except (KeyError, TypeError, ValueError):
+        proper = same = False
+    if not proper:
+        raise ValueError("two totals are expected, one of each server, for this round and attempt.")
+    if not same:
+        raise ValueError("the servers added up different users: let them agree on one list.")
+    return summed_shares(np.array(parts)), int(read[0]["n"])
+
+
+def _of_shuffler(fields, messages, needed, n):
+    """Sum of shuffled shares; a missing message would make its coordinate uniform, and is seen."""
+    if len(messages) != 1:
+        raise ValueError("one iterable of all messages of the round is expected.")
+    total, counts = [0] * needed.size, np.zeros(needed.size, dtype=int)
+    for message in messages[0]:
+        place, share = unpacked(fields, message, 1)
+        if place >= needed.size:
+            raise ValueError("a share names a coordinate that there is not.")
+        total[place] = (total[place] + int(share[0])) % 2**MODULUS
+        counts[place] += 1
+    if type(n) is not int or not 1 <= n <= fields["users"]["n"]:
+        raise ValueError(f"n={n!r} must be the number of users who have sent shares.")
+    if not (counts == n * needed.shares).all():
+        raise ValueError(
+            f"{n} users send {n * needed.shares} shares of each coordinate, and another number "
+            "came: a lost share makes its coordinate a random number. Begin another collection."
+        )
+    return np.array(total, dtype=np.uint64).view(np.int64), n
+
+
+TABLES = (
+    "CREATE TABLE IF NOT EXISTS shares (user INTEGER PRIMARY KEY, share BLOB NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS task (only_one INTEGER PRIMARY KEY CHECK (only_one = 0), "
+    "text TEXT)",
+    "CREATE TABLE IF NOT EXISTS opened (collection TEXT, place INTEGER, round TEXT, users TEXT, "
+    "total TEXT, PRIMARY KEY (collection, place))",
+)
+OPENINGS = "SELECT '', COUNT(*) FROM opened"
+
+
+class ShareServer:
+    """One of the two servers of ``privacy="aggregate"``: it adds up shares that tell it nothing.
+
+    Parameters
+    ----------
+    which : {0, 1}
+        The first or the second server.
+    path : str or path-like
+        An SQLite file in which every share is written before ``add`` returns; the same path goes on
+        after a restart. A server that forgot would open a round twice, so that there is none
+        without a file.
+
+    Attributes
+    ----------
+    task : str or None
+        The task that is open.
+    users : list of int
+        Who has reported to this server, in order.
+
+    Notes
+    -----
+    **Privacy guarantee**: that of the task, as long as one of the two servers runs this code and
+    keeps its shares to itself. It opens one sum of each round, of ``n_min`` users at least, and
+    deletes the shares then: two sums of sets of users that differ by one would show that one. For
+    whom a round is opened is on the disk before the sum is formed. A mark beside the file keeps the
+    number of sums, so that a file that was put back alone is refused. Who
+    answers must be known; a transport that checks who a user is, is not part of this class. Neither
+    is encryption: messages must not be read on their way by who reads those of the other server.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from skpriv.linear_model import SSPRegressor
+    >>> from skpriv.protocol import Collector, ShareServer, report
+    >>> X = np.random.RandomState(0).uniform(-0.7, 0.7, size=(300, 2))
+    >>> y = X @ [0.5, -0.5]
+    >>> model = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), epsilon=8.0, privacy="aggregate")
+    >>> collector = Collector(model, n_users=300, seed=0, n_features=2)
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> servers = [ShareServer(which, os.path.join(folder.name, f"{which}.db")) for which in (0, 1)]
+    >>> while collector.task is not None:
+    ...     for server in servers:
+    ...         server.open(collector.task)
+    ...     for user in range(300):
+    ...         messages = report(collector.task, X[user], y[user], user=user)
+    ...         for server, message in zip(servers, messages):
+    ...             server.add(user, message)
+    ...     both = sorted(set(servers[0].users) & set(servers[1].users))
+    ...     collector.close_round(*(server.total(both) for server in servers))
+    >>> bool(abs(collector.result().coef_ - [0.5, -0.5]).max() < 0.5)
+    True
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, which: int, path: Any) -> None:
+        if which not in (0, 1):
+            raise ValueError(f"which={which!r} must be 0 or 1: there are two servers.")
+        if path is None:
+            raise ValueError("path=None: a server needs a file, since it must not forget.")
+        self.which, self._store = int(which), Database(path, "share server", kept=True)
+        self._store.create()
+        self._store.checked()
+        with self._store.transaction() as connection:
+            for table in TABLES:
+                connection.execute(table)
+        self._store.history = OPENINGS
+        task = self.task
+        self._fields: Any = None if task is None else read_task(task)
+        self._size = 0 if task is None else open_round(self._fields).needed.size
+
+    @property
+    def task(self) -> str | None:
+        """The task that is open."""
+        found = self._store.ask("SELECT text FROM task")
+        return found[0][0] if found else None
+
+    @property
+    def users(self) -> list[int]:
+        """Who has reported to this server."""
+        return [user for (user,) in self._store.ask("SELECT user FROM shares ORDER BY user")]
+
+    def open(self, task: str) -> None:
+        """Take shares for a task from now on; those of another attempt are deleted unopened.
+
+        Raises
+        ------
+        ValueError
+            If the text is no task of this kind.
+        PrivacyError
+            If this round has been opened, or one that followed it.
+        """
+        with self._store.lock:
+            fields = read_task(task)
+            if self._fields is not None and fields["hash"] == self._fields["hash"]:
+                return
+            opened = open_round(fields)
+            if fields["channel"]["transport"] != "two-servers":
+                raise ValueError("a server of two takes tasks of the transport 'two-servers'.")
+            place = len(fields["answers"])
+            if self._opened(collection_of(fields), place) is not None:
+                raise PrivacyError("this round has been opened: there is one sum of each round.")
+            for earlier, name in enumerate(rounds_of(fields)[:-1]):
+                known = self._opened(collection_of(fields), earlier)
+                if known is None or known[0] != name:
+                    raise PrivacyError("the task's past is not what this server has opened.")
+            with self._store.transaction() as connection:
+                connection.execute("DELETE FROM shares")
+                connection.execute("INSERT OR REPLACE INTO task VALUES (0, ?)", (task,))
+            self._fields, self._size = fields, opened.needed.size
+
+    def add(self, user: int, message: Any) -> None:
+        """Keep the share of a user.
+
+        Raises
+        ------
+        ValueError
+            If no task is open, the user is unknown or has reported, or the bytes are malformed, for
+            another task, or for the other server. Nothing has changed then.
+        """
+        with self._store.lock:
+            fields = self._open_fields()
+            is_known(fields["users"], user)
+            which, share = unpacked(fields, message, self._size)
+            if which != self.which:
+                raise ValueError(f"the share is for server {which}, and this is {self.which}.")
+            with self._store.transaction() as connection:
+                added = connection.execute(
+                    "INSERT OR IGNORE INTO shares VALUES (?, ?)", (int(user), share.tobytes())
+                )
+                if not added.rowcount:
+                    raise ValueError(f"user {user} has reported: a second share is refused.")
+
+    def total(self, users: Iterable[int]) -> bytes:
+        """Sum of the shares of some users, and the end of the round: only one is ever given out.
+
+        Parameters
+        ----------
+        users : iterable of int
+            Those who have reported to both servers, as the two have agreed.
+
+        Returns
+        -------
+        bytes
+            A message for :meth:`skpriv.protocol.Collector.close_round`. Asked again for the same
+            users it is the same.
+
+        Raises
+        ------
+        PrivacyError
+            If there are fewer than the task's ``n_min``, or the round was opened for other users.
+        ValueError
+            If one of them has not reported here.
+        """
+        with self._store.lock:
+            wanted = sorted({int(user) for user in users})
+            who = hashlib.sha256(json.dumps(wanted).encode()).hexdigest()
+            fields = self._open_fields(closed=True)
+            collection, place = collection_of(fields), len(fields["answers"])
+            known = self._opened(collection, place)
+            if known is None:
+                self._open_for(wanted, (collection, place, rounds_of(fields)[-1], who))
+            elif known[:2] != (rounds_of(fields)[-1], who):
+                raise PrivacyError("this round has been opened for other users: not twice.")
+            elif known[2] is not None:
+                return known[2].encode()
+            return self._formed(wanted, who, (collection, place)).encode()
+
+    def _open_for(self, users, opening):
+        """Write down for whom the round is opened, before their sum is formed."""
+        adding = self._fields["users"]["adding"]
+        if len(users) < adding:
+            raise PrivacyError(
+                f"{len(users)} users are fewer than the {adding} whose noise is counted on: "
+                "repeat the round."
+            )
+        if not set(self.users) >= set(users):
+            raise ValueError("a user of the list has not reported to this server.")
+        self._store.write("INSERT INTO opened VALUES (?, ?, ?, ?, NULL)", *opening)
+
+    def _formed(self, users, who, round_):
+        """Sum of the shares of a round that is opened, which are deleted then."""
+        shares = dict(self._store.ask("SELECT user, share FROM shares"))
+        total = np.zeros(self._size, dtype=np.uint64)
+        for user in users:
+            total += np.frombuffer(shares[user], dtype=np.uint64)
+        answer = json.dumps(
+            {
+                "task": self._fields["hash"], "which": self.which, "users": who, "n": len(users),
+                "total": base64.b64encode(total.astype("<u8").tobytes()).decode(),
+            }
+        )  # fmt: skip
+        with self._store.transaction() as connection:
+            connection.execute(
+                "UPDATE opened SET total = ? WHERE collection = ? AND place = ?", (answer, *round_)
+            )
+            connection.execute("DELETE FROM shares")
+        self._store.ask("PRAGMA wal_checkpoint(TRUNCATE)")  # where deleted shares would stay
+        return answer
+
+    def close(self) -> None:
+        """Close the file."""
+        self._store.close()
+
+    def _open_fields(self, closed=False):
+        if self._fields is None:
+            raise ValueError("no task is open: open(task) comes first.")
+        if not closed and self._opened(collection_of(self._fields), len(self._fields["answers"])):
+            raise ValueError("the round is closed: the share comes too late.")
+        return self._fields
+
+    def _opened(self, collection, place):
+        found = self._store.ask(
+            "SELECT round, users, total FROM opened WHERE collection = ? AND place = ?",
+            collection, place,
+        )  # fmt: skip
+        return found[0] if found else None

@@ -1,1 +1,0 @@
-"""Secure aggregation with real devices: tasks, devices, servers and the analyst."""
