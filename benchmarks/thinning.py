@@ -4,11 +4,10 @@ Run: python benchmarks/thinning.py [--repeats 12] [--epsilons 0.3 1 3] [--tables
 
 With a fresh copy W of the noise of the design A, A1 = A + gW and A2 = A - W/g have independent
 noises. v = A1^-1 x, the interval is evaluated with A2, and its centre is v'b + (x - A2'v)'theta,
-theta = A^-1 b; the normal quantile of the second part is added to that of the first. "bounded"
-leaves the remainder out of the centre, and adds |theta*| times its norm, with the bound on
-|theta*| that the equations have. Rows of real tables, a linear truth and uniform noise as in
-linear_intervals.py. Columns: coverage at .95 and the mean half-width over that without thinning,
-of fits whose design stands 3.5 deviations of its noise above 0.
+theta = A^-1 b; the normal quantile of the second part is added to that of the first. Rows of real
+tables, a linear truth and uniform noise as in linear_intervals.py. Columns: coverage at .95 and the
+mean half-width over that without thinning, of fits whose design stands 3.5 deviations of its noise
+above 0.
 """
 
 import argparse
@@ -21,16 +20,10 @@ from _tables import TABLES
 from linear_intervals import LEVEL, NOISES, POINTS, truth_of
 from scipy import stats
 
-from skpriv._estimation._intervals import (
-    MIN_RESOLUTION_FOR_INTERVALS,
-    _variance,
-    asymptotic,
-    released_bound,
-)
+from skpriv._estimation._intervals import MIN_RESOLUTION_FOR_INTERVALS, _variance, asymptotic
 from skpriv.linear_model import ReweightedRegressor, SSPRegressor
 
 QUANTILE = stats.norm.isf((1.0 - LEVEL) / 2.0)
-BOUND_FAILURE = 0.005  # of the level's .05
 
 
 def deviation(equations, V, theta, factor=1.0):
@@ -42,7 +35,7 @@ def deviation(equations, V, theta, factor=1.0):
 
 
 def thinned(equations, points, g, rng):
-    """Centre and half-width; and those with a bounded remainder."""
+    """Centre and half-width."""
     W = equations.design_scale * rng.normal(size=equations.design.shape)
     W = (W + W.T) / 2.0 if equations.symmetric else W
     inverse = np.linalg.inv(equations.design)
@@ -51,16 +44,14 @@ def thinned(equations, points, g, rng):
     rest = points - V @ (equations.design - W / g)
     half = QUANTILE * deviation(equations, V, theta, np.sqrt(1.0 + g**-2.0))
     centre = V @ equations.target
-    corrected = centre + rest @ theta, half + QUANTILE * deviation(equations, rest @ inverse, theta)
-    norm = released_bound(equations, BOUND_FAILURE)
-    return corrected, (centre, half + norm * np.linalg.norm(rest, axis=1))
+    return centre + rest @ theta, half + QUANTILE * deviation(equations, rest @ inverse, theta)
 
 
 def intervals(equations, points, rng):
     """Centres and half-widths of all kinds, by name."""
     found = {"none": asymptotic(equations, points, None, None, LEVEL)}
     for g in (1.0, 2.0):
-        found[f"g={g:g}"], found[f"g={g:g} bounded"] = thinned(equations, points, g, rng)
+        found[f"g={g:g}"] = thinned(equations, points, g, rng)
     return found
 
 

@@ -22,10 +22,6 @@ from scipy import stats
 from .._linalg import blocks_of
 from ._tails import event, norm_quantile, operator_quantile
 
-# Where nothing is assumed of theta*: weights of the failure probability of its bound and of all
-# else, and in the bound of the targets' noise and the privacy noise of target and design.
-BOUND_WEIGHTS = (0.1, 0.9)
-RELEASED_WEIGHTS = (0.5, 0.25, 0.25)
 # The Gram matrix (concentrated) has one part of the failure probability; the rest is divided
 # between the targets' noise and the privacy noise, by the best of these at a typical v.
 GRAM_PART = 0.05
@@ -120,22 +116,17 @@ def certified(equations, points, theta_bound, confidence_level):
     equations : NormalEquations
     points : ndarray of shape (n_points, p)
     theta_bound : float or None
-        Assumed bound on ||theta*||; None takes one from the equations.
+        Assumed bound on ||theta*||; None is for codebook reports, which bound it themselves.
     confidence_level : float
 
     Returns
     -------
     (centre, half) : ndarrays of shape (n_points,)
-        Half-widths are infinite where the equations do not bound ||theta*||.
+        Half-widths are infinite where the reports do not bound ||theta*||.
     """
     failure = 1.0 - confidence_level
     if equations.law is not None:
         return _certified_jointly(equations, points, theta_bound, failure)
-    if theta_bound is None:
-        of_bound, failure = split_failure(failure, *BOUND_WEIGHTS)
-        theta_bound = released_bound(equations, of_bound)
-        if not isfinite(theta_bound):
-            return np.zeros(len(points)), np.full(len(points), np.inf)
     factor, joined, remainder = _division(equations, theta_bound, failure)
     of_gram, _ = split_failure(failure, GRAM_PART, 1.0 - GRAM_PART)
     of_gram = event("noise of the Gram matrix", of_gram)
@@ -189,41 +180,6 @@ def _joint_bound(equations, failure):
         if (bounded := step(float(norm))) <= norm:
             return bounded
     return inf
-
-
-def released_bound(equations, failure):
-    """Upper bound on ||theta*|| from the equations alone; infinite where they do not resolve it.
-
-    design theta* = target - S - N_b + N_A theta* with S = sum e zeta, so that with the smallest
-    singular value s of the released design
-    ||theta*|| <= ||design^-1 target|| + (||S|| + ||N_b|| + ||N_A theta*||) / s,
-    which is solved for ||theta*||: N_A u has a known law for the fixed unit vector u of theta*, and
-    S is, given the rows, sub-Gaussian with proxy sum e e' (Hsu, Kakade and Zhang 2012).
-    """
-    p = len(equations.target)
-    left, singular, _ = np.linalg.svd(equations.design)
-    stat, moment, matrix = split_failure(failure, *RELEASED_WEIGHTS)
-    moment = event("bound: noise of the target", moment)
-    matrix = event("bound: noise of the design", matrix)
-    rest = 0.5 if equations.symmetric else 1.0
-    noise = equations.design_scale * norm_quantile(1.0, rest, p, matrix)
-    smallest = float(singular[-1])
-    if smallest <= max(noise, singular[0] * p * np.finfo(float).eps):
-        return inf
-    of_length, of_trace, of_largest = split_failure(stat, 2.0, 1.0, 1.0)
-    length = log(1.0 / event("bound: errors of the targets", of_length))
-    of_trace = event("bound: trace of the Gram matrix", of_trace)
-    of_largest = event("bound: eigenvalue of the Gram matrix", of_largest)
-    trace = float(np.trace(equations.gram))
-    trace += equations.gram_scale * sqrt(p) * stats.norm.isf(of_trace)
-    largest = float(np.linalg.eigvalsh(equations.gram)[-1])
-    largest += operator_quantile(equations.gram_scale, p, of_largest)
-    trace = min(max(trace, largest, 0.0), float(equations.n))
-    largest = min(largest, trace)
-    size = sqrt(trace + 2.0 * sqrt(trace * largest * length) + 2.0 * largest * length)
-    size += equations.target_scale * float(stats.chi.isf(moment, p))
-    centre = float(np.linalg.norm((equations.target @ left) / singular))
-    return (centre + size / smallest) / (1.0 - noise / smallest)
 
 
 def _division(equations, theta_bound, failure):

@@ -133,20 +133,6 @@ class NormalEquations:
         widened = {name: wide(getattr(self, name)) for name in names}
         return replace(self, **widened, residual_thetas=thetas)
 
-    def restricted(self, columns):
-        """The equations of some features alone: those of records in which the others are 0."""
-
-        def part(matrix):
-            if matrix is None:
-                return None
-            return matrix[columns] if matrix.ndim == 1 else matrix[np.ix_(columns, columns)]
-
-        names = ("design", "target", "gram", "residual_gram", "person_gram")
-        thetas = tuple(tuple(np.array(theta)[columns]) for theta in self.residual_thetas)
-        return replace(
-            self, **{name: part(getattr(self, name)) for name in names}, residual_thetas=thetas
-        )
-
     def _added(self, other):
         """Sums of codebook reports of two sets of users: all have one law, hence one weight."""
         mine, its = self.law, other.law

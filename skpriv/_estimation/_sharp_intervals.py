@@ -120,7 +120,7 @@ def certified(equations, points, theta_bound, confidence_level):
     equations : NormalEquations
     points : ndarray of shape (n_points, p)
     theta_bound : float or None
-        Assumed bound on ||theta*||; None takes one from the equations.
+        Assumed bound on ||theta*||; None assumes none.
     confidence_level : float
 
     Returns
@@ -129,12 +129,13 @@ def certified(equations, points, theta_bound, confidence_level):
         Half-widths are infinite where the equations do not bound ||theta*||.
     """
     failure = 1.0 - confidence_level
-    if equations.law is not None or not _resolvable(equations, theta_bound):
+    joint = equations.law is not None
+    if joint or (theta_bound is not None and not _resolvable(equations)):
         return plain(equations, points, theta_bound, confidence_level)
     return _sharp(equations, points, theta_bound, failure)
 
 
-def _resolvable(equations, theta_bound):
+def _resolvable(equations):
     """Whether the design of rows in the unit ball can stand above its noise, by public numbers.
 
     Without noise both kinds of intervals hold given the rows, whose rank decides.
@@ -143,7 +144,7 @@ def _resolvable(equations, theta_bound):
     if equations.exact:
         return np.linalg.matrix_rank(equations.design, hermitian=equations.symmetric) == p
     noise = equations.design_scale * sqrt(p if not equations.symmetric else p / 2)
-    return equations.n / p > noise * (1.0 if theta_bound is None else CLEAR)
+    return equations.n / p > CLEAR * noise
 
 
 def _sharp(equations, points, theta_bound, failure):

@@ -12,14 +12,15 @@ import sys
 import warnings
 from dataclasses import dataclass, field
 from math import sqrt
-from numbers import Number, Real
+from numbers import Real
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 from scipy import special
-from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
+from sklearn.dummy import DummyRegressor
+from sklearn.linear_model import ElasticNet, Lasso, LinearRegression, Ridge
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer
 
@@ -42,37 +43,8 @@ from ..privacy import (
 )
 from ..records import INVALID_VALUES, as_rows, public_shape, stand_in
 
-# Classes of scikit-learn, by the package of theirs, whose fitted objects map each
-# row by itself. tests/model_selection/test_rowwise.py attacks each of them. Not here: NMF and other
-# decompositions that iterate until the whole batch has converged, IterativeImputer, whose draws for
-# a row depend on how many rows before it have gaps, LabelBinarizer, which asks how many values a
-# batch has, and what nobody has attacked.
-ROWWISE = {
-    "sklearn.compose": "ColumnTransformer TransformedTargetRegressor make_column_selector",
-    "sklearn.decomposition": "PCA TruncatedSVD",
-    "sklearn.dummy": "DummyRegressor",
-    "sklearn.ensemble": "BaggingRegressor ExtraTreesRegressor GradientBoostingRegressor "
-    "HistGradientBoostingRegressor RandomForestRegressor StackingRegressor VotingRegressor "
-    "_BinMapper",
-    "sklearn.impute": "MissingIndicator SimpleImputer",
-    "sklearn.kernel_ridge": "KernelRidge",
-    "sklearn.linear_model": "ARDRegression BayesianRidge ElasticNet ElasticNetCV GammaRegressor "
-    "HuberRegressor Lars Lasso LassoCV LassoLars LinearRegression LogisticRegression "
-    "OrthogonalMatchingPursuit PoissonRegressor QuantileRegressor Ridge RidgeCV SGDRegressor "
-    "TweedieRegressor",
-    "sklearn.model_selection": "GridSearchCV RandomizedSearchCV",
-    "sklearn.neighbors": "KNeighborsRegressor",
-    "sklearn.neural_network": "MLPRegressor",
-    "sklearn.pipeline": "FeatureUnion Pipeline",
-    "sklearn.preprocessing": "Binarizer FunctionTransformer KBinsDiscretizer "
-    "MaxAbsScaler MinMaxScaler Normalizer OneHotEncoder OrdinalEncoder PolynomialFeatures "
-    "PowerTransformer QuantileTransformer RobustScaler SplineTransformer StandardScaler",
-    "sklearn.svm": "LinearSVR NuSVR SVR",
-    "sklearn.tree": "DecisionTreeRegressor ExtraTreeRegressor",
-}
-# Where the types of fitted arrays, trees and numbers come from that are code of nobody else.
-DATA = ("builtins", "numpy", "pandas", "polars", "pyarrow", "scipy", "sklearn", "skpriv")
-TYPES = (bool, float, int, object, str)  # that stand in parameters such as ``dtype``
+# Whose fitted objects map each row by itself, and hold nothing but numbers
+PREDICTORS = (DummyRegressor, ElasticNet, Lasso, LinearRegression, Ridge)
 
 
 def check_covered(estimator: Any) -> None:
@@ -120,22 +92,25 @@ def is_rowwise(estimator: Any) -> bool:
 
     Notes
     -----
-    An estimator is a graph of objects: its parameters, and what it learned. Its predictions are
-    taken to be row by row where each estimator in this graph is one of skpriv, or exactly a class
-    of `ROWWISE`, no object in it hides a method of its class, and no function in it comes from
-    elsewhere than the elementwise functions of NumPy and SciPy. Steps that map each row by itself
-    do so one after the other as well, which is all that the listed containers (pipelines,
-    ensembles, searches) do with their parts. What is learned is looked at, and not the parameters
-    alone, since the winner of a ``GridSearchCV`` may hold a function that only its grid names.
-
-    The list is of classes, since a package is no promise: ``sklearn.decomposition.NMF`` begins
-    each transformation at the mean of the batch. A subclass is another class.
+    That is known of the estimators of skpriv, of `PREDICTORS`, and of a Pipeline that ends in one
+    of them, if its other steps learn nothing. A subclass is another class, and so is an object that
+    hides a method of its class. Being of scikit-learn is not enough: ``NMF`` begins each
+    transformation at the mean of the batch.
 
     The premise is that the analyst is honest, but does not know how predictors compute. Whoever
     writes a predictor that copies rows elsewhere needs no score for it, and batches of one row do
     not stop them either.
     """
-    return isinstance(estimator, BaseEstimator) and _is_known(estimator, set())
+    kind = type(estimator)
+    if kind is Pipeline:
+        *before, last = (step for _, step in estimator.steps)
+        return all(map(_is_public, before)) and is_rowwise(last)
+    ours = getattr(sys.modules.get(kind.__module__), kind.__name__, None) is kind
+    ours = ours and kind.__module__.startswith("skpriv.")
+    if not (ours or kind in PREDICTORS):
+        return False
+    own = vars(estimator).items()
+    return not any(callable(value) or callable(getattr(kind, name, None)) for name, value in own)
 
 
 def is_elementwise(function: Any) -> bool:
@@ -151,47 +126,6 @@ def is_elementwise(function: Any) -> bool:
         return False
     name = function.__name__
     return any(getattr(room, name, None) is function for room in (np, special))
-
-
-def _is_known(part, seen):
-    """Whether a part of an estimator, and all parts of it, compute nothing across rows."""
-    if part is None or isinstance(part, str | bytes | Number) or id(part) in seen:
-        return True
-    seen.add(id(part))
-    if isinstance(part, dict):
-        return all(_is_known(value, seen) for item in part.items() for value in item)
-    if isinstance(part, list | tuple | set | frozenset):
-        return all(_is_known(value, seen) for value in part)
-    if isinstance(part, np.ndarray):
-        return part.dtype != object or all(_is_known(value, seen) for value in part.flat)
-    if isinstance(part, type):
-        return part in TYPES or issubclass(part, np.generic)
-    if isinstance(part, BaseEstimator) or _is_listed(type(part)):
-        return _is_listed(type(part)) and _is_as_written(part, seen)
-    room = type(part).__module__.partition(".")[0]
-    if callable(part) and room not in ("scipy", "sklearn"):  # whose objects are losses and splines
-        return is_elementwise(part)
-    return room in DATA
-
-
-def _is_listed(kind: type) -> bool:
-    """Whether a class is one of skpriv, or one of the list, and not one that has its name."""
-    room, _, rest = kind.__module__.partition(".")
-    names = ROWWISE.get(f"{room}.{rest.partition('.')[0]}", "").split()
-    found = getattr(sys.modules.get(kind.__module__), kind.__name__, None)
-    return found is kind and (room == "skpriv" or kind.__name__ in names)
-
-
-def _is_as_written(part, seen):
-    """Whether no attribute hides a method of the class, and all attributes are known."""
-    attributes = vars(part)
-    if any(callable(getattr(type(part), name, None)) for name in attributes):
-        return False
-    if not all(is_elementwise(attributes.get(name)) for name in ("func", "inverse_func")):
-        return False
-    if attributes.get("kw_args") or attributes.get("inv_kw_args"):
-        return False  # ``where`` leaves entries that are not computed, for example
-    return all(_is_known(value, seen) for value in attributes.values())
 
 
 def predicted(estimator: Any, rows: Any) -> Any:

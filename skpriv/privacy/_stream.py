@@ -498,7 +498,32 @@ class LocalStream(Stream):
         return self._total, self.noise.summed(self.n)
 
 
-class ShuffleStream(Stream):
+class BatchedStream(Stream):
+    """Running sums of batches whose users hide each other; not for direct use."""
+
+    _users_add = False  # whether each user adds a draw of the noise, and not the batch one
+
+    def check(self, budget: Any) -> None:
+        """Refuse a stream of which nobody knows who hides whom."""
+        if self.batch is None or self.batch < 1:
+            raise ValueError(
+                f"batch={self.batch} must be the public number of users shuffled together."
+            )
+
+    def _prepare(self):
+        self._total = np.zeros(self.query.shape)
+
+    def _release(self, increment, count):
+        if count < self.batch:
+            raise PrivacyError(
+                f"{count} users do not fill a batch of {self.batch}: too few to hide each other."
+            )
+        now, so_far = (count, self.n) if self._users_add else (1, self.reads)
+        self._total = self._total + self._add_noise(increment, self.noise.summed(now))
+        return self._total, self.noise.summed(so_far)
+
+
+class ShuffleStream(BatchedStream):
     """Running sums of noisy reports, which a shuffler sends on in batches without names.
 
     As :class:`LocalStream`, but users of a batch hide each other, so that each report needs less
@@ -528,25 +553,15 @@ class ShuffleStream(Stream):
     [4.2, 0.7]
     """
 
-    def check(self, budget: Any) -> None:
-        """Refuse what has no public batch."""
-        check_batch(self.batch)
+    _users_add = True
 
     def batch_noise(self, budget: Any) -> Any:
         """Law of the noise of one report in a shuffled batch."""
         size = int(np.prod(self.query.shape))
         return self.query.local_noise(amplified(budget, self.batch, dimension=size))
 
-    def _prepare(self):
-        self._total = np.zeros(self.query.shape)
 
-    def _release(self, increment, count):
-        check_full(count, self.batch)
-        self._total = self._total + self._add_noise(increment, self.noise.summed(count))
-        return self._total, self.noise.summed(self.n)
-
-
-class SharedSumStream(Stream):
+class SharedSumStream(BatchedStream):
     """Running sums to which users add the noise in small parts, batch by batch.
 
     A user rounds the own vector to a fine grid, adds a small part of the noise, and splits the
@@ -579,7 +594,7 @@ class SharedSumStream(Stream):
 
     def check(self, budget: Budget) -> None:
         """Refuse a batch that is not public, or whose sum does not fit."""
-        check_batch(self.batch)
+        super().check(budget)
         if budget.mu > 0.0:
             self.batch_noise(budget)
 
@@ -588,28 +603,6 @@ class SharedSumStream(Stream):
         size, batch = prod(self.query.shape), int(self.batch or 0)
         lattice = Lattice.calibrated(self.query.sensitivity, budget.mu, size, batch, batch)
         return GaussianNoise(lattice.scale)
-
-    def _prepare(self):
-        self._total = np.zeros(self.query.shape)
-
-    def _release(self, increment, count):
-        check_full(count, self.batch)
-        self._total = self._total + self._add_noise(increment, self.noise)
-        return self._total, self.noise.summed(self.reads)
-
-
-def check_batch(batch):
-    """Refuse a stream of which nobody knows who hides whom."""
-    if batch is None or batch < 1:
-        raise ValueError(f"batch={batch} must be the public number of users shuffled together.")
-
-
-def check_full(count, batch):
-    """Refuse to release a batch with fewer users than the noise was calibrated for."""
-    if count < batch:
-        raise PrivacyError(
-            f"{count} users do not fill a batch of {batch}: too few to hide each other."
-        )
 
 
 def stream_of(session, query, budget, horizon, mechanism=None, batch=None):

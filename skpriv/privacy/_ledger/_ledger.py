@@ -270,7 +270,7 @@ class Limit:
 
 
 COLUMNS = tuple(field.name for field in fields(Cost))
-# Of the tables below, kept by SQLite as the file's user_version. Files without a number are older.
+# Of the tables below, kept by SQLite as the file's user_version.
 LEDGER_VERSION = 2
 
 HISTORY = "SELECT identity, (SELECT COUNT(*) FROM charges) FROM ledger"
@@ -280,10 +280,10 @@ GONE = (
     "accountant stays bound to it: make a new one of its parameters, or give BudgetAccountant a "
     "'ledger' path that lasts."
 )
-_CHARGES = f"CREATE TABLE charges (name TEXT, part TEXT, {', '.join(COLUMNS)})"
-_SAID = ("who", "time", "purpose")
-# Columns that files without a number may lack, and what their charges cost in them, rounded up.
-_ADDED = {"selected": "0", "pure_gaussian": "3.141593 * pure_squared"}
+_CHARGES = (
+    f"CREATE TABLE charges (name TEXT, part TEXT, {', '.join(COLUMNS)}, who TEXT, time TEXT, "
+    "purpose TEXT, unit TEXT NOT NULL DEFAULT 'row')"
+)
 # One row; epsilon is NULL as long as there is no total.
 _LEDGER = (
     "CREATE TABLE ledger (identity TEXT NOT NULL, epsilon REAL, delta REAL, currency TEXT, "
@@ -345,43 +345,27 @@ def opened(connection: Connection, path: str) -> tuple[str, str, Limit | None]:
 
 
 def _no_ledger(path: str) -> PrivacyError:
-    return PrivacyError(f"The file {path} is no ledger of skpriv: give the path of another file.")
+    return PrivacyError(
+        f"The file {path} is no ledger of skpriv, or one that is older than version 0.2: give the "
+        "path of another file, or open it once with version 0.2."
+    )
 
 
 def _version(connection: Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _columns(connection: Connection, table: str) -> set[str]:
-    return {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
-
-
 def _bring_up_to_date(connection: Connection, path: str) -> None:
-    """Make the tables of a new file, or add what a file without a number lacks."""
-    tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
+    """Make the tables of a new file, or add what one of the version before lacks."""
     if _version(connection) == 1:
         for table in ("ledger", "charges"):
             connection.execute(f"ALTER TABLE {table} ADD COLUMN unit TEXT NOT NULL DEFAULT 'row'")
-        connection.execute(f"PRAGMA user_version = {LEDGER_VERSION}")
-        return
-    if "charges" not in tables:
-        if tables:
-            raise _no_ledger(path)
+    elif connection.execute("SELECT name FROM sqlite_master").fetchone():
+        raise _no_ledger(path)
+    else:
         connection.execute(_CHARGES)
-    for name in _ADDED.keys() - _columns(connection, "charges"):
-        connection.execute(f"ALTER TABLE charges ADD COLUMN {name} DEFAULT 0.0")
-        connection.execute(f"UPDATE charges SET {name} = {_ADDED[name]}")
-    for name in _SAID:
-        connection.execute(f"ALTER TABLE charges ADD COLUMN {name} TEXT DEFAULT ''")
-    connection.execute("ALTER TABLE charges ADD COLUMN unit TEXT NOT NULL DEFAULT 'row'")
-    connection.execute("DROP TABLE IF EXISTS totals")  # which older versions kept
-    connection.execute(_LEDGER)
-    connection.execute("INSERT INTO ledger (identity) VALUES (?)", (uuid.uuid4().hex,))
-    if "skpriv_total" in tables:  # where the command `budget` kept the total before
-        row = connection.execute("SELECT epsilon, delta FROM skpriv_total").fetchone()
-        if row is not None:
-            set_total(connection, Limit(Budget(*row), "gdp", Budget(0.0)))
-        connection.execute("DROP TABLE skpriv_total")
+        connection.execute(_LEDGER)
+        connection.execute("INSERT INTO ledger (identity) VALUES (?)", (uuid.uuid4().hex,))
     connection.execute(f"PRAGMA user_version = {LEDGER_VERSION}")
 
 

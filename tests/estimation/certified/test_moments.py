@@ -169,7 +169,7 @@ def test_intervals_are_far_narrower_than_before_where_the_design_is_resolved(sym
     halves = []
     for _ in range(5):
         equations = draw(rng, np.full(p, 8000.0), truth, 0.2, 9.0, symmetric)
-        halves.append([f(equations, points, None, 0.95)[1].mean() for f in (certified, plain)])
+        halves.append([f(equations, points, 2.0, 0.95)[1].mean() for f in (certified, plain)])
     now, before = np.mean(halves, axis=0)
     assert now < 0.45 * before
 
@@ -189,12 +189,8 @@ def test_public_numbers_decide_which_interval_is_taken():
             law(equations, points, 2.0, failure),
         )
         np.testing.assert_allclose(found, expected)
-    # whatever the norm, where no design of so few rows could be resolved
     few = draw(rng, [9.0, 4.0, 4.0], np.ones(3), 0.3, 9.0, n=20)
-    for bound in (None, 2.0):
-        np.testing.assert_array_equal(
-            certified(few, points, bound, 0.95), plain(few, points, bound, 0.95)
-        )
+    assert np.isinf(certified(few, points, None, 0.95)[1]).all()
 
 
 def test_more_that_is_known_makes_intervals_narrower():

@@ -1,7 +1,6 @@
 """An accountant has one currency: what is converted, what is refused, and the stopping attack."""
 
 import math
-import sqlite3
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ from scipy.special import expit, ndtri, ndtri_exp
 from skpriv.exceptions import BudgetExceeded
 from skpriv.privacy import Budget, BudgetAccountant, Cost, charge
 from skpriv.privacy._accounting._cost import gdp_delta, gdp_epsilon, pure_mu
-from skpriv.privacy._ledger._ledger import Ledger
 
 BUDGET = Budget(1.0, 1e-6)
 EPSILON, DELTA = 1.0, 1e-3  # of the attack: a delta that a simulation can see
@@ -200,22 +198,3 @@ def test_the_stopping_attack_gains_nothing(currency):
     if currency == "gdp":  # the sum that mixes currencies, sound for fixed amounts, is broken
         delta, error = _delta_of_the_attack(mixed, mus)
         assert delta - 4 * error > 2.5 * DELTA
-
-
-def test_a_file_of_an_older_version_keeps_its_charges(tmp_path):
-    path = tmp_path / "old"
-    columns = "gaussian, concentrated, pure, pure_squared, approximate, delta"
-    with sqlite3.connect(path) as old:
-        old.execute(f"CREATE TABLE charges (name TEXT, part TEXT, {columns})")
-        old.execute(f"CREATE TABLE totals (part TEXT PRIMARY KEY, {columns})")
-        old.execute("INSERT INTO charges VALUES ('fit', '[]', 0.01, 0, 0.2, 0.02, 0, 0)")
-        old.execute("INSERT INTO totals VALUES ('[]', 0.01, 0, 0.2, 0.02, 0, 0)")
-    old.close()
-    for _ in range(2):
-        ledger = Ledger(path)
-        total = ledger.total()
-        assert (total.gaussian, total.pure, total.pure_squared) == (0.01, 0.2, 0.02)
-        assert total.pure_gaussian >= pure_mu(0.2) ** 2
-    ledger.charge("more", Cost.from_mu(0.1))
-    assert ledger.total().gaussian == pytest.approx(0.02)
-    assert len(ledger.charges()) == 2
