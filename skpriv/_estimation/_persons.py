@@ -16,12 +16,6 @@ MOST_CUT = 0.001  # part of the persons whose scores may be cut, as far as noise
 SURE = 2.0  # deviations of its noise that a released count or distance is allowed to be off
 
 
-def length_counts(scores, lengths=LENGTHS):
-    """Number of persons in each class of lengths."""
-    classes = np.minimum(np.searchsorted(lengths, row_norms(scores)), len(lengths) - 1)
-    return np.bincount(classes, minlength=len(lengths)).astype(float)
-
-
 class OfPersons:
     """Mixin of questions about persons; of rows alone, each is a person."""
 
@@ -40,6 +34,7 @@ class ScoreLengthsQuery(OfPersons, Query):
     ----------
     scores : object
         The question about these scores, with ``score_rows(X, y)``: those of the rows of a chunk.
+        With ``score_lengths(X, y)``, which is cheaper, where a record is a row.
     classes : ndarray of shape (n_classes,)
         Ends of the classes. The last one has all that is longer, too.
     """
@@ -54,10 +49,20 @@ class ScoreLengthsQuery(OfPersons, Query):
         """Number of classes."""
         return (len(self.classes),)
 
+    def sum(self, X, y):
+        """Exact counts over a chunk of rows, each of which is a record."""
+        lengths = getattr(self.scores, "score_lengths", None)
+        return self._counts(lengths(X, y)) if lengths else super().sum(X, y)
+
     def sum_persons(self, X, y, starts, largest):
         """Exact counts over a chunk of persons."""
         u = person_sums(self.scores.score_rows(X, y), starts) / largest
-        return length_counts(u, self.classes)
+        return self._counts(row_norms(u))
+
+    def _counts(self, lengths):
+        """Number of records in each class."""
+        classes = np.minimum(np.searchsorted(self.classes, lengths), len(self.classes) - 1)
+        return np.bincount(classes, minlength=len(self.classes)).astype(float)
 
 
 def seldom_cut(session, query, share):
