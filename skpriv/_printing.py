@@ -6,8 +6,6 @@ from html import escape
 from math import floor, isfinite, isnan, log10
 from typing import Any, Self
 
-__all__ = ["Display", "Printed", "Table", "aligned", "axes_in_rows", "few", "numbered", "pyplot"]
-
 LINE = 88  # characters of a line of text
 STYLE = """<style>
 .skpriv {font-family: sans-serif; line-height: 1.4}

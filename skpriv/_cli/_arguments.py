@@ -134,19 +134,28 @@ class CommandError(SkprivError):
     """One sentence for stderr; the exit code is 2."""
 
 
-def check_plot(path):
-    """Whether the picture can be written is found out before the work, and not after it."""
+def check_out(option, path, force=False, formats=None):
+    """Whether a file can be written is found out before anything is spent, and not after it."""
     if path is None:
         return
-    if find_spec("matplotlib") is None:
+    if formats is not None and Path(path).suffix.lower() not in formats:
+        raise CommandError(f"{option} {path} must end with one of {', '.join(formats)}.")
+    if not Path(path).absolute().parent.is_dir():
+        raise CommandError(f"{option} {path}: there is no such directory.")
+    if Path(path).is_dir():
+        raise CommandError(f"{option} {path} is a directory.")
+    if Path(path).exists() and not force:
+        raise CommandError(f"{option} {path} is there already: --force replaces it.")
+
+
+def check_plot(path, force=True):
+    """The same of a picture, which needs matplotlib."""
+    if path is not None and find_spec("matplotlib") is None:
         raise ImportError(
             "--plot needs matplotlib, which comes with the plot extra: "
             'python -m pip install "skpriv[plot]"'
         )
-    if Path(path).suffix.lower() not in PICTURES:
-        raise CommandError(f"--plot {path} must end with one of {', '.join(PICTURES)}.")
-    if not Path(path).absolute().parent.is_dir():
-        raise CommandError(f"--plot {path}: there is no such directory.")
+    check_out("--plot", path, force, PICTURES)
 
 
 def panels(n_panels, *, share=False):

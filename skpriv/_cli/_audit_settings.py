@@ -2,22 +2,7 @@
 
 import numpy as np
 
-from ..bandits import (
-    FLIPHAT,
-    ActionElimination,
-    EpochGreedy,
-    LinUCB,
-    OnlineLinUCB,
-    SquareCB,
-)
-from ..linear_model import (
-    IHTRegressor,
-    ImproperSGDRegressor,
-    LayeredRegressor,
-    LinearRegression,
-    ReweightedRegressor,
-    SSPRegressor,
-)
+from .. import bandits, linear_model
 from ..privacy import capabilities
 from ._arguments import PRIVATE
 
@@ -80,13 +65,13 @@ def estimators():
     bounds = {"data_norm": 1.0, "bounds_y": (-1.0, 1.0)}
     sparse = {"data_max": 1.0, "bounds_y": (-1.0, 1.0), "n_nonzero_coefs": 1}
     classes = {
-        "linear": (LinearRegression, bounds),
-        "ssp": (SSPRegressor, bounds),
-        "re-weighted": (ReweightedRegressor, bounds),
-        "descent": (ReweightedRegressor, {**bounds, "solver": "sgd", "link": "logit"}),
-        "layered": (LayeredRegressor, bounds),
-        "improper": (ImproperSGDRegressor, bounds),
-        "iht": (IHTRegressor, sparse),
+        "linear": (linear_model.LinearRegression, bounds),
+        "ssp": (linear_model.SSPRegressor, bounds),
+        "re-weighted": (linear_model.ReweightedRegressor, bounds),
+        "descent": (linear_model.ReweightedRegressor, {**bounds, "solver": "sgd", "link": "logit"}),
+        "layered": (linear_model.LayeredRegressor, bounds),
+        "improper": (linear_model.ImproperSGDRegressor, bounds),
+        "iht": (linear_model.IHTRegressor, sparse),
     }
 
     def maker(Estimator, parameters, privacy):
@@ -111,7 +96,7 @@ def policies():
 
     def epochs(Policy, privacy, **parameters):
         def make(budget, seed):
-            oracle = SSPRegressor(
+            oracle = linear_model.SSPRegressor(
                 data_norm=1.0,
                 bounds_y=(-1, 1),
                 epsilon=budget.epsilon,
@@ -134,12 +119,14 @@ def policies():
     table: dict = {}
     for privacy in PRIVATE:
         table |= {
-            ("elimination", privacy): epochs(ActionElimination, privacy),
-            ("spanner", privacy): epochs(ActionElimination, privacy, exploration="spanner"),
-            ("square_cb", privacy): epochs(SquareCB, privacy),
-            ("greedy", privacy): epochs(EpochGreedy, privacy),
-            ("lin_ucb", privacy): sums(LinUCB, privacy=privacy, horizon=N_ROUNDS, update_every=10),
+            ("elimination", privacy): epochs(bandits.ActionElimination, privacy),
+            ("spanner", privacy): epochs(bandits.ActionElimination, privacy, exploration="spanner"),
+            ("square_cb", privacy): epochs(bandits.SquareCB, privacy),
+            ("greedy", privacy): epochs(bandits.EpochGreedy, privacy),
+            ("lin_ucb", privacy): sums(
+                bandits.LinUCB, privacy=privacy, horizon=N_ROUNDS, update_every=10
+            ),
         }
-    table["online_lin_ucb", "local"] = sums(OnlineLinUCB)
-    table["fliphat", "central"] = sums(FLIPHAT, n_nonzero_coefs=1, schedule=SCHEDULE)
+    table["online_lin_ucb", "local"] = sums(bandits.OnlineLinUCB)
+    table["fliphat", "central"] = sums(bandits.FLIPHAT, n_nonzero_coefs=1, schedule=SCHEDULE)
     return table

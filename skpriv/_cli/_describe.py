@@ -6,7 +6,15 @@ import narwhals.stable.v2 as nw
 
 from ..inspection import describe
 from ..preprocessing import Schema, check_table, guessed_type
-from ._arguments import PICTURES, CommandError, add_options, check_plot, names_in, panels, write
+from ._arguments import (
+    CommandError,
+    add_options,
+    check_out,
+    check_plot,
+    names_in,
+    panels,
+    write,
+)
 from ._budget import charged, open_ledger, unit_of
 from ._frames import (
     add_group,
@@ -14,7 +22,6 @@ from ._frames import (
     add_table,
     check_different,
     check_group,
-    check_out,
     groups_of,
     open_quotes,
     read_schema,
@@ -80,8 +87,7 @@ def run(args):
     written = {f"--{name}": getattr(args, name) for name in ("out", "ledger", "plot")}
     check_different([args.table, args.schema], written)
     check_out("--out", args.out, args.force, (".csv",))
-    check_out("--plot", args.plot, args.force, PICTURES)
-    check_plot(args.plot)
+    check_plot(args.plot, args.force)
     frame = read_table(args.table, args)
     schema = read_schema(args, frame)
     check_group(args, schema, nw.from_native(frame).columns)

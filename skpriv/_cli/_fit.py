@@ -13,10 +13,10 @@ from ..inspection import CoefficientDisplay, CurveDisplay, coefficient_table, cu
 from ..preprocessing import FormulaEncoder, Schema, TableEncoder
 from ..privacy import capabilities
 from ._arguments import (
-    PICTURES,
     PRIVATE,
     CommandError,
     add_options,
+    check_out,
     check_plot,
     names_in,
     panels,
@@ -29,7 +29,6 @@ from ._frames import (
     add_table,
     check_different,
     check_group,
-    check_out,
     groups_of,
     read_schema,
     read_table,
@@ -128,8 +127,7 @@ def _check_files(args):
         )
     check_out("--out", args.out, args.force)
     check_out("--card", args.card, args.force, CARDS)
-    check_out("--plot", args.plot, args.force, PICTURES)
-    check_plot(args.plot)
+    check_plot(args.plot, args.force)
 
 
 def _encoder(args, schema, frame):

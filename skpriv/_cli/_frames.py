@@ -268,17 +268,3 @@ def check_different(read, written):
         if place in known:
             raise CommandError(f"{option} {path} {known[place]}: name another file.")
         known[place] = f"is the file of {option}, too"
-
-
-def check_out(option, path, force=False, formats=None):
-    """Whether a file can be written is found out before anything is spent, and not after it."""
-    if path is None:
-        return
-    if formats is not None and Path(path).suffix.lower() not in formats:
-        raise CommandError(f"{option} {path} must end with one of {', '.join(formats)}.")
-    if not Path(path).absolute().parent.is_dir():
-        raise CommandError(f"{option} {path}: there is no such directory.")
-    if Path(path).is_dir():
-        raise CommandError(f"{option} {path} is a directory.")
-    if Path(path).exists() and not force:
-        raise CommandError(f"{option} {path} is there already: --force replaces it.")

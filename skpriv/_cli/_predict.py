@@ -8,8 +8,8 @@ from sklearn.pipeline import Pipeline
 from .._codec import load
 from ..inspection import release_page
 from ..privacy import BudgetAccountant
-from ._arguments import CommandError, add_options
-from ._frames import FORMATS, add_table, check_different, check_out, read_table, write_columns
+from ._arguments import CommandError, add_options, check_out
+from ._frames import FORMATS, add_table, check_different, read_table, write_columns
 
 
 def add_predict(parser):

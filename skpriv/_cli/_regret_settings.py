@@ -7,18 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.datasets import load_digits
 
-from ..bandits import (
-    FLIPHAT,
-    EpochGreedy,
-    LassoBandit,
-    LinearEnvironment,
-    LinUCB,
-    OnlineLinUCB,
-    RandomPolicy,
-    SparseLinearEnvironment,
-    SquareCB,
-    SupervisedEnvironment,
-)
+from .. import bandits
 from ..datasets import load_warfarin
 from ..linear_model import SSPRegressor
 from ..privacy import capabilities
@@ -47,7 +36,9 @@ def supervised_warfarin():
     data = load_warfarin()
     rows = BoundsScaler(data.bounds, exclusive=data.exclusive).fit_transform(data.data)
     dose = np.asarray(data.target)
-    return SupervisedEnvironment(_constant(rows), (dose >= 21.0) + 1 * (dose > 49.0), blocks=False)
+    return bandits.SupervisedEnvironment(
+        _constant(rows), (dose >= 21.0) + 1 * (dose > 49.0), blocks=False
+    )
 
 
 def supervised_digits():
@@ -55,7 +46,7 @@ def supervised_digits():
     pixels, labels = load_digits(return_X_y=True)
     coarse = pixels.reshape(-1, 4, 2, 4, 2).mean(axis=(2, 4)).reshape(-1, 16)
     # Pixels are 0 to 16: 16 of them have norm 64 at most.
-    return SupervisedEnvironment(_constant(coarse / 64.0), labels, blocks=False)
+    return bandits.SupervisedEnvironment(_constant(coarse / 64.0), labels, blocks=False)
 
 
 def _constant(rows):
@@ -69,8 +60,8 @@ def _linear(epsilon, delta, horizon):
         data_norm=1.0, bounds_y=(-1, 1), epsilon=epsilon, delta=delta, fit_intercept=False
     )
     return {
-        "EpochGreedy": EpochGreedy(oracle=oracle),
-        "SquareCB": SquareCB(oracle=oracle),
+        "EpochGreedy": bandits.EpochGreedy(oracle=oracle),
+        "SquareCB": bandits.SquareCB(oracle=oracle),
         **_ucb(epsilon, delta, horizon, ("central", "local")),
     }
 
@@ -78,19 +69,24 @@ def _linear(epsilon, delta, horizon):
 def _ucb(epsilon, delta, horizon, models):
     """LinUCB under some models, and for local privacy the online form too."""
     params = {"epsilon": epsilon, "delta": delta, "horizon": horizon}
-    policies: dict = {f"LinUCB, {privacy}": LinUCB(privacy=privacy, **params) for privacy in models}
+    policies: dict = {
+        f"LinUCB, {privacy}": bandits.LinUCB(privacy=privacy, **params) for privacy in models
+    }
     if any(capabilities(name).alone for name in models):
-        policies["OnlineLinUCB"] = OnlineLinUCB(**params)
+        policies["OnlineLinUCB"] = bandits.OnlineLinUCB(**params)
     return policies
 
 
 def _exact(horizon):
-    return {"LinUCB": LinUCB(privacy="none", horizon=horizon), RANDOM: RandomPolicy()}
+    return {
+        "LinUCB": bandits.LinUCB(privacy="none", horizon=horizon),
+        RANDOM: bandits.RandomPolicy(),
+    }
 
 
 def _sparse(epsilon, delta, horizon):
     # Clipping well below the largest value costs little accuracy, and saves much noise.
-    policy = FLIPHAT(
+    policy = bandits.FLIPHAT(
         epsilon=epsilon, delta=delta, n_nonzero_coefs=10, data_max=1.5, bounds_y=(-2.5, 2.5)
     )
     return {"FLIPHAT": policy}
@@ -105,13 +101,13 @@ def _classes(n_actions):
             data_norm=1.0, epsilon=epsilon, delta=delta, fit_intercept=False, bounds_y=(0.0, 1.0)
         )
         return {
-            "EpochGreedy": EpochGreedy(oracle=oracle, **own),
-            "SquareCB": SquareCB(oracle=oracle, **own),
+            "EpochGreedy": bandits.EpochGreedy(oracle=oracle, **own),
+            "SquareCB": bandits.SquareCB(oracle=oracle, **own),
         }
 
     def references(horizon):
         exact = private(inf, 1e-6, horizon)
-        return {"SquareCB": exact["SquareCB"], RANDOM: RandomPolicy(**own)}
+        return {"SquareCB": exact["SquareCB"], RANDOM: bandits.RandomPolicy(**own)}
 
     return private, references
 
@@ -121,7 +117,7 @@ SETTINGS = {
         "10 actions with 5 features each, linear rewards of -1 or 1",
         20_000,
         1e-6,
-        LinearEnvironment,
+        bandits.LinearEnvironment,
         _linear,
         _exact,
     ),
@@ -129,15 +125,18 @@ SETTINGS = {
         "3 actions with 400 features each, of which 5 matter",
         10_000,
         0.01,
-        SparseLinearEnvironment,
+        bandits.SparseLinearEnvironment,
         _sparse,
-        lambda horizon: {"LassoBandit": LassoBandit(alpha=0.1), RANDOM: RandomPolicy()},
+        lambda horizon: {
+            "LassoBandit": bandits.LassoBandit(alpha=0.1),
+            RANDOM: bandits.RandomPolicy(),
+        },
     ),
     "shuffle": Setting(
         "100 actions with 5 features each, linear rewards of -1 or 1, in every trust model",
         20_000,
         1e-6,
-        lambda: LinearEnvironment(n_actions=100),
+        lambda: bandits.LinearEnvironment(n_actions=100),
         lambda epsilon, delta, horizon: _ucb(
             epsilon, delta, horizon, ("central", "local", "shuffle")
         ),

@@ -317,6 +317,11 @@ class TargetMap:
             np.nan_to_num(scaled, copy=False, nan=0.0)
         return scaled
 
+    def outside(self, y):
+        """Whether each target is outside of bounds_y, or no number, shape (n_rows,)."""
+        y = np.asarray(y, dtype=np.float64)
+        return ~((y >= self.bounds_y[0]) & (y <= self.bounds_y[1]))
+
     def unscale(self, value):
         """From scaled units to those of y, clipped to bounds_y."""
         return np.clip(self.centre + self.radius * value, *self.bounds_y)

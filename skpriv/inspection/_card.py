@@ -1,6 +1,7 @@
 """What is published beside a model: its coefficients as a table, and its card."""
 
 import platform
+import tomllib
 from dataclasses import replace
 from html import escape
 from importlib.metadata import version
@@ -10,12 +11,13 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from .._estimation._coefficients import NoLaw
+from .._estimation._coefficients import CoefficientLaw, NoLaw
 from .._printing import Table
 from .._version import VERSION
 from ..preprocessing import BoundsScaler, FormulaEncoder, Schema, TableEncoder
 from ._curve_display import curves
 from ._inference import inference
+from ._units import law_in_units
 
 _UNIT = (
     "One record is one row of the table: the guarantee is for replacing one row by any other. For "
@@ -29,6 +31,10 @@ _GROUP = (
 )
 _PUBLIC = (BoundsScaler, FormulaEncoder, TableEncoder)  # steps that learn nothing from rows
 _KNOTS = "Effects at the public knots. Curves are straight between knots, and effects add up."
+_CELLS = (
+    "Values outside of a range are clipped, and values that no list has are 'other'. A missing "
+    "cell is 'other', or the middle of the range, unless the column says what it is."
+)
 _BAND = (
     "A band covers all of a curve at the level {:g}. It counts privacy noise and what straight "
     "lines between knots can miss. A dash means that the effect cannot be told from noise, or that "
@@ -48,24 +54,17 @@ _NOT_COVERED = (
 
 def _estimates(model):
     """Table of the estimates of a model whose coefficients have no law."""
-    steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
-    coef, intercept = getattr(steps[-1], "coef_", None), getattr(steps[-1], "intercept_", 0.0)
-    if coef is None:
+    last = _last(model)
+    if not hasattr(last, "coef_"):
         return "This model has no coefficients."
-    blocks: list = getattr(steps[-1], "coefficient_blocks", [])
-    found: dict = {}
-    pairs = zip(np.atleast_2d(coef), np.atleast_1d(intercept).astype(float), strict=True)
-    for i, (coef, intercept) in enumerate(pairs):  # of classes, a row each
-        names = list(getattr(steps[-1], "feature_names_in_", [f"x{i}" for i in range(len(coef))]))
-        for step in reversed(steps[:-1]):
-            if not hasattr(step, "coefficient_map"):
-                break  # then they are those of what this step returns
-            mapping = step.coefficient_map()
-            (coef, intercept), names = mapping.apply(coef, intercept), mapping.names
-        first = f"{blocks[i]}: " if blocks else ""
-        for name, value in zip((*names, "intercept"), (*coef, intercept), strict=True):
-            found[f"{first}{name}"] = float(value)
-    return Table(("", "estimate"), [(name, f"{value:.4g}") for name, value in found.items()])
+    coef = np.column_stack([np.atleast_2d(last.coef_), np.atleast_1d(last.intercept_)]).ravel()
+    nothing = np.zeros((len(coef), len(coef)))
+    law = CoefficientLaw(coef, nothing, nothing, np.ones(len(coef), dtype=bool), "", 0)
+    try:
+        names, law = law_in_units(model, law=law)
+    except NoLaw:  # those of what the steps before it return
+        names, law = law_in_units(last, law=law)
+    return Table(("", "estimate"), [*zip(names, (f"{x:.4g}" for x in law.estimate), strict=True)])
 
 
 def shown_coefficients(model: Any, confidence_level: float) -> Any:
@@ -202,10 +201,11 @@ def _bounds(last, schema):
     if (largest := last.privacy_report_.max_weight) is not None:
         yield f"Weights of rows are clipped to [0, {largest:g}]."
     if schema is not None:
-        yield "Values outside of a range are clipped. Values that no list has count as 'other'."
-        yield [("column", "type", "range or list", "missing becomes")] + [
-            (name, column.kind, _range(column), str(_missing(column)))
-            for name, column in schema.items()
+        yield _CELLS
+        tables = tomllib.loads(schema.to_toml()).items()
+        yield [("column", "type", "what is public")] + [
+            (name, table.pop("type"), ", ".join(f"{key} {_plain(v)}" for key, v in table.items()))
+            for name, table in tables
         ]
     elif getattr(last, "bounds_X", None) is not None:
         yield f"Features are clipped to their public ranges: {last.bounds_X!r}."
@@ -213,20 +213,9 @@ def _bounds(last, schema):
         yield f"Rows are clipped to the l2 norm {last.data_norm!r}, as they come to the regressor."
 
 
-def _range(column):
-    if column.kind in ("numeric", "date"):
-        low, high = column.low, column.high
-        return f"{low} to {high}" if column.kind == "date" else f"{low:g} to {high:g}"
-    if column.kind == "boolean":
-        return "true, false"
-    other = ", other" if getattr(column, "other", False) else ""
-    return ", ".join(map(str, column.categories)) + other
-
-
-def _missing(column):
-    if column.missing is not None:
-        return column.missing
-    return "other" if getattr(column, "other", False) else "middle"
+def _plain(value):
+    """A value of a schema as text."""
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _strange_steps(model):

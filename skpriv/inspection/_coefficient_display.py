@@ -221,7 +221,7 @@ _UNITS = {"range": "of the whole range", "sd": "of one standard deviation"}
 
 
 def _ratio_axis(ax):
-    """A logarithmic axis with plain numbers: 1, 2 and 5 of each ten, or even steps if it is short."""
+    """A logarithmic axis with plain numbers: 1, 2 and 5 of each ten; even steps if it is short."""
     from matplotlib.ticker import LogLocator, MaxNLocator
 
     ax.set_xscale("log")

@@ -8,6 +8,7 @@ from typing import Any
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from .._printing import STYLE
 from ._card import card_sections, html_section, markdown, schema_of, shown_coefficients
 from ._coefficient_display import CoefficientDisplay
 from ._curve_display import CurveDisplay
@@ -20,14 +21,10 @@ body { font-family: system-ui, sans-serif; line-height: 1.5; color: #1c2733; mar
 main { max-width: 58rem; margin: 0 auto; padding: 1.5rem; background: #fff; }
 h1 { line-height: 1.2; margin-top: 0.5rem; overflow-wrap: anywhere; }
 h2 { border-bottom: 2px solid #dde3e9; padding-bottom: 0.2rem; margin-top: 2.2rem; }
-.summary { background: #eef4fb; border-left: 5px solid #2b6cb0; padding: 0.8rem 1.2rem; }
-.warning { background: #fff4e5; border-left: 5px solid #c05621; padding: 0.8rem 1.2rem; }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { text-align: left; padding: 0.25rem 0.9rem 0.25rem 0; border-bottom: 1px solid #dde3e9;
-  vertical-align: top; white-space: nowrap; }
-pre { overflow-x: auto; background: #f4f6f8; padding: 0.8rem; font-size: 0.85rem; }
-figure { margin: 1rem 0; overflow-x: auto; }
+.summary, .warning { background: #eef4fb; border-left: 5px solid #2b6cb0; padding: 0.8rem 1.2rem; }
+.warning { background: #fff4e5; border-color: #c05621; }
+.scroll, figure { overflow-x: auto; margin: 1rem 0; }
+.scroll th, .scroll td { border-bottom: 1px solid #dde3e9; white-space: nowrap; }
 figure svg { max-width: 100%; height: auto; }
 .signature { display: grid; grid-template-columns: repeat(auto-fit, minmax(14rem, 1fr));
   gap: 2.5rem 2rem; margin: 3rem 0 1rem; }
@@ -110,7 +107,8 @@ def release_page(
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(head)}</title><style>{_STYLE}</style></head>\n<body><main>\n"
+        f"<title>{escape(head)}</title>{STYLE}<style>{_STYLE}</style></head>\n"
+        '<body><main class="skpriv">\n'
         + "\n".join(part for part in parts if part)
         + "\n</main></body></html>\n"
     )
@@ -210,16 +208,13 @@ def meaning(report: Any) -> list[str]:
 
 def _summary(report):
     epsilon = report.guarantee.epsilon
-    rows = max((row.records for row in report.rows), default=0)
     noise = "no noise" if isinf(epsilon) else "noise"
-    what = "persons" if report.rows_per_unit is not None else "rows"
-    sentences = [
-        f"The numbers on this page were computed from {rows:,} {what}, with {noise} added to "
-        f"protect each {report.guarantee.unit}.",
-        f"Guarantee: {report.guarantee}.",
-    ]
-    box = f'<div class="summary"><p>{escape(" ".join(sentences))}</p></div>'
-    return box + _warning(report)
+    what = "rows" if report.rows_per_unit is None else "persons"
+    said = (
+        f"The numbers on this page were computed from {report.size:,} {what}, with {noise} added "
+        f"to protect each {report.guarantee.unit}. Guarantee: {report.guarantee}."
+    )
+    return f'<div class="summary"><p>{escape(said)}</p></div>' + _warning(report)
 
 
 def _warning(report):

@@ -25,7 +25,7 @@ OTHERS = {
 }
 
 
-def law_in_units(model, estimand="fitted"):
+def law_in_units(model, estimand="fitted", law=None):
     """Names and law of the coefficients of a model, in the units of what is passed to it.
 
     Parameters
@@ -33,6 +33,8 @@ def law_in_units(model, estimand="fitted"):
     model : fitted regressor, or Pipeline with one at its end
     estimand : {"fitted", "least_squares", "likelihood"}, default="fitted"
         What is estimated, of models that fit another line or curve than the textbook one.
+    law : CoefficientLaw, default=None
+        A law in place of that of the model.
 
     Returns
     -------
@@ -42,24 +44,11 @@ def law_in_units(model, estimand="fitted"):
     check_is_fitted(model)
     steps = [step for _, step in model.steps[:-1]] if isinstance(model, Pipeline) else []
     last = model[-1] if isinstance(model, Pipeline) else model
-    if not hasattr(last, "coefficient_law"):
-        raise NoLaw(
-            f"{type(last).__name__} of {type(last).__module__} has no coefficient_law: "
-            "inference needs a linear regressor whose released equations have known noise, such as "
-            "skpriv.linear_model.LinearRegression."
-        )
     names, matrix = _input_names(model, last), None
     for step in steps:
         names, matrix = _after(step, names, matrix)
-    both = "estimand" in signature(last.coefficient_law).parameters
-    line = str(getattr(last, "estimand", "")).startswith("least-squares line")
-    possible = getattr(last, "law_estimands", ("fitted", "least_squares") if line else ("fitted",))
-    if estimand not in possible:
-        raise ValueError(
-            f"estimand={estimand!r} is for {OTHERS[estimand]}, and this {type(last).__name__} has "
-            f"none: pass estimand={' or '.join(map(repr, possible))}."
-        )
-    law = last.coefficient_law(estimand=estimand) if both else last.coefficient_law()
+    if law is None:
+        law = _law_of(last, estimand)
     blocks = getattr(last, "coefficient_blocks", [])
     if blocks:
         return _of_classes(last, blocks, names, matrix, law)
@@ -76,6 +65,25 @@ def law_in_units(model, estimand="fitted"):
     kept = np.append(np.abs(matrix[:-1]).any(axis=1), True)  # the others were not selected
     named = [name for name, keep in zip(names, kept) if keep]
     return [*named, INTERCEPT], law.mapped(matrix[kept])
+
+
+def _law_of(last, estimand):
+    """Law of the coefficients of a regressor, in the units of its features."""
+    if not hasattr(last, "coefficient_law"):
+        raise NoLaw(
+            f"{type(last).__name__} of {type(last).__module__} has no coefficient_law: "
+            "inference needs a linear regressor whose released equations have known noise, such as "
+            "skpriv.linear_model.LinearRegression."
+        )
+    both = "estimand" in signature(last.coefficient_law).parameters
+    line = str(getattr(last, "estimand", "")).startswith("least-squares line")
+    possible = getattr(last, "law_estimands", ("fitted", "least_squares") if line else ("fitted",))
+    if estimand not in possible:
+        raise ValueError(
+            f"estimand={estimand!r} is for {OTHERS[estimand]}, and this {type(last).__name__} has "
+            f"none: pass estimand={' or '.join(map(repr, possible))}."
+        )
+    return last.coefficient_law(estimand=estimand) if both else last.coefficient_law()
 
 
 def _of_classes(last, blocks, names, matrix, law):

@@ -141,8 +141,11 @@ CASES = {
         (lambda: (LengthsQuery(PLANE), one(E1, 0.0), one(0.1 * E2, 0.0)),),
     ),
     ClippedRowsQuery: Case(
-        lambda rng: ClippedRowsQuery(_maps(rng)[0].rows),
-        (lambda: (ClippedRowsQuery(PLANE.rows), one(2.0 * E1, 0.0), one(0.1 * E1, 0.0)),),
+        lambda rng: ClippedRowsQuery(_maps(rng)[0].rows, TARGET if rng.rand() < 0.5 else None),
+        (
+            lambda: (ClippedRowsQuery(PLANE.rows), one(2.0 * E1, 0.0), one(0.1 * E1, 0.0)),
+            lambda: (ClippedRowsQuery(PLANE.rows, TARGET), one(2.0 * E1, 9.0), one(0.1 * E1, 0.0)),
+        ),
     ),
     StepAndLineQuery: Case(_step_and_line, (_opposite_scores,)),
     # One residual is just cut, and the other is just not.

@@ -4,14 +4,7 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 
-from ...linear_model import (
-    IHTRegressor,
-    ImproperSGDRegressor,
-    LayeredRegressor,
-    LinearRegression,
-    ReweightedRegressor,
-    SSPRegressor,
-)
+from ... import linear_model
 from ...model_selection import PrivacyUtilityDisplay, privacy_utility_curve
 from ...preprocessing import BoundsScaler
 from .._arguments import (
@@ -33,12 +26,12 @@ from ._data import LOADERS, load
 from ._text import head, notes, table
 
 ESTIMATORS = {  # of rows that BoundsScaler puts into the unit ball
-    "linear": LinearRegression(data_norm=1.0),
-    "ssp": SSPRegressor(data_norm=1.0),
-    "reweighted": ReweightedRegressor(data_norm=1.0),
-    "sgd": ImproperSGDRegressor(data_norm=1.0),
-    "layered": LayeredRegressor(data_norm=1.0),
-    "iht": IHTRegressor(data_max=1.0),
+    "linear": linear_model.LinearRegression(data_norm=1.0),
+    "ssp": linear_model.SSPRegressor(data_norm=1.0),
+    "reweighted": linear_model.ReweightedRegressor(data_norm=1.0),
+    "sgd": linear_model.ImproperSGDRegressor(data_norm=1.0),
+    "layered": linear_model.LayeredRegressor(data_norm=1.0),
+    "iht": linear_model.IHTRegressor(data_max=1.0),
 }
 DEFAULT = ["linear", "ssp", "reweighted"]  # the others take minutes, or are for many features
 
@@ -95,7 +88,7 @@ def _curves(args, data):
         n_repeats=args.repeats,
         # Least squares on the clipped target; SSPRegressor without privacy is just that, and its
         # intervals show what the sampling error alone costs.
-        reference=_pipeline(data, args, SSPRegressor(privacy="none", data_norm=1.0)),
+        reference=_pipeline(data, args, linear_model.SSPRegressor(privacy="none", data_norm=1.0)),
         scoring="r2",
         confidence_level=args.confidence_level,
         interval_method=args.intervals,

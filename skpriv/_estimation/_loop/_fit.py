@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from ..._linalg import RELATIVE_ZERO
-from ...privacy import TOLD_ABOVE
 from ._certificate import certified
 from .._persons import dependence
 from .._intervals import two_sided_quantile
@@ -94,58 +93,6 @@ class LoopFit:
     def points(self, phi):
         """Whitened points of rows phi."""
         return phi @ self.W.T
-
-    def bounds_words(self, rows, names):
-        """What a report says of bounds; None where they suit, or noise may explain what is seen.
-
-        Parameters
-        ----------
-        rows : RowMap, or what stands in its place
-        names : sequence of str, or None
-            Names of the features.
-        """
-        return " ".join(filter(None, (self._narrow(rows, names), self._wide(rows, names)))) or None
-
-    def _narrow(self, rows, names):
-        """Of rows that were clipped, from a released count."""
-        if self.clipped is None:
-            return ""
-        part, parts, noise = self.clipped
-        if part <= TOLD_ABOVE * noise:
-            return ""
-        words = f"About {part:.1%} of the rows are outside of {{}} and were clipped"
-        if rows.low is None:
-            return f"{words.format('data_norm')}: it may be too small."
-        name = _name(names, int(np.argmax(parts)))
-        return f"{words.format('bounds_X')}, most of them in {name}: its range may be too narrow."
-
-    def _wide(self, rows, names):
-        """Of ranges that are hardly used, from the released Gram matrix of rows phi = W^-1 psi.
-
-        The deviation of a feature is that of phi'c for the vector c that is the feature in
-        half-ranges, less its mean. Values that are spread evenly over a tenth of their range have
-        a variance of .01 / 3 square half-ranges; noise has that of the slopes in direction W^-T c.
-        """
-        known = self.equations and rows.size == len(self.W) == len(self.b)  # one linear part
-        if not known or getattr(rows, "half_ranges", None) is None:
-            return ""
-        gram, scale, _, _ = self.pooled(FITTED)
-        c, k = rows.half_ranges @ np.linalg.inv(self.W), np.linalg.solve(self.W.T, rows.constant)
-        level = max(float(k @ gram @ k), scale)
-        if level <= 0.0:  # no noise, and no row that counts
-            return ""
-        away = c - np.outer(c @ gram @ k / level, k)
-        variance = np.einsum("ij,ij->i", away @ gram, away) / level
-        noise = scale * np.einsum("ij,ij->i", away, away) / level
-        most = variance + TOLD_ABOVE * noise
-        used = int(np.argmin(most))
-        if most[used] >= 0.01 / 3.0:
-            return ""
-        part = 0.5 * sqrt(max(most[used], 0.0))
-        return (
-            f"The standard deviation of {_name(names, used)} is at most {part:.1%} of its range in "
-            "bounds_X, which may be too wide, or few rows use it."
-        )
 
     def leverage(self, rows):
         """Part of the weight of all rows, in its direction, that one inside of its bounds can have.
@@ -360,8 +307,3 @@ def _bend(slope, values, vectors, shares, away):
     most *= sqrt(min(1.0, 3.0 / len(values)))
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     return root * (most / max(float(np.linalg.norm(root)), 1e-150))
-
-
-def _name(names, place):
-    """Name of a feature."""
-    return f"x{place}" if names is None else names[place]

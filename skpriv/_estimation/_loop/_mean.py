@@ -4,6 +4,7 @@ from math import ceil, pi, sqrt
 
 import numpy as np
 
+from ...privacy import TOLD_ABOVE
 from ._equation import CUBE
 from ._estimate import KnownMean, weights_move_mean
 from ._fit import LoopFit
@@ -70,7 +71,7 @@ def mean_only(session, rows, target, rules, link=IDENTITY, found=None, deviation
         location = float(weights @ [one.mean for one in means] / weights.sum())
         scale = float(weights.sum() ** -0.5)
     p = rows.size
-    session.report.note = _words(session, rules, rows, link, scale)
+    session.report.add_note(_words(session, rules, rows, link, scale))
     nothing, variance = np.zeros((p, p)), 1.0 - location**2
     if rows.constant is not None:
         location = link.linear_part(location)
@@ -103,7 +104,19 @@ def more_needed(session, rules, reach):
 def _mean(session, rows, target, link, share):
     """Noisy mean of the target."""
     query = LocationQuery(target, link.low, rows)
-    return query.read(session.sum(query, share))
+    found = query.read(session.sum(query, share))
+    if not query.weighted:
+        tell_labels(session, found.part, 2.0 * found.scale * found.part)
+    return found
+
+
+def tell_labels(session, part, noise):
+    """Say in the report which part of the rows has a target, unless noise may explain the rest."""
+    if part < 1.0 - TOLD_ABOVE * noise and (session.persons or 1) == 1:
+        session.report.add_note(
+            f"About {part:.1%} of the rows have a target that can be learned from: a class, or a "
+            "number."
+        )
 
 
 def _mean_of_residuals(session, rows, target, rules, share, found, deviation):

@@ -317,13 +317,15 @@ class LengthsQuery(Query):
 
 @dataclass(frozen=True, eq=False)
 class ClippedRowsQuery(Query):
-    """Numbers of rows outside of the bounds, and of those for each feature over sqrt(d).
+    """Numbers of records outside of the bounds, and of those for each value over sqrt(d).
 
-    A record moves the first count by at most 1, and each of the d others by at most 1 / sqrt(d):
-    sensitivity sqrt(2), attained by a row that leaves all bounds and one that leaves none.
+    The values are the features, and the target where its map has bounds. A record moves the first
+    count by at most 1, and each of the d others by at most 1 / sqrt(d): sensitivity sqrt(2),
+    attained by a record that leaves all bounds and one that leaves none.
     """
 
     rows: RowMap
+    target: Any = None
     name: str = "rows outside of their bounds"
     sensitivity: float = SQRT2 * ROUNDING
 
@@ -334,13 +336,19 @@ class ClippedRowsQuery(Query):
 
     @property
     def _columns(self):
-        return getattr(self.rows, "n_inputs", self.rows.n_features)
+        return getattr(self.rows, "n_inputs", self.rows.n_features) + self._bounded
+
+    @property
+    def _bounded(self):
+        return hasattr(self.target, "outside")
 
     def sum(self, X, y):
         """Exact counts over a chunk of rows."""
         counts = np.zeros(1 + self._columns)
         for block in blocks_of(len(X), X.shape[1]):
             outside = self.rows.outside(X[block])
+            if self._bounded:
+                outside = np.column_stack([outside, self.target.outside(y[block])])
             if outside.any():
                 counts[0] += np.count_nonzero(outside.any(axis=1))
                 counts[1:] += np.count_nonzero(outside, axis=0)

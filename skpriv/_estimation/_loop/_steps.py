@@ -86,11 +86,11 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=(), start=None)
 
     equations, line = ask_steps(session, rules, pool, ask)
     if start:
-        session.report.note = f"The fit began at a release before it: {start.words}."
+        session.report.add_note(f"The fit began at a release before it: {start.words}.")
     elif rules.few_records:
         needed = more_needed(session, rules, link.enough(rows.size))
-        session.report.note = f"{FEW_RECORDS} {needed}"
-    clipped, known = count_clipped(session, rows, rules), None
+        session.report.add_note(f"{FEW_RECORDS} {needed}")
+    clipped, known = count_clipped(session, rows, rules, target), None
     asks_mean = rules.mean or not start
     if link.limit is None and mean and rows.constant is not None and asks_mean:
         known = known_mean(
@@ -161,11 +161,11 @@ def ask_steps(session, rules, pool, ask):
     return tuple(equations), line
 
 
-def count_clipped(session, rows, rules):
-    """Released parts of the rows that are outside of their bounds; None if they are not asked."""
+def count_clipped(session, rows, rules, target=None):
+    """Released parts of the records that are outside of their bounds; None if not asked."""
     if not rules.clipped:
         return None
-    count = ClippedRowsQuery(rows)
+    count = ClippedRowsQuery(rows, target)
     return count.read(session.sum(count, rules.clipped, session.part(rules.subset)))
 
 

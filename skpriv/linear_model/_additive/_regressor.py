@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._choices import IntervalMethod
 from ..._compat import Interval, StrOptions, fit_context
+from ..._estimation._bounds_words import bounds_words
 from ..._estimation._intervals import (
     ConfidenceInterval,
     check_level,
@@ -429,7 +430,7 @@ class AdditiveRegressor(Starts, PredictionIntervals):
                 fitted, asked, scaled, rules, priors=rows.priors(), start=start
             )
             names = getattr(self, "feature_names_in_", None)
-            session.report.note = session.report.note or self._released.bounds_words(rows, names)
+            session.report.add_note(bounds_words(self._released, rows, names))
         self._read_heights()
         size = target.radius * sqrt(max(getattr(self._released, "variance", 0.0), 0.0))
         deviation = tuple(factor * size for factor in DEVIATIONS) if size else None

@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..._choices import Estimand
+from ..._estimation._bounds_words import bounds_words
 from ..._estimation._coefficients import CoefficientLaw, loop_law
 from ..._estimation._intervals import ConfidenceInterval
 from ..._estimation._loop._steps import SHARE, at_solution, fit_rows, public_rules
@@ -94,8 +95,7 @@ class GeneralizedLinear(Starts):
         self._ask(session, asked, target, link)
         self._coef, self._intercept = self._coefficients()
         names = getattr(self, "feature_names_in_", None)
-        words = self._released.bounds_words(rows, names)
-        session.report.note = session.report.note or words
+        session.report.add_note(bounds_words(self._released, rows, names))
         self._calibration = self._calibrated(held_out)
         self.privacy_report_ = session.report
 

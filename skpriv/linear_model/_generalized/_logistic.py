@@ -194,6 +194,10 @@ class CountTarget:
         """r of a chunk of targets, in [0, 1]; NaN stays NaN, a row of zeros."""
         return np.clip(y, *self.bounds) / self.bounds[1]
 
+    def outside(self, y):
+        """Whether each count is outside of its bounds, shape (n_rows,); NaN is not."""
+        return (y < self.bounds[0]) | (y > self.bounds[1])
+
 
 # A fixed sentence: whether it is so, is private
 NO_LABEL = "or no label was one of `classes`"

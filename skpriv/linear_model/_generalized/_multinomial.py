@@ -12,6 +12,7 @@ import numpy as np
 from scipy import special
 
 from ..._estimation._coefficients import MEAN_ONLY, loop_law
+from ..._estimation._loop._mean import tell_labels
 from ..._estimation._intervals import two_sided_quantile
 from ..._estimation._loop._fit import LoopFit
 from ..._estimation._loop._links import Logit
@@ -331,7 +332,11 @@ def fit_classes(session, rows, target, link, ranged):
     if rows.constant is not None:
         counts = ClassRatesQuery(rows, target, count)
         share = 1.0 if rules.mean_only else rules.location
-        rates = counts.rates(session.sum(counts, share))
+        answer = session.sum(counts, share)
+        rates, parts = counts.rates(answer), answer.value / answer.n
+        if counts.width == 0:  # rows have no weights
+            part, noise = float(parts.sum()), answer.noise.scale * len(parts) ** 0.5 / answer.n
+            tell_labels(session, max(part, 0.0), noise)
         rules = rules.longer(link.smallest_slope(rates))
         location = np.log(rates) - np.log(rates).mean()
     if rules.mean_only:
@@ -354,7 +359,7 @@ def fit_classes(session, rows, target, link, ranged):
 
 def _rates_only(session, size, link):
     """The same probabilities for every row: the records are too few for coefficients."""
-    session.report.note = f"Only the rates of the classes were asked: {MEAN_ONLY}."
+    session.report.add_note(f"Only the rates of the classes were asked: {MEAN_ONLY}.")
     zero = np.zeros(size)
     return LoopFit(
         0.0, 0.0, np.eye(size), zero, 1.0, np.zeros((size, size)), (), None, True, link=link

@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._choices import Estimand, IntervalMethod
 from ..._compat import fit_context
+from ..._estimation._bounds_words import bounds_words
 from ..._estimation._coefficients import CoefficientLaw, equations_law, loop_law
 from ..._estimation._intervals import ConfidenceInterval, inside_bounds
 from ..._estimation._loop._steps import fit_rows, public_rules
@@ -215,8 +216,7 @@ class LinearRegression(Likely, Plans, Starts, PredictionIntervals):
             self._released = fit_rows(session, asked, scaled, rules, start=start)
             location = self._released.location
             names = getattr(self, "feature_names_in_", None)
-            words = self._released.bounds_words(rows, names)
-            session.report.note = session.report.note or words
+            session.report.add_note(bounds_words(self._released, rows, names))
         weights = rows.coefficient_map() @ self._released.theta
         self.coef_ = target.radius * weights[:-1]
         self.intercept_ = target.centre + target.radius * float(weights[-1] + location)

@@ -203,6 +203,10 @@ class PrivacyReport(Printed):
         """Append an answered query."""
         self.rows.append(row)
 
+    def add_note(self, words: str | None) -> None:
+        """Append what a reader has to know; nothing, where it is empty."""
+        self.note = " ".join(filter(None, (self.note, words))) or None
+
     @property
     def total(self) -> Cost:
         """Cost to one record: queries on the same records add up, those of disjoint ones do not."""
@@ -312,12 +316,7 @@ class PrivacyReport(Printed):
         """
         import pandas as pd
 
-        names = ("norm", "sensitivity", "share", "records", "noise", "scale")
-        rows = [
-            (row.cells()[0], *(getattr(row, name) for name in names), float(price(row.cost)))
-            for row in self.rows
-        ]
-        return pd.DataFrame(rows, columns=(*HEADERS[:-1], self._currency))
+        return pd.DataFrame(self._mechanisms, columns=(*HEADERS[:-1], self._currency))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the guarantee and the queries as plain values, for JSON and for those who check.
@@ -331,7 +330,6 @@ class PrivacyReport(Printed):
             that it cost.
         """
         promised = self.guarantee
-        names = ("query", "norm", "sensitivity", "share", "records", "noise", "scale")
         return {
             "epsilon": promised.epsilon if promised.private else None,
             "delta": promised.delta,
@@ -340,12 +338,19 @@ class PrivacyReport(Printed):
             "rows_per_unit": self.rows_per_unit,
             "secure": self.secure,
             "not_covered": self.not_covered,
-            "mechanisms": [
-                {**{name: getattr(row, name) for name in names}, self._currency: amount(row.cost)}
-                for row in self.rows
-                if promised.private
-            ],
+            "mechanisms": self._mechanisms if promised.private else [],
         }
+
+    @property
+    def _mechanisms(self):
+        """The rows as dictionaries of plain values."""
+        return [
+            {
+                **{name: getattr(row, name) for name in HEADERS[:-1]},
+                self._currency: amount(row.cost),
+            }
+            for row in self.rows
+        ]
 
     def to_dp_event(self) -> Any:
         """Return what one record paid as an event of the package dp_accounting.

@@ -1,12 +1,19 @@
 """What a report says of bounds: from a released count, and from the released Gram matrix."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from skpriv._estimation._bounds_words import bounds_words
 from skpriv._estimation._loop._queries import ClippedRowsQuery
-from skpriv.linear_model import AdditiveRegressor, LinearRegression, LogisticRegression
+from skpriv.linear_model import (
+    AdditiveRegressor,
+    LinearRegression,
+    LogisticRegression,
+    PoissonRegressor,
+)
 
 
 def _rows(n=20_000):
@@ -47,9 +54,11 @@ def test_nothing_is_said_that_noise_may_explain():
         bounds_X=[(-11.0, 11.0), (-1.0, 1.0), (-1.0, 1.0)], bounds_y=(-2.0, 2.0), random_state=0
     ).fit(X, y)
     fit, rows = model._released, model._map
-    assert fit.bounds_words(rows, ["age", "dose", "time"]).startswith("The standard deviation of a")
+    assert bounds_words(fit, rows, ["age", "dose", "time"]).startswith(
+        "The standard deviation of a"
+    )
     noisy = [replace(eq, slope_scale=40.0 * eq.slope_scale) for eq in fit.equations]
-    assert replace(fit, equations=tuple(noisy)).bounds_words(rows, None) is None
+    assert bounds_words(replace(fit, equations=tuple(noisy)), rows, None) is None
 
 
 def test_both_are_told_together():
@@ -63,7 +72,7 @@ def test_both_are_told_together():
 
 def test_an_additive_model_counts_rows_that_are_clipped():
     note = _note((-0.5, 0.5), Estimator=AdditiveRegressor)
-    assert "% of the rows are outside of bounds_X" in note and "most of them in x0" in note
+    assert "% of the rows are outside of their bounds" in note and "most of them in x0" in note
     assert _note((-1.0, 1.0), Estimator=AdditiveRegressor) is None
     X, _ = _rows(1000)
     model = AdditiveRegressor(
@@ -72,3 +81,27 @@ def test_an_additive_model_counts_rows_that_are_clipped():
     counts = ClippedRowsQuery(model._map).sum(X, None)
     assert counts[0] == (np.abs(X[:, 0]) > 0.5).sum()
     np.testing.assert_allclose(counts[1:], [counts[0] / np.sqrt(3.0), 0.0, 0.0])
+
+
+def test_targets_outside_of_their_bounds_are_told():
+    """A released count, of part of the rows: never more than all of them."""
+    X, y = _rows()
+    for Estimator in (LinearRegression, PoissonRegressor):
+        model = Estimator(bounds_X=(-1.0, 1.0), bounds_y=(0.0, 3.0), random_state=0)
+        known = model.fit(X, np.abs(10.0 * y).round()).privacy_report_.note
+        part = float(re.search(r"most of them in the target \((\d+\.\d)%\)", known).group(1))
+        assert abs(part - 100.0 * (np.abs(10.0 * y).round() > 3.0).mean()) < 3.0
+        known = model.fit(X, np.full(len(X), 99.0)).privacy_report_.note
+        assert max(map(float, re.findall(r"([\d.]+)%", known))) <= 100.0
+
+
+@pytest.mark.parametrize("classes", [("a", "b"), ("a", "b", "c")])
+def test_the_part_of_the_rows_with_a_label_is_told(classes):
+    X, _ = _rows()
+    labels = np.array([*classes, "strange"])[np.arange(len(X)) % (len(classes) + 1)]
+    model = LogisticRegression(classes=classes, bounds_X=(-1.0, 1.0), random_state=0)
+    note = model.fit(X, labels).privacy_report_.note
+    part = float(re.search(r"About ([\d.]+)% of the rows have a target", note).group(1))
+    assert abs(part - 100.0 * len(classes) / (len(classes) + 1)) < 2.0
+    known = np.where(labels == "strange", "a", labels)
+    assert "have a target" not in (model.fit(X, known).privacy_report_.note or "")

@@ -138,7 +138,7 @@ def test_the_report_counts_clipped_rows_and_names_their_feature():
         found, parts, noise = model._released.clipped
         assert abs(found - part) < 4.0 * noise and abs(parts[1] - part) < 4.0 * 3**0.5 * noise
         note = model.privacy_report_.note or ""
-        assert ("of the rows are outside of bounds_X" in note and "x1" in note) == (part > 0.0)
+        assert ("of the rows are outside of their bounds" in note and "x1" in note) == (part > 0.0)
 
 
 def test_few_reports_cost_little_more_than_the_mean():
