@@ -92,13 +92,14 @@ def run(args):
         encoder = _encoder(args, schema, frame)
         model = make_pipeline(encoder, _regressor(args, schema, encoder))
         read = schema.read_labels if args.model == "logistic" else schema.read_target
-        model.fit(frame, read(frame), **_groups(args, model, frame))
+        last = model.steps[-1][0]
+        groups = {f"{last}__{name}": value for name, value in groups_of(args, frame).items()}
+        model.fit(frame, read(frame), **groups)
     try:
         save(model, args.out, overwrite=True)
     except OSError as error:
         raise CommandError(f"--out {args.out} cannot be written: {error.strerror}.") from None
-    names = model[0].feature_names_in_
-    ignored = [name for name in names if name not in schema and name != args.group]
+    ignored = [n for n in model[0].feature_names_in_ if n not in schema and n != args.group]
     if ignored:
         why = "of a schema" if args.features is None else "of a schema or a place in --features"
         print(f"Left out, for want {why}: {few(ignored)}.", file=sys.stderr)
@@ -198,12 +199,6 @@ def _range(args, schema):
             "1. For counts take --model poisson, for other numbers --model linear."
         )
     return classes
-
-
-def _groups(args, model, frame):
-    """What `fit` gets for --group."""
-    step = model.steps[-1][0]
-    return {f"{step}__{name}": value for name, value in groups_of(args, frame).items()}
 
 
 def _regressor(args, schema, encoder):
