@@ -340,8 +340,8 @@ class ReportedFit:
         """Estimate of x'theta* without shrinkage, and its covariance: the sandwich of the reports.
 
         Directions below the noise of the design are held at it, and are not resolved. What a point
-        has in them is an error too, with coordinates as large as all of theta are in the mean, and
-        by the noise of the design one of all points.
+        has in them is an error too, with coordinates as large as those of theta in the others are
+        in the mean, and by the noise of the design one of all points.
         """
         eq, n = self.equations, self.equations.n
         quantile = two_sided_quantile(confidence_level)
@@ -351,7 +351,8 @@ class ReportedFit:
         dual = (rotated / np.maximum(values, floor)) @ vectors.T
         lost = (rotated[:, hidden] ** 2).sum(axis=1)
         mean = np.asarray(eq.residual_gram) / n
-        away = np.full(hidden.sum(), sqrt(float(np.mean(self.theta**2))))
+        seen = np.square(self.theta @ vectors)[~hidden]  # theta is shrunk to 0 elsewhere
+        away = np.full(hidden.sum(), sqrt(float(seen.sum()) / max(len(seen), 1)))
         return LoopEstimate(
             value=dual @ eq.target,
             dual=n * dual,

@@ -74,14 +74,12 @@ def test_makers_that_make_nothing_are_told_so():
     D_prime[0][1:] = 0.0
     for make, message in (
         (SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), "SSPRegressor cannot be called"),
-        (lambda seed: SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), "does not take no arguments"),
         (lambda: SSPRegressor, "the class SSPRegressor"),
     ):
         with pytest.raises(TypeError, match=message):
             replay(make, D, D_prime)
     for make, message in (
         (SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), "SSPRegressor cannot be called"),
-        (lambda: SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), "does not take a seed"),
         (lambda seed: SSPRegressor, "the class SSPRegressor"),
     ):
         with pytest.raises(TypeError, match=message):

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from skpriv._estimation._normal_equations import NormalEquations
 from skpriv._estimation._reports import ReportedFit
@@ -46,9 +47,13 @@ def test_what_reports_do_not_see_is_an_error_too():
 
 @pytest.mark.slow
 def test_local_intervals_of_features_that_move_together():
-    """Four features within .1 of each other: 12 fits cover 93 of 100 rows, and did .76."""
+    """Four features within .1 of each other, of which three directions of five are hidden.
+
+    Their coefficients are .45 each, .27 in the others: 40 fits cover .934. With the mean of all
+    coordinates of the shrunk fit for those that are hidden it was .870.
+    """
     covered = []
-    for seed in range(12):
+    for seed in range(40):
         rng = np.random.RandomState(seed)
         X = rng.uniform(size=(100_000, 1)) + 0.1 * rng.uniform(-1.0, 1.0, size=(100_000, 4))
         X = np.clip(X, 0.0, 1.0)
@@ -60,4 +65,5 @@ def test_local_intervals_of_features_that_move_together():
         ).fit(X, y)  # fmt: skip
         low, high = model.confidence_interval(X[:300])
         covered.append(np.mean((low <= mean[:300]) & (mean[:300] <= high)))
-    assert np.mean(covered) > 0.9
+    # At most 1.5 points off, or not significantly more: rows of a fit share its errors.
+    assert np.mean(covered) >= 0.935 - stats.norm.isf(1e-3) * np.std(covered) / np.sqrt(40)

@@ -124,7 +124,9 @@ def test_coverage_and_width(Estimator, privacy, d, design, record_property):
 
     assert_certified(missed, 0.95, 32)
     if privacy == "central" and design in ("isotropic", "ill-conditioned"):
-        assert figures["certified ratio"] <= 3.0
+        # A tenth of the failure probability is left to the interval of weak directions.
+        part = 1.0 if design == "isotropic" else np.sqrt(1.0 + np.log(10.0) / np.log(40.0))
+        assert figures["certified ratio"] <= 3.0 * part
     # Both sides: at most 1.5 points off, or not significantly more over the 32 configurations.
     allowed = 0.015 + stats.norm.isf(FAMILY_LEVEL / 64) * spread
     assert coverage.mean() >= 0.95 - allowed
