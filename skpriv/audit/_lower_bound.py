@@ -222,7 +222,7 @@ def lower_bound(
     >>> bool(1.0 < bound.epsilon < 20.0)
     True
     """
-    check_maker(make, 0)
+    check_maker(make, "seed")
     _check(n_runs, delta, confidence_level)
     data = (tuple(D), tuple(D_prime))
     replaced = replaced_rows(*data)

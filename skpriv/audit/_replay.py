@@ -340,7 +340,7 @@ def replay(
 
     Answers are listened to in the calling process and thread.
     """
-    check_maker(make)
+    check_maker(make, "")
     D, D_prime = tuple(D), tuple(D_prime)
     of_persons = run is None and len(D) == len(D_prime) == 3
     if of_persons and not is_policy(unfitted(make())):

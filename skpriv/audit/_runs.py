@@ -41,21 +41,19 @@ class Run:
 REFUSAL = f"{InvalidValues.__name__}: {INVALID_VALUES}"
 
 
-def check_maker(make, *arguments):
+def check_maker(make, arguments):
     """Refuse what makes no models, before anything is run.
 
     Parameters
     ----------
     make : callable
-    *arguments
-        Arguments with which it will be called.
+    arguments : str
+        Its arguments, for the text of the error.
     """
-    said = "make(seed)" if arguments else "make()"
     if not callable(make):
         raise TypeError(
-            f"{said} must return an unfitted estimator or a policy, and {type(make).__name__} "
-            "cannot be called: pass a function, such as lambda "
-            f"{'seed: Estimator(random_state=seed)' if arguments else ': Estimator(...)'}."
+            f"make({arguments}) must return an unfitted estimator or a policy, and "
+            f"{type(make).__name__} cannot be called: pass a function of ({arguments})."
         )
 
 

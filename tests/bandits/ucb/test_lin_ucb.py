@@ -201,20 +201,6 @@ def test_certified_region_covers_the_weights(privacy, epsilon, global_random_see
     assert misses <= 5  # at most 1 is expected; 6 of 20 at 0.05 have probability 3e-4
 
 
-@pytest.mark.parametrize("privacy", ["central", "local"])
-def test_almost_no_noise_is_as_good_as_none(privacy):
-    contexts, means, _ = rounds(1000, 0)
-    regrets = []
-    for epsilon, kind in ((1.0, "none"), (1e6, privacy)):
-        policy = LinUCB(
-            privacy=kind, epsilon=epsilon, delta=0.5, width="asymptotic", update_every=1,
-            horizon=125, random_state=0,
-        )  # fmt: skip
-        actions = play(policy, contexts, means, np.random.RandomState(5))
-        regrets.append((means.max(axis=1) - means[np.arange(1000), actions]).sum())
-    assert regrets[1] == pytest.approx(regrets[0], rel=0.5, abs=20.0)
-
-
 def test_weights_for_every_arm():
     rng = np.random.RandomState(0)
     X = np.c_[rng.uniform(-0.7, 0.7, size=2000), np.full(2000, 0.7)]
