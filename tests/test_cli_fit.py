@@ -135,14 +135,6 @@ def test_from_a_table_to_predictions(folder, argv, tmp_path, capsys):
     assert r2_score(y, predicted["prediction"]) > expected - 0.02
 
 
-def test_clip_is_passed_on(folder, argv, tmp_path):
-    few = tmp_path / "few.csv"
-    pd.read_csv(folder / "train.csv", nrows=5_000, dtype=str).to_csv(few, index=False)
-    wide = str(tmp_path / "wide.json")
-    assert fit(argv, table=str(few), clip="wide", out=wide) == 0
-    assert skpriv.load(wide)[-1].clip == "wide"
-
-
 @pytest.mark.parametrize("privacy", PRIVATE)
 def test_whoever_adds_the_noise_is_named(privacy, folder, argv, tmp_path, capsys):
     few, ledger = tmp_path / "few.csv", tmp_path / "ledger"
@@ -412,16 +404,6 @@ def test_all_rows_of_a_person_are_protected(folder, argv, tmp_path, capsys):
     out = str(tmp_path / "other.json")
     refused(fit(argv, "--group", "persons", table=str(path), out=out), capsys, "'persons'")
     refused(fit(argv, "--group", "age", table=str(path), out=out), capsys, "'age'", "take it out")
-
-
-def test_the_budget_is_a_table_of_numbers(argv, tmp_path, capsys):
-    ledger = str(tmp_path / "ledger.db")
-    assert fit(argv, ledger=ledger) == 0
-    capsys.readouterr()
-    assert main(["budget", ledger]) == 0
-    out = capsys.readouterr().out
-    assert "Cost(" not in out and "epsilon" in out
-    assert re.search(r"^LinearRegression +1\.000 ", out, re.M)
 
 
 def test_nothing_that_was_read_is_overwritten(folder, argv, tmp_path, capsys):
