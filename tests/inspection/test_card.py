@@ -135,12 +135,6 @@ def test_errors_of_inference_are_not_swallowed(monkeypatch):
             show(model)
 
 
-def test_a_card_in_html_is_the_page():
-    assert model_card(exact(), format="html", title="a study") == release_page(
-        exact(), title="a study"
-    )
-
-
 def test_improper_arguments():
     with pytest.raises(ValueError, match="format='pdf'"):
         model_card(exact(), format="pdf")
