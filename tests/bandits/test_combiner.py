@@ -3,6 +3,7 @@ from math import inf, log, sqrt
 
 import numpy as np
 import pytest
+from scipy import stats
 from sklearn.base import clone
 
 from skpriv import Budget, BudgetAccountant
@@ -46,7 +47,7 @@ def test_the_better_policy_is_found(epsilon):
 
 def test_deviations_hold_for_all_policies_and_times(global_random_seed):
     """|mean of noisy rewards - mean| <= deviation, for arms of known means."""
-    rng, misses = np.random.RandomState(global_random_seed), 0
+    rng, misses, half = np.random.RandomState(global_random_seed), 0, 0
     combiner = BanditCombiner(policies=[RandomPolicy(), RandomPolicy()], epsilon=4.0)
     combiner.act(np.ones((1, 2, 2)))
     combiner._bounds[:, 0] = 0.0
@@ -57,8 +58,10 @@ def test_deviations_hold_for_all_policies_and_times(global_random_seed):
         for n in range(1, 2001):
             combiner._counts[0] = n
             bounds.append(combiner._claim(0))
-        misses += bool((np.abs(noisy) > bounds).any())
-    assert misses <= 6
+        reached = (np.abs(noisy) / bounds).max()
+        misses, half = misses + (reached > 1.0), half + (reached > 0.5)
+    # Half of the bound is crossed by three of ten draws: the bound is not wider than it need be.
+    assert misses <= stats.binom.isf(1e-3, 40, 0.05) and 3 <= half <= 25
 
 
 def test_guarantee_composes_the_two_reports():

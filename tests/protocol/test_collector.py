@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,10 +21,10 @@ from skpriv.protocol import Collector, report
 LEVEL = 1e-4
 
 
-def model(**params):
+def model(kind=SSPRegressor, **params):
     options = {"epsilon": 2.0, "delta": 0.0, "privacy": "local", "channel": "codebook"}
     options |= {"data_norm": 1.0, "bounds_y": (-1, 1)}
-    return SSPRegressor(**{**options, "fit_intercept": False, **params})
+    return kind(**{**options, "fit_intercept": False, **params})
 
 
 def records(n, seed=0):
@@ -269,15 +270,7 @@ def test_rounds_survive_a_restart_with_fewer_answers(tmp_path):
     X = rng.normal(size=(600, 2)) * [1.0, 0.3]
     y = np.sign(X[:, 0])
     path = tmp_path / "rounds.db"
-    adaptive = ReweightedRegressor(
-        data_norm=1.0,
-        bounds_y=(-1, 1),
-        epsilon=8.0,
-        delta=0.0,
-        privacy="local",
-        channel="codebook",
-        fit_intercept=False,
-    )
+    adaptive = model(ReweightedRegressor, epsilon=8.0)
     collector = Collector(adaptive, 600, 0, n_features=2, path=path)
     tasks, counts, earlier = [], [], []
     while collector.task is not None:
@@ -349,9 +342,7 @@ def test_adaptive_rounds_have_the_law_of_the_simulated_fit():
     rng = np.random.RandomState(0)
     X = rng.normal(size=(n, 2)) * [1.0, 0.3]
     y = np.sign(X[:, 0] + rng.uniform(-1.0, 1.0, n))
-    options = {"epsilon": 12.0, "delta": 0.0, "privacy": "local", "n_spectral_iter": 2}
-    options |= {"data_norm": 1.0, "bounds_y": (-1.0, 1.0)}
-    adaptive = ReweightedRegressor(**options, channel="codebook", fit_intercept=False)
+    adaptive = model(ReweightedRegressor, epsilon=12.0, n_spectral_iter=2)
     collected, simulated = np.empty((repetitions, 2)), np.empty((repetitions, 2))
     for seed in range(repetitions):
         collector, rounds = Collector(adaptive, n, seed, n_features=2), 0
@@ -416,17 +407,27 @@ def test_of_two_copies_one_goes_on(where, first, tmp_path):
     assert accountant.spent.epsilon == 2.0
 
 
-def test_a_copy_of_before_is_refused_wherever_it_is_put(tmp_path):
+@pytest.mark.filterwarnings("ignore:.*is not the file:UserWarning")
+def test_a_file_that_is_put_back_does_not_go_on(tmp_path):
+    """Whatever earlier synced state it has, wherever it is put, and whoever is active."""
     accountant, path = BudgetAccountant(4.0), tmp_path / "a.db"
     collector, X, y = _began(tmp_path, accountant)
+    states = []
+    for user in range(3, 10):
+        states.append([Path(f"{path}{end}").read_bytes() for end in ("", "-wal")])
+        collector.add(user, report(collector.task, X[user], y[user], user=user))
     collector.close()
-    before = path.read_bytes()
-    Collector.load(path).close()
-    path.write_bytes(before)
-    for active in (accountant, BudgetAccountant(9.0)):
-        with active, pytest.raises(PrivacyError, match="has gone on"):
-            Collector.load(path)
-        assert len(active.charges) <= 1
+    last = path.read_bytes()
+    for place, state in enumerate(states):
+        for where in (path, tmp_path / f"{place}.db"):
+            for end, content in zip(("", "-wal"), state, strict=True):
+                Path(f"{where}{end}").write_bytes(content)
+            for active in (accountant, BudgetAccountant(9.0)):
+                with active, pytest.raises(PrivacyError, match="has gone on"):
+                    Collector.load(where)
+                assert len(active.charges) <= 1
+    path.write_bytes(last)
+    assert Collector.load(path).result().privacy_report_.rows[0].records == 10
 
 
 @pytest.mark.parametrize("after", ["the file", "the first ledger"])

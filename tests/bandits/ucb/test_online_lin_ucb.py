@@ -93,7 +93,7 @@ def test_faithful_sums_are_unbiased_with_the_stated_scales(global_random_seed):
 
 
 def test_certified_bound_of_the_faithful_residual(global_random_seed):
-    rng, misses = np.random.RandomState(global_random_seed), 0
+    rng, misses, small = np.random.RandomState(global_random_seed), 0, 0
     theta = THETA / np.linalg.norm(THETA)
     for _ in range(30):
         x = rng.normal(size=(2000, 3))
@@ -104,11 +104,13 @@ def test_certified_bound_of_the_faithful_residual(global_random_seed):
         residual = np.linalg.norm(equations.target - equations.design @ theta)
         bound = reports.residual_bound(2000, 1.0, 0.05)
         misses += residual > bound
+        small += residual > bound / 20.0
         assert bound < 8.0 * residual + 40.0 * sqrt(2000) * reports.noise.scale**2
         region = within(equations, bound, 1.0)
         arms = np.vstack([np.eye(3), -np.eye(3)])
         assert residual > bound or (arms @ theta <= region.upper(arms, 1.0) + 1e-9).all()
-    assert misses <= 6
+    # Of a certificate for all theta and times: residuals are an eighth of it, and .05 in one of 25.
+    assert misses == 0 and small >= 20
 
 
 def test_difference_of_equations():

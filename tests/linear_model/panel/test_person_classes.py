@@ -55,6 +55,7 @@ def test_intervals_cover_and_rest_on_most_of_the_budget(kind):
     for seed in range(20):
         found = inference(fit(kind, draw(kind, seed, 4000, 5), 5, epsilon=5.0, random_state=seed))
         inside.append((found.low <= TRUTH) & (TRUTH <= found.high))
-        shares.append(found.privacy_share)
+        shares.append(np.nanmedian(found.privacy_share))
     assert (np.mean(inside, axis=0) >= 0.75).all()  # of 20 at 95% fewer once in 3,000
-    assert np.nanmedian(shares) < 0.65  # of that of the last step it would be .7 and more
+    error = np.sqrt(np.pi / 2 / len(shares)) * np.std(shares)  # of their median
+    assert np.median(shares) + 3.0 * error < 0.7  # what the last step alone has, and more
