@@ -6,6 +6,7 @@ raises a cap in a commit that says what was removed in exchange.
 
 import ast
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -63,6 +64,7 @@ def _lines(folder):
         yield path.relative_to(folder), code_lines(source, ast.parse(source))
 
 
+@cache
 def rooms():
     """Lines of code of each room."""
     found: Counter = Counter()
@@ -71,6 +73,7 @@ def rooms():
     return found
 
 
+@cache
 def sizes():
     """What has a cap, measured."""
     package = dict(_lines(ROOT / "skpriv"))
