@@ -131,11 +131,11 @@ NOT_PROMISED = {
     [
         make(Estimator, privacy=privacy, random_state=random_state)
         for Estimator, privacy in PAIRS
-        # A source of bits for secure noise is asked for alike in every model, the public noise of
-        # all devices is drawn as a curator's, and shuffled reports are made as local ones: of these
-        # one estimator is enough, and those that have no local reports.
+        # How a model draws its noise meets nothing that these checks look at: all models of one
+        # estimator are enough, and of the others a curator and reports of users.
         if Estimator is SSPRegressor
-        or privacy not in ("aggregate", "shuffle" if "local" in ESTIMATORS[Estimator] else "")
+        or privacy in ("central", "local" if "local" in ESTIMATORS[Estimator] else "shuffle")
+        or (privacy == "none" and is_classifier(Estimator()))  # where one label can be learned
         for random_state in ((None, 0) if (Estimator, privacy) == SECURE else (0,))
     ],
     expected_failed_checks=lambda estimator: NOT_PROMISED if is_classifier(estimator) else {},
@@ -148,17 +148,17 @@ def test_scikit_learn_checks(estimator, check):
 
 
 @every_pair
-@pytest.mark.parametrize("random_state", [None, 0])
-@pytest.mark.parametrize("epsilon", [1.0, inf])
-def test_tags_are_honest(Estimator, privacy, random_state, epsilon):
-    estimator = make(Estimator, privacy=privacy, random_state=random_state, epsilon=epsilon)
-    tags = get_tags(estimator)
-    noisy = privacy != "none" and epsilon != inf
-    assert tags.non_deterministic == (noisy and random_state is None)
-    assert (tags.regressor_tags or tags.classifier_tags).poor_score
+def test_tags_are_honest(Estimator, privacy):
     X, y = _data(Estimator)
-    first, second = (curve(clone(estimator).fit(X, y), X) for _ in range(2))
-    assert np.array_equal(first, second) != tags.non_deterministic
+    for epsilon, random_state in ((1.0, None), (1.0, 0), (inf, None)):
+        model = make(Estimator, privacy=privacy, random_state=random_state, epsilon=epsilon)
+        tags = get_tags(model)
+        noisy = privacy != "none" and epsilon != inf
+        assert tags.non_deterministic == (noisy and random_state is None)
+        assert (tags.regressor_tags or tags.classifier_tags).poor_score
+        if tags.non_deterministic:  # what seeds and an infinite epsilon decide is tested below
+            first, second = (curve(clone(model).fit(X, y), X) for _ in range(2))
+            assert not np.array_equal(first, second)
 
 
 @every_pair
@@ -232,7 +232,7 @@ def test_no_reference_to_the_rows_is_kept(Estimator, privacy):
 
 
 @noisy_pair
-@pytest.mark.parametrize("budget", [Budget(0.1, 1e-6), Budget(1.0, 1e-5), Budget(20.0, 1e-3)])
+@pytest.mark.parametrize("budget", [Budget(0.1, 1e-6), Budget(20.0, 1e-3)])
 def test_the_report_adds_up_to_the_budget(Estimator, privacy, budget):
     X, y = _data(Estimator)
     estimator = make(
@@ -367,15 +367,12 @@ def test_bounds_have_no_default_and_the_error_says_what_to_pass(Estimator):
 
 
 @noisy_pair
-@pytest.mark.parametrize("case", BAD_SHAPES)
-def test_bad_shapes_are_refused_uncharged(Estimator, privacy, case):
+def test_bad_shapes_are_refused_uncharged(Estimator, privacy):
     """Shapes and kinds of numbers are public."""
-    change, message = BAD_SHAPES[case]
-    with (
-        BudgetAccountant(10.0, 1e-3) as accountant,
-        pytest.raises(ValueError, match=message),
-    ):
-        make(Estimator, privacy=privacy).fit(*change(*_data(Estimator)))
+    with BudgetAccountant(10.0, 1e-3) as accountant:
+        for change, message in BAD_SHAPES.values():
+            with pytest.raises(ValueError, match=message):
+                make(Estimator, privacy=privacy).fit(*change(*_data(Estimator)))
     assert accountant.charges == []
 
 
@@ -415,22 +412,13 @@ def test_huge_values_are_values(Estimator, privacy):
     assert np.isfinite(curve(estimator, X[:3])).all()
 
 
-@pytest.mark.parametrize(
-    ("Estimator", "settings", "message"),
-    [
-        (Estimator, *case)
-        for Estimator in ESTIMATORS
-        for case in BAD_SETTINGS
-        if set(case[0]) <= set(make(Estimator).get_params())
-    ],
-    ids=lambda value: _name(value) if isinstance(value, type) else str(value),
-)
-def test_bad_settings_are_refused_uncharged(Estimator, settings, message):
-    with (
-        BudgetAccountant(10.0, 1e-3) as accountant,
-        pytest.raises(ValueError, match=message),
-    ):
-        make(Estimator, **settings).fit(*_data(Estimator))
+@every_class
+def test_bad_settings_are_refused_uncharged(Estimator):
+    with BudgetAccountant(10.0, 1e-3) as accountant:
+        for settings, message in BAD_SETTINGS:
+            if set(settings) <= set(make(Estimator).get_params()):
+                with pytest.raises(ValueError, match=message):
+                    make(Estimator, **settings).fit(*_data(Estimator))
     assert accountant.charges == []
 
 
@@ -462,8 +450,10 @@ def test_a_fit_beyond_the_budget_releases_nothing(Estimator, privacy):
     assert not [name for name in vars(estimator) if name.endswith("_") and "coef" in name]
 
 
-@noisy_pair
-def test_cross_validation_charges_every_fold(Estimator, privacy):
+@pytest.mark.parametrize("privacy", ESTIMATORS[SSPRegressor][:-1])
+def test_cross_validation_charges_every_fold(privacy):
+    """Of one estimator in every model: of the others a search does, in the test below."""
+    Estimator = SSPRegressor
     X, y = _data(Estimator)
     pipeline = make_pipeline(FunctionTransformer(), make(Estimator, privacy=privacy, epsilon=0.25))
     # 4 deltas, which the shuffle model needs

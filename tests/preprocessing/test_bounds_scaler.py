@@ -16,7 +16,7 @@ from skpriv.preprocessing import BoundsScaler
 MIXED = {"bounds": [(20, 60), (-3, 5), (0, 1), (0, 2), (0, 1)], "exclusive": [[2, 3], [4]]}
 
 
-@parametrize_with_checks([BoundsScaler(), BoundsScaler(bounds=(0, 2))])
+@parametrize_with_checks([BoundsScaler(bounds=(0, 2))])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

@@ -90,9 +90,10 @@ def test_the_policy_learns_from_reports(width):
 
 def test_reports_have_the_law_of_simulated_updates():
     rng = np.random.RandomState(1)
-    contexts = rng.normal(size=(100, 4, 3)) / 3.0
-    actions = rng.randint(4, size=100)
-    rewards = contexts[np.arange(100), actions] @ THETA
+    n = 60  # users of each of a hundred policies
+    contexts = rng.normal(size=(n, 4, 3)) / 3.0
+    actions = rng.randint(4, size=n)
+    rewards = contexts[np.arange(n), actions] @ THETA
     centres = np.empty((2, 100, 4))
     for k in range(100):
         simulated, devices = policy(random_state=k), policy()
@@ -101,7 +102,7 @@ def test_reports_have_the_law_of_simulated_updates():
         state = devices.public_state(n_actions=4, n_features=3)
         devices.update_from_reports(
             (user, report(state, contexts[user], rewards[user], user=user, action=actions[user]))
-            for user in range(100)
+            for user in range(n)
         )
         centres[:, k] = simulated._region.centre, devices._region.centre
     for axis in np.eye(4):
