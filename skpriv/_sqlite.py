@@ -132,6 +132,10 @@ class Database:
                 self._connection.close()
             self._connection = None
 
+    def __del__(self) -> None:  # Python warns of connections that nobody closes
+        if getattr(self, "_connection", None) is not None:
+            self.close()
+
     def _opened(self):
         if self.path is None:
             return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)

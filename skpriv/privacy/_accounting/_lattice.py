@@ -141,7 +141,10 @@ class Lattice:
     def has_room(self, sensitivity: float, size: int) -> bool:
         """Whether a later round with 2^-24 of this share of the budget fits as well.
 
-        Its grid may be coarser by twelve bits.
+        The grid may be coarser by twelve bits then. Noise has the root of 1 / share: a question has
+        at least 2^-8 of the budget, which takes four bits. The other eight are for questions that
+        answers lead to and records of zero do not, of up to 2^16 times as many numbers. A round
+        that does not fit all the same is refused: its users have paid for nothing, and no more.
         """
         return self.step * sqrt(size) * 2.0 ** (COARSEST + 11.5) <= sensitivity
 

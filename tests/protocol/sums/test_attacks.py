@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import sqlite3
 
 import numpy as np
 import pytest
@@ -299,6 +300,16 @@ def test_every_file_is_synced_before_a_transaction_ends(tmp_path):
         database.create()
         assert database.ask("PRAGMA synchronous") == [(3,)]
         assert os.path.getsize(database.path) > 0
+
+
+def test_a_file_that_nobody_holds_is_closed(tmp_path):
+    database = Database(tmp_path / "file", "test", kept=True)
+    database.create()
+    database.ask("SELECT 1")
+    connection = database._connection
+    del database
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        connection.execute("SELECT 1")
 
 
 def test_shares_hide_a_sum_of_those_who_are_counted_on():
