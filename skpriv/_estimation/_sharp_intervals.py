@@ -72,7 +72,7 @@ LEFT = 0.1
 DISTANCES = np.geomspace(2.0**-12, 2.0, 27)  # public grid of D
 
 
-class _Failures(NamedTuple):
+class _SharpFailures(NamedTuple):
     """Parts of a failure probability, one for each event.
 
     ``main``; ``bounded``, the main part without the noise of the design; ``size``, of |theta*|;
@@ -157,8 +157,10 @@ def _resolvable(equations):
 
 def _sharp(equations, points, theta_bound, failure):
     """Centres and half-widths; infinite where the design does not stand above its noise."""
-    shares = split_failure(failure, *_Failures())
-    parts = _Failures(*map(event, (f"sharp: {name}" for name in _Failures._fields), shares))
+    shares = split_failure(failure, *_SharpFailures())
+    parts = _SharpFailures(
+        *map(event, (f"sharp: {name}" for name in _SharpFailures._fields), shares)
+    )
     nothing = np.zeros(len(points)), np.full(len(points), inf)
     solved = _solve(equations, inf if theta_bound is None else theta_bound, parts)
     if solved is None:

@@ -32,6 +32,7 @@ from ..privacy import (
     MOST_NOISE,
     ROUNDING,
     SIDE_SHARE,
+    TOLD_ABOVE,
     Accounted,
     Budget,
     PrivacyReport,
@@ -469,7 +470,7 @@ def _score(answer, limit, bounds, confidence_level, report):
     radius = bounds[1] / 2.0 - bounds[0] / 2.0
     error = float(max(u, 0.0) * (limit * radius) ** 2)
     quantile = NormalDist().inv_cdf(0.5 + confidence_level / 2.0)
-    if not v > 3.0 * noise:
+    if not v > TOLD_ABOVE * noise:
         return PrivateScore(np.nan, -np.inf, 1.0, error, confidence_level, False, report)
     slope = np.array([-1.0 / v, u / v**2])
     sampling = np.array([[uu - u * u, uv - u * v], [uv - u * v, vv - v * v]])

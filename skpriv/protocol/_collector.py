@@ -31,7 +31,7 @@ from ..privacy import (
 )
 from ..records import PublicOrder, Rows
 from ._device import public_order
-from ._store import Store, described, home, n_features_of, restored
+from ._store import ReportStore, described, home, n_features_of, restored
 from ._sums import Sums
 
 NO_ROWS = (
@@ -379,7 +379,7 @@ class Collector:
             estimator, n_users, n_features, seed=seed, n_min=n_min, transport=transport
         )
         settings = {"estimator": described(estimator), "n_users": int(n_users), **own}
-        store = Store(path)
+        store = ReportStore(path)
         if store.settings() is not None:
             store.close()
             raise ValueError(
@@ -417,7 +417,7 @@ class Collector:
         BudgetExceeded
             If an active accountant cannot pay for the collection.
         """
-        store = Store(path)
+        store = ReportStore(path)
         settings = store.settings()
         if settings is None or "home" not in settings:
             store.close()

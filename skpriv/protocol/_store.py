@@ -85,7 +85,7 @@ TABLES = (
 )
 
 
-class Store(Database):
+class ReportStore(Database):
     """Reports on disk, each written before it is acknowledged; safe in several threads.
 
     Parameters

@@ -73,7 +73,7 @@ from ._pool import shrunk_gram
 SHIFTS = np.linspace(0.02, 0.98, 49)[:, None]  # of the smallest eigenvalue: see `_distance`
 
 
-class _Failures(NamedTuple):
+class _StepFailures(NamedTuple):
     """Parts of a failure probability: one for each event, and all are named here.
 
     At a point: ``main``; ``second``, v'N_L d; ``along``, N_z along a vector; ``direction``, N_L
@@ -107,8 +107,8 @@ class _Failures(NamedTuple):
 # are next as these have that of each of the others. A number for each of the 17 would make
 # intervals 1% narrower.
 RATIO, NEXT_NAMES = 8.0, ("second", "seen", "realised", "sums")
-WEIGHTS = _Failures._make(
-    RATIO ** (2 if name == "main" else name in NEXT_NAMES) for name in _Failures._fields
+WEIGHTS = _StepFailures._make(
+    RATIO ** (2 if name == "main" else name in NEXT_NAMES) for name in _StepFailures._fields
 )
 
 
@@ -135,7 +135,9 @@ def certified(fit, points, confidence_level):
     (centre, half) : ndarrays of shape (n_points,)
     """
     shares = split_failure(1.0 - confidence_level, *WEIGHTS)
-    failure = _Failures(*map(event, (f"step: {name}" for name in _Failures._fields), shares))
+    failure = _StepFailures(
+        *map(event, (f"step: {name}" for name in _StepFailures._fields), shares)
+    )
     last = fit.last
     unknown = points @ fit.b, np.full(len(points), np.inf)
     if last.most_excess is None:

@@ -16,7 +16,7 @@ from ...exceptions import PrivacyError
 from .._accounting._cost import Cost
 from .._tape import tell_charge
 from ._accountant import BudgetAccountant
-from ._ledger import Ledger, Part, Transaction, check_unit, unit_now
+from ._ledger import Ledger, Part, LedgerTransaction, check_unit, unit_now
 from ._parts import Key, allowance, announced, current_parts, inside, process, stacked
 
 _SCHEMA = "CREATE TABLE IF NOT EXISTS objects (identity TEXT PRIMARY KEY, state TEXT NOT NULL)"
@@ -92,7 +92,7 @@ class Lineage:
                 advance(transaction, self)
 
 
-def advance(transaction: Transaction, lineage: Lineage) -> bool:
+def advance(transaction: LedgerTransaction, lineage: Lineage) -> bool:
     """Write the state of now into a ledger that is held; return whether the object was known to it.
 
     Raises

@@ -534,18 +534,18 @@ class Ledger:
         return ledger
 
     @contextmanager
-    def transaction(self) -> Iterator["Transaction"]:
+    def transaction(self) -> Iterator["LedgerTransaction"]:
         """Hold the ledger exclusively: committed at the end, rolled back by an exception."""
         with ledger_database(self.path).transaction() as connection:
             yield self._expected(connection)
 
     @contextmanager
-    def _reading(self) -> Iterator["Transaction"]:
+    def _reading(self) -> Iterator["LedgerTransaction"]:
         with ledger_database(self.path).reading() as connection:
             yield self._expected(connection)
 
-    def _expected(self, connection: Connection) -> "Transaction":
-        transaction = Transaction(connection, self.path)
+    def _expected(self, connection: Connection) -> "LedgerTransaction":
+        transaction = LedgerTransaction(connection, self.path)
         transaction.expect(self.identity)
         return transaction
 
@@ -569,7 +569,7 @@ class Ledger:
         return {"path": self.path, "identity": self.identity}
 
 
-class Transaction:
+class LedgerTransaction:
     """Reading and appending while the ledger is held."""
 
     def __init__(self, connection: Connection, path: str) -> None:

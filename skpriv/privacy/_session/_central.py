@@ -32,18 +32,14 @@ class CentralSession(Session):
             return query.local_noise(Budget(slot.share * self._budget.epsilon / self._reordered))
         return self._gaussian(query, slot)
 
-    def _stream_law(self, stream, slot):
-        return self._gaussian(stream, slot)
-
-    def _release_law(self, procedure, slot):
-        return self._gaussian(procedure, slot)
-
     def _selection_law(self, query, k, slot):
         rho = slot.share * self._mu**2 / 2.0
         return GumbelNoise.calibrated(self._change(query), k, rho)
 
     def _gaussian(self, asked, slot):
         return GaussianNoise.calibrated(self._change(asked), self._mu * sqrt(slot.share))
+
+    _stream_law = _release_law = _gaussian
 
     @property
     def _mu(self):
@@ -59,14 +55,10 @@ class ExactSession(CentralSession):
     model, capabilities = "none", NONE
     streams = {"exact": ExactStream}
 
-    def _law(self, query, slot):
+    def _law(self, asked, slot):
         return GaussianNoise(0.0)
 
-    def _stream_law(self, stream, slot):
-        return GaussianNoise(0.0)
-
-    def _release_law(self, procedure, slot):
-        return GaussianNoise(0.0)
+    _stream_law = _release_law = _law
 
     def _selection_law(self, query, k, slot):
         return GumbelNoise(0.0)
