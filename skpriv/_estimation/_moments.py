@@ -148,21 +148,11 @@ class MomentsQuery(Query):
 
     def equations(self, answer):
         """Normal equations of an answer; the public entry of the intercept is put back exactly."""
-        p = self.scaling.size
-        design = unvech(answer.value[p:-1], p)
+        size = self.scaling.size
+        found = NormalEquations.of_moments(answer, size, self.square_weight)
         if self.scaling.fit_intercept and answer.counted:
-            design[-1, -1] = answer.n * self.scaling.shrink**2
-        return NormalEquations(
-            design=design,
-            target=answer.value[:p],
-            gram=design,
-            square=float(answer.value[-1]) / self.square_weight,
-            n=answer.n,
-            symmetric=True,
-            design_scale=answer.noise.scale,
-            target_scale=answer.noise.scale,
-            gram_scale=answer.noise.scale,
-        )
+            found.design[-1, -1] = answer.n * self.scaling.shrink**2  # of the Gram matrix, too
+        return found
 
 
 @dataclass(frozen=True)

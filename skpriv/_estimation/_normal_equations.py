@@ -7,7 +7,7 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg import lapack
 
-from .._linalg import RELATIVE_ZERO, psd_part
+from .._linalg import RELATIVE_ZERO, psd_part, unvech
 from ..privacy import CodebookNoise
 
 # Public grid of prior variances for the empirical-Bayes shrinkage, in units of theta^2.
@@ -79,6 +79,14 @@ class NormalEquations:
     person_gram: np.ndarray | None = None
     debias: float | None = None
     weight: float = 0.0
+
+    @classmethod
+    def of_moments(cls, answer, p, square_weight):
+        """Equations of an answer about (r phi, vech phi phi', w r^2) with this weight w."""
+        design = unvech(answer.value[p:-1], p)
+        square = float(answer.value[-1]) / square_weight
+        scales = dict.fromkeys(("design_scale", "target_scale", "gram_scale"), answer.noise.scale)
+        return cls(design, answer.value[:p], design, square, answer.n, True, **scales)
 
     def pooled(self, other):
         """Sums of two sets of records, disjoint or not, weighted by what is publicly known.

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import linalg
 
-from .._linalg import psd_part, unvech, vech, vech_size
+from .._linalg import psd_part, unvech, vech
 from ..exceptions import PrivacyError
 from ..privacy import (
     ROUNDING,
@@ -53,11 +53,7 @@ class LiftedMomentsQuery(Query):
     sensitivity: float = 3.0 / sqrt(2.0) * ROUNDING
     use: ClassVar[str] = "moments"  # what the code is best for
 
-    @property
-    def shape(self):
-        """Number of coordinates."""
-        p = self.scaling.size
-        return (p + vech_size(p) + 1,)
+    shape = MomentsQuery.shape
 
     def records(self, X, y):
         """Rows phi of norm at most 1 and targets r in [-1, 1] of a chunk, what users report about.

@@ -161,10 +161,7 @@ class ReportedGradientQuery(LiftedMomentsQuery):
         """Bound b on the residuals."""
         return 1.0 + min(1.0, float(np.linalg.norm(self.theta)))
 
-    @property
-    def shape(self):
-        """Number of coordinates."""
-        return (self.scaling.size,)
+    shape = ClippedGradientQuery.shape
 
     def records(self, X, y):
         """Rows phi, and residuals over their bound."""
@@ -198,10 +195,7 @@ class GradientQuery(Query):
     theta: np.ndarray
     name: str = "gradient"
 
-    @property
-    def shape(self):
-        """Number of coordinates."""
-        return (self.scaling.size,)
+    shape = ClippedGradientQuery.shape
 
     @property
     def sensitivity(self):

@@ -81,12 +81,7 @@ class AllMomentsQuery(Query):
 
     def equations(self, answer):
         """The noisy normal equations of least squares."""
-        p, scale = self.rows.size, answer.noise.scale
-        design = unvech(answer.value[p:-1], p)
-        square = float(answer.value[-1]) / SQUARE_WEIGHT
-        noise = dict.fromkeys(("design_scale", "target_scale", "gram_scale"), scale)
-        target = answer.value[:p]
-        return NormalEquations(design, target, design, square, answer.n, True, **noise)
+        return NormalEquations.of_moments(answer, self.rows.size, SQUARE_WEIGHT)
 
 
 @dataclass(frozen=True, eq=False)

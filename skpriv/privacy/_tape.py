@@ -11,7 +11,7 @@ out. All but ``charged`` return what is released: ``make()``, or what was releas
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, TypeVar, cast
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -35,57 +35,45 @@ def tell_charge(cost, name):
         listener.charged(cost, name)
 
 
-def draws(method: F) -> F:
+def _heard(tell: Callable[..., Any]) -> Callable[[F], F]:
+    """Decorator of methods of which a listener, if there is one, is told before they are run."""
+
+    def decorate(method: F) -> F:
+        @wraps(method)
+        def heard(self, *arguments, **named):
+            listener = _LISTENER.get()
+            if listener is None:
+                return method(self, *arguments, **named)
+            make = partial(method, self, *arguments, **named)
+            return tell(listener, make, self, arguments, named)
+
+        return cast(F, heard)
+
+    return decorate
+
+
+@_heard
+def draws(listener, make, owner, arguments, named):
     """Decorate a method ``(self, exact, *law)`` that draws noise around an exact value."""
-
-    @wraps(method)
-    def heard(self, exact, *law):
-        listener = _LISTENER.get()
-        if listener is None:
-            return method(self, exact, *law)
-        return listener.draw(method.__name__, exact, law, lambda: method(self, exact, *law))
-
-    return cast(F, heard)
+    return listener.draw(make.func.__name__, arguments[0], arguments[1:], make)
 
 
-def chooses(method: F) -> F:
+@_heard
+def chooses(listener, make, owner, arguments, named):
     """Decorate a method ``(self, *arguments)`` that makes a public random choice."""
-
-    @wraps(method)
-    def heard(self, *arguments):
-        listener = _LISTENER.get()
-        if listener is None:
-            return method(self, *arguments)
-        return listener.choice(method.__name__, arguments, lambda: method(self, *arguments))
-
-    return cast(F, heard)
+    return listener.choice(make.func.__name__, arguments, make)
 
 
-def deals(method: F) -> F:
+@_heard
+def deals(listener, make, owner, arguments, named):
     """Decorate a method ``(self, rows)`` that draws a random order of the rows."""
-
-    @wraps(method)
-    def heard(self, rows):
-        listener = _LISTENER.get()
-        if listener is None:
-            return method(self, rows)
-        return listener.order(rows, lambda: method(self, rows))
-
-    return cast(F, heard)
+    return listener.order(arguments[0], make)
 
 
-def door(method: F) -> F:
+@_heard
+def door(listener, make, owner, arguments, named):
     """Decorate a method of a session or stream that gives out an answer."""
-
-    @wraps(method)
-    def heard(self, *arguments, **named):
-        listener = _LISTENER.get()
-        if listener is None:
-            return method(self, *arguments, **named)
-        asked, rest = (arguments[0], arguments[1:]) if arguments else (self.query, ())
-        # Of a stream: the exact sum of the records since the last read.
-        pending = self._increment.value if hasattr(self, "_increment") else None
-        make = lambda: method(self, *arguments, **named)  # noqa: E731
-        return listener.answer(method.__name__, self, asked, (*rest, named), pending, make)
-
-    return cast(F, heard)
+    asked, rest = (arguments[0], arguments[1:]) if arguments else (owner.query, ())
+    # Of a stream: the exact sum of the records since the last read.
+    pending = owner._increment.value if hasattr(owner, "_increment") else None
+    return listener.answer(make.func.__name__, owner, asked, (*rest, named), pending, make)

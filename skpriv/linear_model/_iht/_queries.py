@@ -13,7 +13,7 @@ from scipy import sparse
 from ..._estimation._moments import SQUARE_WEIGHT
 from ..._estimation._normal_equations import NormalEquations
 from ..._estimation._public_maps import FEATURE_LENGTH, Scaling
-from ..._linalg import row_norms, unvech, vech, vech_size
+from ..._linalg import row_norms, vech, vech_size
 from ...privacy import ROUNDING, Procedure, Query
 from ...records import canonical
 
@@ -319,19 +319,7 @@ class SupportMomentsQuery(Query):
 
     def equations(self, answer):
         """Normal equations of an answer."""
-        p, scale = self.rows.scaling.size, answer.noise.scale
-        design = unvech(answer.value[p:-1], p)
-        return NormalEquations(
-            design=design,
-            target=answer.value[:p],
-            gram=design,
-            square=float(answer.value[-1]) / SQUARE_WEIGHT,
-            n=answer.n,
-            symmetric=True,
-            design_scale=scale,
-            target_scale=scale,
-            gram_scale=scale,
-        )
+        return NormalEquations.of_moments(answer, self.rows.scaling.size, SQUARE_WEIGHT)
 
 
 @dataclass(frozen=True, eq=False)

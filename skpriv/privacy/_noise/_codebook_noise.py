@@ -5,7 +5,7 @@ Codebook reports on Hadamard rows, which spread the blocks of a sum over the use
 Randomised response: one bit of each user, true with the larger of two integer weights.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import inf, log, sqrt
 from typing import Any
@@ -18,8 +18,27 @@ from ._codebook_law import Codebook, LiftedReports, best_codebook
 from ._laws import Noise
 
 
+class ReportNoise(Noise):
+    """What one pure report of each of some users adds to a sum; not for direct use."""
+
+    epsilon: Any
+    reports: int
+
+    def cost(self, sensitivity: float) -> Cost:
+        """Price of one report: epsilon, whatever is told in it."""
+        return Cost.from_epsilon(self.epsilon)
+
+    def summed(self, reports: Any) -> Any:
+        """Law of the sum over this many times the users."""
+        return replace(self, reports=self.reports * reports)  # type: ignore[type-var]
+
+    def plus(self, other: Any) -> Any:
+        """Law of the sum of independent sums over other users, at the same price."""
+        return replace(self, reports=self.reports + other.reports)  # type: ignore[type-var]
+
+
 @dataclass(frozen=True)
-class CodebookNoise(Noise):
+class CodebookNoise(ReportNoise):
     """What the codebook channel adds to a sum of lifted moments, (sum r phi, sum phi phi').
 
     Each user sends one index about u = s (phi, sqrt(1 - phi'phi)), s = 1 or -1 with mean r. With f
@@ -37,17 +56,10 @@ class CodebookNoise(Noise):
     code: Codebook
     reports: int = 1
 
-    def cost(self, sensitivity: float) -> Cost:
-        """Price of one report: epsilon, whatever the vectors."""
-        return Cost.from_epsilon(self.code.epsilon)
-
-    def summed(self, reports: Any) -> Any:
-        """Law of the sum over this many times the users."""
-        return CodebookNoise(self.code, self.reports * reports)
-
-    def plus(self, other: Any) -> Any:
-        """Law of the sum of independent sums over other users, by the same code."""
-        return CodebookNoise(self.code, self.reports + other.reports)
+    @property
+    def epsilon(self) -> float:
+        """Of one report."""
+        return self.code.epsilon
 
     def collected(self, query: Any, rows: Any, users: Any, source: Any) -> Any:
         """Reports of these users, one index a user: no single draw can replace them.
@@ -176,7 +188,7 @@ def _term_moments(code, norm, cosine):
 
 
 @dataclass(frozen=True)
-class CodebookBlocksNoise(Noise):
+class CodebookBlocksNoise(ReportNoise):
     """What codebook reports, spread over rows of a Hadamard matrix, add to the sums of blocks.
 
     A user has a vector of norm at most radius in one of several blocks, completed to length radius
@@ -239,15 +251,6 @@ class CodebookBlocksNoise(Noise):
         own = self.cap.along / self.cap.mean**2 - 1.0
         return self.radius**2 * (own + (self.blocks > 1))
 
-    def cost(self, sensitivity: float) -> Cost:
-        """Price of one report: epsilon, whatever the vectors."""
-        return Cost.from_epsilon(self.epsilon)
-
-    def summed(self, reports: Any) -> Any:
-        """Law of the sum over this many users."""
-        reports *= self.reports
-        return CodebookBlocksNoise(self.epsilon, self.size, self.radius, self.blocks, reports)
-
     def collected(self, query: Any, rows: Any, users: Any, source: Any) -> Any:
         """Sums of blocks from one report a user, which no single draw can replace."""
         buckets = np.zeros((self.rows, self.size))
@@ -294,7 +297,7 @@ def walsh_hadamard(values):
 
 
 @dataclass(frozen=True)
-class ResponseNoise(Noise):
+class ResponseNoise(ReportNoise):
     """What randomised response adds to a count of users (Warner 1965).
 
     A user's bit is sent as it is with weight a, and turned with weight b: a codebook of two
@@ -340,18 +343,6 @@ class ResponseNoise(Noise):
         if not self.gain:
             return inf
         return sqrt(self.reports * self.truth * (1.0 - self.truth)) / self.gain
-
-    def cost(self, sensitivity: float) -> Cost:
-        """Price of one report: epsilon, whatever the bit."""
-        return Cost.from_epsilon(self.epsilon)
-
-    def summed(self, reports: Any) -> Any:
-        """Law of the count of this many times the users."""
-        return ResponseNoise(self.epsilon, self.reports * reports)
-
-    def plus(self, other: Any) -> Any:
-        """Law of the sum of the counts of other users, at the same price."""
-        return ResponseNoise(self.epsilon, self.reports + other.reports)
 
     def estimate(self, ones: Any) -> Any:
         """Unbiased count from the number of users who sent a one; it increases with it."""
