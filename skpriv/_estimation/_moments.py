@@ -151,7 +151,8 @@ class MomentsQuery(Query):
         size = self.scaling.size
         found = NormalEquations.of_moments(answer, size, self.square_weight)
         if self.scaling.fit_intercept and answer.counted:
-            found.design[-1, -1] = answer.n * self.scaling.shrink**2  # of the Gram matrix, too
+            constant = self.scaling.row_map.parts[1]
+            found.design[-1, -1] = answer.n * constant**2  # of the Gram matrix, too
         return found
 
 

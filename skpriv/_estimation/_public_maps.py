@@ -358,8 +358,60 @@ def _by_columns(operation, rows, folded, out=None):
     operation(rows[whole:], folded[:width], out=out[whole:])
 
 
+class Maps:
+    """Public maps of rows and of targets as one value; not for direct use."""
+
+    row_map: Any
+    target_map: TargetMap
+
+    @property
+    def size(self):
+        """Length p of phi."""
+        return self.row_map.size
+
+    def rows(self, X):
+        """Clipped phi of a chunk of rows; rows that are not finite become zero rows."""
+        return self.row_map.rows(X)
+
+    def target(self, y):
+        """Clipped r of a chunk of targets; NaN becomes 0."""
+        return self.target_map.scaled(y)
+
+    def wire(self):
+        """The maps as a public task has them."""
+        rows = self.row_map
+        if not hasattr(rows, "parts"):
+            raise ValueError(
+                "devices do not know these rows: only those of lines can be collected."
+            )
+        bounds: dict = {"data_norm": rows.data_norm}
+        if rows.low is not None and rows.high is not None:
+            bounds = {"low": rows.low.tolist(), "high": rows.high.tolist()}
+        return {
+            "n_features": rows.n_features,
+            **bounds,
+            "parts": list(rows.parts),
+            "bounds_y": list(self.target_map.bounds_y),
+            "fit_intercept": bool(rows.fit_intercept),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class MappedRecords(Maps):
+    """Maps of rows and targets that were made apart.
+
+    Parameters
+    ----------
+    row_map : RowMap, or what stands in its place
+    target_map : TargetMap
+    """
+
+    row_map: Any
+    target_map: TargetMap
+
+
 @dataclass(frozen=True)
-class Scaling:
+class Scaling(Maps):
     """The public map from a record (x, y) to (phi, r): a `RowMap` of bounded norm, a `TargetMap`.
 
     phi = x / row_bound without an intercept and (t x / row_bound, 1) / sqrt(1 + t^2) with one.
@@ -390,14 +442,9 @@ class Scaling:
         return RowMap(None, None, self.row_bound, *public)
 
     @cached_property
-    def target_map(self):
+    def target_map(self):  # type: ignore[override]
         """The map of targets."""
         return TargetMap(self.bounds_y, self.fit_intercept)
-
-    @property
-    def size(self):
-        """Length p of phi."""
-        return self.row_map.size
 
     @property
     def shrink(self):
@@ -413,10 +460,6 @@ class Scaling:
     def radius(self):
         """Half the width of bounds_y, or the largest absolute value without an intercept."""
         return self.target_map.radius
-
-    def rows(self, X):
-        """Clipped phi of a chunk of rows; rows that are not finite become zero rows."""
-        return self.row_map.rows(X)
 
     def blocks(self, X):
         """Yield (slice, phi) of one block of ``rows`` after the other: it and a product of it fit
@@ -481,20 +524,6 @@ class Scaling:
     def weigh(self, instruments, X):
         """Instruments of rows, which have no weights here."""
         return instruments
-
-    def target(self, y):
-        """Clipped r of a chunk of targets; NaN becomes 0."""
-        return self.target_map.scaled(y)
-
-    def wire(self):
-        """The map as a public task has it."""
-        return {
-            "n_features": self.n_features,
-            "data_norm": self.row_bound,
-            "parts": list(self.row_map.parts),
-            "bounds_y": list(self.bounds_y),
-            "fit_intercept": self.fit_intercept,
-        }
 
     def unscale(self, value):
         """From [-1, 1] to the units of y, clipped to bounds_y."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import inf, sqrt
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy import linalg
@@ -29,7 +29,7 @@ from ._loop._estimate import MOSTLY, USUAL, LoopEstimate, noise_floor
 from ._loop._links import IDENTITY
 from ._moments import MomentsQuery
 from ._normal_equations import NormalEquations, ridge_prior
-from ._public_maps import FEATURE_LENGTH, Scaling, TargetMap
+from ._public_maps import FEATURE_LENGTH, Scaling
 
 
 @lru_cache(maxsize=256)
@@ -229,51 +229,6 @@ def balanced(session, rows):
         return rows
     noise = 4.0 * IDENTITY.least_reach / reached(session, 1)
     return replace(rows, feature_length=FEATURE_LENGTH / sqrt(1.0 + noise**2))
-
-
-@dataclass(frozen=True, eq=False)
-class MappedRecords:
-    """Public maps of rows and targets as one: what a lifted query asks about.
-
-    Parameters
-    ----------
-    row_map : RowMap, or what stands in its place
-    target_map : TargetMap
-    """
-
-    row_map: Any
-    target_map: TargetMap
-
-    @property
-    def size(self):
-        """Length p of phi."""
-        return self.row_map.size
-
-    def rows(self, X):
-        """Clipped phi of a chunk of rows."""
-        return self.row_map.rows(X)
-
-    def target(self, y):
-        """Clipped r of a chunk of targets."""
-        return self.target_map.scaled(y)
-
-    def wire(self):
-        """The maps as a public task has them."""
-        rows = self.row_map
-        if not hasattr(rows, "parts"):
-            raise ValueError(
-                "devices do not know these rows: only those of lines can be collected."
-            )
-        bounds: dict = {"data_norm": rows.data_norm}
-        if rows.low is not None and rows.high is not None:
-            bounds = {"low": rows.low.tolist(), "high": rows.high.tolist()}
-        return {
-            "n_features": rows.n_features,
-            **bounds,
-            "parts": list(rows.parts),
-            "bounds_y": list(self.target_map.bounds_y),
-            "fit_intercept": bool(rows.fit_intercept),
-        }
 
 
 @dataclass(frozen=True)

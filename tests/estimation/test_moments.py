@@ -51,3 +51,13 @@ def test_no_row_makes_a_sum_that_is_no_number(data_norm):
             query = ResidualGramQuery(scaling, (5.0, 5.0, 1.0), instrument)
             assert np.isfinite(query.sum(X, y)).all()
         assert np.isfinite(MomentsQuery(scaling).sum(X, y)).all()
+
+
+@pytest.mark.parametrize("feature_length", [1.0, 3.0])
+def test_the_public_corner_is_that_of_the_constant(feature_length):
+    """And not that of the features, which are t times as long."""
+    scaling = Scaling(1.0, (-1.0, 1.0), True, 2, feature_length)
+    X, query = np.random.RandomState(0).uniform(-0.7, 0.7, (50, 2)), MomentsQuery(scaling)
+    answer = Answer(query.sum(X, X[:, 0]), 50, GaussianNoise(0.0))
+    phi = scaling.rows(X)
+    np.testing.assert_allclose(query.equations(answer).design, phi.T @ phi, rtol=1e-9, atol=1e-12)

@@ -24,8 +24,8 @@ from ..._estimation._intervals import (
 )
 from ..._estimation._loop._steps import fit_rows, public_reach, public_rules
 from ..._estimation._public_bounds import column_bounds
-from ..._estimation._public_maps import UNIT_TARGET, TargetMap, WeightedMap
-from ..._estimation._reports import MappedRecords, ReportedFit, Sized, reached
+from ..._estimation._public_maps import UNIT_TARGET, MappedRecords, TargetMap, WeightedMap
+from ..._estimation._reports import ReportedFit, Sized, reached
 from ..._linalg import row_products
 from ..._parameters import ArrayLike, Channel, Positive, RowsOfPerson, parameters
 from ...records import WeightedRows, floats

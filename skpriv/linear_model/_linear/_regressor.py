@@ -13,8 +13,8 @@ from ..._estimation._coefficients import CoefficientLaw, equations_law, loop_law
 from ..._estimation._intervals import ConfidenceInterval, inside_bounds
 from ..._estimation._loop._steps import fit_rows, public_rules
 from ..._estimation._public_bounds import check_units
-from ..._estimation._public_maps import UNIT_TARGET, TargetMap, WeightedMap
-from ..._estimation._reports import MappedRecords, ReportedFit, balanced
+from ..._estimation._public_maps import UNIT_TARGET, MappedRecords, TargetMap, WeightedMap
+from ..._estimation._reports import ReportedFit, balanced
 from ..._linalg import row_products
 from ..._parameters import Channel, DataNorm, Positive, RowsOfPerson, parameters
 from ...records import WeightedRows

@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose
 
 from skpriv import BudgetAccountant
 from skpriv._estimation._intervals import _joint_bound
-from skpriv._estimation._public_maps import RowMap, TargetMap
-from skpriv._estimation._reports import MappedRecords, ReportedFit
+from skpriv._estimation._public_maps import MappedRecords, RowMap, TargetMap
+from skpriv._estimation._reports import ReportedFit
 from skpriv.linear_model import LinearRegression, SSPRegressor
 from skpriv.protocol import Collector, report
 from skpriv.protocol._device import scaled_record
