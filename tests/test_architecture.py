@@ -474,7 +474,7 @@ def test_rules_find_offenders(rule, file, source):
         (sklearn_offenders, "_compat.py", "from sklearn.base import _fit_context"),
         (class_offenders, "privacy/_a.py", "class Stream: pass\nclass TreeStream(Stream): pass"),
         (model_offenders, "metrics/_a.py", "open_session('central', X)\nnoise == 'none'"),
-        (model_offenders, "privacy/_session/_central.py", "privacy == 'central'"),
+        (model_offenders, "privacy/_session/_open.py", "privacy == 'central'"),
         (quantile_offenders, "metrics/_a.py", "norm.isf(failure / 2.0)\nchi2.ppf(level, 3)"),
     ],
 )

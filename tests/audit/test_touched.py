@@ -34,7 +34,7 @@ from skpriv.linear_model import (
 from skpriv.model_selection import PrivateSearchCV, private_score
 from skpriv.preprocessing import Numeric
 from skpriv.privacy import Budget, Query, Stream, listening, open_session, split
-from skpriv.privacy._session._central import CentralSession
+from skpriv.privacy._session._open import CentralSession
 from skpriv.records import Rows, Subset, as_rows, from_batches
 
 N = 400

@@ -16,7 +16,7 @@ from skpriv.inspection import inference
 from skpriv.linear_model import LinearRegression
 from skpriv.privacy import Budget
 from skpriv.privacy._session import _base as _pieces
-from skpriv.privacy._session._central import CentralSession
+from skpriv.privacy._session._open import CentralSession
 from skpriv.records import ArrayRows
 
 

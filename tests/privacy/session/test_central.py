@@ -9,7 +9,7 @@ from scipy import stats
 from skpriv import Budget
 from skpriv.privacy import Cost, Query, open_session
 from skpriv.privacy._noise._laws import Noise
-from skpriv.privacy._session._central import CentralSession
+from skpriv.privacy._session._open import CentralSession
 
 BUDGET = Budget(0.7, 1e-5)
 LEVEL = 1e-4  # family-wise, over the parameters of a test
