@@ -44,13 +44,20 @@ def run(args):
 
 
 @contextmanager
-def charged(args, accountant):
-    """Charge what is released inside to the ledger of a command; its errors are one sentence."""
-    group = getattr(args, "group", None)
+def charged(args, purpose=""):
+    """Charge what is released inside to the ledger of a command; its errors are one sentence.
+
+    The accountant is what `with` gives; None without a ledger.
+    """
+    group, accountant = args.group, None
+    unit = None if group is None else (group, args.max_rows or 1)
+    if args.ledger is not None:
+        total = args.epsilon, args.delta
+        accountant = open_ledger(args.ledger, total, unit, purpose=purpose)
     try:
         with nullcontext() if accountant is None else accountant:
-            with nullcontext() if group is None else protecting(group, args.max_rows or 1):
-                yield
+            with nullcontext() if unit is None else protecting(*unit):
+                yield accountant
     except BudgetExceeded:
         if accountant is None:  # it was not this command's budget
             raise
@@ -87,11 +94,6 @@ def open_ledger(path, total, unit=None, **said):
                 f"{total[1]:g}: give it a larger total with `budget --epsilon`."
             )
     return _usable(path, lambda: BudgetAccountant(total[0], total[1], path, unit=unit, **said))
-
-
-def unit_of(args):
-    """What a command's release protects, for a ledger that is new."""
-    return None if args.group is None else (args.group, args.max_rows or 1)
 
 
 def _total(path):

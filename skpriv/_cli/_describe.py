@@ -15,7 +15,7 @@ from ._arguments import (
     panels,
     write,
 )
-from ._budget import charged, open_ledger, unit_of
+from ._budget import charged
 from ._frames import (
     add_group,
     add_schema_file,
@@ -23,9 +23,9 @@ from ._frames import (
     check_different,
     check_group,
     groups_of,
-    open_quotes,
     read_schema,
     read_table,
+    strange_lines,
 )
 
 
@@ -91,10 +91,7 @@ def run(args):
     frame = read_table(args.table, args)
     schema = read_schema(args, frame)
     check_group(args, schema, nw.from_native(frame).columns)
-    accountant = None
-    if args.ledger is not None:
-        accountant = open_ledger(args.ledger, (args.epsilon, args.delta), unit_of(args))
-    with charged(args, accountant):
+    with charged(args) as accountant:
         found = describe(
             frame,
             schema,
@@ -147,20 +144,18 @@ def check(args):
         raise CommandError("--ledger and --group need --private: exact counts are not for release.")
     check_different([args.table, args.schema], {"--ledger": args.ledger})
     frame = read_table(args.table, args)
-    schema, accountant = read_schema(args, frame), None
+    schema = read_schema(args, frame)
     check_group(args, schema, nw.from_native(frame).columns)
-    if args.ledger is not None:
-        total = args.epsilon, args.delta
-        accountant = open_ledger(args.ledger, total, unit_of(args), purpose="check")
-    with charged(args, accountant):
+    with charged(args, "check") as accountant:
         price = {"epsilon": args.epsilon, "delta": args.delta} if args.private else {}
         print(check_table(frame, schema, **price, **groups_of(args, frame)))
     if accountant is not None:
         print(f"Ledger {args.ledger}: {accountant.status}")
-    if not args.private and (broken := open_quotes(args.table, args)):
-        print(
-            f"{broken} lines have a quotation mark that they do not close. A cell with a line feed "
-            "is read as two rows, so that no cell decides how many rows there are: replace the "
-            "line feeds in cells."
-        )
+    broken, unread = (0, 0) if args.private else strange_lines(args.table, args)
+    if broken:
+        print(f"{broken} lines do not close a quotation mark. A cell with a line feed is read as "
+              "two rows: replace the line feeds in cells.")  # fmt: skip
+    if unread:
+        print(f"{unread} lines cannot be read as {args.encoding}: name the encoding of the file, "
+              "such as --encoding latin-1, or cp1252 for files of older Windows.")  # fmt: skip
     return 0

@@ -22,7 +22,7 @@ from ._arguments import (
     panels,
     write,
 )
-from ._budget import charged, open_ledger, unit_of
+from ._budget import charged
 from ._frames import (
     add_group,
     add_schema_file,
@@ -83,12 +83,7 @@ def run(args):
     _check_files(args)
     frame = read_table(args.table, args)
     schema = _schema(args, frame)
-    accountant = None
-    if args.ledger is not None:
-        accountant = open_ledger(
-            args.ledger, (args.epsilon, args.delta), unit_of(args), purpose=f"fit of {args.target}"
-        )
-    with charged(args, accountant):
+    with charged(args, f"fit of {args.target}") as accountant:
         encoder = _encoder(args, schema, frame)
         model = make_pipeline(encoder, _regressor(args, schema, encoder))
         read = schema.read_labels if args.model == "logistic" else schema.read_target

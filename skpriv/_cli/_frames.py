@@ -157,11 +157,14 @@ def read_columns(path, sep=None, encoding="utf-8-sig"):
     return _columns(path, lines, sep)
 
 
-def open_quotes(path, args):
-    """Exact, private number of lines of a CSV file that do not close a quotation mark."""
+def strange_lines(path, args):
+    """Exact, private numbers of lines of a CSV file that leave a quotation mark open, and of those
+    that its encoding cannot read.
+    """
     if Path(path).suffix.lower() == ".parquet":
-        return 0
-    return sum(line.count('"') % 2 for line in _lines(Path(path).read_bytes(), args.encoding))
+        return 0, 0
+    lines = _lines(Path(path).read_bytes(), args.encoding)
+    return sum(line.count('"') % 2 for line in lines), sum("\ufffd" in line for line in lines)
 
 
 def _lines(data, encoding):
@@ -222,19 +225,13 @@ def _parquet(path):
 def write_columns(path, columns):
     """Write columns of numbers or labels, by their names."""
     if Path(path).suffix.lower() == ".csv":
-        rows = [columns, *zip(*(values.tolist() for values in columns.values()), strict=True)]
-        lines = [",".join(map(_csv_cell, row)) for row in rows[1:]]
-        Path(path).write_text("\n".join([",".join(columns), *lines, ""]), encoding="utf-8")
+        rows = zip(*(values.tolist() for values in columns.values()), strict=True)
+        with open(path, "w", encoding="utf-8", newline="") as file:
+            file.write(",".join(columns) + "\n")
+            csv.writer(file, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n").writerows(rows)
         return
     library = frame_library(("pyarrow", "polars"))
     nw.from_dict(columns, backend=library).write_parquet(str(path))
-
-
-def _csv_cell(value):
-    """A number, or text in quotes, as CSV has them."""
-    if not isinstance(value, str):
-        return repr(value)
-    return '"' + value.replace('"', '""') + '"'
 
 
 def frame_library(names):

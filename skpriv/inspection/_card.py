@@ -1,6 +1,5 @@
 """What is published beside a model: its coefficients as a table, and its card."""
 
-import platform
 import tomllib
 from dataclasses import replace
 from html import escape
@@ -20,35 +19,29 @@ from ._inference import inference
 from ._units import law_in_units
 
 _UNIT = (
-    "One record is one row of the table: the guarantee is for replacing one row by any other. For "
-    "a person with several rows epsilon is multiplied by their number. A fit with `groups` "
-    "protects all rows of a person together."
+    "One record is one row. For a person with several rows epsilon is multiplied by their number; "
+    "a fit with `groups` protects all rows of a person together."
 )
 _GROUP = (
-    "One record is a person with all rows: the guarantee is for replacing one person by any other, "
-    "whatever rows they have. At most {} of each person were used, chosen at random. Standard "
-    "errors and intervals are for persons, too: rows of one person may depend on each other."
+    "One record is a person with all rows, of which at most {} were used, chosen at random. Rows "
+    "of one person may depend on each other: standard errors are for persons, too."
 )
 _PUBLIC = (BoundsScaler, FormulaEncoder, TableEncoder)  # steps that learn nothing from rows
-_KNOTS = "Effects at the public knots. Curves are straight between knots, and effects add up."
+_BAND = (
+    "Effects at the public knots, which add up; curves are straight between knots. A band covers "
+    "all of a curve at the level {:g}. A dash is an effect that cannot be told from noise."
+)
 _CELLS = (
     "Values outside of a range are clipped, and values that no list has are 'other'. A missing "
     "cell is 'other', or the middle of the range, unless the column says what it is."
 )
-_BAND = (
-    "A band covers all of a curve at the level {:g}. It counts privacy noise and what straight "
-    "lines between knots can miss. A dash means that the effect cannot be told from noise, or that "
-    "there are too few knots."
-)
 _NOT_COVERED = (
-    "Other releases from the same rows: their costs add up. Only an accountant or a ledger that "
-    "all releases share keeps the total.",
+    "Other releases from the same rows: their costs add up, in an accountant or ledger of all.",
     "How the table was made: which rows and columns were taken, how bounds and lists were chosen. "
     "They are public, and must not come from the rows.",
     "The number of records, which is public, and the time that the fit took.",
     "Scores, plots and tables that were computed from the rows without a charge to the budget.",
-    "What the model says about people in general. It may allow a good guess about somebody, "
-    "whether or not this person is in the table.",
+    "What the model says about people in general, those who are not in the table included.",
 )
 
 
@@ -138,11 +131,10 @@ def card_sections(model: Any, confidence_level: float) -> list[tuple[str, list]]
         ("skpriv", VERSION),
         ("numpy", np.__version__),
         ("scikit-learn", version("scikit-learn")),
-        ("Python", platform.python_version()),
     ]
     found = [shown_coefficients(model, confidence_level)]
     if hasattr(last, "curve"):
-        found = [_KNOTS, *found, _BAND.format(confidence_level)]
+        found = [_BAND.format(confidence_level), *found]
     return [
         ("Guarantee", [_sentence(report.guarantee), _sentence(report.randomness)]),
         ("Unit", [_UNIT if m is None else _GROUP.format(f"{m} row{'s' * (m > 1)}")]),

@@ -102,7 +102,7 @@ def release_page(
         _description(description),
         "<h2>Software</h2>",
         html_section(sections["Versions"]),
-        _signature(),
+        '<div class="signature"><div>Released by</div><div>Date</div><div>Signature</div></div>',
     ]
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -270,11 +270,6 @@ def _ledger(accountant):
         return ""
     said = "Epsilons of single charges do not add up to the total, which is composed exactly."
     return f"<h2>Ledger</h2>{_scrolled(accountant._repr_html_())}<p>{said}</p>"
-
-
-def _signature():
-    lines = ("Released by", "Date", "Signature")
-    return '<div class="signature">' + "".join(f"<div>{line}</div>" for line in lines) + "</div>"
 
 
 def _steps(model):

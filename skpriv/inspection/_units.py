@@ -149,7 +149,8 @@ def _columns(step, n_features):
     for _, transformer, columns in step.transformers_:
         if isinstance(transformer, str) and transformer == "drop":
             continue
-        inner = np.arange(n_features)[columns] if _is_mask(columns) else np.array(
+        mask = isinstance(columns, slice) or np.asarray(columns).dtype == bool
+        inner = np.arange(n_features)[columns] if mask else np.array(
             [place[c] if isinstance(c, str) else c for c in np.atleast_1d(columns)], dtype=int
         )  # fmt: skip
         rows = np.append(inner, n_features)
@@ -159,10 +160,6 @@ def _columns(step, n_features):
     constant = np.zeros((n_features + 1, 1))
     constant[-1] = 1.0
     return np.hstack([*blocks, constant])
-
-
-def _is_mask(columns):
-    return isinstance(columns, slice) or np.asarray(columns).dtype == bool
 
 
 def public_widths(model):

@@ -14,14 +14,10 @@ R2: median, +- half of the 10% to 90% range over folds and draws; {intervals} in
 """
 _NOTES = """\
 "held-out y inside" is the share of held-out targets inside their prediction intervals, at a level \
-of {level:g}. It is a true number: these intervals are for a new y of any distribution, and their \
-level is proved with the privacy noise counted. {size:.0%} of the training rows find their width.
-{intervals} intervals are for the mean of y at x, not for a new y. They assume that this mean is \
-linear in x, that the coefficients and the intercept in scaled units have norm at most \
-{coef_norm:g} (--coef-norm), and that the target is bounded: y is clipped to [{low:g}, {high:g}].
-Where the mean is not linear, as on most real data, no interval covers the mean at the stated \
-level: it is then one for no particular function, however small the noise.
-An interval is never wider than the range of the target; one that is about as wide says nothing.
+of {level:g}, for which {size:.0%} of the training rows were kept apart, whatever the distribution.
+{intervals} intervals are for the mean of y at x. They assume that it is linear in x, that the \
+coefficients in scaled units have norm at most {coef_norm:g} (--coef-norm), and that y is in \
+[{low:g}, {high:g}], to which it is clipped. One that is as wide as the target says nothing.
 R2, "held-out y inside" and the reference are computed without privacy: this table is for public \
 data, or for those who may see the data anyway.
 """

@@ -28,6 +28,8 @@ class Categorical(ColumnType):
     missing : None, "indicator" or a category, default=None
         What stands for a missing cell: "other" (without it, the zero row, which is the average of
         the categories), a category "missing" of its own, or this category.
+    spellings : mapping of str to category, default=None
+        Other spellings of listed categories, such as ``{"medecine": "Médecine"}``.
 
     Notes
     -----
@@ -47,6 +49,7 @@ class Categorical(ColumnType):
     categories: Any = None
     other: bool = field(default=True, kw_only=True)
     missing: Any = field(default=None, kw_only=True)
+    spellings: Any = field(default=None, kw_only=True, repr=False, hash=False)
     kind: ClassVar[str] = "categorical"
 
     def __post_init__(self):
@@ -68,7 +71,7 @@ class Categorical(ColumnType):
         return names + [name for name in extra if name not in names]
 
     def encode(self, series: Any) -> np.ndarray:
-        levels, codes = self.levels, codes_by_text(self.categories)
+        levels, codes = self.levels, codes_by_text(self.categories, self.spellings)
         nothing = len(levels)  # the zero row
         known = {name: code for code, name in enumerate(levels)}
         unknown = known[OTHER] if self.other else nothing
@@ -82,7 +85,7 @@ class Categorical(ColumnType):
         return np.vstack([self._corners, np.zeros(len(levels) - 1)])[found]
 
     def states(self, series: Any) -> np.ndarray:
-        listed = dict.fromkeys(codes_by_text(self.categories), READ)
+        listed = dict.fromkeys(codes_by_text(self.categories, self.spellings), READ)
         return codes_of(series, listed, UNLISTED if self.other else LOST, LOST)
 
     def decode(self, block: Any) -> Any:
@@ -118,6 +121,8 @@ class Ordinal(_Line):
         What is not in the list is missing.
     missing : None, "indicator" or a level, default=None
         What stands for a missing cell: halfway, a column of its own, or this level.
+    spellings : mapping of str to level, default=None
+        Other spellings of levels, such as ``{"medecine": "Médecine"}``.
 
     Examples
     --------
@@ -128,6 +133,7 @@ class Ordinal(_Line):
 
     categories: Any = None
     missing: Any = field(default=None, kw_only=True)
+    spellings: Any = field(default=None, kw_only=True, repr=False, hash=False)
     kind: ClassVar[str] = "ordinal"
 
     def __post_init__(self):
@@ -142,7 +148,7 @@ class Ordinal(_Line):
         return self.categories is None
 
     def _z(self, series):
-        codes = codes_of(series, codes_by_text(self.categories), -1, -1)
+        codes = codes_of(series, codes_by_text(self.categories, self.spellings), -1, -1)
         return np.where(codes < 0, np.nan, codes / self._half - 1.0)
 
     def _from_z(self, z):
@@ -204,6 +210,9 @@ def _listed(name, values):
 
 
 def _check_constant(column, categories):
+    for spelling, listed in dict(column.spellings or {}).items():
+        if _said(listed) not in codes_by_text(categories or ()):
+            raise ValueError(f"spellings: {spelling!r} stands for {listed!r}, not in categories.")
     if column.missing is None or column.missing == INDICATOR or categories is None:
         return
     if _said(column.missing) not in codes_by_text(categories):
@@ -215,7 +224,9 @@ def _said(value):
     return text(value) if text(value) is not None else composed(str(value))
 
 
-def codes_by_text(categories):
-    """Code of each category, by canonical text and as it is written."""
+def codes_by_text(categories, spellings=None):
+    """Code of each category, by canonical text, as it is written, and by other spellings."""
     written = {composed(str(value)): code for code, value in enumerate(categories)}
-    return written | {_said(value): code for code, value in enumerate(categories)}
+    known = written | {_said(value): code for code, value in enumerate(categories)}
+    others = (spellings or {}).items()
+    return {_said(spelling): known[_said(listed)] for spelling, listed in others} | known

@@ -1,6 +1,7 @@
 """How the cells of a table fit a schema: for the curator's eyes, or with noise for a release."""
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from math import sqrt
 from typing import Any
 
@@ -70,6 +71,9 @@ class TableCheck(Printed):
         Confidence level of the intervals of noisy counts.
     report : PrivacyReport or None
         What was paid for noisy counts.
+    strange : dict of str to list of (str, int)
+        The most frequent cells that are not listed or cannot be read, with their numbers, where
+        counts are exact.
     """
 
     columns: list
@@ -78,6 +82,7 @@ class TableCheck(Printed):
     std_error: float = 0.0
     confidence_level: float = 0.95
     report: Any = None
+    strange: dict = field(default_factory=dict)
 
     def _parts(self):
         half = two_sided_quantile(self.confidence_level) * self.std_error
@@ -94,6 +99,9 @@ class TableCheck(Printed):
         yield ""
         cells = zip(self.columns, said, strict=True)
         yield Table(("column", *STATES), [(name, *(f"{c:,}" for c in row)) for name, row in cells])
+        for name, found in self.strange.items():
+            listed = ", ".join(f"{cell!r} ({number:,})" for cell, number in found)
+            yield f"In {name} are not listed or cannot be read: {listed}"
 
     def to_frame(self) -> Any:
         """The counts as a pandas data frame, one row a column.
@@ -197,7 +205,8 @@ def check_table(
     query = CellStatesQuery(len(columns))
     if epsilon is None:
         counts = cells.sum(query).reshape(len(columns), -1)
-        return TableCheck(columns, counts, cells.n)
+        strange = {} if is_lazy(table) else _strange(_frame(table), schema, columns)
+        return TableCheck(columns, counts, cells.n, strange=strange)
     if delta is None:
         raise ValueError("delta is required with epsilon: choose it well below 1 over the rows.")
     budget = Budget(epsilon, delta)
@@ -207,6 +216,17 @@ def check_table(
     counts = answer.value.reshape(len(columns), -1)
     scale = answer.noise.scale
     return TableCheck(columns, counts, session.n, scale, confidence_level, session.report)
+
+
+def _strange(frame, schema, columns):
+    """The most frequent cells of each column that are not listed or cannot be read."""
+    found = {}
+    for name in columns:
+        known = zip(cells(frame[name]), _states(frame[name], schema[name]), strict=True)
+        wrong = (str(cell) for cell, state in known if STATES[state] in ("other", "unreadable"))
+        if most := Counter(wrong).most_common(5):
+            found[name] = most
+    return found
 
 
 def _states(series, column):

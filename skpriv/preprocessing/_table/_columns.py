@@ -342,7 +342,8 @@ class Date(_Line):
 
 @dataclass(frozen=True)
 class Boolean(_Line):
-    """A column of true and false; 0 and 1, "yes" and "no" are understood.
+    """A column of true and false; 0 and 1, "yes" and "no" are understood. Other words are those of
+    a :class:`Categorical`.
 
     True is +1 and False is -1, which is all the room that one feature has. The coefficient in the
     units of the table is the effect of true against false.

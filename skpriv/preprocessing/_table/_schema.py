@@ -5,6 +5,7 @@ import json
 import tomllib
 from collections.abc import Mapping
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -202,7 +203,9 @@ class Schema(Mapping):
         column = None if self.target is None else self[self.target]
         if not isinstance(column, Categorical | Ordinal):
             return self.read_target(frame)
-        found = codes_of(self._cells(frame), codes_by_text(column.categories), -1, -1)
+        found = codes_of(
+            self._cells(frame), codes_by_text(column.categories, column.spellings), -1, -1
+        )
         return np.array([*self.classes, None], dtype=object)[found]
 
     def _cells(self, frame):
@@ -369,9 +372,12 @@ def guessed_type(series: Any) -> ColumnType:
     if not isinstance(series.dtype, nw.String | nw.Object):
         return _open_type(series.dtype)
     known = sum(text(cell) is not None for cell in cells(series))
-    for read, kind in ((booleans_of, Boolean), (numbers_of, Numeric), (days_of, Date)):
+    comma = partial(numbers_of, decimal=","), Numeric(decimal=",")
+    for read, kind in (
+        (booleans_of, Boolean()), (numbers_of, Numeric()), comma, (days_of, Date()),
+    ):  # fmt: skip
         if known and np.isfinite(read(series)).sum() >= 0.9 * known:
-            return kind()
+            return kind
     return Categorical()
 
 
@@ -389,6 +395,8 @@ def _toml(value):
         return str(value).lower()
     if isinstance(value, list):
         return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{_toml(key)} = {_toml(to)}' for key, to in value.items())} }}"
     if isinstance(value, str):
         # A JSON text is a TOML text but for one character, which JSON leaves as it is.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")

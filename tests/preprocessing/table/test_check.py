@@ -1,5 +1,8 @@
 """What becomes of the cells of a table: exact for the curator, noisy for a release."""
 
+from dataclasses import replace
+
+import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 import pytest
@@ -75,3 +78,18 @@ def test_markers_of_missing_values_of_pandas_are_counted():
     frame = pd.DataFrame({"age": pd.array([1, 200, None], dtype="Int64")})
     found = check_table(frame, Schema({"age": SCHEMA["age"]}))
     np.testing.assert_array_equal(found.counts, [[1, 1, 0, 0, 1]])
+
+
+def test_other_spellings_are_listed_and_read():
+    table = pd.DataFrame({"ward": ["Médecine", "médecine", "MED", "Urgences"] * 3})
+    ward = Categorical(["Médecine", "Urgences"], other=False)
+    said = str(check_table(table, {"ward": ward}))
+    assert "In ward are not listed or cannot be read: 'médecine' (3), 'MED' (3)" in said
+    spelt = replace(ward, spellings={"médecine": "Médecine", "MED": "Médecine"})
+    assert "cannot be read" not in str(check_table(table, Schema({"ward": spelt})))
+    assert spelt.encode(nw.from_native(table)["ward"]).ravel().tolist()[:4] == [-1, -1, -1, 1]
+    schema = Schema({"ward": spelt}, target="ward")
+    assert Schema.from_toml(schema.to_toml()) == schema
+    assert schema.read_labels(table).tolist()[:3] == ["Médecine"] * 3
+    with pytest.raises(ValueError, match="'x' stands for 'Soins', not in categories"):
+        replace(ward, spellings={"x": "Soins"})
