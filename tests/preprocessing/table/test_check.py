@@ -88,8 +88,7 @@ def test_other_spellings_are_listed_and_read():
     spelt = replace(ward, spellings={"médecine": "Médecine", "MED": "Médecine"})
     assert "cannot be read" not in str(check_table(table, Schema({"ward": spelt})))
     assert spelt.encode(nw.from_native(table)["ward"]).ravel().tolist()[:4] == [-1, -1, -1, 1]
-    schema = Schema({"ward": spelt}, target="ward")
-    assert Schema.from_toml(schema.to_toml()) == schema
+    schema = Schema.from_toml(Schema({"ward": spelt}, target="ward").to_toml())
     assert schema.read_labels(table).tolist()[:3] == ["Médecine"] * 3
     with pytest.raises(ValueError, match="'x' stands for 'Soins', not in categories"):
         replace(ward, spellings={"x": "Soins"})
