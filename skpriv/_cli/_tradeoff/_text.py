@@ -14,7 +14,7 @@ R2: median, +- half of the 10% to 90% range over folds and draws; {intervals} in
 """
 _NOTES = """\
 "held-out y inside" is the share of held-out targets inside their prediction intervals, at a level \
-of {level:g}, for which {size:.0%} of the training rows were kept apart. It is a true number for any y.
+of {level:g}; {size:.0%} of the training rows are kept for them. It is a true number for any y.
 {intervals} intervals are for the mean of y at x. They assume that it is linear in x, that the \
 coefficients in scaled units have norm at most {coef_norm:g} (--coef-norm), and that y is in \
 [{low:g}, {high:g}], to which it is clipped. Where the mean is not linear, none covers it as stated.
