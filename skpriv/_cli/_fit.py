@@ -40,7 +40,6 @@ MODELS = {
     "logistic": "LogisticRegression",
     "poisson": "PoissonRegressor",
 }
-RATIOS = ("logistic", "poisson")  # models whose coefficients are logarithms
 CARDS = (".md", ".html")
 
 
@@ -268,7 +267,7 @@ def _picture(args, model):
         figure.suptitle(f"epsilon {args.epsilon:g}, delta {args.delta:g}")
         return figure
     figure, (ax,) = panels(1)
-    ratios = args.model in RATIOS
+    ratios = args.model in ("logistic", "poisson")  # of logarithms
     CoefficientDisplay.from_estimator(
         model, confidence_level=args.confidence_level, scale="odds" if ratios else None, ax=ax
     )

@@ -15,9 +15,7 @@ from ._parts import Key, inside, pop, process, push
 
 __all__ = ["BudgetAccountant"]
 
-COLUMNS = (
-    "release", "own epsilon", "part of the total", "protects", "about", "when", "who", "what for",
-)  # fmt: skip
+COLUMNS = "release,own epsilon,part of the total,protects,about,when,who,what for".split(",")
 
 
 class BudgetAccountant(Printed):
