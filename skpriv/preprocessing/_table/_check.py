@@ -184,6 +184,8 @@ def check_table(
     column  read  clipped  other  unreadable  missing
     age        1        1      0           1        0
     day        1        0      0           1        1
+    In age are not listed or cannot be read: '?' (1)
+    In day are not listed or cannot be read: '31/12/2020' (1)
     """
     if epsilon is None and (delta is not None or groups is not None):
         raise ValueError("delta and groups need epsilon: without it the counts are exact.")
