@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from skpriv._estimation._persons import LENGTHS, MOST_CUT, dependence, seldom_cut
+from skpriv._estimation._persons import ScoreLengthsQuery
 
 
 class Counted:
@@ -56,3 +57,10 @@ def test_dependence_is_between_rows_that_are_alike_and_rows_on_their_own(alike, 
     persons = scores.mean(axis=1).T @ scores.mean(axis=1)
     assert dependence(persons, rows, m) == pytest.approx(part, rel=0.03)
     assert dependence(-persons, rows, m) == 1.0 / m
+
+
+def test_lengths_of_a_person_are_those_of_the_mean_over_all_places():
+    query, X = ScoreLengthsQuery(SimpleNamespace(score_rows=lambda X, y: X)), np.eye(1)[[0] * 3]
+    np.testing.assert_array_equal(
+        query.sum_persons(X, None, [0, 2, 3], 2), query._counts(np.array([1.0, 0.5]))
+    )

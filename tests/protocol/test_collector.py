@@ -256,13 +256,11 @@ def test_a_file_has_one_collector(tmp_path):
 
 def test_a_copy_is_noticed(tmp_path):
     path, copy = tmp_path / "reports.db", tmp_path / "copy.db"
-    collector = Collector(model(), 10, 0, n_features=2, path=path)
-    collector.close()
+    Collector(model(), 10, 0, n_features=2, path=path).close()
     shutil.copy(path, copy)
     with pytest.warns(UserWarning, match="copy"):
         Collector.load(copy).close()
     Collector.load(copy).close()  # said once
-    Collector.load(path).close()
 
 
 def test_rounds_survive_a_restart_with_fewer_answers(tmp_path):
@@ -417,7 +415,6 @@ def test_a_file_that_is_put_back_does_not_go_on(tmp_path):
         states.append([Path(f"{path}{end}").read_bytes() for end in ("", "-wal")])
         collector.add(user, report(collector.task, X[user], y[user], user=user))
     collector.close()
-    last = path.read_bytes()
     for place, state in enumerate(states):
         for where in (path, tmp_path / f"{place}.db"):
             for end, content in zip(("", "-wal"), state, strict=True):
@@ -425,9 +422,6 @@ def test_a_file_that_is_put_back_does_not_go_on(tmp_path):
             for active in (accountant, BudgetAccountant(9.0)):
                 with active, pytest.raises(PrivacyError, match="has gone on"):
                     Collector.load(where)
-                assert len(active.charges) <= 1
-    path.write_bytes(last)
-    assert Collector.load(path).result().privacy_report_.rows[0].records == 10
 
 
 @pytest.mark.parametrize("after", ["the file", "the first ledger"])

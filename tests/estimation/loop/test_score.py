@@ -342,3 +342,12 @@ def test_a_residual_at_a_limit_that_cuts_nothing_counts_as_one_inside():
     sums = np.array([query.sum(x[None], rng.choice([-1.0, 0.95, 1.0], 1)) for x in rows])
     moved = np.linalg.norm(sums[:, None] - sums, axis=2)
     assert moved.max() <= 2.0
+
+
+@pytest.mark.parametrize("excess", [0.05, 0.4, 1.5])
+def test_what_a_score_falls_by_is_no_more_than_the_residual_grows(excess):
+    """Else a small change of b would be a large one of its equation: f is at most E / R."""
+    maps = Whitened(RowMap(None, None, 1.0, False, 1), np.eye(1)), TargetMap((-1.0, 1.0), False)
+    query = ScoreQuery(*maps, 0.0, np.zeros(1), 0.4, sandwich=True, most_excess=excess)
+    moments = [query.sum(np.ones((1, 1)), np.array([r]))[0] for r in np.linspace(0.4, 1.0, 201)]
+    assert -0.4 * np.diff(moments).min() <= 0.003 * (1.0 + 1e-9) and moments[-1] > 0.0

@@ -110,16 +110,9 @@ def test_one_server_sees_uniform_numbers():
     task = Collector(ssp(), N, n_features=2).task
     size = open_round(read_task(task)).needed.size
     for which in (0, 1):
-        shares = np.array(
-            [
-                _device.unpacked(
-                    read_task(task), report(task, [0.7, 0.7], 1.0, user=3)[which], size
-                )
-                for _ in range(500)
-            ],
-            dtype=object,
-        )
-        numbers = np.stack(shares[:, 1]).astype(float) / 2.0**64
+        shares = [report(task, [0.7, 0.7], 1.0, user=3)[which] for _ in range(500)]
+        numbers = [_device.unpacked(read_task(task), share, size)[1] for share in shares]
+        numbers = np.array(numbers).astype(float) / 2.0**64
         for column in numbers.T:
             assert stats.kstest(column, "uniform").pvalue > 1e-9  # the noise has no seed
 
