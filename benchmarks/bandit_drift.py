@@ -114,7 +114,7 @@ def main():
             ratio = found[1].mean() / found[0].mean()
             print(f"{label:<34}{said}{ratio:>8.2f}", flush=True)
             numbers[label] = {"all rounds": found[0], "windows": found[1]}
-    record(f"bandit_drift{'_epochs' * args.epochs}", numbers)
+    record(f"bandit_drift{'_epochs' * args.epochs}{'_exact' * (args.epsilon == np.inf)}", numbers)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from .._ucb._region import asymptotic, without_blanks
-from .._ucb._windows import MIN_RESOLUTION_FOR_WINDOWS, Windows
+from .._ucb._windows import MIN_RESOLUTION_FOR_WINDOWS, Windows, mean_rows
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,8 @@ def _likelihood(stretch, persons):
     """Centre and covariance of the weights; what noise hides is not known."""
     equations = stretch.oracle.normal_equations()
     equations = without_blanks(equations) if persons else equations
-    return asymptotic(equations, 1.0 / len(equations.target), resolved=MIN_RESOLUTION_FOR_WINDOWS)
+    least, resolved = 1.0 / len(equations.target), MIN_RESOLUTION_FOR_WINDOWS
+    return asymptotic(equations, least, resolved=resolved), mean_rows(equations)
 
 
 def comparable(oracle: Any) -> bool:

@@ -29,7 +29,7 @@ class ServesDevices:
     _pay: Any
     _take_reports: Any
     _whole: Any
-    _uses_sums: Any
+    _trust: Any
     _sent: str
     _max_visits: Any
     _round_budget: Any
@@ -109,7 +109,7 @@ class ServesDevices:
         """Fields of the task of all rounds: the same for the policy's whole life."""
         if not hasattr(self, "n_rounds_"):
             raise ValueError("devices have not been given a task: call public_state.")
-        if not self._uses_sums or self._sent != "codebook":
+        if self._trust.exact or self._sent != "codebook":
             raise PrivacyError(
                 "devices send one index of a codebook each: pass privacy='local' and "
                 "channel='codebook'."

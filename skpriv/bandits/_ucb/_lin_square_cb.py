@@ -45,7 +45,7 @@ class LinSquareCB(ServesDevices, RunningSumsPolicy):
         None learns from all rounds.
     fit_intercept : bool, default=True
         Whether to fit an intercept, the same for all actions, which need not be among the features.
-        It is fitted to private sums, with ``shared=True`` and without ``max_visits``.
+        It is fitted with ``shared=True`` and without ``max_visits``.
 
     Attributes
     ----------
@@ -133,7 +133,3 @@ class LinSquareCB(ServesDevices, RunningSumsPolicy):
         if not hasattr(self, "_theta"):
             return None
         return {"centre": self._theta.tolist(), "weight": float(self._weight(self.n_actions_))}
-
-    @property
-    def _uses_sums(self):
-        return not self._trust.exact

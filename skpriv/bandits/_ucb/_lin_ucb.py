@@ -1,20 +1,17 @@
 """LinUCB in every trust model."""
 
-from dataclasses import replace
-from math import inf
 from numbers import Real
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
 from ..._choices import PrivacyModel
 from ..._compat import Interval, StrOptions
 from ..._parameters import Channel, Level, Positive, parameters
-from ...privacy import MODELS, Budget, Cost, PrivacyReport, charge
-from .._draws import HALF_NORMAL, certain, flat, largest, optimistic, uniform
-from .._state import Raw
+from ...privacy import MODELS
+from .._draws import HALF_NORMAL, flat, optimistic, uniform
 from ._devices import ServesDevices
-from ._region import Region, RidgeState, asymptotic, certified, without_blanks
+from ._region import Region, asymptotic, ball, certified, self_normalized, without_blanks
 from ._running import MECHANISMS, RunningSumsPolicy
 
 Bonus = Annotated[float | str, Interval(Real, 0, None, closed="left"), StrOptions({"auto"})]
@@ -43,8 +40,8 @@ class OptimisticPolicy(ServesDevices, RunningSumsPolicy):
         Confidence level of the certified region, over all rounds together.
     bonus_scale : float or "auto", default="auto"
         Public factor of the width; 0 is greedy, and above 1 explores more. "auto" draws the
-        absolute value of a normal variable of standard deviation 0.75 in each round, for private
-        sums of asymptotic width. Else it is 1. Between two reads nothing changes, so that a fixed
+        absolute value of a normal variable of standard deviation 0.75 in each round, with an
+        asymptotic width. Else it is 1. Between two reads nothing changes, so that a fixed
         factor would play one arm all the time. It might not come back to an arm whose estimate is
         too low.
     """
@@ -56,17 +53,6 @@ class OptimisticPolicy(ServesDevices, RunningSumsPolicy):
     bonus_scale: Bonus = "auto"
 
     @property
-    def rounds_until_update_(self) -> int:
-        """Public number of further rounds in which the policy will not change."""
-        if self._uses_sums:
-            return super().rounds_until_update_
-        return self._period - getattr(self, "n_rounds_", 0) % self._period
-
-    @property
-    def _uses_sums(self):
-        return not self._trust.exact
-
-    @property
     def _has_intercept(self):
         # A certified region is proved for weights of a bounded norm, without an intercept.
         return super()._has_intercept and self.width == "asymptotic"
@@ -76,38 +62,19 @@ class OptimisticPolicy(ServesDevices, RunningSumsPolicy):
         # A certified region is proved for rounds that are chosen before their rewards are known.
         return super()._can_be_late and self.width == "asymptotic"
 
-    @property
-    def _period(self):
-        """Of the exact sums."""
-        return 1 if self.update_every == "auto" else int(self.update_every)
-
     def _start(self, n_phi):
         self._reads = 0
         self._region: Region | None = None
-        if self._uses_sums:
-            super()._start(n_phi)
-            return
-        self._scaling = self._public_scaling(n_phi)
-        with self._accounting():
-            charge(Cost(gaussian=inf), type(self).__name__)
-        self._state, self._waiting = RidgeState(self._scaling.size, self.alpha), Raw()
-        self._radius = self._exact_radius()
-        self._report = PrivacyReport(type(self).__name__, "none", Budget(inf), True)
-
-    @property
-    def privacy_report_(self) -> Any:
-        """Streams that were opened, one a phase, and their price: `PrivacyReport`."""
-        return self._report if hasattr(self, "_report") else super().privacy_report_
+        super()._start(n_phi)
+        if self._trust.exact and self.width == "certified":  # the textbook's, which begins there
+            self._region = ball(self._scaling.size, self.coef_norm)
 
     def _chances(self, contexts, available):
         n, n_actions = contexts.shape[:2]
-        if self._uses_sums and self._region is None:
+        if self._region is None:
             return uniform(n, n_actions, available)
         rows, shape = flat(contexts)
         phi = self._scaling.features(rows)
-        if self._region is None:
-            index = self._state.upper(phi, self._bonuses[0] * self._radius)
-            return certain(largest(index.reshape(shape), available), n_actions)
         means, widths = (part.reshape(shape) for part in self._region.bounds(phi))
         return optimistic(means, widths, self._bonuses, available)
 
@@ -125,32 +92,7 @@ class OptimisticPolicy(ServesDevices, RunningSumsPolicy):
         """Equally likely factors of the width."""
         if self.bonus_scale != "auto":
             return (self.bonus_scale,)
-        return HALF_NORMAL if self._uses_sums and self.width == "asymptotic" else (1.0,)
-
-    def _pay(self, n_rounds):
-        if self._uses_sums:
-            super()._pay(n_rounds)
-        self._check_whole()
-
-    def _update(self, rows, rewards):
-        if self._uses_sums:
-            super()._update(rows, rewards)
-            return
-        # Rewards have been clipped: only the division is left of Scaling.target.
-        with self._whole():
-            rewards = (rewards - self._offset) / self._scaling.radius
-            self._add(self._scaling.rows(rows), rewards)
-            self.n_rounds_ += len(rows)
-
-    def _widen(self, extra):
-        if self._uses_sums:
-            super()._widen(extra)
-            return
-        self._check_whole()
-        with self._whole():
-            self._scaling = replace(self._scaling, n_features=self._scaling.n_features + extra)
-            self._waiting = Raw((np.pad(phi, ((0, 0), (0, extra))), r) for phi, r in self._waiting)
-            self._state.widen(extra)
+        return HALF_NORMAL if self.width == "asymptotic" else (1.0,)
 
     def _read(self, equations):
         self._reads += 1
@@ -168,32 +110,15 @@ class OptimisticPolicy(ServesDevices, RunningSumsPolicy):
             least = self.coef_norm**2 / self._scaling.size
             equations = equations if self._max_visits is None else without_blanks(equations)
             return asymptotic(equations, least, self._gram_blocks)
+        if self._trust.exact:
+            failure = 1.0 - self.confidence_level
+            return self_normalized(equations, self.alpha, self.coef_norm, failure)
         return certified(equations, self.alpha, self.coef_norm, self._failure)
 
     @property
     def _failure(self):
         """Of the present read: the sum of 6 / (pi k)^2 over all reads k is 1."""
         return 6.0 * (1.0 - self.confidence_level) / (np.pi * self._reads) ** 2
-
-    def _add(self, phi, r):
-        """Add rounds to the exact sums, at multiples of the period only."""
-        period = self._period
-        if period > 1:
-            self._waiting.append((phi, r))
-            done = self.n_rounds_ % period + len(phi)
-            if done < period:
-                return
-            phi, r = (np.concatenate(part) for part in zip(*self._waiting))
-            stop = len(phi) - done % period
-            self._waiting = Raw([(phi[stop:], r[stop:])])
-            phi, r = phi[:stop], r[:stop]
-        self._state.add(phi, r)
-        self._radius = self._exact_radius()
-
-    def _exact_radius(self):
-        if self.width == "asymptotic":
-            return 1.0
-        return self._state.radius(self.coef_norm, 1.0 - self.confidence_level)
 
 
 @parameters
@@ -208,28 +133,26 @@ class LinUCB(OptimisticPolicy):
     Parameters
     ----------
     update_every : int or "auto", default="auto"
-        Public number of rounds between updates. "auto" is 1 without privacy, else the updates come
-        after 20, 40, 60, ... rounds, and from 400 on after 1.05 times as many each; in the shuffle
-        and aggregate models, after batches of 200 users, and from 670 on after 1.3 times as many
-        each.
+        Public number of rounds between updates. "auto": after 20, 40, 60, ... rounds, and from 400
+        on after 1.05 times as many each; in the shuffle and aggregate models, after batches of 200
+        users, and from 670 on after 1.3 times as many each.
     channel : {"auto", "gaussian", "codebook"}, default="auto"
         What users send in the local model: moments with Gaussian noise, or an index of a public
         codebook, which is pure (``delta=0``). "auto" takes the one of less noise.
     window : {"auto", None}, default="auto"
         "auto" learns from the newest rounds that agree with each other, so that the policy follows
         a world that changes. It compares sums that are released in any case and costs no privacy.
-        None learns from all rounds, as do exact sums and a certified width.
+        None learns from all rounds, as does a certified width.
     fit_intercept : bool, default=True
         Whether to fit an intercept, the same for all actions, which need not be among the features.
-        It is fitted to private sums, with ``shared=True``, an asymptotic width and without
-        ``max_visits``; exact sums are those of the textbook.
+        It is fitted with ``shared=True``, an asymptotic width and without ``max_visits``.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_phi,)
         Weights of the features, in the units of the rewards, as of the last read.
     intercept_ : float
-        Constant part of the mean reward. Both are there after a read of private sums.
+        Constant part of the mean reward. Both are there after a read of the sums.
     n_rounds_ : int
         Rounds that `update` has taken in.
     n_actions_ : int

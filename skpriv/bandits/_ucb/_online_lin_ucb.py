@@ -106,7 +106,6 @@ class OnlineLinUCB(OptimisticPolicy):
     bonus_scale: Bonus = 1.0
 
     privacy, mechanism, channel = "local", "auto", "gaussian"
-    _uses_sums = True
 
     def _start(self, n_phi):
         super()._start(n_phi)

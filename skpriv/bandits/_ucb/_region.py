@@ -71,6 +71,15 @@ def certified(equations, alpha, bound, failure):
     return _smallest(values, vectors, equations.target, widened, beta, bound)
 
 
+def self_normalized(equations, alpha, bound, failure):
+    """Region of exact sums at all times together (Abbasi-Yadkori et al. 2011, Theorem 2)."""
+    size = len(equations.target)
+    covariance = np.linalg.inv(equations.design + alpha * np.eye(size))
+    growth = -np.linalg.slogdet(alpha * covariance)[1]
+    radius = sqrt(2.0 * log(1.0 / failure) + growth) + sqrt(alpha) * bound
+    return Region(covariance @ equations.target, radius**2 * covariance)
+
+
 def noise_bound(equations, bound, level):
     """Bound on ||N_b - N_A theta||, ||theta|| <= bound, but for a probability of exp(-level)."""
     p = len(equations.target)
@@ -187,56 +196,3 @@ def _posterior(equations, least_variance, resolved):
         # A large variance: weights are about 1
         covariance[values == 0.0] = 1e6
     return Region(vectors @ centre, (vectors * covariance) @ vectors.T)
-
-
-class RidgeState:
-    """Inverse of V = alpha I + sum phi phi', its log determinant, and theta = V^-1 sum phi r."""
-
-    def __init__(self, size, alpha):
-        self.alpha, self.gram = alpha, alpha * np.eye(size)
-        self.target = np.zeros(size)
-        self._refresh()
-
-    def widen(self, extra):
-        """Take in that phi has so many further entries, which were 0."""
-        self.gram = np.pad(self.gram, ((0, extra), (0, extra)))
-        new = np.arange(len(self.target), len(self.gram))
-        self.gram[new, new] = self.alpha
-        self.target = np.pad(self.target, (0, extra))
-        self._refresh()
-
-    def add(self, phi, r):
-        """Add rows phi with targets r."""
-        # An inversion from scratch every 1024 rounds stops the drift of rounding
-        if len(phi) == 1 and self._age < 1024:
-            self._add_one(phi[0], r[0])
-            return
-        self.gram += phi.T @ phi
-        self.target += r @ phi
-        self._refresh()
-
-    def _add_one(self, phi, r):
-        """Sherman and Morrison's update."""
-        self.gram += phi[:, None] * phi
-        self.target += r * phi
-        direction = self.inverse @ phi
-        growth = 1.0 + float(phi @ direction)
-        self.inverse -= direction[:, None] * (direction / growth)
-        self.log_det += log(growth)
-        self.theta = self.inverse @ self.target
-        self._age += 1
-
-    def _refresh(self):
-        self.inverse = np.linalg.inv(self.gram)
-        self.log_det = np.linalg.slogdet(self.gram)[1] - len(self.gram) * log(self.alpha)
-        self.theta = self.inverse @ self.target
-        self._age = 0
-
-    def radius(self, bound, failure):
-        """Radius of the confidence ellipsoid (Abbasi-Yadkori et al. 2011, Theorem 2)."""
-        return sqrt(2.0 * log(1.0 / failure) + self.log_det) + sqrt(self.alpha) * bound
-
-    def upper(self, phi, width):
-        """Index phi'theta + width ||phi||_{V^-1} of every row of phi, of shape (..., p)."""
-        squares = np.einsum("...j,...j->...", phi @ self.inverse, phi)
-        return phi @ self.theta + width * np.sqrt(squares)

@@ -19,7 +19,7 @@ from .._visits import Visits
 from ._online_reports import PairReports
 from ._region import asymptotic, without_blanks
 from ._sums import PhasedSums
-from ._windows import MIN_RESOLUTION_FOR_WINDOWS, Windows
+from ._windows import MIN_RESOLUTION_FOR_WINDOWS, Windows, mean_rows
 
 BATCH, BATCH_GROWTH = 200, 0.3  # users of the first shuffled batch, and growth of the next ones
 EVEN_READS = 200  # of the first phase, with a given period
@@ -119,7 +119,7 @@ class RunningSumsPolicy(BasePolicy):
         Public range (low, high) to which rewards are clipped.
     reward_offset : float or None, default=None
         Public expected reward of a zero feature, subtracted from all rewards. None is the middle of
-        ``bounds_y``, of which the least is left to be hidden; without privacy it is 0.
+        ``bounds_y``, of which the least is left to be hidden.
     random_state : None, int or RandomState, default=None
         None draws secure noise for a real release, anything else reproducible noise for study.
 
@@ -148,7 +148,7 @@ class RunningSumsPolicy(BasePolicy):
 
     window: Any = field(init=False, default=None)
     _late_rounds: int | None = field(init=False, default=None)
-    _windows: Any = field(init=False, default=None)  # of sums that are read; exact sums are not
+    _windows: Any = field(init=False, default=None)  # of sums that are read
 
     _raw_kinds = (PhasedSums, PairReports)
 
@@ -222,7 +222,7 @@ class RunningSumsPolicy(BasePolicy):
         if self.reward_offset is not None:
             return float(self.reward_offset)
         low, high = map(float, self.bounds_y)
-        return low / 2.0 + high / 2.0 if self._uses_sums else 0.0
+        return low / 2.0 + high / 2.0
 
     @property
     def _has_intercept(self):
@@ -231,7 +231,7 @@ class RunningSumsPolicy(BasePolicy):
         Blank rounds of people who came too often would add to it, and pull it to the middle.
         """
         wanted = getattr(self, "fit_intercept", False) and self._shared
-        return wanted and self._uses_sums and self._max_visits is None
+        return wanted and self._max_visits is None
 
     def _public_scaling(self, n_phi):
         """Scaling of rows and of rewards less the offset, by public numbers."""
@@ -239,7 +239,7 @@ class RunningSumsPolicy(BasePolicy):
         return Scaling(float(self.data_norm), bounds, self._has_intercept, n_phi)
 
     def _open_windows(self):
-        """Begin to compare older and newer sums; those of exact policies are not read."""
+        """Begin to compare older and newer sums."""
         if self.window is not None:
             self._windows = Windows(self._sums.query.equations, self._estimate)
 
@@ -249,7 +249,9 @@ class RunningSumsPolicy(BasePolicy):
         # errors of both parts look smaller than they are.
         least = 1.0 / self._scaling.size
         equations = equations if self._max_visits is None else without_blanks(equations)
-        return asymptotic(equations, least, self._gram_blocks, resolved=MIN_RESOLUTION_FOR_WINDOWS)
+        resolved = MIN_RESOLUTION_FOR_WINDOWS
+        region = asymptotic(equations, least, self._gram_blocks, resolved=resolved)
+        return region, mean_rows(equations)
 
     @property
     def _gram_blocks(self):
@@ -270,7 +272,7 @@ class RunningSumsPolicy(BasePolicy):
 
     @property
     def _place(self):
-        sums = getattr(self, "_sums", None)  # exact ones have no reads, and reports a number each
+        sums = getattr(self, "_sums", None)  # reports have a number each
         return sums.place if isinstance(sums, PhasedSums) else super()._place
 
     @property
@@ -412,7 +414,7 @@ class RunningSumsPolicy(BasePolicy):
         Raises
         ------
         AttributeError
-            Before the first read of private sums.
+            Before the first read of the sums.
         """
         with self._turn:
             phi, _ = self._opened(contexts, None)

@@ -8,11 +8,13 @@ used (the idea is that of Bifet and Gavalda 2007, for means of exact numbers).
 """
 
 from dataclasses import dataclass
+from math import sqrt
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
+from ..._linalg import RELATIVE_ZERO, psd_part
 from ...privacy import Answer, GaussianNoise
 
 # Where a window may begin and be cut: parts of the rounds so far, as public as the reads are.
@@ -20,6 +22,11 @@ FRACTIONS = (0.1, 0.25, 0.5, 0.7, 0.8, 0.9, 0.95)
 LEAST_ROUNDS = 60  # of a part: fewer tell nothing beside the noise of any useful budget
 # An eigenvalue of a window's Gram matrix is known to a factor of two where it is twice its noise.
 MIN_RESOLUTION_FOR_WINDOWS = 2.0
+# Root mean square by which a misfit moves predictions in each direction of the rows, rewards in
+# [-1, 1]: where the line is not true, its weights depend on which actions are played. Without it
+# regret on a stationary table was eight times as large without privacy; with 0.1 slow changes at
+# epsilon 1 were seen later than with 0.07.
+MISFIT = 0.07
 # Probability that a run of any length in a stationary world raises a false alarm.
 FALSE_ALARMS = 0.05
 
@@ -139,7 +146,7 @@ class Windows:
 
         The noise of a sum and that of its continuation may be correlated; twice the sum of both
         covariances bounds the covariance of a difference whatever the correlation is, and the
-        factor 1 + |correlation| where it is known.
+        factor 1 + |correlation| where it is known. What a misfit moves is added to it.
         """
         parts = []
         for first, last in ((start, cut), (cut, now)):
@@ -147,8 +154,9 @@ class Windows:
             if key not in regions:
                 regions[key] = self._estimate(self._since(first, last))
             parts.append(regions[key])
-        old, new = parts
+        (old, _), (new, rows) = parts
         scatter = (1.0 + self._correlation(start, cut, now)) * (old.form + new.form)
+        scatter += MISFIT**2 * np.linalg.inv(rows)
         difference = new.centre - old.centre
         square = float(difference @ np.linalg.solve(scatter, difference))
         return float(stats.chi2.sf(square, len(difference)))
@@ -161,6 +169,12 @@ class Windows:
             return 0.0
         found = (whole**2 - before**2 - after**2) / (2.0 * before * after)
         return min(abs(found), 1.0)
+
+
+def mean_rows(equations):
+    """Mean of phi phi' over rounds, of eigenvalues that are not below the noise."""
+    noise = equations.design_scale * sqrt(2.0 * len(equations.design))
+    return psd_part(equations.design, max(noise, equations.n * RELATIVE_ZERO)) / equations.n
 
 
 def _scale(first, last):

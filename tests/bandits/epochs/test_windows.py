@@ -14,6 +14,7 @@ from skpriv.bandits import (
     SquareCB,
 )
 from skpriv.bandits._epochs import _windows
+from skpriv.bandits._ucb import _windows as ucb_windows
 from skpriv.bandits._epochs._windows import EpochWindows
 from skpriv.linear_model import LinearRegression, IHTRegressor, ReweightedRegressor, SSPRegressor
 
@@ -63,10 +64,11 @@ def alarms(runs, factor, monkeypatch):
     likelihood, found = _windows._likelihood, 0
 
     def scaled(stretch, persons):
-        region = likelihood(stretch, persons)
-        return replace(region, form=factor * region.form)
+        region, rows = likelihood(stretch, persons)
+        return replace(region, form=factor * region.form), rows
 
     monkeypatch.setattr(_windows, "_likelihood", scaled)
+    monkeypatch.setattr(ucb_windows, "MISFIT", 1e-9)
     for fits in runs:
         windows = EpochWindows()
         for epoch, fit in enumerate(fits):
@@ -153,8 +155,8 @@ def test_blank_rounds_do_not_make_rewards_look_certain():
     fit = clone(SSP).set_params(epsilon=1e4).fit(X, y)
     stretch = _windows.Stretch(fit, 2000, 2000)
     least_squares = 1.0 / (100 * 0.49)  # variance of a weight of rewards of variance 1
-    assert _windows._likelihood(stretch, False).form[0, 0] < 0.2 * least_squares
-    assert _windows._likelihood(stretch, True).form[0, 0] > 0.8 * least_squares
+    assert _windows._likelihood(stretch, False)[0].form[0, 0] < 0.2 * least_squares
+    assert _windows._likelihood(stretch, True)[0].form[0, 0] > 0.8 * least_squares
 
 
 LINE = LinearRegression(

@@ -4,8 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_iris
 
-from skpriv.bandits import LinearEnvironment, LinSquareCB, LinUCB, simulate
+from skpriv.bandits import (
+    LinearEnvironment,
+    LinSquareCB,
+    LinUCB,
+    SupervisedEnvironment,
+    simulate,
+)
 from skpriv.bandits._environments._base import ball_contexts
 from skpriv.bandits._ucb._region import asymptotic
 from skpriv.bandits._ucb._windows import Windows
@@ -44,9 +51,10 @@ def run(policy, environment, seed=0, horizon=HORIZON):
 
 
 @pytest.mark.parametrize("Policy", [LinUCB, LinSquareCB])
-def test_a_change_is_seen_and_followed(Policy):
+@pytest.mark.parametrize("epsilon", [4.0, np.inf])
+def test_a_change_is_seen_and_followed(Policy, epsilon):
     # The change halves the regret with each seed, and the first alarm comes after it.
-    options = {"epsilon": 4.0, "delta": 1e-6}
+    options = {"epsilon": epsilon, "delta": 1e-6}
     for seed in range(2):
         forgetful, policy = run(Policy(**options, random_state=seed), Turned(), seed)
         stubborn, other = run(Policy(**options, window=None, random_state=seed), Turned(), seed)
@@ -125,10 +133,21 @@ def test_blocks_leave_out_the_noise_between_actions():
             assert (a == b) == bool(np.abs(block).max() > 0.0)
 
 
-def test_exact_and_certified_policies_have_no_window():
-    for options in ({"privacy": "none"}, {"width": "certified"}):
-        _, policy = run(LinUCB(random_state=0, **options), LinearEnvironment(), 0, 200)
-        assert policy.changes_ == []
+def test_certified_policies_have_no_window():
+    _, policy = run(LinUCB(random_state=0, width="certified"), LinearEnvironment(), 0, 200)
+    assert policy.changes_ == []
+
+
+@pytest.mark.parametrize("Policy", [LinUCB, LinSquareCB])
+def test_where_the_line_is_not_true_nothing_is_forgotten(Policy):
+    # Which class a flower has is far from linear, and the noise-free weights depend on the play.
+    X, y = load_iris(return_X_y=True)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    world = SupervisedEnvironment(X / np.linalg.norm(X, axis=1).max(), y)
+    options = {"epsilon": np.inf, "bounds_y": (0, 1), "random_state": 0}
+    regret, policy = run(Policy(**options), world, 0, 3000)
+    assert policy.changes_ == []
+    assert regret < 1.3 * run(Policy(window=None, **options), world, 0, 3000)[0]
 
 
 def test_simulate_takes_it_in_all_models():
@@ -160,5 +179,5 @@ def test_directions_below_twice_the_noise_are_not_compared():
     p = len(equations.target)
     noise = equations.design_scale * np.sqrt(2.0 * p)
     for size, known in ((1.9, False), (2.1, True)):
-        form = policy._estimate(replace(equations, design=size * noise * np.eye(p))).form
+        form = policy._estimate(replace(equations, design=size * noise * np.eye(p)))[0].form
         assert (np.diagonal(form) < 10.0).all() == known
