@@ -246,6 +246,8 @@ class BasePolicy(AddsWhole, LearnsFromPersons, Accounted, BaseEstimator, ABC):
     ) -> Self:
         """Learn from the rewards of some rounds: as many at once as one likes.
 
+        They may be the logs of another policy, and come before the first `act`: a warm start.
+
         Parameters
         ----------
         contexts : array-like
@@ -273,7 +275,7 @@ class BasePolicy(AddsWhole, LearnsFromPersons, Accounted, BaseEstimator, ABC):
         Raises
         ------
         ValueError
-            If `act` was never called or shapes do not fit; nothing has changed then.
+            If shapes do not fit; nothing was learned then.
         InvalidValues
             If a context or reward is no finite number, or an action is unknown. It is told after
             the charge, and for policies that learn by epochs when the epoch closes, which is lost.
@@ -281,11 +283,12 @@ class BasePolicy(AddsWhole, LearnsFromPersons, Accounted, BaseEstimator, ABC):
             If an earlier update of a policy of running sums was interrupted while it added rounds,
             which would count twice: load the policy as it was saved before, or reset it.
         """
-        if not hasattr(self, "n_rounds_"):
-            raise ValueError(
-                f"{type(self).__name__}.update needs rounds that were acted on: call act."
-            )
         with self._turn:
+            if not hasattr(self, "n_rounds_"):  # a warm start from logs
+                if contexts is None:
+                    raise ValueError("before the first act, update needs contexts and not rows.")
+                shape = self._context_shape(contexts)
+                self._begin(shape[1] if self._shared else self._n_blocks, shape[-1])
             self._updated(contexts, actions, rewards, rows, users)
         return self
 

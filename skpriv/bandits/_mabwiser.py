@@ -4,8 +4,6 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import clone
 
-from ..records import public_shape
-
 
 class MABWiserAdapter:
     """A policy with MABWiser's ``fit``, ``partial_fit`` and ``predict``.
@@ -116,9 +114,6 @@ class MABWiserAdapter:
     def _learn(self, policy, decisions, rewards, contexts):
         """Nothing has changed if this raises; a policy checks everything before it learns."""
         positions = {arm: i for i, arm in enumerate(self.arms)}
-        if not hasattr(policy, "n_rounds_"):
-            width = public_shape(contexts)[1:]
-            policy.act(np.empty((0, *width)))  # tells the policy its shapes, and draws nothing
         actions = [_position(positions, arm) for arm in decisions]
         policy.update(contexts, actions, rewards)
         self.policy_ = policy

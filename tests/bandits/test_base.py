@@ -146,11 +146,12 @@ def test_large_contexts_that_are_not_finite():
     assert len(LinUCB().act(np.full((5000, 3, 2), 1e308))) == 5000  # the sum overflows
 
 
-def test_update_before_act(policy):
-    before = state(policy)
-    with pytest.raises(ValueError, match="act"):
-        policy.update(np.zeros((4, 5, 3)), [0, 1, 2, 3], np.zeros(4))
-    assert state(policy) == before
+def test_logs_before_the_first_act_are_learned(policy):
+    contexts, before = np.zeros((4, 5, 3)), state(policy)
+    with pytest.raises(ValueError, match="needs contexts"):
+        policy.update(None, [0, 1, 2, 3], np.zeros(4), rows=contexts[:, 0])
+    assert set(vars(policy)) - {"_lock"} == set(pickle.loads(before)) - {"_lock"}
+    assert policy.update(contexts, [0, 1, 2, 3], np.zeros(4)).n_rounds_ == 4
 
 
 def test_bad_first_act_leaves_nothing(policy):

@@ -55,7 +55,8 @@ def test_beside_mabwiser(global_random_seed):
     contexts, actions, rewards = rounds(global_random_seed)
     decisions = np.array(ARMS)[actions]
     theirs = mabwiser.MAB(ARMS, mabwiser.LearningPolicy.LinUCB(alpha=0.0, l2_lambda=1.0))
-    greedy = LinUCB(privacy="none", shared=False, n_actions=3, alpha=1.0, bonus_scale=0.0)
+    textbook = {"width": "certified", "update_every": 1, "reward_offset": 0.0}
+    greedy = LinUCB(privacy="none", shared=False, n_actions=3, bonus_scale=0.0, **textbook)
     ours = MABWiserAdapter(greedy, ARMS)
     theirs.fit(decisions, rewards, contexts)
     ours.fit(decisions, rewards, contexts)

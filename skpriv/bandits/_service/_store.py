@@ -127,6 +127,10 @@ class Transaction:
         """Number of the last event: how many there are."""
         return self._one("SELECT max(number) FROM events") or 0
 
+    def last_time(self):
+        """Seconds at which the last event was ranked, or None."""
+        return self._one("SELECT time FROM events ORDER BY number DESC LIMIT 1")
+
     def first_waiting(self, start, deadline):
         """Number of the first event from ``start`` on that may still get a reward."""
         waiting = self._one(

@@ -7,6 +7,7 @@ class Watched:
     """Mixin of `Loop`: how many events, what went wrong, what was promised, and what is earned."""
 
     policy: Any
+    _clock: Any
     _lock: Any
     _refresh: Any
     _store: Any
@@ -76,12 +77,16 @@ class Watched:
         status : dict
             ``events``, ``learned`` (as `n_learned`), ``waiting`` (all others), ``version`` (times
             that the policy was saved), ``rounds_until_update``, ``troubles`` (their number),
-            ``last_trouble`` (a sentence, or None) and ``guarantee``.
+            ``last_trouble`` (a sentence, or None), ``clock_behind`` (seconds by which the clock is
+            behind the last `rank`: it went back, and nothing reaches its cutoff before that is made
+            up) and ``guarantee``.
         """
         with self._lock:
             with self._store.transaction() as held:
                 self._refresh(held)
                 events, learned, troubles = held.last(), held.first_open() - 1, held.troubles()
+                now = self._clock()
+                behind = max(0.0, (held.last_time() or now) - now)
             return {
                 "events": events,
                 "learned": learned,
@@ -90,6 +95,7 @@ class Watched:
                 "rounds_until_update": self.policy.rounds_until_update_,
                 "troubles": len(troubles),
                 "last_trouble": troubles[-1][1] if troubles else None,
+                "clock_behind": behind,
                 "guarantee": str(self.guarantee),
             }
 
