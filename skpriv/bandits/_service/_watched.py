@@ -85,8 +85,8 @@ class Watched:
             with self._store.transaction() as held:
                 self._refresh(held)
                 events, learned, troubles = held.last(), held.first_open() - 1, held.troubles()
-                now = self._clock()
-                behind = max(0.0, (held.last_time() or now) - now)
+                now, last = self._clock(), held.last_time()
+                behind = 0.0 if last is None else max(0.0, last - now)
             return {
                 "events": events,
                 "learned": learned,

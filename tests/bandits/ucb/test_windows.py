@@ -6,13 +6,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-from skpriv.bandits import (
-    LinearEnvironment,
-    LinSquareCB,
-    LinUCB,
-    SupervisedEnvironment,
-    simulate,
-)
+from skpriv.bandits import LinearEnvironment, LinSquareCB, LinUCB, SupervisedEnvironment
 from skpriv.bandits._environments._base import ball_contexts
 from skpriv.bandits._ucb._region import asymptotic
 from skpriv.bandits._ucb._windows import Windows
@@ -133,11 +127,6 @@ def test_blocks_leave_out_the_noise_between_actions():
             assert (a == b) == bool(np.abs(block).max() > 0.0)
 
 
-def test_certified_policies_have_no_window():
-    _, policy = run(LinUCB(random_state=0, width="certified"), LinearEnvironment(), 0, 200)
-    assert policy.changes_ == []
-
-
 @pytest.mark.parametrize("Policy", [LinUCB, LinSquareCB])
 def test_where_the_line_is_not_true_nothing_is_forgotten(Policy):
     # Which class a flower has is far from linear, and the noise-free weights depend on the play.
@@ -148,12 +137,6 @@ def test_where_the_line_is_not_true_nothing_is_forgotten(Policy):
     regret, policy = run(Policy(**options), world, 0, 3000)
     assert policy.changes_ == []
     assert regret < 1.3 * run(Policy(window=None, **options), world, 0, 3000)[0]
-
-
-def test_simulate_takes_it_in_all_models():
-    policies = [LinUCB(epsilon=2.0, privacy=p) for p in ("central", "local", "shuffle")]
-    result = simulate(policies, LinearEnvironment(), horizon=600, random_state=0)
-    assert np.isfinite(result.regret_).all()
 
 
 def test_an_alarm_inside_of_a_phase_outlives_the_phase():
