@@ -108,12 +108,13 @@ def test_collected_and_simulated_sums_have_one_law(monkeypatch):
 def test_one_server_sees_uniform_numbers():
     """Of equal records each coordinate of a share is uniform, at either server."""
     task = Collector(ssp(), N, n_features=2).task
-    size = open_round(read_task(task)).needed.size
+    needed = open_round(read_task(task)).needed
+    size, alone = needed.size, _device.noisy_vector(needed, [0.0, 0.0], 0.0)
+    assert len(set(alone.tolist())) > size / 2  # each number has noise of its own
     for which in (0, 1):
         shares = [report(task, [0.7, 0.7], 1.0, user=3)[which] for _ in range(500)]
         numbers = [_device.unpacked(read_task(task), share, size)[1] for share in shares]
-        numbers = np.array(numbers).astype(float) / 2.0**64
-        for column in numbers.T:
+        for column in np.array(numbers).astype(float).T / 2.0**64:
             assert stats.kstest(column, "uniform").pvalue > 1e-9  # the noise has no seed
 
 
