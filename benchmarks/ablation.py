@@ -50,6 +50,8 @@ PARTS = {
     "whitening at .1": ((_rules, "LEARNT", 0.1),),
     "whitening at .3": ((_rules, "LEARNT", 0.3),),
     "two rounds of whitening": ((_whitening, "ROUNDS", 2),),
+    "no margins of features": ((_rules, "MARGINS_NOISE", 0.0),),
+    "margins at twice that noise": ((_rules, "MARGINS_NOISE", 0.25),),
     "resolved from 8 on": ((_rules, "RESOLVED", 8.0),),
     "never resolved: no lengths, no line": (
         (_rules, "RESOLVED", np.inf),

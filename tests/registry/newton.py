@@ -6,6 +6,7 @@ from skpriv._estimation._loop._queries import (
     ClippedRowsQuery,
     LengthsQuery,
     LocationQuery,
+    MarginsQuery,
     ResidualMeanQuery,
     SpreadQuery,
     Whitened,
@@ -23,6 +24,7 @@ from .case import Case
 from .linear import D, E1, E2, one
 
 PLANE = Whitened(RowMap(None, None, 1.0, False, 2), np.eye(2))
+BOX = RowMap(-np.ones(2), np.ones(2), None, True, 2)
 TARGET = TargetMap((-1.0, 1.0), False)
 
 
@@ -135,6 +137,10 @@ CASES = {
     WhiteningQuery: Case(
         lambda rng: WhiteningQuery(_maps(rng)[0]),
         (lambda: (WhiteningQuery(PLANE), one(E1, 0.0), one(E2, 0.0)),),
+    ),
+    MarginsQuery: Case(
+        lambda rng: MarginsQuery(_maps(rng)[0].rows),
+        (lambda: (MarginsQuery(BOX), one(np.ones(2), 0.0), one(-np.ones(2), 0.0)),),
     ),
     LengthsQuery: Case(
         lambda rng: LengthsQuery(_maps(rng)[0]),

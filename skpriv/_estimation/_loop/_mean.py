@@ -42,24 +42,17 @@ def find_location(session, rows, target, rules, link=IDENTITY):
     return mean, min(NORMAL * size / (mean.part if mean else 1.0), 1.0)
 
 
-def mean_only(session, rows, target, rules, link=IDENTITY, found=None, deviation=None):
+def mean_only(session, rows, target, rules, link=IDENTITY):
     """The private mean with all that is left, pooled with what is known of it.
 
     Once a location and the spread are known, the last look clips the residuals at a few deviations:
     of a target that varies by a tenth of its range it has a third of the noise.
-
-    Parameters
-    ----------
-    found : Location or None
-        Mean that is released already.
-    deviation : float or None
-        Deviation of the target, if it is released already.
     """
-    location, scale = 0.0, 0.0
+    location, scale, found = 0.0, 0.0, None
     if rows.constant is not None:
         plain = link.linear and not getattr(rows, "weighted", False)
         plain = plain and session.records(rules.spread) > 0  # see `fit_rows`
-        if plain and found is None:
+        if plain:
             found, deviation = find_location(session, rows, target, rules)
         share = rules.after_location if found else 1.0
         means = [found] if found else []

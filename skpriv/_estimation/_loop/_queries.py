@@ -18,6 +18,7 @@ from ...privacy import ROUNDING, Mapped, Query
 from .._public_maps import RowMap
 from ._links import IDENTITY, Link
 
+SQUARES = 1.5  # c of `MarginsQuery`: as large as costs nothing
 LEAST_RATE = 3.0  # records of a class, and records that have a target: there are not fewer
 # Ends of the classes of lengths of whitened rows: coarse beyond 2, where rows are few
 LENGTHS = 2.0 ** np.array([-1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0])
@@ -210,8 +211,7 @@ class Whitened:
         """
         if getattr(self.rows, "weighted", False):
             return None
-        already = WhitenedAlready(self.W, getattr(query, "matrices", True))
-        kept = partial(replace, query, whitened=already)
+        kept = partial(replace, query, whitened=WhitenedAlready(self.W))
         return Mapped(self.W, len(self.W) + 1, self._records, kept, begin)
 
     def _records(self, X, y):
@@ -220,6 +220,10 @@ class Whitened:
         for block, e, weights, *_ in self.blocks(X):
             found[block, :-1], found[block, -1] = e, weights
         return found, y
+
+    def room(self, e):
+        """Where products of rows may be written: over them."""
+        return e
 
     def empty_gram(self):
         """Zeros to which products of rows are added."""
@@ -234,17 +238,14 @@ class Whitened:
 
 @dataclass(frozen=True, eq=False)
 class WhitenedAlready:
-    """Stands for `Whitened` where rows are (e, w).
+    """Stands for `Whitened` where rows are (e, w), which nobody overwrites.
 
     Parameters
     ----------
     W : ndarray of shape (p, p)
-    written : bool
-        Whether e may be written over: it is a copy then, whose products are faster, too.
     """
 
     W: np.ndarray
-    written: bool
     rows: Any = None  # they have no weights of their own
 
     empty_gram = Whitened.empty_gram
@@ -252,8 +253,11 @@ class WhitenedAlready:
     def blocks(self, X):
         """Yield (slice, e, w, None, None) of one block of rows after the other."""
         for block in blocks_of(len(X), X.shape[1]):
-            e = X[block, :-1]
-            yield block, e.copy() if self.written else e, X[block, -1], None, None
+            yield block, X[block, :-1], X[block, -1], None, None
+
+    def room(self, e):
+        """Nowhere."""
+        return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,6 +293,36 @@ class WhiteningQuery(Query):
     def gram(self, answer):
         """Noisy mean of ee', and the standard deviation of its noise (GOE)."""
         return unvech(answer.value, len(self.whitened.W)) / answer.n, answer.noise.scale / answer.n
+
+
+@dataclass(frozen=True, eq=False)
+class MarginsQuery(Query):
+    """Sums of z and c z^2 of each feature z, in half-ranges from the middle of its range.
+
+    With a, a' in [-1, 1], t = |a + a'| and |a - a'| <= 2 - t, the square of the change of one
+    feature is (a - a')^2 (1 + c^2 t^2), which is at most 4 where t + c^2 t (2 - t)^2 <= 4. The
+    second term is at most 32 c^2 / 27, and 4 c^2 / 9 from t = 4 / 3 on, so that c = 3/2 will do: a
+    feature changes by at most 2, and all d of them by 2 sqrt(d), attained at opposite corners.
+    """
+
+    rows: RowMap
+    name: str = "means and squares of features"
+
+    @property
+    def shape(self):
+        """Number of coordinates."""
+        return (2 * self.rows.n_features,)
+
+    @property
+    def sensitivity(self):
+        """2 sqrt(d)."""
+        return 2.0 * self.rows.n_features**0.5 * ROUNDING
+
+    def sum(self, X, y):
+        """Exact sums over a chunk of rows."""
+        d = self.rows.n_features
+        z = np.clip(self.rows.rows(X)[:, :d] * (d**0.5 / self.rows.parts[0]), -1.0, 1.0)
+        return np.concatenate([z.sum(axis=0), SQUARES * np.einsum("ij,ij->j", z, z)])
 
 
 @dataclass(frozen=True, eq=False)

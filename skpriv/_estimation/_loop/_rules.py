@@ -18,6 +18,7 @@ from scipy.special import lambertw
 
 from ...privacy import SIDE_SHARE
 from ._links import IDENTITY
+from ._queries import SQUARES
 
 # Of the budget, each question of one number or of a few: the mean of the target, its spread, the
 # lengths of rows or of persons' scores, the mean of the residuals, and the least-squares line.
@@ -28,6 +29,9 @@ QUESTION = SIDE_SHARE
 # Of few records, half as much again for the mean, first and of the rest: more loses slopes, and
 # less loses where bounds are wide (docs/evidence/few_records.md).
 LEARNT = 0.2
+# Means and squares of features come first, with a noise of their own that no rotation spreads over
+# all directions: where the square of a deviation, in half-ranges, has at most this noise.
+MARGINS_NOISE = 0.125
 # Many small steps find what few large ones do not, where noise rules: a step with a noisy Gram
 # matrix goes wrong in part, and the next ones mend that. So their number falls with the resolution,
 # down to what clips need that shrink with the residuals; and the last one, from which certified
@@ -50,9 +54,6 @@ RESOLVED = 16.0
 # not matter: badly scaled features are whitened the better for it. Features without ranges of their
 # own may have any scale: there the second resolution is asked.
 SUBSET_RESOLUTIONS, FEW_RECORDS = (100.0, 1e4), 1e5
-# Only the mean is released where the released deviation of the target is below that many noises of
-# its mean (docs/evidence/linear_regression.md).
-LEAST_SPREAD = 9.0
 # k has as much privacy noise as is cheap, AFFORDABLE of the residual variance in predictions, or as
 # is .4 of sampling; but with rows no shorter than precision^-.25, so that noise falls like the root
 # of sampling and clips still fade. A clip below one deviation has hardly less noise.
@@ -76,9 +77,9 @@ class Rules:
         Whether rows are not whitened, since the records are too few.
     mean_only : bool
         Whether only the mean of the target can be found.
-    location, spread, whitening, lengths : float
-        Shares of the queries; with those of the steps they add up to one. That of the lengths of
-        rows is 0 if they are not asked.
+    location, spread, margins, whitening, lengths : float
+        Shares of the queries; with those of the steps they add up to one. Those of the margins of
+        features and of the lengths of rows are 0 if they are not asked.
     steps : tuple of float
         Shares of the steps, the last one of the whole sandwich.
     mean : float
@@ -109,6 +110,7 @@ class Rules:
     mean_only: bool
     location: float
     spread: float
+    margins: float
     whitening: float
     lengths: float
     steps: tuple
@@ -125,8 +127,9 @@ class Rules:
 
     @classmethod
     def of(
-        cls, n, p, reach, clip="auto", fit_intercept=True, ranged=True, link=IDENTITY, counted=True
-    ):
+        cls, n, p, reach, clip="auto", fit_intercept=True, ranged=True, link=IDENTITY, counted=True,
+        boxed=False,
+    ):  # fmt: skip
         """Rules for n records, rows of length p and this reach.
 
         Parameters
@@ -138,6 +141,8 @@ class Rules:
         link : Link
         counted : bool
             Whether clipped rows can be counted.
+        boxed : bool
+            Whether rows are features in a box and a constant, so that their margins can be asked.
         """
         resolution, precision = reach / p**1.5, reach / sqrt(n * p)
         few_records = reach < link.enough(p)
@@ -151,6 +156,12 @@ class Rules:
             location = 0.0
         resolved = link.linear and resolution >= RESOLVED
         whitening = LEARNT * max(0.5, min(1.0, RESOLVED / resolution))
+        rest = 1.0 - location - spread
+        # Of a feature's mean square, in half-ranges
+        margins = QUESTION * min(1.0, RESOLVED / resolution)
+        noise = 2.0 * sqrt(p / (rest * margins)) / (SQUARES * reach)
+        if few_records or not (boxed and link.linear) or noise > MARGINS_NOISE:
+            margins = 0.0
         lengths = QUESTION if resolved else 0.0
         line = QUESTION if resolution >= RESOLVED and link.parts == 1 else 0.0
         number = STEPS_RESOLUTION / resolution
@@ -175,15 +186,15 @@ class Rules:
             whitening, whole, length, mean = 0.0, False, 1.0, 1.5 * LEARNT * fit_intercept
             steps = [1.0 / STEPS[0]] * STEPS[0]
         enough = SUBSET_RESOLUTIONS[0 if ranged else 1]
-        rest = 1.0 - location - spread
         clipped = CLIPPED_SHARE if counted and resolution >= RESOLVED else 0.0
-        left = rest * (1.0 - whitening - lengths - mean - line - clipped)
+        left = rest * (1.0 - margins - whitening - lengths - mean - line - clipped)
         return cls(
             reach=reach,
             few_records=few_records,
             mean_only=mean_only,
             location=location,
             spread=spread,
+            margins=rest * margins,
             whitening=rest * whitening,
             lengths=rest * lengths,
             steps=tuple(left * step for step in steps),

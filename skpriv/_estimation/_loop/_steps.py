@@ -7,6 +7,7 @@ import numpy as np
 
 from ..._linalg import RELATIVE_ZERO
 from .._persons import ScoreLengthsQuery, cluster_degrees, seldom_cut
+from .._public_maps import RowMap
 from ._equation import ScoreEquation
 from ._fit import LoopFit
 from ._line import Line, largest_excess, line_alone, with_line
@@ -15,7 +16,7 @@ from ._mean import FEW_RECORDS, find_location, known_mean, mean_only, more_neede
 from ._persons import PersonScoreQuery
 from ._pool import Pool
 from ._queries import ClippedRowsQuery, SpreadQuery, Whitened, WhiteningQuery
-from ._rules import LEAST_SPREAD, QUESTION, Rules
+from ._rules import QUESTION, Rules
 from ._score import ScoreQuery
 from ._whitening import learn_whitening, whitening_parts
 
@@ -59,9 +60,6 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=(), start=None)
         mean, deviation = start.known if rows.constant is not None else None, start.deviation
     else:
         mean, deviation = find_location(session, rows, target, rules, link)
-    # The mean itself is hard to find: see Rules
-    if not start and deviation * rules.reach < LEAST_SPREAD:
-        return mean_only(session, rows, target, rules, link, mean, deviation)
     location = link.linear_part(mean.mean) if mean else 0.0
     if mean:
         link = link.near(mean.mean, rules.room)
@@ -226,7 +224,8 @@ def public_rules(session, rows, clip="auto", ranged=True, link=IDENTITY, parts=1
     clip = clip if (session.persons or 1) == 1 else "wide"
     intercept, size, reach = rows.constant is not None, parts * rows.size, public_reach(session)
     counted = hasattr(rows, "outside")
-    return Rules.of(session.n, size, reach, clip, intercept, ranged, link, counted)
+    boxed = isinstance(rows, RowMap) and rows.half_ranges is not None
+    return Rules.of(session.n, size, reach, clip, intercept, ranged, link, counted, boxed)
 
 
 def make_pool(session, whitened, length, link, deviation, priors=(), parts=1, gram=None):

@@ -8,9 +8,12 @@ from scipy import stats
 from ..._linalg import row_norms
 from ...privacy import TOLD_ABOVE
 from ._pool import shrunk_gram
-from ._queries import LENGTHS, LengthsQuery, Whitened, WhiteningQuery
+from ._queries import LENGTHS, SQUARES, LengthsQuery, MarginsQuery, Whitened, WhiteningQuery
 
 ROUNDS = 3  # for directions of little variance to rise above the noise
+# A feature counts as having that part of the typical mass: with half of it, features that move
+# together and are skewed stay hidden; with a tenth, rare categories are stretched without end.
+LEAST_MASS = 0.25
 # Rows are shortened in steps of 2^(1/4), by as much as 16.
 SHORTER = 2.0 ** (-np.arange(17) / 4.0)
 MOST_CUT_OFF = 0.1  # part of the squared lengths that weights may cut off
@@ -24,7 +27,7 @@ def whitening_parts(session, rules):
     all are needed each round asks twice as many as the one before: what it finds is whitened again.
     All parts are asked for at once, so that rows of files are read once for them.
     """
-    rounds = (ROUNDS + (_short(rules) < 1.0 or not rules.slopes)) if rules.whitening else 0
+    rounds = ROUNDS + (_short(rules) < 1.0 or not rules.slopes) if rules.whitening else 0
     halves = range(rounds - 1, -1, -1) if rules.subset < 1.0 else [0] * rounds
     return [session.part(rules.subset * 0.5**half) for half in halves]
 
@@ -49,11 +52,15 @@ def learn_whitening(session, rows, rules, start=None):
         matrix of the rows with the scale of its noise, or None where steps ask their slopes.
     """
     p = rows.size
-    W = np.eye(p)
     parts = whitening_parts(session, rules)
+    first = None
     if start:
         W = _whiter(start.W, start.gram, start.scale, rules)
         parts = parts[-1:]
+    elif rules.margins:
+        W = first = scaled(session, rows, rules, parts[-1])
+    else:
+        W = np.eye(p)
     for number, subset in enumerate(parts):
         W = (_short(rules) if number == ROUNDS and rules.slopes else 1.0) * W
         look = number == ROUNDS and not rules.slopes
@@ -61,6 +68,8 @@ def learn_whitening(session, rows, rules, start=None):
         gram, scale = asked.gram(session.sum(asked, rules.whitening / len(parts), subset))
         if look:
             return W, rules.length, (gram, scale)
+        if first is not None:
+            gram = filled(gram, W @ np.linalg.inv(first))
         W = _whiter(W, gram, scale, rules)
     if not rules.lengths:
         return W, rules.length, None
@@ -82,6 +91,51 @@ def _whiter(W, gram, scale, rules):
     W *= rules.length / sqrt(max((np.maximum(values - ridge, 0.0) / values).sum(), 1.0))
     # Rotated: cheaper to apply, and otherwise the same
     return np.asarray(np.linalg.qr(_longest(W), mode="r"))
+
+
+def scaled(session, rows, rules, part):
+    """W of features with mean 0 and variance 1, as far as their released margins tell them.
+
+    A matrix of p (p + 1) / 2 numbers has noise whose operator norm is sqrt(2 p) times that of one
+    of them; that of a feature's mean and square is of its own, and each of them uses its whole
+    range. Variances count as one deviation of their noise more than is released, so that a feature
+    that is hardly seen, as a rare category is, is not stretched beyond that.
+    """
+    d, (long, short) = rows.n_features, rows.parts
+    answer = session.sum(MarginsQuery(rows), rules.margins, part)
+    mean, square = answer.value.reshape(2, d) / answer.n
+    noise = answer.noise.scale / answer.n
+    variance = np.maximum(square / SQUARES - mean**2 + noise**2, 0.0) + noise / SQUARES + noise**2
+    # James and Stein's means of features, towards the middle of their ranges
+    mean = mean * max(0.0, 1.0 - d * noise**2 / max(float(mean @ mean), 1e-300))
+    W = np.eye(rows.size) / short
+    W[:d, :d] *= short / long * sqrt(d)
+    W[:d, d] = -np.clip(mean, -1.0, 1.0) / short
+    W[:d] /= np.sqrt(np.clip(variance, 1e-14, 1.0))[:, None]
+    return _longest(rules.length / sqrt(rows.size) * W)
+
+
+def filled(gram, turn):
+    """Gram matrix of turned rows, where no feature has less than LEAST_MASS of the typical mass.
+
+    Before the turn features have about equal mean squares, so that a feature with less in the Gram
+    matrix has it in rows that weights cut: those of a rare category. To stretch it would cut them
+    further. What is missing is put back as if it moved with no other feature; so a direction is
+    stretched where its features are seen and cancel, and not where rows are cut. The typical mass
+    is the mean over mass, not over features: those that are cut may be the most. The last row is
+    that of the constant, which is never cut.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (p, p)
+    turn : ndarray of shape (p, p)
+        Matrix of the turn: its inverse leads back to features.
+    """
+    back = np.linalg.inv(turn)
+    mass = np.einsum("ij,jk,ik->i", back, gram, back)
+    seen = np.maximum(mass[:-1], 0.0)
+    least = LEAST_MASS * float(seen @ seen) / max(float(seen.sum()), 1e-300)
+    return gram + (turn * np.maximum(least - mass, 0.0)) @ turn.T
 
 
 def shortening(parts, noise, rules, p):

@@ -175,7 +175,7 @@ class ClassTarget:
         """r of a chunk of targets."""
         r = np.full(len(y), np.nan)
         for code, value in enumerate(self.values):
-            r = np.where(y == value, code, r)
+            r[y == value] = code
         return r
 
 

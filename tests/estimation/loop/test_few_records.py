@@ -1,15 +1,17 @@
 """What is decided by released evidence: Gram matrices, lengths of rows, and the mean alone."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from skpriv.linear_model import LinearRegression
 from skpriv._estimation._loop._pool import denoised_gram, shrunk_gram
-from skpriv._estimation._loop._queries import LENGTHS
+from skpriv._estimation._loop._queries import LENGTHS, SQUARES, MarginsQuery
 from skpriv._estimation._loop._rules import Rules
-from skpriv._estimation._loop._whitening import shortening
+from skpriv._estimation._loop._whitening import filled, scaled, shortening
+from skpriv._estimation._public_maps import RowMap
 
 
 def _noise(p, scale, rng):
@@ -58,6 +60,36 @@ def test_many_columns_alike_are_fitted_with_few_records():
         model = LinearRegression(bounds_X=(-7, 7), bounds_y=(-5, 5), random_state=seed).fit(X, y)
         scores.append(model.score(X, y))
     assert min(scores) > 0.0 and np.mean(scores) > 0.1
+
+
+def test_a_rare_category_is_stretched_no_further_than_its_noise():
+    """Whatever is released, a variance counts as one deviation of its noise at least."""
+    rows = RowMap(-np.ones(3), np.ones(3), None, True, 3)
+    z = np.random.RandomState(0).uniform(-1.0, 1.0, size=(20_000, 3))
+    z[:, 0] = np.where(np.arange(len(z)) < 150, 1.0, -1.0)
+    for scale in (0.02 * len(z), 0.2 * len(z)):
+        answer = SimpleNamespace(
+            value=MarginsQuery(rows).sum(z, None), n=len(z), noise=SimpleNamespace(scale=scale)
+        )
+        session = SimpleNamespace(sum=lambda *asked, answer=answer: answer)
+        W = scaled(session, rows, SimpleNamespace(margins=0.05, length=1.0), None)
+        moved = rows.rows(np.array([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]])) @ W.T
+        unit = W[3, 3] * rows.parts[1]  # length of a coordinate of one deviation
+        most = 2.0 * unit * np.sqrt(SQUARES * len(z) / scale)
+        assert np.linalg.norm(moved[0] - moved[1]) <= most
+
+
+def test_cut_features_are_lifted_and_those_that_cancel_are_left():
+    """Of features 0 and 1 only the difference is small; rows with feature 2 are cut."""
+    gram = np.diag([1.0, 1.0, 0.01, 3.0])
+    gram[0, 1] = gram[1, 0] = 0.999
+    rotated = np.linalg.qr(np.random.RandomState(0).normal(size=(4, 4)))[0]
+    for turn in (np.eye(4), rotated * 7.0, np.diag([1.0, 30.0, 2.0, 1.0]) @ rotated):
+        back = np.linalg.inv(turn)
+        found = back @ filled(turn @ gram @ turn.T, turn) @ back.T
+        lifted = gram.copy()
+        lifted[2, 2] = 0.25 * (2.0 + 1e-4) / 2.01
+        np.testing.assert_allclose(found, lifted, atol=1e-9)
 
 
 def _lengths(*rows):

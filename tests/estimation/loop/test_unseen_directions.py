@@ -42,8 +42,8 @@ def test_rare_categories_cost_little(rate, columns, monkeypatch):
     shapes = _steps.prior_shapes  # of whitened coordinates alone
     monkeypatch.setattr(_steps, "prior_shapes", lambda W, size, *rest: shapes(W, 1e3 * size, *rest))
     before, error_before = losses(rate, columns)
-    assert cost < 0.6 * before and cost < 0.035
-    assert error < 0.7 * error_before
+    assert cost < 0.6 * before and cost < 0.045
+    assert error < 0.85 * error_before
 
 
 @pytest.mark.parametrize(("value", "n"), [(0.0, N), (0.5, N), (1.0, N), (1.0, 100_000)])

@@ -6,7 +6,13 @@ import pytest
 
 from skpriv import BudgetAccountant
 from skpriv.inspection import CoefficientDisplay, inference
-from skpriv.linear_model import AdditiveRegressor, IHTRegressor, LinearRegression, SSPRegressor
+from skpriv.linear_model import (
+    AdditiveRegressor,
+    IHTRegressor,
+    LinearRegression,
+    LogisticRegression,
+    SSPRegressor,
+)
 from skpriv.preprocessing import BoundsScaler
 from skpriv.records import from_table
 
@@ -95,7 +101,11 @@ def test_the_report_says_where_the_mean_alone_was_asked_and_where_noise_hides_it
         assert "only the mean of the target was released" in inference(model).reason
     assert "hides it" in str(fewer.privacy_report_) and "hides it" not in str(few.privacy_report_)
     assert LinearRegression(**PUBLIC).fit(*rows(5000)).privacy_report_.note is None
-    flat = LinearRegression(**PUBLIC, fit_intercept=False, epsilon=0.01).fit(*rows())
+    flat = LogisticRegression(
+        classes=(0, 1), bounds_X=(-1.0, 1.0), fit_intercept=False, epsilon=0.01
+    )
+    X, y = rows()
+    flat.fit(X, (y > 0.0).astype(int))
     assert "there is no intercept: the fit is 0" in str(flat.privacy_report_)
 
 
