@@ -23,7 +23,7 @@ _UNIT = (
     "a fit with `groups` protects all rows of a person together."
 )
 _GROUP = (
-    "One record is a person with all rows, of which at most {} were used, chosen at random. Rows "
+    "One record is a person with all rows; at most {} were used, chosen at random. Rows "
     "of one person may depend on each other: standard errors are for persons, too."
 )
 _PUBLIC = (BoundsScaler, FormulaEncoder, TableEncoder)  # steps that learn nothing from rows

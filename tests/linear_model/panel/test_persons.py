@@ -55,7 +55,7 @@ def test_intervals_count_that_rows_of_a_person_depend_on_each_other(Estimator, p
         data = panel(seed, 1000, 10, 1.0, unequal=seed % 2 == 1)
         model = fit(Estimator, data, 10, epsilon=20.0, privacy=privacy, random_state=seed)
         result = inference(model)
-        assert result.unit == "person" and "1000 persons" in str(result)
+        assert result.unit == "person" and "Persons     1,000" in str(result)
         found.append((result.low <= TRUTH) & (TRUTH <= result.high))
         for method, hits in inside.items():
             if method == "certified" and Estimator is LinearRegression:
@@ -235,7 +235,7 @@ def test_everything_says_person():
     assert "at most 5 rows of each person" in str(report)
     assert "at most 5 rows of each person" in report._repr_html_()
     card = model_card(model)
-    assert "One record is a person with all rows" in card and "At most 5 rows of each" in card
+    assert "One record is a person with all rows" in card and "at most 5 rows were used" in card
     assert {row.records for row in report.rows} == {400}
 
 
