@@ -11,11 +11,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 CAPS = {
-    "lines of code": 28_510,  # the aim is 24,000
+    "lines of code": 28_507,  # the aim is 24,000
     "lines of code in a file": 500,
     "constants": 196,  # numbers with a name of their own; the aim is 150
     "files": 227,
-    "lines of tests": 31_040,
+    "lines of tests": 31_045,
     "words of pages for users": 36_520,  # of the first volume; the aim is 27,000
 }
 

@@ -59,8 +59,3 @@ def test_a_picture(tmp_path, capsys):
 def test_wrong_arguments(arguments, message, capsys):
     assert main(["audit", *arguments]) == 2
     assert message in capsys.readouterr().err
-
-
-def test_attacks_on_nothing_are_named(capsys):
-    main(["audit", "linear", "--runs", "0"])
-    assert "Nothing was asked of these few records by: linear, local." in capsys.readouterr().out

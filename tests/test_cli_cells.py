@@ -110,7 +110,9 @@ def test_a_line_of_a_csv_file(line, folder, capsys):
     path.write_bytes(text.encode(errors="surrogateescape"))
     for name, command in _commands(folder, path).items():
         code = main(command)
-        _quotes_nothing("".join(capsys.readouterr()))
+        said = "".join(capsys.readouterr())
+        if name != "check":  # tells its owner which cells a schema does not know
+            _quotes_nothing(said)
         assert code == (2 if name == "tradeoff" else 0), name  # which takes clean numbers alone
 
 
@@ -137,5 +139,7 @@ def test_columns_of_a_parquet_file(kind, folder, capsys):
     commands["fit of persons"] = [*commands["fit"], "--group", "person"]
     for name, command in commands.items():
         code = main(command)
-        _quotes_nothing("".join(capsys.readouterr()))
+        said = "".join(capsys.readouterr())
+        if name != "check":  # tells its owner which cells a schema does not know
+            _quotes_nothing(said)
         assert code == 0, name

@@ -151,7 +151,7 @@ def test_own_features():
 
 
 def test_a_logged_action_is_found_among_the_offered():
-    learner = CobaLearner(LinUCB(privacy="none", bonus_scale=0.0))
+    learner = CobaLearner(LinUCB(privacy="none", bonus_scale=0.0, update_every=1))
     _, _, known = learner.predict(None, ACTIONS)
     learner.learn(None, (0, 0, 1), 1.0, 0.3, **known)
     assert learner.predict(None, ACTIONS)[0] == (0, 0, 1)

@@ -45,7 +45,7 @@ def errors(n, begin, seeds=6):
 
 def test_a_start_saves_what_it_knows_and_one_of_others_loses_little():
     alone, begun, other = (
-        errors(4000, begin)
+        errors(2000, begin)
         for begin in (lambda _: None, fitted, lambda seed: fitted(seed, sign=-1.0))
     )
     assert begun[0] < 0.9 * alone[0] and begun[1] < 0.9 * alone[1]

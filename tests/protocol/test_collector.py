@@ -203,7 +203,7 @@ def test_shuffled_reports_carry_their_own_seed():
 
 
 def test_the_collected_fit_has_the_law_of_the_simulated_one():
-    n, repetitions = 20, 200
+    n, repetitions = 20, 100
     X, y = records(n)
     collected, simulated = np.empty((repetitions, 2)), np.empty((repetitions, 2))
     for seed in range(repetitions):

@@ -31,14 +31,14 @@ PUBLIC = {
     "max_rows_per_group", "max_visits", "max_weight", "means", "message", "method", "model",
     "models", "mu", "n", "n_actions", "n_features", "n_jobs", "n_new", "n_nonzero", "n_pairs",
     "n_points", "n_records", "n_repeats", "n_rounds", "n_runs", "n_samples", "n_users", "name",
-    "names", "noise", "once", "options", "order", "other", "overwrite", "pairs", "parameters",
-    "partition", "path", "players", "point_kw", "policies", "policy", "privacy", "probability",
-    "public_rows", "purpose", "quantity", "r2", "random_state", "rare_probability", "raw_path",
-    "reference", "reports", "result", "return_X_y", "return_coef", "return_propensities",
-    "reward_model", "rho", "rng", "rounds", "row_norm", "run", "sampling_kw", "scale", "schema",
-    "scoring", "show_reference", "smallest_share", "state", "statistic", "styles", "target_name",
-    "task", "text", "title", "totals", "transport", "unit", "user", "users", "value", "verbose",
-    "who",
+    "names", "noise", "odds", "once", "options", "order", "other", "overwrite", "pairs",
+    "parameters", "partition", "path", "players", "point_kw", "policies", "policy", "privacy",
+    "probability", "public_rows", "purpose", "quantity", "r2", "random_state", "rare_probability",
+    "raw_path", "reference", "reports", "result", "return_X_y", "return_coef",
+    "return_propensities", "reward_model", "rho", "rng", "rounds", "row_norm", "run", "sampling_kw",
+    "scale", "schema", "scoring", "show_reference", "smallest_share", "state", "statistic",
+    "styles", "target_name", "task", "text", "title", "totals", "transport", "unit", "user",
+    "users", "value", "verbose", "who",
 }  # fmt: skip
 # Arguments that have the name of rows, and are none.
 NO_ROWS = {

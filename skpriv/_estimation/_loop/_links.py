@@ -112,8 +112,8 @@ class Logit(BentLink):
     steepest: float = 0.25 * BentLink.far
 
     def mean(self, eta):
-        """1 / (1 + exp(-eta))."""
-        return special.expit(eta)
+        """1 / (1 + exp(-eta)), in long vector operations, which `special.expit` is not."""
+        return 1.0 / (1.0 + np.exp(np.minimum(-eta, 700.0)))
 
     def slope(self, eta, mean):
         """4 mean (1 - mean)."""

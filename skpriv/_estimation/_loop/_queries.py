@@ -211,7 +211,8 @@ class Whitened:
         """
         if getattr(self.rows, "weighted", False):
             return None
-        kept = partial(replace, query, whitened=WhitenedAlready(self.W))
+        already = WhitenedAlready(self.W, getattr(query, "matrices", True))
+        kept = partial(replace, query, whitened=already)
         return Mapped(self.W, len(self.W) + 1, self._records, kept, begin)
 
     def _records(self, X, y):
@@ -220,10 +221,6 @@ class Whitened:
         for block, e, weights, *_ in self.blocks(X):
             found[block, :-1], found[block, -1] = e, weights
         return found, y
-
-    def room(self, e):
-        """Where products of rows may be written: over them."""
-        return e
 
     def empty_gram(self):
         """Zeros to which products of rows are added."""
@@ -238,14 +235,17 @@ class Whitened:
 
 @dataclass(frozen=True, eq=False)
 class WhitenedAlready:
-    """Stands for `Whitened` where rows are (e, w), which nobody overwrites.
+    """Stands for `Whitened` where rows are (e, w).
 
     Parameters
     ----------
     W : ndarray of shape (p, p)
+    written : bool
+        Whether e may be written over: it is a copy then, whose products are faster, too.
     """
 
     W: np.ndarray
+    written: bool
     rows: Any = None  # they have no weights of their own
 
     empty_gram = Whitened.empty_gram
@@ -253,11 +253,8 @@ class WhitenedAlready:
     def blocks(self, X):
         """Yield (slice, e, w, None, None) of one block of rows after the other."""
         for block in blocks_of(len(X), X.shape[1]):
-            yield block, X[block, :-1], X[block, -1], None, None
-
-    def room(self, e):
-        """Nowhere."""
-        return None
+            e = X[block, :-1]
+            yield block, e.copy() if self.written else e, X[block, -1], None, None
 
 
 @dataclass(frozen=True, eq=False)

@@ -217,11 +217,12 @@ class Rules:
         """
         whitening = self.whitening / 3.0
         steps = sum(self.steps)
-        more = 1.0 + (self.location + self.spread + self.whitening - whitening) / steps
+        saved = self.location + self.spread + self.margins + self.whitening - whitening
+        more = 1.0 + saved / steps
         steps = tuple(more * step for step in self.steps)
         return replace(
-            self, mean_only=False, location=0.0, spread=0.0, whitening=whitening, steps=steps,
-            slopes=True,
+            self, mean_only=False, location=0.0, spread=0.0, margins=0.0, whitening=whitening,
+            steps=steps, slopes=True,
         )  # fmt: skip
 
     def longer(self, slope):

@@ -203,10 +203,10 @@ class ScoreQuery(Query):
 
     @property
     def mapped(self):
-        """The same of rows e that are kept: from the first question that asks no matrices."""
-        if type(self) is not ScoreQuery or not self.link.linear or self.asks_cut:
+        """The same of rows e that are kept: from one on that is not the last of them."""
+        if type(self) is not ScoreQuery or self.asks_cut:
             return None
-        return self.whitened.mapped(self, begin=not self.matrices)
+        return self.whitened.mapped(self, begin=not (self.matrices and self.link.linear))
 
     def scores(self, X, y):
         """Yield the `Scores` of one block of rows after the other."""
@@ -267,12 +267,13 @@ class ScoreQuery(Query):
             moment += asked @ e
             if "slope" in grams:
                 whole = self.asks_cut or (h == 1.0).all()
-                add_gram(grams["slope"], e if whole else e * np.sqrt(h)[:, None])
+                room = None if "residual" in grams else e  # nobody reads them again
+                add_gram(grams["slope"], e if whole else np.multiply(e, np.sqrt(h)[:, None], room))
             numbers["square"] += self.square_weight * (s @ s)
             if "nearly_cut" in numbers:
                 numbers["nearly_cut"] += self.count_weight * np.count_nonzero(np.abs(s) >= CUT)
             if "residual" in grams:
-                e = np.multiply(e, s[:, None], out=self.whitened.room(e))
+                e *= s[:, None]
                 if len(apart):
                     add_gram(grams["residual"], e[apart])
                     e[apart] = 0.0

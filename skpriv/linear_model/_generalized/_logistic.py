@@ -175,7 +175,7 @@ class ClassTarget:
         """r of a chunk of targets."""
         r = np.full(len(y), np.nan)
         for code, value in enumerate(self.values):
-            r[y == value] = code
+            r = np.where(y == value, code, r)
         return r
 
 

@@ -5,7 +5,7 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from skpriv.bandits import EpochGreedy, LinUCB, LoggedEnvironment, RandomPolicy
+from skpriv.bandits import EpochGreedy, LinUCB, LoggedEnvironment
 from skpriv.linear_model import SSPRegressor
 from skpriv.privacy import NoiseSource
 
@@ -77,14 +77,15 @@ def test_a_changed_round_costs_no_more_than_is_said(name, change, monkeypatch):
 
 def test_unlikely_actions_count_more_in_the_value():
     """Rounds below the public bound are all accepted, and weighed by what they stand for."""
-    rng, n, values = np.random.default_rng(0), 4000, []
+    rng, n, values = np.random.default_rng(0), 2000, []
     chances = np.where(rng.random(n) < 0.5, 0.1, 0.9)  # that the logger takes action 1
-    for seed in range(10):
+    for seed in range(1, 5):  # 0 has drawn the chances
         draw = np.random.default_rng(seed)
         actions = (draw.random(n) < chances).astype(int)
         rewards = np.where(chances < 0.5, 1.0, 0.0)  # what is rare is good
         data = LoggedEnvironment(
             np.zeros((n, 2, 1)), actions, rewards, np.where(actions == 1, chances, 1 - chances)
         )
-        values.append(data.replay(RandomPolicy(), random_state=seed).value)
-    assert np.mean(values) == pytest.approx(rewards.mean(), abs=0.02)
+        values.append(data.replay(LinUCB(privacy="none"), random_state=seed).value)
+    # Three deviations; without weights the value is .32 too large.
+    assert np.mean(values) == pytest.approx(rewards.mean(), abs=0.04)
