@@ -15,7 +15,7 @@ CAPS = {
     "lines of code in a file": 500,
     "constants": 196,  # numbers with a name of their own; the aim is 150
     "files": 227,
-    "lines of tests": 31_045,
+    "lines of tests": 31_046,
     "words of pages for users": 36_520,  # of the first volume; the aim is 27,000
 }
 

@@ -289,7 +289,7 @@ def _first_solution(moments, exogenous, structural):
     normal = slope.T @ slope + ridge * np.eye(len(structural))
     moment = white @ moments.target[exogenous] / n
     if not ridge:
-        return np.linalg.lstsq(slope, moment)[0], white
+        return np.linalg.lstsq(slope, moment, rcond=None)[0], white
     return np.linalg.solve(normal, slope.T @ moment), white
 
 
@@ -426,7 +426,7 @@ def first_stage(fit, rows, names, endogenous, instruments, unit):
     scale, laws = moments.design_scale, []
     for j in endogenous:
         target = moments.design[exogenous, j]
-        solved = np.linalg.lstsq(design, target)[0]
+        solved = np.linalg.lstsq(design, target, rcond=None)[0]
         square = moments.design[j, j] - 2.0 * solved @ target + solved @ design @ solved
         equations = NormalEquations(
             design=design,

@@ -98,7 +98,7 @@ def test_the_first_stage_counts_noise_and_tells_weak_instruments():
     exact = fit(strong, privacy="none").first_stage_
     X = np.column_stack([strong[["z", "w", "c"]], np.ones(len(strong))])
     np.testing.assert_allclose(
-        exact.laws[0].estimate, np.linalg.lstsq(X, strong["x"])[0], atol=1e-9
+        exact.laws[0].estimate, np.linalg.lstsq(X, strong["x"], rcond=None)[0], atol=1e-9
     )
 
 
