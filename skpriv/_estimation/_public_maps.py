@@ -1,14 +1,12 @@
 """Public maps of records: a row to phi in the unit ball, a target to [-1, 1], and back.
 
-What second moments are summed of: rows in the unit ball and targets in [-1, 1], and back.
-
-Weighted records, which are records of the same unit ball.
-
-Least squares with weights v = weight / max_weight in [0, 1] is least squares of the records
-(s phi, s r), s = sqrt(v). They have |s phi| <= 1 and |s r| <= 1, as all records have, whatever the
-weight is: every query of them keeps its sensitivity, and a change of the weight is a change of the
-record like any other. A released residual Gram of them is that of weighted least squares,
-sum v^2 zeta^2 phi phi'. The constant of phi is s times what it was and therefore no longer public.
+Second moments are summed of the records that come out. With weights they are records of the same
+unit ball: least squares with weights v = weight / max_weight in [0, 1] is least squares of the
+records (s phi, s r), s = sqrt(v). They have |s phi| <= 1 and |s r| <= 1, as all records have,
+whatever the weight is: every query of them keeps its sensitivity, and a change of the weight is a
+change of the record like any other. A released residual Gram of them is that of weighted least
+squares, sum v^2 zeta^2 phi phi'. The constant of phi is s times what it was and therefore no longer
+public.
 """
 
 from dataclasses import dataclass

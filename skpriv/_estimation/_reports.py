@@ -1,6 +1,6 @@
-"""The second moments of least squares by one codebook index a user.
+"""A linear fit whose second moments users report, one codebook index each, and its intervals.
 
-A linear fit from lifted codebook reports, with intervals that assume no norm of theta*.
+The intervals assume no norm of theta*.
 """
 
 from dataclasses import dataclass, replace

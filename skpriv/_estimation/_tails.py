@@ -1,6 +1,4 @@
-"""Quantiles that certified intervals share: norms of noise, and sums with a normal part.
-
-Certificates as data: the events on which an interval rests, each with its chance to fail.
+"""Certificates as data, and the quantiles that certified intervals share.
 
 A certified interval holds on the intersection of some events. By the union bound its failure is at
 most the sum of theirs. Each place that turns a failure probability into a quantile passes it

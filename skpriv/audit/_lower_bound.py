@@ -1,6 +1,6 @@
 """A lower bound on epsilon by attack: many fits on two neighbours, and a test that tells them.
 
-How much more likely the recorded answers of a run are under one of two neighbours.
+The test asks how much more likely the recorded answers of a run are under one neighbour.
 """
 
 from dataclasses import dataclass

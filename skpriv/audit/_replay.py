@@ -1,8 +1,7 @@
-"""Replay: the same answers on two neighbours, and what gives the difference away.
+"""Replay: the same answers on two neighbours, what gives the difference away, and its price.
 
-What the change of exact sums costs, under the noise that was in force.
-
-Proposals of neighbours that a mechanism tells apart best.
+The change of exact sums is priced under the noise that was in force; neighbours that a mechanism
+tells apart best are proposed by a search.
 """
 
 from dataclasses import dataclass, field

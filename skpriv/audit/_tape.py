@@ -1,7 +1,4 @@
-"""Recording what a run releases, and playing it back into another run.
-
-All that an object holds, as a flat mapping that two runs can be compared by.
-"""
+"""Recording what a run releases, playing it back into another run, and comparing what both hold."""
 
 from dataclasses import dataclass, field, is_dataclass
 from threading import Lock, RLock

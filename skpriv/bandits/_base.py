@@ -1,7 +1,4 @@
-"""What all bandit policies share: checks of shapes, the round counter, the random stream.
-
-And the policy that learns nothing, which needs no more than that.
-"""
+"""What all bandit policies share: shapes, rounds, random streams; and one that learns nothing."""
 
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Self, overload

@@ -1,6 +1,6 @@
-"""What all private regressors share: parameters, who is trusted, tags.
+"""What all private regressors share: parameters, who is trusted, tags, and rows to predict at.
 
-Rows at which a fitted model predicts: checked in one way, and lazy where they are lazy.
+Those rows are checked in one way, and stay lazy where they are lazy.
 """
 
 from dataclasses import field

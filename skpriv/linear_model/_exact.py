@@ -1,7 +1,4 @@
-"""Without privacy: maximum likelihood by Newton steps.
-
-Without privacy: ordinary least squares, and its own equation for intervals.
-"""
+"""Without privacy: ordinary least squares with its intervals, and maximum likelihood."""
 
 from dataclasses import dataclass
 from functools import partial

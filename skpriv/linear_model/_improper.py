@@ -1,8 +1,7 @@
 """Improper gradient descent: regression whose error does not depend on the dimension.
 
-Improper gradient descent: number and size of its steps, and what they ask.
-
-It asks for clipped gradients or whole descents, and for their error.
+The steps, their number and their size follow from public numbers. What is asked of the records are
+clipped gradients, or whole descents, and their error.
 """
 
 import warnings

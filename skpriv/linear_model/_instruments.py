@@ -1,12 +1,9 @@
 """Linear regression with instruments: two-stage least squares of released answers.
 
-What `IVRegressor` asks of the records, with the sensitivity of each joint release.
-
-Rows phi have |phi| <= 1 and targets r lie in [-1, 1]. z are the coordinates of phi that are
-instruments or exogenous, x those of the structural equation. Of a person all sums are over the m
-places, each of which has a row or is empty.
-
-Two-stage least squares from released answers: the moments, one step, and the first stage.
+The answers are the moments, one step, and the first stage; each joint release states its
+sensitivity. Rows phi have |phi| <= 1 and targets r lie in [-1, 1]. z are the coordinates of phi
+that are instruments or exogenous, x those of the structural equation. Of a person all sums are over
+the m places, each of which has a row or is empty.
 """
 
 from dataclasses import dataclass, replace

@@ -1,10 +1,6 @@
-"""What the regressors that solve noisy normal equations share: prediction and intervals.
-
-How noisy normal equations are solved, and what else their fit asks of the records.
+"""Sufficient-statistics perturbation, and what all who solve noisy normal equations share.
 
 The equations may be for w in theta = basis w; without a basis they are for theta itself.
-
-Sufficient-statistics perturbation with noise-aware shrinkage.
 """
 
 from copy import copy

@@ -1,9 +1,8 @@
 """How every fit begins: public checks, who the records are, the charge and bounds that are found.
 
 Each step is a function of the estimator, of which it reads the parameters that the docstring of
-`PrivateEstimator` lists, in the order in which `fit` takes them.
-
-Fixed effects of persons: slopes from differences within persons, and what they do not tell.
+`PrivateEstimator` lists, in the order in which `fit` takes them. The last are fixed effects of
+persons: slopes from differences within persons, and what they do not tell.
 """
 
 from dataclasses import replace

@@ -1,9 +1,4 @@
-"""Accuracy of a private estimator at every epsilon.
-
-One fit of a curve, in whatever process it happens, and what is measured on it.
-
-Picture of what privacy costs in accuracy.
-"""
+"""Accuracy of a private estimator at every epsilon: the fits, what is measured, and the picture."""
 
 from dataclasses import dataclass, fields
 from numbers import Integral, Real

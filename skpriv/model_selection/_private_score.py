@@ -1,11 +1,8 @@
 """A score that may be published: R2 on held-out rows, from noisy sums of squared errors.
 
-What an estimator is made of: steps that learn unpaid, and predictions that mix rows.
-
-Queries about predictions: location and spread of a target, and squared errors.
-
-Rows are numbers 0, ..., n-1 of a table that the query holds, so that a prediction is made when its
-chunk is asked for: after the charge.
+Estimators whose steps learn unpaid, or whose predictions mix rows, are refused. Rows are numbers 0,
+..., n-1 of a table that the query holds, so that a prediction is made when its chunk is asked for:
+after the charge.
 """
 
 import sys

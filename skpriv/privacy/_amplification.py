@@ -1,55 +1,48 @@
 """What each of n users may spend on a shuffled report: the best of all bounds that are proved.
 
-Symbols of pure reports -> docs/mathematics/shuffle.md ("Pure reports of two levels"). A report
-takes each value with one of two probabilities (densities), whose ratio is p = exp(local epsilon); P
-is the probability of the likely values, the same for all inputs, at most p / (1 + p). Then the
-profile of
-one report is H(t) = P (1 - t / p) for 1 <= t <= p, the weights are at most p with mean 1, and G*
-has four atoms.
+*Pure reports of two levels.* Symbols -> docs/mathematics/shuffle.md (the section of that name). A
+report takes each value with one of two probabilities (densities), whose ratio is p = exp(local
+epsilon); P is the probability of the likely values, the same for all inputs, at most p / (1 + p).
+Then the profile of one report is H(t) = P (1 - t / p) for 1 <= t <= p, the weights are at most p
+with mean 1, and G* has four atoms.
 
-Bounds by clones: what others are sure to send that looks like the report in question.
-
-Symbols: p = exp(local epsilon), R0 and R1 the reports of the two records that neighbours differ in,
-t their total variation distance, a = beta / (p - 1) for a number beta >= t that we may choose.
+*Clones.* What others are sure to send looks like the report in question. Symbols: p = exp(local
+epsilon), R0 and R1 the reports of the two records that neighbours differ in, t their total
+variation distance, a = beta / (p - 1) for a number beta >= t that we may choose.
 
 The reduction (Feldman, McMillan and Talwar 2022; the form with a total variation is in the spirit
-of Wang et al. 2023, whose reduction to counts alone is not valid: see
-docs/mathematics/shuffle.md). With the densities M = max(R0, R1) and m = min(R0, R1), (p m - M) / (p
-(p - 1)) of M / p is left
+of Wang et al. 2023, whose reduction to counts alone is not valid: see docs/mathematics/shuffle.md).
+With the densities M = max(R0, R1) and m = min(R0, R1), (p m - M) / (p (p - 1)) of M / p is left
 over when |R0 - R1| / (p - 1) is taken off. Let C be it, normalised, and
     Q0 = ((R0 - R1)^+ + (beta - t) C) / beta,  Q1 = ((R1 - R0)^+ + (beta - t) C) / beta.
 As long as t <= beta <= (p - 1) (1 + t) / (2 p),
     R0 = p a Q0 + a Q1 + rest,  R1 = a Q0 + p a Q1 + rest,  the same rest in both worlds,
 and every other report has R >= M / p >= a Q0 + a Q1. So a report is of one of three kinds: the
-differing one is visible with probability (p + 1) a, and then from Q0 or Q1 with odds p : 1 or
-1 : p; each other one is a clone with probability 2 a, from Q0 or Q1 with odds 1 : 1. Tell the
-adversary whether the differing report is visible. If not, both worlds are the same. If it is, all
-that matters is how many came from Q0 and how many from Q1: who the clones are, and what the rest
-sent, can be drawn from these counts. Hence
+differing one is visible with probability (p + 1) a, and then from Q0 or Q1 with odds p : 1 or 1 :
+p; each other one is a clone with probability 2 a, from Q0 or Q1 with odds 1 : 1. Tell the adversary
+whether the differing report is visible. If not, both worlds are the same. If it is, all that
+matters is how many came from Q0 and how many from Q1: who the clones are, and what the rest sent,
+can be drawn from these counts. Hence
     delta <= (p + 1) a D(2 a),
 where D is the divergence of the two laws of counts. (Leaving the first sentence out, as the
-reduction to counts does, is wrong: given the counts, the probability that the differing report
-is visible is not the same in the two worlds.)
+reduction to counts does, is wrong: given the counts, the probability that the differing report is
+visible is not the same in the two worlds.)
 
 A bound t <= T for all pairs serves in two ways. If T <= (p - 1) / (2 p), every beta from T to that
 number suits every pair; the two ends are tried. Else a pair may take the least of T and its own
 largest beta: a is at most T / (p - 1), and 2 a at least 1 / p, of which D is a falling function.
 Without T this is (p + 1) a = 1 and 2 a = 1 / p, the bound of Feldman, McMillan and Talwar.
 
-Gaussian reports: the adversary may be shown any private order of them.
-
-Symbols -> docs/mathematics/shuffle.md ("The private sorter", which has the theorem and its proof):
+*Gaussian reports.* The adversary may be shown any private order of them. Symbols ->
+docs/mathematics/shuffle.md ("The private sorter", which has the theorem and its proof):
     E = exp(epsilon), H_m(t) the delta at log t of one Gaussian release of parameter m,
     A = reach * mu bounds how far any input lies from one public centre, in units of the noise,
     u, U the weight with which the differing report is swapped with another one, and its cap,
     (T, g) where the positive tails of G* and of the first slot are cut, lambda the tilt,
     z how far the sum of weights may fall short, t0 what it then still is.
-Every choice of (lambda, U, T, z, g) gives a valid bound. The best is looked for; what is returned
-was computed at the point that was found.
-
-The free numbers of the sorter's theorem: a table, a short search from it, and a long one.
-
-Whatever they find, what is returned was proved at the numbers that were found (`_sorter.py`).
+Every choice of (lambda, U, T, z, g) gives a valid bound. The best is looked for by a table, a short
+search from it, and a long one; whatever they find, what is returned was computed at the point that
+was found.
 """
 
 import json

@@ -1,10 +1,7 @@
-"""Running sums that are read many times, and from a session to one of its kinds.
+"""Running sums that are read many times: what per-round policies ask about their records.
 
-Running sums that are read many times: what per-round policies ask about their records.
-
-Streams of a trusted curator: matrix factorisation and binary tree; and the one without noise.
-
-Streams to which every user adds noise: of reports, shuffled or not, and of hidden sums.
+A trusted curator factorises a matrix or keeps a binary tree. Without a curator every user adds
+noise, to reports that are shuffled or not, or to hidden sums. One stream has no noise.
 """
 
 from abc import ABC, abstractmethod

@@ -1,6 +1,6 @@
 """Public tasks and the bytes of reports: what goes over the wire, for devices and servers.
 
-Needs the standard library and NumPy only.
+This module needs the standard library and NumPy only.
 """
 
 from typing import Any

@@ -1,8 +1,7 @@
-"""The server of a fit with real devices.
+"""The server of a fit with real devices, whose rows stay there.
 
-Rows that stay on the devices: an estimator's fit meets reports that have been collected.
-
-Rounds in which users send reports: one index of a public codebook each.
+An estimator's fit meets reports that have been collected. In each round every user sends one, the
+index of a row of a public codebook.
 """
 
 import json

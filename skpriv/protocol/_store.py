@@ -1,6 +1,6 @@
 """What a collector must not lose: its settings, the reports, and which rounds are closed.
 
-What the file of a collection says of its estimator, of the records and of itself.
+Its file says which estimator is fitted and what the records are.
 """
 
 import importlib

@@ -1,15 +1,11 @@
-"""A server that adds up shares, and opens no more than one sum of each round.
+"""Rounds in which nobody but a server with the other one sees more than a sum.
 
-The public task of a round: what devices, servers and the analyst derive from the same fields.
-
-A task says which estimator is fitted and what the rounds before this one have released. Everything
-else follows: whoever reads it runs the fit up to the first sum that is not there, by the own copy
-of the library. So a device asks its own code what may be asked, with which sensitivity and at which
-price, and believes no server.
-
-What a device does for a sum: its vector, its part of the noise, and shares of both.
-
-Rounds in which nobody but a server with the other one sees more than a sum.
+A server adds up shares, and opens no more than one sum of each round. Devices, servers and the
+analyst derive the public task of a round from the same fields. A task says which estimator is
+fitted and what the rounds before this one have released. Everything else follows: whoever reads it
+runs the fit up to the first sum that is not there, by the own copy of the library. So a device asks
+its own code what may be asked, with which sensitivity and at which price, and believes no server.
+What it sends are shares of its vector and of its part of the noise.
 """
 
 import base64

@@ -1,6 +1,6 @@
 """The protocol of private rows, and the only place where rows are cut into chunks and added up.
 
-Threads that are kept from one sum to the next, with results in order; and tasks of Dask.
+Threads are kept from one sum to the next, with results in order; tasks of Dask are taken too.
 """
 
 import os

@@ -1,6 +1,6 @@
-"""A public order of the users that is never written down: for more rows than fit into memory.
+"""Random orders of the records: one expanded from a seed, and one that is never written down.
 
-A random order of the records that is expanded from a seed, and the records that it deals out.
+The second is for more rows than fit into memory.
 """
 
 from hashlib import sha256, shake_128

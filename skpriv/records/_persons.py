@@ -1,7 +1,4 @@
-"""Rows of persons: a person is one record, whose rows come together.
-
-One row a person: aggregates of a person's rows as columns, by a public rule.
-"""
+"""Rows of persons: a person is one record, whose rows come together or become one row."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

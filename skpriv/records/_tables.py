@@ -1,13 +1,10 @@
-"""Tables that are read in batches: Arrow, Parquet, lazy frames, memory maps, what you iterate.
+"""From whatever is passed to `fit` as X and y to rows, in batches where a table is read in batches.
 
-And from anything that is passed to `fit` as X and y to rows.
-
-What every public door does with rows: public properties first, values by one conversion.
-
-Shapes, kinds and names of columns are public, and scikit-learn checks them on zeros that stand for
-the rows. A method that releases something leaves the values to its session, which looks at them
-after the charge. A method that releases nothing (`predict`, `score`, `transform`) reads them here,
-and what is wrong with them is one fixed sentence.
+Every public door takes public properties first, and values by one conversion. Shapes, kinds and
+names of columns are public, and scikit-learn checks them on zeros that stand for the rows. A method
+that releases something leaves the values to its session, which looks at them after the charge. A
+method that releases nothing (`predict`, `score`, `transform`) reads them here, and what is wrong
+with them is one fixed sentence.
 """
 
 from dataclasses import dataclass

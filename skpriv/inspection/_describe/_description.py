@@ -1,7 +1,4 @@
-"""What a private description of a table says, as a table, a frame and pictures.
-
-One picture for each column of a private description.
-"""
+"""What a private description of a table says: a table, a frame, and one picture for each column."""
 
 from dataclasses import dataclass
 from math import sqrt

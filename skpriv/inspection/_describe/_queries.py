@@ -3,9 +3,8 @@
 Rows are those of a `TableEncoder`: a number or a date is a pair (z, 0) with z in [-1, 1], or (0, 1)
 where the cell is missing, divided by the public norm; a coded column is one of a public list of
 points. All statements are for replacing one record by another. The blocks of the columns stand side
-by side in one vector, so that their squared changes add up.
-
-The distribution of one column from the noisy counts of a binary tree.
+by side in one vector, so that their squared changes add up. The distribution of a column is found
+from the noisy counts of a binary tree.
 """
 
 from dataclasses import dataclass

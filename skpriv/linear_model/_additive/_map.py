@@ -1,6 +1,6 @@
 """The public map from a row to the values of all hats, and what is known of it without data.
 
-Terms of an additive model: hats on public knots of one feature, or products of two features.
+A term of an additive model is a set of hats on public knots of one feature, or products of two.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,4 @@
-"""Private additive regression: a sum of curves of one feature each.
-
-Curves of an additive fit with bands, and monotone ones, from its released equations.
-"""
+"""Private additive regression: a sum of curves of one feature each, with bands, or monotone."""
 
 from collections.abc import Mapping
 from functools import partial

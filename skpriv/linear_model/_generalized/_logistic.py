@@ -1,6 +1,6 @@
 """Private logistic regression: a classifier with intervals for probabilities.
 
-Public classes: what the labels of private records are turned into, without a word about them.
+Its classes are public, and the labels of private records are turned into them without a word.
 """
 
 from collections.abc import Callable, Iterable

@@ -1,7 +1,4 @@
-"""More than two classes: the fit, the law of its coefficients, and intervals of probabilities.
-
-More than two classes: what is asked of all of them jointly, with its sensitivity.
-"""
+"""More than two classes: what is asked of all jointly, the fit, and intervals of probabilities."""
 
 from dataclasses import dataclass, replace
 from math import sqrt

@@ -1,7 +1,4 @@
-"""What iterative hard thresholding asks of the records.
-
-Clipped rows of iterative hard thresholding, dense or sparse, and its public iterates.
-"""
+"""What iterative hard thresholding asks of the records: clipped rows, dense or sparse."""
 
 from dataclasses import dataclass, field
 from math import sqrt

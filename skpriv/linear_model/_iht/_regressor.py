@@ -1,8 +1,6 @@
-"""Private iterative hard thresholding.
+"""Private iterative hard thresholding, and what all who select a support privately share.
 
-Intervals of iterative hard thresholding: a certificate over all x, and one given the support.
-
-What regressors on a privately selected support share: prediction and intervals.
+There are two intervals: a certificate over all x, and one given the support.
 """
 
 from math import log, sqrt

@@ -8,8 +8,6 @@ noise = factor (sum z xi + N_target - N_cross P'theta*) - N_gram Q'theta*. For a
 y-free answers and the query point x, ``factor w'target`` is then within ``_noise`` of the
 equation's part in x'theta*, and what no equation explains is at most coef_norm times its length.
 The events are one a bin, so that the interval holds for all x at once.
-
-How a partition tree grows, level by level, from the answers of a session.
 """
 
 from collections import Counter

@@ -1,15 +1,11 @@
 """The partition tree of layered regression: bins of records of like norm, level by level.
 
-Quantiles of the noise in a bin's released moments, for the two noise laws.
-
-A bin releases noisy sums of z z' (d, d), and of z times further columns. Three quantiles serve the
-intervals: of the largest |eigenvalue| of the noise N of z z'; of ||N v|| for a fixed unit v; and
-the standard deviation of the noise of z times a column, given N. Failure probabilities are
-explicit. Where noise has no exact law (reports), the last is a bound on a norm instead.
-
-What layered regression asks: the moments of every bin of a level at once.
-
-The moments of a level by one codebook report a user, on a random row of a Hadamard matrix.
+A level asks for the moments of all of its bins at once; by one codebook a user reports them on a
+random row of a Hadamard matrix. A bin releases noisy sums of z z' (d, d), and of z times further
+columns. Three quantiles serve the intervals: of the largest |eigenvalue| of the noise N of z z'; of
+||N v|| for a fixed unit v; and the standard deviation of the noise of z times a column, given N.
+Failure probabilities are explicit. Where noise has no exact law (reports), the last is a bound on a
+norm instead.
 """
 
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Lines from the released equations of several fits: post-processing, without a price.
 
-What released equations of known noise say of one line, added up over fits to other records.
-
 A fit of the loop has equations D_k (b* - b_k) = z_k + error for b = W^-T theta, with a whitening W
 of its own. Each is as much as a normal likelihood of theta, and likelihoods of disjoint records
 multiply: their precisions add up, in the coordinates of theta, which all fits share.

@@ -1,6 +1,4 @@
-"""Queries of re-weighted regression, and the learned normalisation.
-
-Re-weighted regression from codebook reports: what users are asked, one index each.
+"""Queries of re-weighted regression, from rows and from reports, and the learned normalisation.
 
 A lifted report is about a row h and a target k, and serves the sums of k h and h h'. With a public
 matrix M and l = |M phi|, h = M phi / max(1, l) and k = r / max(1, l) give equations of the same

@@ -1,16 +1,12 @@
 """Re-weighted generalised linear regression by noisy preconditioned gradient descent.
 
-Links: how the mean of the target depends on a linear function.
-
-Confidence intervals from one released gradient, for any increasing link.
-
-For a public point theta = U w and the truth theta* = U w*, u = w - w*, the mean gradients differ by
-M u with mu S <= M <= L S, S the mean of U phi phi' U / ||U phi|| and (mu, L) the slope bounds of
-the link on the ball. The gradient at the truth is a mean of n independent centred terms of norm at
-most one, and M u = g + noise for the released g. Every bound below follows from that and three
-events (the norm of the gradient's noise, of the gradient at the truth, and the largest eigenvalue
-of the noise of S): none needs that the descent converged, nor a condition on U or on the
-eigenvalues of S.
+Confidence intervals come from one released gradient, for any increasing link. For a public point
+theta = U w and the truth theta* = U w*, u = w - w*, the mean gradients differ by M u with mu S <= M
+<= L S, S the mean of U phi phi' U / ||U phi|| and (mu, L) the slope bounds of the link on the ball.
+The gradient at the truth is a mean of n independent centred terms of norm at most one, and M u = g
++ noise for the released g. Every bound below follows from that and three events (the norm of the
+gradient's noise, of the gradient at the truth, and the largest eigenvalue of the noise of S): none
+needs that the descent converged, nor a condition on U or on the eigenvalues of S.
 """
 
 from abc import ABC, abstractmethod

@@ -1,14 +1,10 @@
-"""What releases have cost, in units that add up.
+"""What releases have cost, in units that add up, and what these units are in (epsilon, delta).
 
-Conversions between (epsilon, delta), Gaussian and zero-concentrated differential privacy.
-
-Every function is pure, takes floats, and is rounded to the safe side: an epsilon up, and a
+Every conversion is pure, takes floats, and is rounded to the safe side: an epsilon up, and a
 ``mu`` or a ``rho`` down, so that the guarantee holds for the number that is returned.
 
 Symbols: mu = Gaussian-DP parameter (Dong, Roth and Su, 2022); rho = zCDP parameter (Bun and
 Steinke, 2016); alpha = order of the Renyi divergence.
-
-The (epsilon, delta) guarantee that a user asks for.
 """
 
 import math

@@ -1,9 +1,8 @@
-"""What releases promise to the people in the data, as a value.
+"""What releases promise to the people in the data, and what each privacy model can do.
 
-What a privacy model can do, and whom it asks to be trusted: stated once, and asked everywhere.
-
-No other file decides anything by a model's name. A model that has not stated its capabilities is
-refused: nobody is taken to be trusted by default.
+Whom a model asks to be trusted is stated here once, and asked everywhere. No other file decides
+anything by a model's name. A model that has not stated its capabilities is refused: nobody is taken
+to be trusted by default.
 """
 
 from collections.abc import Iterable

@@ -1,12 +1,8 @@
-"""Sums of integers to which every user adds a part of the noise: grid, noise, and what it costs.
+"""Sums of integers to which every user adds a part of the noise: grid, noise, shares and price.
 
 docs/mathematics/aggregate.md has the proofs. Lengths are in steps of the grid unless it says
-otherwise.
-
-How many shares of a number hide all but the sum, where a shuffler mixes the shares of all users.
-
-docs/mathematics/aggregate.md has the proof. Two servers that do not collude need two
-shares, which hide all.
+otherwise. Two servers that do not collude need two shares of a number, which hide all but the sum;
+where a shuffler mixes the shares of all users, more are needed.
 """
 
 from dataclasses import dataclass

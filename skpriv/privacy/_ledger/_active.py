@@ -1,8 +1,7 @@
 """Which accountants are active: those of this process, and those of its ancestors.
 
-All that is charged passes here. An uncertain charge is one too many, never one too few.
-
-Which copy of a saved object goes on: one that descends from the state that its ledgers know.
+All that is charged passes here. An uncertain charge is one too many, never one too few. Of a saved
+object only a copy that descends from the state that its ledgers know goes on.
 """
 
 import uuid

@@ -1,10 +1,8 @@
 """An append-only list of charges that processes and threads share, under one total.
 
-What one charge protects: a row, or a person with several rows; a ledger adds up one kind.
-
-What may be spent in all: a budget, its currency, and what of it is set aside.
-
-The file of a ledger: its tables, its version, and the one total that stands in it.
+A charge protects a row, or a person with several rows; a ledger adds up one kind of them. What may
+be spent in all is a budget in a currency, of which a part may be set aside. The total stands in the
+ledger's file, beside the charges.
 """
 
 import json

@@ -5,17 +5,12 @@ on the stack of calls. A suspended generator or coroutine is on nobody's stack, 
 stacks of their own, and whoever leaves out of order takes away the own part alone. Where no part
 is found, a charge counts as about all records: one too many, never one too few.
 
-Where the descendants of a process find its accountants.
-
-A process writes its active accountants into a small file named after its id and start. A charge
+Accountants that are active belong to the process and not to the thread, so that a fit in a thread
+of joblib cannot escape them; and they are announced to all descendants, so that no worker can. A
+process writes its active accountants into a small file named after its id and start. A charge
 looks for the files of all ancestors: of the parent, its parent, and so on, and of those that an
 environment variable names, which a process inherits even if one between has ended. So a worker is
 found whatever started it, and whether it was started before the block or in it.
-
-The stack of accountants that are active in this process, announced to its descendants.
-
-It belongs to the process and not to the thread, so that a fit in a thread of joblib cannot escape
-it; and it is announced to all descendants, so that no worker can.
 """
 
 import atexit

@@ -1,7 +1,4 @@
-"""The law of one report of the codebook channel: its moments, and the best code for a use.
-
-Reports of many users by the codebook channel, and what their sums estimate.
-"""
+"""Reports by the codebook channel: the law of one, the best code for a use, the sums of many."""
 
 import secrets
 from dataclasses import dataclass

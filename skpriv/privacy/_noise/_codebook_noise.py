@@ -1,8 +1,7 @@
-"""What the codebook channel adds to sums of lifted moments, and bounds on it.
+"""What the codebook channel adds to sums, plain or on Hadamard rows, and randomised response.
 
-Codebook reports on Hadamard rows, which spread the blocks of a sum over the users.
-
-Randomised response: one bit of each user, true with the larger of two integer weights.
+Hadamard rows spread the blocks of a sum over the users. Randomised response is one bit of each
+user, which is true with the larger of two integer weights.
 """
 
 from dataclasses import dataclass, replace

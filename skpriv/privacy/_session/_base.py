@@ -1,8 +1,7 @@
 """Sessions: the only door to private rows.
 
-What the records of a session have used of it: shares, stacked over subsets.
-
-Random parts of the rows of a session: pieces of one order, which only the session knows.
+What records have used of a session are shares, stacked over subsets. Random parts of its rows are
+pieces of one order, which only the session knows.
 """
 
 import os

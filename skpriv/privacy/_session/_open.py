@@ -1,10 +1,7 @@
 """From the name of a privacy model to its session or stream.
 
-The model in which nobody sees a row, and users add the noise: sums that are hidden.
-
-The models without a curator: every user adds the noise, before anything leaves the device.
-
-The models with a curator who sees all records, and the one without any privacy.
+Some models have a curator who sees all records. In the others every user adds noise before
+anything leaves the device: to reports, or to sums that are hidden. One model has no privacy.
 """
 
 from dataclasses import dataclass, replace
