@@ -108,7 +108,7 @@ def inside_bounds(target, centre, half, predicted, limit=1.0):
     return ConfidenceInterval(np.minimum(low, predicted), np.maximum(high, predicted))
 
 
-def certified(equations, points, theta_bound, confidence_level):
+def certified_by_norm(equations, points, theta_bound, confidence_level):
     """Finite-sample intervals: at each fixed x, coverage of at least the level for any n.
 
     Parameters
@@ -217,8 +217,8 @@ def asymptotic(equations, points, theta, theta_bound, confidence_level):
     """Normal intervals by the delta method, with plug-in theta and the released residual Gram.
 
     Exact as n grows, where the design is resolved above its noise. Directions that are not
-    resolved are bounded by ``theta_bound`` as in :func:`certified`; without one the interval is
-    that of the solution itself, and infinite where a direction is not resolved.
+    resolved are bounded by ``theta_bound`` as in :func:`certified_by_norm`; without one the
+    interval is that of the solution itself, and infinite where a direction is not resolved.
     """
     quantile = two_sided_quantile(confidence_level)
     if theta_bound is None and equations.law is None:

@@ -24,7 +24,7 @@ from ..privacy import (
     amplified_epsilon,
     best_codebook,
 )
-from ._intervals import asymptotic, certified as with_norm, two_sided_quantile
+from ._intervals import asymptotic, certified_by_norm, two_sided_quantile
 from ._loop._estimate import MOSTLY, USUAL, LoopEstimate, noise_floor
 from ._loop._links import IDENTITY
 from ._moments import MomentsQuery
@@ -325,7 +325,7 @@ class ReportedFit:
         """
         eq = self.equations
         if method == "certified":
-            centre, half = with_norm(eq, phi, self.norm, confidence_level)
+            centre, half = certified_by_norm(eq, phi, self.norm, confidence_level)
             known = np.isfinite(half)
             return np.where(known, centre, 0.0), np.where(known, half, np.inf)
         if self.of_curves:

@@ -58,7 +58,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from ._intervals import certified as plain, split_failure
+from ._intervals import certified_by_norm, split_failure
 from ._tails import RANGE, SHARPENINGS, event, main_region, norm_quantile, operator_quantile
 
 # Where a norm is assumed: mean eigenvalue that the design of rows in the unit ball can have, over
@@ -115,7 +115,7 @@ class _Solved(NamedTuple):
     fits: int  # number of theta_R
 
 
-def certified(equations, points, theta_bound, confidence_level):
+def certified_by_equations(equations, points, theta_bound, confidence_level):
     """Finite-sample intervals: at each fixed x, coverage of at least the level for any n.
 
     Parameters
@@ -134,12 +134,12 @@ def certified(equations, points, theta_bound, confidence_level):
     failure = 1.0 - confidence_level
     joint = equations.law is not None
     if joint or (theta_bound is not None and not _resolvable(equations)):
-        return plain(equations, points, theta_bound, confidence_level)
+        return certified_by_norm(equations, points, theta_bound, confidence_level)
     if theta_bound is None or equations.exact:
         return _sharp(equations, points, theta_bound, failure)
     left, failure = split_failure(failure, LEFT, 1.0 - LEFT)
     found = _sharp(equations, points, theta_bound, failure)
-    other = plain(equations, points, theta_bound, 1.0 - left)
+    other = certified_by_norm(equations, points, theta_bound, 1.0 - left)
     return np.where(other[1] < found[1], other, found)  # both hold, but for the whole of it
 
 

@@ -6,7 +6,7 @@ Those rows are checked in one way, and stay lazy where they are lazy.
 from dataclasses import field
 from functools import partial, wraps
 from numbers import Real
-from typing import Annotated, Any, ClassVar, cast
+from typing import Annotated, Any, ClassVar, Self, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
@@ -14,11 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._choices import PrivacyModel
 from .._codec import Writable
-from .._compat import F, Documented, Interval, StrOptions
+from .._compat import F, Documented, Interval, StrOptions, fit_context
 from .._estimation._intervals import check_level
 from .._parameters import RandomState, parameters
 from ..privacy import MODELS, Accounted, Budget, PrivacyReport, Trust
 from ..records import check_public, finite_numbers, is_lazy, public_shape, readable
+from ._opening import persons_of
 
 
 def rowwise(method: F) -> F:
@@ -72,12 +73,13 @@ class PredictsAtPoints(Documented):
         return readable(self, X, accept_sparse=self._sparse, dtypes=self._dtypes)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """R2 of the predictions for rows whose targets are at hand.
+        """R2 of the predictions, or of a classifier the part of the labels that it predicts.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
+            Targets or labels, which must be at hand.
         sample_weight : array-like of shape (n_samples,), default=None
 
         Returns
@@ -99,10 +101,13 @@ class PredictsAtPoints(Documented):
                 "score needs the targets beside the rows, in memory: score(X, y). It is exact and "
                 "therefore not private; skpriv.model_selection.private_score releases one that is."
             )
-        y = finite_numbers(y, "y")
         if sample_weight is not None:
             sample_weight = finite_numbers(sample_weight, "sample_weight", public_shape(y)[:1])
-        return super().score(X, y, sample_weight)  # type: ignore[misc]
+        return self._scored(X, y, sample_weight)
+
+    def _scored(self, X, y, sample_weight):
+        """R2 of the predictions."""
+        return super().score(X, finite_numbers(y, "y"), sample_weight)  # type: ignore[misc]
 
     def _interval_points(self, X, confidence_level, method, methods=("certified", "asymptotic")):
         """The same for an interval, whose level and method are checked first."""
@@ -130,7 +135,62 @@ class PredictsAtPoints(Documented):
         )
 
 
-WEIGHTS = {"sample_weight": None, "max_weight": None}  # for routing; see PrivateEstimator
+class FitsPersons:
+    """Mixin of estimators whose rows may belong to persons, and have weights: their `fit`.
+
+    The weights are keywords that the signature does not name: two of scikit-learn's checks of a
+    `sample_weight` found there contradict privacy (an error for weights of zero would tell of them,
+    and noise does not repeat itself for repeated rows).
+    """
+
+    _fit: Any
+    __metadata_request__fit: ClassVar[dict] = {"sample_weight": None, "max_weight": None}
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        groups: Any = None,
+        max_rows_per_group: int | None = None,
+        **weights: Any,
+    ) -> Self:
+        """Fit the model; the whole budget is charged before the rows are used.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,), default=None
+            Targets, or of a classifier labels. None if X is rows that have their targets in them,
+            which must be numbers then: see `skpriv.records.from_table`.
+        groups : array-like of shape (n_samples,), default=None
+            The person of each row. Then a record is a person: the guarantee is for replacing one
+            person with all rows, with ``privacy="central"``, and the number of persons is public.
+            Intervals hold whatever the dependence of a person's rows is.
+        max_rows_per_group : int, default=None
+            The most rows of a person that are used, with `groups`; they are chosen at random. The
+            noise grows in proportion to it. None takes that of the constructor.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight of each row, private as the row is; clipped to [0, `max_weight`]. Noise is that
+            of rows of the largest weight. Rows must be in memory.
+        max_weight : float, default=None
+            The public bound on `sample_weight`, never the largest weight of the rows.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a public number is missing or impossible, or labels are of another kind than the
+            public classes; nothing is charged then.
+        BudgetExceeded
+            If an active :class:`skpriv.BudgetAccountant` cannot pay.
+        """
+        self._fit(X, y, persons_of(self, groups, max_rows_per_group), weights)
+        return self
 
 
 @parameters
@@ -175,9 +235,6 @@ class PrivateEstimator(Accounted, Writable, BaseEstimator):
     random_state: RandomState = None
     privacy_report_: PrivacyReport = field(init=False)
 
-    # Where `fit` takes weights, they are keywords that its signature does not name: two of
-    # scikit-learn's checks of a `sample_weight` found there contradict privacy (an error for
-    # weights of zero would tell of them, and noise does not repeat itself for repeated rows).
     # The parameter that bounds rows, and what of a row it bounds.
     _row_bound: ClassVar[tuple] = ("data_norm", "l2")
 
@@ -204,6 +261,32 @@ class PrivateRegressor(PredictsAtPoints, RegressorMixin, PrivateEstimator):
     """
 
     bounds_y: Any = None
+    _fit: ClassVar[Any]
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the model; the whole budget is charged before the rows are used.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Sparse rows are for `IHTRegressor` alone.
+        y : array-like of shape (n_samples,), default=None
+            None if X is rows that have their targets in them: see `skpriv.records.from_table`.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        PrivacyError
+            If the estimator has no such privacy model or channel; nothing is charged then.
+        BudgetExceeded
+            If an active :class:`skpriv.BudgetAccountant` cannot pay.
+        """
+        self._fit(X, y)
+        return self
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -8,13 +8,13 @@ import warnings
 from dataclasses import dataclass, field
 from math import ceil, e, floor, log, sqrt
 from numbers import Real
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from scipy import optimize, stats
 
 from .._choices import IntervalMethod
-from .._compat import Interval, StrOptions, fit_context
+from .._compat import Interval, StrOptions
 from .._estimation._tails import event
 from .._estimation._intervals import ConfidenceInterval, split_failure
 from .._estimation._reports import LiftedMomentsQuery
@@ -471,25 +471,7 @@ class ImproperSGDRegressor(PrivateRegressor):
     estimand: ClassVar[str | None] = "least-squares line of the clipped rows and targets"
     interval_claims: ClassVar[tuple[str, ...]] = ("certified",)
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit the model; the whole budget is charged before the rows are used.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,), default=None
-            None if X is rows that have their targets in them: see `skpriv.records.from_table`.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        BudgetExceeded
-            If an active :class:`skpriv.BudgetAccountant` cannot pay.
-        """
+    def _fit(self, X, y):
         rows, scaling = scaled_rows(self, X, y)
         same_rows = self._trust.can.same_rows
         self._check_perturbation(rows)
@@ -517,8 +499,7 @@ class ImproperSGDRegressor(PrivateRegressor):
 
         self.coef_, self.intercept_ = scaling.coefficients(theta)
         self.n_iter_, self.step_size_, self.momentum_ = steps, step, momentum
-        self._scaling, self.privacy_report_ = scaling, session.report
-        return self
+        self._scaling = scaling
 
     @rowwise
     def predict(self, X: Any) -> np.ndarray:

@@ -577,16 +577,15 @@ class IVRegressor(PrivateRegressor):
         exogenous = np.setdiff1d(np.arange(rows.size), endogenous)
         structural = np.setdiff1d(np.arange(rows.size), instruments)
         self._map, self._target = rows, target
-        self._fit = solve_two_stages(session, rows, target, exogenous, structural)
-        weights = self._units @ self._fit.theta
+        self._released = solve_two_stages(session, rows, target, exogenous, structural)
+        weights = self._units @ self._released.theta
         self.coef_ = weights[:-1]
         self.intercept_ = target.centre + float(weights[-1])
         unit = session.report.unit
         self.first_stage_ = first_stage(
-            self._fit, rows, self._labels(), endogenous, instruments, unit
+            self._released, rows, self._labels(), endogenous, instruments, unit
         )
         session.report.note = self.first_stage_.warning or None
-        self.privacy_report_ = session.report
         return self
 
     def _refuse_reports(self):
@@ -656,7 +655,7 @@ class IVRegressor(PrivateRegressor):
     @property
     def _units(self):
         """Map from theta to coefficients and intercept less the centre, in the units of X and y."""
-        return self._target.radius * self._map.coefficient_map()[:, self._fit.structural]
+        return self._target.radius * self._map.coefficient_map()[:, self._released.structural]
 
     @property
     def outside_columns(self) -> list:
@@ -692,7 +691,7 @@ class IVRegressor(PrivateRegressor):
         """
         check_is_fitted(self)
         self._check_claim("asymptotic")
-        fit, units = self._fit, self._units
+        fit, units = self._released, self._units
         sampling, privacy = (units @ part @ units.T for part in (fit.sampling, fit.privacy))
         value, weak = np.append(self.coef_, self.intercept_), self.first_stage_.weak
         if weak:
@@ -728,9 +727,9 @@ class IVRegressor(PrivateRegressor):
         refuse_level(self)
         X = self._interval_points(X, confidence_level, method)
         predicted = np.clip(X @ self.coef_ + self.intercept_, *self._target.bounds_y)
-        points = self._map.features(X)[:, self._fit.structural]
-        covariance = self._fit.sampling + self._fit.privacy
+        points = self._map.features(X)[:, self._released.structural]
+        covariance = self._released.sampling + self._released.privacy
         half = np.sqrt(np.einsum("ij,jk,ik->i", points, covariance, points))
         half *= two_sided_quantile(confidence_level)
         half = np.full_like(half, np.inf) if self.first_stage_.weak else half
-        return inside_bounds(self._target, points @ self._fit.theta, half, predicted)
+        return inside_bounds(self._target, points @ self._released.theta, half, predicted)

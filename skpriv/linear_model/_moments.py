@@ -6,14 +6,14 @@ The equations may be for w in theta = basis w; without a basis they are for thet
 from copy import copy
 from dataclasses import field, replace
 from numbers import Real
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._choices import IntervalMethod
-from .._compat import Interval, StrOptions, fit_context
-from .._estimation._sharp_intervals import certified
+from .._compat import Interval, StrOptions
+from .._estimation._sharp_intervals import certified_by_equations
 from .._estimation._coefficients import CoefficientLaw, moment_law
 from .._estimation._intervals import ConfidenceInterval, asymptotic, inside_bounds
 from .._estimation._moments import Instrument, ResidualGramQuery
@@ -23,8 +23,8 @@ from .._estimation._reports import moments_query
 from .._estimation._public_maps import Scaling, WeightedMap
 from .._linalg import blas_for, psd_part, row_products
 from .._parameters import Channel, DataNorm, Positive, RowsOfPerson, parameters
-from ._base import WEIGHTS, rowwise
-from ._opening import channel_of, open_fit, persons_of, scaled_rows, weighted_rows
+from ._base import FitsPersons, rowwise
+from ._opening import channel_of, open_fit, scaled_rows, weighted_rows
 from ._prediction_intervals import SIDES, PredictionIntervals, calibration, hold_out
 
 # Of the budget, for the residual Gram and what its clip cuts: 1.6% more noise elsewhere than the
@@ -103,7 +103,7 @@ def deviation(equations, scaling, theta):
 
 
 @parameters
-class MomentRegressor(PredictionIntervals):
+class MomentRegressor(FitsPersons, PredictionIntervals):
     """Base class of linear regressors from noisy normal equations; not for direct use.
 
     `fit` of an estimator asks for the equations, solves them by `solve`, and keeps them. What is
@@ -370,7 +370,7 @@ class MomentRegressor(PredictionIntervals):
             points, theta = points @ self._basis, np.linalg.solve(self._basis, theta)
             bound = bound and bound * float(np.linalg.norm(np.linalg.inv(self._basis), 2))
         if method == "certified":
-            centre, half = certified(equations, points, bound, confidence_level)
+            centre, half = certified_by_equations(equations, points, bound, confidence_level)
         else:
             centre, half = asymptotic(equations, points, theta, bound, confidence_level)
         return inside_bounds(scaling, centre, half, self._predicted(X), limit)
@@ -441,48 +441,8 @@ class SSPRegressor(MomentRegressor):
 
     estimand: ClassVar[str | None] = "least-squares line of the clipped rows and targets"
     interval_claims: ClassVar[tuple[str, ...]] = ("certified", "asymptotic")
-    __metadata_request__fit: ClassVar[dict] = WEIGHTS
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        groups: Any = None,
-        max_rows_per_group: int | None = None,
-        **weights: Any,
-    ) -> Self:
-        """Fit the model; the whole budget is charged before the rows are used.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,), default=None
-            None if X is rows that have their targets in them: see `skpriv.records.from_table`.
-        groups : array-like of shape (n_samples,), default=None
-            The person of each row. Then a record is a person: the guarantee is for replacing one
-            person with all rows, with ``privacy="central"``, and the number of persons is public.
-            Intervals hold whatever the dependence of a person's rows is.
-        max_rows_per_group : int, default=None
-            The most rows of a person that are used, with `groups`; they are chosen at random. The
-            noise grows in proportion to it. None takes that of the constructor.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weight of each row, private as the row is; clipped to [0, `max_weight`]. Noise is that
-            of rows of the largest weight. Rows must be in memory.
-        max_weight : float, default=None
-            The public bound on `sample_weight`, never the largest weight of the rows.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        BudgetExceeded
-            If an active :class:`skpriv.BudgetAccountant` cannot pay.
-        """
-        groups = persons_of(self, groups, max_rows_per_group)
+    def _fit(self, X, y, groups, weights):
         rows, scaling = scaled_rows(self, X, y)
         rows, asked = asked_records(self, rows, scaling, weights)
         channel = channel_of(self, scaling, rows)
@@ -503,5 +463,3 @@ class SSPRegressor(MomentRegressor):
         self.coef_, self.intercept_ = scaling.coefficients(theta)
         scatter = deviation(self._equations, scaling, theta)
         self._calibration = calibration(self, held_out, scatter, channel)
-        self.privacy_report_ = session.report
-        return self

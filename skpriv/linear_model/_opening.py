@@ -219,6 +219,7 @@ def open_fit(model, rows, *, currency="gdp", smallest_share=1.0, groups=None):
     Parameters
     ----------
     model : PrivateEstimator
+        Its ``privacy_report_`` is that of the session.
     rows : Rows
     currency : {"gdp", "zcdp", "pure"}
         The unit in which the answers of this fit are paid.
@@ -251,6 +252,7 @@ def open_fit(model, rows, *, currency="gdp", smallest_share=1.0, groups=None):
             smallest_share=smallest_share,
             groups=groups,
         )
+    model.privacy_report_ = session.report
     if isinstance(rows, WeightedRows):
         session.report.max_weight = rows.largest
     # Of persons a row with a value that is missing adds nothing, and nothing is said of it.

@@ -121,7 +121,7 @@ class _Bounds:
     largest: float  # eigenvalue of H
 
 
-def certified(fit, points, confidence_level):
+def certified_by_step(fit, points, confidence_level):
     """Centre and half-width of intervals for x'b* at fixed points; infinite if not resolved.
 
     Parameters

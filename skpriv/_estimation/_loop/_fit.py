@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..._linalg import RELATIVE_ZERO
-from ._certificate import certified
+from ._certificate import certified_by_step
 from .._persons import dependence
 from .._intervals import two_sided_quantile
 from ._estimate import (
@@ -287,7 +287,7 @@ class LoopFit:
         if not self.equations:
             return np.zeros(len(phi)), np.full(len(phi), np.inf)
         if method == "certified":
-            centre, half = certified(self, self.points(phi), confidence_level)
+            centre, half = certified_by_step(self, self.points(phi), confidence_level)
         else:
             estimate = self.estimate(self.points(phi), confidence_level=confidence_level)
             centre, half = estimate.interval()

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from functools import partial
 from math import sqrt
 from numbers import Integral
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from scipy import optimize, stats
 from sklearn.utils.validation import check_is_fitted
 
 from ..._choices import IntervalMethod
-from ..._compat import Interval, StrOptions, fit_context
+from ..._compat import Interval, StrOptions
 from ..._estimation._bounds_words import bounds_words
 from ..._estimation._intervals import (
     ConfidenceInterval,
@@ -26,9 +26,9 @@ from ..._estimation._reports import ReportedFit, Sized, reached
 from ..._linalg import row_products
 from ..._parameters import ArrayLike, Channel, Positive, RowsOfPerson, parameters
 from ...records import WeightedRows, floats
-from .._base import WEIGHTS, rowwise
+from .._base import FitsPersons, rowwise
 from .._exact import fit_exactly
-from .._opening import best_reports, open_fit, persons_of, public_bounds, public_rows, weighted_rows
+from .._opening import best_reports, open_fit, public_bounds, public_rows, weighted_rows
 from .._prediction_intervals import PredictionIntervals, calibration, hold_out
 from .._start import Starts
 from ._map import ROUGH, AdditiveMap, check_knots, hats, make_terms, second_difference
@@ -257,7 +257,7 @@ DEVIATIONS = (0.3, 3.0)
 
 
 @parameters
-class AdditiveRegressor(Starts, PredictionIntervals):
+class AdditiveRegressor(FitsPersons, Starts, PredictionIntervals):
     """Private additive regression: a sum of curves of one feature each, with bands.
 
     Every feature with a curve has public knots, and its curve is a line between two of them. The
@@ -359,48 +359,8 @@ class AdditiveRegressor(Starts, PredictionIntervals):
 
     estimand: ClassVar[str | None] = "best sum of curves on these knots"
     interval_claims: ClassVar[tuple[str, ...]] = ("certified", "asymptotic")
-    __metadata_request__fit: ClassVar[dict] = WEIGHTS
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        groups: Any = None,
-        max_rows_per_group: int | None = None,
-        **weights: Any,
-    ) -> Self:
-        """Fit the model; the whole budget is charged before the rows are used.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,), default=None
-            None if X is rows that have their targets in them: see `skpriv.records.from_table`.
-        groups : array-like of shape (n_samples,), default=None
-            The person of each row. Then a record is a person: the guarantee is for replacing one
-            person with all rows, with ``privacy="central"``, and the number of persons is public.
-            Intervals hold whatever the dependence of a person's rows is.
-        max_rows_per_group : int, default=None
-            The most rows of a person that are used, with `groups`; they are chosen at random. The
-            noise grows in proportion to it. None takes that of the constructor.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weight of each row, private as the row is; clipped to [0, `max_weight`]. Noise is that
-            of rows of the largest weight. Rows must be in memory.
-        max_weight : float, default=None
-            The public bound on `sample_weight`, never the largest weight of the rows.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        BudgetExceeded
-            If an active :class:`skpriv.BudgetAccountant` cannot pay.
-        """
-        groups = persons_of(self, groups, max_rows_per_group)
+    def _fit(self, X, y, groups, weights):
         records = public_rows(self, X, y)
         terms, target = self._plan(records.n_features)
         records = weighted_rows(self, records, weights, target.scaled)
@@ -432,8 +392,6 @@ class AdditiveRegressor(Starts, PredictionIntervals):
         size = target.radius * sqrt(max(getattr(self._released, "variance", 0.0), 0.0))
         deviation = tuple(factor * size for factor in DEVIATIONS) if size else None
         self._calibration = calibration(self, held_out, deviation, channel)
-        self.privacy_report_ = session.report
-        return self
 
     def _begin(self, terms, target, records, channel, plain):
         """The start, whose knots are taken where they are to be chosen; nothing is charged yet."""

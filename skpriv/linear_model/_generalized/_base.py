@@ -16,6 +16,7 @@ from ..._parameters import ArrayLike, Level, Positive, RowsOfPerson, parameters
 from ...exceptions import PrivacyError
 from ...privacy import models_that
 from ...records import WeightedRows
+from .._base import FitsPersons
 from .._start import Starts
 from .._opening import open_fit, public_row_map, weighted_rows
 from .._prediction_intervals import hold_out
@@ -33,7 +34,7 @@ ALONE = (
 
 
 @parameters
-class GeneralizedLinear(Starts):
+class GeneralizedLinear(FitsPersons, Starts):
     """Mixin of the generalised linear models; not for direct use.
 
     Parameters
@@ -97,7 +98,6 @@ class GeneralizedLinear(Starts):
         names = getattr(self, "feature_names_in_", None)
         session.report.add_note(bounds_words(self._released, rows, names))
         self._calibration = self._calibrated(held_out)
-        self.privacy_report_ = session.report
 
     def _ask(self: Any, session, rows, target, link):
         """Ask the session for all that is released."""

@@ -5,7 +5,7 @@ Its classes are public, and the labels of private records are turned into them w
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import special
@@ -13,16 +13,15 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..._choices import IntervalMethod
-from ..._compat import fit_context
 from ..._estimation._coefficients import NOISE
 from ..._estimation._intervals import ConfidenceInterval, check_level
 from ..._estimation._loop._links import Logit
 from ..._estimation._loop._steps import public_reach
 from ..._linalg import ROUNDED
 from ..._parameters import ArrayLike, parameters
-from ...records import ArrayRows, finite_numbers, public_shape
-from .._base import WEIGHTS, PredictsAtPoints, PrivateEstimator, rowwise
-from .._opening import persons_of, public_rows
+from ...records import ArrayRows, public_shape
+from .._base import PredictsAtPoints, PrivateEstimator, rowwise
+from .._opening import public_rows
 from .._prediction_intervals import Calibration, calibrate, checked_levels
 from ._base import GeneralizedLinear
 from ._multinomial import Softmax, class_coefficients, class_intervals, class_law, fit_classes
@@ -340,52 +339,8 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         return f"an odds ratio of the class {self.classes_[1]} (of the intercept: its odds)"
 
     _means = "probabilities"
-    __metadata_request__fit: ClassVar[dict] = WEIGHTS
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        groups: Any = None,
-        max_rows_per_group: int | None = None,
-        **weights: Any,
-    ) -> Self:
-        """Fit the model; the whole budget is charged before the rows are used.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,), default=None
-            Labels. None if X is rows that have their targets in them, which must be numbers then:
-            see `skpriv.records.from_table`.
-        groups : array-like of shape (n_samples,), default=None
-            The person of each row. Then a record is a person: the guarantee is for replacing one
-            person with all rows, with ``privacy="central"``, and the number of persons is public.
-            Intervals allow for any dependence between the rows of a person.
-        max_rows_per_group : int, default=None
-            The most rows of a person that are used, with `groups`; they are chosen at random. The
-            noise grows in proportion to it. None takes that of the constructor.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weight of each row, private as the row is; clipped to [0, `max_weight`]. Noise is that
-            of rows of the largest weight. Rows must be in memory.
-        max_weight : float, default=None
-            The public bound on `sample_weight`, never the largest weight of the rows.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If `classes` are missing, or the dtype of `y` is text where they are numbers, or the
-            other way round; nothing is charged then.
-        BudgetExceeded
-            If an active :class:`skpriv.BudgetAccountant` cannot pay.
-        """
-        groups = persons_of(self, groups, max_rows_per_group)
+    def _fit(self, X, y, groups, weights):
         classes = checked_classes(self.classes)
         check_kind(y, classes)
         records, values = public_rows(self, X, y), tuple(map(float, range(len(classes))))
@@ -404,7 +359,6 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         link = Logit() if len(classes) == 2 else Softmax(n_classes=len(classes))
         self._fit_rows(records, ClassTarget(values), link, groups, weights)
         self.coef_, self.intercept_ = np.atleast_2d(self._coef), np.atleast_1d(self._intercept)
-        return self
 
     @rowwise
     def decision_function(self, X: Any) -> np.ndarray:
@@ -543,30 +497,8 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         # A set must not lose a class to rounding
         return 1.0 - self.predict_proba(X) <= most + ROUNDED
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Part of the rows whose label is predicted, for rows whose labels are at hand.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), default=None
-
-        Returns
-        -------
-        float
-
-        Notes
-        -----
-        An exact function of X and y, which nobody has paid for: it is **not private**.
-        """
-        if y is None:
-            raise ValueError(
-                "score needs the labels beside the rows, in memory: score(X, y). It is exact and "
-                "therefore not private."
-            )
-        if sample_weight is not None:
-            sample_weight = finite_numbers(sample_weight, "sample_weight", public_shape(y)[:1])
+    def _scored(self, X, y, sample_weight):
+        """Part of the rows whose label is predicted."""
         likely = self._log_odds(self._points(X)).argmax(axis=1)
         right = likely == codes(y, self.classes_, len(likely))
         return float(np.average(right, weights=sample_weight))

@@ -1,16 +1,16 @@
 """Private Poisson regression: counts, with intervals for their means and for rate ratios."""
 
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from ..._choices import IntervalMethod
-from ..._compat import StrOptions, fit_context
+from ..._compat import StrOptions
 from ..._estimation._intervals import ConfidenceInterval
 from ..._estimation._loop._links import Log
 from ..._parameters import parameters
-from .._base import WEIGHTS, rowwise
-from .._opening import persons_of, public_bounds, public_rows
+from .._base import rowwise
+from .._opening import public_bounds, public_rows
 from .._prediction_intervals import PredictionIntervals, calibration
 from ._base import GeneralizedLinear
 from ._logistic import CountTarget
@@ -85,49 +85,8 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
     _of = "logarithm of the mean, by the log-linear"
     _ratio = "a rate ratio (of the intercept: a mean)"
     _means = "counts"
-    __metadata_request__fit: ClassVar[dict] = WEIGHTS
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        groups: Any = None,
-        max_rows_per_group: int | None = None,
-        **weights: Any,
-    ) -> Self:
-        """Fit the model; the whole budget is charged before the rows are used.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,), default=None
-            Counts, or any rates. None if X is rows that have their targets in them: see
-            `skpriv.records.from_table`.
-        groups : array-like of shape (n_samples,), default=None
-            The person of each row. Then a record is a person: the guarantee is for replacing one
-            person with all rows, with ``privacy="central"``, and the number of persons is public.
-            Intervals allow for any dependence between the rows of a person.
-        max_rows_per_group : int, default=None
-            The most rows of a person that are used, with `groups`; they are chosen at random. The
-            noise grows in proportion to it. None takes that of the constructor.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weight of each row, private as the row is; clipped to [0, `max_weight`]. Noise is that
-            of rows of the largest weight. Rows must be in memory.
-        max_weight : float, default=None
-            The public bound on `sample_weight`, never the largest weight of the rows.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        BudgetExceeded
-            If an active :class:`skpriv.BudgetAccountant` cannot pay.
-        """
-        groups = persons_of(self, groups, max_rows_per_group)
+    def _fit(self, X, y, groups, weights):
         records = public_rows(self, X, y)
         bounds = public_bounds(self)
         if bounds[0] < 0.0:
@@ -139,7 +98,6 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
         link = Log(offset=float(np.log(bounds[1])))
         self._fit_rows(records, CountTarget(bounds), link, groups, weights)
         self.coef_, self.intercept_ = self._coef, self._intercept
-        return self
 
     def _calibrated(self, held_out):
         """Release the quantiles of the scores of the calibration rows."""

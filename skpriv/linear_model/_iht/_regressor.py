@@ -5,13 +5,13 @@ There are two intervals: a certificate over all x, and one given the support.
 
 from math import log, sqrt
 from numbers import Integral, Real
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from scipy import sparse, special, stats
 
 from ..._choices import IntervalMethod
-from ..._compat import Interval, fit_context
+from ..._compat import Interval
 from ..._estimation._tails import event
 from ..._estimation._intervals import (
     ConfidenceInterval,
@@ -281,27 +281,7 @@ class IHTRegressor(PredictionIntervals):
     _row_bound: ClassVar[tuple] = ("data_max", "linf")
     _sparse = "csr"
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit the model; the whole budget is charged before the rows are used.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,), default=None
-            None if X is rows that have their targets in them: see `skpriv.records.from_table`.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        PrivacyError
-            If ``privacy`` is a model without a curator; nothing is charged then.
-        BudgetExceeded
-            If an active :class:`skpriv.BudgetAccountant` cannot pay.
-        """
+    def _fit(self, X, y):
         self._refuse_local()
         rows, scaling = scaled_rows(self, X, y, accept_sparse=True)
         plan = self._plan(rows.n_features)
@@ -326,8 +306,6 @@ class IHTRegressor(PredictionIntervals):
         self.n_iter_ = plan.n_iter
         self._scaling = scaling
         self._calibration = calibration(self, held_out, self._deviation())
-        self.privacy_report_ = session.report
-        return self
 
     def _refuse_local(self):
         if not self._trust.can.selects:

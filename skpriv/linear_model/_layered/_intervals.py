@@ -212,7 +212,7 @@ class ReportBound:
         return self._quantile * np.sqrt(proxy) + self._norm * np.sqrt(squares)
 
 
-def certified(tree, points, theta_bound, confidence_level):
+def certified_by_tree(tree, points, theta_bound, confidence_level):
     """Low and high ends for x'theta*, uniformly over the points."""
     bins, bounds = _bounds(tree, theta_bound, confidence_level)
     low, high = np.empty(len(points)), np.empty(len(points))

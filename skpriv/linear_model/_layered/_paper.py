@@ -256,7 +256,7 @@ class PaperIntervals:
             predicted[rows] = points[rows] @ self.states[node.path].total
         return predicted
 
-    def certified(self, points, confidence_level):
+    def certified_by_rules(self, points, confidence_level):
         """Intersection over the levels of each path; all hold on one event, for all x at once."""
         widths = self.half_widths(confidence_level)
         norms = self.theta_bound * np.linalg.norm(points, axis=1)

@@ -1,18 +1,18 @@
 """Layered private linear regression."""
 
 from numbers import Real
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
 from ..._choices import IntervalMethod
-from ..._compat import Interval, fit_context
+from ..._compat import Interval
 from ..._estimation._intervals import ConfidenceInterval, inside_bounds
 from ..._estimation._normal_equations import ridge_prior
 from ..._parameters import Count, DataNorm, Positive, parameters
 from .._base import PrivateRegressor, rowwise
 from .._opening import open_fit, scaled_rows
-from ._intervals import certified, grow, half_widths, noise_kind, pooled, tree_shape
+from ._intervals import certified_by_tree, grow, half_widths, noise_kind, pooled, tree_shape
 from ._paper import grow_paper
 
 # code -> paper (Li, Simchi-Levi and Wang 2024):
@@ -151,27 +151,7 @@ class LayeredRegressor(PrivateRegressor):
     estimand: ClassVar[str | None] = "least-squares line of the clipped rows and targets"
     interval_claims: ClassVar[tuple[str, ...]] = ("certified",)
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit the model; the whole budget is charged before the rows are used.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,), default=None
-            None if X is rows that have their targets in them: see `skpriv.records.from_table`.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        BudgetExceeded
-            If an active :class:`skpriv.BudgetAccountant` cannot pay.
-        PrivacyError
-            If the channel cannot be had.
-        """
+    def _fit(self, X, y):
         rows, scaling = scaled_rows(self, X, y)
         kind = noise_kind(self)
         shape = tree_shape(self, scaling, rows.n, kind)
@@ -189,8 +169,6 @@ class LayeredRegressor(PrivateRegressor):
             self.coef_, self.intercept_ = scaling.coefficients(pooled(self.tree_, prior))
             half_widths(self.tree_, bound)
         self._scaling = scaling
-        self.privacy_report_ = session.report
-        return self
 
     @rowwise
     def predict(self, X: Any) -> np.ndarray:
@@ -244,8 +222,8 @@ class LayeredRegressor(PrivateRegressor):
         scaling = self._scaling
         points = scaling.features(X)
         if self.variant == "paper":
-            low, high = self._rules.certified(points, confidence_level)
+            low, high = self._rules.certified_by_rules(points, confidence_level)
         else:
             bound = scaling.theta_bound(self.coef_norm)
-            low, high = certified(self.tree_, points, bound, confidence_level)
+            low, high = certified_by_tree(self.tree_, points, bound, confidence_level)
         return inside_bounds(scaling, (low + high) / 2.0, (high - low) / 2.0, self._predicted(X))

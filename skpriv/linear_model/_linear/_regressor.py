@@ -1,13 +1,12 @@
 """Private linear regression: the regressor to take."""
 
 from math import sqrt
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..._choices import Estimand, IntervalMethod
-from ..._compat import fit_context
 from ..._estimation._bounds_words import bounds_words
 from ..._estimation._coefficients import CoefficientLaw, equations_law, loop_law
 from ..._estimation._intervals import ConfidenceInterval, inside_bounds
@@ -18,12 +17,11 @@ from ..._estimation._reports import ReportedFit, balanced
 from ..._linalg import row_products
 from ..._parameters import Channel, DataNorm, Positive, RowsOfPerson, parameters
 from ...records import WeightedRows
-from .._base import WEIGHTS, rowwise
+from .._base import FitsPersons, rowwise
 from .._opening import (
     best_reports,
     named_constants,
     open_fit,
-    persons_of,
     public_bounds,
     public_row_map,
     public_rows,
@@ -43,7 +41,7 @@ from .._start import Starts
 
 
 @parameters
-class LinearRegression(Likely, Plans, Starts, PredictionIntervals):
+class LinearRegression(FitsPersons, Likely, Plans, Starts, PredictionIntervals):
     """Private linear regression: a line that follows most records, and least squares in the limit.
 
     Learns location and spread of the target and a whitening of the rows, then takes 4 to 64 small
@@ -132,48 +130,8 @@ class LinearRegression(Likely, Plans, Starts, PredictionIntervals):
 
     estimand: ClassVar[str | None] = "bounded-influence line of the clipped rows"
     interval_claims: ClassVar[tuple[str, ...]] = ("certified", "asymptotic")
-    __metadata_request__fit: ClassVar[dict] = WEIGHTS
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        groups: Any = None,
-        max_rows_per_group: int | None = None,
-        **weights: Any,
-    ) -> Self:
-        """Fit the model; the whole budget is charged before the rows are used.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,), default=None
-            None if X is rows that have their targets in them: see `skpriv.records.from_table`.
-        groups : array-like of shape (n_samples,), default=None
-            The person of each row. Then a record is a person: the guarantee is for replacing one
-            person with all rows, with ``privacy="central"``, and the number of persons is public.
-            Intervals hold whatever the dependence of a person's rows is.
-        max_rows_per_group : int, default=None
-            The most rows of a person that are used, with `groups`; they are chosen at random. The
-            noise grows in proportion to it. None takes that of the constructor.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weight of each row, private as the row is; clipped to [0, `max_weight`]. Noise is that
-            of rows of the largest weight. Rows must be in memory.
-        max_weight : float, default=None
-            The public bound on `sample_weight`, never the largest weight of the rows.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        BudgetExceeded
-            If an active :class:`skpriv.BudgetAccountant` cannot pay.
-        """
-        groups = persons_of(self, groups, max_rows_per_group)
+    def _fit(self, X, y, groups, weights):
         records, rows, target = self._public_maps(X, y)
         if self.effects is not None:
             rows, target = within_maps(self, groups, rows, target, weights)
@@ -188,8 +146,6 @@ class LinearRegression(Likely, Plans, Starts, PredictionIntervals):
         session, held_out = hold_out(self, session)
         self._fit_session(session, rows, target, channel, weighted, start)
         self._calibration = calibration(self, held_out, self._deviation(), channel)
-        self.privacy_report_ = session.report
-        return self
 
     def _fit_session(self, session, rows, target, channel="gaussian", weighted=False, start=None):
         """Fit the rows of a session: all that is learnt from them."""

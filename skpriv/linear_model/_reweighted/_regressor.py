@@ -2,18 +2,18 @@
 
 from dataclasses import replace
 from math import sqrt
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
 from ..._choices import IntervalMethod
-from ..._compat import StrOptions, fit_context
+from ..._compat import StrOptions
 from ..._estimation._coefficients import CoefficientLaw, NoLaw
 from ..._estimation._intervals import ConfidenceInterval, inside_bounds
 from ..._estimation._reports import LiftedMomentsQuery
 from ..._estimation._moments import Instrument, MomentsQuery
 from ..._parameters import Count, parameters
-from .._base import WEIGHTS, rowwise
+from .._base import rowwise
 from .._moments import (
     MomentRegressor,
     asked_records,
@@ -22,7 +22,7 @@ from .._moments import (
     residual_share,
     solve,
 )
-from .._opening import channel_of, open_fit, persons_of, scaled_rows
+from .._opening import channel_of, open_fit, scaled_rows
 from .._prediction_intervals import calibration, fitted_size, hold_out
 from ._sgd import LINKS, UNBOUNDED, IdentityLink, Link, descend, minimise, step_shares
 from ._normalisation import (
@@ -143,48 +143,8 @@ class ReweightedRegressor(MomentRegressor):
 
     estimand: ClassVar[str | None] = "weighted least-squares line (weights of the normalisation)"
     interval_claims: ClassVar[tuple[str, ...]] = ("certified", "asymptotic")
-    __metadata_request__fit: ClassVar[dict] = WEIGHTS
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        groups: Any = None,
-        max_rows_per_group: int | None = None,
-        **weights: Any,
-    ) -> Self:
-        """Fit the model; the whole budget is charged before the rows are used.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,), default=None
-            None if X is rows that have their targets in them: see `skpriv.records.from_table`.
-        groups : array-like of shape (n_samples,), default=None
-            The person of each row. Then a record is a person: the guarantee is for replacing one
-            person with all rows, with ``privacy="central"``, and the number of persons is public.
-            Intervals hold whatever the dependence of a person's rows is.
-        max_rows_per_group : int, default=None
-            The most rows of a person that are used, with `groups`; they are chosen at random. The
-            noise grows in proportion to it. None takes that of the constructor.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weight of each row, private as the row is; clipped to [0, `max_weight`]. Noise is that
-            of rows of the largest weight. Rows must be in memory.
-        max_weight : float, default=None
-            The public bound on `sample_weight`, never the largest weight of the rows.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        BudgetExceeded
-            If an active :class:`skpriv.BudgetAccountant` cannot pay.
-        """
-        groups = persons_of(self, groups, max_rows_per_group)
+    def _fit(self, X, y, groups, weights):
         link = LINKS[self.link] if isinstance(self.link, str) else self.link
         if self._solver == "moments" and not isinstance(link, IdentityLink):
             raise ValueError(
@@ -230,8 +190,6 @@ class ReweightedRegressor(MomentRegressor):
         else:
             self._descend(session, scaling, instrument, steps, link)
         self._calibration = calibration(self, held_out, scatter, channel)
-        self.privacy_report_ = session.report
-        return self
 
     @property
     def _solver(self):

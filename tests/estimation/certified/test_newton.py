@@ -299,7 +299,7 @@ def test_another_inverse_costs_the_noise_of_what_it_leaves(monkeypatch):
         certified, "_distance", lambda *given: noise.append(given[3]) or distance(*given)
     )
     monkeypatch.setattr(certified, "_independent_inverse", lambda gram, scale: np.zeros_like(gram))
-    _, half = certified.certified(fit, points, 0.95)
+    _, half = certified.certified_by_step(fit, points, 0.95)
     assert noise[0] > 0.0 and np.isfinite(half).all()
     dual = np.linalg.norm(points @ np.linalg.inv(fit.last.gram), axis=1)
     expected = seen["_main"] + dual * noise[0] * seen["_distance"].moved

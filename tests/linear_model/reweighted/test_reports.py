@@ -201,7 +201,7 @@ def test_an_assumed_norm_is_one_of_the_coefficients_and_not_of_a_learned_basis(m
         seen.append(bound)
         return np.zeros(len(points)), np.ones(len(points))
 
-    monkeypatch.setattr(_regressor, "certified", certified)
+    monkeypatch.setattr(_regressor, "certified_by_equations", certified)
     fit.confidence_interval(X[:2])
     allowed = fit._scaling.theta_bound(1.0)
     worst = np.linalg.svd(np.linalg.inv(basis))[2][0] * allowed
