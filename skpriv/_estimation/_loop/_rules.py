@@ -160,7 +160,9 @@ class Rules:
         # Of a feature's mean square, in half-ranges
         margins = QUESTION * min(1.0, RESOLVED / resolution)
         noise = 2.0 * sqrt(p / (rest * margins)) / (SQUARES * reach)
-        if few_records or not (boxed and link.linear) or noise > MARGINS_NOISE:
+        # Counts and several classes lose by them (docs/evidence/glm.md)
+        useful = link.parts == 1 and (link.linear or link.limit is not None)
+        if few_records or not (boxed and useful) or noise > MARGINS_NOISE:
             margins = 0.0
         lengths = QUESTION if resolved else 0.0
         line = QUESTION if resolution >= RESOLVED and link.parts == 1 else 0.0
@@ -216,9 +218,8 @@ class Rules:
         which mends that of other records, and the rest is for the steps.
         """
         whitening = self.whitening / 3.0
-        steps = sum(self.steps)
         saved = self.location + self.spread + self.margins + self.whitening - whitening
-        more = 1.0 + saved / steps
+        more = 1.0 + saved / sum(self.steps)
         steps = tuple(more * step for step in self.steps)
         return replace(
             self, mean_only=False, location=0.0, spread=0.0, margins=0.0, whitening=whitening,

@@ -348,14 +348,16 @@ def test_without_privacy_both_estimands_are_maximum_likelihood():
         inference(model, estimand="least_squares")
 
 
-@pytest.mark.parametrize("deviation", [3.0, 18.0])
-@pytest.mark.parametrize(("epsilon", "most"), [(1e3, 0.3), (1e6, 1e-2), (1e9, 1e-3)])
-def test_the_limit_is_maximum_likelihood(epsilon, most, deviation):
-    """In standard errors; by Newton steps log-odds of 18 deviations are reached, too."""
+@pytest.mark.parametrize(("epsilon", "part"), [(1e3, 1.0), (1e6, 1e-2), (1e9, 1e-3)])
+@pytest.mark.parametrize(("deviation", "most"), [(3.0, 0.05), (18.0, 0.6)])
+def test_the_limit_is_maximum_likelihood(epsilon, part, deviation, most):
+    """In standard errors: with 1e3, twelve seeds were at most .025 and .46 away."""
     X, y = data(20_000, coef=deviation * COEF / np.linalg.norm(COEF) * np.sqrt(3.0))
-    exact, model = make(privacy="none").fit(X, y), make(epsilon=epsilon).fit(X, y)
-    away = np.append(model.coef_ - exact.coef_, model.intercept_ - exact.intercept_)
-    assert np.abs(away / inference(exact).std_error).max() < most
+    exact, own = (
+        inference(make(privacy="none").fit(X, y)),
+        inference(make(epsilon=epsilon).fit(X, y)),
+    )
+    assert np.abs((own.estimate - exact.estimate) / exact.std_error).max() < part * most
 
 
 @pytest.mark.slow
