@@ -6,6 +6,7 @@ clipped gradients, or whole descents, and their error.
 
 import warnings
 from dataclasses import dataclass, field
+from functools import partial
 from math import ceil, e, floor, log, sqrt
 from numbers import Real
 from typing import Annotated, Any, ClassVar, Literal
@@ -22,7 +23,7 @@ from .._estimation._public_maps import Scaling
 from .._linalg import ROUNDED
 from .._parameters import Channel, Count, DataNorm, Positive, parameters
 from ..exceptions import PrivacyError
-from ..privacy import ROUNDING, Procedure, Query, best_codebook, models_that, split
+from ..privacy import ROUNDING, InnerSum, Procedure, Query, best_codebook, models_that, split
 from ._base import PrivateRegressor, rowwise
 from ._opening import channel_of, open_fit, scaled_rows
 
@@ -184,77 +185,6 @@ class ReportedGradientQuery(LiftedMomentsQuery):
 
 
 @dataclass(frozen=True, eq=False)
-class GradientQuery(Query):
-    """Sum of phi (<phi, theta> - r) without a clip: asked inside of a descent only.
-
-    Sensitivity: see :func:`gradient_diameter`, by ||theta||.
-    """
-
-    scaling: Scaling
-    theta: np.ndarray
-    name: str = "gradient"
-
-    shape = ClippedGradientQuery.shape
-
-    @property
-    def sensitivity(self):
-        """Largest change at this theta, rounded up."""
-        return gradient_diameter(float(np.linalg.norm(self.theta))) * ROUNDING
-
-    def sum(self, X, y):
-        """Exact sum over a chunk of rows."""
-        phi = self.scaling.rows(X)
-        return (phi @ self.theta - self.scaling.target(y)) @ phi
-
-
-@dataclass(frozen=True, eq=False)
-class GramQuery(Query):
-    """Sum of phi (phi, r)' as a matrix: asked inside of a descent only, which reuses it.
-
-    Replacing a record moves phi phi' by sqrt(2) at most, and r phi by 2: sqrt(6) together.
-    """
-
-    scaling: Scaling
-    name: str = "moments"
-    sensitivity: float = sqrt(6.0) * ROUNDING
-
-    @property
-    def shape(self):
-        """Rows of the Gram matrix, and the moment with the target beside it."""
-        return (self.scaling.size, self.scaling.size + 1)
-
-    def sum(self, X, y):
-        """Exact sum over a chunk of rows."""
-        phi = self.scaling.rows(X)
-        return np.column_stack([phi.T @ phi, phi.T @ self.scaling.target(y)])
-
-
-@dataclass(frozen=True, eq=False)
-class HeldOutErrorQuery(Query):
-    """Sum of ((c - r) c, phi (c - r)) with c = clip(<phi, theta>, -1, 1), at a public theta.
-
-    (c - r) c lies in [-1/4, 2] and ||phi (c - r)|| <= 2: sensitivity sqrt(2.25^2 + 4^2).
-    """
-
-    scaling: Scaling
-    theta: np.ndarray
-    name: str = "held-out error"
-    sensitivity: float = sqrt(4.0**2 + 2.25**2) * ROUNDING
-
-    @property
-    def shape(self):
-        """One, and the number of coordinates."""
-        return (1 + self.scaling.size,)
-
-    def sum(self, X, y):
-        """Exact sum over a chunk of rows."""
-        phi = self.scaling.rows(X)
-        clipped = np.clip(phi @ self.theta, -1.0, 1.0)
-        residual = clipped - self.scaling.target(y)
-        return np.append(residual @ clipped, residual @ phi)
-
-
-@dataclass(frozen=True, eq=False)
 class Descent(Procedure):
     """Last iterate of projected gradient descent on the mean square loss (Algorithm 5), from 0.
 
@@ -291,21 +221,28 @@ class Descent(Procedure):
 
     def run(self, rows):
         """Last iterate; with few columns every step uses the Gram matrix instead of the rows."""
-        gradient = self._gradient_by_rows(rows)
-        if self.scaling.size <= 2 * self.n_steps:
-            gradient = self._gradient_by_moments(rows)
-        theta = np.zeros(self.scaling.size)
+        theta, size = np.zeros(self.scaling.size), self.scaling.size
+        if size <= 2 * self.n_steps:
+            gram = rows.sum(InnerSum(self._gram, (size, size + 1))) / self.n_records
         for _ in range(self.n_steps):
-            theta -= self.step * gradient(theta)
+            if size <= 2 * self.n_steps:
+                gradient = gram[:, :-1] @ theta - gram[:, -1]
+            else:
+                asked = InnerSum(partial(self._gradient, theta), (size,))
+                gradient = rows.sum(asked) / self.n_records
+            theta -= self.step * gradient
             theta *= min(1.0, self.radius / max(float(np.linalg.norm(theta)), 1e-300))
         return theta
 
-    def _gradient_by_rows(self, rows):
-        return lambda theta: rows.sum(GradientQuery(self.scaling, theta)) / self.n_records
+    def _gram(self, X, y):
+        """Sum of phi (phi, r)'."""
+        phi = self.scaling.rows(X)
+        return np.column_stack([phi.T @ phi, phi.T @ self.scaling.target(y)])
 
-    def _gradient_by_moments(self, rows):
-        moments = rows.sum(GramQuery(self.scaling)) / self.n_records
-        return lambda theta: moments[:, :-1] @ theta - moments[:, -1]
+    def _gradient(self, theta, X, y):
+        """Sum of phi (<phi, theta> - r) without a clip."""
+        phi = self.scaling.rows(X)
+        return (phi @ theta - self.scaling.target(y)) @ phi
 
 
 @dataclass(frozen=True, eq=False)
@@ -336,8 +273,15 @@ class ErrorTerms(Procedure):
 
     def run(self, rows):
         """Return the pair."""
-        total = rows.sum(HeldOutErrorQuery(self.scaling, self.theta))
+        total = rows.sum(InnerSum(self._terms, (1 + self.scaling.size,)))
         return np.array([total[0], np.linalg.norm(total[1:])]) / self.n_records
+
+    def _terms(self, X, y):
+        """Sum of ((c - r) c, phi (c - r))."""
+        phi = self.scaling.rows(X)
+        clipped = np.clip(phi @ self.theta, -1.0, 1.0)
+        residual = clipped - self.scaling.target(y)
+        return np.append(residual @ clipped, residual @ phi)
 
 
 def root_mean_square_bound(terms, scale, m, theta_bound, failure):
@@ -583,7 +527,7 @@ class ImproperSGDRegressor(PrivateRegressor):
             warnings.warn(
                 f"each of {plan[0]} steps reads all {n} rows: pass n_iter={MANY_PASSES} for fewer, "
                 "at a larger error, or take SSPRegressor or LinearRegression if features are few.",
-                stacklevel=6,
+                stacklevel=7,
             )
         return plan if self.step_size == "auto" else (plan[0], float(self.step_size), 0.0)
 

@@ -37,7 +37,8 @@ if TYPE_CHECKING:  # what type checkers see; a test holds it to what is loaded
     from ._noise._lattice import additive_shares, rounded, summed_shares
     from ._noise._laws import GaussianNoise, GumbelNoise, NoiseSource
     from ._query import (
-        MOST_NOISE, ROUNDING, SIDE_SHARE, TOLD_ABOVE, Answer, Mapped, Procedure, Query, reordered,
+        MOST_NOISE, ROUNDING, SIDE_SHARE, TOLD_ABOVE, Answer, InnerSum, Mapped, Procedure, Query,
+        reordered,
     )  # fmt: skip
     from ._session._base import Piece, Session
     from ._session._open import MODELS, begin_stream, open_session, open_stream
@@ -73,7 +74,8 @@ _PLACES = {
     "_noise._discrete_gaussian": "discrete_gaussian",
     "_noise._lattice": "additive_shares rounded summed_shares",
     "_noise._laws": "GaussianNoise GumbelNoise NoiseSource",
-    "_query": "MOST_NOISE ROUNDING SIDE_SHARE TOLD_ABOVE Answer Mapped Procedure Query reordered",
+    "_query": "MOST_NOISE ROUNDING SIDE_SHARE TOLD_ABOVE Answer InnerSum Mapped Procedure Query "
+    "reordered",
     "_session._base": "Piece Session",
     "_session._open": "MODELS begin_stream open_session open_stream",
     "_session._parts": "Part split",

@@ -225,6 +225,26 @@ class Query(ABC):
         return NoiseSource(rng).add(exact, self.local_noise(budget))
 
 
+@dataclass(frozen=True, eq=False)
+class InnerSum:
+    """A sum inside of a procedure, whose output alone is released and has a sensitivity.
+
+    Attributes
+    ----------
+    sum : callable
+        ``sum(X, y)``: the exact sum over a chunk of rows, an array.
+    shape : tuple of int
+        Shape of the sum.
+    takes_sparse : bool
+        Whether sparse chunks are taken as they are.
+    """
+
+    sum: Any
+    shape: tuple[int, ...]
+    takes_sparse: bool = False
+    width: int | None = None
+
+
 class Procedure(ABC):
     """A function of exact sums whose output has a bounded l2 sensitivity.
 
@@ -261,7 +281,7 @@ class Procedure(ABC):
         Parameters
         ----------
         rows : skpriv.records.Rows
-            ``rows.n`` is public, and ``rows.sum(query)`` gives exact sums.
+            ``rows.n`` is public, and ``rows.sum(InnerSum(...))`` gives exact sums.
 
         Returns
         -------

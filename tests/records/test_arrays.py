@@ -9,7 +9,7 @@ from scipy import sparse
 from skpriv import Budget, BudgetAccountant
 from skpriv._estimation._public_maps import Scaling
 from skpriv.exceptions import InvalidValues
-from skpriv.linear_model._iht._queries import Iterate, ScoresQuery, SparseGradientQuery, ValuesQuery
+from skpriv.linear_model._iht._queries import Iterate, ScoresQuery, ValuesQuery
 from skpriv.privacy import Piece, Query, open_session
 from skpriv.records import ArrayRows, PublicOrder, Subset, _base as _records, canonical, floats
 
@@ -44,7 +44,6 @@ def _twice(value, times):
     [
         ScoresQuery(EMPTY, 3, 1.0, 1.0, 1.0),
         ValuesQuery(EMPTY, np.array([0, 1]), False, 1.0),
-        SparseGradientQuery(EMPTY, 3, False),
     ],
     ids=lambda query: query.name,
 )

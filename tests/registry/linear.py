@@ -13,16 +13,12 @@ from skpriv.linear_model._improper import (
     ClippedGradientQuery,
     Descent,
     ErrorTerms,
-    GradientQuery as PlainGradientQuery,
-    GramQuery,
-    HeldOutErrorQuery,
     ReportedGradientQuery,
 )
 from skpriv.linear_model._reweighted._sgd import (
     LINKS,
     Link,
     LinkGradientQuery,
-    LinkScoreQuery,
     Minimiser,
 )
 from skpriv.linear_model._reweighted._normalisation import (
@@ -191,33 +187,6 @@ def _clipped(norm):
     return worst
 
 
-def _plain(rng):
-    scaling = draw_scaling(rng)
-    return PlainGradientQuery(scaling, draw_theta(scaling.size, rng))
-
-
-def _plain_pair():
-    query = PlainGradientQuery(PLANE, E1)
-    x = np.array([0.5, np.sqrt(0.75)])
-    return query, one(x, -1.0), one(x * [1.0, -1.0], -1.0)
-
-
-def _gram_pair():
-    return GramQuery(PLANE), one(E1, 1.0), one([0.5, np.sqrt(0.75)], -1.0)
-
-
-def _error_pair():
-    """Nearly the same row, which the public theta predicts as 1 and as -1."""
-    query = HeldOutErrorQuery(PLANE, np.array([1.0, -1e6]))
-    return query, one(E1, -1.0), one([1.0 - 1e-8, 1e-4], 1.0)
-
-
-def _score(rng):
-    return LinkScoreQuery(
-        Scaling(1.0, (-1.0, 1.0), False, D), LINKS["identity"], draw_theta(D, rng)
-    )
-
-
 def _one_step():
     X, y = np.zeros((4, 2)), np.ones(4)
     one_X, other_X = X.copy(), X.copy()
@@ -346,22 +315,6 @@ CASES = {
         _descent, (_one_step, _two_steps, _many_steps), reached=0.9, n=10, unit=_data_norm,
         reason="the steps' bounds are attained at different pairs, which 60 steps share",
     ),
-    PlainGradientQuery: Case(_plain, (_plain_pair,), unit=_data_norm),
-    GramQuery: Case(
-        _with_scaling(lambda scaling, rng: GramQuery(scaling)), (_gram_pair,), reached=0.86,
-        reason="phi phi' and r phi move most at different pairs: together sqrt(3 / 4) of both",
-        unit=_data_norm,
-    ),
-    HeldOutErrorQuery: Case(
-        _with_scaling(
-            lambda scaling, rng: HeldOutErrorQuery(scaling, draw_theta(scaling.size, rng))
-        ),
-        (_error_pair,),
-        reached=0.86,
-        reason="both parts cannot move most at one pair",
-        unit=_data_norm,
-    ),
-    LinkScoreQuery: Case(_score, ()),  # without privacy only
     ErrorTerms: Case(
         _held_out_terms, (_held_out,), reached=0.86, n=10, unit=_data_norm,
         reason="both bounds cannot be attained by one record: 4 of hypot(4, 2.25)",

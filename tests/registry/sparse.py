@@ -9,7 +9,6 @@ from skpriv.linear_model._iht._queries import (
     MeanTargetQuery,
     ResidualSizeQuery,
     ScoresQuery,
-    SparseGradientQuery,
     SupportGradientQuery,
     SupportMomentsQuery,
     SupportResidual,
@@ -129,11 +128,6 @@ CASES = {
     SupportGradientQuery: Case(
         lambda rng: SupportGradientQuery(_draw_residual(rng), rng.uniform(0.01, 2.0)),
         (_pair(SupportGradientQuery(_residual(_entries()), 0.4)),),
-        width=D, unit=_unit, sparse=_always,
-    ),
-    SparseGradientQuery: Case(
-        lambda rng: SparseGradientQuery(_draw_iterate(rng), D, True),
-        (_pair(SparseGradientQuery(EMPTY, D, True)),),
         width=D, unit=_unit, sparse=_always,
     ),
     GradientNorm: Case(_norm, (_gradient_norm,), width=D, n=3, unit=_unit, sparse=_always),

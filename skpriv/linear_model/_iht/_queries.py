@@ -11,7 +11,7 @@ from ..._estimation._moments import SQUARE_WEIGHT
 from ..._estimation._normal_equations import NormalEquations
 from ..._estimation._public_maps import FEATURE_LENGTH, Scaling
 from ..._linalg import row_norms, vech, vech_size
-from ...privacy import ROUNDING, Procedure, Query
+from ...privacy import ROUNDING, InnerSum, Procedure, Query
 from ...records import canonical
 
 # Root mean square of a uniform entry: rows on the support are much longer than this part of the
@@ -368,42 +368,13 @@ class SupportGradientQuery(Query):
 
 
 @dataclass(frozen=True, eq=False)
-class SparseGradientQuery(Query):
-    """Sum of (z, 1) residual over all features and the intercept, nothing clipped but z and r.
+class GradientNorm(Procedure):
+    """Largest coordinate of the sum of (z, 1) residual over all features and the intercept.
 
     |residual| <= R = 1 + |level| + ||theta||_1 because |r| <= 1 and the entries of z lie in
     [-1, 1]. A replaced record moves every coordinate by at most 2 R, attained at z = z' of ones and
-    residuals R and -R.
+    residuals R and -R, and their maximum by no more.
     """
-
-    model: Iterate
-    n_features: int
-    fit_intercept: bool
-    name: str = "gradient"
-    norm: str = "linf"
-    takes_sparse: ClassVar[bool] = True
-
-    @property
-    def shape(self):
-        """Number of features, and one."""
-        return (self.n_features + 1,)
-
-    @property
-    def sensitivity(self):
-        """Largest change of a coordinate, rounded up."""
-        largest = 1.0 + abs(self.model.level) + np.abs(self.model.weights).sum()
-        return 2.0 * float(largest) * ROUNDING
-
-    def sum(self, X, y):
-        """Exact sum over a chunk of rows."""
-        residual = self.model.residual(X, y)
-        scores = _scores(X, residual, self.model.data_max) / self.model.data_max
-        return np.append(scores, residual.sum() * self.fit_intercept)
-
-
-@dataclass(frozen=True, eq=False)
-class GradientNorm(Procedure):
-    """Largest coordinate of the sum of :class:`SparseGradientQuery`, which moves no further."""
 
     model: Iterate
     fit_intercept: bool
@@ -412,12 +383,19 @@ class GradientNorm(Procedure):
     @property
     def sensitivity(self):
         """Largest change of the maximum, rounded up."""
-        return SparseGradientQuery(self.model, 0, self.fit_intercept).sensitivity
+        largest = 1.0 + abs(self.model.level) + np.abs(self.model.weights).sum()
+        return 2.0 * float(largest) * ROUNDING
 
     def run(self, rows):
         """Exact maximum over all records."""
-        total = rows.sum(SparseGradientQuery(self.model, rows.n_features, self.fit_intercept))
+        total = rows.sum(InnerSum(self._gradient, (rows.n_features + 1,), takes_sparse=True))
         return np.array([np.abs(total).max()])
+
+    def _gradient(self, X, y):
+        """Sum of (z, 1) residual."""
+        residual = self.model.residual(X, y)
+        scores = _scores(X, residual, self.model.data_max) / self.model.data_max
+        return np.append(scores, residual.sum() * self.fit_intercept)
 
 
 def _scores(X, residual, limit):

@@ -11,7 +11,7 @@ needs that the descent converged, nor a condition on U or on the eigenvalues of 
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import ceil, inf, log, sqrt
 from typing import Any
 
@@ -23,7 +23,7 @@ from ..._estimation._intervals import split_failure
 from ..._estimation._moments import Instrument
 from ..._estimation._public_maps import Scaling
 from ..._linalg import RELATIVE_ZERO, TINY, psd_part, psd_power, unvech, vech, vech_size
-from ...privacy import ROUNDING, Procedure, Query
+from ...privacy import ROUNDING, InnerSum, Procedure, Query
 from ._normalisation import EIGENVALUE_FLOOR
 
 
@@ -434,7 +434,7 @@ class Minimiser(Procedure):
         age = 0
         # Without a ball separable targets have no solution: the path to infinity is cut.
         for _ in range(MAX_ITER if self.radius < UNBOUNDED else FREE_ITER):
-            gradient = rows.sum(LinkScoreQuery(self.scaling, self.link, ahead)) / n
+            gradient = rows.sum(InnerSum(partial(self._score, ahead), ahead.shape)) / n
             after = nearest(ahead - inverse @ gradient / largest_slope, metric, self.radius)
             step = after - theta
             if np.linalg.norm(step) <= RELATIVE_ZERO * (1.0 + np.linalg.norm(after)):
@@ -443,26 +443,10 @@ class Minimiser(Procedure):
             theta, ahead = after, after + age / (age + 3.0) * step
         return theta
 
-
-@dataclass(frozen=True, eq=False)
-class LinkScoreQuery(Query):
-    """Sum of phi (nu(<phi, theta>) - r): asked without privacy only, nothing is clipped."""
-
-    scaling: Scaling
-    link: Link
-    theta: np.ndarray
-    name: str = "score"
-    sensitivity: float = float("inf")
-
-    @property
-    def shape(self):
-        """Number of coordinates."""
-        return (self.scaling.size,)
-
-    def sum(self, X, y):
-        """Exact sum over a chunk of rows."""
+    def _score(self, theta, X, y):
+        """Sum of phi (nu(<phi, theta>) - r); nothing is clipped."""
         phi = self.scaling.rows(X)
-        return (self.link.mean(phi @ self.theta) - self.scaling.target(y)) @ phi
+        return (self.link.mean(phi @ theta) - self.scaling.target(y)) @ phi
 
 
 def minimise(session, scaling, link, radius):
