@@ -16,6 +16,7 @@ from .._choices import PrivacyModel
 from .._codec import Writable
 from .._compat import F, Documented, Interval, StrOptions, fit_context
 from .._estimation._intervals import check_level
+from .._linalg import row_products
 from .._parameters import RandomState, parameters
 from ..privacy import MODELS, Accounted, Budget, PrivacyReport, Trust
 from ..records import check_public, finite_numbers, is_lazy, public_shape, readable
@@ -63,6 +64,7 @@ class PredictsAtPoints(Documented):
 
     coef_: np.ndarray
     intercept_: Any
+    bounds_y_: tuple
 
     _dtypes: ClassVar[Any] = np.float64  # of rows at which it predicts
     _sparse: ClassVar[Any] = False  # kinds of sparse ones that are taken as they are
@@ -117,6 +119,36 @@ class PredictsAtPoints(Documented):
             raise ValueError(f"method={method!r} must be {' or '.join(map(repr, methods))}.")
         self._check_claim(method)
         return self._points(X)
+
+    @rowwise
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict the regression function, inside ``bounds_y``.
+
+        Two are left as they are: what `SSPRegressor` and `ReweightedRegressor` predict without
+        privacy, as scikit-learn does, and differences within persons, which have no level.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Where ``fit`` takes ``bounds_X``, rows are clipped as they were there: beyond it nothing
+            was learnt.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return self._predicted(self._points(X))
+
+    def _predicted(self, X):
+        """Predictions for checked rows, inside of the bounds of y."""
+        fitted = self._function(X)
+        if getattr(self, "effects", None) is not None:  # levels of persons are not known
+            return fitted
+        return np.clip(fitted, *self.bounds_y_)
+
+    def _function(self, X):
+        """The fitted function at checked rows, which may leave the bounds of y."""
+        return row_products(X, self.coef_) + self.intercept_
 
     def _check_claim(self, method):
         """Raise unless the class itself claims this interval; nothing is inherited."""

@@ -446,20 +446,6 @@ class ImproperSGDRegressor(PrivateRegressor):
         self._scaling = scaling
 
     @rowwise
-    def predict(self, X: Any) -> np.ndarray:
-        """Predict the regression function, clipped to ``bounds_y``.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        return np.clip(self._points(X) @ self.coef_ + self.intercept_, *self._scaling.bounds_y)
-
-    @rowwise
     def confidence_interval(
         self, X: Any, confidence_level: float = 0.95, method: IntervalMethod = "certified"
     ) -> ConfidenceInterval:
@@ -494,7 +480,7 @@ class ImproperSGDRegressor(PrivateRegressor):
                 "curator can release without noise that grows with the number of features. Use "
                 f"{models_that('perturbs')} with calibration > 0, or a moment-based regressor."
             )
-        centre = self.predict(X)
+        centre = self._predicted(X)
         of_norm, of_error = split_failure(1.0 - confidence_level, *ERROR_WEIGHTS)
         of_error = event("error at the point", of_error)
         bound = self._scaling.theta_bound(self.coef_norm)

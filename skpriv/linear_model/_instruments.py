@@ -456,7 +456,9 @@ class IVRegressor(PrivateRegressor):
 
     Some features go along with what else moves the target, so that least squares is biased.
     Instruments move these *endogenous* features and nothing else about the target. The slopes
-    solve E[z (y - x'beta)] = 0 for the instruments and the other features z.
+    solve E[z (y - x'beta)] = 0 for the instruments and the other features z. A prediction is what
+    the target would be on average if the features were *set* to these values, and not the best
+    guess of a target that goes along with them.
 
     Parameters
     ----------
@@ -576,7 +578,7 @@ class IVRegressor(PrivateRegressor):
         del X, y, records  # only the session has the data now
         exogenous = np.setdiff1d(np.arange(rows.size), endogenous)
         structural = np.setdiff1d(np.arange(rows.size), instruments)
-        self._map, self._target = rows, target
+        self._map, self._target, self.bounds_y_ = rows, target, target.bounds_y
         self._released = solve_two_stages(session, rows, target, exogenous, structural)
         weights = self._units @ self._released.theta
         self.coef_ = weights[:-1]
@@ -663,23 +665,9 @@ class IVRegressor(PrivateRegressor):
         check_is_fitted(self)
         return self._columns("instruments", self.n_features_in_)
 
-    @rowwise
-    def predict(self, X: Any) -> np.ndarray:
-        """Value of the structural equation, inside ``bounds_y``.
-
-        That is what the target would be on average if the features were *set* to these values, and
-        not the best guess of a target that goes along with them.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        fitted = self._points(X) @ self.coef_ + self.intercept_
-        return fitted if self.effects is not None else np.clip(fitted, *self._target.bounds_y)
+    def _function(self, X):
+        """The equation at checked rows, which are clipped as in the fit."""
+        return super()._function(X if self.effects is not None else self._map.clipped(X))
 
     def coefficient_law(self) -> CoefficientLaw:
         """Distribution of the coefficients, for :func:`skpriv.inspection.inference`.
@@ -726,10 +714,9 @@ class IVRegressor(PrivateRegressor):
         """
         refuse_level(self)
         X = self._interval_points(X, confidence_level, method)
-        predicted = np.clip(X @ self.coef_ + self.intercept_, *self._target.bounds_y)
-        points = self._map.features(X)[:, self._released.structural]
+        points = self._map.features(self._map.clipped(X))[:, self._released.structural]
         covariance = self._released.sampling + self._released.privacy
         half = np.sqrt(np.einsum("ij,jk,ik->i", points, covariance, points))
         half *= two_sided_quantile(confidence_level)
         half = np.full_like(half, np.inf) if self.first_stage_.weak else half
-        return inside_bounds(self._target, points @ self._released.theta, half, predicted)
+        return inside_bounds(self._target, points @ self._released.theta, half, self._predicted(X))

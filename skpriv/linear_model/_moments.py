@@ -21,7 +21,7 @@ from .._estimation._normal_equations import RESIDUAL_CLIP, NormalEquations, ridg
 from .._estimation._persons import PersonGramQuery, cluster_degrees
 from .._estimation._reports import moments_query
 from .._estimation._public_maps import Scaling, WeightedMap
-from .._linalg import blas_for, psd_part, row_products
+from .._linalg import blas_for, psd_part
 from .._parameters import Channel, DataNorm, Positive, RowsOfPerson, parameters
 from ._base import FitsPersons, rowwise
 from ._opening import channel_of, open_fit, scaled_rows, weighted_rows
@@ -283,30 +283,9 @@ class MomentRegressor(FitsPersons, PredictionIntervals):
         square = min(max(square, 0.0), values[-1])
         return float(np.sqrt(square)) * scaling.radius
 
-    @rowwise
-    def predict(self, X: Any) -> np.ndarray:
-        """Predict the regression function: inside ``bounds_y``, but without privacy.
-
-        Without privacy it is scikit-learn's prediction, which may leave them.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        return self._predicted(self._points(X))
-
     def _predicted(self, X):
         """Predictions for checked rows; without privacy they are the textbook's, as they are."""
-        fitted = self._function(X)
-        return fitted if self._trust.can.exact else np.clip(fitted, *self._scaling.bounds_y)
-
-    def _function(self, X):
-        """The fitted function for checked rows, which may leave the bounds of y."""
-        return row_products(X, self.coef_) + self.intercept_
+        return self._function(X) if self._trust.can.exact else super()._predicted(X)
 
     def coefficient_law(self) -> CoefficientLaw:
         """Distribution of the coefficients, for :func:`skpriv.inspection.inference`.

@@ -80,6 +80,10 @@ def test_a_prediction_is_a_function_of_its_row_alone(Estimator):
             alone = np.concatenate([function(rows[i : i + 1]) for i in range(len(rows))])
             np.testing.assert_array_equal(function(rows), alone)
             np.testing.assert_array_equal(function(rows[5:18]), alone[5:18])
+            if not hasattr(fitted, "classes_"):  # held-out scores are of what is predicted
+                inside = np.clip(fitted.predict(rows), *fitted.bounds_y_)
+                np.testing.assert_array_equal(np.clip(alone, *fitted.bounds_y_), inside)
+                assert not hasattr(fitted, "bounds_X") or np.isfinite(alone).all()  # clipped
 
 
 @every_class

@@ -492,24 +492,9 @@ class AdditiveRegressor(FitsPersons, Starts, PredictionIntervals):
         self.heights_ = [target.radius * centred[block] for block in rows.blocks]
         self.intercept_ = target.centre + target.radius * level
 
-    @rowwise
-    def predict(self, X: Any) -> np.ndarray:
-        """Predict the regression function, inside ``bounds_y``.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        return self._function(self._points(X))
-
     def _function(self, X):
         heights = np.concatenate(self.heights_)
-        value = row_products(self._map.values(X), heights) + self.intercept_
-        return np.clip(value, *self._target.bounds_y)
+        return row_products(self._map.values(X), heights) + self.intercept_
 
     @rowwise
     def confidence_interval(
@@ -531,7 +516,7 @@ class AdditiveRegressor(FitsPersons, Starts, PredictionIntervals):
             is for the best sum of curves on these knots.
         """
         X = self._interval_points(X, confidence_level, method)
-        predicted, phi = self._function(X), self._map.rows(X)
+        predicted, phi = self._predicted(X), self._map.rows(X)
         centre, half = self._released.interval(phi, confidence_level, method)
         return inside_bounds(self._target, centre, half, predicted)
 

@@ -103,20 +103,6 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
         """Release the quantiles of the scores of the calibration rows."""
         return calibration(self, held_out)
 
-    @rowwise
-    def predict(self, X: Any) -> np.ndarray:
-        """Predict the mean of the target, inside ``bounds_y``.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        return self._function(self._points(X))
-
     def _function(self, X):
         """Predictions for checked rows."""
         return self._mean(self._linear(X))

@@ -20,7 +20,6 @@ from ..._estimation._intervals import (
     inside_bounds,
     split_failure,
 )
-from ..._linalg import row_products
 from ..._parameters import ArrayLike, Count, DataNorm, Level, Positive, parameters
 from ...exceptions import PrivacyError
 from ...privacy import models_that
@@ -351,28 +350,6 @@ class IHTRegressor(PredictionIntervals):
             selection_share=float(self.selection_share),
             certificate_share=float(self.certificate_share),
         )
-
-    @rowwise
-    def predict(self, X: Any) -> np.ndarray:
-        """Predict the regression function, inside ``bounds_y``.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        return self._predicted(self._points(X))
-
-    def _predicted(self, X):
-        """Predictions for checked rows, inside of the bounds of y."""
-        return np.clip(self._function(X), *self._scaling.bounds_y)
-
-    def _function(self, X):
-        """Predictions for checked rows."""
-        return row_products(X, self.coef_) + self.intercept_
 
     def _deviation(self):
         """Limits on the deviation of the residuals from the last released one; None without it."""

@@ -3,7 +3,6 @@
 from numbers import Real
 from typing import Annotated, Any, ClassVar, Literal
 
-import numpy as np
 
 from ..._choices import IntervalMethod
 from ..._compat import Interval
@@ -170,25 +169,10 @@ class LayeredRegressor(PrivateRegressor):
             half_widths(self.tree_, bound)
         self._scaling = scaling
 
-    @rowwise
-    def predict(self, X: Any) -> np.ndarray:
-        """Predict the regression function, inside ``bounds_y``.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        return self._predicted(self._points(X))
-
-    def _predicted(self, X):
-        """Predictions for checked rows."""
+    def _function(self, X):
         if self.variant == "paper":
             return self._scaling.unscale(self._rules.predict(self._scaling.features(X)))
-        return np.clip(X @ self.coef_ + self.intercept_, *self._scaling.bounds_y)
+        return super()._function(X)
 
     @rowwise
     def confidence_interval(

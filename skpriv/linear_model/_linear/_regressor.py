@@ -14,7 +14,6 @@ from ..._estimation._loop._steps import fit_rows, public_rules
 from ..._estimation._public_bounds import check_units
 from ..._estimation._public_maps import UNIT_TARGET, MappedRecords, TargetMap, WeightedMap
 from ..._estimation._reports import ReportedFit, balanced
-from ..._linalg import row_products
 from ..._parameters import Channel, DataNorm, Positive, RowsOfPerson, parameters
 from ...records import WeightedRows
 from .._base import FitsPersons, rowwise
@@ -192,31 +191,9 @@ class LinearRegression(FitsPersons, Likely, Plans, Starts, PredictionIntervals):
         check_units(bound, target.radius, "bounds_X" if ranged else "data_norm")
         return records, rows, target
 
-    @rowwise
-    def predict(self, X: Any) -> np.ndarray:
-        """Predict the regression function, inside ``bounds_y``.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Clipped to ``bounds_X`` or ``data_norm`` as in ``fit``: beyond them nothing was learnt.
-            ``X @ coef_ + intercept_`` is the line itself.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        fitted = self._function(self._inside(X))
-        return fitted if self.effects is not None else np.clip(fitted, *self._target.bounds_y)
-
-    def _inside(self, X):
-        """Checked rows at which a fitted model predicts, clipped as `fit` did."""
-        X = self._points(X)
-        return X if self.effects is not None else self._map.clipped(X)
-
     def _function(self, X):
-        """Predictions for clipped rows, which may leave bounds_y."""
-        return row_products(X, self.coef_) + self.intercept_
+        """The line at checked rows, which are clipped as in the fit."""
+        return super()._function(X if self.effects is not None else self._map.clipped(X))
 
     def _deviation(self):
         """Limits on the deviation of the residuals, in the units of y, from released answers."""
@@ -287,7 +264,7 @@ class LinearRegression(FitsPersons, Likely, Plans, Starts, PredictionIntervals):
             ``bounds_y``; ``bounds_y`` itself where noise hides a row's direction.
         """
         refuse_level(self)
-        X = self._map.clipped(self._interval_points(X, confidence_level, method))
-        phi = self._map.features(X)
+        X = self._interval_points(X, confidence_level, method)
+        phi = self._map.features(self._map.clipped(X))
         centre, half = self._released.interval(phi, confidence_level, method)
         return inside_bounds(self._target, centre, half, self._function(X))
