@@ -49,7 +49,7 @@ def errors(half_width=0.3, roll=0):
         node.gram, node.law = np.eye(node.size), GaussianLaw(0.0)
         node.decompose()
         node.directions = np.roll(node.directions, roll, axis=1)
-    return ErrorQuery(SCALING, tree, below, 2.0, 2)
+    return ErrorQuery(SCALING, tree, below, False, 2, cap=2.0)
 
 
 def _edges(resolved):

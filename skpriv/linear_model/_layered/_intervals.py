@@ -12,18 +12,20 @@ The events are one a bin, so that the interval holds for all x at once.
 
 from collections import Counter
 from math import ceil, log, sqrt
+from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg
 
-from ..._estimation._tails import event
 from ..._estimation._intervals import split_failure
 from ..._estimation._normal_equations import PRIOR_VARIANCES, SAMPLING
+from ..._estimation._tails import event
 from ..._linalg import HALF_DIGITS, RELATIVE_ZERO, blocks_of
 from ...exceptions import PrivacyError
 from ...privacy import adds_up_gaussians, models_that
 from ._tree import (
     ACTIVATION_FAILURE,
+    Bin,
     CodebookLevelQuery,
     LevelQuery,
     PartitionTree,
@@ -110,7 +112,7 @@ def grow(session, scaling, *, gamma, n_scales, n_levels, theta_bound, kind):
     Records whose path has ended report to their last bin again, so that no record is wasted. The
     shape of the tree depends on released grams only, to which targets do not contribute: their
     noise is independent of it, even if the levels share their records. Not so with reports, whose
-    levels never share any: see :class:`ReportBound`.
+    levels never share any: see :func:`report_bound`.
     """
     tree = PartitionTree(scaling.size, gamma, n_scales, n_levels)
     overlap = session.trust.can.same_rows
@@ -144,72 +146,80 @@ PATH = np.concatenate([[0.0], np.geomspace(0.3, 30.0, 9)])  # Tikhonov path in u
 STANDS_OUT = 0.3  # of the noise's median: smaller eigenvalues of a gram attenuate the estimate
 
 
-class BinBound:
-    """Bound on w'noise of a bin's equation, for all w at once, with one failure probability."""
+class BinBound(NamedTuple):
+    """Bound on w'noise of a bin's equation, for all w at once, with one failure probability.
 
-    def __init__(self, node, theta_bound, failure, gram_failure):
-        d, law = node.size, node.law
-        of_targets = split_failure(failure, TARGETS_WEIGHT, *NOISE_WEIGHTS)[0]
-        _, *of_noise = split_failure(gram_failure, TARGETS_WEIGHT, *NOISE_WEIGHTS)
-        names = (
-            f"{node.path}: {what}" for what in ("noise at theta", "noise of the Gram", "cross")
-        )
-        of_vector, of_operator, of_cross = map(event, names, of_noise)
-        of_targets = event(f"{node.path}: errors of the targets", of_targets)
-        self._vector = theta_bound * law.vector(d, of_vector)
-        self._operator = law.operator(d, of_operator)
-        spread = law.cross(d, of_cross) * sqrt(
-            1.0 + (theta_bound**2 if node.resolved.size else 0.0)
-        )
-        tail = log(1.0 / of_targets)
-        # sub-Gaussian vector (Hsu, Kakade and Zhang 2012); the scalar bound where d = 1
-        self._quantile = sqrt(d + 2.0 * sqrt(d * tail) + 2.0 * tail)
-        if d == 1:
-            self._quantile = min(self._quantile, sqrt(2.0 * (tail + log(2.0))))
-        self._spread2, self._node = spread**2, node
+    Attributes
+    ----------
+    node : Bin
+    operator : float
+        Bound on the noise of the Gram matrix in any direction.
+    quantile : float
+        Times the root of the proxy of the targets' variance.
+    spread2 : float
+        What the noise of z times a column adds to the proxy, in any direction.
+    norm : float
+        Bound on what is left, a vector.
+    """
+
+    node: Bin
+    operator: float
+    quantile: float
+    spread2: float
+    norm: float
 
     def __call__(self, W):
         """Bound for each row w of W."""
-        node = self._node
-        squares = np.einsum("ij,ij->i", W, W)
-        quadratic = np.einsum("ij,ij->i", W @ node.gram, W) + self._operator * squares
+        node, squares = self.node, np.einsum("ij,ij->i", W, W)
+        quadratic = np.einsum("ij,ij->i", W @ node.gram, W) + self.operator * squares
         # copies of a record bring copies of its target's error: c^2 times the gram of one copy
         proxy = node.copies * np.clip(quadratic, 0.0, node.records * squares)
-        proxy += self._spread2 * squares
-        return node.factor * self._quantile * np.sqrt(proxy) + self._vector * np.sqrt(squares)
+        proxy += self.spread2 * squares
+        return self.quantile * np.sqrt(proxy) + self.norm * np.sqrt(squares)
 
 
-class ReportBound:
-    """The same for codebook reports, whose errors depend on targets: nothing is given the grams.
+def _vector_quantile(d, tail):
+    """Of the norm of a sub-Gaussian vector (Hsu, Kakade and Zhang 2012)."""
+    return sqrt(d + 2.0 * sqrt(d * tail) + 2.0 * tail)
+
+
+def bin_bound(node, theta_bound, failure, gram_failure):
+    """The bound for Gaussian noise, of which targets are independent."""
+    d, law = node.size, node.law
+    of_targets = split_failure(failure, TARGETS_WEIGHT, *NOISE_WEIGHTS)[0]
+    _, *of_noise = split_failure(gram_failure, TARGETS_WEIGHT, *NOISE_WEIGHTS)
+    names = (f"{node.path}: {what}" for what in ("noise at theta", "noise of the Gram", "cross"))
+    of_vector, of_operator, of_cross = map(event, names, of_noise)
+    tail = log(1.0 / event(f"{node.path}: errors of the targets", of_targets))
+    outer = theta_bound**2 if node.resolved.size else 0.0
+    spread = law.cross(d, of_cross) * sqrt(1.0 + outer)
+    quantile = _vector_quantile(d, tail)
+    if d == 1:  # the scalar bound
+        quantile = min(quantile, sqrt(2.0 * (tail + log(2.0))))
+    norm = theta_bound * law.vector(d, of_vector)
+    return BinBound(node, law.operator(d, of_operator), node.factor * quantile, spread**2, norm)
+
+
+def report_bound(node, theta_bound, failure):
+    """The bound for codebook reports, whose errors depend on targets: nothing is given the grams.
 
     Given the levels before, each level's targets are independent of its rows, and their errors have
     a sub-Gaussian norm in the metric of the level's exact gram; the errors of the reports are
     bounded in norm. So all holds for w of any origin, and is added up; levels by sqrt(their
     number) times the root of the sum of their grams.
     """
-
-    def __init__(self, node, theta_bound, failure):
-        d, law, levels = node.size, node.law, len(node.law.parts)
-        of_targets, of_operator, of_norm = split_failure(failure, 1.0, 1.0, 1.0)
-        # of each level's targets: a bound that holds for all levels is that of the rarest event
-        of_levels = split_failure(of_targets, *np.ones(levels))
-        names = (f"{node.path}: errors of the targets of level {level}" for level in range(levels))
-        tail = log(1.0 / min(map(event, names, of_levels)))
-        of_operator = event(f"{node.path}: noise of the Gram", of_operator)
-        of_norm = event(f"{node.path}: noise at theta", of_norm)
-        quantile = sqrt(d + 2.0 * sqrt(d * tail) + 2.0 * tail)
-        self._quantile = node.factor * quantile * sqrt(levels)
-        self._operator = law.operator(d, of_operator)
-        outer = theta_bound if node.resolved.size else 0.0
-        self._norm = node.factor * law.equation(d, node.factor, theta_bound, outer, of_norm)
-        self._node = node
-
-    def __call__(self, W):
-        """Bound for each row w of W."""
-        squares = np.einsum("ij,ij->i", W, W)
-        quadratic = np.einsum("ij,ij->i", W @ self._node.gram, W) + self._operator * squares
-        proxy = np.clip(quadratic, 0.0, self._node.records * squares)
-        return self._quantile * np.sqrt(proxy) + self._norm * np.sqrt(squares)
+    d, law, levels = node.size, node.law, len(node.law.parts)
+    of_targets, of_operator, of_norm = split_failure(failure, 1.0, 1.0, 1.0)
+    # of each level's targets: a bound that holds for all levels is that of the rarest event
+    of_levels = split_failure(of_targets, *np.ones(levels))
+    names = (f"{node.path}: errors of the targets of level {level}" for level in range(levels))
+    tail = log(1.0 / min(map(event, names, of_levels)))
+    operator = law.operator(d, event(f"{node.path}: noise of the Gram", of_operator))
+    of_norm = event(f"{node.path}: noise at theta", of_norm)
+    outer = theta_bound if node.resolved.size else 0.0
+    norm = node.factor * law.equation(d, node.factor, theta_bound, outer, of_norm)
+    quantile = node.factor * _vector_quantile(d, tail) * sqrt(levels)
+    return BinBound(node, operator, quantile, 0.0, norm)
 
 
 def certified_by_tree(tree, points, theta_bound, confidence_level):
@@ -242,13 +252,13 @@ def _bounds(tree, theta_bound, confidence_level):
     used = {id(step): step for node in bins for step in node.chain()}
     levels = Counter(node.level for node in tree.bins)
     failure = 1.0 - confidence_level
-    bounds: dict[int, BinBound | ReportBound] = {}
+    bounds = {}
     for node in used.values():
         gram = failure / (tree.n_levels * levels[node.level])
         if isinstance(node.law, ReportLaw):
-            bounds[id(node)] = ReportBound(node, theta_bound, gram)
+            bounds[id(node)] = report_bound(node, theta_bound, gram)
         else:
-            bounds[id(node)] = BinBound(node, theta_bound, failure / len(used), gram)
+            bounds[id(node)] = bin_bound(node, theta_bound, failure / len(used), gram)
     return bins, bounds
 
 

@@ -11,9 +11,9 @@ from math import log, sqrt
 import numpy as np
 
 from ..._estimation._intervals import split_failure
-from ..._estimation._public_maps import Scaling
 from ..._linalg import unvech, vech
-from ...privacy import ROUNDING, Query
+from ...privacy import ROUNDING
+from ._intervals import NOISE_WEIGHTS
 from ._tree import (
     ACTIVATION_FAILURE,
     CROSS_WEIGHT,
@@ -23,7 +23,6 @@ from ._tree import (
     PartitionTree,
     law_of,
 )
-from ._intervals import NOISE_WEIGHTS
 
 # Weights of a bin's failure probability: of the targets, and of the errors of earlier levels, given
 # the gram; and of three events about noise, as in `_intervals`.
@@ -77,10 +76,7 @@ class PaperLevelQuery(LevelQuery):
         """Exact sum over a chunk of rows."""
         phi, target = self.scaling.rows(X), self.scaling.target(y)
         total = np.zeros(self.shape)
-        for node, rows in self.tree.locate(phi):
-            slot = self.slots.get(id(node))
-            if slot is None:
-                continue
+        for slot, node, rows in self.located(phi):
             residual = target[rows]
             if node.parent is not None:
                 predicted = phi[rows] @ self.states[node.parent.path].total
@@ -113,18 +109,15 @@ class PaperLevelQuery(LevelQuery):
 
 
 @dataclass(frozen=True, eq=False)
-class ErrorQuery(Query):
+class ErrorQuery(LevelQuery):
     """Sum over each bin of min(eta, c) |u'z| / c in [0, 1]: how much earlier errors weigh.
 
     Moving a record between bins changes two blocks: sensitivity sqrt(2); the printed noise allows
     for 1.
     """
 
-    scaling: Scaling
-    tree: PartitionTree
-    bins: tuple
-    cap: float
-    level: int
+    cap: float = 1.0
+    width: None = None
 
     @property
     def name(self):
@@ -144,16 +137,13 @@ class ErrorQuery(Query):
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
         phi = self.scaling.rows(X)
-        slots = {id(node): slot for slot, node in enumerate(self.bins)}
         total = np.zeros(self.shape)
-        for node, rows in self.tree.locate(phi):
-            slot = slots.get(id(node))
-            if slot is not None:
-                eta = np.zeros(len(rows))
-                for step in node.parent.chain():
-                    eta += abs(phi[rows] @ step.directions[:, 0]) * step.half_widths[0]
-                along = node.factor * abs(phi[rows] @ node.directions[:, 0])
-                total[slot] += np.minimum(eta / self.cap, 1.0) @ np.minimum(along, 1.0)
+        for slot, node, rows in self.located(phi):
+            eta = np.zeros(len(rows))
+            for step in node.parent.chain():
+                eta += abs(phi[rows] @ step.directions[:, 0]) * step.half_widths[0]
+            along = node.factor * abs(phi[rows] @ node.directions[:, 0])
+            total[slot] += np.minimum(eta / self.cap, 1.0) @ np.minimum(along, 1.0)
         return total
 
 
@@ -176,7 +166,7 @@ def grow_paper(session, scaling, *, gamma, n_scales, n_levels, theta_bound):
         tree.bins.extend(frontier)
         candidates = tuple(node for node in frontier if node.informative)
         if level > 1 and candidates:
-            asked = ErrorQuery(scaling, tree, candidates, 2.0 * theta_bound, level)
+            asked = ErrorQuery(scaling, tree, candidates, False, level, cap=2.0 * theta_bound)
             answer = session.sum(asked, share)
             for node, value in zip(candidates, answer.value[:, 0], strict=True):
                 state = states[node.path]

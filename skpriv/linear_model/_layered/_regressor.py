@@ -3,7 +3,6 @@
 from numbers import Real
 from typing import Annotated, Any, ClassVar, Literal
 
-
 from ..._choices import IntervalMethod
 from ..._compat import Interval
 from ..._estimation._intervals import ConfidenceInterval, inside_bounds

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from ..._estimation._tails import norm_quantile, operator_quantile
 from ..._estimation._public_maps import Scaling
+from ..._estimation._tails import norm_quantile, operator_quantile
 from ..._linalg import SQRT2, unvech, vech, vech_size
 from ..._printing import Display
 from ...privacy import ROUNDING, CodebookBlocksNoise, NoiseSource, Query, hadamard_entries
@@ -429,6 +429,12 @@ class LevelQuery(Query):
         extra = 2.0 if self.crossed else 1.0
         return sqrt(extra**2 / 2.0 + 2.0 * extra + 2.0) * ROUNDING
 
+    def located(self, phi):
+        """Yield (slot, bin, indices of rows) of each bin that is asked about and has rows."""
+        for node, rows in self.tree.locate(phi):
+            if id(node) in self.slots:
+                yield self.slots[id(node)], node, rows
+
     @cached_property
     def _columns(self):
         """Maps from phi to the part of u without r, one a bin."""
@@ -440,10 +446,7 @@ class LevelQuery(Query):
         phi = self.scaling.rows(X)
         target = sqrt(CROSS_WEIGHT) * self.scaling.target(y)
         total = np.zeros(self.shape)
-        for node, rows in self.tree.locate(phi):
-            slot = self.slots.get(id(node))
-            if slot is None:
-                continue
+        for slot, node, rows in self.located(phi):
             u = np.column_stack([phi[rows] @ self._columns[slot], target[rows]])
             moments = u.T @ u
             moments[node.size :, node.size :] = 0.0
@@ -483,10 +486,7 @@ class CodebookLevelQuery(LevelQuery):
         phi, target = self.scaling.rows(X), self.scaling.target(y)
         slots, vectors = np.zeros(len(phi), dtype=np.intp), np.zeros((len(phi), self.shape[1]))
         above = np.triu_indices(self.width, 1)
-        for node, rows in self.tree.locate(phi):
-            slot = self.slots.get(id(node))
-            if slot is None:
-                continue
+        for slot, node, rows in self.located(phi):
             d = node.size
             u = np.column_stack([phi[rows] @ self._columns[slot], target[rows] / SQRT2])
             moments = SQRT2 * u[:, above[0]] * u[:, above[1]]

@@ -22,7 +22,7 @@ from skpriv.linear_model import (
     ReweightedRegressor,
     SSPRegressor,
 )
-from skpriv.linear_model._layered._intervals import ReportBound
+from skpriv.linear_model._layered._intervals import report_bound
 
 RNG = np.random.RandomState(0)
 X = RNG.uniform(-0.5, 0.5, size=(20_000, 2))
@@ -68,7 +68,7 @@ def one_bin():
     """Half-width of a bin whose report holds three levels."""
     fitted = LayeredRegressor(**LOCAL, delta=0.0, n_levels=3).fit(X, Y)
     (node,) = [node for node in fitted.tree_.bins if len(node.law.parts) == 3][:1]
-    return lambda level: float(ReportBound(node, 1.0, 1.0 - level)(np.eye(node.size)).sum())
+    return lambda level: float(report_bound(node, 1.0, 1.0 - level)(np.eye(node.size)).sum())
 
 
 MAKERS = {

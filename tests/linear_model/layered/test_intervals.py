@@ -24,13 +24,13 @@ def test_bins_share_the_failure_probability(monkeypatch, level):
     )
     est.fit(X, X[:, 0])
     shares = []
-    made = _intervals.BinBound
+    made = _intervals.bin_bound
 
     def spy(node, theta_bound, failure, gram_failure):
         shares.append((node.level, failure, gram_failure))
         return made(node, theta_bound, failure, gram_failure)
 
-    monkeypatch.setattr(_intervals, "BinBound", spy)
+    monkeypatch.setattr(_intervals, "bin_bound", spy)
     est.confidence_interval(X[:3], confidence_level=level)
     assert len(shares) > 1
     assert sum(failure for _, failure, _ in shares) == pytest.approx(1.0 - level)
