@@ -12,14 +12,16 @@ from scipy import sparse, special, stats
 
 from ..._choices import IntervalMethod
 from ..._compat import Interval
-from ..._estimation._tails import event
 from ..._estimation._intervals import (
     ConfidenceInterval,
-    _best_on_path as best_on_path,
     asymptotic,
     inside_bounds,
     split_failure,
 )
+from ..._estimation._intervals import (
+    _best_on_path as best_on_path,
+)
+from ..._estimation._tails import event
 from ..._parameters import ArrayLike, Count, DataNorm, Level, Positive, parameters
 from ...exceptions import PrivacyError
 from ...privacy import models_that
@@ -291,18 +293,18 @@ class IHTRegressor(PredictionIntervals):
         start = self._start(scaling, plan.n_features)
         model, self.support_ = choose(session, scaling, plan, start)
         self._refit = self._gradient = None
-        if plan.refit:
+        if self.refit:
             rows = SupportRows.of(scaling, self.support_, session.trust.exact)
             known = start.dense(plan.n_features) if len(start.support) else None
             self._refit = refit(session, rows, self.residual_clip, plan.shares[-1], known)
             model = rows.iterate(scaling, self._refit.theta)
-        if plan.certificate_share:
-            norm = GradientNorm(model, plan.fit_intercept)
-            self._gradient = session.release(norm, plan.certificate_share)
+        if self.certificate_share:
+            norm = GradientNorm(model, scaling.fit_intercept)
+            self._gradient = session.release(norm, self.certificate_share)
 
         self.coef_ = scaling.radius / scaling.row_bound * model.dense(plan.n_features)
         self.intercept_ = scaling.centre + scaling.radius * model.level
-        self.n_iter_ = plan.n_iter
+        self.n_iter_ = self.max_iter
         self._scaling = scaling
         self._calibration = calibration(self, held_out, self._deviation())
 
@@ -339,17 +341,7 @@ class IHTRegressor(PredictionIntervals):
                 f"n_nonzero_coefs={nonzero} cannot be more than n_features={n_features}: at most "
                 "all features can be selected."
             )
-        return StepsPlan(
-            n_nonzero=int(nonzero),
-            n_features=n_features,
-            n_iter=self.max_iter,
-            step_size=float(self.step_size),
-            residual_clip=self.residual_clip,
-            fit_intercept=bool(self.fit_intercept),
-            refit=bool(self.refit),
-            selection_share=float(self.selection_share),
-            certificate_share=float(self.certificate_share),
-        )
+        return StepsPlan(self, int(nonzero), n_features)
 
     def _deviation(self):
         """Limits on the deviation of the residuals from the last released one; None without it."""

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from math import inf, sqrt
+from typing import Any
 
 import numpy as np
 
@@ -44,23 +45,15 @@ class StepsPlan:
 
     Parameters
     ----------
-    n_nonzero, n_features, n_iter : int
-        Numbers of features in the support, those of the start included; of all; and of selections.
-    step_size : float
-    residual_clip : float or None
-    fit_intercept, refit : bool
-    selection_share, certificate_share : float
+    model : IHTRegressor
+        Its parameters are public.
+    n_nonzero, n_features : int
+        Numbers of features in the support, those of the start included; and of all.
     """
 
+    model: Any
     n_nonzero: int
     n_features: int
-    n_iter: int
-    step_size: float
-    residual_clip: float | None
-    fit_intercept: bool
-    refit: bool
-    selection_share: float
-    certificate_share: float
 
     @property
     def selects(self):
@@ -70,25 +63,27 @@ class StepsPlan:
     @property
     def n_values(self):
         """How many selections are followed by values; the refit serves the last one."""
-        return self.n_iter - self.refit if self.selects or not self.refit else 0
+        return self.model.max_iter - self.model.refit if self.selects or not self.model.refit else 0
 
     @property
     def size_share(self):
         """Share of each size of residuals, and of the mean target."""
-        sizes = self.n_iter + self.fit_intercept
-        return (1.0 - self.certificate_share) * min(SIZE_SHARE, SIZES_SHARE / sizes)
+        sizes = self.model.max_iter + self.model.fit_intercept
+        return (1.0 - self.model.certificate_share) * min(SIZE_SHARE, SIZES_SHARE / sizes)
 
     @property
     def shares(self):
         """(each selection, each values, refit); what sizes and the certificate need comes first."""
-        left = 1.0 - self.certificate_share
-        if not self.selects and self.refit:
+        left = 1.0 - self.model.certificate_share
+        if not self.selects and self.model.refit:
             return 0.0, 0.0, left
-        left -= (self.n_iter + self.fit_intercept) * self.size_share
-        chosen = left * self.selection_share * self.selects
-        valued = (left - chosen) * ((FIRST_PART if self.n_values else 0.0) if self.refit else 1.0)
+        left -= (self.model.max_iter + self.model.fit_intercept) * self.size_share
+        chosen = left * self.model.selection_share * self.selects
+        valued = (left - chosen) * (
+            (FIRST_PART if self.n_values else 0.0) if self.model.refit else 1.0
+        )
         return (
-            chosen / self.n_iter,
+            chosen / self.model.max_iter,
             valued / max(1, self.n_values),
             left - chosen - valued,
         )
@@ -111,39 +106,39 @@ def choose(session, scaling, plan, start):
     (Iterate, ndarray of shape (s,))
         The last iterate, and the last support chosen.
     """
-    exact = session.trust.exact
+    exact, public = session.trust.exact, plan.model
     share, value_share, _ = plan.shares
     support, model, known = np.arange(plan.n_features), start, start.support
-    if not plan.selects and plan.refit:
+    if not plan.selects and public.refit:
         return model, support
-    if plan.fit_intercept:
+    if public.fit_intercept:
         level = session.sum(MeanTargetQuery(scaling), plan.size_share).value[0] / session.n
         model = replace(model, level=float(level))
-    for iteration in range(plan.n_iter):
+    for iteration in range(public.max_iter):
         size = inf if exact else residual_size(session, model, plan.size_share)
-        clip = inf if exact else _limit(plan.residual_clip, size)
+        clip = inf if exact else _limit(public.residual_clip, size)
         if plan.selects:
-            screening = iteration == 0 and plan.refit and not exact
+            screening = iteration == 0 and public.refit and not exact
             if screening:  # not where noise is so small that clips would be all that matters
                 one = ValuesQuery(model, support[:1], False, 1.0)
                 screening = _wide(session, one, size, share / plan.n_nonzero) < 2.0
             limits = (
                 (SCREENING_LIMIT, min(1.0, SCREENING_LIMIT * size)) if screening else (1.0, clip)
             )
-            query = ScoresQuery(model, plan.n_features, plan.step_size, *limits, known)
+            query = ScoresQuery(model, plan.n_features, public.step_size, *limits, known)
             # sorted: the order in which the features were named carries nothing
             support = np.union1d(known, session.top(query, plan.n_nonzero - len(known), share))
         if iteration < plan.n_values:
-            values = ValuesQuery(model, support, plan.fit_intercept, clip)
+            values = ValuesQuery(model, support, public.fit_intercept, clip)
             if not exact:
                 width = _wide(session, replace(values, residual_limit=1.0), size, value_share)
                 values = replace(values, residual_limit=min(2.0, max(clip, width)))
-            step = plan.step_size * session.sum(values, value_share).value / session.n
+            step = public.step_size * session.sum(values, value_share).value / session.n
             model = replace(
                 model,
                 support=support,
                 weights=model.dense(plan.n_features)[support] + step[: len(support)],
-                level=model.level + (float(step[-1]) if plan.fit_intercept else 0.0),
+                level=model.level + (float(step[-1]) if public.fit_intercept else 0.0),
             )
     return model, support
 
