@@ -223,7 +223,6 @@ def equations_law(equations, matrix, shift, words):
             reason = "columns determine each other exactly"
             law = replace(law, reason=reason)
     elif resolution < MIN_RESOLUTION_FOR_COEFFICIENTS:
-        nothing, none = np.full((p, p), np.nan), np.zeros(p, dtype=bool)
         reason = (
             "noise hides some combinations of the features: in the weakest one the released design "
             f"is {max(resolution, 0.0):.2g} times its noise, and must be at least "
@@ -231,7 +230,7 @@ def equations_law(equations, matrix, shift, words):
             "narrower bounds or fewer columns that nearly determine each other would help; "
             "LinearRegression.plan says roughly how many rows"
         )
-        law = CoefficientLaw(nothing[0], nothing, nothing, none, reason, equations.n, **words)
+        law = _nothing(p, reason, equations.n, words)
     else:
         law = _expansion(equations, words)
     return law.mapped(matrix, shift)
@@ -351,10 +350,11 @@ def loop_law(fit, rows, target, n, fitted=True, reach=inf, **words):
     """
     matrix, crowd = rows.coefficient_map(), rows.size**1.5 / reach
     if not fit.equations:
-        factor = fit.link.enough(rows.size) / reach
-        return _nothing(len(matrix), MEAN_ONLY, n, factor, words)
+        words["factors"] = np.full(len(matrix), fit.link.enough(rows.size) / reach)
+        return _nothing(len(matrix), MEAN_ONLY, n, words)
     if fit.line is None and not fitted:
-        return _nothing(len(matrix), NO_LINE, n, max(RESOLVED * crowd, 1.0), words)
+        words["factors"] = np.full(len(matrix), max(RESOLVED * crowd, 1.0))
+        return _nothing(len(matrix), NO_LINE, n, words)
     first, points = FITTED if fit.link.linear else FUNCTION, fit.points(matrix)
     estimate, line = (fit.estimate(points, kind) for kind in (first, LEAST_SQUARES))
     noise = np.sqrt(line.variances()[1] + estimate.variances()[1])
@@ -390,10 +390,9 @@ def loop_law(fit, rows, target, n, fitted=True, reach=inf, **words):
     )
 
 
-def _nothing(size, reason, n, factor, words):
+def _nothing(size, reason, n, words):
     """No coefficient at all."""
     nothing, none = np.full((size, size), np.nan), np.zeros(size, dtype=bool)
-    words = {"factors": np.full(size, factor), **words}
     return CoefficientLaw(nothing[0], nothing, nothing, none, reason, n, **words)
 
 

@@ -96,11 +96,14 @@ class NormalEquations:
         weights n over the variance are best. They are public, and divided by the largest, so that
         errors are not larger than they would be without weights.
         """
-        if self.law is not None or other.law is not None:
-            return self._added(other)
         own, its = self.weight or self._precision, other.weight or other._precision
-        largest = max(own, its)
+        largest, law = max(own, its), None
         a, b = own / largest, its / largest
+        if self.law is not None or other.law is not None:
+            # Codebook reports of two sets of users: all have one law, hence one weight
+            if self.law is None or other.law is None or self.law.code != other.law.code:
+                raise ValueError("sums of codebook reports are pooled with those of one code only.")
+            a, b, largest, law = 1.0, 1.0, 0.0, self.law.plus(other.law)
         known = self.residual_gram is not None and other.residual_gram is not None
         persons = self.person_gram is not None and other.person_gram is not None
         return NormalEquations(
@@ -119,6 +122,7 @@ class NormalEquations:
             excess_scale=hypot(a**2 * self.excess_scale, b**2 * other.excess_scale),
             residual_thetas=self.residual_thetas + other.residual_thetas if known else (),
             person_gram=a**2 * self.person_gram + b**2 * other.person_gram if persons else None,
+            law=law,
             weight=largest,
         )
 
@@ -140,26 +144,6 @@ class NormalEquations:
         thetas = tuple(tuple(wide(np.array(theta))) for theta in self.residual_thetas)
         widened = {name: wide(getattr(self, name)) for name in names}
         return replace(self, **widened, residual_thetas=thetas)
-
-    def _added(self, other):
-        """Sums of codebook reports of two sets of users: all have one law, hence one weight."""
-        mine, its = self.law, other.law
-        if mine is None or its is None or mine.code != its.code:
-            raise ValueError("sums of codebook reports are pooled with those of one code only.")
-        known = self.residual_gram is not None and other.residual_gram is not None
-        return replace(
-            self,
-            design=self.design + other.design,
-            target=self.target + other.target,
-            gram=self.gram + other.gram,
-            square=self.square + other.square,
-            n=self.n + other.n,
-            design_scale=hypot(self.design_scale, other.design_scale),
-            target_scale=hypot(self.target_scale, other.target_scale),
-            gram_scale=hypot(self.gram_scale, other.gram_scale),
-            residual_gram=self.residual_gram + other.residual_gram if known else None,
-            law=mine.plus(its),
-        )
 
     @property
     def _precision(self):

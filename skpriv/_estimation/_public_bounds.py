@@ -23,6 +23,10 @@ REQUIRED = {
         "the public number to which the entries of X are clipped, such as 1.0 after BoundsScaler. "
         "A default would clip rows silently, and a range read off X is not private."
     ),
+    "bounds_X": (
+        "the public range (low, high) of every column of X, in its units. A default would clip "
+        "silently, and a range read off the data is not private."
+    ),
     "bounds_y": (
         "the public range (low, high) of the target, in its units. A default would clip targets "
         "silently, and a range read off y is not private."

@@ -27,12 +27,10 @@ from .._estimation._persons import (
     SURE,
     OfPersons,
     ScoreLengthsQuery,
-    WithinPersons,
     cluster_degrees,
     person_sums,
     seldom_cut,
 )
-from .._estimation._public_bounds import column_bounds
 from .._estimation._public_maps import RowMap, TargetMap
 from .._linalg import SQRT2, add_gram, row_norms, unvech, vech, vech_size
 from .._parameters import RowsOfPerson, parameters
@@ -41,14 +39,13 @@ from ..exceptions import PrivacyError
 from ..privacy import ROUNDING, SIDE_SHARE, Query, models_that
 from ._base import PrivateRegressor, rowwise
 from ._opening import (
-    check_effects,
     open_fit,
     persons_of,
     public_bounds,
+    public_ranges,
     public_rows,
     refuse_level,
-    within_bounds,
-    within_columns,
+    within_maps,
 )
 
 
@@ -156,7 +153,6 @@ class InstrumentScoreQuery(OfPersons, Query):
             moment=unit * moment,
             moment_scale=unit * noise,
             meat=unit**2 * SQRT2 * unvech(meat, q),
-            meat_scale=unit**2 * SQRT2 * noise,
             slope=slope.reshape(q, -1) / SIDE_WEIGHT,
             slope_scale=noise / SIDE_WEIGHT,
         )
@@ -169,7 +165,6 @@ class ScoreSums:
     moment: np.ndarray
     moment_scale: float
     meat: np.ndarray
-    meat_scale: float
     slope: np.ndarray
     slope_scale: float
 
@@ -600,21 +595,12 @@ class IVRegressor(PrivateRegressor):
 
     def _maps(self, n_features, groups):
         """Public maps of rows and targets; nothing is charged yet."""
-        if self.bounds_X is None:
-            raise ValueError(
-                "bounds_X is required: the public range (low, high) of every column of X. A "
-                "default would clip silently, and a range read off the data is not private."
-            )
-        names = list(getattr(self, "feature_names_in_", []))
-        low, high = column_bounds(self.bounds_X, names, n_features, "bounds_X")
-        rows = RowMap(low, high, None, bool(self.fit_intercept), n_features)
-        bounds = public_bounds(self)
+        (low, high), intercept = public_ranges(self, n_features), bool(self.fit_intercept)
+        rows = RowMap(low, high, None, intercept, n_features)
+        target = TargetMap(public_bounds(self), intercept)
         if self.effects is None:
-            return rows, TargetMap(bounds, bool(self.fit_intercept))
-        check_effects(self, groups)
-        groups.change = WithinPersons(rows.clipped, bounds)
-        within = within_columns(rows, groups.largest)
-        return within, TargetMap(within_bounds(bounds, groups.largest), False)
+            return rows, target
+        return within_maps(self, groups, rows, target)
 
     def _places(self, n_features):
         """Columns of the instruments and of the endogenous features."""

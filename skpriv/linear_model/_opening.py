@@ -94,9 +94,14 @@ def public_row_map(model, n_features):
                 "on the l2 norm of a row."
             )
         return RowMap(None, None, norm, intercept, n_features)
-    names = list(getattr(model, "feature_names_in_", []))
-    low, high = column_bounds(model.bounds_X, names, n_features, "bounds_X")
+    low, high = public_ranges(model, n_features)
     return RowMap(low, high, None, intercept, n_features)
+
+
+def public_ranges(model, n_features):
+    """Ends (low, high) of the public ranges of all columns, each of shape (n_features,)."""
+    names = list(getattr(model, "feature_names_in_", []))
+    return column_bounds(public_value(model, "bounds_X"), names, n_features, "bounds_X")
 
 
 def public_value(model, name):
@@ -267,8 +272,12 @@ CONSTANT = (
 )
 
 
-def check_effects(model, groups, weights=None):
-    """Refuse what has no differences within persons; nothing is charged yet."""
+def within_maps(model, groups, rows, target, weights=None):
+    """Maps of differences within persons, which are what will be asked about.
+
+    Differences of what was clipped to a range lie in one about 0. What has none is refused before
+    anything is charged.
+    """
     if groups is None:
         raise ValueError(
             "effects='person' needs groups: pass the person of each row to fit, and "
@@ -286,32 +295,14 @@ def check_effects(model, groups, weights=None):
         )
     if (weights or {}).get("sample_weight") is not None:
         raise ValueError("effects='person' cannot be used with sample_weight.")
-
-
-def within_bounds(bounds_y, largest):
-    """Public range of the differences of targets."""
-    reach = (bounds_y[1] - bounds_y[0]) * spread_within(largest)
-    return (-reach, reach)
-
-
-def within_columns(rows, largest):
-    """Map of differences of rows that were clipped to ranges: to ranges about 0, as wide."""
-    reach = (rows.high - rows.low) * spread_within(largest)
-    return replace(rows, low=-reach, high=reach, fit_intercept=False)
-
-
-def within_maps(model, groups, rows, target, weights):
-    """Maps of differences within persons, which are what will be asked about."""
-    check_effects(model, groups, weights)
     groups.change = WithinPersons(rows.clipped, target.bounds_y)
-    bounds = within_bounds(target.bounds_y, groups.largest)
-    if rows.low is not None:
-        return within_columns(rows, groups.largest), replace(
-            target, bounds_y=bounds, fit_intercept=False
-        )
-    norm = 2.0 * rows.data_norm * spread_within(groups.largest)
-    rows = replace(rows, data_norm=norm, fit_intercept=False)
-    return rows, replace(target, bounds_y=bounds, fit_intercept=False)
+    part = spread_within(groups.largest)
+    reach = (target.bounds_y[1] - target.bounds_y[0]) * part
+    target = replace(target, bounds_y=(-reach, reach), fit_intercept=False)
+    if rows.low is None:
+        return replace(rows, data_norm=2.0 * rows.data_norm * part, fit_intercept=False), target
+    reach = (rows.high - rows.low) * part
+    return replace(rows, low=-reach, high=reach, fit_intercept=False), target
 
 
 def named_constants(law):

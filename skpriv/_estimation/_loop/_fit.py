@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from ..._linalg import RELATIVE_ZERO
-from ._certificate import certified_by_step
-from .._persons import dependence
 from .._intervals import two_sided_quantile
+from .._persons import dependence
+from ._certificate import certified_by_step
 from ._estimate import (
     LEAST_ROBUST,
     MOSTLY,
@@ -38,8 +38,6 @@ class LoopFit:
     ----------
     location : float
         m, in scaled units.
-    location_scale : float
-        Standard deviation of its privacy noise.
     W : ndarray of shape (p, p)
         The whitening.
     b : ndarray of shape (p,)
@@ -66,7 +64,6 @@ class LoopFit:
     """
 
     location: float
-    location_scale: float
     W: np.ndarray
     b: np.ndarray
     variance: float

@@ -40,7 +40,7 @@ def _weight(away, scale):
     return max(0.0, 1.0 - noise / max(float((away**2).sum()), 1e-300)) if scale else 1.0
 
 
-def denoised_gram(gram, scale):
+def denoised_spectrum(gram, scale):
     """Estimate of a symmetric matrix that underrates neither level nor leading directions.
 
     The mean of the James-Stein estimate, which is good where eigenvalues are about equal, and of
@@ -56,14 +56,9 @@ def denoised_gram(gram, scale):
 
     Returns
     -------
-    ndarray of shape (p, p), positive semi-definite
+    (values, vectors) : ndarray of shape (p,) and (p, p)
+        Its eigenvalues, none of them negative, and eigenvectors.
     """
-    values, vectors = denoised_spectrum(gram, scale)
-    return (vectors * values) @ vectors.T
-
-
-def denoised_spectrum(gram, scale):
-    """Eigenvalues and eigenvectors of :func:`denoised_gram`."""
     p = len(gram)
     values, vectors = np.linalg.eigh(gram)  # the estimates have the directions of the matrix
     trace = values.sum()

@@ -103,7 +103,6 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=(), start=None)
         line = line_alone(session, maps, equations[-1], rules, link)
     return LoopFit(
         location,
-        mean.scale if mean and not start else 0.0,
         W,
         pool.b,
         pool.variance,
@@ -205,7 +204,7 @@ def at_solution(session, rows, target, link, theta, ask=None):
         degrees = cluster_degrees(session.n, round(answer.n * places), len(b))
     line = Line(equation, np.zeros(p), 0.0) if len(b) == p else None
     return LoopFit(
-        0.0, 0.0, each, b, equation.square, equation.slope, (equation,), line, True,
+        0.0, each, b, equation.square, equation.slope, (equation,), line, True,
         link=link, places=places, degrees=degrees,
     )  # fmt: skip
 

@@ -20,7 +20,6 @@ from ..._estimation._intervals import (
     two_sided_quantile,
 )
 from ..._estimation._loop._steps import fit_rows, public_reach, public_rules
-from ..._estimation._public_bounds import column_bounds
 from ..._estimation._public_maps import UNIT_TARGET, MappedRecords, TargetMap, WeightedMap
 from ..._estimation._reports import ReportedFit, Sized, reached
 from ..._linalg import row_products
@@ -28,7 +27,14 @@ from ..._parameters import ArrayLike, Channel, Positive, RowsOfPerson, parameter
 from ...records import WeightedRows, floats
 from .._base import FitsPersons, rowwise
 from .._exact import fit_exactly
-from .._opening import best_reports, open_fit, public_bounds, public_rows, weighted_rows
+from .._opening import (
+    best_reports,
+    open_fit,
+    public_bounds,
+    public_ranges,
+    public_rows,
+    weighted_rows,
+)
 from .._prediction_intervals import PredictionIntervals, calibration, hold_out
 from .._start import Starts
 from ._map import ROUGH, AdditiveMap, check_knots, hats, make_terms, second_difference
@@ -405,14 +411,7 @@ class AdditiveRegressor(FitsPersons, Starts, PredictionIntervals):
 
     def _plan(self, n_features):
         """The terms, once n and the reach are known, and the target; nothing is charged yet."""
-        for name, what in (("bounds_X", "of every feature"), ("bounds_y", "of the target")):
-            if getattr(self, name) is None:
-                raise ValueError(
-                    f"{name} is required: the public range (low, high) {what}, in its units. A "
-                    "default would clip silently, and a range read off the data is not private."
-                )
-        names = list(getattr(self, "feature_names_in_", []))
-        low, high = column_bounds(self.bounds_X, names, n_features, "bounds_X")
+        bounds_y, (low, high) = public_bounds(self), public_ranges(self, n_features)
         known = check_knots(self.knots, self._column, low, high)
         listed = () if self.linear_features is None else self.linear_features
         lines = {self._column(feature) for feature in listed}
@@ -431,7 +430,7 @@ class AdditiveRegressor(FitsPersons, Starts, PredictionIntervals):
             if all(column in directions for column in pair):
                 raise ValueError(f"The pair {pair} may have one monotone feature, not two.")
         terms = partial(make_terms, low, high, known, lines, pairs)
-        return terms, TargetMap(public_bounds(self), True)
+        return terms, TargetMap(bounds_y, True)
 
     def _directions(self):
         """Columns with a monotone curve, and whether it rises (1) or falls (-1)."""

@@ -9,10 +9,10 @@ import numpy as np
 from scipy import special
 
 from ..._estimation._coefficients import MEAN_ONLY, loop_law
-from ..._estimation._loop._mean import tell_labels
 from ..._estimation._intervals import two_sided_quantile
 from ..._estimation._loop._fit import LoopFit
 from ..._estimation._loop._links import Logit
+from ..._estimation._loop._mean import tell_labels
 from ..._estimation._loop._queries import LEAST_RATE, Whitened, handed
 from ..._estimation._loop._steps import (
     SHARE,
@@ -347,7 +347,7 @@ def fit_classes(session, rows, target, link, ranged):
 
     equations, _ = ask_steps(session, rules, pool, ask)
     fit = LoopFit(
-        0.0, 0.0, np.kron(each, W), pool.b, pool.variance, pool.slope, equations, None,
+        0.0, np.kron(each, W), pool.b, pool.variance, pool.slope, equations, None,
         same_rows=session.trust.can.same_rows, link=link, places=session.persons or 1,
         degrees=link.degrees, clipped=count_clipped(session, rows, rules),
     )  # fmt: skip
@@ -358,9 +358,7 @@ def _rates_only(session, size, link):
     """The same probabilities for every row: the records are too few for coefficients."""
     session.report.add_note(f"Only the rates of the classes were asked: {MEAN_ONLY}.")
     zero = np.zeros(size)
-    return LoopFit(
-        0.0, 0.0, np.eye(size), zero, 1.0, np.zeros((size, size)), (), None, True, link=link
-    )
+    return LoopFit(0.0, np.eye(size), zero, 1.0, np.zeros((size, size)), (), None, True, link=link)
 
 
 def class_coefficients(fit, rows, location):

@@ -17,6 +17,7 @@ from ..._estimation._reports import ReportedFit, balanced
 from ..._parameters import Channel, DataNorm, Positive, RowsOfPerson, parameters
 from ...records import WeightedRows
 from .._base import FitsPersons, rowwise
+from .._exact import fit_exactly
 from .._opening import (
     best_reports,
     named_constants,
@@ -29,10 +30,9 @@ from .._opening import (
     within_maps,
 )
 from .._prediction_intervals import PredictionIntervals, calibration, hold_out
-from .._exact import fit_exactly
+from .._start import Starts
 from ._plan import Plans
 from ._pooled import Likely
-from .._start import Starts
 
 # code -> docs/mathematics/linear_regression.md:
 #   reach -> N,  rules.clip -> k,  location -> m,  whitened rows e -> w W phi,
@@ -179,11 +179,6 @@ class LinearRegression(FitsPersons, Likely, Plans, Starts, PredictionIntervals):
     def _public_maps(self, X, y):
         """Rows, and the public maps of rows and targets; nothing is charged yet."""
         records = public_rows(self, X, y)
-        if self.bounds_y is None:
-            raise ValueError(
-                "bounds_y is required: the public range (low, high) of the target, in its units. "
-                "A default would clip targets silently, and a range read off y is not private."
-            )
         target = TargetMap(public_bounds(self), bool(self.fit_intercept))
         rows = public_row_map(self, records.n_features)
         ranged = rows.low is not None and rows.high is not None

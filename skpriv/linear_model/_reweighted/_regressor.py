@@ -10,8 +10,8 @@ from ..._choices import IntervalMethod
 from ..._compat import StrOptions
 from ..._estimation._coefficients import CoefficientLaw, NoLaw
 from ..._estimation._intervals import ConfidenceInterval, inside_bounds
-from ..._estimation._reports import LiftedMomentsQuery
 from ..._estimation._moments import Instrument, MomentsQuery
+from ..._estimation._reports import LiftedMomentsQuery
 from ..._parameters import Count, parameters
 from .._base import rowwise
 from .._moments import (
@@ -24,7 +24,6 @@ from .._moments import (
 )
 from .._opening import channel_of, open_fit, scaled_rows
 from .._prediction_intervals import calibration, fitted_size, hold_out
-from ._sgd import LINKS, UNBOUNDED, IdentityLink, Link, descend, minimise, step_shares
 from ._normalisation import (
     NormalisationQuery,
     ReportedNormalisationQuery,
@@ -33,6 +32,7 @@ from ._normalisation import (
     affordable,
     learn_normalisation,
 )
+from ._sgd import LINKS, UNBOUNDED, IdentityLink, Link, descend, minimise, step_shares
 
 # code -> paper (Chen, Li, Rakhlin and Simchi-Levi 2025):
 #   normalisation -> U,  mean -> H (Eq. 6),  ridge -> lambda,  target -> xi,  design -> Xi,
@@ -182,7 +182,7 @@ class ReweightedRegressor(MomentRegressor):
             instrument = learn_normalisation(session, asked, share, iterations, fades, kind)
         self._certificate: Any = None
         scatter = None
-        self._scaling, self._link, self._instrument = scaling, link, instrument
+        self._scaling, self._link = scaling, link
         if channel == "codebook":
             self._solve_reports(session, asked, instrument, 1.0 - share)
         elif self._solver == "moments":

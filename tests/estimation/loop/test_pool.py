@@ -37,7 +37,7 @@ def test_intervals_rest_on_equations_of_all_records():
     part = replace(EQUATION, n=100)
     for other, used in ((part, 1), (EQUATION, 2)):
         fit = LoopFit(
-            0.0, 0.0, np.eye(2), np.zeros(2), 1.0, EQUATION.slope, (other, EQUATION), None, True
+            0.0, np.eye(2), np.zeros(2), 1.0, EQUATION.slope, (other, EQUATION), None, True
         )  # fmt: skip
         assert len(fit.near()[0]) == used
 

@@ -31,7 +31,7 @@ def rows(n=200):
     ({"bounds_y": "wide"}, r"bounds_y='wide' must be two finite numbers \(low, high\)"),
     ({"bounds_y": "auto"}, r"release one first"),
     ({"bounds_X": 5}, r"pass one public range \(low, high\)"),
-    ({"bounds_X": "auto"}, r"public ranges that follow from what the features mean"),
+    ({"bounds_X": "wide"}, r"public ranges that follow from what the features mean"),
     ({"bounds_X": {"a": (-1, 1)}}, r"no range for \['b'\]: add"),
     ({"bounds_X": [(-1, 1), (1, -1)]}, r"of 'b' are \(1, -1\).*low < high"),
 ])  # fmt: skip
