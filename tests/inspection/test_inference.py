@@ -308,7 +308,7 @@ def test_what_noise_hides_is_wide_by_bounds_and_named_alone():
     """Two columns that are nearly one: only their sum is told, and the bounds say the rest."""
     rng = np.random.RandomState(0)
     X = rng.uniform(size=(20_000, 3))
-    X[:, 1] = np.clip(X[:, 0] + rng.normal(scale=0.001, size=20_000), 0.0, 1.0)
+    X[:, 1] = np.clip(X[:, 0] + rng.normal(scale=1e-4, size=20_000), 0.0, 1.0)
     X = pd.DataFrame(X, columns=["age", "birth", "dose"])
     y = X["age"] + X["birth"] - X["dose"] + rng.normal(scale=0.1, size=20_000)
     model = LinearRegression(bounds_X=(0.0, 1.0), bounds_y=(-2.0, 3.0), random_state=0)

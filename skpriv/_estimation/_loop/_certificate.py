@@ -25,7 +25,7 @@ exp(-t0) / 2 + int_0^q phi(a) exp(-t0 (1 - a^2 / q^2)) da + P(N > q).
 *The noise of H_L* acts on d, which it is independent of. For a v that is computed from the Gram
 matrix of another release, |u'N_L d| <= |v'N_L d| + |u - v| |N_L d|: one normal variable of variance
 s_L^2 (|v|^2 |d|^2 + (v'd)^2) / 2, and a norm whose law is known, times a difference of two noises.
-v is shrunk (James-Stein) to the multiple of the identity that a whitened matrix is near to.
+v is that of an estimate that is close to it, see `denoised_gram`.
 
 *The distance.* d'H_L d = d'(z - S + Q - N_z) + d'N_L d, where given d the two noises together are
 one normal variable of deviation |d| (s_z^2 + s_L^2 |d|^2)^(1/2) at most. So with one-sided q
@@ -68,7 +68,7 @@ from .._tails import (
     operator_quantile,
 )
 from ._estimate import noise_floor
-from ._pool import shrunk_gram
+from ._pool import denoised_gram
 
 SHIFTS = np.linspace(0.02, 0.98, 49)[:, None]  # of the smallest eigenvalue: see `_distance`
 
@@ -173,8 +173,8 @@ def _design_noise(last, other, inverse, bounds, failure):
 
 def _independent_inverse(gram, scale):
     """Inverse of the Gram matrix of another release, shrunk by its noise: any matrix is valid."""
-    values, vectors = np.linalg.eigh(shrunk_gram(gram, scale)[0])
-    floor = max(noise_floor(values, scale), 1e-14 * values[-1], 1e-300)
+    values, vectors, _ = denoised_gram(gram, scale)
+    floor = max(noise_floor(values, scale), 1e-14 * values.max(), 1e-300)
     return (vectors / np.maximum(values, floor)) @ vectors.T
 
 

@@ -11,40 +11,12 @@ from ._equation import normal_clip
 ASKED = "point", "moment", "n", "moment_scale", "slope_scale"  # that a pool knows of each equation
 
 
-def shrunk_gram(gram, scale):
-    """James-Stein estimate of a symmetric matrix, towards the multiple of I of the same trace.
+def denoised_gram(gram, scale):
+    """Eigenvalues and eigenvectors of an estimate of a symmetric matrix from a noisy one.
 
-    Parameters
-    ----------
-    gram : ndarray of shape (p, p)
-        A matrix of nonnegative eigenvalues plus GOE(scale).
-    scale : float
-
-    Returns
-    -------
-    (matrix, weight)
-        The weight in [0, 1] is that of the released matrix.
-    """
-    p = len(gram)
-    level = max(gram.trace() / p, scale / sqrt(p))
-    even = level * np.eye(p)
-    away = gram - even
-    weight = _weight(away, scale)
-    return weight * away + even, weight
-
-
-def _weight(away, scale):
-    """Weight of what a noisy matrix, or its eigenvalues, have beside their mean."""
-    p = len(away)
-    noise = scale**2 * (p * (p + 1) / 2.0 - 1.0)
-    return max(0.0, 1.0 - noise / max(float((away**2).sum()), 1e-300)) if scale else 1.0
-
-
-def denoised_spectrum(gram, scale):
-    """Estimate of a symmetric matrix that underrates neither level nor leading directions.
-
-    The mean of the James-Stein estimate, which is good where eigenvalues are about equal, and of
-    the rotationally invariant estimate for additive Gaussian noise (Bun, Allez, Bouchaud and
+    It underrates neither the level nor leading directions. The mean of the James-Stein estimate
+    towards the multiple of I of the same trace, which is good where eigenvalues are about equal,
+    and of the rotationally invariant estimate for additive Gaussian noise (Bun, Allez, Bouchaud and
     Potters 2016), which is good where a few directions are far above the others: James-Stein
     divides all of them alike, and a Newton step along one that is underrated goes too far.
 
@@ -56,24 +28,27 @@ def denoised_spectrum(gram, scale):
 
     Returns
     -------
-    (values, vectors) : ndarray of shape (p,) and (p, p)
-        Its eigenvalues, none of them negative, and eigenvectors.
+    (values, vectors, weight)
+        No eigenvalue is negative. The weight in [0, 1] is James and Stein's of the noisy matrix.
     """
     p = len(gram)
     values, vectors = np.linalg.eigh(gram)  # the estimates have the directions of the matrix
+    if not scale:
+        return np.maximum(values, 0.0), vectors, 1.0
     trace = values.sum()
     level = max(trace / p, scale / sqrt(p))
-    away = values - level
-    first = _weight(away, scale) * away + level
-    if not scale or p == 1:
-        return np.maximum(first, 0.0), vectors
+    away, noise = values - level, scale**2 * (p * (p + 1) / 2.0 - 1.0)
+    weight = max(0.0, 1.0 - noise / max(float(away @ away), 1e-300))
+    first = weight * away + level
+    if p == 1:
+        return np.maximum(first, 0.0), vectors, weight
     variance = 0.5 * p * scale**2  # of the semicircle
     gaps = values[:, None] - values
     width = 2.0 * sqrt(variance / p)
     attraction = (gaps / (gaps**2 + width**2)).sum(axis=1) / p  # Hilbert transform of the spectrum
     second = np.maximum(values - 2.0 * variance * attraction, 0.0)
     second *= max(trace, scale * sqrt(p)) / max(second.sum(), 1e-300)
-    return np.maximum(0.5 * (first + second), 0.0), vectors
+    return np.maximum(0.5 * (first + second), 0.0), vectors, weight
 
 
 def fitted_shapes(values, vectors, priors):
@@ -270,7 +245,7 @@ class Pool:
         self._decompose()
 
     def _decompose(self):
-        self._spectrum: Any = denoised_spectrum(self._raw, self.scale)
+        self._spectrum: Any = denoised_gram(self._raw, self.scale)[:2]
         values, vectors = self._spectrum
         self.slope: np.ndarray = (vectors * values) @ vectors.T
         priors = self._priors if self._link.linear else [*self._priors, self._even_prior()]

@@ -7,7 +7,7 @@ from scipy import stats
 
 from ..._linalg import row_norms
 from ...privacy import TOLD_ABOVE
-from ._pool import shrunk_gram
+from ._pool import denoised_gram
 from ._queries import LENGTHS, SQUARES, LengthsQuery, MarginsQuery, Whitened, WhiteningQuery
 
 ROUNDS = 3  # for directions of little variance to rise above the noise
@@ -82,10 +82,9 @@ def learn_whitening(session, rows, rules, start=None):
 def _whiter(W, gram, scale, rules):
     """W after one more round, which found this Gram matrix with noise of this scale."""
     p = len(W)
-    gram, weight = shrunk_gram(gram, scale)
-    ridge = weight * scale * sqrt(2.0 * p)  # the operator norm that the noise would have
-    values, vectors = np.linalg.eigh(gram + ridge * np.eye(p))
-    values = np.maximum(values, max(weight * scale, 1e-14 * values[-1]))
+    values, vectors, weight = denoised_gram(gram, scale)
+    ridge = weight * scale * sqrt(0.5 * p)  # half of the operator norm that the noise would have
+    values = np.maximum(values + ridge, max(weight * scale, 1e-14 * values.max()))
     W = (vectors * values**-0.5) @ vectors.T @ W
     # The sum is the number of directions that are above the noise.
     W *= rules.length / sqrt(max((np.maximum(values - ridge, 0.0) / values).sum(), 1.0))

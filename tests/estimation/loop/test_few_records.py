@@ -7,16 +7,11 @@ import numpy as np
 import pytest
 
 from skpriv.linear_model import LinearRegression
-from skpriv._estimation._loop._pool import denoised_spectrum, shrunk_gram
+from skpriv._estimation._loop._pool import denoised_gram
 from skpriv._estimation._loop._queries import LENGTHS, SQUARES, MarginsQuery
 from skpriv._estimation._loop._rules import Rules
 from skpriv._estimation._loop._whitening import filled, scaled, shortening
 from skpriv._estimation._public_maps import RowMap
-
-
-def _denoised(gram, scale):
-    values, vectors = denoised_spectrum(gram, scale)
-    return (vectors * values) @ vectors.T
 
 
 def _noise(p, scale, rng):
@@ -33,11 +28,10 @@ def test_leading_directions_of_a_noisy_gram_matrix_are_not_divided_like_the_othe
     along = {name: [] for name in ("shrunk", "denoised", "true")}
     for _ in range(5):
         noisy = gram + _noise(p, scale, rng)
-        for name, matrix in (
-            ("shrunk", shrunk_gram(noisy, scale)[0]),
-            ("denoised", _denoised(noisy, scale)),
-            ("true", gram),
-        ):
+        values, vectors, weight = denoised_gram(noisy, scale)
+        even = noisy.trace() / p * np.eye(p)
+        found = weight * (noisy - even) + even, (vectors * values) @ vectors.T, gram
+        for name, matrix in zip(along, found, strict=True):
             along[name].append(np.trace(top.T @ matrix @ top))
     shrunk, denoised, true = (np.mean(values) for values in along.values())
     assert shrunk < 0.8 * true
@@ -49,9 +43,10 @@ def test_a_gram_matrix_without_noise_is_itself(p):
     rng = np.random.RandomState(p)
     rows = rng.normal(size=(50, p))
     gram = rows.T @ rows / 50.0
-    np.testing.assert_allclose(_denoised(gram, 0.0), gram, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(_denoised(gram, 1e-9), gram, atol=1e-7)
-    assert np.linalg.eigvalsh(_denoised(gram, 10.0)).min() >= -1e-12
+    for scale, most in (0.0, 1e-12), (1e-9, 1e-7):
+        values, vectors, _ = denoised_gram(gram, scale)
+        np.testing.assert_allclose((vectors * values) @ vectors.T, gram, rtol=1e-9, atol=most)
+    assert denoised_gram(gram, 10.0)[0].min() >= 0.0
 
 
 def test_many_columns_alike_are_fitted_with_few_records():

@@ -57,7 +57,8 @@ def test_posteriors_know_their_errors_and_shrink(intercept):
     # 160 and 40 normal variables or more, whose mean squares have deviations of .11 and .22
     assert np.mean(np.square(single)) < 1.45 and np.mean(np.square(both)) < 1.9
     assert np.mean(np.square(single)) > 0.3
-    assert 0.35 < np.mean(errors) < 0.65  # a half, for four times the records
+    # A half, for four times the records, and less where the noise of slopes is most of the error
+    assert 0.3 < np.mean(errors) < 0.65
 
 
 def test_pooling_neither_depends_on_the_order_nor_on_units():
