@@ -91,7 +91,7 @@ class MaximumLikelihood(Procedure):
     @property
     def size(self):
         """Number of coordinates."""
-        return self.rows.size
+        return self.rows.size * self.link.parts
 
     def run(self, rows):
         """Return theta."""

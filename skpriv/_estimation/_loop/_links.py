@@ -1,7 +1,7 @@
 """Links: the mean of the target as a public function of the linear part of a model."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import special
@@ -41,6 +41,11 @@ class Link:
         of R2, at 32 and 45 they gain .06 (docs/evidence/few_records.md).
     degrees : float or None
         Factor of the sampling covariance of n records; None is n / (n - p).
+    parts : int
+        Number k of linear parts. A link with several has ``rates_query`` in place of the question
+        of the mean, and ``score_query``.
+    origin : float or ndarray of shape (k + 1,)
+        Location of a model without an intercept.
     """
 
     linear: ClassVar[bool] = True
@@ -54,7 +59,8 @@ class Link:
     least_reach: ClassVar[float] = 100.0
     mean_reach: ClassVar[float] = 30.0
     degrees: ClassVar[float | None] = None
-    parts: ClassVar[int] = 1  # linear parts
+    parts: ClassVar[Any] = 1
+    origin: ClassVar[Any] = 0.0
     steepest: float = 1.0
 
     def mean(self, eta):

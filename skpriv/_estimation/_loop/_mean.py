@@ -15,6 +15,7 @@ from ._rules import mean_clip, skewness_bias
 NORMAL = sqrt(pi / 2.0)  # standard deviation of a normal variable over its mean deviation
 # What the report says where there are too few records, by public numbers and the released spread.
 MEAN_ONLY = "Only the mean of the target was asked: the records are too few for coefficients."
+RATES_ONLY = "Only the rates of the classes were asked: records are too few for coefficients."
 NOTHING = "The records are too few for coefficients, and there is no intercept: the fit is 0."
 FEW_RECORDS = (
     "The records are few: features were not whitened, and coefficients are shrunk as far as noise "
@@ -32,6 +33,8 @@ def find_location(session, rows, target, rules, link=IDENTITY):
     mean = None
     if rules.location:
         mean = _mean(session, rows, target, link, rules.location)
+    if link.parts > 1:
+        return mean, 1.0
     if not rules.spread:  # of two classes
         rate = mean.mean if mean else 0.5
         return mean, sqrt(rate * (1.0 - rate))
@@ -48,8 +51,10 @@ def mean_only(session, rows, target, rules, link=IDENTITY):
     Once a location and the spread are known, the last look clips the residuals at a few deviations:
     of a target that varies by a tenth of its range it has a third of the noise.
     """
-    location, scale, found = 0.0, 0.0, None
-    if rows.constant is not None:
+    location, scale, found = link.origin, 0.0, None
+    if rows.constant is not None and link.parts > 1:
+        location = _mean(session, rows, target, link, 1.0).mean
+    elif rows.constant is not None:
         plain = link.linear and not getattr(rows, "weighted", False)
         plain = plain and session.records(rules.spread) > 0  # see `fit_rows`
         if plain:
@@ -63,9 +68,9 @@ def mean_only(session, rows, target, rules, link=IDENTITY):
         weights = np.array([one.scale**-2.0 for one in means])
         location = float(weights @ [one.mean for one in means] / weights.sum())
         scale = float(weights.sum() ** -0.5)
-    p = rows.size
+    p = rows.size * link.parts
     session.report.add_note(_words(session, rules, rows, link, scale))
-    nothing, variance = np.zeros((p, p)), 1.0 - location**2
+    nothing, variance = np.zeros((p, p)), 1.0 if link.parts > 1 else 1.0 - location**2
     if rows.constant is not None:
         location = link.linear_part(location)
     return LoopFit(location, np.eye(p), nothing[0], variance, nothing, (), None, True, link=link)
@@ -73,11 +78,14 @@ def mean_only(session, rows, target, rules, link=IDENTITY):
 
 def _words(session, rules, rows, link, scale):
     """What the report says of a constant fit."""
+    p = rows.size * link.parts
     if rows.constant is None:
         return NOTHING
+    if link.parts > 1:
+        return f"{RATES_ONLY} {more_needed(session, rules, link.enough(p))}"
     words = HIDDEN
     if rules.mean_only:
-        least = link.mean_reach if link.linear else link.enough(rows.size)
+        least = link.mean_reach if link.linear else link.enough(p)
         words = f"{MEAN_ONLY} {more_needed(session, rules, least)}"
     words += f" Noise of the mean: {50.0 * scale:.2g}% of bounds_y (standard deviation)."
     # 1 / sqrt(3) is the deviation of a target that is anywhere in its range
@@ -94,7 +102,8 @@ def more_needed(session, rules, reach):
 
 def _mean(session, rows, target, link, share):
     """Noisy mean of the target."""
-    query = LocationQuery(target, link.low, rows)
+    several = link.parts > 1
+    query = link.rates_query(rows, target) if several else LocationQuery(target, link.low, rows)
     found = query.read(session.sum(query, share))
     if not query.weighted:
         tell_labels(session, found.part, 2.0 * found.scale * found.part)

@@ -60,18 +60,20 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=(), start=None)
         mean, deviation = start.known if rows.constant is not None else None, start.deviation
     else:
         mean, deviation = find_location(session, rows, target, rules, link)
-    location = link.linear_part(mean.mean) if mean else 0.0
+    location = link.linear_part(mean.mean) if mean else link.origin
     if mean:
         link = link.near(mean.mean, rules.room)
         rules = rules.longer(float(link.slope(location, mean.mean)))
     W, length, gram = learn_whitening(session, rows, rules, start)
     whitened = Whitened(rows, W)
-    pool = make_pool(session, whitened, length, link, deviation, priors, gram=gram)
+    pool = make_pool(session, whitened, length, link, deviation, priors, gram)
     if start:
         pool.begin(np.linalg.solve(W.T, start.theta), start.variance)
 
     def ask(last):
         """The question of the next step."""
+        if link.parts > 1:
+            return link.score_query(several, whitened, target, location, pool.b)
         # In half-ranges of the target
         clip = link.limit or min(rules.clip * sqrt(pool.variance), link.farthest)
         excess = largest_excess(whitened, location, pool.b, clip) if link.linear else None
@@ -103,7 +105,7 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=(), start=None)
         line = line_alone(session, maps, equations[-1], rules, link)
     return LoopFit(
         location,
-        W,
+        W if link.parts == 1 else np.kron(np.eye(link.parts), W),
         pool.b,
         pool.variance,
         pool.slope,
@@ -166,7 +168,7 @@ def count_clipped(session, rows, rules, target=None):
     return count.read(session.sum(count, rules.clipped, session.part(rules.subset)))
 
 
-def at_solution(session, rows, target, link, theta, ask=None):
+def at_solution(session, rows, target, link, theta):
     """The fit at a theta that a procedure found on the exact rows.
 
     Parameters
@@ -176,8 +178,6 @@ def at_solution(session, rows, target, link, theta, ask=None):
     target : TargetMap, or what stands in its place
     link : Link
     theta : ndarray of shape (p,), or of some such vectors one after the other
-    ask : callable, default=None
-        The question at whitened rows and a point; None is that of a step.
 
     Returns
     -------
@@ -189,22 +189,22 @@ def at_solution(session, rows, target, link, theta, ask=None):
     # Rows of length at most 1: no weight is below 1
     values = np.maximum(values, max(RELATIVE_ZERO * values[-1], 1e-300))
     W = (vectors * np.sqrt(values[0] / values)) @ vectors.T
-    whitened, each = Whitened(rows, W), np.kron(np.eye(len(theta) // p), W)
+    whitened, each = Whitened(rows, W), np.kron(np.eye(link.parts), W)
     b = np.linalg.solve(each.T, theta)
-    if ask is None:
+    if link.parts == 1:
         limit = link.limit or 2.0 + float(np.linalg.norm(b))
         nothing = 0.0 if link.linear else None  # is cut
         kind = ScoreQuery if session.persons is None else PersonScoreQuery
         query = kind(whitened, target, 0.0, b, limit, link, True, nothing)
     else:
-        query = ask(whitened, b)
+        query = link.score_query(session.persons is not None, whitened, target, link.origin, b)
     answer = session.sum(query, SHARE)
     equation, places, degrees = ScoreEquation.of(query, answer), session.persons or 1, link.degrees
     if session.persons is not None:
         degrees = cluster_degrees(session.n, round(answer.n * places), len(b))
-    line = Line(equation, np.zeros(p), 0.0) if len(b) == p else None
+    line = Line(equation, np.zeros(p), 0.0) if link.parts == 1 else None
     return LoopFit(
-        0.0, each, b, equation.square, equation.slope, (equation,), line, True,
+        link.origin, each, b, equation.square, equation.slope, (equation,), line, True,
         link=link, places=places, degrees=degrees,
     )  # fmt: skip
 
@@ -214,24 +214,22 @@ def public_reach(session):
     return session.records(1.0) / session.noise(SpreadQuery(None, 0.0), 1.0).scale
 
 
-def public_rules(session, rows, clip="auto", ranged=True, link=IDENTITY, parts=1):
-    """Rules by public numbers: nothing of the session but its number of records and its noise.
-
-    They are for so many linear parts, one after the other.
-    """
+def public_rules(session, rows, clip="auto", ranged=True, link=IDENTITY):
+    """Rules by public numbers: nothing of the session but its number of records and its noise."""
     # The sum of a person's scores is cut where next to none are: rows need no tight clip
     clip = clip if (session.persons or 1) == 1 else "wide"
-    intercept, size, reach = rows.constant is not None, parts * rows.size, public_reach(session)
+    intercept, reach = rows.constant is not None, public_reach(session)
+    size = link.parts * rows.size
     counted = hasattr(rows, "outside")
     boxed = isinstance(rows, RowMap) and rows.half_ranges is not None
     return Rules.of(session.n, size, reach, clip, intercept, ranged, link, counted, boxed)
 
 
-def make_pool(session, whitened, length, link, deviation, priors=(), parts=1, gram=None):
-    """An empty pool of so many linear parts, for priors of the size of the signal, and no more."""
+def make_pool(session, whitened, length, link, deviation, priors=(), gram=None):
+    """An empty pool, for priors of the size of the signal and no more."""
     signal = deviation if link.signal is None else link.signal
     shapes = prior_shapes(whitened, signal, signal / length, priors)
-    shapes = [np.kron(np.eye(parts), shape) for shape in shapes]
+    shapes = [np.kron(np.eye(link.parts), shape) for shape in shapes]
     odds = np.log([*np.ones(len(priors)), *EFFECTS])  # of a scale: its density is 1 / scale
     size, largest, curator = len(shapes[0]), (signal / length) ** 2, session.trust.can.same_rows
     return Pool(size, deviation, shapes, odds, largest, link, length, curator, gram)

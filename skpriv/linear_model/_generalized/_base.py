@@ -1,6 +1,6 @@
 """What logistic and Poisson regression share: rows, the session, the fit, intervals."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -69,6 +69,7 @@ class GeneralizedLinear(FitsPersons, Starts):
     n_jobs: int | None = -1
 
     _dtypes = (np.float64, np.float32)
+    _likelihood: ClassVar[Any] = MaximumLikelihood
 
     def _fit_rows(self: Any, records, target, link, groups, weights):
         """Fit records with public maps; the whole budget is charged before values are read.
@@ -103,7 +104,7 @@ class GeneralizedLinear(FitsPersons, Starts):
         """Ask the session for all that is released."""
         self._reach, ranged = np.inf, self.bounds_X is not None
         if session.trust.exact:
-            likely = session.release(MaximumLikelihood(rows, target, link), SHARE).value
+            likely = session.release(self._likelihood(rows, target, link), SHARE).value
             self._released = at_solution(session, rows, target, link, likely)
             return
         rules = public_rules(session, rows, "auto", ranged, link)

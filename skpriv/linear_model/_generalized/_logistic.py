@@ -16,15 +16,21 @@ from ..._choices import IntervalMethod
 from ..._estimation._coefficients import NOISE
 from ..._estimation._intervals import ConfidenceInterval, check_level
 from ..._estimation._loop._links import Logit
-from ..._estimation._loop._steps import public_reach
 from ..._linalg import ROUNDED
 from ..._parameters import ArrayLike, parameters
 from ...records import ArrayRows, public_shape
 from .._base import PredictsAtPoints, PrivateEstimator, rowwise
+from .._exact import MaximumLikelihood
 from .._opening import public_rows
 from .._prediction_intervals import Calibration, calibrate, checked_levels
 from ._base import GeneralizedLinear
-from ._multinomial import Softmax, class_coefficients, class_intervals, class_law, fit_classes
+from ._multinomial import (
+    Softmax,
+    SoftmaxLikelihood,
+    class_coefficients,
+    class_intervals,
+    class_law,
+)
 
 
 def checked_classes(classes):
@@ -302,19 +308,14 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         """Labels of the classes whose coefficients stand one after the other; none if of two."""
         return [str(label) for label in self.classes_] if len(self.classes_) > 2 else []
 
-    def _ask(self, session, rows, target, link):
-        """Ask for all classes jointly, or for the second of two."""
-        if not isinstance(link, Softmax):
-            return super()._ask(session, rows, target, link)
-        self._reach = np.inf if session.trust.exact else public_reach(session)
-        self._released, self._locations = fit_classes(
-            session, rows, target, link, self.bounds_X is not None
-        )
+    @property
+    def _likelihood(self):
+        return MaximumLikelihood if len(self.classes_) == 2 else SoftmaxLikelihood
 
     def _coefficients(self):
         if len(self.classes_) == 2:
             return super()._coefficients()
-        return class_coefficients(self._released, self._map, self._locations)
+        return class_coefficients(self._released, self._map)
 
     @property
     def law_estimands(self) -> tuple[str, ...]:
@@ -326,7 +327,7 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
             law = super()._law(estimand)
         else:
             words = {"reach": self._reach, "epsilon": self.epsilon}
-            law = class_law(self._released, self._map, self._locations, self._n_fitted, **words)
+            law = class_law(self._released, self._map, self._n_fitted, **words)
         no_label = f"{NO_LABEL} ({', '.join(map(str, self.classes_))})"
         return replace(law, reason=law.reason.replace(NOISE, f"{NOISE}, {no_label}"))
 
@@ -450,9 +451,7 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         check_is_fitted(self)
         if len(self.classes_) > 2:
             X = self._interval_points(X, confidence_level, method)
-            found = class_intervals(
-                self._released, self._map.rows(X), self._locations, confidence_level
-            )
+            found = class_intervals(self._released, self._map.rows(X), confidence_level)
             inside = special.logit(self._probabilities(X))
             low, high = np.minimum(found[0], inside), np.maximum(found[1], inside)
             return ConfidenceInterval(special.expit(low), special.expit(high))

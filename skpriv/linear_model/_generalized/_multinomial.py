@@ -8,21 +8,10 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from ..._estimation._coefficients import MEAN_ONLY, loop_law
+from ..._estimation._coefficients import loop_law
 from ..._estimation._intervals import two_sided_quantile
-from ..._estimation._loop._fit import LoopFit
 from ..._estimation._loop._links import Logit
-from ..._estimation._loop._mean import tell_labels
-from ..._estimation._loop._queries import LEAST_RATE, Whitened, handed
-from ..._estimation._loop._steps import (
-    SHARE,
-    ask_steps,
-    at_solution,
-    count_clipped,
-    make_pool,
-    public_rules,
-)
-from ..._estimation._loop._whitening import learn_whitening, whitening_parts
+from ..._estimation._loop._queries import LEAST_RATE, Location, LocationQuery, Whitened, handed
 from ..._estimation._persons import OfPersons, person_sums
 from ..._estimation._public_maps import RowMap, TargetMap
 from ..._linalg import SQRT2, add_gram, row_norms, vech, vech_size
@@ -47,15 +36,37 @@ class Softmax(Logit):
     n_classes : int
     """
 
-    parts = 2  # at least: no equation of the likelihood is asked of several
     steepest: float = 0.5 * Logit.far
     n_classes: int = 3
 
-    def smallest_slope(self, rates):
+    @property
+    def parts(self):
+        """Contrasts of the classes."""
+        return self.n_classes - 1
+
+    @property
+    def origin(self):
+        """As likely as each other."""
+        return np.zeros(self.n_classes)
+
+    def linear_part(self, mean):
+        """Log-odds of each class against the geometric mean of all, at these rates."""
+        return np.log(mean) - np.log(mean).mean()
+
+    def slope(self, eta, mean):
         """Slope at these rates over the largest, in the contrast in which it is smallest."""
         Q = contrasts(self.n_classes)
-        spread = float(np.linalg.eigvalsh(Q.T @ (np.diag(rates) - np.outer(rates, rates)) @ Q)[0])
+        spread = float(np.linalg.eigvalsh(Q.T @ (np.diag(mean) - np.outer(mean, mean)) @ Q)[0])
         return 2.0 * spread
+
+    def rates_query(self, rows, target):
+        """The question of the rates."""
+        return ClassRatesQuery(rows, target, self.n_classes)
+
+    def score_query(self, of_persons, *asked):
+        """The question of the scores at whitened rows, target, location and point."""
+        kind: Any = PersonClassScoreQuery if of_persons else ClassScoreQuery
+        return kind(*asked, self)
 
 
 def coded(rows, target, X, y):
@@ -81,10 +92,7 @@ class ClassRatesQuery(Query):
         """Number of classes."""
         return (self.n_classes,)
 
-    @property
-    def width(self):
-        """No column of X, if there are no weights in it."""
-        return None if getattr(self.rows, "weighted", False) else 0
+    weighted, width = LocationQuery.weighted, LocationQuery.width
 
     def sum(self, X, y):
         """Exact counts over a chunk of rows."""
@@ -93,11 +101,13 @@ class ClassRatesQuery(Query):
         code, weights = code[known].astype(int), roots[known] ** 2
         return np.bincount(code, weights, minlength=self.n_classes)
 
-    def rates(self, answer):
-        """Released parts of the classes among the records that have one; they add up to one."""
+    def read(self, answer):
+        """The `Location`: parts of the classes among the records that have one; they sum to 1."""
         least = min(LEAST_RATE, answer.n / (4.0 * self.n_classes))
         counts = np.maximum(answer.value, least)
-        return counts / counts.sum()
+        part = max(float((answer.value / answer.n).sum()), 1.0 / answer.n)
+        noise = answer.noise.scale * self.n_classes**0.5 / answer.n
+        return Location(counts / counts.sum(), noise / (2.0 * part), part)
 
 
 def add_slopes(total, probabilities, weights, e):
@@ -257,11 +267,6 @@ class PersonClassScoreQuery(OfPersons, ClassScoreQuery):
 class SoftmaxLikelihood(MaximumLikelihood):
     """B of the largest likelihood of several classes on clipped rows, row by row."""
 
-    @property
-    def size(self):
-        """Number of coordinates."""
-        return self.rows.size * (self.link.n_classes - 1)
-
     def _eta(self, theta, phi):
         Q = contrasts(self.link.n_classes)
         return phi @ (Q @ theta.reshape(Q.shape[1], -1)).T
@@ -296,85 +301,21 @@ LAW = "log-odds of each class against the geometric mean of all, by the curve of
 RATIO = "odds of a class over the geometric mean of all classes; a contrast compares two classes"
 
 
-def fit_classes(session, rows, target, link, ranged):
-    """Ask for the rates of the classes, a whitening, and many small score steps; and solve.
-
-    Parameters
-    ----------
-    session : Session
-    rows : RowMap or WeightedMap
-    target : object with ``scaled(y)``
-    link : Softmax
-    ranged : bool
-        Whether every feature has a public range.
-
-    Returns
-    -------
-    (LoopFit, ndarray of shape (n_classes,))
-        The linear part in contrasts of the classes, and the location of each class.
-    """
-    count, p, each = link.n_classes, rows.size, np.eye(link.n_classes - 1)
-    location = np.zeros(count)
-    kind = ClassScoreQuery if session.persons is None else PersonClassScoreQuery
-    if session.trust.exact:
-        likely = session.release(SoftmaxLikelihood(rows, target, link), SHARE).value
-
-        def exactly(whitened, b):
-            return kind(whitened, target, location, b, link)
-
-        return at_solution(session, rows, target, link, likely, exactly), location
-    rules = public_rules(session, rows, "auto", ranged, link, len(each))
-    if not rules.mean_only:
-        whitening_parts(session, rules)  # so that files are read once for them and the targets
-    if rows.constant is not None:
-        counts = ClassRatesQuery(rows, target, count)
-        share = 1.0 if rules.mean_only else rules.location
-        answer = session.sum(counts, share)
-        rates, parts = counts.rates(answer), answer.value / answer.n
-        if counts.width == 0:  # rows have no weights
-            part, noise = float(parts.sum()), answer.noise.scale * len(parts) ** 0.5 / answer.n
-            tell_labels(session, max(part, 0.0), noise)
-        rules = rules.longer(link.smallest_slope(rates))
-        location = np.log(rates) - np.log(rates).mean()
-    if rules.mean_only:
-        return _rates_only(session, len(each) * p, link), location
-    W, length, _ = learn_whitening(session, rows, rules)
-    whitened = Whitened(rows, W)
-    pool = make_pool(session, whitened, length, link, 1.0, parts=len(each))
-
-    def ask(last):
-        return kind(whitened, target, location, pool.b, link)
-
-    equations, _ = ask_steps(session, rules, pool, ask)
-    fit = LoopFit(
-        0.0, np.kron(each, W), pool.b, pool.variance, pool.slope, equations, None,
-        same_rows=session.trust.can.same_rows, link=link, places=session.persons or 1,
-        degrees=link.degrees, clipped=count_clipped(session, rows, rules),
-    )  # fmt: skip
-    return fit, location
-
-
-def _rates_only(session, size, link):
-    """The same probabilities for every row: the records are too few for coefficients."""
-    session.report.add_note(f"Only the rates of the classes were asked: {MEAN_ONLY}.")
-    zero = np.zeros(size)
-    return LoopFit(0.0, np.eye(size), zero, 1.0, np.zeros((size, size)), (), None, True, link=link)
-
-
-def class_coefficients(fit, rows, location):
+def class_coefficients(fit, rows):
     """Coefficients of each class, shape (n_classes, n_features), and intercepts."""
-    matrix = np.kron(contrasts(len(location)), rows.coefficient_map())
-    found = (matrix @ fit.theta).reshape(len(location), -1)
-    return found[:, :-1], found[:, -1] + location
+    matrix = np.kron(contrasts(len(fit.location)), rows.coefficient_map())
+    found = (matrix @ fit.theta).reshape(len(fit.location), -1)
+    return found[:, :-1], found[:, -1] + fit.location
 
 
-def class_law(fit, rows, location, n, **words):
+def class_law(fit, rows, n, **words):
     """Law of the coefficients and the intercept of one class after the other.
 
     Returns
     -------
     CoefficientLaw
     """
+    location = fit.location
     matrix = np.kron(contrasts(len(location)), rows.coefficient_map())
     maps = SimpleNamespace(coefficient_map=lambda: matrix, constant=None, size=len(fit.b))
     words = {"estimand": LAW, "ratio": RATIO, "classes": len(location), **words}
@@ -384,7 +325,7 @@ def class_law(fit, rows, location, n, **words):
     return replace(law, estimate=law.estimate + shift.reshape(-1))
 
 
-def class_intervals(fit, phi, location, confidence_level):
+def class_intervals(fit, phi, confidence_level):
     """Intervals for the log-odds of each class against all others, to first order.
 
     Their derivative by the linear parts is (1{k = j} - pi_j) / (1 - pi_k) up to a sum over classes
@@ -394,7 +335,6 @@ def class_intervals(fit, phi, location, confidence_level):
     ----------
     fit : LoopFit
     phi : ndarray of shape (n_rows, p)
-    location : ndarray of shape (n_classes,)
     confidence_level : float
 
     Returns
@@ -402,6 +342,7 @@ def class_intervals(fit, phi, location, confidence_level):
     (low, high)
         Two arrays of shape (n_rows, n_classes), infinite where a direction is not resolved.
     """
+    location = fit.location
     Q, shape = contrasts(len(location)), (len(phi), len(location))
     everything = np.full(shape, np.inf)
     if not fit.equations:
