@@ -25,9 +25,8 @@ from _record import HERE, record
 from scipy.special import expit
 
 import skpriv
-from skpriv._estimation._loop._equation import ScoreEquation
+from skpriv._estimation._loop._score import ScoreEquation, ScoreQuery
 from skpriv._estimation._loop._queries import Whitened
-from skpriv._estimation._loop._score import ScoreQuery
 from skpriv.inspection import inference
 from skpriv.linear_model import LogisticRegression, PoissonRegressor
 from skpriv.linear_model._generalized._logistic import ClassTarget, CountTarget

@@ -29,9 +29,8 @@ from _tables import TABLES
 from sklearn.pipeline import make_pipeline
 
 from skpriv import linear_model
-from skpriv._estimation._loop._equation import ScoreEquation
+from skpriv._estimation._loop._score import ScoreEquation, ScoreQuery
 from skpriv._estimation._loop._queries import Whitened
-from skpriv._estimation._loop._score import ScoreQuery
 from skpriv.inspection import inference
 from skpriv.preprocessing import BoundsScaler
 

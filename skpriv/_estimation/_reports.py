@@ -27,8 +27,7 @@ from ..privacy import (
 from ._intervals import asymptotic, certified_by_norm, two_sided_quantile
 from ._loop._estimate import MOSTLY, USUAL, LoopEstimate, noise_floor
 from ._loop._links import IDENTITY
-from ._moments import MomentsQuery
-from ._normal_equations import NormalEquations, ridge_prior
+from ._moments import MomentsQuery, NormalEquations, ridge_prior
 from ._public_maps import FEATURE_LENGTH, Scaling
 
 

@@ -9,7 +9,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.validation import check_is_fitted
 
 from .._estimation._coefficients import NoLaw
-from .._estimation._public_bounds import column_bounds
+from .._estimation._public_maps import column_bounds
 from ..preprocessing import BoundsScaler, TableEncoder
 
 INTERCEPT = "intercept"

@@ -21,8 +21,7 @@ from .._estimation._coefficients import CoefficientLaw, equations_law
 from .._estimation._intervals import ConfidenceInterval, inside_bounds, two_sided_quantile
 from .._estimation._loop._estimate import USUAL, inversion_excess
 from .._estimation._loop._score import SIDE_WEIGHT
-from .._estimation._moments import SQUARE_WEIGHT
-from .._estimation._normal_equations import RESIDUAL_CLIP, NormalEquations
+from .._estimation._moments import RESIDUAL_CLIP, SQUARE_WEIGHT, NormalEquations
 from .._estimation._persons import (
     SURE,
     OfPersons,

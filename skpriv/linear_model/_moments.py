@@ -13,11 +13,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._choices import IntervalMethod
 from .._compat import Interval, StrOptions
-from .._estimation._sharp_intervals import certified_by_equations
+from .._estimation._intervals import (
+    ConfidenceInterval,
+    asymptotic,
+    certified_by_equations,
+    inside_bounds,
+)
 from .._estimation._coefficients import CoefficientLaw, moment_law
-from .._estimation._intervals import ConfidenceInterval, asymptotic, inside_bounds
-from .._estimation._moments import Instrument, ResidualGramQuery
-from .._estimation._normal_equations import RESIDUAL_CLIP, NormalEquations, ridge_prior
+from .._estimation._moments import (
+    RESIDUAL_CLIP,
+    Instrument,
+    NormalEquations,
+    ResidualGramQuery,
+    ridge_prior,
+)
 from .._estimation._persons import PersonGramQuery, cluster_degrees
 from .._estimation._reports import moments_query
 from .._estimation._public_maps import Scaling, WeightedMap

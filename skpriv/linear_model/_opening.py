@@ -14,8 +14,7 @@ import numpy as np
 from .._estimation._conformal import checked_levels
 from .._estimation._loop._rules import RESOLVED, Rules
 from .._estimation._persons import WithinPersons, spread_within
-from .._estimation._public_bounds import REQUIRED, check_units, column_bounds
-from .._estimation._public_maps import RowMap, Scaling
+from .._estimation._public_maps import REQUIRED, RowMap, Scaling, check_units, column_bounds
 from .._estimation._reports import best_channel, report_reaches
 from ..exceptions import PrivacyError
 from ..privacy import Budget, Groups, models_that, open_session

@@ -37,8 +37,7 @@ from .._estimation._conformal import (
     share_depth,
 )
 from .._estimation._intervals import ConfidenceInterval, check_level
-from .._estimation._moments import MomentsQuery
-from .._estimation._normal_equations import ridge_prior
+from .._estimation._moments import MomentsQuery, ridge_prior
 from .._estimation._public_maps import Scaling
 from .._linalg import ROUNDED, row_products
 from .._parameters import ArrayLike, Level, parameters

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._codec import Writable
 from .._compat import fit_context
-from .._estimation._public_bounds import column_bounds
+from .._estimation._public_maps import column_bounds
 from .._parameters import ArrayLike, parameters
 from ..records import check_public, floats, is_lazy
 

@@ -7,7 +7,7 @@ import pytest
 
 from skpriv._estimation import _coefficients as coefficients
 from skpriv._estimation._coefficients import CoefficientLaw, moment_law, sandwich
-from skpriv._estimation._normal_equations import NormalEquations
+from skpriv._estimation._moments import NormalEquations
 from skpriv._estimation._public_maps import Scaling
 
 P = 5

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skpriv._estimation._intervals import _variance
-from skpriv._estimation._normal_equations import NormalEquations
+from skpriv._estimation._moments import NormalEquations
 from skpriv._linalg import unvech, vech_size
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skpriv._estimation._normal_equations import NormalEquations
+from skpriv._estimation._moments import NormalEquations
 from skpriv._estimation._reports import ReportedFit
 from skpriv.linear_model import AdditiveRegressor
 

@@ -9,11 +9,10 @@ import numpy as np
 from ..._linalg import SQRT2, add_gram, row_norms, unvech, vech, vech_size
 from ...privacy import ROUNDING, GaussianNoise, Query
 from .._persons import ScoreLengthsQuery, person_sums
-from ._equation import ScoreEquation
+from ._score import ScoreEquation, ScoreQuery, Scores
 from ._links import IDENTITY
 from ._queries import Whitened, handed
 from ._rules import LEARNT
-from ._score import ScoreQuery, Scores
 from ._whitening import believed
 
 # Weight of the directions of shortened scores: of least noise, where half of it is added to them

@@ -5,7 +5,7 @@ from math import ceil, pi, sqrt
 import numpy as np
 
 from ...privacy import TOLD_ABOVE
-from ._equation import CUBE
+from ._score import CUBE
 from ._estimate import KnownMean, weights_move_mean
 from ._fit import LoopFit
 from ._links import IDENTITY

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from .._normal_equations import PRIOR_VARIANCES, SAMPLING
-from ._equation import normal_clip
+from .._moments import PRIOR_VARIANCES, SAMPLING
+from ._score import normal_clip
 
 ASKED = "point", "moment", "n", "moment_scale", "slope_scale"  # that a pool knows of each equation
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..._estimation._tails import event
 from ..._estimation._intervals import split_failure
-from ..._estimation._normal_equations import NormalEquations
+from ..._estimation._moments import NormalEquations
 from ..._estimation._public_maps import Scaling
 from ...privacy import ROUNDING, Query, begin_stream
 

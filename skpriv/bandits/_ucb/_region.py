@@ -13,7 +13,7 @@ import numpy as np
 
 from ..._estimation._tails import event, operator_quantile
 from ..._estimation._intervals import split_failure
-from ..._estimation._normal_equations import PRIOR_VARIANCES
+from ..._estimation._moments import PRIOR_VARIANCES
 from ..._linalg import psd_part
 
 # Weights of the likelihood's ellipsoid beside the ball; any is valid, the smallest result is used.

@@ -12,7 +12,7 @@ from numbers import Integral
 import numpy as np
 from scipy import linalg
 
-from ..._estimation._normal_equations import INTERCEPT_PRIOR
+from ..._estimation._moments import INTERCEPT_PRIOR
 from ..._linalg import RELATIVE_ZERO
 
 # As many knots as leave the Gram matrix resolved: the resolution N / p^1.5 of `Rules`, below which

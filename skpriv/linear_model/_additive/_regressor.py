@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._choices import IntervalMethod
 from ..._compat import Interval, StrOptions
-from ..._estimation._bounds_words import bounds_words
+from ..._estimation._coefficients import bounds_words
 from ..._estimation._intervals import (
     ConfidenceInterval,
     check_level,

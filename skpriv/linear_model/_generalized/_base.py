@@ -6,8 +6,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..._choices import Estimand
-from ..._estimation._bounds_words import bounds_words
-from ..._estimation._coefficients import CoefficientLaw, loop_law
+from ..._estimation._coefficients import CoefficientLaw, bounds_words, loop_law
 from ..._estimation._intervals import ConfidenceInterval
 from ..._estimation._loop._steps import SHARE, at_solution, fit_rows, public_rules
 from ..._estimation._public_maps import TargetMap, WeightedMap

@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from ..._estimation._moments import SQUARE_WEIGHT
-from ..._estimation._normal_equations import NormalEquations
+from ..._estimation._moments import SQUARE_WEIGHT, NormalEquations
 from ..._estimation._public_maps import FEATURE_LENGTH, Scaling
 from ..._linalg import row_norms, vech, vech_size
 from ...privacy import ROUNDING, InnerSum, Procedure, Query

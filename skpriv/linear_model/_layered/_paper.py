@@ -13,19 +13,19 @@ import numpy as np
 from ..._estimation._intervals import split_failure
 from ..._linalg import unvech, vech
 from ...privacy import ROUNDING
-from ._intervals import NOISE_WEIGHTS
 from ._tree import (
     ACTIVATION_FAILURE,
     CROSS_WEIGHT,
     Bin,
     GaussianLaw,
     LevelQuery,
+    NOISE_WEIGHTS,
     PartitionTree,
     law_of,
 )
 
 # Weights of a bin's failure probability: of the targets, and of the errors of earlier levels, given
-# the gram; and of three events about noise, as in `_intervals`.
+# the gram; and of three events about noise, as in `_tree`.
 TARGETS_WEIGHTS = (0.55, 0.29)
 
 

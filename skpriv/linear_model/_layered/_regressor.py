@@ -1,17 +1,371 @@
-"""Layered private linear regression."""
+"""Layered private linear regression: estimates and certified intervals from a partition tree.
 
+Every bin gives a noisy linear equation in theta*, with Q its basis and P its resolved directions:
+
+    factor target = (gram Q' + factor cross P') theta* + noise,
+
+noise = factor (sum z xi + N_target - N_cross P'theta*) - N_gram Q'theta*. For any w computed from
+y-free answers and the query point x, ``factor w'target`` is then within its `BinBound` of the
+equation's part in x'theta*, and what no equation explains is at most coef_norm times its length.
+The events are one a bin, so that the interval holds for all x at once.
+"""
+
+from collections import Counter
+from math import ceil, log, sqrt
 from numbers import Real
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+from scipy import linalg
 
 from ..._choices import IntervalMethod
 from ..._compat import Interval
-from ..._estimation._intervals import ConfidenceInterval, inside_bounds
-from ..._estimation._normal_equations import ridge_prior
+from ..._estimation._intervals import ConfidenceInterval, inside_bounds, split_failure
+from ..._estimation._moments import PRIOR_VARIANCES, SAMPLING, ridge_prior
+from ..._estimation._tails import event
+from ..._linalg import HALF_DIGITS, RELATIVE_ZERO, blocks_of
 from ..._parameters import Count, DataNorm, Positive, parameters
+from ...exceptions import PrivacyError
+from ...privacy import adds_up_gaussians, models_that
 from .._base import PrivateRegressor, rowwise
 from .._opening import open_fit, scaled_rows
-from ._intervals import certified_by_tree, grow, half_widths, noise_kind, pooled, tree_shape
 from ._paper import grow_paper
+from ._tree import (
+    ACTIVATION_FAILURE,
+    NOISE_WEIGHTS,
+    Bin,
+    CodebookLevelQuery,
+    LevelQuery,
+    PartitionTree,
+    ReportLaw,
+    law_of,
+)
+
+RESOLUTION_FOR_TWO = 150.0  # measured: below, the records of a second level are better spent on one
+
+
+def depth(resolution, size):
+    """Public default number of levels: a second one where the noise is low enough to pay for it."""
+    return min(size, 2) if resolution >= RESOLUTION_FOR_TWO * sqrt(size) else 1
+
+
+def scales(resolution, gamma):
+    """Public number of norm bins: finer ones would drown in the noise, or in sampling error.
+
+    An estimate in a bin has error of the order of one over the resolution in the units of the
+    target whatever the bin's norm, so that norms below that are not worth a bin.
+    """
+    most = int(log(HALF_DIGITS) / log(gamma))
+    return min(max(1, ceil(log(max(resolution, 1.0)) / log(gamma))), most)
+
+
+def resolution(query, trust, records, share):
+    """Public number of reports over the standard deviation of their summed noise and sampling."""
+    noise, budget = 0.0, trust.budget
+    if trust.can.reports:
+        records = max(1, int(share * records))
+        noise = law_of(query.local_noise(budget).summed(records)).rms
+    elif not trust.exact and budget.mu > 0.0:
+        noise = query.local_noise(budget).scale / sqrt(share)
+    return records / max(noise, sqrt(records))
+
+
+def noise_kind(est):
+    """Which noise the parameters ask for; what cannot be had is refused before any charge."""
+    if est._trust.exact:
+        return "none"
+    by_users = est._trust.can.alone and est.variant == "one-batch"
+    if est.channel == "auto" and by_users:
+        with est._accounting():
+            if est.delta == 0.0 or not adds_up_gaussians():
+                return "codebook"
+    if est.channel != "codebook":
+        if est.delta == 0.0:
+            raise PrivacyError(
+                "delta=0.0 leaves no room for Gaussian noise: pass delta in (0, 1), or "
+                "channel='codebook', one pure report of each user, with "
+                f"{models_that('alone')}, and variant='one-batch'."
+            )
+        return "gaussian"
+    if not by_users:
+        raise PrivacyError(
+            "channel='codebook' is one report of each user about all moments of a level: it needs "
+            f"{models_that('alone')} and variant='one-batch'. Use channel='additive'."
+        )
+    return "codebook"
+
+
+def tree_shape(est, scaling, records, kind):
+    """Public shape of the tree: nothing is read off the records but their number."""
+    empty = PartitionTree(scaling.size, est.gamma, 1, 1)
+    probe = _asked(kind)(scaling, empty, (), crossed=True)
+    n_levels, n_scales = est.n_levels, est.n_scales
+    if n_levels == "auto" and est.variant == "paper":
+        n_levels = scaling.size
+    elif n_levels == "auto":
+        n_levels = depth(resolution(probe, est._trust, records, 1.0), scaling.size)
+    if n_scales == "auto":
+        share = 1.0 / n_levels
+        n_scales = scales(resolution(probe, est._trust, records, share), est.gamma)
+    return {"gamma": est.gamma, "n_scales": n_scales, "n_levels": n_levels}
+
+
+def _asked(kind):
+    return CodebookLevelQuery if kind == "codebook" else LevelQuery
+
+
+def grow(session, scaling, *, gamma, n_scales, n_levels, theta_bound, kind):
+    """Ask level by level; each level splits what is left of every active bin.
+
+    Records whose path has ended report to their last bin again, so that no record is wasted. The
+    shape of the tree depends on released grams only, to which targets do not contribute: their
+    noise is independent of it, even if the levels share their records. Not so with reports, whose
+    levels never share any: see :func:`report_bound`.
+    """
+    tree = PartitionTree(scaling.size, gamma, n_scales, n_levels)
+    overlap = session.trust.can.same_rows
+    for level in range(1, n_levels + 1):
+        frontier = tree.frontier()
+        query = _asked(kind)(scaling, tree, (*tree.bins, *frontier), level > 1, level)
+        query.deliver(session.sum(query, 1.0 / n_levels), overlap)
+        for node in frontier:
+            node.decompose()
+            node.activate(_resolved(node, theta_bound), gamma, n_scales if level < n_levels else 0)
+        tree.bins.extend(frontier)
+    return tree
+
+
+def _resolved(node, theta_bound):
+    """How many leading directions stand out of the noise, and have an error below coef_norm."""
+    edge = node.law.typical.operator(node.size, ACTIVATION_FAILURE)
+    spread = node.law.cross(node.size, 0.5) if node.law.rms else 0.0
+    if node.resolved.size:
+        spread *= sqrt(1.0 + theta_bound**2)
+    needed = max(edge, 2.0 * node.factor * spread / theta_bound)
+    tiny = max(node.eigenvalues[0], 0.0) * 1e-13
+    return int((node.eigenvalues > max(needed, tiny)).sum())
+
+
+TARGETS_WEIGHT = 1.0 - sum(NOISE_WEIGHTS)
+PATH = np.concatenate([[0.0], np.geomspace(0.3, 30.0, 9)])  # Tikhonov path in units of the noise
+STANDS_OUT = 0.3  # of the noise's median: smaller eigenvalues of a gram attenuate the estimate
+
+
+class BinBound(NamedTuple):
+    """Bound on w'noise of a bin's equation, for all w at once, with one failure probability.
+
+    Attributes
+    ----------
+    node : Bin
+    operator : float
+        Bound on the noise of the Gram matrix in any direction.
+    quantile : float
+        Times the root of the proxy of the targets' variance.
+    spread2 : float
+        What the noise of z times a column adds to the proxy, in any direction.
+    norm : float
+        Bound on what is left, a vector.
+    """
+
+    node: Bin
+    operator: float
+    quantile: float
+    spread2: float
+    norm: float
+
+    def __call__(self, W):
+        """Bound for each row w of W."""
+        node, squares = self.node, np.einsum("ij,ij->i", W, W)
+        quadratic = np.einsum("ij,ij->i", W @ node.gram, W) + self.operator * squares
+        # copies of a record bring copies of its target's error: c^2 times the gram of one copy
+        proxy = node.copies * np.clip(quadratic, 0.0, node.records * squares)
+        proxy += self.spread2 * squares
+        return self.quantile * np.sqrt(proxy) + self.norm * np.sqrt(squares)
+
+
+def _vector_quantile(d, tail):
+    """Of the norm of a sub-Gaussian vector (Hsu, Kakade and Zhang 2012)."""
+    return sqrt(d + 2.0 * sqrt(d * tail) + 2.0 * tail)
+
+
+def bin_bound(node, theta_bound, failure, gram_failure):
+    """The bound for Gaussian noise, of which targets are independent."""
+    d, law = node.size, node.law
+    of_targets = split_failure(failure, TARGETS_WEIGHT, *NOISE_WEIGHTS)[0]
+    _, *of_noise = split_failure(gram_failure, TARGETS_WEIGHT, *NOISE_WEIGHTS)
+    names = (f"{node.path}: {what}" for what in ("noise at theta", "noise of the Gram", "cross"))
+    of_vector, of_operator, of_cross = map(event, names, of_noise)
+    tail = log(1.0 / event(f"{node.path}: errors of the targets", of_targets))
+    outer = theta_bound**2 if node.resolved.size else 0.0
+    spread = law.cross(d, of_cross) * sqrt(1.0 + outer)
+    quantile = _vector_quantile(d, tail)
+    if d == 1:  # the scalar bound
+        quantile = min(quantile, sqrt(2.0 * (tail + log(2.0))))
+    norm = theta_bound * law.vector(d, of_vector)
+    return BinBound(node, law.operator(d, of_operator), node.factor * quantile, spread**2, norm)
+
+
+def report_bound(node, theta_bound, failure):
+    """The bound for codebook reports, whose errors depend on targets: nothing is given the grams.
+
+    Given the levels before, each level's targets are independent of its rows, and their errors have
+    a sub-Gaussian norm in the metric of the level's exact gram; the errors of the reports are
+    bounded in norm. So all holds for w of any origin, and is added up; levels by sqrt(their
+    number) times the root of the sum of their grams.
+    """
+    d, law, levels = node.size, node.law, len(node.law.parts)
+    of_targets, of_operator, of_norm = split_failure(failure, 1.0, 1.0, 1.0)
+    # of each level's targets: a bound that holds for all levels is that of the rarest event
+    of_levels = split_failure(of_targets, *np.ones(levels))
+    names = (f"{node.path}: errors of the targets of level {level}" for level in range(levels))
+    tail = log(1.0 / min(map(event, names, of_levels)))
+    operator = law.operator(d, event(f"{node.path}: noise of the Gram", of_operator))
+    of_norm = event(f"{node.path}: noise at theta", of_norm)
+    outer = theta_bound if node.resolved.size else 0.0
+    norm = node.factor * law.equation(d, node.factor, theta_bound, outer, of_norm)
+    quantile = node.factor * _vector_quantile(d, tail) * sqrt(levels)
+    return BinBound(node, operator, quantile, 0.0, norm)
+
+
+def certified_by_tree(tree, points, theta_bound, confidence_level):
+    """Low and high ends for x'theta*, uniformly over the points."""
+    bins, bounds = _bounds(tree, theta_bound, confidence_level)
+    low, high = np.empty(len(points)), np.empty(len(points))
+    for chunk in blocks_of(len(points), 2 * points.shape[1]):
+        X = points[chunk]
+        norms = theta_bound * np.linalg.norm(X, axis=1)
+        low[chunk], high[chunk] = -norms, norms
+        for node in bins:
+            for penalty in PATH:
+                centre, half = _along_chain(node, X, penalty, bounds, theta_bound)
+                # intersection: all of them hold on one event
+                np.maximum(low[chunk], centre - half, out=low[chunk])
+                np.minimum(high[chunk], centre + half, out=high[chunk])
+    # on the rare event that the intervals do not meet, their order is not to be relied upon
+    return np.minimum(low, high), np.maximum(low, high)
+
+
+def _bounds(tree, theta_bound, confidence_level):
+    """Bins that the interval uses, and their bounds.
+
+    Which bins stand out is read off the grams, so that the events about targets, given all grams,
+    are shared by those bins alone; the events about the noise of grams are shared by all bins of a
+    level, whose number is known before the level is asked, and by all levels. Errors of
+    reports depend on targets, so that all their events are shared like the latter.
+    """
+    bins = [node for node in tree.bins if node.informative]
+    used = {id(step): step for node in bins for step in node.chain()}
+    levels = Counter(node.level for node in tree.bins)
+    failure = 1.0 - confidence_level
+    bounds = {}
+    for node in used.values():
+        gram = failure / (tree.n_levels * levels[node.level])
+        if isinstance(node.law, ReportLaw):
+            bounds[id(node)] = report_bound(node, theta_bound, gram)
+        else:
+            bounds[id(node)] = bin_bound(node, theta_bound, failure / len(used), gram)
+    return bins, bounds
+
+
+def _along_chain(node, X, penalty, bounds, theta_bound):
+    """Explain x'theta* by the equations of a bin and of its ancestors."""
+    rest, child = X, None
+    centre, half = np.zeros(len(X)), np.zeros(len(X))
+    for step in node.chain():
+        if child is None:
+            part = rest @ step.basis
+        else:  # what the child took as resolved: the active directions of this bin
+            active = step.directions[:, : step.n_active]
+            part = (rest @ active) @ (active.T @ step.basis)
+        W = part @ _filter(step, penalty)
+        rest = rest - _through(W, step)
+        centre += step.factor * (W @ step.target)
+        half += bounds[id(step)](W)
+        child = step
+    return centre, half + theta_bound * np.linalg.norm(rest, axis=1)
+
+
+def _filter(node, penalty):
+    """Regularised inverse of the gram; the plain inverse of what stands out if penalty is 0."""
+    values, vectors = np.linalg.eigh(node.gram)
+    floor = max(node.law.rms, values[-1] * len(values) * RELATIVE_ZERO)
+    strength = penalty * node.law.rms
+    kept = values > floor
+    inverse = np.where(kept, values / (np.where(kept, values, 1.0) ** 2 + strength**2), 0.0)
+    return (vectors * inverse) @ vectors.T
+
+
+def _through(W, node):
+    """Rows of w'(gram Q' + factor cross P')."""
+    return (W @ node.gram) @ node.basis.T + node.factor * (W @ node.cross) @ node.resolved.T
+
+
+def pooled(tree, prior):
+    """Posterior mean of theta from the equations of all bins, each weighted by its noise.
+
+    The prior's size is averaged over by evidence. Only directions that stand out of the noise of
+    the gram enter, because noise in the design attenuates.
+    """
+    theta = np.zeros(len(prior))
+    bins = tree.bins
+    exact = all(node.law.rms == 0.0 for node in bins)
+    for _ in range(1 if exact else 3):
+        rows = [_whitened(node, theta) for node in bins]
+        design = np.vstack([row[0] for row in rows])
+        response = np.concatenate([row[1] for row in rows])
+        # Nothing is shrunk for sampling where privacy noise is small beside it
+        private, whole = (sum(row[2][k] for row in rows) for k in (0, 1))
+        error = sqrt(min(1.0, (1.0 + SAMPLING) * private / max(whole, 1e-300)))
+        if exact:
+            return linalg.lstsq(design, response)[0]
+        theta = prior @ _posterior_mean(design @ prior / error, response / error)
+    return theta
+
+
+def _posterior_mean(design, response):
+    """Mean of w in response = design w + N(0, I), w ~ N(0, tau^2 I), over a public grid of tau.
+
+    An average and not the best tau: of few equations, the best is sometimes 0 by accident.
+    """
+    left, singular, right = linalg.svd(design, full_matrices=False)
+    projected = left.T @ response
+    gains = np.outer(PRIOR_VARIANCES, singular**2)
+    evidence = -0.5 * (np.log1p(gains) + projected**2 / (1.0 + gains)).sum(axis=1)
+    weights = np.exp(evidence - evidence.max())
+    weights /= weights.sum()
+    safe = np.where(singular > 0.0, singular, 1.0)
+    return right.T @ (weights @ (gains / (1.0 + gains)) * projected / safe)
+
+
+def _whitened(node, theta):
+    """Equation of a bin in its eigenbasis, scaled to variance 1; noise of privacy, and all."""
+    values, vectors = np.linalg.eigh(node.gram)
+    edge = STANDS_OUT * node.law.typical.operator(len(values), 0.5)
+    floor = max(edge, values[-1] * len(values) * RELATIVE_ZERO)
+    kept = values > floor
+    W = vectors[:, kept].T
+    design = _through(W, node)
+    response = node.factor * (W @ node.target)
+    cross = node.law.cross(node.size, 0.5) if node.law.rms else 0.0
+    inside, outside = theta @ node.basis, theta @ node.resolved
+    sampling = node.factor**2 * node.copies * values[kept]
+    private = (node.factor * cross) ** 2 * (1.0 + outside @ outside) * np.ones(len(W))
+    private += node.law.rms**2 * (inside @ inside + (W @ inside) ** 2) / 2.0
+    scale = 1.0 / np.sqrt(sampling + private)
+    parts = (private.sum(), (sampling + private).sum())
+    return design * scale[:, None], response * scale, parts
+
+
+def half_widths(tree, theta_bound, confidence_level=0.95):
+    """Fill in every informative bin's half-widths along its directions, for the picture."""
+    bins, bounds = _bounds(tree, theta_bound, confidence_level)
+    for node in bins:
+        halves = [
+            _along_chain(node, node.directions.T, penalty, bounds, theta_bound)[1]
+            for penalty in PATH
+        ]
+        node.half_widths = np.minimum(np.min(halves, axis=0), theta_bound)
+
 
 # code -> paper (Li, Simchi-Levi and Wang 2024):
 #   bin -> B, path -> (k_1, ..., k_h), factor -> gamma^k, n_scales -> M, gram -> Lambda,

@@ -136,6 +136,9 @@ def law_of(noise):
     return GaussianLaw(noise.scale)
 
 
+# Weights of a bin's failure probability: of three events about noise, ||N_gram v||, operator norm
+# of N_gram, standard deviation of the cross noise. The rest is of the targets, given the gram.
+NOISE_WEIGHTS = (0.10, 0.04, 0.02)
 ACTIVATION_FAILURE = 0.05  # an eigenvalue counts when it exceeds this quantile of the noise
 
 

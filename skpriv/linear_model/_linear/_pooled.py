@@ -16,7 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from ..._estimation._intervals import ConfidenceInterval, two_sided_quantile
 from ..._estimation._loop._estimate import noise_floor
 from ..._estimation._loop._fit import FITTED, LoopFit
-from ..._estimation._normal_equations import normal_posterior
+from ..._estimation._moments import normal_posterior
 from ..._linalg import RELATIVE_ZERO, psd_part
 
 

@@ -7,12 +7,16 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..._choices import Estimand, IntervalMethod
-from ..._estimation._bounds_words import bounds_words
-from ..._estimation._coefficients import CoefficientLaw, equations_law, loop_law
+from ..._estimation._coefficients import CoefficientLaw, bounds_words, equations_law, loop_law
 from ..._estimation._intervals import ConfidenceInterval, inside_bounds
 from ..._estimation._loop._steps import fit_rows, public_rules
-from ..._estimation._public_bounds import check_units
-from ..._estimation._public_maps import UNIT_TARGET, MappedRecords, TargetMap, WeightedMap
+from ..._estimation._public_maps import (
+    UNIT_TARGET,
+    MappedRecords,
+    TargetMap,
+    WeightedMap,
+    check_units,
+)
 from ..._estimation._reports import ReportedFit, balanced
 from ..._parameters import Channel, DataNorm, Positive, RowsOfPerson, parameters
 from ...records import WeightedRows

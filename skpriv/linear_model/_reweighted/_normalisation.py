@@ -15,8 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..._estimation._loop._rules import SUBSET_RESOLUTIONS, part_needed
-from ..._estimation._moments import Instrument
-from ..._estimation._normal_equations import NormalEquations
+from ..._estimation._moments import Instrument, NormalEquations
 from ..._estimation._reports import LiftedMomentsQuery
 from ..._estimation._public_maps import Scaling
 from ..._linalg import (

@@ -3,7 +3,7 @@
 import numpy as np
 
 from skpriv._estimation._tails import operator_quantile
-from skpriv._estimation._normal_equations import NormalEquations
+from skpriv._estimation._moments import NormalEquations
 from skpriv.bandits._ucb import _region
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from skpriv._estimation._tails import certificate, event
 from skpriv._estimation._intervals import split_failure
-from skpriv._estimation._normal_equations import NormalEquations
+from skpriv._estimation._moments import NormalEquations
 from skpriv.bandits import OnlineLinUCB
 from skpriv.bandits._ucb._region import certified
 from skpriv.linear_model import (
@@ -22,7 +22,7 @@ from skpriv.linear_model import (
     ReweightedRegressor,
     SSPRegressor,
 )
-from skpriv.linear_model._layered._intervals import report_bound
+from skpriv.linear_model._layered._regressor import report_bound
 
 RNG = np.random.RandomState(0)
 X = RNG.uniform(-0.5, 0.5, size=(20_000, 2))

@@ -7,24 +7,22 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skpriv._estimation import _sharp_intervals as module
-from skpriv._estimation._sharp_intervals import (
+from skpriv._estimation import _intervals as module
+from skpriv._estimation._intervals import (
     DISTANCES,
+    MIN_RESOLUTION_FOR_INTERVALS,
+    _SharpFailures,
+    _SumBounds,
     _cross,
     _expected,
-    _SharpFailures,
     _sharp,
     _solve,
-    _SumBounds,
-    certified_by_equations,
-)
-from skpriv._estimation._intervals import (
-    MIN_RESOLUTION_FOR_INTERVALS,
     asymptotic,
+    certified_by_equations,
     certified_by_norm,
     split_failure,
 )
-from skpriv._estimation._normal_equations import NormalEquations
+from skpriv._estimation._moments import NormalEquations
 from skpriv._estimation._tails import main_region
 
 BOTH = certified_by_equations, certified_by_norm

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skpriv._estimation._bounds_words import bounds_words
+from skpriv._estimation._coefficients import bounds_words
 from skpriv._estimation._loop._queries import ClippedRowsQuery
 from skpriv.linear_model import (
     AdditiveRegressor,

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from skpriv._estimation._loop import _estimate
-from skpriv._estimation._loop._equation import _shrunk
+from skpriv._estimation._loop._score import _shrunk
 from skpriv._estimation._loop._estimate import KnownMean, LoopEstimate
 
 Z = stats.norm.ppf(0.975)

@@ -9,11 +9,10 @@ from scipy.integrate import trapezoid
 
 from skpriv._estimation._coefficients import loop_law
 from skpriv._estimation._loop import _fit as loop
-from skpriv._estimation._loop._equation import CUBE, ScoreEquation
+from skpriv._estimation._loop._score import CUBE, CUT, ScoreEquation
 from skpriv._estimation._loop._estimate import USUAL, inversion_excess, noise_floor
 from skpriv._estimation._loop._fit import LoopFit
 from skpriv._estimation._loop._line import Line
-from skpriv._estimation._loop._score import CUT
 from skpriv._estimation._public_maps import RowMap, TargetMap
 
 P, SEEN = 8, 5

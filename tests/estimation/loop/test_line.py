@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from skpriv._estimation._loop import _line
-from skpriv._estimation._loop._equation import ScoreEquation
+from skpriv._estimation._loop._score import ScoreEquation, ScoreQuery
 from skpriv._estimation._loop._line import Line, LineScoreQuery, StepAndLineQuery
 from skpriv._estimation._loop._queries import Whitened
-from skpriv._estimation._loop._score import ScoreQuery
 from skpriv._estimation._persons import ScoreLengthsQuery
 from skpriv._estimation._public_maps import RowMap, TargetMap
 from skpriv._linalg import unvech

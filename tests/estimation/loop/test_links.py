@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from skpriv._estimation._loop._equation import ScoreEquation
+from skpriv._estimation._loop._score import ScoreEquation, ScoreQuery
 from skpriv._estimation._loop._links import IDENTITY, Log, Logit
 from skpriv._estimation._loop._queries import Whitened
-from skpriv._estimation._loop._score import ScoreQuery
 from skpriv._estimation._public_maps import RowMap, TargetMap, WeightedMap
 from skpriv.linear_model._generalized._logistic import ClassTarget, CountTarget
 from skpriv.privacy import Answer

@@ -5,12 +5,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from skpriv._estimation._loop._equation import ScoreEquation
+from skpriv._estimation._loop._score import ScoreEquation, ScoreQuery
 from skpriv._estimation._loop._links import IDENTITY
 from skpriv._estimation._loop._pool import Pool
 from skpriv._estimation._loop._queries import Whitened, WhiteningQuery
 from skpriv._estimation._loop._rules import RESOLVED, Rules
-from skpriv._estimation._loop._score import ScoreQuery
 from skpriv._estimation._public_maps import RowMap, TargetMap, WeightedMap
 from skpriv.inspection import inference
 from skpriv.linear_model import LinearRegression

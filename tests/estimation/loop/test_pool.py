@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skpriv._estimation._loop._equation import ScoreEquation
+from skpriv._estimation._loop._score import ScoreEquation
 from skpriv._estimation._loop._fit import LoopFit
 from skpriv._estimation._loop._links import IDENTITY, Logit
 from skpriv._estimation._loop._pool import Pool, fitted_shapes, posterior_mean, prior_model

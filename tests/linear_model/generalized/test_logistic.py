@@ -13,9 +13,8 @@ from sklearn.utils import get_tags
 
 import skpriv
 from skpriv import BudgetAccountant, PrivacyError
-from skpriv._estimation._loop._equation import ScoreEquation
+from skpriv._estimation._loop._score import ScoreEquation, ScoreQuery
 from skpriv._estimation._loop._queries import Whitened
-from skpriv._estimation._loop._score import ScoreQuery
 from skpriv.exceptions import BudgetExceeded, InvalidValues
 from skpriv.inspection import inference
 from skpriv.linear_model import LinearRegression, LogisticRegression

@@ -10,8 +10,8 @@ from sklearn.linear_model import LinearRegression
 from skpriv import Budget, BudgetAccountant
 from skpriv.exceptions import PrivacyError
 from skpriv.linear_model import IHTRegressor
-from skpriv.linear_model._iht._steps import floored
-from skpriv._estimation._normal_equations import NormalEquations
+from skpriv.linear_model._iht._regressor import floored
+from skpriv._estimation._moments import NormalEquations
 
 
 def _data(n=2000, d=60, s=3, seed=0, noise=0.1, intercept=0.1):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skpriv.linear_model import LayeredRegressor
-from skpriv.linear_model._layered import _intervals
+from skpriv.linear_model._layered import _regressor
 
 
 @pytest.mark.parametrize("level", [0.8, 0.95])
@@ -24,13 +24,13 @@ def test_bins_share_the_failure_probability(monkeypatch, level):
     )
     est.fit(X, X[:, 0])
     shares = []
-    made = _intervals.bin_bound
+    made = _regressor.bin_bound
 
     def spy(node, theta_bound, failure, gram_failure):
         shares.append((node.level, failure, gram_failure))
         return made(node, theta_bound, failure, gram_failure)
 
-    monkeypatch.setattr(_intervals, "bin_bound", spy)
+    monkeypatch.setattr(_regressor, "bin_bound", spy)
     est.confidence_interval(X[:3], confidence_level=level)
     assert len(shares) > 1
     assert sum(failure for _, failure, _ in shares) == pytest.approx(1.0 - level)
@@ -38,5 +38,5 @@ def test_bins_share_the_failure_probability(monkeypatch, level):
     bins = Counter(node.level for node in tree.bins)
     for of_level, _, gram in shares:
         assert gram * bins[of_level] * tree.n_levels == pytest.approx(1.0 - level)
-    parts = _intervals.TARGETS_WEIGHT + sum(_intervals.NOISE_WEIGHTS)
+    parts = _regressor.TARGETS_WEIGHT + sum(_regressor.NOISE_WEIGHTS)
     assert parts == pytest.approx(1.0)

@@ -11,7 +11,7 @@ from skpriv import BudgetAccountant
 from skpriv._linalg import unvech
 from skpriv.exceptions import PrivacyError
 from skpriv.linear_model import LayeredRegressor
-from skpriv.linear_model._layered._intervals import grow
+from skpriv.linear_model._layered._regressor import grow
 from skpriv.linear_model._layered._tree import CodebookLevelQuery, ReportLaw
 from skpriv._estimation._public_maps import Scaling
 from skpriv.privacy import Budget, open_session
