@@ -12,10 +12,10 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._choices import PrivacyModel
+from .._choices import IntervalMethod, PrivacyModel
 from .._codec import Writable
 from .._compat import F, Documented, Interval, StrOptions, fit_context
-from .._estimation._intervals import check_level
+from .._estimation._intervals import ConfidenceInterval, check_level
 from .._linalg import row_products
 from .._parameters import RandomState, parameters
 from ..privacy import MODELS, Accounted, Budget, PrivacyReport, Trust
@@ -165,6 +165,45 @@ class PredictsAtPoints(Documented):
             f"`interval_claims = ({method!r},)`; the page 'Add an estimator' of the documentation "
             "says how claims are tested."
         )
+
+
+class AsymptoticIntervals:
+    """Mixin of estimators whose intervals are asymptotic where nothing else is asked for."""
+
+    _interval: Any
+    _interval_points: Any
+
+    @rowwise
+    def confidence_interval(
+        self, X: Any, confidence_level: float = 0.95, method: IntervalMethod = "asymptotic"
+    ) -> ConfidenceInterval:
+        """Confidence interval for what is predicted at each row, not for a new y.
+
+        That is the regression function, and of a classifier the probability of ``classes_[1]``, or
+        of more than two classes those of all, each with the stated level by itself.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        confidence_level : float in (0, 1), default=0.95
+        method : {"asymptotic", "certified"}, default="asymptotic"
+            "certified" is for `LinearRegression` and `AdditiveRegressor` alone.
+
+        Returns
+        -------
+        ConfidenceInterval
+            Named tuple (low, high) of ndarrays of shape (n_samples,), in the units of y and inside
+            ``bounds_y``, or in [0, 1]; of more than two classes of shape (n_samples, n_classes).
+            All of that range where noise hides a row's direction, or instruments are weak.
+        """
+        if getattr(self, "effects", None) is not None:
+            raise ValueError(
+                "effects='person' tells no level, and so has no interval for a row: "
+                "skpriv.inspection.inference(model) has intervals of slopes, and of differences of "
+                "two rows by its contrast(weights)."
+            )
+        X = self._interval_points(X, confidence_level, method)
+        return self._interval(X, confidence_level, method)
 
 
 class FitsPersons:

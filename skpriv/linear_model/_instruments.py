@@ -15,10 +15,9 @@ import numpy as np
 from scipy import stats
 from sklearn.utils.validation import check_is_fitted
 
-from .._choices import IntervalMethod
 from .._compat import fit_context
 from .._estimation._coefficients import CoefficientLaw, equations_law
-from .._estimation._intervals import ConfidenceInterval, inside_bounds, two_sided_quantile
+from .._estimation._intervals import inside_bounds, two_sided_quantile
 from .._estimation._loop._estimate import USUAL, inversion_excess
 from .._estimation._loop._score import SIDE_WEIGHT
 from .._estimation._moments import RESIDUAL_CLIP, SQUARE_WEIGHT, NormalEquations
@@ -36,14 +35,13 @@ from .._parameters import RowsOfPerson, parameters
 from .._printing import Printed, Table
 from ..exceptions import PrivacyError
 from ..privacy import ROUNDING, SIDE_SHARE, Query, models_that
-from ._base import PrivateRegressor, rowwise
+from ._base import AsymptoticIntervals, PrivateRegressor
 from ._opening import (
     open_fit,
     persons_of,
     public_bounds,
     public_ranges,
     public_rows,
-    refuse_level,
     within_maps,
 )
 
@@ -445,7 +443,7 @@ def first_stage(fit, rows, names, endogenous, instruments, unit):
 
 
 @parameters
-class IVRegressor(PrivateRegressor):
+class IVRegressor(AsymptoticIntervals, PrivateRegressor):
     """Two-stage least squares: a linear equation with instruments, from noisy answers.
 
     Some features go along with what else moves the target, so that least squares is biased.
@@ -679,26 +677,8 @@ class IVRegressor(PrivateRegressor):
             str(self.estimand),
         )
 
-    @rowwise
-    def confidence_interval(
-        self, X: Any, confidence_level: float = 0.95, method: IntervalMethod = "asymptotic"
-    ) -> ConfidenceInterval:
-        """Confidence interval for the structural equation at each row, not for a new y.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        confidence_level : float in (0, 1), default=0.95
-        method : {"asymptotic"}, default="asymptotic"
-
-        Returns
-        -------
-        ConfidenceInterval
-            Named tuple (low, high) of ndarrays of shape (n_samples,), inside ``bounds_y``;
-            ``bounds_y`` itself where instruments are weak.
-        """
-        refuse_level(self)
-        X = self._interval_points(X, confidence_level, method)
+    def _interval(self, X, confidence_level, method):
+        """The interval of the structural equation at checked rows."""
         points = self._map.features(self._map.clipped(X))[:, self._released.structural]
         covariance = self._released.sampling + self._released.privacy
         half = np.sqrt(np.einsum("ij,jk,ik->i", points, covariance, points))

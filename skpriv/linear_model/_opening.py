@@ -308,13 +308,3 @@ def named_constants(law):
     """The law of slopes within persons, with a reason of its own for those not resolved."""
     reason = "" if law.resolved[:-1].all() else CONSTANT
     return replace(law, estimand=WITHIN, reason=reason, factors=None)
-
-
-def refuse_level(model):
-    """Refuse intervals for levels, of which fixed effects leave none."""
-    if getattr(model, "effects", None) is not None:
-        raise ValueError(
-            "effects='person' tells no level, and so has no interval for a row: "
-            "skpriv.inspection.inference(model) has intervals of slopes, and of differences of two "
-            "rows by its contrast(weights)."
-        )

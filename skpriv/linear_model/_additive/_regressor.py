@@ -10,11 +10,9 @@ import numpy as np
 from scipy import optimize, stats
 from sklearn.utils.validation import check_is_fitted
 
-from ..._choices import IntervalMethod
 from ..._compat import Interval, StrOptions
 from ..._estimation._coefficients import bounds_words
 from ..._estimation._intervals import (
-    ConfidenceInterval,
     check_level,
     inside_bounds,
     two_sided_quantile,
@@ -25,7 +23,7 @@ from ..._estimation._reports import ReportedFit, Sized, reached
 from ..._linalg import row_products
 from ..._parameters import ArrayLike, Channel, Positive, RowsOfPerson, parameters
 from ...records import WeightedRows, floats
-from .._base import FitsPersons, rowwise
+from .._base import AsymptoticIntervals, FitsPersons
 from .._exact import fit_exactly
 from .._opening import (
     best_reports,
@@ -263,7 +261,7 @@ DEVIATIONS = (0.3, 3.0)
 
 
 @parameters
-class AdditiveRegressor(FitsPersons, Starts, PredictionIntervals):
+class AdditiveRegressor(AsymptoticIntervals, FitsPersons, Starts, PredictionIntervals):
     """Private additive regression: a sum of curves of one feature each, with bands.
 
     Every feature with a curve has public knots, and its curve is a line between two of them. The
@@ -495,26 +493,8 @@ class AdditiveRegressor(FitsPersons, Starts, PredictionIntervals):
         heights = np.concatenate(self.heights_)
         return row_products(self._map.values(X), heights) + self.intercept_
 
-    @rowwise
-    def confidence_interval(
-        self, X: Any, confidence_level: float = 0.95, method: IntervalMethod = "asymptotic"
-    ) -> ConfidenceInterval:
-        """Confidence interval for the regression function at each row, not for a new y.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        confidence_level : float in (0, 1), default=0.95
-        method : {"asymptotic", "certified"}, default="asymptotic"
-
-        Returns
-        -------
-        ConfidenceInterval
-            Named tuple (low, high) of ndarrays of shape (n_samples,), in the units of y and inside
-            ``bounds_y``; ``bounds_y`` itself where noise hides a row's direction. It
-            is for the best sum of curves on these knots.
-        """
-        X = self._interval_points(X, confidence_level, method)
+    def _interval(self, X, confidence_level, method):
+        """The interval of the sum of curves at checked rows."""
         predicted, phi = self._predicted(X), self._map.rows(X)
         centre, half = self._released.interval(phi, confidence_level, method)
         return inside_bounds(self._target, centre, half, predicted)

@@ -15,7 +15,7 @@ from ..._parameters import ArrayLike, Level, Positive, RowsOfPerson, parameters
 from ...exceptions import PrivacyError
 from ...privacy import models_that
 from ...records import WeightedRows
-from .._base import FitsPersons
+from .._base import AsymptoticIntervals, FitsPersons
 from .._start import Starts
 from .._opening import open_fit, public_row_map, weighted_rows
 from .._prediction_intervals import hold_out
@@ -33,7 +33,7 @@ ALONE = (
 
 
 @parameters
-class GeneralizedLinear(FitsPersons, Starts):
+class GeneralizedLinear(AsymptoticIntervals, FitsPersons, Starts):
     """Mixin of the generalised linear models; not for direct use.
 
     Parameters
@@ -136,7 +136,6 @@ class GeneralizedLinear(FitsPersons, Starts):
 
         Where it is above ``most`` it ends there, with the width that it has.
         """
-        X = self._interval_points(X, confidence_level, method)
         eta = self._linear(X)
         fit = self._released
         value, half = fit.interval(self._map.rows(X), confidence_level, method)

@@ -12,7 +12,6 @@ from scipy import special
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..._choices import IntervalMethod
 from ..._estimation._coefficients import NOISE
 from ..._estimation._intervals import ConfidenceInterval, check_level
 from ..._estimation._loop._links import Logit
@@ -429,28 +428,9 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         """Probabilities of all classes at checked rows, shape (n_rows, n_classes)."""
         return special.softmax(self._log_odds(X), axis=1)
 
-    @rowwise
-    def confidence_interval(
-        self, X: Any, confidence_level: float = 0.95, method: IntervalMethod = "asymptotic"
-    ) -> ConfidenceInterval:
-        """Confidence interval for the probability of ``classes_[1]`` at each row, or of each class.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        confidence_level : float in (0, 1), default=0.95
-        method : {"asymptotic"}, default="asymptotic"
-
-        Returns
-        -------
-        ConfidenceInterval
-            Named tuple (low, high) of ndarrays of shape (n_samples,), in [0, 1]; all of that where
-            the fit does not resolve a row's direction. Of more than two classes of shape
-            (n_samples, n_classes), each with the stated level by itself.
-        """
-        check_is_fitted(self)
+    def _interval(self, X, confidence_level, method):
+        """The interval of probabilities at checked rows."""
         if len(self.classes_) > 2:
-            X = self._interval_points(X, confidence_level, method)
             found = class_intervals(self._released, self._map.rows(X), confidence_level)
             inside = special.logit(self._probabilities(X))
             low, high = np.minimum(found[0], inside), np.maximum(found[1], inside)

@@ -1,15 +1,13 @@
 """Private Poisson regression: counts, with intervals for their means and for rate ratios."""
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from ..._choices import IntervalMethod
 from ..._compat import StrOptions
 from ..._estimation._intervals import ConfidenceInterval
 from ..._estimation._loop._links import Log
 from ..._parameters import parameters
-from .._base import rowwise
 from .._opening import public_bounds, public_rows
 from .._prediction_intervals import PredictionIntervals, calibration
 from ._base import GeneralizedLinear
@@ -112,24 +110,8 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
         low, high = self.bounds_y_
         return np.clip(np.exp(np.minimum(eta, np.log(high))), low, high)
 
-    @rowwise
-    def confidence_interval(
-        self, X: Any, confidence_level: float = 0.95, method: IntervalMethod = "asymptotic"
-    ) -> ConfidenceInterval:
-        """Confidence interval for the mean of the target at each row, not for a new y.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        confidence_level : float in (0, 1), default=0.95
-        method : {"asymptotic"}, default="asymptotic"
-
-        Returns
-        -------
-        ConfidenceInterval
-            Named tuple (low, high) of ndarrays of shape (n_samples,), inside ``bounds_y``; all of
-            that where the fit does not resolve a row's direction.
-        """
+    def _interval(self, X, confidence_level, method):
+        """The interval of the mean at checked rows."""
         most = float(np.log(self.bounds_y_[1]))
         low, high = self._linear_interval(X, confidence_level, method, most)
         return ConfidenceInterval(self._mean(low), self._mean(high))

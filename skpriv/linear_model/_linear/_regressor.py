@@ -6,9 +6,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..._choices import Estimand, IntervalMethod
+from ..._choices import Estimand
 from ..._estimation._coefficients import CoefficientLaw, bounds_words, equations_law, loop_law
-from ..._estimation._intervals import ConfidenceInterval, inside_bounds
+from ..._estimation._intervals import inside_bounds
 from ..._estimation._loop._steps import fit_rows, public_rules
 from ..._estimation._public_maps import (
     UNIT_TARGET,
@@ -20,7 +20,7 @@ from ..._estimation._public_maps import (
 from ..._estimation._reports import ReportedFit, balanced
 from ..._parameters import Channel, DataNorm, Positive, RowsOfPerson, parameters
 from ...records import WeightedRows
-from .._base import FitsPersons, rowwise
+from .._base import AsymptoticIntervals, FitsPersons
 from .._exact import fit_exactly
 from .._opening import (
     best_reports,
@@ -29,7 +29,6 @@ from .._opening import (
     public_bounds,
     public_row_map,
     public_rows,
-    refuse_level,
     weighted_rows,
     within_maps,
 )
@@ -44,7 +43,9 @@ from ._pooled import Likely
 
 
 @parameters
-class LinearRegression(FitsPersons, Likely, Plans, Starts, PredictionIntervals):
+class LinearRegression(
+    AsymptoticIntervals, FitsPersons, Likely, Plans, Starts, PredictionIntervals
+):
     """Private linear regression: a line that follows most records, and least squares in the limit.
 
     Learns location and spread of the target and a whitening of the rows, then takes 4 to 64 small
@@ -244,26 +245,8 @@ class LinearRegression(FitsPersons, Likely, Plans, Starts, PredictionIntervals):
             "others count for less"
         )
 
-    @rowwise
-    def confidence_interval(
-        self, X: Any, confidence_level: float = 0.95, method: IntervalMethod = "asymptotic"
-    ) -> ConfidenceInterval:
-        """Confidence interval for the regression function at each row, not for a new y.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        confidence_level : float in (0, 1), default=0.95
-        method : {"asymptotic", "certified"}, default="asymptotic"
-
-        Returns
-        -------
-        ConfidenceInterval
-            Named tuple (low, high) of ndarrays of shape (n_samples,), in the units of y and inside
-            ``bounds_y``; ``bounds_y`` itself where noise hides a row's direction.
-        """
-        refuse_level(self)
-        X = self._interval_points(X, confidence_level, method)
+    def _interval(self, X, confidence_level, method):
+        """The interval of the line at checked rows."""
         phi = self._map.features(self._map.clipped(X))
         centre, half = self._released.interval(phi, confidence_level, method)
         return inside_bounds(self._target, centre, half, self._function(X))
