@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..._linalg import RELATIVE_ZERO
+from ...records import CHUNK_ROWS
 from .._intervals import two_sided_quantile
 from .._persons import dependence
 from ._certificate import certified_by_step
@@ -283,11 +284,14 @@ class LoopFit:
             raise ValueError(PERSONS_CUT)
         if not self.equations:
             return np.zeros(len(phi)), np.full(len(phi), np.inf)
-        if method == "certified":
-            centre, half = certified_by_step(self, self.points(phi), confidence_level)
-        else:
-            estimate = self.estimate(self.points(phi), confidence_level=confidence_level)
-            centre, half = estimate.interval()
+        found = []
+        for start in range(0, len(phi) or 1, CHUNK_ROWS):  # that stay in the processor's cache
+            points = self.points(phi[start : start + CHUNK_ROWS])
+            if method == "certified":
+                found.append(certified_by_step(self, points, confidence_level))
+            else:
+                found.append(self.estimate(points, confidence_level=confidence_level).interval())
+        centre, half = (np.concatenate(parts) for parts in zip(*found, strict=True))
         return self.location + centre, half
 
 

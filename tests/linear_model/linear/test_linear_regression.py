@@ -303,6 +303,8 @@ def test_a_fit_that_is_interrupted_leaves_the_one_before(monkeypatch):
     X, y = _data()
     est = _fitted(X, y)
     before = est.confidence_interval(X[:3])
+    many = est.confidence_interval(np.tile(X[:3], (6_000, 1)))  # in blocks of rows
+    np.testing.assert_allclose(many, np.tile(before, 6_000), rtol=1e-12)
 
     def interrupted(*arguments):
         raise KeyboardInterrupt
