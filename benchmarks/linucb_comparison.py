@@ -17,6 +17,7 @@ import time
 from math import log, sqrt
 
 import numpy as np
+from _pair_reports import PairOnlineLinUCB
 from _record import record
 from joblib import Parallel, delayed
 
@@ -68,7 +69,7 @@ def policies(epsilon, delta, seed):
         "asymptotic, shared sum": LinUCB(**ours, privacy="aggregate"),
         "OnlineLinUCB, Maler": OnlineLinUCB(**ours),
         "OnlineLinUCB, OGD": OnlineLinUCB(**ours, learner="ogd"),
-        "OnlineLinUCB, OGD, faithful": OnlineLinUCB(**ours, learner="ogd", mode="faithful"),
+        "OnlineLinUCB, OGD, faithful": PairOnlineLinUCB(**ours, learner="ogd"),
     }
 
 

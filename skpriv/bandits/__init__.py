@@ -1,23 +1,21 @@
 """Linear contextual bandits that are private, and what they are compared with."""
 
 from ._coba import CobaLearner
-from ._combiner._policy import BanditCombiner
+from ._combiner import BanditCombiner
 from ._evaluation._display import RegretDisplay
 from ._epochs._elimination import ActionElimination
 from ._environments import (
     GeneralizedLinearEnvironment,
     LinearEnvironment,
-    LoggedEnvironment,
     SparseLinearEnvironment,
     SupervisedEnvironment,
 )
-from ._epochs._epoch_greedy import EpochGreedy
+from ._epochs._epoch_greedy import FLIPHAT, EpochGreedy
 from ._epochs._references import EpsilonGreedy, LassoBandit
-from ._epochs._epoch_greedy import FLIPHAT
 from ._ucb._lin_square_cb import LinSquareCB
 from ._ucb._lin_ucb import LinUCB
 from ._mabwiser import MABWiserAdapter
-from ._evaluation._off_policy import OffPolicyValue, off_policy_value
+from ._evaluation._off_policy import LoggedEnvironment, OffPolicyValue, off_policy_value
 from ._evaluation._private_value import PrivateValue, private_off_policy_value
 from ._ucb._online_lin_ucb import OnlineLinUCB
 from ._service._dsjson import read_dsjson

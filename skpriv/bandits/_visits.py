@@ -14,9 +14,6 @@ import numpy as np
 from ..privacy import protecting
 from ..records import public_shape
 
-PLACE_BITS = 62  # of a random number: an integer of SQLite has 63 and a sign
-
-
 WHOLE = re.compile(r"(-?[0-9]+)\.0+", re.ASCII)  # a whole number, as text of a float
 
 
@@ -148,6 +145,7 @@ class LearnsFromPersons:
 
     _update: Any  # (rows, rewards) of rounds that are taken in
     _visits: Any  # once it has started
+    _place: Any  # number of the answer that the next rounds will be in, the same for all copies
     n_rounds_: int
     rounds_until_update_: Any
 
@@ -196,15 +194,6 @@ class LearnsFromPersons:
         """Rewards inside of their public range, if there is one."""
         bounds = getattr(self, "bounds_y", None)
         return rewards if bounds is None else np.minimum(np.maximum(rewards, bounds[0]), bounds[1])
-
-    @property
-    def _place(self):
-        """Number of the answer that the next rounds will be in, the same for all copies.
-
-        One of its own in each part of an update, where answers are not numbered by the changes of
-        the policy: no copy is in the same one, and each costs a round.
-        """
-        return secrets.randbits(PLACE_BITS)
 
     def _update_persons(self, rows, rewards, users):
         """Take in rounds; those that are not to be learned from keep their places, and are blank.

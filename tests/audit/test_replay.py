@@ -55,9 +55,8 @@ def test_every_policy_holds_for_the_first_and_last_user(private_policy, place, r
     assert found.differences == found.unstable == []
 
 
-@pytest.mark.parametrize("mode", ["sums", "faithful"])
-def test_reports_outside_of_streams_are_heard(mode, rounds):
-    make = lambda: OnlineLinUCB(mode=mode, delta=1e-3, random_state=0)  # noqa: E731
+def test_reports_of_running_sums_are_heard(rounds):
+    make = lambda: OnlineLinUCB(delta=1e-3, random_state=0)  # noqa: E731
     found = replay(make, *rounds())
     assert found.holds and found.epsilon > 0.5
 

@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 from skpriv import Budget, BudgetAccountant
 from skpriv.bandits import FLIPHAT, BanditCombiner, LinUCB, OnlineLinUCB, RandomPolicy
-from skpriv.bandits._combiner._claims import RewardQuery
+from skpriv.bandits._combiner import RewardQuery
 from skpriv.exceptions import PrivacyError
 from skpriv.linear_model import SSPRegressor
 

@@ -46,7 +46,6 @@ POLICIES = {
     "phases": lambda: LinSquareCB(update_every=10, horizon=70, **COMMON),
     "local": lambda: LinUCB(privacy="local", channel="gaussian", **COMMON),
     "online": lambda: OnlineLinUCB(horizon=400, **COMMON),
-    "faithful": lambda: OnlineLinUCB(horizon=400, mode="faithful", **COMMON),
     "EpochGreedy": lambda: EpochGreedy(SSP, **EPOCHS),
     "SquareCB": lambda: SquareCB(SSP, **EPOCHS),
     "elimination": lambda: ActionElimination(SSP, **EPOCHS),

@@ -171,7 +171,7 @@ def _logged(given):
         given("contexts", CONTEXTS), given("actions", ACTIONS), given("rewards", Y),
         given("propensities", CHANCES),
     )  # fmt: skip
-    found.value(np.zeros(N, dtype=int), method="dr", reward_model=Ridge())
+    found.value(np.zeros(N, dtype=int))
     found.replay(bandits.RandomPolicy(random_state=0))
 
 
@@ -461,10 +461,7 @@ DOORS = {
     "MABWiserAdapter.predict": partial(_mabwiser, "predict"),
     "CobaLearner.predict": _coba,
     "CobaLearner.learn": _coba,
-    "off_policy_value": lambda given: _off_policy(
-        bandits.off_policy_value, given, method="dr",
-        predictions=given("predictions", np.zeros((N, K))),
-    ),
+    "off_policy_value": partial(_off_policy, bandits.off_policy_value),
     "private_off_policy_value": lambda given: _off_policy(
         bandits.private_off_policy_value, given, random_state=SEED
     ),

@@ -35,7 +35,7 @@ PUBLIC = {
     "parameters", "partition", "path", "players", "point_kw", "policies", "policy", "privacy",
     "probability", "public_rows", "purpose", "quantity", "r2", "random_state", "rare_probability",
     "raw_path", "reference", "reports", "result", "return_X_y", "return_coef",
-    "return_propensities", "reward_model", "rho", "rng", "rounds", "row_norm", "run", "sampling_kw",
+    "return_propensities", "rho", "rng", "rounds", "row_norm", "run", "sampling_kw",
     "scale", "schema", "scoring", "show_reference", "smallest_share", "state", "statistic",
     "styles", "target_name", "task", "text", "title", "totals", "transport", "unit", "user",
     "users", "value", "verbose", "who",

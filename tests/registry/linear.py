@@ -7,8 +7,7 @@ import numpy as np
 from skpriv._estimation._reports import LiftedMomentsQuery
 from skpriv._estimation._moments import Instrument, MomentsQuery, ResidualGramQuery
 from skpriv._estimation._public_maps import Scaling
-from skpriv.bandits._combiner._claims import RewardQuery
-from skpriv.bandits._ucb._online_reports import PairQuery
+from skpriv.bandits._combiner import RewardQuery
 from skpriv.linear_model._improper import (
     ClippedGradientQuery,
     Descent,
@@ -125,10 +124,6 @@ def _reported_gradient():
 
 def _reported_normalisation():
     return ReportedNormalisationQuery(PLANE, instrument=EYE), one(E1, 0.0), one(E2, 0.0)
-
-
-def _pairs():
-    return PairQuery(PLANE), one(E1, 1.0), one([-1.0, 0.0], -1.0)
 
 
 def _residuals():
@@ -277,9 +272,6 @@ CASES = {
         ),
         (partial(_moments, partial(ReweightedReportsQuery, instrument=EYE)),),
         unit=_data_norm,
-    ),
-    PairQuery: Case(
-        _with_scaling(lambda scaling, rng: PairQuery(scaling)), (_pairs,), unit=_data_norm
     ),
     ResidualGramQuery: Case(_residual, (_residuals, _residuals_behind), unit=_data_norm),
     NormalisationQuery: Case(

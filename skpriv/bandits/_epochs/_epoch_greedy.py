@@ -10,8 +10,8 @@ from ..._compat import Interval
 from ..._parameters import ArrayLike, Count, Positive, parameters
 from ...linear_model import IHTRegressor
 from .._draws import HALF_NORMAL, certain, flat, greedy, optimistic, uniform
-from ._policy import SELECTION_SHARE, EpochPolicy, OraclePolicy, Schedule, added, coef_posterior
 from .._report import trust_of
+from ._policy import SELECTION_SHARE, EpochPolicy, OraclePolicy, Schedule, added, coef_posterior
 from ._schedule import EpochSchedule
 
 SAMPLING_PART = 0.4  # of the rounds that would tell a coefficient from d others without privacy

@@ -11,7 +11,7 @@ from ..._compat import Interval, validate_params
 from ..._estimation._intervals import two_sided_quantile
 from ...privacy import ROUNDING, Budget, Query, open_stream
 from ...records import check_shape, floats, public_shape
-from .._checks import check_bounds, known_actions
+from .._base import check_bounds, known_actions
 
 VALUE_WEIGHT = 1.5  # of t^2 beside t: free, see ValueQuery
 # Of u^2 beside u in FilledQuery: 6% of noise for the variances of both ends, which count least.

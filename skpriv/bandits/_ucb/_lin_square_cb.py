@@ -11,7 +11,6 @@ from ..._compat import Interval, StrOptions
 from ..._parameters import Channel, parameters
 from ...privacy import MODELS
 from .._draws import flat, inverse_gap, uniform
-from ._devices import ServesDevices
 from ._region import asymptotic
 from ._running import MECHANISMS, RunningSumsPolicy
 
@@ -19,7 +18,7 @@ GAP_WEIGHT = 30.0
 
 
 @parameters
-class LinSquareCB(ServesDevices, RunningSumsPolicy):
+class LinSquareCB(RunningSumsPolicy):
     """SquareCB on running sums: play an action the less often, the worse its predicted reward.
 
     All rounds are kept as noisy running sums, and weights are fitted to them with a shrinkage that

@@ -10,7 +10,6 @@ from ..._compat import Interval, StrOptions
 from ..._parameters import Channel, Level, Positive, parameters
 from ...privacy import MODELS
 from .._draws import HALF_NORMAL, flat, optimistic, uniform
-from ._devices import ServesDevices
 from ._region import Region, asymptotic, ball, certified, self_normalized, without_blanks
 from ._running import MECHANISMS, RunningSumsPolicy
 
@@ -20,7 +19,7 @@ Bonus = Annotated[float | str, Interval(Real, 0, None, closed="left"), StrOption
 
 
 @parameters
-class OptimisticPolicy(ServesDevices, RunningSumsPolicy):
+class OptimisticPolicy(RunningSumsPolicy):
     """Base class of the policies with upper confidence bounds on sums; not for direct use.
 
     Parameters

@@ -1,23 +1,23 @@
 """Locally private LinUCB around the predictions of an online learner."""
 
 from math import log, sqrt
-from typing import Annotated, Literal
+from typing import Annotated
+from dataclasses import replace
 
 import numpy as np
 
 from ..._compat import StrOptions
 from ..._linalg import psd_part
 from ..._parameters import parameters
-from ...privacy import charge
 from ._lin_ucb import Bonus, OptimisticPolicy
 from ._maler import LEARNERS
-from ._online_reports import PairReports, difference
-from ._region import Region, asymptotic, ball, certified, within
-from ._running import EVEN_READS, FIRST_READS, EvenTimes
+from ._region import Region, asymptotic, ball, certified
+from ._running import GrowingTimes
 
 # code -> paper ("Improved rate for locally differentially private linear bandits"):
 #   learner.point -> theta_t,  _gram -> V~_t,  _predicted -> u~_t,  equations -> b, S
 
+EVEN_READS = 200  # steps of the learner over the horizon
 FIRST_PHASE = 8  # updates of the first phase of the anytime form
 
 
@@ -26,7 +26,8 @@ class OnlineLinUCB(OptimisticPolicy):
     """OnlineUCB: locally private linear bandit, by online-to-confidence-set conversion.
 
     An online learner predicts the weights from the noisy reports, and the bandit is optimistic
-    around the weights that fit the learner's predictions best.
+    around the weights that fit the learner's predictions best. A user sends (r phi, phi phi') with
+    noise. As published it is (phi, r), whose products are far noisier.
 
     Parameters
     ----------
@@ -36,9 +37,6 @@ class OnlineLinUCB(OptimisticPolicy):
         Privacy parameter: choose it well below one over the number of users.
     learner : {"maler", "ogd"}, default="maler"
         Adapts to the curvature of the loss; or projected gradient descent, which is faster.
-    mode : {"sums", "faithful"}, default="sums"
-        What a user sends: (r phi, phi phi') with noise, or (phi, r) with noise as published, but
-        with the noise of a joint release. Products of noisy features are far noisier.
     anytime : bool, default=False
         Whether to start anew in phases of twice the length (Algorithm 7); the horizon is not used.
     horizon : int, default=10_000
@@ -101,7 +99,6 @@ class OnlineLinUCB(OptimisticPolicy):
     """
 
     learner: Annotated[str, StrOptions(set(LEARNERS))] = "maler"
-    mode: Literal["sums", "faithful"] = "sums"
     anytime: bool = False
     bonus_scale: Bonus = 1.0
 
@@ -111,20 +108,7 @@ class OnlineLinUCB(OptimisticPolicy):
         super()._start(n_phi)
         self._phase = 0
         self._previous = None
-        self._restart(FIRST_PHASE if self.anytime else -(-self.horizon // self._period))
-
-    def _open_sums(self):
-        if self.mode == "sums":
-            return super()._open_sums()
-        budget, name = self._round_budget, type(self).__name__
-        numbering = self._numbering.part("reports")
-        with self._accounting():
-            reports = PairReports(
-                self._scaling, self._period, budget, name, self._noise_state(), numbering
-            )
-            for _ in range((self._max_visits or 1) - 1):  # a person pays for so many reports
-                charge(reports.report.charged, name)
-        return reports
+        self._restart(FIRST_PHASE if self.anytime else -(-self.horizon // self._times.every))
 
     def _widen(self, extra):
         raise ValueError("an online learner has a fixed number of weights: use LinUCB, or reset.")
@@ -138,14 +122,10 @@ class OnlineLinUCB(OptimisticPolicy):
         self._region = ball(p, self.coef_norm)
 
     @property
-    def _period(self):
-        return self._times.every
-
-    @property
     def _times(self):
         auto = self.update_every == "auto"
         every = max(1, self.horizon // EVEN_READS) if auto else int(self.update_every)
-        return EvenTimes(every, max(FIRST_READS, -(-self.horizon // every)))
+        return GrowingTimes.even(every, self.horizon)
 
     def _read(self, equations):
         """One step of the learner."""
@@ -187,13 +167,27 @@ class OnlineLinUCB(OptimisticPolicy):
 
     def _make_region(self, equations):
         if self.width == "certified":
-            if self.mode == "sums":
-                return certified(equations, self.alpha, self.coef_norm, self._failure)
-            residual = self._sums.residual_bound(equations.n, self.coef_norm, self._failure)
-            return within(equations, residual, self.coef_norm)
+            return certified(equations, self.alpha, self.coef_norm, self._failure)
         spread = asymptotic(equations, self.coef_norm**2 / self._scaling.size).form
         # argmin of alpha ||theta||^2 + sum ||theta - theta_k||^2 in the norms of the sums: where
         # these are lost in the noise, that ridge is as large as the noise.
         ridge = (self.alpha + equations.design_scale) * np.eye(len(spread))
         centre = np.linalg.solve(psd_part(self._gram) + ridge, self._predicted)
         return Region(centre, spread)
+
+
+def difference(later, earlier):
+    """Equations of the rounds between two reads, where noise has independent increments."""
+    scales = ("design_scale", "target_scale", "gram_scale")
+    return replace(
+        later,
+        design=later.design - earlier.design,
+        target=later.target - earlier.target,
+        gram=later.gram - earlier.gram,
+        square=later.square - earlier.square,
+        n=later.n - earlier.n,
+        **{
+            name: sqrt(max(0.0, getattr(later, name) ** 2 - getattr(earlier, name) ** 2))
+            for name in scales
+        },
+    )

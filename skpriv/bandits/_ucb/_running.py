@@ -1,9 +1,12 @@
 """What policies on running sums share: trust, times of reads, and the sums themselves."""
 
+import json
+import secrets
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from math import sqrt
 from numbers import Real
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 
@@ -13,45 +16,30 @@ from ..._estimation._moments import MomentsQuery
 from ..._estimation._public_maps import Scaling
 from ..._parameters import ArrayLike, Count, Positive, parameters
 from ...exceptions import PrivacyError
-from ...privacy import MODELS, Budget, Guarantee, Trust, capabilities, models_that
+from ...privacy import (
+    MODELS,
+    WIRE_VERSION,
+    Budget,
+    Guarantee,
+    LiftedReports,
+    Trust,
+    capabilities,
+    is_known,
+    models_that,
+    read_report,
+    reported_directions,
+    task_hash,
+)
 from .._base import MAX_SEED, BasePolicy
 from .._visits import Visits
-from ._online_reports import PairReports
 from ._region import asymptotic, without_blanks
 from ._sums import PhasedSums
 from ._windows import MIN_RESOLUTION_FOR_WINDOWS, Windows, mean_rows
 
 BATCH, BATCH_GROWTH = 200, 0.3  # users of the first shuffled batch, and growth of the next ones
-EVEN_READS = 200  # of the first phase, with a given period
+EVERY_USER = 2**53  # every whole number that JSON keeps is the number of a user
 MECHANISMS = dict.fromkeys(name for session in MODELS.values() for name in session.streams)
 FIRST_READS = 7  # at least, of a short first phase
-
-
-@dataclass(frozen=True)
-class EvenTimes:
-    """A read every ``every`` rounds; a phase has twice as many as the one before.
-
-    Parameters
-    ----------
-    every : int
-    first_reads : int
-        Reads of the first phase.
-    """
-
-    every: int
-    first_reads: int = EVEN_READS
-
-    def reads(self, phase):
-        """Reads of a phase: of one stream."""
-        return self.first_reads * 2**phase
-
-    def length(self, rounds):
-        """Rounds between a read and the one before it, which came after so many rounds."""
-        return self.every
-
-    def end(self, rounds, reads):
-        """Rounds after so many further reads."""
-        return rounds + reads * self.every
 
 
 @dataclass(frozen=True)
@@ -71,18 +59,27 @@ class GrowingTimes:
     every : int
         Rounds between two reads, at least.
     n_reads : int
-        Number of reads of a phase. The shuffle model has one: a batch is a stream of its own, whose
-        noise is calibrated to its size.
+        Number of reads of the first phase. The shuffle model has one: a batch is a stream of its
+        own, whose noise is calibrated to its size.
+    phases : int
+        Each phase has so many times the reads of the one before.
     """
 
     first: int = 20
     growth: float = 0.05
     every: int = 20
     n_reads: int = 400
+    phases: int = 1
+
+    @classmethod
+    def even(cls, every, horizon):
+        """A read every so many rounds; a phase has twice as many as the one before."""
+        n_reads = max(FIRST_READS, -(-horizon // every))
+        return cls(first=every, growth=0.0, every=every, n_reads=n_reads, phases=2)
 
     def reads(self, phase):
         """Reads of a phase: of one stream."""
-        return self.n_reads
+        return self.n_reads * self.phases**phase
 
     def length(self, rounds):
         """Rounds between a read and the one before it, which came after so many rounds."""
@@ -150,7 +147,7 @@ class RunningSumsPolicy(BasePolicy):
     _late_rounds: int | None = field(init=False, default=None)
     _windows: Any = field(init=False, default=None)  # of sums that are read
 
-    _raw_kinds = (PhasedSums, PairReports)
+    _raw_kinds = (PhasedSums,)
 
     @property
     def rounds_until_update_(self) -> int:
@@ -203,8 +200,7 @@ class RunningSumsPolicy(BasePolicy):
     def _times(self):
         """Public times at which the sums are read."""
         if self.update_every != "auto":
-            every = int(self.update_every)
-            return EvenTimes(every, max(FIRST_READS, -(-self.horizon // every)))
+            return GrowingTimes.even(int(self.update_every), self.horizon)
         if self._trust.can.batches:
             return GrowingTimes(first=BATCH, growth=BATCH_GROWTH, every=BATCH, n_reads=1)
         return GrowingTimes()
@@ -272,8 +268,7 @@ class RunningSumsPolicy(BasePolicy):
 
     @property
     def _place(self):
-        sums = getattr(self, "_sums", None)  # reports have a number each
-        return sums.place if isinstance(sums, PhasedSums) else super()._place
+        return self._sums.place
 
     @property
     def _parameters_can(self):
@@ -455,3 +450,99 @@ class RunningSumsPolicy(BasePolicy):
     def _learn(self, equations):
         """Take over the last read of an update."""
         raise NotImplementedError
+
+    def public_state(self, *, n_actions: int | None = None, n_features: Any = None) -> str:
+        """What a device needs to act and to report; nothing in it is more than was released.
+
+        Parameters
+        ----------
+        n_actions, n_features : int, default=None
+            Public shape of the contexts, needed before the first call of ``act``.
+
+        Returns
+        -------
+        str
+            JSON text for :func:`skpriv.protocol.act` and :func:`skpriv.protocol.report`. It
+            changes with every update of the policy; the task in it does not, so that reports may
+            come late.
+        """
+        if not hasattr(self, "n_rounds_"):
+            if n_features is None or (self._shared and n_actions is None):
+                raise ValueError("before the first round n_actions and n_features must be given.")
+            self._begin(n_actions if self._shared else self.n_actions, n_features)
+        state = {
+            "task": self._device_task(),
+            "region": self._acting(),
+            "n_rounds": int(self.n_rounds_),
+        }
+        return json.dumps(state, allow_nan=False)
+
+    def update_from_reports(self, reports: Any) -> Self:
+        """Learn from reports of devices; refuse all of them if one is not as it should be.
+
+        Parameters
+        ----------
+        reports : iterable of (user, bytes)
+            Every user has one round, hence one report; with ``max_visits`` as many reports, each
+            of which has its part of the budget.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a user is unknown or has reported (``max_visits`` times), or if bytes are malformed,
+            out of range or of another policy; nothing has changed then.
+        """
+        fields, answers = self._device_task(), []
+        seen: Counter = Counter()
+        most = self._max_visits or 1
+        for user, answer in reports:
+            is_known(fields["users"], user)
+            seen[int(user)] += 1
+            if self._reported[int(user)] + seen[int(user)] > most:
+                raise ValueError(
+                    f"user {user} has reported {most} times: a further report is refused."
+                )
+            seed, _, index = read_report(fields, user, answer)
+            answers.append((seed, index))
+        if answers:
+            directions = reported_directions(fields, self._sums.code.size, answers)
+            self._pay(len(answers))
+            with self._whole():
+                self._take_reports(LiftedReports(directions, self._sums.code))
+                self._reported += seen
+                self.n_rounds_ += len(answers)
+        return self
+
+    def _device_task(self):
+        """Fields of the task of all rounds: the same for the policy's whole life."""
+        if not hasattr(self, "n_rounds_"):
+            raise ValueError("devices have not been given a task: call public_state.")
+        if self._trust.exact or self._sent != "codebook":
+            raise PrivacyError(
+                "devices send one index of a codebook each: pass privacy='local' and "
+                "channel='codebook'."
+            )
+        if not hasattr(self, "_device_fields"):
+            code, query = self._sums.code, self._sums.query
+            fields = {
+                "version": WIRE_VERSION,
+                "policy": {
+                    "class": type(self).__name__, "id": secrets.token_hex(16),
+                    "shared": bool(self._shared), "n_actions": int(self.n_actions_),
+                },
+                "query": {**query.wire(), "offset": self._offset},
+                "channel": {
+                    "name": "codebook", "epsilon": code.epsilon, "size": code.size,
+                    "count": code.count, "nearest": code.nearest, "seed": "user",
+                },
+                "budget": {"epsilon": self._round_budget.epsilon, "delta": 0.0},
+                "round": 1,
+                "users": {"n": EVERY_USER, "seed": 0, "start": 0, "stop": EVERY_USER},
+            }  # fmt: skip
+            self._device_fields = {**fields, "hash": task_hash(fields)}
+            self._reported: Counter = Counter()
+        return self._device_fields

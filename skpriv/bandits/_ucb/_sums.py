@@ -30,7 +30,7 @@ class PhasedSums:
     Parameters
     ----------
     query : Query
-    times : EvenTimes or GrowingTimes
+    times : GrowingTimes
         Public lengths between reads, and reads of each phase.
     options : dict
         privacy, budget, mechanism, places and name, for :func:`skpriv.privacy.open_stream`, and

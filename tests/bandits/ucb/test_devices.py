@@ -9,7 +9,7 @@ from numpy.testing import assert_array_equal
 from scipy import stats
 
 from skpriv.bandits import LinSquareCB, LinUCB
-from skpriv.bandits._ucb import _devices
+from skpriv.bandits._ucb import _running
 from skpriv.exceptions import PrivacyError
 from skpriv.privacy._noise import _codebook
 from skpriv.protocol import _device, act, report
@@ -38,7 +38,7 @@ class Seeded(random.Random):
 @pytest.fixture
 def seeded_devices(monkeypatch):
     """Devices that draw the same in every run: a comparison then fails always or never."""
-    for module in (_device, _codebook, _devices):
+    for module in (_device, _codebook, _running):
         monkeypatch.setattr(module, "secrets", Seeded(0))
 
 

@@ -1,17 +1,15 @@
 import pickle
-from math import sqrt
 
 import numpy as np
 import pytest
-from scipy import stats
 from sklearn.base import clone
 
 from skpriv import BudgetAccountant
 from skpriv.bandits import OnlineLinUCB
-from skpriv.bandits._ucb._region import within
-from skpriv.bandits._ucb._online_reports import PairQuery, PairReports, difference
+from skpriv.bandits._ucb._online_lin_ucb import difference
+from skpriv._estimation._moments import MomentsQuery
 from skpriv._estimation._public_maps import Scaling
-from skpriv.privacy import Budget, Numbering
+from skpriv.privacy import Budget, open_stream
 
 SCALING = Scaling(1.0, (-1.0, 1.0), False, 3)
 THETA = np.array([0.6, -0.5, 0.3])
@@ -33,22 +31,20 @@ def play(policy, n, seed=0, block=None):
 
 
 @pytest.mark.parametrize("learner", ["maler", "ogd"])
-@pytest.mark.parametrize("mode", ["sums", "faithful"])
 @pytest.mark.parametrize("width", ["certified", "asymptotic"])
-def test_learns_when_there_is_no_noise(learner, mode, width):
+def test_learns_when_there_is_no_noise(learner, width):
     policy = OnlineLinUCB(
-        epsilon=np.inf, learner=learner, mode=mode, width=width, horizon=4000, random_state=0
+        epsilon=np.inf, learner=learner, width=width, horizon=4000, random_state=0
     )
     early, late = play(policy, 2000), play(policy, 2000, seed=1)
     assert late < (0.3 if width == "asymptotic" else 1.0) * 2000 * 0.2
     assert early >= 0.0 and not policy.guarantee.private
 
 
-@pytest.mark.parametrize("mode", ["sums", "faithful"])
 @pytest.mark.parametrize("anytime", [False, True])
-def test_pickled_in_mid_phase_and_charged_once(mode, anytime):
+def test_pickled_in_mid_phase_and_charged_once(anytime):
     policy = OnlineLinUCB(
-        epsilon=3.0, mode=mode, anytime=anytime, update_every=20, horizon=200, random_state=0
+        epsilon=3.0, anytime=anytime, update_every=20, horizon=200, random_state=0
     )
     with BudgetAccountant(3.0, 1e-6) as accountant:
         play(policy, 730, block=10)
@@ -60,63 +56,13 @@ def test_pickled_in_mid_phase_and_charged_once(mode, anytime):
         assert policy._phase == 2  # 8 + 16 of the 51 reads, then 32
 
 
-def test_joint_noise_of_the_faithful_reports():
-    """Both the features and the reward can change at once: the published noise forgets it."""
-    rng = np.random.RandomState(0)
-    x = rng.normal(size=(2000, 3))
-    x /= np.linalg.norm(x, axis=1, keepdims=True)
-    pairs = np.c_[x, np.sign(rng.normal(size=2000))]
-    moved = np.linalg.norm(pairs[:1000] - pairs[1000:], axis=1).max()
-    sensitivity = PairQuery(SCALING).sensitivity
-    assert 0.9 * sensitivity < moved <= sensitivity
-    reports = PairReports(
-        SCALING, 10, Budget(1.0, 1e-6), "pairs", np.random.RandomState(0), Numbering()
-    )
-    assert reports.noise.scale == pytest.approx(2.0 * sqrt(2.0) / Budget(1.0, 1e-6).mu, rel=1e-5)
-
-
-def test_faithful_sums_are_unbiased_with_the_stated_scales(global_random_seed):
-    x = np.tile([[0.6, 0.8, 0.0]], (500, 1))
-    rng = np.random.RandomState(global_random_seed)
-    errors, designs = [], []
-    for _ in range(400):
-        reports = PairReports(SCALING, 500, Budget(4.0, 1e-3), "pairs", rng, Numbering())
-        (equations,) = reports.take(x, np.ones(500))
-        errors.append(equations.target - 500.0 * x[0])
-        designs.append(equations.design - 500.0 * np.outer(x[0], x[0]))
-    errors, designs = np.array(errors), np.array(designs)
-    standard = errors.mean(axis=0) / (errors.std(axis=0) / 20.0)
-    assert (np.abs(standard) < stats.norm.isf(1e-5)).all()
-    trace = np.einsum("nij,nij->n", designs, designs).mean()
-    assert equations.target_scale == pytest.approx(sqrt((errors**2).mean()), rel=0.1)
-    assert equations.design_scale == pytest.approx(sqrt(trace / 6.0), rel=0.15)
-
-
-def test_certified_bound_of_the_faithful_residual(global_random_seed):
-    rng, misses, small = np.random.RandomState(global_random_seed), 0, 0
-    theta = THETA / np.linalg.norm(THETA)
-    for _ in range(30):
-        x = rng.normal(size=(2000, 3))
-        x /= np.linalg.norm(x, axis=1, keepdims=True)
-        r = np.where(rng.uniform(-1.0, 1.0, size=2000) < x @ theta, 1.0, -1.0)
-        reports = PairReports(SCALING, 2000, Budget(4.0, 1e-6), "pairs", rng, Numbering())
-        (equations,) = reports.take(x, r)
-        residual = np.linalg.norm(equations.target - equations.design @ theta)
-        bound = reports.residual_bound(2000, 1.0, 0.05)
-        misses += residual > bound
-        small += residual > bound / 20.0
-        assert bound < 8.0 * residual + 40.0 * sqrt(2000) * reports.noise.scale**2
-        region = within(equations, bound, 1.0)
-        arms = np.vstack([np.eye(3), -np.eye(3)])
-        assert residual > bound or (arms @ theta <= region.upper(arms, 1.0) + 1e-9).all()
-    # Of a certificate for all theta and times: residuals are an eighth of it, and .05 in one of 25.
-    assert misses == 0 and small >= 20
-
-
 def test_difference_of_equations():
     rng = np.random.RandomState(0)
-    reports = PairReports(SCALING, 10, Budget(4.0, 1e-6), "pairs", rng, Numbering())
-    first, second = reports.take(np.ones((20, 3)) / 2.0, np.ones(20))
+    query = MomentsQuery(SCALING)
+    stream = open_stream("local", query, Budget(4.0, 1e-6), 2, rng)
+    first, second = (
+        query.equations(stream.push(np.ones((10, 3)) / 2.0, np.ones(10)).read()) for _ in "ab"
+    )
     block = difference(second, first)
     np.testing.assert_allclose(block.design + first.design, second.design)
     assert block.n == 10
@@ -138,23 +84,9 @@ def test_gradients_are_taken_at_the_public_prediction():
 
 
 def test_clone_and_parameters():
-    policy = clone(OnlineLinUCB(learner="ogd", mode="faithful"))
+    policy = clone(OnlineLinUCB(learner="ogd"))
     assert policy.learner == "ogd" and "privacy" not in policy.get_params()
     with pytest.raises(ValueError, match="learner"):
         OnlineLinUCB(learner="newton").act(np.ones((1, 2, 3)))
     with pytest.raises(ValueError, match="delta"):
         OnlineLinUCB(delta=0.0).act(np.ones((1, 2, 3)))
-
-
-def test_copies_repeat_the_reports_that_users_sent():
-    """However the rounds are cut: a user's report is drawn once."""
-    rng = np.random.RandomState(0)
-    X, y = rng.normal(size=(30, 3)) / 3.0, np.zeros(30)
-    reports = PairReports(SCALING, 10, Budget(1.0, 1e-6), "pairs", None, Numbering())
-    copies = [pickle.loads(pickle.dumps(reports)) for _ in range(3)]
-    for size, each in zip((30, 7, 10), copies, strict=True):
-        for start in range(0, 30, size):
-            list(each.take(X[start : start + size], y[start : start + size]))
-    for each in copies[1:]:
-        np.testing.assert_allclose(each._design, copies[0]._design, atol=1e-8)
-        np.testing.assert_allclose(each._target, copies[0]._target, atol=1e-8)

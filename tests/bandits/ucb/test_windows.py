@@ -7,7 +7,7 @@ import pytest
 from sklearn.datasets import load_iris
 
 from skpriv.bandits import LinearEnvironment, LinSquareCB, LinUCB, SupervisedEnvironment
-from skpriv.bandits._environments._base import ball_contexts
+from skpriv.bandits._environments import ball_contexts
 from skpriv.bandits._ucb._region import asymptotic
 from skpriv.bandits._ucb._windows import Windows
 

@@ -12,7 +12,6 @@ import pytest
 from skpriv._estimation._tails import certificate, event
 from skpriv._estimation._intervals import split_failure
 from skpriv._estimation._moments import NormalEquations
-from skpriv.bandits import OnlineLinUCB
 from skpriv.bandits._ucb._region import certified
 from skpriv.linear_model import (
     IHTRegressor,
@@ -55,15 +54,6 @@ def region():
     return lambda level: float(np.trace(certified(equations(), 1.0, 1.0, 1.0 - level).form))
 
 
-def online():
-    policy = OnlineLinUCB(
-        epsilon=4.0, delta=1e-6, bounds_y=(-1.0, 1.0), width="certified", mode="faithful",
-        random_state=0,
-    )  # fmt: skip
-    policy.act(np.zeros((1, 2, 2)))
-    return lambda level: policy._sums.residual_bound(1_000, 1.0, 1.0 - level)
-
-
 def one_bin():
     """Half-width of a bin whose report holds three levels."""
     fitted = LayeredRegressor(**LOCAL, delta=0.0, n_levels=3).fit(X, Y)
@@ -92,7 +82,6 @@ MAKERS = {
     "layers, reports": lambda: interval(LayeredRegressor(**LOCAL, delta=0.0, n_levels=3)),
     "one bin, reports": one_bin,
     "region": region,
-    "region, reports": online,
 }  # fmt: skip
 
 

@@ -1,23 +1,17 @@
-"""Reports of the noisy features and the noisy reward themselves, one a user."""
+"""Online LinUCB with the reports as they were published: noisy features and a noisy reward.
 
-from dataclasses import dataclass, replace
+Reference code for the comparison in docs/experiments.md, with the noise of one joint release.
+"""
+
+from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
 
-from ..._estimation._tails import event
-from ..._estimation._intervals import split_failure
-from ..._estimation._moments import NormalEquations
-from ..._estimation._public_maps import Scaling
-from ...privacy import ROUNDING, Query, begin_stream
-
-
-# On which a bound of the residual rests. The noise of squares counts above and below its mean.
-EVENTS = (
-    "errors of the rewards", "norm of the rewards' noise at theta", "norm of the users' noise",
-    "sum of the squares of rewards", "rows against noise", "squared noise, above",
-    "squared noise, below",
-)  # fmt: skip
+from skpriv._estimation._moments import NormalEquations
+from skpriv._estimation._public_maps import Scaling
+from skpriv.bandits import OnlineLinUCB
+from skpriv.privacy import ROUNDING, Query, begin_stream
 
 
 @dataclass(frozen=True)
@@ -46,24 +40,6 @@ class PairQuery(Query):
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
         return self.records(X, y).sum(axis=0)
-
-
-def difference(later, earlier):
-    """Equations of the rounds between two public times, where noise has independent increments."""
-    scales = ("design_scale", "target_scale", "gram_scale")
-    return replace(
-        later,
-        design=later.design - earlier.design,
-        target=later.target - earlier.target,
-        gram=later.gram - earlier.gram,
-        square=later.square - earlier.square,
-        n=later.n - earlier.n,
-        law=None if later.law is None else replace(later.law, reports=later.n - earlier.n),
-        **{
-            name: sqrt(max(0.0, getattr(later, name) ** 2 - getattr(earlier, name) ** 2))
-            for name in scales
-        },
-    )
 
 
 class PairReports:
@@ -149,22 +125,13 @@ class PairReports:
             gram_scale=design,
         )
 
-    def residual_bound(self, n, bound, failure):
-        """Bound on ||b - S theta*||, ||theta*|| <= bound, of n reports, at one public time.
 
-        With z = xi_y - <eta, theta*>, the residual of one user is phi w + eta w' - (eta eta' - s^2
-        I) theta*, w and w' sub-Gaussian: three parts, seven events in all.
-        """
-        s, p, shares = self.noise.scale, self.scaling.size, split_failure(failure, *np.ones(7))
-        levels = [-np.log(event(name, share)) for name, share in zip(EVENTS, shares, strict=True)]
-        of_rewards, of_norm, of_users, of_mass, of_mixed, above, below = levels
-        rewards = sqrt(2.0 * n * (1.0 + s**2 * (1.0 + bound**2)) * (2.0 * of_rewards + 1.0))
-        if s == 0.0:
-            return rewards
-        # chi quantiles of Laurent and Massart
-        tail = sqrt(p + 2.0 * sqrt(p * of_norm) + 2.0 * of_norm)
-        users = sqrt(n + 2.0 * sqrt(n * of_users) + 2.0 * of_users)
-        mass = (sqrt(n + sqrt(8.0 * n * of_mass) + 4.0 * of_mass / 3.0) + s * users) ** 2
-        mixed = s * sqrt(2.0 * mass * (2.0 * of_mixed + p * np.log(2.0)))
-        along = max(2.0 * sqrt(n * above) + 2.0 * above, 2.0 * sqrt(n * below))
-        return rewards + mixed + s**2 * bound * (along + users * tail)
+class PairOnlineLinUCB(OnlineLinUCB):
+    """`OnlineLinUCB` on reports of pairs, with asymptotic widths."""
+
+    def _open_sums(self):
+        with self._accounting():
+            return PairReports(
+                self._scaling, self._times.every, self._round_budget, type(self).__name__,
+                self._noise_state(), self._numbering.part("reports"),
+            )  # fmt: skip

@@ -1,0 +1,476 @@
+"""Environments in which policies can be simulated; what is random is drawn once a run."""
+
+from abc import ABC, abstractmethod
+from copy import copy
+from math import sqrt
+from typing import Any, Self
+
+import numpy as np
+from scipy.signal import lfilter
+from scipy.special import expit
+
+from ..records import finite_numbers
+
+CONTEXTS = ("gaussian", "sphere", "fixed")
+
+
+class Environment(ABC):
+    """Base class of the environments; not for direct use.
+
+    `start` gives the environment of one run, in which what is random about it has been drawn.
+
+    Attributes
+    ----------
+    n_actions, n_features : int
+        Shape of the contexts of a round.
+    bounds_rewards : (float, float)
+        Public range of the rewards, or of almost all of them.
+    """
+
+    @property
+    @abstractmethod
+    def bounds_rewards(self) -> tuple[float, float]:
+        """Public range of the rewards, or of almost all of them."""
+
+    def start(self, rng: Any) -> Self:
+        """Return the environment of one run.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator or RandomState
+            What the parameters leave to chance is drawn from it.
+
+        Returns
+        -------
+        Environment
+        """
+        started = copy(self)
+        started._drawn = self._draw(rng)
+        return started
+
+    @property
+    def _state(self):
+        """What was drawn; of an environment that was not started, it is always the same."""
+        if not hasattr(self, "_drawn"):
+            self._drawn = self._draw(np.random.default_rng(0))
+        return self._drawn
+
+    @abstractmethod
+    def _draw(self, rng):
+        """Draw what is random about the environment."""
+
+    @abstractmethod
+    def sample(self, n_rounds: int, rng: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Draw rounds.
+
+        Parameters
+        ----------
+        n_rounds : int
+        rng : numpy.random.Generator or RandomState
+
+        Returns
+        -------
+        (contexts, means)
+            ndarrays of shape (n_rounds, n_actions, n_features), to be read only, and (n_rounds,
+            n_actions): mean rewards.
+        """
+
+    @abstractmethod
+    def rewards(self, means: Any, actions: Any, rng: Any) -> np.ndarray:
+        """Draw rewards: one number from `rng` a round, whatever the action.
+
+        Parameters
+        ----------
+        means : ndarray of shape (n_rounds, n_actions)
+        actions : ndarray of shape (n_rounds,)
+        rng : numpy.random.Generator or RandomState
+
+        Returns
+        -------
+        ndarray of shape (n_rounds,)
+        """
+
+
+def chosen(means, actions):
+    """Means of the chosen actions."""
+    return means[np.arange(len(actions)), actions]
+
+
+def directions(shape, rng):
+    """Vectors that are uniform on the unit sphere."""
+    vectors = rng.standard_normal(shape)
+    return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+
+
+def ball_contexts(kind, fixed, shape, rng):
+    """Contexts in the unit ball: the same arms in all rounds, or independent ones."""
+    if fixed is not None:
+        return np.broadcast_to(fixed, shape)
+    contexts = rng.standard_normal(shape)
+    norms = np.linalg.norm(contexts, axis=-1, keepdims=True)
+    if kind == "sphere":
+        return contexts / norms
+    contexts /= np.maximum(norms, np.sqrt(shape[2]))  # norm sqrt(d), clipped to 1
+    return contexts
+
+
+def check_contexts(kind, n_actions, n_features):
+    """Fixed arms (n_actions, n_features) of an array, None for a known kind."""
+    if isinstance(kind, str):
+        if kind not in CONTEXTS:
+            raise ValueError(f"contexts={kind!r} must be an array or one of {CONTEXTS}.")
+        return None
+    arms = np.asarray(kind, dtype=float)
+    if arms.shape != (n_actions, n_features):
+        raise ValueError(
+            f"contexts of shape {arms.shape} must have shape ({n_actions}, {n_features})."
+        )
+    return arms
+
+
+class LinearEnvironment(Environment):
+    """Rewards whose mean is linear in contexts of the unit ball.
+
+    Parameters
+    ----------
+    n_actions : int, default=10
+    n_features : int, default=5
+    contexts : {"gaussian", "sphere", "fixed"} or array of shape (n_actions, n_features), \
+            default="gaussian"
+        Independent in all rounds and actions (scaled Gaussian, clipped to the unit ball; or
+        uniform on the sphere), or the same arms in all rounds: drawn on the sphere once a run, or
+        given.
+    coef : array-like of shape (n_features,), default=None
+        None draws them uniformly on the unit sphere, once a run.
+    noise : {"bernoulli"} or float, default="bernoulli"
+        Rewards are -1 or 1 with the right mean, or Gaussian with this standard deviation.
+
+    Attributes
+    ----------
+    bounds_rewards : (float, float)
+        Public range of the rewards, or of almost all of them.
+    coef_ : ndarray of shape (n_features,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.bandits import LinearEnvironment
+    >>> rng = np.random.default_rng(0)
+    >>> env = LinearEnvironment(n_actions=3, n_features=2).start(rng)
+    >>> contexts, means = env.sample(4, rng)
+    >>> contexts.shape, means.shape
+    ((4, 3, 2), (4, 3))
+    >>> env.rewards(means, np.zeros(4, dtype=int), rng)
+    array([-1., -1., -1., -1.])
+    """
+
+    def __init__(
+        self,
+        *,
+        n_actions: int = 10,
+        n_features: int = 5,
+        contexts: Any = "gaussian",
+        coef: Any = None,
+        noise: Any = "bernoulli",
+    ) -> None:
+        self.n_actions = n_actions
+        self.n_features = n_features
+        self.contexts = contexts
+        self.coef = coef
+        self.noise = noise
+
+    @property
+    def bounds_rewards(self) -> tuple[float, float]:
+        """Public range of the rewards, or of almost all of them."""
+        if self.noise == "bernoulli":
+            return (-1.0, 1.0)
+        reach = 1.0 if self.coef is None else float(np.linalg.norm(self.coef))
+        return (-reach - 3.0 * self.noise, reach + 3.0 * self.noise)
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """Coefficients of the run."""
+        return self._state[0]
+
+    def _draw(self, rng):
+        arms = check_contexts(self.contexts, self.n_actions, self.n_features)
+        coef = directions(self.n_features, rng) if self.coef is None else np.array(self.coef, float)
+        if arms is None and self.contexts == "fixed":
+            arms = directions((self.n_actions, self.n_features), rng)
+        return coef, arms
+
+    def sample(self, n_rounds: int, rng: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Draw rounds: contexts (n_rounds, n_actions, n_features) and means."""
+        coef, arms = self._state
+        shape = (n_rounds, self.n_actions, self.n_features)
+        contexts = ball_contexts(self.contexts, arms, shape, rng)
+        if arms is not None:
+            return contexts, np.broadcast_to(self._mean(arms @ coef), shape[:2])
+        return contexts, self._mean(contexts @ coef)
+
+    def _mean(self, values):
+        return np.clip(values, -1.0, 1.0) if self.noise == "bernoulli" else values
+
+    def rewards(self, means: Any, actions: Any, rng: Any) -> np.ndarray:
+        """Draw rewards: one number from `rng` a round, whatever the action."""
+        means = chosen(means, actions)
+        if self.noise == "bernoulli":
+            return np.where(rng.random(len(actions)) < (1.0 + means) / 2.0, 1.0, -1.0)
+        return means + self.noise * rng.standard_normal(len(actions))
+
+
+LINKS = {"logit": expit, "tanh": np.tanh}
+
+
+class GeneralizedLinearEnvironment(LinearEnvironment, Environment):
+    """Binary rewards whose mean is a link function of a linear predictor.
+
+    Parameters
+    ----------
+    n_actions : int, default=10
+    n_features : int, default=5
+    contexts : {"gaussian", "sphere", "fixed"} or array of shape (n_actions, n_features), \
+            default="gaussian"
+        See :class:`LinearEnvironment`.
+    coef : array-like of shape (n_features,), default=None
+        None draws them uniformly on the unit sphere, once a run.
+    scale : float, default=2.0
+        Factor of the linear predictor.
+    link : {"logit", "tanh"}, default="logit"
+        The mean is 1 / (1 + exp(-t)), with rewards 0 and 1; or tanh(t), with rewards -1 and 1.
+
+    Attributes
+    ----------
+    bounds_rewards : (float, float)
+        Public range of the rewards.
+    coef_ : ndarray of shape (n_features,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.bandits import GeneralizedLinearEnvironment
+    >>> env = GeneralizedLinearEnvironment(n_actions=2, n_features=3, link="tanh")
+    >>> contexts, means = env.sample(5, np.random.default_rng(0))
+    >>> bool((abs(means) < 1).all())
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        n_actions: int = 10,
+        n_features: int = 5,
+        contexts: Any = "gaussian",
+        coef: Any = None,
+        scale: float = 2.0,
+        link: str = "logit",
+    ) -> None:
+        super().__init__(n_actions=n_actions, n_features=n_features, contexts=contexts, coef=coef)
+        self.scale = scale
+        self.link = link
+
+    @property
+    def bounds_rewards(self) -> tuple[float, float]:
+        """Public range of the rewards."""
+        return (0.0, 1.0) if self.link == "logit" else (-1.0, 1.0)
+
+    def _mean(self, values):
+        if self.link not in LINKS:
+            raise ValueError(f"link={self.link!r} must be one of {sorted(LINKS)}.")
+        return LINKS[self.link](self.scale * values)
+
+    def rewards(self, means: Any, actions: Any, rng: Any) -> np.ndarray:
+        """Draw rewards: one number from `rng` a round, whatever the action."""
+        low, _ = self.bounds_rewards
+        chances = means[np.arange(len(actions)), actions]
+        chances = (chances - low) / (1.0 - low)
+        return np.where(rng.random(len(actions)) < chances, 1.0, low)
+
+
+class SparseLinearEnvironment(Environment):
+    """The published experiment on high-dimensional sparse bandits.
+
+    Contexts are Gaussian with covariance ``correlation ** |i - j|`` between features i and j,
+    independent between actions and rounds; few features matter.
+
+    Parameters
+    ----------
+    n_actions : int, default=3
+    n_features : int, default=400
+    n_informative : int, default=5
+        Number of coefficients that are not zero: those of the first features.
+    correlation : float in (-1, 1), default=0.1
+        Correlation of neighbouring features.
+    noise : float, default=0.1
+        Standard deviation of the Gaussian noise of rewards, or half the width of a uniform one.
+    noise_law : {"gaussian", "uniform"}, default="gaussian"
+    coef : array-like of shape (n_features,), default=None
+        None draws sizes in [0.5, 1] and signs, once a run.
+
+    Attributes
+    ----------
+    bounds_rewards : (float, float)
+        Public; it holds almost all rewards.
+    coef_ : ndarray of shape (n_features,)
+
+    References
+    ----------
+    S. Chakraborty, S. Roy and D. Basu (2024). FLIPHAT: joint differential privacy for high
+    dimensional sparse linear bandits. Section 6 and Appendix F.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.bandits import SparseLinearEnvironment
+    >>> rng = np.random.default_rng(0)
+    >>> env = SparseLinearEnvironment(n_features=20, n_informative=2).start(rng)
+    >>> contexts, means = env.sample(1000, rng)
+    >>> bool(np.allclose(means, contexts @ env.coef_))
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        n_actions: int = 3,
+        n_features: int = 400,
+        n_informative: int = 5,
+        correlation: float = 0.1,
+        noise: Any = 0.1,
+        noise_law: str = "gaussian",
+        coef: Any = None,
+    ) -> None:
+        self.n_actions = n_actions
+        self.n_features = n_features
+        self.n_informative = n_informative
+        self.correlation = correlation
+        self.noise = noise
+        self.noise_law = noise_law
+        self.coef = coef
+
+    @property
+    def bounds_rewards(self) -> tuple[float, float]:
+        """Public range of almost all rewards: three times their largest standard deviation."""
+        size = sqrt(self.n_informative) if self.coef is None else np.linalg.norm(self.coef)
+        reach = 3.0 * sqrt((1.0 + 2.0 * abs(self.correlation)) * size**2 + self.noise**2)
+        return (-reach, reach)
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """Coefficients of the run."""
+        return self._state
+
+    def _draw(self, rng):
+        if not -1.0 < self.correlation < 1.0:
+            raise ValueError(f"correlation={self.correlation!r} must lie in (-1, 1).")
+        if self.noise_law not in ("gaussian", "uniform"):
+            raise ValueError(f"noise_law={self.noise_law!r} must be 'gaussian' or 'uniform'.")
+        if self.coef is not None:
+            return np.array(self.coef, dtype=float)
+        size, coef = self.n_informative, np.zeros(self.n_features)
+        coef[:size] = (0.5 + 0.5 * rng.random(size)) * np.where(rng.random(size) < 0.5, -1.0, 1.0)
+        return coef
+
+    def sample(self, n_rounds: int, rng: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Draw rounds: contexts (n_rounds, n_actions, n_features) and means."""
+        contexts = rng.standard_normal((n_rounds, self.n_actions, self.n_features))
+        rho, coef = self.correlation, self.coef_
+        if rho != 0.0:
+            # x_0 = z_0 and x_j = rho x_{j-1} + sqrt(1 - rho^2) z_j: the recursion of the law.
+            scale = sqrt(1.0 - rho**2)
+            contexts[:, :, 0] /= scale
+            contexts = lfilter([scale], [1.0, -rho], contexts, axis=-1)
+        (support,) = np.nonzero(coef)
+        return contexts, contexts[:, :, support] @ coef[support]
+
+    def rewards(self, means: Any, actions: Any, rng: Any) -> np.ndarray:
+        """Draw rewards: one number from `rng` a round, whatever the action."""
+        if self.noise_law == "uniform":
+            draws = 2.0 * rng.random(len(actions)) - 1.0
+        else:
+            draws = rng.standard_normal(len(actions))
+        return chosen(means, actions) + self.noise * draws
+
+
+class SupervisedEnvironment(Environment):
+    """Classification as a bandit: the actions are the classes, and the right one is rewarded.
+
+    Rows are visited in random order, without repetition as long as there are new ones.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_rows_features)
+        Rows should be scaled by public bounds.
+    y : array-like of shape (n_samples,)
+        Labels.
+    blocks : bool, default=True
+        Contexts of shape (n_rounds, n_actions, n_classes * n_row_features): the row in the block
+        of the action. False gives the rows, for policies with ``shared=False``.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_actions,)
+        Labels of the actions.
+    bounds_rewards : (0.0, 1.0)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_iris
+    >>> from skpriv.bandits import SupervisedEnvironment
+    >>> env = SupervisedEnvironment(*load_iris(return_X_y=True))
+    >>> contexts, means = env.sample(2, np.random.default_rng(0))
+    >>> contexts.shape, means.sum(axis=1)
+    ((2, 3, 12), array([1., 1.]))
+    """
+
+    def __init__(self, X: Any, y: Any, *, blocks: Any = True) -> None:
+        self.X = X
+        self.y = y
+        self.blocks = blocks
+
+    @property
+    def bounds_rewards(self) -> tuple[float, float]:
+        """Public range of the rewards."""
+        return (0.0, 1.0)
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """Labels of the actions."""
+        return self._state["classes"]
+
+    @property
+    def n_actions(self) -> int:
+        """Number of classes."""
+        return len(self.classes_)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features of the contexts."""
+        return self._state["X"].shape[1] * (self.n_actions if self.blocks else 1)
+
+    def _draw(self, rng):
+        X = finite_numbers(self.X, "X", (None, None))
+        y = finite_numbers(self.y, "y", X.shape[:1])
+        classes, labels = np.unique(y, return_inverse=True)
+        return {"X": X, "labels": labels, "classes": classes, "order": np.array([], dtype=np.intp)}
+
+    def sample(self, n_rounds: int, rng: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Draw rounds: contexts and means, which are 1 for the right action and 0 for others."""
+        state = self._state
+        order = state["order"]
+        while len(order) < n_rounds:
+            order = np.concatenate([order, rng.permutation(len(state["X"]))])
+        index, state["order"] = order[:n_rounds], order[n_rounds:]
+        rows, rounds, k = state["X"][index], np.arange(n_rounds), self.n_actions
+        means = np.zeros((n_rounds, k))
+        means[rounds, state["labels"][index]] = 1.0
+        if not self.blocks:
+            return rows, means
+        blocks = np.zeros((n_rounds, k, k, rows.shape[1]))
+        blocks[:, np.arange(k), np.arange(k)] = rows[:, None]
+        return blocks.reshape(n_rounds, k, -1), means
+
+    def rewards(self, means: Any, actions: Any, rng: Any) -> np.ndarray:
+        """Return the rewards, which are certain."""
+        return chosen(means, actions)
