@@ -61,7 +61,8 @@ def test_weak_signals_are_not_shrunk_by_how_far_down_the_candidates_go(size):
         )[0]
         for least, count in ((1e-7, 61), (1e-17, 161))
     ]  # fmt: skip
-    assert 0.0 < found[1] <= found[0] < p * moment[0]
+    rounding = 1.0 + 161 * 2.0**-52  # of a sum over the candidates, all of whose terms are positive
+    assert 0.0 < found[1] <= found[0] * rounding and found[0] < p * moment[0]
     assert found[1] == pytest.approx(found[0], rel=0.03)
 
 
