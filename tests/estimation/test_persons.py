@@ -5,8 +5,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from skpriv._estimation._persons import LENGTHS, MOST_CUT, dependence, seldom_cut
-from skpriv._estimation._persons import ScoreLengthsQuery
+from skpriv._estimation._persons import (
+    LENGTHS, MOST_CUT, ScoreLengthsQuery, WithinPersons, dependence, seldom_cut, spread_within,
+)  # fmt: skip
 
 
 class Counted:
@@ -64,3 +65,11 @@ def test_lengths_of_a_person_are_those_of_the_mean_over_all_places():
     np.testing.assert_array_equal(
         query.sum_persons(X, None, [0, 2, 3], 2), query._counts(np.array([1.0, 0.5]))
     )
+
+
+@pytest.mark.parametrize("m", [2, 3, 10])
+def test_differences_of_a_person_reach_as_far_as_is_said_and_no_further(m):
+    rows = np.append(7.0, np.full(m - 1, -2.0))[:, None]
+    differences = WithinPersons(lambda X: np.clip(X, -1.0, 1.0), (0.0, 3.0))
+    for found, width in zip(differences(rows, rows[:, 0], np.array([0, m])), (2.0, 3.0)):
+        assert np.abs(found).max() == pytest.approx(width * spread_within(m), rel=1e-12)

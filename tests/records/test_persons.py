@@ -7,6 +7,7 @@ from scipy import stats
 from skpriv.privacy import NoiseSource
 from skpriv.records import ArrayRows, PersonRows, from_batches
 from skpriv.records._persons import _keys
+from skpriv.records._subset import Users
 
 LEVEL = 1e-6  # at which a test of a law may fail
 
@@ -41,15 +42,16 @@ def test_each_row_of_a_person_is_as_likely(order):
         assert stats.chisquare(counts[person]).pvalue > LEVEL
 
 
-def test_no_seed_of_numpy_tells_the_choice():
-    found = []
+@pytest.mark.parametrize("codes", [np.zeros(1000, dtype=int), np.arange(1000)])
+def test_no_seed_of_numpy_tells_the_choice(codes):
+    """Neither that of rows of a person, nor that of the first persons."""
+    found, subset = [], Users(np.arange(min(codes.max() + 1, 10)))
     for _ in range(2):
         np.random.seed(0)
-        codes = np.zeros(1000, dtype=int)
         rows = ArrayRows(np.zeros((1000, 1)), np.arange(1000.0))
         persons = PersonRows(rows, codes, 10, NoiseSource(None).permutation)
-        found.append([y.tolist() for _, y in (piece() for piece in persons.pieces(100))])
-    assert found[0] != found[1]
+        found.append([y.tolist() for _, y in (piece() for piece in persons.pieces(100, subset))])
+    assert found[0] != found[1] and np.size(found[0]) == 10
 
 
 def test_no_line_of_progress_tells_how_many_rows_persons_have(monkeypatch):

@@ -4,12 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
 from sklearn.datasets import load_iris
 
 from skpriv.bandits import LinearEnvironment, LinSquareCB, LinUCB, SupervisedEnvironment
 from skpriv.bandits._environments import ball_contexts
-from skpriv.bandits._ucb._region import asymptotic
-from skpriv.bandits._ucb._windows import Windows
+from skpriv.bandits._ucb._region import Region, asymptotic
+from skpriv.bandits._ucb._windows import NOTHING, Mark, Windows
+from skpriv.privacy import Answer, GaussianNoise
 
 HORIZON = 4000
 
@@ -66,16 +68,6 @@ def test_without_a_change_nothing_changes(Policy, privacy):
         whole = Policy(**options, window=None, random_state=seed)
         assert policy.changes_ == []
         assert mine == pytest.approx(run(whole, LinearEnvironment(), seed, 3000)[0], rel=0.1)
-
-
-def test_false_alarms_are_rare():
-    # 20 runs with at most 5% each: more than four alarms come by chance once in 400 times, and a
-    # rate of 40% would fail in 95% of runs of this test.
-    alarms = 0
-    for seed in range(20):
-        policy = LinUCB(epsilon=2.0, random_state=seed)
-        alarms += bool(run(policy, LinearEnvironment(), seed, 1500)[1].changes_)
-    assert alarms <= 4
 
 
 @pytest.mark.parametrize("privacy", ["central", "local"])
@@ -164,3 +156,30 @@ def test_directions_below_twice_the_noise_are_not_compared():
     for size, known in ((1.9, False), (2.1, True)):
         form = policy._estimate(replace(equations, design=size * noise * np.eye(p)))[0].form
         assert (np.diagonal(form) < 10.0).all() == known
+
+
+def windows_of_means(form):
+    """Windows over sums of one number a round, whose mean is what is estimated."""
+    estimate = lambda answer: (Region(answer.value / answer.n, form), np.eye(1))  # noqa: E731
+    return Windows(lambda answer: answer, estimate)
+
+
+def test_after_an_alarm_only_rounds_after_the_change_are_used():
+    """The sign turns after 500 rounds, and noise has the scale of a window's number of rounds."""
+    windows = windows_of_means(1e-6 * np.eye(1))
+    for n in range(100, 1100, 100):
+        span = lambda earlier, n=n: GaussianNoise(float(n - earlier.rounds))  # noqa: E731
+        value = np.array([500.0 - abs(n - 500.0)])
+        windows.add(Mark(n, Answer(value, n, GaussianNoise(float(n))), span))
+        chosen = windows.choose()
+    assert windows.changes == [600] and windows._origin == 500
+    assert (chosen.value[0], chosen.n, chosen.noise.scale) == (-500.0, 500, 500.0)
+
+
+def test_a_difference_is_compared_with_its_noise_correlation_and_misfit():
+    cut = Mark(100, Answer(np.zeros(1), 100, GaussianNoise(1.0)), None)
+    law, span = GaussianNoise(3.0**0.5), lambda earlier: GaussianNoise(1.0)
+    now = Mark(200, Answer(np.array([10.0]), 200, law), span)  # 3 = 1 + 1 + 2 * 0.5
+    square = 0.1**2 / (1.5 * 2 * 0.002 + 0.07**2)
+    found = windows_of_means(0.002 * np.eye(1))._gap(NOTHING, cut, now, {})
+    assert found == pytest.approx(stats.chi2.sf(square, 1))

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from skpriv.linear_model import LinearRegression
+from skpriv._estimation._loop._links import IDENTITY, Logit
 from skpriv._estimation._loop._pool import denoised_gram
 from skpriv._estimation._loop._queries import LENGTHS, SQUARES, MarginsQuery
 from skpriv._estimation._loop._rules import Rules
@@ -157,6 +158,19 @@ def test_where_rows_are_whitened(p, reach, whitened):
 
 FULL = {"data_norm": 1.0, "bounds_y": (-1.0, 1.0), "fit_intercept": False}
 WIDE = {"bounds_X": (-1.0, 1.0), "bounds_y": (-1.0, 1.0)}
+
+
+@pytest.mark.parametrize("link", [IDENTITY, Logit()], ids=["line", "logit"])
+@pytest.mark.parametrize("reach", [20.0, 300.0, 5_000.0, 1e6])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_shares_add_up_to_the_budget(link, reach, intercept):
+    """Also of a fit that begins at a released one, which leaves out what that one tells."""
+    rules = Rules.of(4 * round(reach), 5, reach, fit_intercept=intercept, link=link, boxed=True)
+    assert (rules.margins > 0.0) == (reach >= 300.0)
+    for each in (rules, rules.begun()):
+        parts = "location", "spread", "margins", "whitening", "lengths", "mean", "line", "clipped"
+        shares = [getattr(each, part) for part in parts]
+        assert min(shares) >= 0.0 and sum(shares) + sum(each.steps) == pytest.approx(1.0)
 
 
 def _part_lost(n, epsilon, bounds, slope=0.7, seeds=16):

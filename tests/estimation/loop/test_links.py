@@ -105,6 +105,7 @@ LINKS = {
     "line": (IDENTITY, TargetMap((-1.0, 1.0), True), 1.0, 4.0),
     "logit": (Logit(), CLASSES, 1.0, 1.0),
     "log": (Log(Log.far * 0.3, 0.0), COUNTS, 10.0, 1.0),
+    "log, and most scores are cut": (Log(Log.far * 0.3, 0.0), COUNTS, 10.0, 0.02),
 }
 
 

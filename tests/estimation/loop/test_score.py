@@ -289,9 +289,9 @@ def test_triangular_whitening_is_the_same_map_at_half_the_price():
     W = np.linalg.qr(_whitening(4, rng), mode="r")
     phi = rows.rows(X)
     expected = phi @ W.T
-    expected /= np.maximum(1.0, np.linalg.norm(expected, axis=1))[:, None]
-    found = np.vstack([e.copy() for _, e, *_ in Whitened(rows, W).blocks(X)])
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+    weights = 1.0 / np.maximum(1.0, np.linalg.norm(expected, axis=1))[:, None]
+    found = np.vstack([np.c_[e, w] for _, e, w, *_ in Whitened(rows, W).blocks(X)])
+    np.testing.assert_allclose(found, np.c_[weights * expected, weights], rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["location", "spread"])
@@ -351,3 +351,5 @@ def test_what_a_score_falls_by_is_no_more_than_the_residual_grows(excess):
     query = ScoreQuery(*maps, 0.0, np.zeros(1), 0.4, sandwich=True, most_excess=excess)
     moments = [query.sum(np.ones((1, 1)), np.array([r]))[0] for r in np.linspace(0.4, 1.0, 201)]
     assert -0.4 * np.diff(moments).min() <= 0.003 * (1.0 + 1e-9) and moments[-1] > 0.0
+    whole, half = (query.sum(np.array([[x]]), np.ones(1))[-1] for x in (1.0, 0.5))
+    assert half == pytest.approx(whole / 2.0) and whole > 0.0  # what is cut of a shorter row

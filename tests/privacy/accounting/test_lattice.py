@@ -112,8 +112,9 @@ def test_noise_is_counted_on_from_some_users_alone():
 
 
 def test_no_sum_can_wrap_around():
-    for users, size in ((10, 1), (10**6, 1300), (10**8, 10**4)):
-        lattice = Lattice.calibrated(1.0, 0.1, size, users, users)
+    cases = [(10, 1, 0.1), (10**6, 1300, 0.1), (10**8, 10**4, 0.1)]
+    for users, size, mu in [*cases, (10**10, 1300, 1e-9)]:  # the last one has more noise than sums
+        lattice = Lattice.calibrated(1.0, mu, size, users, users // 1000 if mu < 0.1 else users)
         lattice.check(_lattice.LARGEST_ENTRY, 1.0)  # as far away as is allowed
         longest = users * (_lattice.LARGEST_ENTRY + 1.0) / lattice.step
         noise = _lattice.NOISE_ROOM * math.sqrt(users * lattice.variance)

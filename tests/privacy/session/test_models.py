@@ -201,3 +201,11 @@ def test_a_combination_has_the_model_of_its_weakest_part():
     strong, weak = Guarantee(TOY, cost, 1e-6), Guarantee("central", cost, 1e-6)
     assert (strong + weak).model == (weak + strong).model == "central"
     assert Guarantee.weakest([strong, Guarantee("local", cost, 1e-6)]).model == TOY
+    order = [Guarantee(model, cost, 1e-6) for model in ("central", "aggregate", "shuffle", "local")]
+    assert all((a + b).model == a.model for a, b in zip(order, order[1:], strict=False))
+
+
+@pytest.mark.parametrize("privacy", MODELS)
+def test_a_curator_is_whoever_answers_about_rows_and_no_report_needs_one(privacy):
+    can = capabilities(privacy)
+    assert can.curator == (can.selects or can.perturbs) and not (can.curator and can.reports)

@@ -155,6 +155,17 @@ def test_rounds_go_up_along_one_past(descending, tmp_path):
     assert answered == [(True, place) for place in (places if not descending else (5,))]
 
 
+@pytest.mark.parametrize("transport", ["two-servers", "shuffled-shares"])
+def test_what_no_honest_collection_asks_is_refused(transport):
+    """A total of fewer users than are counted on, and shuffled shares that were sent before."""
+    settings = Collector(ssp(), N, n_features=1, n_min=50, transport=transport)._settings
+    total = [0] * open_round(task_fields(settings, [], 0)).needed.size
+    open_round(task_fields(settings, [(total, 50)], 0))
+    for n, attempt in [(49, 0), (50, 1)][: 1 if transport == "two-servers" else 2]:
+        with pytest.raises(ValueError, match="nothing was answered"):
+            open_round(task_fields(settings, [(total, n)], attempt))
+
+
 @pytest.mark.parametrize("epsilon, users", [(1e-3, 1), (1e-5, 3), (1e6, 3), (1.0, 10**6)])
 def test_no_later_round_fails_after_the_charge(epsilon, users, tmp_path):
     """Every round of a collection that has begun has noise that a device can draw."""
