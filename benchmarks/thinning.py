@@ -20,7 +20,12 @@ from _tables import TABLES
 from linear_intervals import LEVEL, NOISES, POINTS, truth_of
 from scipy import stats
 
-from skpriv._estimation._intervals import MIN_RESOLUTION_FOR_INTERVALS, _variance, asymptotic
+from skpriv._estimation._intervals import (
+    RESOLUTION_ABOVE_QUANTILE,
+    USUAL_QUANTILE,
+    _variance,
+    asymptotic,
+)
 from skpriv.linear_model import ReweightedRegressor, SSPRegressor
 
 QUANTILE = stats.norm.isf((1.0 - LEVEL) / 2.0)
@@ -69,7 +74,8 @@ def measure(table, Estimator, epsilon, repeats):
         ).fit(Z, y)
         equations, scaling = est._equations, est._scaling
         singular = np.linalg.svd(equations.design, compute_uv=False)
-        if singular[-1] <= MIN_RESOLUTION_FOR_INTERVALS * equations.design_scale:
+        least = RESOLUTION_ABOVE_QUANTILE + USUAL_QUANTILE
+        if singular[-1] <= least * equations.design_scale:
             continue
         chosen = rng.choice(len(X), size=POINTS, replace=False)
         truth = (mean[chosen] - scaling.centre) / scaling.radius

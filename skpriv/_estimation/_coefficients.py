@@ -21,7 +21,7 @@ from .._linalg import psd_part
 from ..privacy import TOLD_ABOVE
 from ._loop._fit import FITTED, FUNCTION, LEAST_SQUARES
 from ._loop._rules import RESOLVED
-from ._persons import SURE
+from ._intervals import USUAL_QUANTILE
 
 # Smallest singular value of the released design over the norm that its noise alone would have.
 MIN_RESOLUTION_FOR_COEFFICIENTS = 2.0
@@ -360,7 +360,7 @@ def loop_law(fit, rows, target, n, fitted=True, reach=inf, **words):
     first, points = FITTED if fit.link.linear else FUNCTION, fit.points(matrix)
     estimate, line = (fit.estimate(points, kind) for kind in (first, LEAST_SQUARES))
     noise = np.sqrt(line.variances()[1] + estimate.variances()[1])
-    distance = target.radius * (np.abs(line.value - estimate.value) + SURE * noise)
+    distance = target.radius * (np.abs(line.value - estimate.value) + USUAL_QUANTILE * noise)
     if fit.line is None:
         distance = np.full(len(matrix), inf)
     chosen = estimate if fitted else line

@@ -83,8 +83,8 @@ TARGET_PARTS = np.array([0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9])
 PATH = np.concatenate([[0.0], np.geomspace(0.2, 40.0, 18)])
 NORMS = np.geomspace(0.125, 64.0, 28)  # of theta*; above them intervals are the whole range
 # Smallest singular value of the released design, in deviations of its noise, for normal intervals
-# that assume no norm: this number, or this much above the normal quantile of the level.
-MIN_RESOLUTION_FOR_INTERVALS, RESOLUTION_ABOVE_QUANTILE = 3.5, 1.5
+# that assume no norm: this much above the normal quantile of the level, or of .95.
+RESOLUTION_ABOVE_QUANTILE = 1.5
 
 
 class ConfidenceInterval(NamedTuple):
@@ -129,6 +129,11 @@ def two_sided_quantile(confidence_level):
     1.96
     """
     return float(stats.norm.isf((1.0 - confidence_level) / 2.0))
+
+
+# Deviations of its noise above which a number counts as told from it, and that a released count or
+# distance may be off: of the level of most intervals.
+USUAL_QUANTILE = two_sided_quantile(0.95)
 
 
 def inside_bounds(target, centre, half, predicted, limit=1.0):
@@ -298,10 +303,8 @@ def _solved(equations, points, quantile):
     of the noise, by Gaussian thinning, is wider by a third to a multiple there.
     """
     left, singular, right = np.linalg.svd(equations.design)
-    least = (
-        max(MIN_RESOLUTION_FOR_INTERVALS, RESOLUTION_ABOVE_QUANTILE + quantile)
-        * equations.design_scale
-    )
+    least = RESOLUTION_ABOVE_QUANTILE + max(USUAL_QUANTILE, quantile)
+    least *= equations.design_scale
     least = max(least, singular[0] * len(left) * np.finfo(float).eps)
     if not singular[-1] > least:
         return np.zeros(len(points)), np.full(len(points), np.inf)

@@ -8,12 +8,12 @@ import numpy as np
 
 from .._linalg import SQRT2, add_gram, row_norms, vech, vech_size
 from ..privacy import ROUNDING, Query
+from ._intervals import USUAL_QUANTILE
 from ._moments import ResidualGramQuery
 
 # Classes of lengths of a person's score, as parts of the largest that it may have.
 LENGTHS = 2.0 ** (-np.arange(13)[::-1] / 2.0)
 MOST_CUT = 0.001  # part of the persons whose scores may be cut, as far as noise tells
-SURE = 2.0  # deviations of its noise that a released count or distance is allowed to be off
 
 
 class OfPersons:
@@ -77,7 +77,7 @@ def seldom_cut(session, query, share):
     answer = session.sum(query, share)
     beyond = np.cumsum(answer.value[::-1])[::-1]
     noise = answer.noise.scale * np.sqrt(np.arange(len(beyond), 0, -1))
-    few = np.flatnonzero(beyond <= MOST_CUT * session.n + SURE * noise)
+    few = np.flatnonzero(beyond <= MOST_CUT * session.n + USUAL_QUANTILE * noise)
     found = int(few[0]) if len(few) else len(lengths) - 1
     return float(lengths[found]) if found else 1.0
 

@@ -24,8 +24,8 @@ from ..privacy import (
     amplified_epsilon,
     best_codebook,
 )
-from ._intervals import asymptotic, certified_by_norm, two_sided_quantile
-from ._loop._estimate import MOSTLY, USUAL, LoopEstimate, noise_floor
+from ._intervals import USUAL_QUANTILE, asymptotic, certified_by_norm, two_sided_quantile
+from ._loop._estimate import MOSTLY, LoopEstimate, noise_floor
 from ._loop._links import IDENTITY
 from ._moments import MomentsQuery, NormalEquations, ridge_prior
 from ._public_maps import FEATURE_LENGTH, Scaling
@@ -296,7 +296,7 @@ class ReportedFit:
         eq, n = self.equations, self.equations.n
         quantile = two_sided_quantile(confidence_level)
         values, vectors = np.linalg.eigh(eq.design)
-        floor = noise_floor(values, eq.design_scale, max(quantile, USUAL))
+        floor = noise_floor(values, eq.design_scale, max(quantile, USUAL_QUANTILE))
         rotated, hidden = points @ vectors, values <= floor
         dual = (rotated / np.maximum(values, floor)) @ vectors.T
         lost = (rotated[:, hidden] ** 2).sum(axis=1)

@@ -15,6 +15,8 @@ from math import log, sqrt
 import numpy as np
 from scipy import optimize, special, stats
 
+from .._linalg import ROUNDED
+
 
 class Certificate:
     """Events of the intervals that were computed while it was open.
@@ -72,7 +74,7 @@ def event(name: str, failure: float) -> float:
 RANGE = 2.0  # |zeta| <= 2: a scaled target in [-1, 1] is at most that far from its mean
 SHARPENINGS = 6  # of a bound by itself; each is valid, whatever their number
 ROUNDED_UP = 1.0 + 1e-4  # quantiles by quadrature
-TIMES_UP = 1.0 + 1e-9
+TIMES_UP = 1.0 + ROUNDED
 
 
 def norm_quantile(first, rest, p, failure):

@@ -17,12 +17,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._compat import fit_context
 from .._estimation._coefficients import CoefficientLaw, equations_law
-from .._estimation._intervals import inside_bounds, two_sided_quantile
-from .._estimation._loop._estimate import USUAL, inversion_excess
+from .._estimation._intervals import USUAL_QUANTILE, inside_bounds, two_sided_quantile
+from .._estimation._loop._estimate import inversion_excess
 from .._estimation._loop._score import SIDE_WEIGHT
 from .._estimation._moments import RESIDUAL_CLIP, SQUARE_WEIGHT, NormalEquations
 from .._estimation._persons import (
-    SURE,
     OfPersons,
     ScoreLengthsQuery,
     cluster_degrees,
@@ -262,7 +261,7 @@ def _inverted(sums, meat):
     strength = float(values[-1]) / floor if floor else inf
     if scale and strength > 1.0:
         variances = np.einsum("ij,ik,kj->j", left, meat, left) + sums.moment_scale**2 + spread
-        excess = inversion_excess(values, left.T @ sums.moment, variances, scale, USUAL)
+        excess = inversion_excess(values, left.T @ sums.moment, variances, scale, USUAL_QUANTILE)
         noise += (right.T * excess**2) @ right
     return step, inverse, noise, strength
 
@@ -271,7 +270,7 @@ def _first_solution(moments, exogenous, structural):
     """Two-stage least squares of noisy moments, and the square root of the inverse of mean zz'."""
     n, noise = moments.n, moments.design_scale / moments.n
     values, vectors = np.linalg.eigh(moments.design[np.ix_(exogenous, exogenous)] / n)
-    values = np.maximum(values, max(SURE * noise, 1e-14 * float(values[-1]), 1e-300))
+    values = np.maximum(values, max(USUAL_QUANTILE * noise, 1e-14 * float(values[-1]), 1e-300))
     white = (vectors * values**-0.5).T
     slope = white @ moments.design[np.ix_(exogenous, structural)] / n
     ridge = len(white) * noise**2 / float(values[0])

@@ -4,11 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._intervals import two_sided_quantile
+from .._intervals import USUAL_QUANTILE
 
-USUAL = two_sided_quantile(0.95)  # of the level of most intervals
 UNEQUAL = 0.5  # deviation of the robust variance over the homoskedastic one, on real tables
-STUDENT = (USUAL**2 + 1.0) / 4.0
+STUDENT = (USUAL_QUANTILE**2 + 1.0) / 4.0
 # Of the homoskedastic variance, one deviation below it: the released residual Gram has noise
 LEAST_ROBUST = 1.0 - UNEQUAL
 WEIGHTING = 0.6  # part of the spread of a fit by which weights may move its mean
@@ -78,7 +77,7 @@ class KnownMean:
         return found, weight * reply, float(np.sqrt(rest))
 
 
-def noise_floor(values, scale, quantile=USUAL):
+def noise_floor(values, scale, quantile=USUAL_QUANTILE):
     """Largest eigenvalue that noise alone may explain.
 
     Where the k smallest directions are nothing, their block of the matrix is GOE noise of size k,
@@ -182,7 +181,7 @@ class LoopEstimate:
     noise_dual: np.ndarray | None = None
     least: float = LEAST_ROBUST
     missing: np.ndarray | None = None
-    quantile: float = USUAL
+    quantile: float = USUAL_QUANTILE
 
     def variances(self):
         """Variances of the points by sampling and by privacy, each of shape (n_points,).

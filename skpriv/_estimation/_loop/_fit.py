@@ -8,13 +8,12 @@ import numpy as np
 
 from ..._linalg import RELATIVE_ZERO
 from ...records import CHUNK_ROWS
-from .._intervals import two_sided_quantile
+from .._intervals import USUAL_QUANTILE, two_sided_quantile
 from .._persons import dependence
 from ._certificate import certified_by_step
 from ._estimate import (
     LEAST_ROBUST,
     MOSTLY,
-    USUAL,
     KnownMean,
     LoopEstimate,
     inversion_excess,
@@ -184,7 +183,7 @@ class LoopFit:
         """
         (slope, scale, used, shares), last = self.pooled(kind), self.last
         quantile = two_sided_quantile(confidence_level)
-        largest = max(quantile, USUAL)  # the noise of slopes that is inverted
+        largest = max(quantile, USUAL_QUANTILE)  # the noise of slopes that is inverted
         start = shares @ [eq.point for eq in used]
         right = sum(
             a * (eq.moment + eq.slope @ (eq.point - start))

@@ -1,7 +1,7 @@
 """Private re-weighted regression."""
 
 from dataclasses import replace
-from math import sqrt
+from math import inf, sqrt
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -32,7 +32,7 @@ from ._normalisation import (
     affordable,
     learn_normalisation,
 )
-from ._sgd import LINKS, UNBOUNDED, IdentityLink, Link, descend, minimise, step_shares
+from ._sgd import LINKS, IdentityLink, Link, descend, minimise, step_shares
 
 # code -> paper (Chen, Li, Rakhlin and Simchi-Levi 2025):
 #   normalisation -> U,  mean -> H (Eq. 6),  ridge -> lambda,  target -> xi,  design -> Xi,
@@ -239,8 +239,8 @@ class ReweightedRegressor(MomentRegressor):
         return deviation(self._equations, self._scaling, theta)
 
     def _radius(self, scaling):
-        """Ball in which "sgd" stays; next to none without an assumption."""
-        return UNBOUNDED if self.coef_norm is None else scaling.theta_bound(self.coef_norm)
+        """Ball in which "sgd" stays; none without an assumption."""
+        return inf if self.coef_norm is None else scaling.theta_bound(self.coef_norm)
 
     def _step_shares(self, n, size, link):
         """Public shares of the steps of "sgd"."""

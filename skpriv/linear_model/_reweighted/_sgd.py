@@ -240,7 +240,6 @@ STEPS, GROWTH = {"budget": 5, "users": 2}, {"budget": 2.5, "users": 2.0}
 # so many for each factor e of the precision (mu sqrt(n / p)) above PRECISE.
 FURTHER, PRECISE = 3.0, 150.0
 
-UNBOUNDED = 1e6  # radius of a ball that holds all parameters
 MAX_ITER, FREE_ITER = 10_000, 500  # of the minimiser without noise
 
 
@@ -361,7 +360,7 @@ def descend(session, scaling, instrument, link, radius, shares):
     inverse_root = psd_power(U, -0.5)
     theta, precision = np.zeros(p), 0.0
     mean_phi, mean_precision = np.zeros((p, p)), 0.0
-    free = radius >= UNBOUNDED
+    free = radius == inf
     slope = link.slope_bounds(radius)[1] if free else sum(link.slope_bounds(radius)) / 2.0
     for share in shares:
         query = LinkGradientQuery(scaling, instrument, link, theta, largest=1.0 if free else inf)
@@ -433,7 +432,7 @@ class Minimiser(Procedure):
         theta = ahead = np.zeros(self.scaling.size)
         age = 0
         # Without a ball separable targets have no solution: the path to infinity is cut.
-        for _ in range(MAX_ITER if self.radius < UNBOUNDED else FREE_ITER):
+        for _ in range(MAX_ITER if self.radius < inf else FREE_ITER):
             gradient = rows.sum(InnerSum(partial(self._score, ahead), ahead.shape)) / n
             after = nearest(ahead - inverse @ gradient / largest_slope, metric, self.radius)
             step = after - theta

@@ -10,7 +10,8 @@ from scipy.integrate import trapezoid
 from skpriv._estimation._coefficients import loop_law
 from skpriv._estimation._loop import _fit as loop
 from skpriv._estimation._loop._score import CUBE, CUT, ScoreEquation
-from skpriv._estimation._loop._estimate import USUAL, inversion_excess, noise_floor
+from skpriv._estimation._intervals import USUAL_QUANTILE
+from skpriv._estimation._loop._estimate import inversion_excess, noise_floor
 from skpriv._estimation._loop._fit import LoopFit
 from skpriv._estimation._loop._line import Line
 from skpriv._estimation._public_maps import RowMap, TargetMap
@@ -64,7 +65,7 @@ def test_what_lies_below_the_noise_is_an_error_too():
     assert found[0] < 0.06 < found[1] and found[2] > 0.2, found
 
 
-@pytest.mark.parametrize("quantile", [USUAL, 2.6])
+@pytest.mark.parametrize("quantile", [USUAL_QUANTILE, 2.6])
 def test_inversion_ends_where_the_answers_allow_no_more(quantile):
     """The farther end solves (m - d g)^2 = q^2 (v + s^2 g^2), and beyond it nothing is allowed."""
     d, s = np.array([1.0, 0.3, 5.0, 1.0]), 0.1
@@ -86,13 +87,13 @@ def test_slopes_that_pass_by_chance_are_covered_by_inversion():
     rng, scale, truth, deviation = np.random.RandomState(0), 1.0, 1.5, 0.2
     d = truth + scale * rng.normal(size=100_000)
     m = truth + deviation * rng.normal(size=d.size)  # g = 1
-    told = d > USUAL * scale
+    told = d > USUAL_QUANTILE * scale
     d, m, v = d[told], m[told], np.full(told.sum(), deviation**2)
     counted = v / d**2 + (scale * m / d**2) ** 2
-    excess = inversion_excess(d, m, v, scale, USUAL)
+    excess = inversion_excess(d, m, v, scale, USUAL_QUANTILE)
     error = np.abs(m / d - 1.0)
     covered = [
-        np.mean(error <= USUAL * np.sqrt(counted + (part * excess) ** 2))
+        np.mean(error <= USUAL_QUANTILE * np.sqrt(counted + (part * excess) ** 2))
         for part in (0.0, 0.5, 1.0)
     ]
     assert covered[0] < 0.65 and covered[1] < 0.85 and covered[2] > 0.9, covered
