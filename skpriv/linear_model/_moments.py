@@ -6,7 +6,7 @@ The equations may be for w in theta = basis w; without a basis they are for thet
 from copy import copy
 from dataclasses import field, replace
 from numbers import Real
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -34,11 +34,12 @@ from .._linalg import blas_for, psd_part
 from .._parameters import Channel, DataNorm, Positive, RowsOfPerson, parameters
 from ._base import FitsPersons, rowwise
 from ._opening import channel_of, open_fit, scaled_rows, weighted_rows
-from ._prediction_intervals import SIDES, PredictionIntervals, calibration, hold_out
+from ._prediction_intervals import PredictionIntervals, calibration, hold_out
 
 # Of the budget, for the residual Gram and what its clip cuts: 1.6% more noise elsewhere than the
 # .05 that would do for the first alone.
 RESIDUAL_SHARE = 0.08
+Scores = Literal["absolute", "signed", "normalized"]
 
 
 def asked_records(model, rows, scaling, weights):
@@ -142,7 +143,7 @@ class MomentRegressor(FitsPersons, PredictionIntervals):
     channel: Channel = "auto"
     alpha: Annotated[Any, Interval(Real, 0, None, closed="left"), StrOptions({"auto"})] = "auto"
     fit_intercept: bool = True
-    conformity_score: Annotated[str, StrOptions(set(SIDES))] = "absolute"
+    conformity_score: Scores = "absolute"  # type: ignore[assignment]
     max_rows_per_group: RowsOfPerson = None
     n_jobs: int | None = -1
 

@@ -18,12 +18,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from math import floor, inf, sqrt
-from typing import Annotated, Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._compat import StrOptions
 from .._estimation._conformal import (
     ResponseTarget,
     ShareTarget,
@@ -581,7 +580,7 @@ class PredictionIntervals(PrivateRegressor):
     """
 
     calibration_size: Level | None = None
-    conformity_score: Annotated[str, StrOptions({"absolute", "signed"})] = "absolute"
+    conformity_score: Literal["absolute", "signed"] = "absolute"
     prediction_levels: ArrayLike = (0.9, 0.95)
     _calibration: Calibration | None = field(init=False)
 

@@ -1,10 +1,9 @@
 """Private Poisson regression: counts, with intervals for their means and for rate ratios."""
 
-from typing import Annotated, ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from ..._compat import StrOptions
 from ..._estimation._intervals import ConfidenceInterval
 from ..._estimation._loop._links import Log
 from ..._parameters import parameters
@@ -72,7 +71,7 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
     True
     """
 
-    conformity_score: Annotated[str, StrOptions({"absolute", "signed"})] = "signed"
+    conformity_score: Literal["absolute", "signed"] = "signed"
 
     estimand: ClassVar[str | None] = (
         "the mean of the target by the log-linear curve that fits its clipped residuals best"
