@@ -24,7 +24,7 @@ from skpriv._estimation._intervals import (
     RESOLUTION_ABOVE_QUANTILE,
     USUAL_QUANTILE,
     _variance,
-    asymptotic,
+    asymptotic_interval,
 )
 from skpriv.linear_model import ReweightedRegressor, SSPRegressor
 
@@ -54,7 +54,7 @@ def thinned(equations, points, g, rng):
 
 def intervals(equations, points, rng):
     """Centres and half-widths of all kinds, by name."""
-    found = {"none": asymptotic(equations, points, None, None, LEVEL)}
+    found = {"none": asymptotic_interval(equations, points, None, None, LEVEL)}
     for g in (1.0, 2.0):
         found[f"g={g:g}"] = thinned(equations, points, g, rng)
     return found

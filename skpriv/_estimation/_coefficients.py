@@ -39,7 +39,7 @@ NO_LINE = (
     "its equation was not asked, since nothing is clipped in it and it would be all noise at this "
     "budget: estimand='fitted' is the line or curve that was fitted"
 )
-MEAN_ONLY = (
+TOO_FEW_RECORDS = (
     "only the mean of the target was released, since the records are too few for coefficients at "
     "this budget: fewer features help"
 )
@@ -332,7 +332,7 @@ def loop_law(fit, rows, target, n, fitted=True, reach=inf, **words):
     Parameters
     ----------
     fit : LoopFit
-    rows : RowMap, or what stands in its place, with ``coefficient_map()`` and ``reach(W)``
+    rows : RowMap, or what stands in its place, with ``coefficient_map()`` and ``longest_row(W)``
     target : TargetMap
     n : int
         Number of records.
@@ -353,7 +353,7 @@ def loop_law(fit, rows, target, n, fitted=True, reach=inf, **words):
     matrix, crowd = rows.coefficient_map(), rows.size**1.5 / reach
     if not fit.equations:
         words["factors"] = np.full(len(matrix), fit.link.enough(rows.size) / reach)
-        return _nothing(len(matrix), MEAN_ONLY, n, words)
+        return _nothing(len(matrix), TOO_FEW_RECORDS, n, words)
     if fit.line is None and not fitted:
         words["factors"] = np.full(len(matrix), max(RESOLVED * crowd, 1.0))
         return _nothing(len(matrix), NO_LINE, n, words)

@@ -80,7 +80,7 @@ from ._tails import RANGE, SHARPENINGS, event, main_region, norm_quantile, opera
 GRAM_PART = 0.05
 TARGET_PARTS = np.array([0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9])
 # Tikhonov path of v in units of the noise scale (public, the same for every data set).
-PATH = np.concatenate([[0.0], np.geomspace(0.2, 40.0, 18)])
+TIKHONOV_PATH = np.concatenate([[0.0], np.geomspace(0.2, 40.0, 18)])
 NORMS = np.geomspace(0.125, 64.0, 28)  # of theta*; above them intervals are the whole range
 # Smallest singular value of the released design, in deviations of its noise, for normal intervals
 # that assume no norm: this much above the normal quantile of the level, or of .95.
@@ -271,7 +271,7 @@ def _division(equations, theta_bound, failure):
     return min(ways(*used), key=width)
 
 
-def asymptotic(equations, points, theta, theta_bound, confidence_level):
+def asymptotic_interval(equations, points, theta, theta_bound, confidence_level):
     """Normal intervals by the delta method, with plug-in theta and the released residual Gram.
 
     Exact as n grows, where the design is resolved above its noise. Directions that are not
@@ -352,7 +352,7 @@ def _best_on_path(equations, points, half_width):
         best_half = half_width(np.zeros_like(X), np.zeros(len(X)), np.linalg.norm(X, axis=1))
         best_centre = np.zeros(len(X))
         rotated = X @ right.T
-        for penalty in scale * PATH:
+        for penalty in scale * TIKHONOV_PATH:
             filtered = np.where(
                 singular > tiny, singular / (np.maximum(singular, tiny) ** 2 + penalty**2), 0.0
             )

@@ -12,7 +12,7 @@ from ._intervals import USUAL_QUANTILE
 from ._moments import ResidualGramQuery
 
 # Classes of lengths of a person's score, as parts of the largest that it may have.
-LENGTHS = 2.0 ** (-np.arange(13)[::-1] / 2.0)
+SCORE_LENGTHS = 2.0 ** (-np.arange(13)[::-1] / 2.0)
 MOST_CUT = 0.001  # part of the persons whose scores may be cut, as far as noise tells
 
 
@@ -40,7 +40,7 @@ class ScoreLengthsQuery(OfPersons, Query):
     """
 
     scores: Any
-    classes: Any = field(default_factory=lambda: LENGTHS)
+    classes: Any = field(default_factory=lambda: SCORE_LENGTHS)
     name: str = "lengths of scores"
     sensitivity: float = SQRT2 * ROUNDING
 

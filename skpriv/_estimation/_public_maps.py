@@ -240,7 +240,7 @@ class RowMap:
             reach = long / sqrt(max(1, self.n_features)) * float(np.abs(slopes).sum())
         return centre - reach, centre + reach
 
-    def reach(self, W):
+    def longest_row(self, W):
         """Length of W phi of a row inside of the bounds that is as long as can easily be found.
 
         With ranges, of a corner: from the corner nearest to each coordinate of W phi, and from the

@@ -24,7 +24,7 @@ from ..privacy import (
     amplified_epsilon,
     best_codebook,
 )
-from ._intervals import USUAL_QUANTILE, asymptotic, certified_by_norm, two_sided_quantile
+from ._intervals import USUAL_QUANTILE, asymptotic_interval, certified_by_norm, two_sided_quantile
 from ._loop._estimate import MOSTLY, LoopEstimate, noise_floor
 from ._loop._links import IDENTITY
 from ._moments import MomentsQuery, NormalEquations, ridge_prior
@@ -330,7 +330,7 @@ class ReportedFit:
         if self.of_curves:
             return self.estimate(phi, confidence_level).interval()
         if self.norm is not None:
-            return asymptotic(eq, phi, self.theta, self.norm, confidence_level)
+            return asymptotic_interval(eq, phi, self.theta, self.norm, confidence_level)
         values = np.linalg.eigvalsh(eq.design)
         if not values[0] > eq.design_scale * np.sqrt(2.0 * len(values)):  # the norm of noise alone
             return np.zeros(len(phi)), np.full(len(phi), np.inf)

@@ -15,7 +15,7 @@ from .._choices import IntervalMethod
 from .._compat import Interval, StrOptions
 from .._estimation._intervals import (
     ConfidenceInterval,
-    asymptotic,
+    asymptotic_interval,
     certified_by_equations,
     inside_bounds,
 )
@@ -361,7 +361,7 @@ class MomentRegressor(FitsPersons, PredictionIntervals):
         if method == "certified":
             centre, half = certified_by_equations(equations, points, bound, confidence_level)
         else:
-            centre, half = asymptotic(equations, points, theta, bound, confidence_level)
+            centre, half = asymptotic_interval(equations, points, theta, bound, confidence_level)
         return inside_bounds(scaling, centre, half, self._predicted(X), limit)
 
 

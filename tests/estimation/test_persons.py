@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from skpriv._estimation._persons import (
-    LENGTHS, MOST_CUT, ScoreLengthsQuery, WithinPersons, dependence, seldom_cut, spread_within,
+    MOST_CUT, SCORE_LENGTHS, ScoreLengthsQuery, WithinPersons, dependence, seldom_cut,
+    spread_within,
 )  # fmt: skip
 
 
@@ -16,9 +17,9 @@ class Counted:
     def __init__(self, typical, scale, seed, n=4000):
         rng = np.random.RandomState(seed)
         self.n, self.lengths = n, typical * np.exp(0.4 * rng.normal(size=n))
-        classes = np.minimum(np.searchsorted(LENGTHS, self.lengths), len(LENGTHS) - 1)
-        counts = np.bincount(classes, minlength=len(LENGTHS))
-        self.value = counts + scale * rng.normal(size=len(LENGTHS))
+        classes = np.minimum(np.searchsorted(SCORE_LENGTHS, self.lengths), len(SCORE_LENGTHS) - 1)
+        counts = np.bincount(classes, minlength=len(SCORE_LENGTHS))
+        self.value = counts + scale * rng.normal(size=len(SCORE_LENGTHS))
         self.scale = scale
 
     def sum(self, query, share):
@@ -32,7 +33,7 @@ def test_noise_in_classes_of_long_scores_is_not_believed(scale):
     for seed in range(300):
         session = Counted(0.05, scale, seed)
         longest = float(np.quantile(session.lengths, 1.0 - MOST_CUT))
-        found.append(seldom_cut(session, SimpleNamespace(classes=LENGTHS), 0.1) / longest)
+        found.append(seldom_cut(session, SimpleNamespace(classes=SCORE_LENGTHS), 0.1) / longest)
     assert np.mean(np.array(found) > 4.0) < 0.02
 
 
@@ -40,14 +41,14 @@ def test_next_to_nobody_is_cut():
     for seed in range(100):
         session = Counted(0.05, 5.0, seed)
         assert (
-            session.lengths > seldom_cut(session, SimpleNamespace(classes=LENGTHS), 0.1)
+            session.lengths > seldom_cut(session, SimpleNamespace(classes=SCORE_LENGTHS), 0.1)
         ).mean() < 0.01
 
 
 def test_where_noise_hides_everybody_nothing_is_cut():
     silent = Counted(0.05, 1e4, 0)
-    silent.value = np.zeros(len(LENGTHS))
-    assert seldom_cut(silent, SimpleNamespace(classes=LENGTHS), 0.1) == 1.0
+    silent.value = np.zeros(len(SCORE_LENGTHS))
+    assert seldom_cut(silent, SimpleNamespace(classes=SCORE_LENGTHS), 0.1) == 1.0
 
 
 @pytest.mark.parametrize(("alike", "part"), [(True, 1.0), (False, 0.2)])

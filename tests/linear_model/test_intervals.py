@@ -14,7 +14,7 @@ from skpriv.linear_model import (
     ReweightedRegressor,
     SSPRegressor,
 )
-from skpriv._estimation._intervals import _residual_variance, asymptotic, certified_by_norm
+from skpriv._estimation._intervals import _residual_variance, asymptotic_interval, certified_by_norm
 
 LEVEL = 1e-4  # family-wise, of each Monte Carlo test over its parameters
 DRAWS = 20_000
@@ -79,7 +79,7 @@ def test_intervals_lie_inside_the_bounds_and_shrink_with_the_level(
         # centre is the best at another level.)
         halves = (
             certified_by_norm(est._equations, phi, bound, level)[1],
-            asymptotic(est._equations, phi, theta, bound, level)[1],
+            asymptotic_interval(est._equations, phi, theta, bound, level)[1],
         )
         for half, wider in zip(halves, before, strict=True):
             assert (half <= wider).all()

@@ -107,7 +107,7 @@ class _StepFailures(NamedTuple):
 # are next as these have that of each of the others. A number for each of the 17 would make
 # intervals 1% narrower.
 RATIO, NEXT_NAMES = 8.0, ("second", "seen", "realised", "sums")
-WEIGHTS = _StepFailures._make(
+STEP_WEIGHTS = _StepFailures._make(
     RATIO ** (2 if name == "main" else name in NEXT_NAMES) for name in _StepFailures._fields
 )
 
@@ -134,7 +134,7 @@ def certified_by_step(fit, points, confidence_level):
     -------
     (centre, half) : ndarrays of shape (n_points,)
     """
-    shares = split_failure(1.0 - confidence_level, *WEIGHTS)
+    shares = split_failure(1.0 - confidence_level, *STEP_WEIGHTS)
     failure = _StepFailures(
         *map(event, (f"step: {name}" for name in _StepFailures._fields), shares)
     )

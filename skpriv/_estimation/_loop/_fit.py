@@ -96,10 +96,10 @@ class LoopFit:
 
         None where there is no least-squares line, or where all is exact.
         """
-        if self.line is None or not hasattr(rows, "reach") or not self.last.slope_scale:
+        if self.line is None or not hasattr(rows, "longest_row") or not self.last.slope_scale:
             return None
         typical = self.last.n * float(np.trace(self.gram)) / len(self.b)
-        return rows.reach(self.W) ** 2 / max(typical, 1e-300)
+        return rows.longest_row(self.W) ** 2 / max(typical, 1e-300)
 
     def pooled(self, kind):
         """Slope of the equations that intervals rest on, its scale, and they with their weights."""
@@ -131,7 +131,7 @@ class LoopFit:
         for eq in self.equations[:-1]:
             away, size = self.last.point - eq.point, len(self.b) / level
             close = float(away @ self.gram @ away) <= eq.moment_scale**2 * size
-            ends = eq.reach, self.last.reach
+            ends = eq.cut_length, self.last.cut_length
             alike = max(ends) <= ALIKE * min(ends)
             whole = eq.slope is not None and (not self.same_rows or eq.n == self.last.n)
             if close and alike and whole and bool(eq.fall) == bool(self.last.fall):

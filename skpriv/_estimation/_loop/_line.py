@@ -261,7 +261,7 @@ def line_alone(
     session: Any, maps: Maps, last: ScoreEquation, rules: Any, link: Any = IDENTITY
 ) -> Line:
     """The `Line` at a point, after the last step."""
-    line = line_scores(session, maps, last.reach, rules, link)
+    line = line_scores(session, maps, last.cut_length, rules, link)
     return least_squares(line, session.sum(line, (1.0 - LEARNT) * rules.line), last)
 
 
@@ -307,7 +307,7 @@ def _longest_score(whitened, target, location, b, link=IDENTITY):
     Means of a link that bends count as inside of the range of the target.
     """
     rows, W = whitened.rows, whitened.W
-    reach = rows.reach(W) if hasattr(rows, "reach") else 0.0
+    reach = rows.longest_row(W) if hasattr(rows, "longest_row") else 0.0
     reach = max(reach or float(np.linalg.norm(W, 2)), 1.0)
     if not link.linear:
         return reach

@@ -16,13 +16,13 @@ NORMAL = sqrt(pi / 2.0)  # standard deviation of a normal variable over its mean
 # What the report says where there are too few records, by public numbers and the released spread.
 MEAN_ONLY = "Only the mean of the target was asked: the records are too few for coefficients."
 RATES_ONLY = "Only the rates of the classes were asked: records are too few for coefficients."
-NOTHING = "The records are too few for coefficients, and there is no intercept: the fit is 0."
+NO_INTERCEPT = "The records are too few for coefficients, and there is no intercept: the fit is 0."
 FEW_RECORDS = (
     "The records are few: features were not whitened, and coefficients are shrunk as far as noise "
     "requires."
 )
-LOST = "The noise of the mean is {:.2g} half-ranges of the target, which hides it, too."
-HIDDEN = (
+MEAN_HIDDEN = "The noise of the mean is {:.2g} half-ranges of the target, which hides it, too."
+TARGET_HIDDEN = (
     "Only the mean of the target was asked: it varies too little inside of bounds_y to be told "
     "from noise. Narrower bounds_y would help, if they hold."
 )
@@ -80,16 +80,16 @@ def _words(session, rules, rows, link, scale):
     """What the report says of a constant fit."""
     p = rows.size * link.parts
     if rows.constant is None:
-        return NOTHING
+        return NO_INTERCEPT
     if link.parts > 1:
         return f"{RATES_ONLY} {more_needed(session, rules, link.enough(p))}"
-    words = HIDDEN
+    words = TARGET_HIDDEN
     if rules.mean_only:
         least = link.mean_reach if link.linear else link.enough(p)
         words = f"{MEAN_ONLY} {more_needed(session, rules, least)}"
     words += f" Noise of the mean: {50.0 * scale:.2g}% of bounds_y (standard deviation)."
     # 1 / sqrt(3) is the deviation of a target that is anywhere in its range
-    return words + (f" {LOST.format(scale)}" if scale > sqrt(1.0 / 3.0) else "")
+    return words + (f" {MEAN_HIDDEN.format(scale)}" if scale > sqrt(1.0 / 3.0) else "")
 
 
 def more_needed(session, rules, reach):

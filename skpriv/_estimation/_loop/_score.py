@@ -427,7 +427,7 @@ class ScoreEquation:
     length: float = 1.0
 
     @property
-    def reach(self):
+    def cut_length(self):
         """Where scores are cut, in units of a residual: of a person, those of all rows together."""
         return self.limit * self.length
 

@@ -23,7 +23,7 @@ from .._exact import MaximumLikelihood
 
 WEIGHTED, LIKELIHOOD = "curve of the weighted scores", "curve of maximum likelihood"
 UNIT = TargetMap((-1.0, 1.0), True)  # of linear parts, which have no other unit
-ALONE = (
+NEEDS_A_SUM = (
     "privacy={privacy!r}: {name} needs somebody who adds up. Where every user answers once, with "
     "noise of their own, the dozen score steps of a curve that bends would each be asked of a "
     "twelfth of the users, and no fit is left: use {models} or 'shuffle', or "
@@ -125,7 +125,7 @@ class GeneralizedLinear(AsymptoticIntervals, FitsPersons, Starts):
         if self._trust.can.alone:
             name, models = type(self).__name__, models_that("same_rows")
             words = {"privacy": self.privacy, "name": name, "models": models}
-            raise PrivacyError(ALONE.format(**words, what=self._means))
+            raise PrivacyError(NEEDS_A_SUM.format(**words, what=self._means))
 
     def _linear(self, X):
         """eta of checked rows, which are clipped as in the fit."""

@@ -16,7 +16,7 @@ from ..._compat import Interval
 from ..._estimation._intervals import (
     ConfidenceInterval,
     _best_on_path as best_on_path,
-    asymptotic,
+    asymptotic_interval,
     inside_bounds,
     split_failure,
 )
@@ -297,7 +297,7 @@ CERTIFICATE_WEIGHTS = (0.1, 0.9)
 SUPPORT_WEIGHTS = (0.1, 0.9)
 
 
-def certificate(gradient, n_coordinates, n_nonzero, sparsity, eigenvalue, confidence_level):
+def support_certificate(gradient, n_coordinates, n_nonzero, sparsity, eigenvalue, confidence_level):
     """Bound on ||theta^ - theta*||_2, from the released largest coordinate of the gradient.
 
     With u = theta^ - theta*, M = (1/n) sum z z' and noises zeta of the targets, in an interval of
@@ -389,7 +389,7 @@ def given_support(fit, points, theta_bound, supports, confidence_level):
     bound = theta_bound + float(np.linalg.norm(fit.origin))
     shift, equations = fit.theta - fit.origin, fit.equations
     if not supports:
-        centre, half = asymptotic(equations, points, shift, bound, confidence_level)
+        centre, half = asymptotic_interval(equations, points, shift, bound, confidence_level)
         return points @ fit.origin + centre, half
     of_choice, of_noise = SUPPORT_WEIGHTS
     of_noise = 0.0 if equations.exact else of_noise
@@ -657,7 +657,7 @@ class IHTRegressor(PredictionIntervals):
             )
         chosen, scaling = len(self.support_), self._scaling
         sparsity = chosen if self.sparsity is None else self.sparsity
-        radius = certificate(
+        radius = support_certificate(
             self._gradient,
             scaling.size,
             chosen + scaling.fit_intercept,

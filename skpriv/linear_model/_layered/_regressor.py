@@ -147,7 +147,9 @@ def _resolved(node, theta_bound):
 
 
 TARGETS_WEIGHT = 1.0 - sum(NOISE_WEIGHTS)
-PATH = np.concatenate([[0.0], np.geomspace(0.3, 30.0, 9)])  # Tikhonov path in units of the noise
+BIN_PATH = np.concatenate(
+    [[0.0], np.geomspace(0.3, 30.0, 9)]
+)  # Tikhonov path in units of the noise
 STANDS_OUT = 0.3  # of the noise's median: smaller eigenvalues of a gram attenuate the estimate
 
 
@@ -236,7 +238,7 @@ def certified_by_tree(tree, points, theta_bound, confidence_level):
         norms = theta_bound * np.linalg.norm(X, axis=1)
         low[chunk], high[chunk] = -norms, norms
         for node in bins:
-            for penalty in PATH:
+            for penalty in BIN_PATH:
                 centre, half = _along_chain(node, X, penalty, bounds, theta_bound)
                 # intersection: all of them hold on one event
                 np.maximum(low[chunk], centre - half, out=low[chunk])
@@ -362,7 +364,7 @@ def half_widths(tree, theta_bound, confidence_level=0.95):
     for node in bins:
         halves = [
             _along_chain(node, node.directions.T, penalty, bounds, theta_bound)[1]
-            for penalty in PATH
+            for penalty in BIN_PATH
         ]
         node.half_widths = np.minimum(np.min(halves, axis=0), theta_bound)
 

@@ -34,9 +34,9 @@ from ...privacy import ROUNDING, Query
 # Weights of (W, r^2) beside (xi, Xi): free, see ReweightedMomentsQuery.
 REWEIGHTED_SQUARE_WEIGHT = sqrt(1.25)
 # In a direction where phi has deviation s, e phi' is about s / sqrt(p). The noise of its sum, of
-# sensitivity sqrt(8), has an operator norm of 2 sqrt(8 p) / mu: it hides what is below
-# HIDDEN p / N, N = n mu. There U is not larger for smaller s, since there is nothing to be found.
-HIDDEN = 2.0 * sqrt(8.0)
+# sensitivity sqrt(8), has an operator norm of 2 sqrt(8 p) / mu: it hides what is below this times
+# p / N, N = n mu. There U is not larger for smaller s, since there is nothing to be found.
+HIDDEN_DEVIATION = 2.0 * sqrt(8.0)
 EIGENVALUE_FLOOR = 0.1  # of the ridge
 # Rows up to this many lengths of a typical one are not weighed, per unit of the precision (mu
 # sqrt(n / p) under a curator): privacy noise then stays a few percent of sampling. Below LEAST_FADE
@@ -182,7 +182,7 @@ def learn_normalisation(session, scaling, share, iterations, fades=False, kind=N
         # Records over the noise of a sum of sensitivity 1 with the whole budget
         reach = sqrt(2.0 * iterations / share) / scale if scale else np.inf
         reach *= 1.0 if subset is None else session.n / len(subset)
-        sigma += (HIDDEN * scaling.size / reach) ** 2 / before * U @ U
+        sigma += (HIDDEN_DEVIATION * scaling.size / reach) ** 2 / before * U @ U
         U = psd_power(U @ np.linalg.inv(sigma) @ U, 0.5)
         # The instrument does not depend on the size of U, but its precision on the condition.
         norm = np.linalg.norm(U, 2)

@@ -107,7 +107,7 @@ LINKS: dict[str, Link] = {"identity": IdentityLink(), "logit": LogitLink()}
 # Public grid of ridges lambda', in the units of H (whose trace is at most one).
 RIDGES = np.concatenate([[0.0], np.geomspace(1e-6, 1.0, 37)])
 # Weights of the failure probability: of the gradient at the truth, and of the noises of both sums.
-WEIGHTS = (0.5, 0.45, 0.05)
+CERTIFICATE_PARTS = (0.5, 0.45, 0.05)
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +182,7 @@ class GradientCertificate:
         2012): its dimension does not matter.
         """
         noisy = self.gradient_scale > 0.0
-        weights = WEIGHTS if noisy else (1.0, 0.0, 0.0)
+        weights = CERTIFICATE_PARTS if noisy else (1.0, 0.0, 0.0)
         truth, of_gradient, of_mean = split_failure(failure, *weights)
         length = log(1.0 / event("gradient at the truth", truth))
         residual = sqrt((1.0 + 2.0 * sqrt(length) + 2.0 * length) / self.n)

@@ -17,7 +17,7 @@ from skpriv._estimation._intervals import (
     _expected,
     _sharp,
     _solve,
-    asymptotic,
+    asymptotic_interval,
     certified_by_equations,
     certified_by_norm,
     split_failure,
@@ -219,7 +219,7 @@ def test_normal_intervals_in_one_weak_direction(symmetric, weak, theta, global_r
     truth, point, covered = np.append(np.full(4, 0.4), theta), np.eye(5)[-1:], 0
     for _ in range(draws):
         equations = draw(rng, values, truth, 0.3, scale, symmetric)
-        centre, half = asymptotic(equations, point, truth, None, 0.95)
+        centre, half = asymptotic_interval(equations, point, truth, None, 0.95)
         covered += abs(centre[0] - theta) <= half[0]
     spread = stats.norm.isf(LEVEL / 8) * sqrt(0.05 * 0.95 / draws)
     assert covered / draws >= (0.91 if weak == 4.0 else 0.935) - spread
@@ -231,8 +231,8 @@ def test_normal_intervals_say_nothing_below_the_noise():
     rng = np.random.RandomState(0)
     equations = draw(rng, [900.0, 0.0], np.ones(2), 0.3, 1.0)
     assert np.linalg.svd(equations.design, compute_uv=False)[-1] < 1.5 + USUAL_QUANTILE
-    assert np.isinf(asymptotic(equations, np.eye(2), np.ones(2), None, 0.95)[1]).all()
-    assert np.isfinite(asymptotic(equations, np.eye(2), np.ones(2), 2.0, 0.95)[1]).all()
+    assert np.isinf(asymptotic_interval(equations, np.eye(2), np.ones(2), None, 0.95)[1]).all()
+    assert np.isfinite(asymptotic_interval(equations, np.eye(2), np.ones(2), 2.0, 0.95)[1]).all()
 
 
 def by_hand(eq, x, failure):

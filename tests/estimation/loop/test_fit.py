@@ -161,10 +161,10 @@ def test_the_reach_of_bounds_is_that_of_a_row(intercept, global_random_seed):
     corners = ranges.rows(np.array(list(product(*zip(low, high, strict=True)))))
     longest = np.linalg.norm(corners @ W.T, axis=1).max()
     if intercept:
-        assert 0.9 * longest <= ranges.reach(W) <= longest + 1e-9
+        assert 0.9 * longest <= ranges.longest_row(W) <= longest + 1e-9
     norm = RowMap(None, None, 2.0, intercept, 6)
     rows = norm.rows(2.0 * np.vstack([np.eye(6), -np.eye(6)]))
-    assert norm.reach(W) == pytest.approx(np.linalg.norm(rows @ W.T, axis=1).max())
+    assert norm.longest_row(W) == pytest.approx(np.linalg.norm(rows @ W.T, axis=1).max())
 
 
 def _tailed(counted):

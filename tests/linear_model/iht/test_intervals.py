@@ -6,7 +6,7 @@ from scipy import stats
 
 from skpriv.linear_model import IHTRegressor
 from skpriv.linear_model._iht import _regressor as _sparse_regressor
-from skpriv.linear_model._iht._regressor import certificate
+from skpriv.linear_model._iht._regressor import support_certificate
 from skpriv.privacy import Answer, GaussianNoise
 
 
@@ -19,7 +19,7 @@ def test_the_released_norm_is_exceeded_as_often_as_stated(global_random_seed):
     noise = GaussianNoise(scale)
     bounds = np.array(
         [
-            certificate(Answer(np.array([value]), n, noise), 10, 2, 2, 0.5, 0.95)
+            support_certificate(Answer(np.array([value]), n, noise), 10, 2, 2, 0.5, 0.95)
             for value in truth + scale * rng.normal(size=10_000)
         ]
     )
@@ -33,7 +33,7 @@ def test_the_parts_of_the_certificate_add_up(noiseless):
     """The targets' part, found from the bound, and the noise's: one minus the level."""
     n, scale = 10_000, 0.0 if noiseless else 1.0
     gradient = Answer(np.array([7.0]), n, GaussianNoise(scale))
-    bound = certificate(gradient, 10, 2, 2, 0.5, 0.9) * 0.5 / 2.0  # k = 4 coordinates
+    bound = support_certificate(gradient, 10, 2, 2, 0.5, 0.9) * 0.5 / 2.0  # k = 4 coordinates
     noise = 0.0 if noiseless else 0.01
     released = 7.0 + (scale * stats.norm.isf(noise) if scale else 0.0)
     of_targets = 20.0 * np.exp(-n * (bound - released / n) ** 2 / 2.0)
