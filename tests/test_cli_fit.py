@@ -195,8 +195,8 @@ def test_parquet(suffix, folder, argv, tmp_path, capsys):
     expected, found = json.loads((tmp_path / "other.json").read_text()), skpriv.load(argv["--out"])
     np.testing.assert_array_equal(skpriv.from_dict(expected)[-1].coef_, found[-1].coef_)
     assert main(["predict", argv["--out"], str(path), "--out", str(out)]) == 0
-    predicted = pd.read_csv(out) if suffix == ".csv" else pd.read_parquet(out)
-    np.testing.assert_array_equal(predicted["prediction"], found.predict(frame))
+    predicted = pd.read_csv(out, dtype=str) if suffix == ".csv" else pd.read_parquet(out)
+    np.testing.assert_array_equal(predicted["prediction"].astype(float), found.predict(frame))
 
 
 def test_a_ledger_pays_until_nothing_is_left(argv, tmp_path, capsys):

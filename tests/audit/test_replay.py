@@ -71,7 +71,8 @@ def test_logged_actions(rounds):
 
 def test_sparse_rows():
     rng = np.random.RandomState(0)
-    X, y = sparse.random_array((300, 8), density=0.3, random_state=rng, format="csr"), np.ones(300)
+    X = sparse.csr_array(sparse.random(300, 8, density=0.3, random_state=rng))
+    y = np.ones(300)
     other = X.copy().tolil()
     other[5] = -1.0
     found = replay(
