@@ -201,6 +201,10 @@ def test_parquet(suffix, folder, argv, tmp_path, capsys):
 
 def test_a_ledger_pays_until_nothing_is_left(argv, tmp_path, capsys):
     ledger = str(tmp_path / "ledger.db")
+    assert fit(argv, "--plan", ledger=ledger) == 0  # asks nothing, and is free
+    plan = capsys.readouterr().out
+    assert "whitening" in plan and "20,000" in plan and not [*tmp_path.iterdir()]
+    refused(fit(argv, "--plan", model="logistic", target="smoker"), capsys, "--model linear")
     assert main(["budget", ledger, "--epsilon", "2"]) == 0
     assert "left epsilon 2" in capsys.readouterr().out
     assert fit(argv, ledger=ledger) == 0

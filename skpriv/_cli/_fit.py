@@ -64,6 +64,9 @@ def add_fit(parser):
     add("--clip", choices=("auto", "wide"), default="auto",
         help="auto (default) has the least noise; wide clips residuals less")  # fmt: skip
     add_group(parser)
+    add("--plan", action="store_true",
+        help="print what the fit would ask, and its noise: nothing is charged or written. For "
+        "--model linear")  # fmt: skip
     add("--card", metavar="FILE", help="write a model card, too: .md or .html")
     ledger = "file that keeps all charges; this fit is charged there. The first charge of a new "
     ledger += "file is its total, unless `budget` has set another"
@@ -82,6 +85,9 @@ def run(args):
     _check_files(args)
     frame = read_table(args.table, args)
     schema = _schema(args, frame)
+    if args.plan:
+        print(_plan(args, schema, frame))
+        return 0
     with charged(args, f"fit of {args.target}") as accountant:
         encoder = _encoder(args, schema, frame)
         model = make_pipeline(encoder, _regressor(args, schema, encoder))
@@ -102,6 +108,15 @@ def run(args):
     print(_head(args, model), table, foot, sep="\n\n")
     _extras(args, model)
     return 0
+
+
+def _plan(args, schema, frame):
+    """What the fit would ask, by the number of rows and of columns alone."""
+    encoder = _encoder(args, schema, frame)
+    model = _regressor(args, schema, encoder)
+    if args.group is not None or not hasattr(model, "plan"):
+        raise CommandError("--plan is for --model linear, without --group.")
+    return model.plan(len(frame), len(encoder.get_feature_names_out()))
 
 
 def _check_files(args):
