@@ -153,6 +153,26 @@ class MomentRegressor(FitsPersons, PredictionIntervals):
     _shapes: tuple = field(init=False, default=())  # of priors beside that of a ridge
     _basis: np.ndarray | None = field(init=False, default=None)  # where it is not theta's
 
+    def _solve_sums(self, session, asked, query, share, instrument=Instrument()):
+        """Ask for sums by a query and for the residuals at their solution, and keep both.
+
+        Returns
+        -------
+        (float, float)
+            Limits on the deviation of the residuals.
+        """
+        answer = session.sum(query, share)
+        equations, scaling, basis = query.equations(answer), self._scaling, self._basis
+        theta = solve(equations, scaling, self.alpha, self._shapes, basis)
+        if answer.reports is not None:
+            reported = theta if basis is None else np.linalg.solve(basis, theta)
+            residual = {"residual_gram": answer.reports.error_gram(reported)}
+        else:
+            residual = residual_gram(session, equations, theta, asked, instrument)
+        self._equations = replace(equations, **residual)
+        self.coef_, self.intercept_ = scaling.coefficients(theta)
+        return deviation(self._equations, scaling, theta)
+
     def _solved(self, equations, scaling):
         """The same fit for other equations of the same kind."""
         fit = copy(self)
@@ -440,15 +460,6 @@ class SSPRegressor(MomentRegressor):
         del X, y, rows  # only the session has the data now
         session, held_out = hold_out(self, session)
 
-        query = moments_query(asked, channel)
-        answer = session.sum(query, 1.0 - residual_share(session.trust))
-        equations = query.equations(answer)
-        theta = solve(equations, scaling, self.alpha)
-        if answer.reports is not None:
-            residual = {"residual_gram": answer.reports.error_gram(theta)}
-        else:
-            residual = residual_gram(session, equations, theta, asked)
-        self._scaling, self._equations = scaling, replace(equations, **residual)
-        self.coef_, self.intercept_ = scaling.coefficients(theta)
-        scatter = deviation(self._equations, scaling, theta)
+        self._scaling, share = scaling, 1.0 - residual_share(session.trust)
+        scatter = self._solve_sums(session, asked, moments_query(asked, channel), share)
         self._calibration = calibration(self, held_out, scatter, channel)

@@ -9,6 +9,7 @@ from scipy.optimize import brentq
 from scipy.special import ndtri
 from sklearn.base import clone
 
+from ..._estimation._public_maps import column_bounds
 from ..._linalg import CompensatedSum
 from ..._printing import Printed, Table
 from ...privacy import LARGEST_EPSILON, Budget, Trust
@@ -226,7 +227,9 @@ class _Imagined(Rows):
         part, error = 2.0 * part[:, :-1] - 1.0, ndtri(part[:, -1])
         self._X = part * (model.data_norm or 1.0) / np.sqrt(n_features)
         if model.bounds_X is not None:
-            low, high = _ends(model.bounds_X, n_features)
+            given = getattr(model.bounds_X, "values", None)
+            given = list(given()) if callable(given) else model.bounds_X
+            low, high = column_bounds(given, [], n_features, "bounds_X")
             self._X = low + (high - low) * (part + 1.0) / 2.0
         low, high = map(float, model.bounds_y)
         self._y = (low + high) / 2.0 + (high - low) / 10.0 * error
@@ -253,12 +256,3 @@ def _spread_out(n, size):
     root = brentq(lambda x: x ** (size + 1) - x - 1.0, 1.0, 2.0)
     steps = root ** -np.arange(1.0, size + 1.0)
     return (np.arange(1.0, n + 1.0)[:, None] * steps) % 1.0 * (1.0 - 2e-9) + 1e-9
-
-
-def _ends(bounds, n_features):
-    """Ends of the range of each feature."""
-    pairs = np.asarray(list(bounds.values()) if hasattr(bounds, "values") else bounds, dtype=float)
-    if pairs.ndim > 1 and len(pairs) != n_features:
-        raise ValueError(f"bounds_X has {len(pairs)} features, and n_features={n_features}.")
-    ends = np.broadcast_to(pairs, (n_features, 2))
-    return ends[:, 0], ends[:, 1]

@@ -1,6 +1,5 @@
 """Private re-weighted regression."""
 
-from dataclasses import replace
 from math import inf, sqrt
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -17,10 +16,7 @@ from .._base import rowwise
 from .._moments import (
     MomentRegressor,
     asked_records,
-    deviation,
-    residual_gram,
     residual_share,
-    solve,
 )
 from .._opening import channel_of, open_fit, scaled_rows
 from .._prediction_intervals import calibration, fitted_size, hold_out
@@ -212,31 +208,20 @@ class ReweightedRegressor(MomentRegressor):
 
     def _solve_reports(self, session, asked, instrument, share):
         """Algorithm 12 by one index a user: weighted least squares in whitened coordinates."""
-        query, shapes, basis = LiftedMomentsQuery(asked), [], np.eye(self._scaling.size)
+        query, self._shapes, self._basis = LiftedMomentsQuery(asked), (), None
         if instrument.matrix is not None:
-            basis, shapes = instrument.matrix / instrument.length, [instrument.matrix]
-            query = ReweightedReportsQuery(asked, instrument=Instrument(basis))
-        answer = session.sum(query, share)
-        equations = query.equations(answer)
-        self._shapes, self._basis = tuple(shapes), basis if shapes else None
-        theta = solve(equations, self._scaling, self.alpha, self._shapes, self._basis)
-        gram = answer.reports.error_gram(np.linalg.solve(basis, theta))
-        self._equations = replace(equations, residual_gram=gram)
-        self.coef_, self.intercept_ = self._scaling.coefficients(theta)
+            self._shapes, self._basis = (instrument.matrix,), instrument.matrix / instrument.length
+            query = ReweightedReportsQuery(asked, instrument=Instrument(self._basis))
+        self._solve_sums(session, asked, query, share)
 
     def _solve_moments(self, session, asked, instrument, share):
         """Algorithm 12; least squares without a normalisation."""
         query: MomentsQuery | ReweightedMomentsQuery = MomentsQuery(asked)
+        self._shapes, self._basis = (), None
         if instrument.matrix is not None:
-            query = ReweightedMomentsQuery(asked, instrument)
-        equations = query.equations(session.sum(query, share - residual_share(session.trust)))
-        self._basis = None
-        self._shapes = () if instrument.matrix is None else (instrument.matrix,)
-        theta = solve(equations, self._scaling, self.alpha, self._shapes)
-        residual = residual_gram(session, equations, theta, asked, instrument)
-        self._equations = replace(equations, **residual)
-        self.coef_, self.intercept_ = self._scaling.coefficients(theta)
-        return deviation(self._equations, self._scaling, theta)
+            query, self._shapes = ReweightedMomentsQuery(asked, instrument), (instrument.matrix,)
+        share -= residual_share(session.trust)
+        return self._solve_sums(session, asked, query, share, instrument)
 
     def _radius(self, scaling):
         """Ball in which "sgd" stays; none without an assumption."""

@@ -83,5 +83,5 @@ def test_sizes_must_be_sizes():
 
 def test_bounds_of_other_features_are_refused_in_words():
     model = LinearRegression(bounds_X={"a": (0, 1), "b": (0, 1)}, bounds_y=(0, 1))
-    with pytest.raises(ValueError, match="bounds_X has 2 features, and n_features=3"):
+    with pytest.raises(ValueError, match="shape .2, 2., but X has 3 features"):
         model.plan(100, 3)
