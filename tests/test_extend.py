@@ -43,7 +43,6 @@ class MeanRegressor(PrivateRegressor):
         del X, y, rows
         answer = session.sum(TargetTotal(scaling), 1.0)
         self.mean_ = float(scaling.unscale(answer.value[0] / answer.n))
-        self.privacy_report_ = session.report
         return self
 
     def predict(self, X):

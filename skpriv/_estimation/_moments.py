@@ -3,6 +3,7 @@
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from math import hypot, sqrt
+from typing import Any
 
 import numpy as np
 from scipy import linalg
@@ -410,7 +411,7 @@ class MomentsQuery(Query):
     sensitivity, pays in both together what a replaced one pays in one sum.
     """
 
-    scaling: Scaling
+    scaling: Any  # Scaling, MappedRecords or WeightedMap
     name: str = "moments"
     sensitivity: float = 3.0 / sqrt(2.0) * ROUNDING
     square_weight: float = SQUARE_WEIGHT  # w

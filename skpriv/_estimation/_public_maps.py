@@ -496,6 +496,34 @@ class Maps:
         """Clipped r of a chunk of targets; NaN becomes 0."""
         return self.target_map.scaled(y)
 
+    def blocks(self, X):
+        """Yield (slice, phi) of one block of ``rows`` after the other."""
+        for block in blocks_of(len(X), self.size):
+            yield block, self.rows(X[block])
+
+    def sums(self, X, left, weigh=None):
+        """Sums over a chunk of w^2 phi phi' and of left_i w phi.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_features)
+        left : ndarray of shape (k, n_rows)
+        weigh : callable, default=None
+            ``weigh(block, fitted)`` gives weights w in [-1, 1] of a block of rows, where
+            ``fitted(theta)`` is phi'theta of its rows. None is 1.
+
+        Returns
+        -------
+        (gram, sums) : ndarray of shape (p, p), whose upper triangle counts, and of shape (k, p)
+        """
+        gram, sums = np.zeros((self.size, self.size), order="F"), np.zeros((len(left), self.size))
+        for block, rows in self.blocks(X):
+            if weigh is not None:
+                rows = rows * weigh(block, partial(np.matmul, rows))[:, None]
+            add_gram(gram, rows)
+            sums += left[:, block] @ rows
+        return gram, sums
+
     def wire(self):
         """The maps as a public task has them."""
         rows = self.row_map
@@ -527,6 +555,11 @@ class MappedRecords(Maps):
 
     row_map: Any
     target_map: TargetMap
+
+    @property
+    def fit_intercept(self):
+        """Whether the last coordinate of phi is a public constant."""
+        return self.target_map.fit_intercept
 
 
 @dataclass(frozen=True)
@@ -588,20 +621,7 @@ class Scaling(Maps):
             yield block, self.rows(X[block])
 
     def sums(self, X, left, weigh=None):
-        """Sums over a chunk of w^2 phi phi' and of left_i w phi, a block in the cache at a time.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_rows, n_features)
-        left : ndarray of shape (k, n_rows)
-        weigh : callable, default=None
-            ``weigh(block, fitted)`` gives weights w in [-1, 1] of a block of rows, where
-            ``fitted(theta)`` is phi'theta of its rows. None is 1.
-
-        Returns
-        -------
-        (gram, sums) : ndarray of shape (p, p), whose upper triangle counts, and of shape (k, p)
-        """
+        """The same as of other maps, without a copy of the rows: see `Maps.sums`."""
         d, unit = self.n_features, self._unit
         long, short = self.row_map.parts
         left = np.vstack([left, np.ones(len(X))])
@@ -678,7 +698,7 @@ UNIT_TARGET = TargetMap((-1.0, 1.0), False)  # of s r
 
 
 @dataclass(frozen=True, eq=False)
-class WeightedMap:
+class WeightedMap(Maps):
     """The map of rows (x, s) to s phi(x), where phi is another public map's.
 
     It stands in place of a `RowMap` or a `Scaling` without an intercept, whose constant is one of
@@ -715,21 +735,6 @@ class WeightedMap:
         return self.plain.rows(X[:, :-1]) * self.roots(X)[:, None]
 
     clipped = rows  # what is linear in them is fitted without an intercept of its own
-
-    def blocks(self, X):
-        """Yield (slice, s phi) of one block of ``rows`` after the other."""
-        for block in blocks_of(len(X), self.size):
-            yield block, self.rows(X[block])
-
-    def sums(self, X, left, weigh=None):
-        """Sums of w^2 s^2 phi phi' and of left_i w s phi over a chunk; see `Scaling.sums`."""
-        gram, sums = np.zeros((self.size, self.size), order="F"), np.zeros((len(left), self.size))
-        for block, rows in self.blocks(X):
-            if weigh is not None:
-                rows = rows * weigh(block, partial(np.matmul, rows))[:, None]
-            add_gram(gram, rows)
-            sums += left[:, block] @ rows
-        return gram, sums
 
     def target(self, y):
         """Targets s r of a chunk, which are clipped once more; NaN becomes 0."""

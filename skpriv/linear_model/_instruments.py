@@ -20,7 +20,7 @@ from .._estimation._coefficients import CoefficientLaw, equations_law
 from .._estimation._intervals import USUAL_QUANTILE, inside_bounds, two_sided_quantile
 from .._estimation._loop._estimate import inversion_excess
 from .._estimation._loop._score import SIDE_WEIGHT
-from .._estimation._moments import RESIDUAL_CLIP, SQUARE_WEIGHT, NormalEquations
+from .._estimation._moments import RESIDUAL_CLIP, MomentsQuery, NormalEquations
 from .._estimation._persons import (
     OfPersons,
     ScoreLengthsQuery,
@@ -28,7 +28,7 @@ from .._estimation._persons import (
     person_sums,
     seldom_cut,
 )
-from .._estimation._public_maps import RowMap, TargetMap
+from .._estimation._public_maps import MappedRecords, RowMap, TargetMap
 from .._linalg import SQRT2, add_gram, row_norms, unvech, vech, vech_size
 from .._parameters import RowsOfPerson, parameters
 from .._printing import Printed, Table
@@ -43,35 +43,6 @@ from ._opening import (
     public_rows,
     within_maps,
 )
-
-
-@dataclass(frozen=True, eq=False)
-class AllMomentsQuery(Query):
-    """Joint sum of (r phi, vech phi phi', sqrt(1.5) r^2): sensitivity 3 / sqrt(2).
-
-    The proof is that of `MomentsQuery`, which knows other maps of rows.
-    """
-
-    rows: Any
-    target: Any
-    name: str = "moments"
-    sensitivity: float = 3.0 / sqrt(2.0) * ROUNDING
-
-    @property
-    def shape(self):
-        """Number of coordinates."""
-        return (self.rows.size + vech_size(self.rows.size) + 1,)
-
-    def sum(self, X, y):
-        """Exact sum over a chunk of rows."""
-        phi, r = self.rows.rows(X), self.target.scaled(y)
-        gram, target = np.zeros((self.rows.size,) * 2, order="F"), r @ phi
-        add_gram(gram, phi)
-        return np.concatenate([target, vech(gram), [SQUARE_WEIGHT * (r @ r)]])
-
-    def equations(self, answer):
-        """The noisy normal equations of least squares."""
-        return NormalEquations.of_moments(answer, self.rows.size, SQUARE_WEIGHT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,7 +181,7 @@ def solve_two_stages(session, rows, target, exogenous, structural):
     TwoStages
     """
     lengths = SIDE_SHARE if session.persons is not None else 0.0
-    query = AllMomentsQuery(rows, target)
+    query = MomentsQuery(MappedRecords(rows, target))
     moments = query.equations(session.sum(query, MOMENTS))
     theta, white = _first_solution(moments, exogenous, structural)
     maps = (rows, target, exogenous, structural)

@@ -6,7 +6,7 @@ import numpy as np
 
 from skpriv._estimation._reports import LiftedMomentsQuery
 from skpriv._estimation._moments import Instrument, MomentsQuery, ResidualGramQuery
-from skpriv._estimation._public_maps import Scaling
+from skpriv._estimation._public_maps import MappedRecords, Scaling
 from skpriv.bandits._combiner import RewardQuery
 from skpriv.linear_model._improper import (
     ClippedGradientQuery,
@@ -105,6 +105,12 @@ def _with_scaling(build):
         return build(scaling, rng)
 
     return make
+
+
+def _any_maps(scaling, rng):
+    """Moments of rows of bounded norm, or of maps that were made apart."""
+    apart = MappedRecords(scaling.row_map, scaling.target_map)
+    return MomentsQuery(apart if rng.randint(2) else scaling)
 
 
 def one(x, y):
@@ -232,12 +238,12 @@ def _held_out_terms(rng):
 
 
 def _data_norm(asked):
-    return getattr(asked, "query", asked).scaling.row_bound
+    return getattr(asked, "query", asked).scaling.row_map.data_norm
 
 
 CASES = {
     MomentsQuery: Case(
-        _with_scaling(lambda scaling, rng: MomentsQuery(scaling)), (_moments,), unit=_data_norm
+        _with_scaling(_any_maps), (_moments,), unit=_data_norm
     ),
     LiftedMomentsQuery: Case(
         _with_scaling(lambda scaling, rng: LiftedMomentsQuery(scaling)),

@@ -10,7 +10,7 @@ from skpriv._estimation._moments import Instrument
 from skpriv._estimation._persons import PersonGramQuery, ScoreLengthsQuery
 from skpriv._estimation._public_maps import RowMap, Scaling, TargetMap
 from skpriv.linear_model._generalized._logistic import ClassTarget
-from skpriv.linear_model._instruments import AllMomentsQuery, InstrumentScoreQuery
+from skpriv.linear_model._instruments import InstrumentScoreQuery
 from skpriv.privacy._session._trust import FilledPlaces
 from skpriv.records import ArrayRows, PersonRows
 
@@ -82,22 +82,9 @@ def _maps(rng):
     return *maps, V, theta, rng.choice([0.1, 2.0]), rng.choice([0.1, 1.0])
 
 
-def _all_moments(rng):
-    rows, target, *_ = _maps(rng)
-    return AllMomentsQuery(rows, target)
-
-
 def _plain_maps():
     rows = RowMap(None, None, 1.0, False, 2)
     return rows, TargetMap((-1.0, 1.0), False)
-
-
-def _worst_moments():
-    turned = [0.5, np.sqrt(0.75)]
-    first, second = ([[1.0, 0.0]], [1.0]), ([turned], [-1.0])
-    return AllMomentsQuery(*_plain_maps()), *(
-        tuple(map(np.array, pair)) for pair in (first, second)
-    )
 
 
 def _scores(kind):
@@ -203,7 +190,6 @@ CASES = {
         _person_lengths, (_one_class_and_another, _worst_lengths, _long_and_none),
         width=3 * PLACES, ask=ask_persons,
     ),
-    AllMomentsQuery: Case(_all_moments, (_worst_moments,), width=2),
     InstrumentScoreQuery: Case(
         lambda rng: InstrumentScoreQuery(*_maps(rng)), (_worst_scores,), width=3 * PLACES,
         ask=ask_persons,
