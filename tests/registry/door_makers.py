@@ -271,13 +271,21 @@ def _replayed(given):
 _SERIES = np.linspace(0.1, 0.9, N)
 
 
+def _objects(values):
+    """A series of cells one by one: of a list older pandas looks into each."""
+    found = np.empty(len(values), dtype=object)
+    for place, value in enumerate(values):
+        found[place] = value
+    return pd.Series(found)
+
+
 def _column(call_with):
     def call(given):
         import narwhals.stable.v2 as nw
 
         values = given("series", _SERIES)
         if not hasattr(values, "dtype") or isinstance(values, np.ndarray):
-            values = pd.Series(list(values), dtype=object)
+            values = _objects(values)
         call_with(nw.from_native(values, series_only=True))
 
     return call
@@ -307,7 +315,7 @@ def _table(given, name="X"):
     found = given(name, X)
     if isinstance(found, np.ndarray | list):
         columns = {f"x{j}": [row[j] for row in found] for j in range(D)}
-        found = pd.DataFrame({key: pd.Series(v, dtype=object) for key, v in columns.items()})
+        found = pd.DataFrame({key: _objects(column) for key, column in columns.items()})
     return found
 
 
