@@ -1,5 +1,8 @@
 """Two-sided levels: every normal interval grows with its level exactly as a normal one does."""
 
+import re
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +10,10 @@ from scipy import integrate, special, stats
 
 from skpriv import bandits, describe, inspection, linear_model, preprocessing
 from skpriv._estimation._intervals import two_sided_quantile
+from skpriv._estimation._moments import NormalEquations
+from skpriv._estimation._reports import ReportedFit
 from skpriv.inspection._describe._queries import Distribution
+from skpriv.preprocessing._table._check import TableCheck
 
 RNG = np.random.RandomState(0)
 N = 2_000
@@ -33,6 +39,7 @@ MODELS = {
 
 def fitted(name, privacy):
     public, y, scale = MODELS[name]
+    public = public | ({"channel": "codebook"} if privacy == "local" else {})
     model = getattr(linear_model, name)(**public, privacy=privacy, epsilon=50.0, random_state=0)
     return model.fit(X, y), scale
 
@@ -64,6 +71,16 @@ def _of_a_table(name):
         return width((table.low, table.high))
 
     return widths
+
+
+def _of_reports():
+    rows = 1e6 * np.eye(2)
+    equations = NormalEquations(
+        design=rows, target=np.ones(2), gram=rows, square=1e6, n=10**6, symmetric=True,
+        design_scale=1.0, target_scale=1.0, gram_scale=1.0, residual_gram=np.eye(2),
+    )  # fmt: skip
+    fit = ReportedFit(equations, np.zeros(2))
+    return lambda level: fit.interval(POINT, level, "asymptotic")[1]
 
 
 def _of_many_classes():
@@ -114,13 +131,31 @@ def _of_a_quantile():
     return deviate
 
 
-def _of_a_policy(max_weight):
+def _of_a_check(level):
+    """Half the width of the interval of a count, as it is printed."""
+    found = TableCheck([], np.zeros((0, 4)), 9, 1e9, level, SimpleNamespace(guarantee=""))
+    return np.array([float(re.search(r"is ([0-9,]+) to", str(found))[1].replace(",", ""))])
+
+
+def _of_pooled_lines():
+    lines = [
+        linear_model.LinearRegression(**WIDE, epsilon=50.0, random_state=seed).fit(X, Y)
+        for seed in (0, 1)
+    ]
+    pooled = lines[0].pooled(lines[1])
+    return lambda level: width(pooled.confidence_interval(POINT, level))
+
+
+def _of_a_policy(max_weight, propensity=0.5):
+    """Of propensity 1 nothing is missing, which it is not told before it reads the rounds."""
     actions, rewards = (OWN > 0.0).astype(int), 0.5 + 0.4 * ERROR
+    actions |= int(propensity)
+    least = 0.5 if propensity < 1.0 else None
 
     def widths(level):
         found = bandits.private_off_policy_value(
-            np.ones(N, dtype=int), actions, rewards, np.full(N, 0.5), max_weight=max_weight,
-            least_propensity=0.5, epsilon=1e9, delta=0.5, confidence_level=level, random_state=0,
+            np.ones(N, dtype=int), actions, rewards, np.full(N, propensity), max_weight=max_weight,
+            least_propensity=least, epsilon=1e12, delta=0.5, confidence_level=level, random_state=0,
         )  # fmt: skip
         return width((found.low, found.high))
 
@@ -130,6 +165,8 @@ def _of_a_policy(max_weight):
 INTERVALS = {
     **{f"{name} of {privacy}": (_of_a_model, name, privacy)
        for name in MODELS for privacy in ("central", "none")},
+    "AdditiveRegressor of local": (_of_a_model, "AdditiveRegressor", "local"),
+    "reports": (_of_reports,),
     **{f"table of {name}": (_of_a_table, name)
        for name in ("LinearRegression", "IVRegressor", "LogisticRegression", "PoissonRegressor")},
     "many classes": (_of_many_classes,),
@@ -137,6 +174,9 @@ INTERVALS = {
     "mean of a column": (_of_a_mean,),
     "quantile": (_of_a_quantile,),
     "value of a policy": (_of_a_policy, 2.0),
+    "value of a policy that is filled": (_of_a_policy, 1.0, 1.0),
+    "counts of cells": (lambda: _of_a_check,),
+    "pooled lines": (_of_pooled_lines,),
 }  # fmt: skip
 
 
