@@ -57,15 +57,18 @@ def policies(epsilon, delta, seed):
         "published widths, joint (tree)": PublishedWidths(
             **raw, privacy="central", mechanism="tree"
         ),
-        "published widths, shuffle, amplified": PublishedWidths(**raw, privacy="shuffle"),
+        "published widths, shuffle, amplified": PublishedWidths(
+            **raw, privacy="shuffle", channel="gaussian"
+        ),
         "published widths, shared sum": PublishedWidths(**raw, privacy="aggregate"),
         "certified, local": LinUCB(**centred, privacy="local"),
         "certified, joint": LinUCB(**centred, privacy="central"),
-        "certified, shuffle, amplified": LinUCB(**centred, privacy="shuffle"),
+        "certified, shuffle, amplified": LinUCB(**centred, privacy="shuffle", channel="gaussian"),
         "certified, shared sum": LinUCB(**centred, privacy="aggregate"),
         "asymptotic, local": LinUCB(**ours, privacy="local"),
         "asymptotic, joint": LinUCB(**ours, privacy="central"),
-        "asymptotic, shuffle, amplified": LinUCB(**ours, privacy="shuffle"),
+        "asymptotic, shuffle, amplified": LinUCB(**ours, privacy="shuffle", channel="gaussian"),
+        "asymptotic, shuffle, codebook": LinUCB(**ours, privacy="shuffle"),
         "asymptotic, shared sum": LinUCB(**ours, privacy="aggregate"),
         "OnlineLinUCB, Maler": OnlineLinUCB(**ours),
         "OnlineLinUCB, OGD": OnlineLinUCB(**ours, learner="ogd"),

@@ -53,6 +53,7 @@ class LiftedMomentsQuery(Query):
     use: ClassVar[str] = "moments"  # what the code is best for
 
     shape = MomentsQuery.shape
+    widened = MomentsQuery.widened
 
     def records(self, X, y):
         """Rows phi of norm at most 1 and targets r in [-1, 1] of a chunk, what users report about.
@@ -197,13 +198,19 @@ def best_channel(can, scaling, budget, n, use="moments"):
         return "codebook"
     if can.alone and adds_up_gaussians():
         return "gaussian"
-    code, additive = _reports(can, scaling.size, budget, n, use)
+    noises = report_noises(can, scaling.size, budget, n, use)
+    return min(noises, key=noises.__getitem__)
+
+
+def report_noises(can, size, budget, n, use="moments"):
+    """Variances by which `best_channel` chooses: of a coordinate, for one user and each channel."""
+    code, additive = _reports(can, size, budget, n, use)
     # the coin that rounds a target to a sign adds at most 1 / D to the variance of a coordinate
     lifted = code.noise(use) + 1.0 / code.size
-    gaussian = (2.0 / additive) ** 2
+    gaussian = (2.0 / additive) ** 2 if additive else inf
     if use == "moments":
-        gaussian = (3.0 / sqrt(2.0) / additive) ** 2 * (1.0 + TYPICAL_NORM**2 / 2.0)
-    return "codebook" if lifted <= gaussian else "gaussian"
+        gaussian *= 9.0 / 8.0 * (1.0 + TYPICAL_NORM**2 / 2.0)
+    return {"codebook": lifted, "gaussian": gaussian}
 
 
 def balanced(session, rows):

@@ -18,7 +18,6 @@ from ..records import as_rows
 from ._accounting._cost import Budget, Cost
 from ._accounting._guarantee import Capabilities, Guarantee, capabilities
 from ._accounting._lattice import Lattice
-from ._amplification import amplified
 from ._ledger._numbering import Numbering
 from ._noise._codebook_noise import CodebookNoise
 from ._noise._laws import GaussianNoise
@@ -177,13 +176,10 @@ class Stream(ABC):
             own to that of the one before; a mechanism whose reads share noise in another way
             overrides it.
         """
-        count, noise = self._released[last - 1]
+        _, noise = self._released[last - 1]
         if first == 0:
             return noise
-        earlier, law = self._released[first - 1]
-        if isinstance(noise, GaussianNoise):
-            return GaussianNoise(sqrt(max(noise.scale**2 - law.scale**2, 0.0)))
-        return self.noise.summed(count - earlier)
+        return noise.minus(self._released[first - 1][1])
 
     def _add_noise(self, exact, noise):
         """Add noise: once for each read, whatever copies of the stream make it too.
@@ -498,8 +494,6 @@ class LocalStream(Stream):
 class BatchedStream(Stream):
     """Running sums of batches whose users hide each other; not for direct use."""
 
-    _users_add = False  # whether each user adds a draw of the noise, and not the batch one
-
     def check(self, budget: Any) -> None:
         """Refuse a stream of which nobody knows who hides whom."""
         if self.batch is None or self.batch < 1:
@@ -507,20 +501,16 @@ class BatchedStream(Stream):
                 f"batch={self.batch} must be the public number of users shuffled together."
             )
 
-    def _prepare(self):
-        self._total = np.zeros(self.query.shape)
-
-    def _release(self, increment, count):
-        if count < self.batch:
+    def _read(self):
+        if self._pending < int(self.batch or 0) and self.reads < self.n_reads:
             raise PrivacyError(
-                f"{count} users do not fill a batch of {self.batch}: too few to hide each other."
+                f"{self._pending} users do not fill a batch of {self.batch}: too few to hide each "
+                "other."
             )
-        now, so_far = (count, self.n) if self._users_add else (1, self.reads)
-        self._total = self._total + self._add_noise(increment, self.noise.summed(now))
-        return self._total, self.noise.summed(so_far)
+        return super()._read()
 
 
-class ShuffleStream(BatchedStream):
+class ShuffleStream(BatchedStream, LocalStream):
     """Running sums of noisy reports, which a shuffler sends on in batches without names.
 
     As :class:`LocalStream`, but users of a batch hide each other, so that each report needs less
@@ -549,13 +539,6 @@ class ShuffleStream(BatchedStream):
     >>> print([round(stream.noise.scale, 1) for stream in opened])
     [4.2, 0.7]
     """
-
-    _users_add = True
-
-    def batch_noise(self, budget: Any) -> Any:
-        """Law of the noise of one report in a shuffled batch."""
-        size = int(np.prod(self.query.shape))
-        return self.query.local_noise(amplified(budget, self.batch, dimension=size))
 
 
 class SharedSumStream(BatchedStream):
@@ -594,6 +577,13 @@ class SharedSumStream(BatchedStream):
         super().check(budget)
         if budget.mu > 0.0:
             self.batch_noise(budget)
+
+    def _prepare(self):
+        self._total = np.zeros(self.query.shape)
+
+    def _release(self, increment, count):
+        self._total = self._total + self._add_noise(increment, self.noise)
+        return self._total, self.noise.summed(self.reads)
 
     def batch_noise(self, budget: Budget) -> Any:
         """Law of the noise of a batch."""

@@ -34,7 +34,8 @@ MAKERS = {
     "certified": lambda: LinUCB(**SUMS, width="certified"),
     "tree": lambda: LinUCB(**SUMS, mechanism="tree"),
     "local": lambda: LinUCB(**SUMS, privacy="local", channel="gaussian"),
-    "shuffle": lambda: LinUCB(**SUMS, privacy="shuffle"),
+    "codebook": lambda: LinUCB(**SUMS, privacy="local", channel="codebook"),
+    "shuffle": lambda: LinUCB(**{**SUMS, "epsilon": 1.0}, privacy="shuffle"),
     "exact": lambda: LinUCB(**SUMS, privacy="none"),
     "exact in periods": lambda: LinUCB(**SUMS, privacy="none", update_every=7),
     "LinSquareCB": lambda: LinSquareCB(**SUMS),
@@ -46,7 +47,7 @@ MAKERS = {
     "random": lambda: RandomPolicy(**BLOCKS),
 }
 # Too slow to tell .4 from .2 here, or to try what it thinks to be worth 0.
-SLOW = {"random", "certified", "local", "shuffle", "LassoBandit", "LinSquareCB"}
+SLOW = {"random", "certified", "local", "codebook", "shuffle", "LassoBandit", "LinSquareCB"}
 
 
 def play(policy, n, rng):
@@ -83,8 +84,9 @@ def test_a_new_action_is_found_and_the_others_are_remembered(name, global_random
 def test_new_actions_cost_nothing(name):
     """The users before and after are in streams or epochs of their own."""
     rng, policy = np.random.RandomState(0), MAKERS[name]()
-    aside = (8.0, 1e-6) if name == "shuffle" else None
-    with BudgetAccountant(8.0, 1e-6, currency="gdp", set_aside=aside) as accountant:
+    epsilon = 1.0 if name == "shuffle" else 8.0
+    aside = (epsilon, 1e-6) if name == "shuffle" else None
+    with BudgetAccountant(epsilon, 1e-6, currency="gdp", set_aside=aside) as accountant:
         play(policy, 200, rng)
         spent = accountant.spent.epsilon
         policy.add_actions()
@@ -127,7 +129,6 @@ def test_what_cannot_take_new_actions_says_so():
         shared.add_actions()
     for policy, match in (
         (OnlineLinUCB(**SUMS, learner="ogd"), "online learner"),
-        (LinUCB(**SUMS, privacy="local", channel="codebook"), "codebook"),
         (FLIPHAT(schedule=20, **BLOCKS), "widened|new features"),
         (
             EpochGreedy(
@@ -138,7 +139,7 @@ def test_what_cannot_take_new_actions_says_so():
             "new features",
         ),
         (ActionElimination(oracle(), interval="certified", schedule=20, **BLOCKS), "posterior"),
-        (LinUCB(**SUMS, privacy="shuffle"), "batch"),
+        (MAKERS["shuffle"](), "batch"),
     ):
         play(policy, 45, rng)
         before = policy.n_actions_, policy.n_rounds_

@@ -136,8 +136,9 @@ class LinUCB(OptimisticPolicy):
         on after 1.05 times as many each; in the shuffle and aggregate models, after batches of 200
         users, and from 670 on after 1.3 times as many each.
     channel : {"auto", "gaussian", "codebook"}, default="auto"
-        What users send in the local model: moments with Gaussian noise, or an index of a public
-        codebook, which is pure (``delta=0``). "auto" takes the one of less noise.
+        What users send in the local and shuffle models: moments with Gaussian noise, or an index of
+        a codebook, which is pure. "auto" takes the one of less noise. A report that is shuffled has
+        never more noise than one that is not.
     window : {"auto", None}, default="auto"
         "auto" learns from the newest rounds that agree with each other, so that the policy follows
         a world that changes. It compares sums that are released in any case and costs no privacy.

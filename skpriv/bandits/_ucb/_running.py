@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 
 from ..._compat import Interval
-from ..._estimation._reports import best_channel, moments_query
+from ..._estimation._reports import best_channel, moments_query, report_noises
 from ..._estimation._moments import MomentsQuery
 from ..._estimation._public_maps import Scaling
 from ..._parameters import ArrayLike, Count, Positive, parameters
@@ -23,6 +23,7 @@ from ...privacy import (
     Guarantee,
     LiftedReports,
     Trust,
+    adds_up_gaussians,
     capabilities,
     is_known,
     models_that,
@@ -37,6 +38,7 @@ from ._sums import PhasedSums
 from ._windows import MIN_RESOLUTION_FOR_WINDOWS, Windows, mean_rows
 
 BATCH, BATCH_GROWTH = 200, 0.3  # users of the first shuffled batch, and growth of the next ones
+UNSHUFFLED = "local"  # the model of reports that nobody shuffles
 EVERY_USER = 2**53  # every whole number that JSON keeps is the number of a user
 MECHANISMS = dict.fromkeys(name for session in MODELS.values() for name in session.streams)
 FIRST_READS = 7  # at least, of a short first phase
@@ -152,8 +154,9 @@ class RunningSumsPolicy(BasePolicy):
     @property
     def rounds_until_update_(self) -> int:
         """Public number of further rounds in which the policy will not change."""
-        if not hasattr(self, "n_rounds_"):
-            return self._times.length(0)
+        if not hasattr(self, "n_rounds_"):  # whether a shuffler is of use is not known yet
+            times = GrowingTimes() if self._parameters_can.amplifies else self._times
+            return times.length(0)
         return self._sums.length - self._sums.pending
 
     @property
@@ -173,9 +176,14 @@ class RunningSumsPolicy(BasePolicy):
         return self._of_persons(guarantee)
 
     @property
+    def _model(self):
+        """Privacy model of the sums, which is that of the parameters until the first round."""
+        return self.__dict__.get("_opened_model", self.privacy)
+
+    @property
     def _trust(self):
         """Who is trusted, by the parameters."""
-        return Trust.of(self.privacy, Budget(self.epsilon, self.delta))
+        return Trust.of(self._model, Budget(self.epsilon, self.delta))
 
     @property
     def _spreads(self):
@@ -207,6 +215,8 @@ class RunningSumsPolicy(BasePolicy):
 
     def _start(self, n_phi):
         self._scaling = self._public_scaling(n_phi)
+        if self._gains_nothing:
+            self._opened_model = UNSHUFFLED
         self._sums = self._open_sums()
         self._open_windows()
         if self._late:
@@ -273,39 +283,65 @@ class RunningSumsPolicy(BasePolicy):
     @property
     def _parameters_can(self):
         """What the model of the parameters can, which at epsilon=inf is not that of the run."""
-        return capabilities(self.privacy)
+        return capabilities(self._model)
 
     @property
     def _likely_channel(self):
         """What users will send, as far as it is known without the number of features; or "auto"."""
-        if not self._parameters_can.alone or self.channel != "auto":
+        can = self._parameters_can
+        if not can.reports or self.channel != "auto":
             return "gaussian" if self.channel == "auto" else self.channel
         if not Budget(self.epsilon, self.delta).mu > 0.0:
             return "codebook"
         # Of several reports of a person Gaussian ones add up by their squares, pure ones do not.
-        return "auto" if (self._max_visits or 1) == 1 else "gaussian"
+        return "auto" if can.amplifies or (self._max_visits or 1) == 1 else "gaussian"
 
     @property
     def _channel(self):
         """What users send: "gaussian" or "codebook", by public numbers."""
         can = self._parameters_can
-        if self.channel == "codebook" and not can.alone:
+        if self.channel == "codebook" and not can.reports:
             raise PrivacyError(
-                f"channel='codebook' is what users send without a curator or batches, and "
-                f"privacy={self.privacy!r} has one: pass {models_that('alone')}, or channel='auto'."
+                "channel='codebook' is what users send who report themselves, and "
+                f"privacy={self.privacy!r} has a curator or a hidden sum instead: pass "
+                f"{models_that('reports')}, or channel='auto'."
             )
         if self._likely_channel != "auto":
             return self._likely_channel
-        budget = Budget(self.epsilon, self.delta)
         with self._accounting():
-            return best_channel(can, self._scaling, budget, self.horizon)
+            return best_channel(can, self._scaling, self._round_budget, self._usual_batch)
+
+    @property
+    def _usual_batch(self):
+        """Users whose reports are shuffled together at the expected number of rounds."""
+        return self._times.length(self.horizon)
+
+    @property
+    def _gains_nothing(self):
+        """Whether a shuffler helps less than it delays: single reports are then better.
+
+        What waits for the end of a batch lags behind by half of the growth of batches, and errors
+        fall as noise over rounds. A local guarantee holds for whatever is done with the reports, a
+        shuffle included.
+        """
+        with self._accounting():  # one that adds up mu^2 has set aside what a shuffle costs
+            fixed = (self._max_visits or 1) > 1 or adds_up_gaussians()
+            if fixed or not self._parameters_can.amplifies:
+                return False
+        given = self._scaling.size, self._round_budget, self._usual_batch
+        single, shuffled = (
+            report_noises(capabilities(model), *given) for model in (UNSHUFFLED, self._model)
+        )
+        channels = list(single) if self.channel == "auto" else [self.channel]
+        least, mixed = (min(noises[name] for name in channels) for noises in (single, shuffled))
+        return least <= mixed * (1.0 + BATCH_GROWTH / 2.0)
 
     def _open_sums(self):
         """Open the stream of the first phase: what one user may lose is charged here."""
         self._sent = self._channel  # once: later accountants do not change it
         query = self._query(self._scaling)
         options = {
-            "privacy": self.privacy,
+            "privacy": self._model,
             "budget": self._round_budget,
             "places": (self._max_visits or 1) if self._spreads else 1,
             "releases": 1 if self._spreads else (self._max_visits or 1),
@@ -425,8 +461,8 @@ class RunningSumsPolicy(BasePolicy):
         return [] if self._windows is None else list(self._windows.changes)
 
     def _widen(self, extra):
-        if self._sent == "codebook":
-            raise ValueError("a codebook is made for a number of features: use channel='gaussian'.")
+        if hasattr(self, "_device_fields"):
+            raise ValueError("devices were told the number of features: reset the policy.")
         self._check_whole()
         self._numbering.check()
         if self._trust.can.batches and self._sums.pending:
@@ -521,7 +557,7 @@ class RunningSumsPolicy(BasePolicy):
         """Fields of the task of all rounds: the same for the policy's whole life."""
         if not hasattr(self, "n_rounds_"):
             raise ValueError("devices have not been given a task: call public_state.")
-        if self._trust.exact or self._sent != "codebook":
+        if not self._trust.can.alone or self._sent != "codebook":
             raise PrivacyError(
                 "devices send one index of a codebook each: pass privacy='local' and "
                 "channel='codebook'."

@@ -2,7 +2,6 @@
 
 import uuid
 from dataclasses import replace
-from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -229,7 +228,6 @@ class _Span:
         span = earlier.span
         if span._stream is self._stream:
             return self._stream.between(span._reads, self._reads)
-        if span._reads < span._stream.n_reads or not isinstance(self._noise, GaussianNoise):
+        if span._reads < span._stream.n_reads:
             return None  # a phase of its own, in the middle: its noise is not asked for
-        # The earlier sum is the whole of its phase, whose noise is in both sums.
-        return GaussianNoise(sqrt(max(self._noise.scale**2 - span._noise.scale**2, 0.0)))
+        return self._noise.minus(span._noise)  # the earlier sum is the whole of its phase

@@ -35,6 +35,10 @@ class ReportNoise(Noise):
         """Law of the sum of independent sums over other users, at the same price."""
         return replace(self, reports=self.reports + other.reports)  # type: ignore[type-var]
 
+    def minus(self, earlier: Any) -> Any:
+        """Law of this sum without the users of an earlier one, who are in it."""
+        return replace(self, reports=self.reports - earlier.reports)  # type: ignore[type-var]
+
 
 @dataclass(frozen=True)
 class CodebookNoise(ReportNoise):
@@ -50,15 +54,42 @@ class CodebookNoise(ReportNoise):
     code : Codebook
     reports : int, default=1
         Number of users in the sum.
+    others : tuple of (Codebook, int), default=()
+        Further users with other codes, such as those of other batches of a shuffler.
     """
 
     code: Codebook
     reports: int = 1
+    others: tuple[tuple[Codebook, int], ...] = ()
+
+    @property
+    def parts(self) -> tuple:
+        """Codes, and how many users have each of them."""
+        return ((self.code, self.reports), *self.others)
 
     @property
     def epsilon(self) -> float:
         """Of one report."""
-        return self.code.epsilon
+        return max(code.epsilon for code, _ in self.parts)
+
+    def plus(self, other: Any) -> Any:
+        """Law of the sum of independent sums over other users, whatever their codes are."""
+        return self._changed(other, 1)
+
+    def minus(self, earlier: Any) -> Any:
+        """Law of this sum without the users of an earlier one, who are in it."""
+        return self._changed(earlier, -1)
+
+    def _changed(self, other, sign):
+        counts = dict(self.parts)
+        for code, reports in other.parts:
+            counts[code] = counts.get(code, 0) + sign * reports
+        some = {code: reports for code, reports in counts.items() if reports}
+        (code, reports), *others = some.items() or [(self.code, 0)]
+        return CodebookNoise(code, reports, tuple(others))
+
+    def _total(self, use):
+        return sum(reports * code.noise(use) for code, reports in self.parts)
 
     def collected(self, query: Any, rows: Any, users: Any, source: Any) -> Any:
         """Reports of these users, one index a user: no single draw can replace them.
@@ -108,12 +139,12 @@ class CodebookNoise(ReportNoise):
     @property
     def scale(self) -> float:  # type: ignore[override]
         """Root mean square of an orthonormal coordinate of the noise of sum r phi."""
-        return sqrt(self.reports * self.code.noise("vector"))
+        return sqrt(self._total("vector"))
 
     @property
     def square_scale(self) -> float:
         """Root mean square of an orthonormal coordinate of the noise of sum phi phi'."""
-        return sqrt(self.reports * self.code.noise("square"))
+        return sqrt(self._total("square"))
 
     def norm_bound(self, theta_norm: Any, failure: Any) -> float:
         """Bound on the norm of sum of b_i - A_i theta*, targets' noise included, up to this norm.
@@ -122,9 +153,9 @@ class CodebookNoise(ReportNoise):
         terms are independent, have mean zero given the rows, and bounded norm. Cauchy and Schwarz
         bound the mean of the norm of their sum, Klein and Rio (2005, Theorem 1.1) what exceeds it.
         """
-        total, weak, bound = _term_bounds(self.code, float(theta_norm))
-        tail, mean = log(1.0 / failure), sqrt(self.reports * total)
-        variance = self.reports * weak + 2.0 * bound * mean
+        total, weak, bound = self._bounds(theta_norm)
+        tail, mean = log(1.0 / failure), sqrt(total)
+        variance = weak + 2.0 * bound * mean
         first = 3.0 * bound * tail
         return mean + 0.5 * (first + sqrt(first**2 + 8.0 * tail * variance))
 
@@ -135,9 +166,15 @@ class CodebookNoise(ReportNoise):
         conditional mean squares at most B^2 and norms at most b, the norm of their sum reaches r
         with probability at most 2 exp(-r^2 / (2 (B^2 + b r / 3))).
         """
-        total, _, bound = _term_bounds(self.code, float(theta_norm))
+        total, _, bound = self._bounds(theta_norm)
         first = log(2.0 / failure) * bound / 3.0
-        return first + sqrt(first**2 + 2.0 * log(2.0 / failure) * self.reports * total)
+        return first + sqrt(first**2 + 2.0 * log(2.0 / failure) * total)
+
+    def _bounds(self, theta_norm):
+        """Sums over all users of the mean squares of `_term_bounds`, and the largest norm."""
+        each = [(n, _term_bounds(code, float(theta_norm))) for code, n in self.parts]
+        total = sum(n * bounds[0] for n, bounds in each)
+        return total, sum(n * bounds[1] for n, bounds in each), max(b[2] for _, b in each)
 
     def __str__(self):
         return "codebook"

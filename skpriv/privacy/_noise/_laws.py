@@ -94,6 +94,10 @@ class GaussianNoise(Noise):
         """Law of the sum of two independent draws."""
         return GaussianNoise(sqrt(self.scale**2 + other.scale**2))
 
+    def minus(self, earlier: Any) -> Any:
+        """Law of what came after an earlier sum, whose noise is a part of this one."""
+        return GaussianNoise(sqrt(max(self.scale**2 - earlier.scale**2, 0.0)))
+
     def added(self, value: Any, rng: Any) -> Any:
         """Value plus one draw, coordinate by coordinate."""
         if rng is not None:

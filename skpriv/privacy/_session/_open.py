@@ -258,7 +258,7 @@ class LocalSession(Session):
         return query.local_noise(self._report_budget(query, self._count(slot)))
 
     def _stream_law(self, stream, slot):
-        return stream.query.local_noise(self._budget)
+        return stream.query.local_noise(self._report_budget(stream.query, stream.batch))
 
     def _count(self, slot):
         if slot.subset is not None:
@@ -307,9 +307,6 @@ class ShuffleSession(LocalSession):
             return amplified(self._budget, users, dimension=int(prod(query.shape)))
         likely = getattr(query, "likely", None)  # of reports of two levels; any pure ones else
         return Budget(amplified_epsilon(self._budget, users, likely))
-
-    def _stream_law(self, stream, slot):
-        return stream.batch_noise(self._budget)
 
     def _charged(self, cost):
         return Cost.from_budget(self._budget)
@@ -487,7 +484,7 @@ def begin_stream(
     stream
     """
     trust, currency = Trust.of(privacy, budget), "gdp"
-    if trust.can.alone and stream.query.local_noise(budget).cost(stream.sensitivity).pure:
+    if trust.can.reports and stream.query.local_noise(budget).cost(stream.sensitivity).pure:
         currency = "pure"
     session = open_session(
         privacy, ToCome(), None, budget, random_state, name, currency=currency, smallest_share=0.0

@@ -138,19 +138,31 @@ def test_what_is_refused_changes_nothing():
 
 
 @pytest.mark.parametrize("kind", [LinUCB, LinSquareCB])
-@pytest.mark.parametrize("privacy", ["central", "shuffle"])
-def test_codebooks_are_for_users_alone(kind, privacy):
+@pytest.mark.parametrize("privacy", ["central", "aggregate"])
+def test_codebooks_are_for_users_who_report(kind, privacy):
     learner = kind(privacy=privacy, channel="codebook")
     with pytest.raises(PrivacyError, match="channel='codebook'"):
         learner.act(np.zeros((1, 2, 2)))
 
 
 def test_only_codebooks_leave_devices():
-    for params in ({"channel": "gaussian", "delta": 1e-6}, {"privacy": "central", "delta": 1e-6}):
+    models = (
+        {"channel": "gaussian"},
+        {"privacy": "central", "channel": "auto"},
+        {"privacy": "shuffle", "update_every": 2_000},
+    )
+    for params in ({**model, "delta": 1e-6} for model in models):
         with pytest.raises(PrivacyError, match="codebook"):
             policy(**params).public_state(n_actions=4, n_features=3)
     with pytest.raises(ValueError, match="n_features"):
         policy().public_state()
+
+
+def test_what_devices_were_told_stays():
+    learner = policy(shared=False, n_actions=2)
+    learner.public_state(n_features=3)
+    with pytest.raises(ValueError, match="devices"):
+        learner.add_actions()
 
 
 def test_regret_of_codebooks_is_less_than_half():

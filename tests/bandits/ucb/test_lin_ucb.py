@@ -339,7 +339,7 @@ def test_random_before_the_first_read_and_random_bonuses_after_it():
 @pytest.mark.parametrize("kind", PRIVATE, ids=str)
 def test_reads_need_no_horizon(kind):
     """Geometric public times: in one stream, or in shuffled batches of growing size."""
-    policy = LinUCB(**kind, epsilon=5.0, random_state=0)
+    policy = LinUCB(**kind, epsilon=2.0, random_state=0)
     contexts = np.zeros((1, 2, 2))
     policy.act(contexts)
     lengths = []
@@ -354,7 +354,7 @@ def test_reads_need_no_horizon(kind):
     else:
         assert lengths[:20] == [20] * 20 and lengths[24] == int(0.05 * ends[23])
         assert len(policy.privacy_report_.rows) == 1
-    assert policy.privacy_report_.total.fits(Budget(5.0, 1e-6))
+    assert policy.privacy_report_.total.fits(Budget(2.0, 1e-6))
 
 
 def test_the_times_of_one_stream_outlast_any_run():

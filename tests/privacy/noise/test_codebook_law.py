@@ -209,6 +209,20 @@ def test_the_scales_are_about_the_deviations_of_a_report(p, epsilon, global_rand
     assert 0.8 < np.sqrt((squares**2).mean()) / noise.square_scale < 1.25
 
 
+def test_sums_of_several_codes():
+    """Squares add up over users, whatever code each of them has; the same code is one part."""
+    few, many = (CodebookNoise(best_codebook(5, epsilon), 30) for epsilon in (1.0, 4.0))
+    both = few.plus(many).plus(few)
+    assert both.minus(few) == few.plus(many) and few.plus(few) == few.summed(2)
+    assert both.minus(both).scale == 0.0 and both.epsilon == 4.0
+    for name in ("scale", "square_scale"):
+        total = 2.0 * getattr(few, name) ** 2 + getattr(many, name) ** 2
+        assert getattr(both, name) ** 2 == pytest.approx(total)
+    for bound in ("norm_bound", "martingale_bound"):
+        low, high = (getattr(law.summed(3), bound)(0.7, 1e-3) for law in (many, few))
+        assert low < getattr(both, bound)(0.7, 1e-3) < high
+
+
 def test_a_report_costs_epsilon_and_sums_add_users():
     noise = CodebookNoise(best_codebook(6, 1.0))
     assert noise.cost(2.0).epsilon() == 1.0 and noise.cost(2.0).delta == 0.0
