@@ -23,6 +23,11 @@ class OfPersons:
         """Exact sum over a chunk of rows, each of which is a person."""
         return self.sum_persons(X, y, np.arange(len(X) + 1), 1)
 
+    def person_scores(self: Any, scores, starts, largest):
+        """Sums of a person's scores over m L, shortened to norm 1; L is ``length``."""
+        u = person_sums(scores, starts) / (largest * self.length)
+        return u / np.maximum(row_norms(u), 1.0)[:, None]
+
 
 @dataclass(frozen=True, eq=False)
 class ScoreLengthsQuery(OfPersons, Query):

@@ -25,7 +25,6 @@ from .._estimation._persons import (
     OfPersons,
     ScoreLengthsQuery,
     cluster_degrees,
-    person_sums,
     seldom_cut,
 )
 from .._estimation._public_maps import MappedRecords, RowMap, TargetMap
@@ -104,8 +103,7 @@ class InstrumentScoreQuery(OfPersons, Query):
     def sum_persons(self, X, y, starts, largest):
         """Exact sum over a chunk of persons."""
         e, x, scores = self._rows_of(X, y)
-        u = person_sums(scores, starts) / (largest * self.length)
-        u /= np.maximum(row_norms(u), 1.0)[:, None]
+        u = self.person_scores(scores, starts, largest)
         meat, moment = np.zeros((len(self.V),) * 2, order="F"), u.sum(axis=0)
         slope = SIDE_WEIGHT / largest * (e.T @ x)
         add_gram(meat, u)

@@ -370,7 +370,7 @@ class Calibration:
         """Calibration whose intervals are the range."""
         return cls(n, bounds, tuple(levels), (np.inf,) * len(levels), (np.inf,) * len(levels))
 
-    def quantiles(self, confidence_level, widest="the interval is all of bounds_y"):
+    def quantiles(self, confidence_level, widest):
         """The released quantiles that serve a level; infinite where none does."""
         for level, below, above in zip(self.levels, self.below, self.above, strict=True):
             if level >= confidence_level - ROUNDED:  # 0.9 and 1 - 0.1 are one level
@@ -379,7 +379,7 @@ class Calibration:
             f"confidence_level={confidence_level} is above all prediction_levels, {self.levels}, "
             f"whose quantiles were released: {widest}. Fit with this level among "
             "prediction_levels.",
-            stacklevel=3,
+            stacklevel=4,
         )
         return np.inf, np.inf
 
@@ -555,6 +555,18 @@ def calibration(model, held_out, deviation=None, channel="gaussian"):
     return calibrate(held_out[0], score, levels, sides, None if pure else deviation, pure)
 
 
+def released_quantiles(model, confidence_level, method, widest="the interval is all of bounds_y"):
+    """The quantiles of a fitted model that serve a level, for one of its methods."""
+    check_is_fitted(model)
+    check_level(confidence_level)
+    if model._calibration is None:
+        raise ValueError(
+            f"{method} needs rows that the fit did not see: pass calibration_size, for example "
+            "calibration_size=0.1, to the estimator and fit it again."
+        )
+    return model._calibration.quantiles(confidence_level, widest)
+
+
 @parameters
 class PredictionIntervals(PrivateRegressor):
     """Base class of the regressors with prediction intervals; not for direct use.
@@ -616,18 +628,12 @@ class PredictionIntervals(PrivateRegressor):
         ValueError
             If the estimator was fitted with ``calibration_size=None``.
         """
-        check_is_fitted(self)
-        check_level(confidence_level)
-        if self._calibration is None:
-            raise ValueError(
-                "prediction_interval needs rows that the fit did not see: pass calibration_size, "
-                "for example calibration_size=0.1, to the estimator and fit it again."
-            )
-        below, above = self._calibration.quantiles(confidence_level)
-        bounds = self._calibration.bounds
+        below, above = released_quantiles(self, confidence_level, "prediction_interval")
+        known: Any = self._calibration
+        bounds = known.bounds
         centre = np.clip(self.predict(X), *bounds)
-        if self._calibration.spread is not None:
-            unit = self._calibration.spread(self._points(X))
+        if known.spread is not None:
+            unit = known.spread(self._points(X))
             below, above = below * unit, above * unit
         slack = OUTWARD * (np.abs(centre) + max(map(abs, bounds)))
         low, high = centre - below - slack, centre + above + slack

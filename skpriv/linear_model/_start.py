@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._estimation._loop._fit import FITTED, LoopFit
-from .._estimation._loop._links import IDENTITY, Link
+from .._estimation._loop._links import IDENTITY, MeanLink
 from .._estimation._loop._queries import Location
 from .._parameters import parameters
 
@@ -25,7 +25,7 @@ class Start:
     Attributes
     ----------
     rows, target : RowMap and TargetMap, or what stands in their place
-    link : Link
+    link : MeanLink
     theta : ndarray of shape (p,)
     location, mean : float
         The location of the linear part, and the mean of the target there.
@@ -43,7 +43,7 @@ class Start:
 
     rows: Any
     target: Any
-    link: Link
+    link: MeanLink
     theta: np.ndarray
     location: float
     mean: float

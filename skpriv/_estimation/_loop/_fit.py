@@ -19,7 +19,7 @@ from ._estimate import (
     inversion_excess,
     noise_floor,
 )
-from ._links import IDENTITY, Link
+from ._links import IDENTITY, MeanLink
 
 ALIKE = 1.25  # see `LoopFit.near`
 FUNCTION, FITTED, LEAST_SQUARES = "function", "fitted", "least_squares"
@@ -53,7 +53,7 @@ class LoopFit:
         Whether all equations are of the same records (else of disjoint ones).
     mean : KnownMean, default=None
         What is known of the mean of the fit beside its steps.
-    link : Link
+    link : MeanLink
     places : int
         Rows that a record may have: more than one if it is a person.
     degrees : float or None
@@ -72,7 +72,7 @@ class LoopFit:
     line: Any
     same_rows: bool
     mean: KnownMean | None = None
-    link: Link = IDENTITY
+    link: MeanLink = IDENTITY
     places: int = 1
     degrees: float | None = None
     clipped: tuple | None = None

@@ -235,7 +235,7 @@ def line_scores(
     reach : float
         Where the scores of steps are cut.
     rules : Rules
-    link : Link
+    link : MeanLink
     """
     line = LineScoreQuery(*maps, reach, link)
     ends = length_classes(_longest_score(*maps, link), reach)

@@ -8,7 +8,7 @@ from scipy import special
 
 
 @dataclass(frozen=True)
-class Link:
+class MeanLink:
     """A mean mu(eta) of targets r, with what the loop needs to know of it; this is a line's.
 
     The second derivative of mu is nowhere larger than the first: so an equation that was asked at a
@@ -97,7 +97,7 @@ class Link:
         return 1.0 - self.low
 
 
-class BentLink(Link):
+class BentLink(MeanLink):
     """A link that bends: its rows are weighed by their curvature, and may be longer."""
 
     linear = False
@@ -192,4 +192,4 @@ class Log(BentLink):
         return 2.0 * float(weights @ (mean - r * (eta - self.offset)))
 
 
-IDENTITY = Link()
+IDENTITY = MeanLink()

@@ -153,7 +153,7 @@ class Pool:
         Logarithms of the odds against each.
     largest : float
         Largest variance of a coordinate of b that is thought possible.
-    link : Link
+    link : MeanLink
     length : float
         Root mean square length of a whitened row.
     curator : bool

@@ -16,7 +16,7 @@ from scipy.linalg import blas
 from ..._linalg import SQRT2, add_gram, blocks_of, row_norms, unvech, vech, vech_size
 from ...privacy import ROUNDING, Mapped, Query
 from .._public_maps import RowMap
-from ._links import IDENTITY, Link
+from ._links import IDENTITY, MeanLink
 
 SQUARES = 1.5  # c of `MarginsQuery`: as large as costs nothing
 LEAST_RATE = 3.0  # records of a class, and records that have a target: there are not fewer
@@ -129,7 +129,7 @@ class ResidualMeanQuery(Query):
     location: float
     theta: np.ndarray
     limit: float
-    link: Link = IDENTITY
+    link: MeanLink = IDENTITY
     name: str = "mean of the residuals"
     shape: tuple = (1,)
     sensitivity: float = 2.0 * ROUNDING

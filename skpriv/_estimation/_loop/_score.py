@@ -8,11 +8,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy import special
 
-from ..._linalg import RELATIVE_ZERO, SQRT2, add_gram, row_norms, unvech, vech, vech_size
+from ..._linalg import RELATIVE_ZERO, SQRT2, add_gram, unvech, vech, vech_size
 from ...privacy import ROUNDING, Query
-from .._persons import OfPersons, person_sums
+from .._persons import OfPersons
 from .._public_maps import TargetMap
-from ._links import IDENTITY, Link
+from ._links import IDENTITY, MeanLink
 from ._queries import Whitened, handed
 
 # Part of the limit beyond which residuals are counted, and the weight of that count, with which it
@@ -122,7 +122,7 @@ class ScoreQuery(Query):
         b.
     limit : float
         R.
-    link : Link
+    link : MeanLink
     sandwich : bool
         Whether uu' and the count are asked.
     most_excess : float or None
@@ -136,7 +136,7 @@ class ScoreQuery(Query):
     location: float
     point: np.ndarray
     limit: float
-    link: Link = IDENTITY
+    link: MeanLink = IDENTITY
     sandwich: bool = False
     most_excess: float | None = None
     matrices: bool = True
@@ -347,8 +347,7 @@ class PersonScoreQuery(OfPersons, ScoreQuery):
     def sum_persons(self, X, y, starts, largest):
         """Exact sum over a chunk of persons."""
         scores, slope, numbers = self._summed(X, y)
-        u = person_sums(scores, starts) / (largest * self.length)
-        u /= np.maximum(row_norms(u), 1.0)[:, None]
+        u = self.person_scores(scores, starts, largest)
         sums = {"moment": u.sum(axis=0), "slope": SIDE_WEIGHT / largest * vech(slope)}
         for name, value in zip(("square", "nearly_cut"), numbers, strict=True):
             sums[name] = [SIDE_WEIGHT / largest * value]

@@ -35,7 +35,7 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=(), start=None)
         Public map with ``size``, ``rows(X)`` (norms at most 1) and ``constant``.
     target : TargetMap
     rules : Rules
-    link : Link
+    link : MeanLink
     priors : sequence of ndarray
         Shapes L of a prior theta = tau L c that are thought as likely as equal coefficients.
     start : Start, default=None
@@ -174,7 +174,7 @@ def at_solution(session, rows, target, link, theta):
     session : Session
     rows : RowMap, or what stands in its place
     target : TargetMap, or what stands in its place
-    link : Link
+    link : MeanLink
     theta : ndarray of shape (p,), or of some such vectors one after the other
 
     Returns

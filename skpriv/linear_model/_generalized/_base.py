@@ -77,7 +77,7 @@ class GeneralizedLinear(AsymptoticIntervals, FitsPersons, Starts):
         ----------
         records : Rows
         target : object with ``scaled(y)``
-        link : Link
+        link : MeanLink
         groups : Groups or None
         weights : dict
             The weights as they were passed to ``fit``.

@@ -10,10 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import special
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
 from ..._estimation._coefficients import NOISE
-from ..._estimation._intervals import ConfidenceInterval, check_level
+from ..._estimation._intervals import ConfidenceInterval
 from ..._estimation._loop._links import Logit
 from ..._linalg import ROUNDED
 from ..._parameters import ArrayLike, parameters
@@ -21,7 +20,12 @@ from ...records import ArrayRows, public_shape
 from .._base import PredictsAtPoints, PrivateEstimator, rowwise
 from .._exact import MaximumLikelihood
 from .._opening import public_rows
-from .._prediction_intervals import Calibration, calibrate, checked_levels
+from .._prediction_intervals import (
+    Calibration,
+    calibrate,
+    checked_levels,
+    released_quantiles,
+)
 from ._base import GeneralizedLinear
 from ._multinomial import (
     Softmax,
@@ -465,14 +469,8 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         ValueError
             If the estimator was fitted with ``calibration_size=None``.
         """
-        check_is_fitted(self)
-        check_level(confidence_level)
-        if self._calibration is None:
-            raise ValueError(
-                "prediction_set needs rows that the fit did not see: pass calibration_size, for "
-                "example calibration_size=0.1, to the estimator and fit it again."
-            )
-        _, most = self._calibration.quantiles(confidence_level, "the set is that of all classes")
+        widest = "the set is that of all classes"
+        _, most = released_quantiles(self, confidence_level, "prediction_set", widest)
         # A set must not lose a class to rounding
         return 1.0 - self.predict_proba(X) <= most + ROUNDED
 

@@ -12,9 +12,9 @@ from ..._estimation._coefficients import loop_law
 from ..._estimation._intervals import two_sided_quantile
 from ..._estimation._loop._links import Logit
 from ..._estimation._loop._queries import LEAST_RATE, Location, LocationQuery, Whitened, handed
-from ..._estimation._persons import OfPersons, person_sums
+from ..._estimation._persons import OfPersons
 from ..._estimation._public_maps import RowMap, TargetMap
-from ..._linalg import SQRT2, add_gram, row_norms, vech, vech_size
+from ..._linalg import SQRT2, add_gram, vech, vech_size
 from ...privacy import ROUNDING, Query
 from .._exact import MaximumLikelihood
 
@@ -259,8 +259,7 @@ class PersonClassScoreQuery(OfPersons, ClassScoreQuery):
     def sum_persons(self, X, y, starts, largest):
         """Exact sum over a chunk of persons."""
         u, slopes = self._read(X, y)
-        u = person_sums(u, starts) / (largest * self.length)
-        return self._joined(u / np.maximum(row_norms(u), 1.0)[:, None], slopes / largest)
+        return self._joined(self.person_scores(u, starts, largest), slopes / largest)
 
 
 @dataclass(frozen=True, eq=False)
