@@ -16,7 +16,7 @@ CAPS = {
     "constants": 196,  # numbers with a name of their own; the aim is 150
     "files": 227,
     "lines of tests": 31_046,
-    "words of pages for users": 36_520,  # of the first volume; the aim is 27,000
+    "words of pages for users": 35_300,  # of the first volume; the aim is 27,000
 }
 
 

@@ -15,9 +15,9 @@ DOCS = Path(__file__).parents[1] / "docs"
 PAGES = [DOCS / "index.md", *sorted((DOCS / "user").glob("*.md"))]
 # Explanations and how-tos: measurements and proofs have pages of their own
 PLAIN = [DOCS / f"{name}.md" for name in (
-    "linear_regression", "choosing", "epsilon", "bounds", "shuffle", "codebook", "additive",
+    "linear_regression", "choosing", "epsilon", "bounds", "trust", "additive",
     "prediction_intervals", "privacy", "devices", "glm",
-    "bandits", "intervals", "coefficients", "accuracy", "aggregate",
+    "bandits", "intervals", "coefficients", "accuracy",
 )]  # fmt: skip
 ALL = [page for page in sorted(DOCS.rglob("*.md")) if "auto_examples" not in page.parts]
 LONGEST_MEAN = 20.0  # words of a sentence, on average over a page

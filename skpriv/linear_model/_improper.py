@@ -374,7 +374,7 @@ class ImproperSGDRegressor(PrivateRegressor):
     local in the local model. Released: one Gaussian answer a step (or one for the last iterate) and
     one for the held-out error; adaptive composition of Gaussians is exact (Dong, Roth and Su 2022).
     With the codebook channel each user sends one index, whose price rests on one exact integer draw
-    (delta = 0, docs/codebook.md). Public: the number of records and all parameters. Number and size
+    (delta = 0, docs/trust.md). Public: the number of records and all parameters. Number and size
     of the steps are computed from these alone.
 
     The paper perturbs the output in the central model. Noisy gradients with clipped predictions are

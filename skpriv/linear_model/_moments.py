@@ -425,7 +425,7 @@ class SSPRegressor(MomentRegressor):
     local in the local model. Released: one joint Gaussian answer for the moments and, in the
     central model, one for the residual variance; their costs compose exactly as Gaussian DP (Dong,
     Roth and Su 2022). With the codebook channel users send one index each, whose price rests on one
-    exact integer draw (delta = 0, docs/codebook.md), and all that follows is post-processing.
+    exact integer draw (delta = 0, docs/trust.md), and all that follows is post-processing.
     Public: the number of records and all parameters.
 
     References

@@ -328,7 +328,7 @@ class AdditiveRegressor(AsymptoticIntervals, FitsPersons, Starts, PredictionInte
     local in the local model. Released: the Gaussian answers of :class:`LinearRegression`, for rows
     of hats, whose norm is at most 1; their costs compose exactly as Gaussian DP (Dong, Roth and Su
     2022). With the codebook channel users send one index each, whose price rests on one exact
-    integer draw (delta = 0, docs/codebook.md). Knots, the number of records and all parameters are
+    integer draw (delta = 0, docs/trust.md). Knots, the number of records and all parameters are
     public. Smoothness, monotone curves and bands are computed from what was released.
 
     Bands and what they were measured on are in ``docs/additive.md``.

@@ -98,7 +98,7 @@ class LinearRegression(
     With many records the lengths of whitened rows and the equation of the least-squares line are
     released, too, and where clips are tight the mean of the residuals. Costs compose exactly as
     Gaussian DP (Dong, Roth and Su 2022). With the codebook channel: one index of each user, by one
-    exact integer draw, and nothing else (delta = 0, docs/codebook.md). Public: the number of
+    exact integer draw, and nothing else (delta = 0, docs/trust.md). Public: the number of
     records and all parameters. With so few records that no coefficient can be found, the mean alone
     is released, and the report says so.
 

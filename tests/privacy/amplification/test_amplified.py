@@ -97,7 +97,7 @@ def test_the_likely_values_are_those_of_the_local_epsilon_that_is_returned():
 
 
 def test_known_values():
-    # The table of docs/shuffle.md.
+    # The table of docs/mathematics/shuffle.md.
     for epsilon, row in {
         0.5: (1.167, 1.595, 1.967), 1.0: (1.352, 1.761, 2.125), 4.0: (1.749, 2.200, 2.575)
     }.items():  # fmt: skip
