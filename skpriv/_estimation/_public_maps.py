@@ -276,7 +276,8 @@ class RowMap:
         """Rows within the bounds, in the units of X; NaN becomes the middle, or a zero row."""
         if self.low is not None:
             inside = np.clip(np.asarray(X, dtype=np.float64), *self._range)
-            return np.where(np.isnan(inside), self.offset, inside)
+            known = not np.isnan(inside.min(initial=0.0))  # one pass in place of two
+            return inside if known else np.where(np.isnan(inside), self.offset, inside)
         X, norms = _finite(np.asarray(X, dtype=np.float64))
         return X * (self._norm / np.maximum(norms, self._norm))[:, None]
 

@@ -16,7 +16,7 @@ from .._choices import IntervalMethod, PrivacyModel
 from .._codec import Writable
 from .._compat import F, Documented, Interval, StrOptions, fit_context
 from .._estimation._intervals import ConfidenceInterval, check_level
-from .._linalg import row_products
+from .._linalg import blocks_of, row_products
 from .._parameters import RandomState, parameters
 from ..privacy import MODELS, Accounted, Budget, PrivacyReport, Trust
 from ..records import check_public, finite_numbers, is_lazy, public_shape, readable
@@ -203,7 +203,9 @@ class AsymptoticIntervals:
                 "two rows by its contrast(weights)."
             )
         X = self._interval_points(X, confidence_level, method)
-        return self._interval(X, confidence_level, method)
+        blocks = list(blocks_of(X.shape[0], 2 * X.shape[1])) or [slice(0)]
+        found = [self._interval(X[rows], confidence_level, method) for rows in blocks]
+        return ConfidenceInterval(*map(np.concatenate, zip(*found, strict=True)))
 
 
 class FitsPersons:

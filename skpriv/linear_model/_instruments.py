@@ -647,7 +647,7 @@ class IVRegressor(AsymptoticIntervals, PrivateRegressor):
 
     def _interval(self, X, confidence_level, method):
         """The interval of the structural equation at checked rows."""
-        points = self._map.features(self._map.clipped(X))[:, self._released.structural]
+        points = self._map.rows(X)[:, self._released.structural]
         covariance = self._released.sampling + self._released.privacy
         half = np.sqrt(np.einsum("ij,jk,ik->i", points, covariance, points))
         half *= two_sided_quantile(confidence_level)

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from ..._linalg import RELATIVE_ZERO
-from ...records import CHUNK_ROWS
 from .._intervals import USUAL_QUANTILE, two_sided_quantile
 from .._persons import dependence
 from ._certificate import certified_by_step
@@ -221,19 +220,21 @@ class LoopFit:
         excess = inversion_excess(values[told], moments[told], spread[told], scale, largest)
         deviations[told] = np.minimum(excess, size)
         lengths = np.linalg.norm(points, axis=1)[:, None]
-        usual = np.maximum(values, scale) / max(float(np.trace(self.gram)), 1e-300) * hidden
-        unseen = np.maximum(np.abs(rotated), lengths * np.sqrt(usual)) * deviations
+        usual = np.maximum(values[hidden], scale) / max(float(np.trace(self.gram)), 1e-300)
+        parts = [np.abs(rotated)]
+        parts[0][:, hidden] = np.maximum(parts[0][:, hidden], lengths * np.sqrt(usual))
+        parts[0] *= deviations
         noise += sum(float(u @ u) for u in along) + 0.5 * scale**2 * hidden.sum() * size**2
         shared, value = np.column_stack(along), points @ (start + step)
         if not self.link.linear:
             shared = np.column_stack([shared, _bend(slope, values, vectors, shares, away)])
         if kind == LEAST_SQUARES and self.line is not None:
-            unseen = np.column_stack([unseen, self.line.uncertain(half * dual)])
+            parts.append(self.line.uncertain(half * dual))
             if not self.link.linear:  # what is left of the radius beside its noise
                 roots = np.sqrt(np.maximum(values, floor))
                 square = float(step @ slope @ step) - noise * float((roots**-2.0).sum())
                 radius = sqrt(max(square, 0.0) / len(values))
-                unseen = np.column_stack([unseen, radius * rotated / roots])
+                parts.append(radius * rotated / roots)
         replies = dual
         if self.mean is not None and kind == FUNCTION:
             part = points @ self.mean.constant  # of the mean of all records
@@ -241,12 +242,12 @@ class LoopFit:
             if self.link.linear:
                 excess, reply, deviation = self.mean.excess(start + step, noise, shared)
                 value, replies = value - excess * part, dual - np.outer(part, reply)
-            unseen = np.column_stack([unseen, deviation * part])
-        squares, lost = lengths[:, 0] ** 2, (rotated[:, hidden] ** 2).sum(axis=1)
-        needed = np.where(hidden, floor / np.maximum(values, max(scale, 1e-300)), 1.0)
-        weighed = rotated**2 > MOSTLY / len(values) * squares[:, None]
+            parts.append(deviation * part)
+        squares, lost = lengths**2, rotated[:, hidden] ** 2
+        needed = floor / np.maximum(values[hidden], max(scale, 1e-300))
+        weighed = lost > MOSTLY / len(values) * squares
         return LoopEstimate(
-            missing=np.where(weighed, needed, 1.0).max(axis=1),
+            missing=np.where(weighed, needed, 1.0).max(axis=1, initial=1.0),
             value=value,
             dual=dual,
             residual_gram=residual_gram,
@@ -254,8 +255,8 @@ class LoopFit:
             typical_gram=typical_gram,
             records=records / self.degrees if self.degrees else max(records - len(values), 1.0),
             noise=noise,
-            shared=np.column_stack([replies @ shared, unseen]),
-            resolved=lost <= MOSTLY * squares,
+            shared=np.column_stack([replies @ shared, *parts]),
+            resolved=lost.sum(axis=1) <= MOSTLY * squares[:, 0],
             noise_dual=replies,
             least=LEAST_ROBUST / self.places if last.moment_scale else RELATIVE_ZERO,
             quantile=quantile,
@@ -283,14 +284,11 @@ class LoopFit:
             raise ValueError(PERSONS_CUT)
         if not self.equations:
             return np.zeros(len(phi)), np.full(len(phi), np.inf)
-        found = []
-        for start in range(0, len(phi) or 1, CHUNK_ROWS):  # that stay in the processor's cache
-            points = self.points(phi[start : start + CHUNK_ROWS])
-            if method == "certified":
-                found.append(certified_by_step(self, points, confidence_level))
-            else:
-                found.append(self.estimate(points, confidence_level=confidence_level).interval())
-        centre, half = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        points = self.points(phi)
+        if method == "certified":
+            centre, half = certified_by_step(self, points, confidence_level)
+        else:
+            centre, half = self.estimate(points, confidence_level=confidence_level).interval()
         return self.location + centre, half
 
 

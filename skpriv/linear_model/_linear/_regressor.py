@@ -247,6 +247,6 @@ class LinearRegression(
 
     def _interval(self, X, confidence_level, method):
         """The interval of the line at checked rows."""
-        phi = self._map.features(self._map.clipped(X))
+        phi = self._map.rows(X)
         centre, half = self._released.interval(phi, confidence_level, method)
         return inside_bounds(self._target, centre, half, self._function(X))
