@@ -218,6 +218,22 @@ def test_a_session_keeps_to_its_currency(currency, ask):
         assert session.report.total.fits(budget)
 
 
+GAUSSIAN = {
+    "sum": ("local", lambda session: session.sum(Moments(), 0.5)),
+    "release": ("central", lambda session: session.release(Whole(), 0.5)),
+    "stream": ("central", lambda session: session.stream(Moments(), 8)),
+}
+
+
+@pytest.mark.parametrize("name", GAUSSIAN)
+def test_a_delta_lets_no_gaussian_noise_into_a_pure_session(name):
+    privacy, ask = GAUSSIAN[name]
+    rows = ArrayRows(Unreadable(), Unreadable())
+    session = open_session(privacy, rows, None, BUDGET, 0, currency="pure")
+    with pytest.raises(PrivacyError, match="currency 'pure' cannot answer"):
+        ask(session)
+
+
 def test_a_failed_answer_has_used_its_share():
     """What was read may have been seen: the share is taken before a row is."""
     session = open_session("central", *_rows(), BUDGET, 0)

@@ -78,6 +78,7 @@ def test_every_read_has_the_noise_law_of_its_answer(privacy, mechanism, reads, g
         answer = stream.push(X[block], y[block]).read()
     noise = (answer.value - np.clip(X, -1, 1).sum(axis=0)) / answer.noise.scale
     assert stats.kstest(noise, "norm").pvalue > CHANCE
+    assert answer.noise.scale == pytest.approx(stream.between(0, reads).scale)
 
 
 @pytest.mark.parametrize("privacy, mechanism", NOISY)
