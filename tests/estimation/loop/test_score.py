@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import optimize
 
 from skpriv._estimation._loop._line import LineScoreQuery, largest_excess
 from skpriv._estimation._loop._queries import (
@@ -71,19 +70,6 @@ QUERIES["scores, and what is cut"] = lambda white, target, rng: replace(
 QUERIES["moments alone"] = lambda white, target, rng: replace(
     QUERIES["scores, and the sandwich"](white, target, rng), matrices=False
 )
-DECLARED = {
-    "scores": np.sqrt(4.25),
-    "scores, and the sandwich": np.sqrt(4.25),
-    "scores, and what is cut": np.sqrt(4.25),
-    "moments alone": 2.0,
-    "residual mean": 2.0,
-    "location": 2.0,
-    "spread": 1.0,
-    "whitening": np.sqrt(2.0),
-    "lengths": np.sqrt(2.0),
-    "line": np.sqrt(6.0),
-    "lengths of the line": np.sqrt(2.0),
-}
 every_query = pytest.mark.parametrize("name", QUERIES)
 numbers = st.one_of(
     st.floats(-3.0, 3.0),
@@ -129,48 +115,20 @@ def test_no_record_moves_a_query_further_than_declared(name, data):
     )
 
 
-@every_query
-@pytest.mark.parametrize("d", [2, 3])
-def test_the_declared_sensitivity_is_attained(name, d, global_random_seed):
-    rng = np.random.RandomState(global_random_seed)
-    rows, target = RowMap(None, None, 1.0, False, d), TargetMap((-1.0, 1.0), False)
-    query = QUERIES[name](Whitened(rows, np.eye(d)), target, rng)
-    if name == "spread":
-        query = SpreadQuery(target, 0.0)
-    if name == "residual mean":
-        query = ResidualMeanQuery(rows, target, 0.0, np.zeros(d), 0.5)
-    if name == "line":
-        query = LineScoreQuery(Whitened(rows, np.eye(d)), target, 0.0, np.zeros(d), 0.5)
-    if name == "moments alone":
-        query = replace(query, location=0.0, point=np.zeros(d), limit=0.5)
-    if name.startswith("scores"):
-        cut = 0.5 if name == "scores, and what is cut" else None
-        query = ScoreQuery(
-            Whitened(rows, np.eye(d)), target, 0.0, np.zeros(d), 0.5,
-            sandwich=name != "scores", most_excess=cut,
-        )  # fmt: skip
-        unit = np.eye(d)[0]
-        # One residual is just cut and the other is just not; with what is cut the bound is not
-        # attained, and half of it would not do.
-        found = _change(query, np.vstack([unit, -unit]), np.array([0.5, 0.5 * (1.0 - 1e-12)]))
-        least = 4.125 if cut else 4.25
-        assert found == pytest.approx(np.sqrt(least), rel=1e-9)
-        assert query.sensitivity == DECLARED[name] * ROUNDING
-        assert replace(query, most_excess=0.0).sensitivity == 2.0 * ROUNDING
-        return
-    best = 0.0
-    for _ in range(60):
-        result = optimize.minimize(
-            lambda t: -_change(query, t[: 2 * d].reshape(2, d), t[2 * d :]),
-            rng.normal(size=2 * d + 2),
-            method="Nelder-Mead",
-            options={"maxfev": 600},
-        )
-        best = max(best, -result.fun)
-        if best >= 0.995 * query.sensitivity:
-            break
-    assert 0.995 * query.sensitivity <= best <= query.sensitivity
-    assert query.sensitivity == DECLARED[name] * ROUNDING
+@pytest.mark.parametrize("name", [name for name in QUERIES if name.startswith("scores")])
+def test_the_declared_sensitivity_is_attained(name):
+    """One residual is just cut and the other is just not; with what is cut it nearly is."""
+    rows, target = RowMap(None, None, 1.0, False, 2), TargetMap((-1.0, 1.0), False)
+    cut = 0.5 if name == "scores, and what is cut" else None
+    query = ScoreQuery(
+        Whitened(rows, np.eye(2)), target, 0.0, np.zeros(2), 0.5,
+        sandwich=name != "scores", most_excess=cut,
+    )  # fmt: skip
+    pair = np.array([[1.0, 0.0], [-1.0, 0.0]])
+    found = _change(query, pair, np.array([0.5, 0.5 * (1.0 - 1e-12)]))
+    assert found == pytest.approx(np.sqrt(4.125 if cut else 4.25), rel=1e-9)
+    assert query.sensitivity == np.sqrt(4.25) * ROUNDING
+    assert replace(query, most_excess=0.0).sensitivity == 2.0 * ROUNDING
 
 
 def _box(known, ends, draws=300_000):
