@@ -37,7 +37,7 @@ def test_the_law_is_that_of_a_permutation():
 
     The cuts are asked for in an order that needs both a first draw and one between two others.
     """
-    rng, draws, counts = np.random.RandomState(SEED), 6000, {}
+    rng, draws, counts = np.random.RandomState(SEED), 3000, {}
     for _ in range(draws):
         order = BlockOrder(5, rng.permutation, block_rows=2)
         order.users(0, 3)
@@ -52,7 +52,7 @@ def test_counts_of_a_large_block_are_hypergeometric():
     rng = np.random.RandomState(SEED)
     found = [
         len(BlockOrder(3000, rng.permutation, 1000).users(0, 300).between(1000, 2000))
-        for _ in range(2000)
+        for _ in range(1000)
     ]
     law = stats.hypergeom(3000, 1000, 300)
     edges = [0, *law.ppf([0.1, 0.3, 0.5, 0.7, 0.9]).astype(int), 301]
