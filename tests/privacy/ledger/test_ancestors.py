@@ -194,7 +194,8 @@ def test_an_accountant_of_the_worker_is_charged_beside_the_ancestors(accountant)
 def test_dask_threads_and_processes(accountant, monkeypatch):
     dask = pytest.importorskip("dask")
     for scheduler in ("threads", "processes"):
-        dask.compute(*[dask.delayed(fit)() for _ in range(3)], scheduler=scheduler)
+        jobs = [dask.delayed(exec)(FIT, {}, pure=False) for _ in range(3)]
+        dask.compute(*jobs, scheduler=scheduler)
     assert len(accountant.charges) == 6
 
 
