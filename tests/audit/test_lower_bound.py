@@ -246,6 +246,7 @@ class PureNoise(RegressorMixin, BaseEstimator):
         return np.zeros(len(X))
 
 
+@pytest.mark.slow
 def test_what_chose_the_test_does_not_judge_it():
     """Of many numbers of pure noise the luckiest one is taken, and must be judged by other fits."""
     X, y = np.ones((4, 1)), np.ones(4)
