@@ -11,7 +11,7 @@ from scipy import special
 from ..._linalg import RELATIVE_ZERO, SQRT2, add_gram, unvech, vech, vech_size
 from ...privacy import ROUNDING, Query
 from .._persons import OfPersons
-from .._public_maps import TargetMap
+from .._public_maps import RowMap, TargetMap
 from ._links import IDENTITY, MeanLink
 from ._queries import Whitened, handed
 
@@ -209,7 +209,8 @@ class ScoreQuery(Query):
         """The same of rows e that are kept: from one on that is not the last of them."""
         if type(self) is not ScoreQuery or self.asks_cut:
             return None
-        return self.whitened.mapped(self, begin=not (self.matrices and self.link.linear))
+        costly = not isinstance(self.whitened.rows, RowMap)  # hats, for one
+        return self.whitened.mapped(self, begin=costly or not (self.matrices and self.link.linear))
 
     def scores(self, X, y):
         """Yield the `Scores` of one block of rows after the other."""

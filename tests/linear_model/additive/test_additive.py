@@ -6,6 +6,7 @@ import pytest
 
 from skpriv import BudgetAccountant
 from skpriv.linear_model import AdditiveRegressor, LinearRegression
+from skpriv.linear_model._additive._map import AdditiveMap
 
 PUBLIC = {"bounds_X": (-1.0, 1.0), "bounds_y": (-2.0, 3.0)}
 
@@ -259,3 +260,14 @@ def test_bad_curves_are_refused():
             model.curve(*arguments)
     with pytest.raises(ValueError, match="confidence_level"):
         model.curve(0, confidence_level=1.0)
+
+
+def test_steps_at_one_whitening_share_the_values_of_curves(monkeypatch):
+    """The whitening maps all rows four times, and with it the steps and the line make nine."""
+    mapped, original = [], AdditiveMap.coordinates
+    monkeypatch.setattr(
+        AdditiveMap, "coordinates", lambda self, h: mapped.append(len(h)) or original(self, h)
+    )
+    X, y = draw()
+    AdditiveRegressor(**PUBLIC, epsilon=2.0, random_state=0).fit(X, y)
+    assert sum(mapped) <= 9 * len(X)
