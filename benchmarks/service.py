@@ -44,6 +44,8 @@ def main():
     parser.add_argument("--events", type=int, default=5_000)
     parser.add_argument("--kills", type=int, default=50)
     arguments = parser.parse_args()
+    stall = inside(longest_stall, lin_ucb, arguments.rounds)
+    print(f"while another process learns, after {arguments.rounds:,} rounds: {stall}", flush=True)
     print("policy                  events a CPU second   rank p50, p99, most (ms)   state, file")
     found, safety = {}, {}
     for name, make in POLICIES.items():
@@ -59,7 +61,7 @@ def main():
         }
         told["answers of ten restored services"] = inside(restored, make, in_order)
         print(f"{'':24} {told}", flush=True)
-        record("service", {**vars(arguments), "policies": found, "safety": safety})
+        record("service", {**vars(arguments), "stall": stall, "policies": found, "safety": safety})
 
 
 def inside(function, *given):
@@ -128,6 +130,52 @@ def restored(folder, make, in_order):
         )
         answers.add(told.tobytes())
     return len(answers)
+
+
+def learn_all(make, path):
+    """What learns for the other workers, until somebody kills this process."""
+    loop = Loop(make(), path, learn="elsewhere")
+    while True:
+        loop.learn()
+        time.sleep(0.01)
+
+
+def longest_stall(folder, make, rounds):
+    """Longest time, in ms, of a call while another process learns, and how often it has learned."""
+    path, rng = folder / "service", np.random.default_rng(0)
+    loop = Loop(make(), path, learn="elsewhere")
+    for block in range(rounds // BLOCK):
+        names = [f"{block} {k}" for k in range(BLOCK)]
+        loop.rank_many(names, rng.uniform(-0.3, 0.3, (BLOCK, 5, 10)))
+        loop.reward_many(names, rng.random(BLOCK))
+        loop.learn()
+    status = loop.status()
+    missing = max(0, status["rounds_until_update"] - status["waiting"] - 500)
+    names = [f"last {k}" for k in range(missing)]
+    if names:
+        loop.rank_many(names, rng.uniform(-0.3, 0.3, (missing, 5, 10)))
+        loop.reward_many(names, rng.random(missing))
+    worker = multiprocessing.get_context("spawn").Process(target=learn_all, args=(make, path))
+    worker.start()
+    time.sleep(3.0)
+    calls, version = [], loop.status()["version"]
+    for k in range(3_000):
+        for call, given in (
+            (loop.rank, rng.uniform(-0.3, 0.3, (5, 10))),
+            (loop.reward, float(rng.random())),
+        ):
+            start = time.perf_counter()
+            call(f"visit {k}", given)
+            calls.append(1e3 * (time.perf_counter() - start))
+    learned = loop.status()["version"] - version
+    worker.kill()
+    worker.join()
+    return {"longest_ms": max(calls), "p99.9_ms": np.percentile(calls, 99.9), "reads": learned}
+
+
+def lin_ucb():
+    """The policy of which the longest stall is measured; workers make it by its name."""
+    return POLICIES["LinUCB"]()
 
 
 def measured(folder, policy, arguments, in_order):

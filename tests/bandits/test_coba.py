@@ -1,7 +1,5 @@
 """Policies inside coba; coba logs errors and goes on, so the log is looked at."""
 
-import pickle
-
 import numpy as np
 import pytest
 
@@ -141,15 +139,6 @@ def test_the_shape_of_hashed_features_does_not_depend_on_the_record():
     assert shapes == {(1, 2, 2 * 9)}
 
 
-def test_own_features():
-    def features(context, actions):
-        return np.outer(actions, context)
-
-    learner = CobaLearner(RandomPolicy(random_state=0), features=features)
-    known = learner.predict((1.0, 2.0), [1, 3])[2]
-    np.testing.assert_array_equal(known["contexts"], [[[1, 2], [3, 6]]])
-
-
 def test_a_logged_action_is_found_among_the_offered():
     learner = CobaLearner(LinUCB(privacy="none", bonus_scale=0.0, update_every=1))
     _, _, known = learner.predict(None, ACTIONS)
@@ -171,14 +160,6 @@ def test_errors_change_nothing():
     with pytest.raises(ValueError, match="sequence of numbers"):
         learner.predict(object(), ACTIONS)
     assert learner.policy_.n_rounds_ == 0
-
-
-def test_pickle_in_mid_run():
-    learner = CobaLearner(policies()[0])
-    action, chance, known = learner.predict((0.2, 0.3, 0.5), ACTIONS)
-    learner = pickle.loads(pickle.dumps(learner))
-    learner.learn((0.2, 0.3, 0.5), action, 1.0, chance, **known)
-    assert learner.policy_.n_rounds_ == 1
 
 
 def test_params_can_be_written_as_json():

@@ -8,7 +8,7 @@ from numbers import Integral, Real
 
 import numpy as np
 
-from ..._compat import Interval, validate_params
+from ..._compat import Interval, StrOptions, validate_params
 from ...records import finite_numbers
 from .._base import FOREVER, BasePolicy
 from .._visits import Hashed, name_of
@@ -27,6 +27,8 @@ from ._kept import (
 )
 from ._store import Store
 
+EVENTS_AT_ONCE = 200  # events that are read or forgotten while others wait: a few milliseconds
+PAUSE = 0.01  # seconds between two such parts, in which others come to the file
 EVENTS_LEARNED_AT_ONCE = 4096  # events that a policy without public times learns in one transaction
 LOG = logging.getLogger("skpriv.bandits")
 
@@ -59,6 +61,9 @@ class Loop:
     value_epsilon : float > 0, default=None
         Privacy parameter of `value`, which is charged in addition to the policy. None: no value.
     value_delta : float in (0, 1), default=1e-6
+    learn : {"here", "elsewhere"}, default="here"
+        Whether `rank` and `reward` learn when something is due. "elsewhere" leaves it to another
+        process that calls `learn` again and again, so that no request waits for it.
     in_order : bool, default=True
         Whether an event without a reward holds up those after it, until its `cutoff`. False learns
         each event when its reward has come, or at its cutoff, at the next public time: for `LinUCB`
@@ -124,6 +129,7 @@ class Loop:
             "max_visits": [Interval(Integral, 1, None, closed="left"), None],
             "value_epsilon": [Interval(Real, 0, None, closed="neither"), None],
             "value_delta": [Interval(Real, 0, 1, closed="neither")],
+            "learn": [StrOptions({"here", "elsewhere"})],
             "in_order": ["boolean"],
             "clock": [callable, None],
         },
@@ -140,6 +146,7 @@ class Loop:
         max_visits: int | None = None,
         value_epsilon: float | None = None,
         value_delta: float = 1e-6,
+        learn: str = "here",
         in_order: bool = True,
         clock: Any = None,
     ) -> None:
@@ -148,7 +155,9 @@ class Loop:
         check_order(policy, in_order, self._value_budget)
         self.cutoff, self.default_reward = float(cutoff), float(default_reward)
         self.learn_every, self._clock = int(learn_every), clock or time.time
+        self._here, self._forgotten = learn == "here", 0
         self._store, self._lock, self._try_at = Store(path), threading.RLock(), -np.inf
+        self._learning = threading.Lock()  # taken before the other one, never after it
         with self._store.transaction() as held:
             if held.version() is None:
                 held.save(0, 1, begun(policy, in_order))
@@ -156,6 +165,7 @@ class Loop:
             self._closed = 0
             self._refresh(held)
             check_same(self.policy, policy, in_order)
+        self._forget()
 
     def rank(
         self, event_id: Any, contexts: Any, available: Any = None, user: Any = None
@@ -255,16 +265,17 @@ class Loop:
             with self._store.transaction() as held:
                 pairs = zip(names, rewards.tolist(), strict=True)
                 statuses = [self._rewarded(held, name, reward) for name, reward in pairs]
-            # Out of order, no reward decides when the others are learned: ranks do.
-            if "taken" in statuses and not self.policy._late:
-                self._learn_if_due()
+        # Out of order, no reward decides when the others are learned: ranks do.
+        if "taken" in statuses and not self.policy._late:
+            self._learn_if_due()
         return statuses
 
     def learn(self, *, force: bool = False) -> int:
         """Let the policy learn all events up to the first that still waits for its reward.
 
-        `rank` and `reward` call it when there is something to learn. What goes wrong is told by
-        `troubles`, and not raised.
+        `rank` and `reward` call it when there is something to learn, unless the service learns
+        elsewhere. Meanwhile others rank and bring rewards, but for a policy that combines others or
+        learns out of order. What goes wrong is told by `troubles`, and not raised.
 
         Parameters
         ----------
@@ -277,23 +288,28 @@ class Loop:
         learned : int
             Number of events.
         """
-        total, learned = 0, 1
-        with self._lock:
-            while learned and (force or self._clock() >= self._try_at):
-                try:
-                    with self._store.transaction() as held:
-                        learned = self._learned(held, force)
-                except Exception as error:
-                    self._version = None  # the policy in memory may have learned a part
-                    # Learning that failed before anything was charged is tried again after a minute
-                    self._try_at = self._clock() + 60.0
-                    with self._store.transaction() as held:
-                        self._note(held, error, "nothing was lost, and it is tried again")
-                    break
-                except BaseException:
-                    self._version = None
-                    raise
-                total += learned
+        with self._learning:
+            return self._learned_all(force)
+
+    def _learned_all(self, force):
+        """Learn as often as there is something to learn; return the number of events."""
+        total, learned = 0, None
+        while learned != 0 and (force or self._clock() >= self._try_at):
+            try:
+                learned = self._learned(force)
+                if learned:
+                    self._forget()
+            except Exception as error:
+                self._version = None  # the policy in memory may have learned a part
+                # Learning that failed before anything was charged is tried again after a minute
+                self._try_at = self._clock() + 60.0
+                with self._store.transaction() as held:
+                    self._note(held, error, "nothing was lost, and it is tried again")
+                break
+            except BaseException:
+                self._version = None
+                raise
+            total += learned or 0
         return total
 
     @property
@@ -395,8 +411,8 @@ class Loop:
         ids = [event_name(name) for name in event_ids]
         if self.policy._max_visits is not None and None in map(name_of, users):
             raise ValueError("this policy protects people: rank needs user, who comes.")
+        self._learn_if_due()
         with self._lock:
-            self._learn_if_due()
             with self._store.transaction() as held:
                 known = {name: held.find(name) for name in ids}
                 new = [at for at, name in enumerate(ids) if known[name] is None]
@@ -446,17 +462,22 @@ class Loop:
         _, _, learned, before, ranked, number = known
         if before is not None or learned == 2:
             return "repeated"
-        if learned or self._clock() > ranked + self.cutoff:
+        closed = not self.policy._late and number < held.first_open()
+        if learned or closed or self._clock() > ranked + self.cutoff:
             return "late"
         held.set_reward(number, reward)
         return "taken"
 
     def _learn_if_due(self):
-        if self._clock() >= self._try_at:
-            with self._store.looking() as held:
+        while self._here and self._clock() >= self._try_at:
+            with self._lock, self._store.looking() as held:
                 due = self._due(held)[1]
-            if due:
-                self.learn()
+            if not due or not self._learning.acquire(blocking=False):
+                return  # another thread does it, and looks again when it is done
+            try:
+                self._learned_all(False)
+            finally:
+                self._learning.release()
 
     def _due(self, held, force=False):
         """Number of the first event to learn, and how many the policy is to be given now."""
@@ -474,36 +495,87 @@ class Loop:
         # Up to a public time, so that the policy that is saved holds no rows of an open epoch.
         return first, min(closed, EVENTS_LEARNED_AT_ONCE if until == 1 else until)
 
-    def _learned(self, held, force):
-        """Give the policy what is due, save it, and return how many events that were."""
-        self._refresh(held)
-        first, n = self._due(held, force)
-        if not n:
-            return 0
-        if self.policy._late:
-            return self._learned_late(held, first, n)
-        rows, actions, rewards, players, users, _ = held.events(first, first + n)
+    def _learned(self, force):
+        """Learn what is due and save the policy; return how many events, None if overtaken.
+
+        Nobody waits for the policy to learn: a copy of it does, and is taken over in a short
+        transaction. Answers are numbered, so that whoever learns the same events at the same time
+        gets the same ones, and the first who saves them goes on.
+        """
+        with self._lock, self._store.looking() as held:
+            if held.version() == self._version and not self._due(held, force)[1]:
+                return 0
+        with self._lock, self._store.transaction() as held:
+            self._refresh(held)
+            first, n = self._due(held, force)
+            if not n:
+                return 0
+            if self.policy._late:
+                return self._learned_late(held, first, n)
+            if hasattr(self.policy, "players_"):  # acting changes more of a combiner than its seed
+                taught = self._taught(
+                    self.policy, self._value, first, held.events(first, first + n)
+                )
+                return self._keep(held, self.policy, self._value, first, *taught)
+            version, state = self._version, dumped(self.policy, self._value)
+        parts = []
+        for start in range(first, first + n, EVENTS_AT_ONCE):
+            with self._store.looking() as held:
+                parts.append(held.events(start, min(start + EVENTS_AT_ONCE, first + n)))
+        columns = tuple(sum(part, ()) for part in zip(*parts, strict=True))
+        if None in columns[0]:  # another worker has learned them
+            return None
+        policy, value = loaded(state)
+        taught = self._taught(policy, value, first, columns)
+        with self._lock, self._store.transaction() as held:
+            if held.version() != version:
+                return None
+            for name in ("_rng", "propensities_", "n_actions_"):  # of what was played meanwhile
+                if name in vars(self.policy):
+                    setattr(policy, name, vars(self.policy)[name])
+            return self._keep(held, policy, value, first, *taught)
+
+    def _taught(self, policy, value, first, columns):
+        """Give events to a policy; return how many it took, and what failed once it had."""
+        rows, actions, rewards, players, users, _ = columns
+        n, failure = len(rows), None
         given: dict[str, Any] = {"rows": np.frombuffer(b"".join(rows)).reshape(n, -1)}
-        if hasattr(self.policy, "players_") or players[0] is not None:
+        if players[0] is not None:
             given["players"] = np.array(players)
         default = self.default_reward
         rewards = np.array([default if reward is None else reward for reward in rewards])
-        if self.policy._visits is not None:
+        if policy._visits is not None:
             given["users"] = [None if user is None else Hashed(user) for user in users]
         try:
-            with self.policy._numbering.once(f"events from {first}"):
-                self.policy.update(None, np.array(actions, dtype=np.intp), rewards, **given)
+            with policy._numbering.once(f"events from {first}"):
+                policy.update(None, np.array(actions, dtype=np.intp), rewards, **given)
         except Exception as error:
-            n = getattr(error, "rounds_taken", 0)
+            n, failure = getattr(error, "rounds_taken", 0), error
             if not n:
                 raise
-            self._note(held, error, "its rounds are spent, and nothing was learned from them")
-        held.forget(first, first + n)
-        if self._value is not None:
-            self._value.take(rewards[:n])
-        self._version += 1
-        held.save(self._version, first + n, dumped(self.policy, self._value))
+        if value is not None:
+            value.take(rewards[:n])
+        return n, failure
+
+    def _keep(self, held, policy, value, first, n, failure):
+        """Save a policy that has learned n events, and play it from now on."""
+        if failure is not None:
+            self._note(held, failure, "its rounds are spent, and nothing was learned from them")
+        self.policy, self._value, self._version = policy, value, self._version + 1
+        held.save(self._version, first + n, dumped(policy, value))
         return n
+
+    def _forget(self):
+        """Remove what the file holds of learned events, a few at a time."""
+        while not self.policy._late:
+            with self._store.transaction() as held:
+                start = held.oldest(self._forgotten)
+                stop = min(held.first_open(), start + EVENTS_AT_ONCE)
+                self._forgotten = start
+                if start >= stop:
+                    return
+                held.forget(start, stop)
+            time.sleep(PAUSE)
 
     def _learned_late(self, held, first, n):
         """Give the policy the rewards that came, in the places of the next n events."""
@@ -537,10 +609,11 @@ class Loop:
 
     def __getstate__(self):
         state = self.__dict__.copy()
-        del state["_lock"], state["policy"], state["_value"]
+        del state["_lock"], state["_learning"], state["policy"], state["_value"]
         return state
 
     def __setstate__(self, state):
         self.__dict__.update(state, _lock=threading.RLock(), _version=None)
+        self._learning = threading.Lock()
         with self._store.transaction() as held:
             self._refresh(held)

@@ -199,3 +199,72 @@ def test_equal_numbers_are_one_event_and_nobody_is_none(tmp_path):
             service.rank(nothing, contexts(3))
         with pytest.raises(ValueError, match="needs a name"):
             service.reward(nothing, 0.5)
+
+
+def test_requests_go_on_while_another_thread_learns(tmp_path, monkeypatch):
+    """A copy learns: calls of others return before it is done, and their rewards are not lost."""
+    policy = LinUCB(bounds_y=(0, 1), random_state=0)
+    service, going_on, done = Loop(policy, tmp_path / "service"), threading.Event(), []
+    update = LinUCB.update
+
+    def slow(self, *given, **named):
+        learner = update(self, *given, **named)
+        assert going_on.wait(60.0)  # it is set by a request that did not wait for this
+        return learner
+
+    monkeypatch.setattr(LinUCB, "update", slow)
+    for k in range(19):
+        service.rank(k, np.eye(2))
+        service.reward(k, 1.0)
+    service.rank(19, np.eye(2))
+    thread = threading.Thread(target=lambda: done.append(service.reward(19, 1.0)))
+    thread.start()
+    while service._learning.acquire(blocking=False):
+        service._learning.release()
+    service.rank("meanwhile", np.eye(2))
+    assert service.reward("meanwhile", 1.0) == "taken" and service.n_learned == 0
+    state = service.policy._rng.get_state()[2]
+    going_on.set()
+    thread.join()
+    assert done == ["taken"] and service.n_learned == service.policy.n_rounds_ == 20
+    assert service.policy._rng.get_state()[2] == state  # no draw of an action comes again
+    assert service.reward(19, 0.5) == "repeated"
+
+
+def test_two_who_learn_the_same_events_release_one_answer(tmp_path, monkeypatch):
+    """The second is overtaken after it has learned: what it drew is what was released."""
+    path, policies = tmp_path / "service", []
+    one, two = (
+        Loop(LinUCB(bounds_y=(0, 1)), path, learn="elsewhere") for _ in range(2)
+    )  # unseeded: noise that is drawn twice would differ
+    for k in range(20):
+        one.rank(k, np.eye(2))
+        one.reward(k, 1.0)
+    assert one.n_learned == 0
+    update = LinUCB.update
+
+    def overtaken(self, *given, **named):
+        policies.append(update(self, *given, **named))
+        if len(policies) == 1:
+            assert two.learn() == 20
+        return self
+
+    monkeypatch.setattr(LinUCB, "update", overtaken)
+    assert one.learn() == 0 and len(policies) == 2
+    first, second = (policy._sums._last.value for policy in policies)
+    np.testing.assert_array_equal(first, second)
+    assert one.policy.n_rounds_ == one.n_learned == 20 and not one.troubles
+
+
+def test_what_a_killed_process_did_not_forget_is_forgotten(tmp_path, monkeypatch):
+    make = lambda: LinUCB(bounds_y=(0, 1), random_state=0)  # noqa: E731
+    service = Loop(make(), tmp_path / "service")
+    monkeypatch.setattr(Loop, "_forget", lambda self: None)  # as if it died before
+    for k in range(20):
+        service.rank(k, np.eye(2))
+        service.reward(k, 1.0)
+    monkeypatch.undo()
+    assert service.n_learned == 20 and service.reward(3, 1.0) == "repeated"
+    service = Loop(make(), tmp_path / "service")
+    rows = service._store.ask("SELECT count(*) FROM events WHERE row IS NOT NULL")
+    assert rows == [(0,)] and service.reward(3, 1.0) == "repeated"

@@ -10,7 +10,6 @@ from sklearn.base import clone
 from skpriv import BudgetAccountant, BudgetExceeded
 from skpriv.bandits import LinearEnvironment, LinSquareCB, LinUCB, load, simulate
 from skpriv.bandits._ucb import _lin_ucb
-from skpriv.bandits._ucb._running import GrowingTimes
 from skpriv.bandits._ucb._region import certified, noise_bound, rewards_bound
 from skpriv._estimation._moments import MomentsQuery
 from skpriv._estimation._public_maps import Scaling
@@ -355,12 +354,6 @@ def test_reads_need_no_horizon(kind):
         assert lengths[:20] == [20] * 20 and lengths[24] == int(0.05 * ends[23])
         assert len(policy.privacy_report_.rows) == 1
     assert policy.privacy_report_.total.fits(Budget(2.0, 1e-6))
-
-
-def test_the_times_of_one_stream_outlast_any_run():
-    assert GrowingTimes().end(0, 400) > 4e10
-    even = GrowingTimes.even(30, 210)
-    assert even.end(0, even.reads(1)) == 420
 
 
 @pytest.mark.parametrize(

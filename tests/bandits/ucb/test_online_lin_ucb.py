@@ -6,12 +6,7 @@ from sklearn.base import clone
 
 from skpriv import BudgetAccountant
 from skpriv.bandits import OnlineLinUCB
-from skpriv.bandits._ucb._online_lin_ucb import difference
-from skpriv._estimation._moments import MomentsQuery
-from skpriv._estimation._public_maps import Scaling
-from skpriv.privacy import Budget, open_stream
 
-SCALING = Scaling(1.0, (-1.0, 1.0), False, 3)
 THETA = np.array([0.6, -0.5, 0.3])
 
 
@@ -54,19 +49,6 @@ def test_pickled_in_mid_phase_and_charged_once(anytime):
         assert accountant.spent.epsilon == pytest.approx(3.0, rel=1e-6)
     if anytime:
         assert policy._phase == 2  # 8 + 16 of the 51 reads, then 32
-
-
-def test_difference_of_equations():
-    rng = np.random.RandomState(0)
-    query = MomentsQuery(SCALING)
-    stream = open_stream("local", query, Budget(4.0, 1e-6), 2, rng)
-    first, second = (
-        query.equations(stream.push(np.ones((10, 3)) / 2.0, np.ones(10)).read()) for _ in "ab"
-    )
-    block = difference(second, first)
-    np.testing.assert_allclose(block.design + first.design, second.design)
-    assert block.n == 10
-    assert block.design_scale == pytest.approx(first.design_scale)
 
 
 def test_gradients_are_taken_at_the_public_prediction():
