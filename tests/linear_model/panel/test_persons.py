@@ -203,7 +203,7 @@ def test_rows_of_a_person_may_lie_in_several_files(tmp_path):
     order = np.random.RandomState(1).permutation(len(y))
     table = pd.DataFrame({"a": X[order, 0], "b": X[order, 1], "y": y[order]})
     for number, part in enumerate(np.array_split(np.arange(len(y)), 3)):
-        table.iloc[part].to_parquet(tmp_path / f"{number}.parquet")
+        table.iloc[part].to_parquet(tmp_path / f"{number}.parquet", index=False)
     settings = {**BOUNDS, "effects": "person", "max_rows_per_group": 4, "random_state": 0}
     files = from_parquet(tmp_path, target="y")
     found = LinearRegression(**settings).fit(files, groups=groups[order])
