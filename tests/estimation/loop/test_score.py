@@ -211,13 +211,6 @@ def test_larger_weights_beside_what_is_cut_would_not_be_free():
     assert 4.0 - FALL + 2.0 * FALL**2 <= 4.0 < 4.0 - 0.51 + 2.0 * 0.51**2
 
 
-def test_the_count_is_free_without_what_is_cut_too():
-    """q(9/16) + weight^2 <= 4 up to weight .8348: what is cut decides, with .7928 (above)."""
-    z = 9.0 / 16.0
-    rest = 11.0 / 4.0 - z + 2.0 * z / (1.0 + z) + 1.25 * z**2
-    assert rest + COUNT_WEIGHT**2 <= 4.0 < rest + 0.84**2
-
-
 def test_triangular_whitening_is_the_same_map_at_half_the_price():
     rng = np.random.RandomState(0)
     rows = RowMap(np.full(3, -1.0), np.full(3, 2.0), None, True, 3)
