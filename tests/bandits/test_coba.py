@@ -160,10 +160,3 @@ def test_errors_change_nothing():
     with pytest.raises(ValueError, match="sequence of numbers"):
         learner.predict(object(), ACTIONS)
     assert learner.policy_.n_rounds_ == 0
-
-
-def test_params_can_be_written_as_json():
-    params = CobaLearner(EpochGreedy(oracle=oracle(epsilon=float("inf")))).params
-    assert params["family"] == "EpochGreedy"
-    assert params["oracle"].startswith("SSPRegressor")
-    assert CobaLearner(LinUCB(epsilon=float("inf"))).params["epsilon"] == "inf"

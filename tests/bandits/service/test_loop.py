@@ -219,8 +219,8 @@ def test_requests_go_on_while_another_thread_learns(tmp_path, monkeypatch):
     service.rank(19, np.eye(2))
     thread = threading.Thread(target=lambda: done.append(service.reward(19, 1.0)))
     thread.start()
-    while service._learning.acquire(blocking=False):
-        service._learning.release()
+    while not service._learning.locked():
+        time.sleep(0.001)
     service.rank("meanwhile", np.eye(2))
     assert service.reward("meanwhile", 1.0) == "taken" and service.n_learned == 0
     state = service.policy._rng.get_state()[2]
