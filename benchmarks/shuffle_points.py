@@ -2,11 +2,11 @@
 
 Run: python benchmarks/shuffle_points.py [--write]
 
-The theorem of docs/mathematics/shuffle.md holds at every choice of five free numbers, and a search for the best
-ones takes .2 s. The package has those of a grid, and takes the numbers between its points from
-them: what is returned is proved at the numbers that were taken, so that a bad table costs accuracy
-and no privacy. `--write` makes the table, in two minutes; otherwise what the table loses against
-the search is printed, at random budgets.
+The theorem of docs/mathematics/shuffle.md holds at every choice of five free numbers, and a search
+for the best ones takes .2 s. The package has those of a grid, and takes the numbers between its
+points from them: what is returned is proved at the numbers that were taken, so that a bad table
+costs accuracy and no privacy. `--write` makes the table, in two minutes; otherwise what the table
+loses against the search is printed, at random budgets.
 """
 
 import argparse
