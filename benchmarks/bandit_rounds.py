@@ -3,7 +3,7 @@
 Run: python benchmarks/bandit_rounds.py [--horizon 300000] [--runs 5]
 
 Five actions are shown to visitors of whom three numbers are known. The best fixed action has 1.1
-times the mean rate of clicks, and the best action of each visitor 1.7 times, or 1.3 times where
+times the mean rate of clicks, and the best action of each visitor 1.7 times, or 1.2 times where
 effects are a third. A cell has the median round from which on the policy earns more, in the mean
 of a ninth of all rounds, and in brackets what the best fixed action and the policy earn in the
 end, over the mean rate. Settings are the standard ones, with rewards in [0, 1].
