@@ -40,6 +40,28 @@ def _boundary(below: Callable[[float], bool]) -> tuple[float, float]:
     return low, high
 
 
+def _least_epsilon(
+    delta_of: Callable[[float, float], float], parameter: float, delta: float
+) -> float:
+    """Smallest epsilon with delta_of(epsilon, parameter) <= delta, rounded up."""
+    if delta_of(0.0, parameter) <= delta:
+        return 0.0
+    if delta == 0.0 or parameter == math.inf:
+        return math.inf
+    return _boundary(lambda epsilon: delta_of(epsilon, parameter) > delta)[1]
+
+
+def _largest_parameter(
+    delta_of: Callable[[float, float], float], epsilon: float, delta: float
+) -> float:
+    """Largest parameter with delta_of(epsilon, parameter) <= delta, rounded down."""
+    if epsilon == math.inf:
+        return math.inf
+    if delta == 0.0:
+        return 0.0
+    return _boundary(lambda parameter: delta_of(epsilon, parameter) <= delta)[0]
+
+
 def gdp_delta(epsilon: float, mu: float) -> float:
     """Smallest delta such that mu-Gaussian DP implies (epsilon, delta)-DP.
 
@@ -97,11 +119,7 @@ def gdp_epsilon(mu: float, delta: float) -> float:
     >>> round(gdp_epsilon(mu=1.0, delta=1e-6), 4)
     4.8866
     """
-    if gdp_delta(0.0, mu) <= delta:
-        return 0.0
-    if delta == 0.0 or mu == math.inf:
-        return math.inf
-    return _boundary(lambda epsilon: gdp_delta(epsilon, mu) > delta)[1]
+    return _least_epsilon(gdp_delta, mu, delta)
 
 
 @lru_cache(maxsize=4096)
@@ -126,11 +144,7 @@ def gdp_mu(epsilon: float, delta: float) -> float:
     >>> round(1 / gdp_mu(epsilon=1.0, delta=1e-6), 3)
     4.225
     """
-    if epsilon == math.inf:
-        return math.inf
-    if delta == 0.0:
-        return 0.0
-    return _boundary(lambda mu: gdp_delta(epsilon, mu) <= delta)[0]
+    return _largest_parameter(gdp_delta, epsilon, delta)
 
 
 def zcdp_delta(epsilon: float, rho: float) -> float:
@@ -192,11 +206,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
     >>> round(zcdp_epsilon(rho=0.5, delta=1e-6), 4)
     5.2215
     """
-    if zcdp_delta(0.0, rho) <= delta:
-        return 0.0
-    if delta == 0.0 or rho == math.inf:
-        return math.inf
-    return _boundary(lambda epsilon: zcdp_delta(epsilon, rho) > delta)[1]
+    return _least_epsilon(zcdp_delta, rho, delta)
 
 
 @lru_cache(maxsize=4096)
@@ -218,11 +228,7 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
     >>> round((2 * zcdp_rho(epsilon=1.0, delta=1e-6)) ** -0.5, 3)
     4.531
     """
-    if epsilon == math.inf:
-        return math.inf
-    if delta == 0.0:
-        return 0.0
-    return _boundary(lambda rho: zcdp_delta(epsilon, rho) <= delta)[0]
+    return _largest_parameter(zcdp_delta, epsilon, delta)
 
 
 @dataclass(frozen=True, repr=False)
