@@ -28,10 +28,10 @@ from ..privacy import (
     reported_directions,
     task_hash,
 )
-from ..records import PublicOrder, Rows
+from ..records import PublicOrder
 from ._device import public_order
 from ._store import ReportStore, described, home, n_features_of, restored
-from ._sums import Sums
+from ._sums import RowsOnDevices, Sums
 
 NO_ROWS = (
     "the rows are on the users' devices, which send one index of a codebook each: pass "
@@ -68,7 +68,7 @@ class DeviceOrder(PublicOrder):
         return range(start, stop)
 
 
-class DeviceRows(Rows):
+class DeviceRows(RowsOnDevices):
     """Rows of n users who each keep their own; queries are answered from the rounds so far.
 
     A fit is run once more after every round, on this: it takes the same public decisions as before
@@ -88,25 +88,12 @@ class DeviceRows(Rows):
         Lineage of the collection's file: ledgers that know it are not charged again.
     """
 
-    on_devices = True
+    on_devices, refusal = True, NO_ROWS
 
     def __init__(self, n, n_features, seed, rounds, paid_for, lineage=None):
         self.n, self.n_features, self._paid_for = n, n_features, paid_for
         self.lineage = lineage
         self._seed, self._rounds, self._asked = seed, rounds, 0
-
-    @property
-    def paid_for(self):
-        """Whether the collection was charged before."""
-        return self._paid_for
-
-    def pieces(self, most, subset=None, sparse=True):
-        """Refuse: no server has rows."""
-        raise PrivacyError(NO_ROWS)
-
-    def sum(self, query, subset=None):
-        """Refuse: only reports leave the devices."""
-        raise PrivacyError(NO_ROWS)
 
     def order(self, permutation):
         """Public order of the collection's seed, whatever the estimator would draw."""

@@ -53,7 +53,6 @@ CHANNEL = "shared-sum"
 TRANSPORTS = ("two-servers", "shuffled-shares")
 LARGEST_TASK = np.iinfo(np.int32).max  # users, or numbers in a vector
 DAMAGED = "the task has parts that are missing, or of a wrong kind or size: nothing was answered."
-NO_ROWS = "the rows are on the users' devices, of which nothing but the sum of all can be had."
 
 
 class SumNeeded(Exception):
@@ -79,7 +78,27 @@ class SumNeeded(Exception):
         return prod(self.query.shape)
 
 
-class SumRows(Rows):
+class RowsOnDevices(Rows):
+    """Rows that their users keep: whoever fits has answers of theirs, and no row."""
+
+    refusal = "the rows are on the users' devices, of which nothing but the sum of all can be had."
+    _paid_for: bool
+
+    @property
+    def paid_for(self):
+        """Whether the collection was charged before."""
+        return self._paid_for
+
+    def pieces(self, most, subset=None, sparse=True):
+        """Refuse: no server has rows."""
+        raise PrivacyError(self.refusal)
+
+    def sum(self, query, subset=None):
+        """Refuse: nobody sees an exact sum."""
+        raise PrivacyError(self.refusal)
+
+
+class SumRows(RowsOnDevices):
     """Rows on devices: sums are those of the rounds so far.
 
     Parameters
@@ -102,19 +121,6 @@ class SumRows(Rows):
         self._answers, self._asked, self._paid_for = answers, 0, paid_for
         self.lineage, self._rehearsal = lineage, rehearsal
         self.needed, self.reports = None, {}
-
-    @property
-    def paid_for(self):
-        """Whether the collection was charged before."""
-        return self._paid_for
-
-    def pieces(self, most, subset=None, sparse=True):
-        """Refuse: no server has rows."""
-        raise PrivacyError(NO_ROWS)
-
-    def sum(self, query, subset=None):
-        """Refuse: nobody sees an exact sum."""
-        raise PrivacyError(NO_ROWS)
 
     def shared_sum(self, query, lattice, security, prices, subset=None):
         """Noisy sum of a round that is closed, and how many users are in it.
