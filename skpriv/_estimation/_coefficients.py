@@ -8,8 +8,7 @@ The first term is sampling noise, whose covariance is the sandwich W (sum zeta^2
 heteroscedasticity and to a mean that is not linear; the others are privacy noise, of known law. To
 second order the noise of the design multiplies the error itself: that has a bias, which is taken
 off, and a variance, which is added. Below a resolution of 2 the expansion does not hold, and no
-law is given.
-Last, what a report says of bounds.
+law is given. The same answers tell what a report says of public bounds: too narrow, or too wide.
 """
 
 from dataclasses import dataclass, replace

@@ -168,10 +168,20 @@ class PredictsAtPoints(Documented):
 
 
 class AsymptoticIntervals:
-    """Mixin of estimators whose intervals are asymptotic where nothing else is asked for."""
+    """Mixin of estimators whose intervals are asymptotic where nothing else is asked for.
+
+    They fit rows by a public map, ``_map``, and differences within persons where ``effects`` says
+    so.
+    """
 
     _interval: Any
     _interval_points: Any
+    _map: Any
+
+    def _function(self, X):
+        """The fitted function at checked rows, which are clipped as in the fit."""
+        levels = getattr(self, "effects", None) is None
+        return super()._function(self._map.clipped(X) if levels else X)  # type: ignore[misc]
 
     @rowwise
     def confidence_interval(

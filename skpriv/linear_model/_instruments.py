@@ -616,10 +616,6 @@ class IVRegressor(AsymptoticIntervals, PrivateRegressor):
         check_is_fitted(self)
         return self._columns("instruments", self.n_features_in_)
 
-    def _function(self, X):
-        """The equation at checked rows, which are clipped as in the fit."""
-        return super()._function(X if self.effects is not None else self._map.clipped(X))
-
     def coefficient_law(self) -> CoefficientLaw:
         """Distribution of the coefficients, for :func:`skpriv.inspection.inference`.
 

@@ -6,12 +6,12 @@ The equations may be for w in theta = basis w; without a basis they are for thet
 from copy import copy
 from dataclasses import field, replace
 from numbers import Real
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._choices import IntervalMethod
+from .._choices import AdaptiveScore, IntervalMethod
 from .._compat import Interval, StrOptions
 from .._estimation._intervals import (
     ConfidenceInterval,
@@ -39,7 +39,6 @@ from ._prediction_intervals import PredictionIntervals, calibration, hold_out
 # Of the budget, for the residual Gram and what its clip cuts: 1.6% more noise elsewhere than the
 # .05 that would do for the first alone.
 RESIDUAL_SHARE = 0.08
-Scores = Literal["absolute", "signed", "normalized"]
 
 
 def asked_records(model, rows, scaling, weights):
@@ -143,7 +142,7 @@ class MomentRegressor(FitsPersons, PredictionIntervals):
     channel: Channel = "auto"
     alpha: Annotated[Any, Interval(Real, 0, None, closed="left"), StrOptions({"auto"})] = "auto"
     fit_intercept: bool = True
-    conformity_score: Scores = "absolute"  # type: ignore[assignment]
+    conformity_score: AdaptiveScore = "absolute"  # type: ignore[assignment]
     max_rows_per_group: RowsOfPerson = None
     n_jobs: int | None = -1
 

@@ -18,11 +18,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from math import floor, inf, sqrt
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .._choices import ConformityScore
 from .._estimation._conformal import (
     ResponseTarget,
     ShareTarget,
@@ -592,7 +593,7 @@ class PredictionIntervals(PrivateRegressor):
     """
 
     calibration_size: Level | None = None
-    conformity_score: Literal["absolute", "signed"] = "absolute"
+    conformity_score: ConformityScore = "absolute"
     prediction_levels: ArrayLike = (0.9, 0.95)
     _calibration: Calibration | None = field(init=False)
 

@@ -8,7 +8,6 @@ import numpy as np
 from ..._linalg import RELATIVE_ZERO
 from .._persons import ScoreLengthsQuery, cluster_degrees, seldom_cut
 from .._public_maps import RowMap
-from ._score import PersonScoreQuery, ScoreEquation, ScoreQuery
 from ._fit import LoopFit
 from ._line import Line, largest_excess, line_alone, with_line
 from ._links import IDENTITY
@@ -16,6 +15,7 @@ from ._mean import FEW_RECORDS, find_location, known_mean, mean_only, more_neede
 from ._pool import Pool
 from ._queries import ClippedRowsQuery, SpreadQuery, Whitened, WhiteningQuery
 from ._rules import QUESTION, Rules
+from ._score import PersonScoreQuery, ScoreEquation, ScoreQuery
 from ._whitening import learn_whitening, whitening_parts
 
 SHARE = 1.0 / 3.0  # of nothing: exact answers are free

@@ -1,9 +1,10 @@
 """Private Poisson regression: counts, with intervals for their means and for rate ratios."""
 
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
+from ..._choices import ConformityScore
 from ..._estimation._intervals import ConfidenceInterval
 from ..._estimation._loop._links import Log
 from ..._parameters import parameters
@@ -71,7 +72,7 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
     True
     """
 
-    conformity_score: Literal["absolute", "signed"] = "signed"
+    conformity_score: ConformityScore = "signed"
 
     estimand: ClassVar[str | None] = (
         "the mean of the target by the log-linear curve that fits its clipped residuals best"

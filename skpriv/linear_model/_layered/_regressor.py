@@ -147,9 +147,8 @@ def _resolved(node, theta_bound):
 
 
 TARGETS_WEIGHT = 1.0 - sum(NOISE_WEIGHTS)
-BIN_PATH = np.concatenate(
-    [[0.0], np.geomspace(0.3, 30.0, 9)]
-)  # Tikhonov path in units of the noise
+# Tikhonov path in units of the noise
+BIN_PATH = np.concatenate([[0.0], np.geomspace(0.3, 30.0, 9)])
 STANDS_OUT = 0.3  # of the noise's median: smaller eigenvalues of a gram attenuate the estimate
 
 

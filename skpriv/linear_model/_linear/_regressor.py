@@ -191,10 +191,6 @@ class LinearRegression(
         check_units(bound, target.radius, "bounds_X" if ranged else "data_norm")
         return records, rows, target
 
-    def _function(self, X):
-        """The line at checked rows, which are clipped as in the fit."""
-        return super()._function(X if self.effects is not None else self._map.clipped(X))
-
     def _deviation(self):
         """Limits on the deviation of the residuals, in the units of y, from released answers."""
         if isinstance(self._released, ReportedFit):
