@@ -73,7 +73,16 @@ import numpy as np
 from scipy import stats
 
 from .._linalg import blocks_of
-from ._tails import RANGE, SHARPENINGS, event, main_region, norm_quantile, operator_quantile
+from ._tails import (
+    RANGE,
+    SHARPENINGS,
+    event,
+    main_region,
+    norm_quantile,
+    operator_quantile,
+    shared,
+    split_failure,
+)
 
 # The Gram matrix (concentrated) has one part of the failure probability; the rest is divided
 # between the targets' noise and the privacy noise, by the best of these at a typical v.
@@ -92,22 +101,6 @@ class ConfidenceInterval(NamedTuple):
 
     low: np.ndarray
     high: np.ndarray
-
-
-def split_failure(failure, *weights):
-    """Divide a failure probability over the parts of a bound, in proportion to public weights.
-
-    By the union bound all parts hold at once but for the whole of it. A part that cannot fail, such
-    as that of noise without privacy, has the weight 0 and leaves its share to the others.
-
-    Examples
-    --------
-    >>> from skpriv._estimation._intervals import split_failure
-    >>> split_failure(0.5, 3.0, 1.0, 0.0)
-    (0.375, 0.125, 0.0)
-    """
-    whole = sum(weights)
-    return tuple(failure * weight / whole for weight in weights)
 
 
 def check_level(confidence_level):
@@ -378,32 +371,15 @@ LEFT = 0.1
 DISTANCES = np.geomspace(2.0**-12, 2.0, 27)  # public grid of D
 
 
-class _SharpFailures(NamedTuple):
-    """Parts of a failure probability, one for each event.
-
-    ``main``; ``bounded``, the main part without the noise of the design; ``size``, of |theta*|;
-    ``norms`` of N'v0 and N theta*; ``moment``, |A^-1 N_b|; ``follows``, (v - v0)'N_b; ``sums``,
-    |A^-1 S|; ``gram``, the noise of sum e e'; ``excess``, of what was cut; ``seen``, of the
-    residual Gram along v; ``realised`` and ``cross``, from it to V; ``total``, ``weak``,
-    ``squares`` and ``whole``: noises, realised squares and cross term of the variances of |A^-1 S|.
-    """
-
-    main: float = 0.64
-    bounded: float = 0.1
-    size: float = 0.02
-    norms: float = 0.06
-    moment: float = 0.015
-    follows: float = 0.03
-    sums: float = 0.015
-    gram: float = 0.01
-    excess: float = 0.03
-    seen: float = 0.03
-    realised: float = 0.01
-    cross: float = 0.01
-    total: float = 0.01
-    weak: float = 0.01
-    squares: float = 0.005
-    whole: float = 0.005
+# Parts of the failure probability, one for each event: the main part, and that without the noise of
+# the design; of |theta*|; the norms of N'v0 and N theta*; |A^-1 N_b|; (v - v0)'N_b; |A^-1 S|; the
+# noise of sum e e'; of what was cut; of the residual Gram along v; from it to V, realised and cross
+# term; and noises, realised squares and cross term of the variances of |A^-1 S|.
+SHARP_EVENTS = {
+    "main": 0.64, "bounded": 0.1, "size": 0.02, "norms": 0.06, "moment": 0.015, "follows": 0.03,
+    "sums": 0.015, "gram": 0.01, "excess": 0.03, "seen": 0.03, "realised": 0.01, "cross": 0.01,
+    "total": 0.01, "weak": 0.01, "squares": 0.005, "whole": 0.005,
+}  # fmt: skip
 
 
 class _Solved(NamedTuple):
@@ -463,10 +439,7 @@ def _resolvable(equations):
 
 def _sharp(equations, points, theta_bound, failure):
     """Centres and half-widths; infinite where the design does not stand above its noise."""
-    shares = split_failure(failure, *_SharpFailures())
-    parts = _SharpFailures(
-        *map(event, (f"sharp: {name}" for name in _SharpFailures._fields), shares)
-    )
+    parts = shared(failure, SHARP_EVENTS, "sharp: ")
     nothing = np.zeros(len(points)), np.full(len(points), inf)
     solved = _solve(equations, inf if theta_bound is None else theta_bound, parts)
     if solved is None:

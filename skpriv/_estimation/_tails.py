@@ -6,11 +6,12 @@ through `event`, which notes it while a `certificate` is open and is free otherw
 added up is what was used, and not what was planned.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
 from math import log, sqrt
+from types import SimpleNamespace
 
 import numpy as np
 from scipy import optimize, special, stats
@@ -69,6 +70,48 @@ def event(name: str, failure: float) -> float:
     """Failure probability of an event, where its quantile is taken."""
     found = _OPEN.get()
     return failure if found is None else found.noted(name, failure)
+
+
+def split_failure(failure: float, *weights: float) -> tuple[float, ...]:
+    """Divide a failure probability over the parts of a bound, in proportion to public weights.
+
+    By the union bound all parts hold at once but for the whole of it. A part that cannot fail, such
+    as that of noise without privacy, has the weight 0 and leaves its share to the others.
+
+    Examples
+    --------
+    >>> from skpriv._estimation._tails import split_failure
+    >>> split_failure(0.5, 3.0, 1.0, 0.0)
+    (0.375, 0.125, 0.0)
+    """
+    whole = sum(weights)
+    return tuple(failure * weight / whole for weight in weights)
+
+
+def events(failure: float, weights: Mapping[str, float], title: str = "") -> Iterator[float]:
+    """Divide a failure probability over named events, and note each of them as it is taken.
+
+    Parameters
+    ----------
+    failure : float
+    weights : mapping of str to float
+        Public weight of each event; one with the weight 0 cannot fail, and is not noted.
+    title : str
+        What the names begin with in a certificate.
+
+    Yields
+    ------
+    float
+        The failure probability of one event after the other.
+    """
+    parts = split_failure(failure, *weights.values())
+    for (name, weight), part in zip(weights.items(), parts, strict=True):
+        yield event(title + name, part) if weight else 0.0
+
+
+def shared(failure: float, weights: Mapping[str, float], title: str = "") -> SimpleNamespace:
+    """The same, with the events as attributes by their names."""
+    return SimpleNamespace(**dict(zip(weights, events(failure, weights, title), strict=True)))
 
 
 RANGE = 2.0  # |zeta| <= 2: a scaled target in [-1, 1] is at most that far from its mean

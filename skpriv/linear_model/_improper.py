@@ -16,8 +16,8 @@ from scipy import optimize, stats
 
 from .._choices import IntervalMethod
 from .._compat import Interval, StrOptions
-from .._estimation._tails import event
-from .._estimation._intervals import ConfidenceInterval, split_failure
+from .._estimation._tails import event, split_failure
+from .._estimation._intervals import ConfidenceInterval
 from .._estimation._reports import LiftedMomentsQuery
 from .._estimation._public_maps import Scaling
 from .._linalg import ROUNDED

@@ -51,21 +51,19 @@ Chernoff bound, see `expected_sum`.
 
 from dataclasses import dataclass
 from math import hypot, log, sqrt
-from typing import NamedTuple
 
 import numpy as np
 from scipy import stats
 
 from ..._linalg import RELATIVE_ZERO
-from .._intervals import split_failure
 from .._tails import (
     RANGE,
     SHARPENINGS,
-    event,
     expected_sum,
     main_region,
     norm_quantile,
     operator_quantile,
+    shared,
 )
 from ._estimate import noise_floor
 from ._pool import denoised_gram
@@ -73,43 +71,20 @@ from ._pool import denoised_gram
 SHIFTS = np.linspace(0.02, 0.98, 49)[:, None]  # of the smallest eigenvalue: see `_distance`
 
 
-class _StepFailures(NamedTuple):
-    """Parts of a failure probability: one for each event, and all are named here.
-
-    At a point: ``main``; ``second``, v'N_L d; ``along``, N_z along a vector; ``direction``, N_L
-    along u; ``seen``, the noise of the variance; ``realised``, from realised squares to it;
-    ``cross``, its cross term. For all points: ``excess``, of what is cut; ``sums``, |S| and the sum
-    of terms |e|^2 e w zeta; ``pull``, the noise along d; ``design``, |N_L d|; ``largest`` and
-    ``trace``, of H; ``total`` and ``weak``, of the residual Gram; ``tilt``, the cross term along
-    its eigenvector; ``variances``, from realised squares to variances, for both of these.
-    """
-
-    main: float
-    second: float
-    along: float
-    direction: float
-    seen: float
-    realised: float
-    cross: float
-    excess: float
-    sums: float
-    pull: float
-    design: float
-    largest: float
-    trace: float
-    total: float
-    weak: float
-    tilt: float
-    variances: float
-
-
 # Parts of the failure probability: the main part has as many times that of each of the four that
 # are next as these have that of each of the others. A number for each of the 17 would make
-# intervals 1% narrower.
-RATIO, NEXT_NAMES = 8.0, ("second", "seen", "realised", "sums")
-STEP_WEIGHTS = _StepFailures._make(
-    RATIO ** (2 if name == "main" else name in NEXT_NAMES) for name in _StepFailures._fields
-)
+# intervals 1% narrower. At a point: v'N_L d (second), the noise of the variance (seen), from
+# realised squares to it, its cross term, N_z along a vector, and N_L along u (direction). For all
+# points: |S| and the sum of terms |e|^2 e w zeta (sums), what is cut (excess), the noise along d
+# (pull), |N_L d| (design), the largest eigenvalue and the trace of H, both of the residual Gram
+# (weak, total), the cross term along its eigenvector (tilt), from realised squares to variances.
+RATIO = 8.0
+STEP_EVENTS = {
+    "main": RATIO**2,
+    **dict.fromkeys(("second", "seen", "realised", "sums"), RATIO),
+    **dict.fromkeys(("along", "direction", "cross", "excess", "pull", "design"), 1.0),
+    **dict.fromkeys(("largest", "trace", "total", "weak", "tilt", "variances"), 1.0),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,10 +109,7 @@ def certified_by_step(fit, points, confidence_level):
     -------
     (centre, half) : ndarrays of shape (n_points,)
     """
-    shares = split_failure(1.0 - confidence_level, *STEP_WEIGHTS)
-    failure = _StepFailures(
-        *map(event, (f"step: {name}" for name in _StepFailures._fields), shares)
-    )
+    failure = shared(1.0 - confidence_level, STEP_EVENTS, "step: ")
     last = fit.last
     unknown = points @ fit.b, np.full(len(points), np.inf)
     if last.most_excess is None:

@@ -11,8 +11,7 @@ from math import log, sqrt
 
 import numpy as np
 
-from ..._estimation._tails import event, operator_quantile
-from ..._estimation._intervals import split_failure
+from ..._estimation._tails import event, events, operator_quantile
 from ..._estimation._moments import PRIOR_VARIANCES
 from ..._linalg import psd_part
 
@@ -57,9 +56,9 @@ def certified(equations, alpha, bound, failure):
     if equations.law is not None:  # one bound on b - S theta*, rewards' noise and privacy together
         residual = equations.law.martingale_bound(bound, event("errors of the reports", failure))
         return within(equations, residual, bound)
-    p, shares = len(equations.target), split_failure(failure, 1.0, 1.0, 1.0)
+    p = len(equations.target)
     names = ("errors of the rewards", "noise at theta", "eigenvalue of the design's noise")
-    of_rewards, of_noise, of_operator = map(event, names, shares)
+    of_rewards, of_noise, of_operator = events(failure, dict.fromkeys(names, 1.0))
     level = log(1.0 / of_rewards)
     noise = noise_bound(equations, bound, log(1.0 / of_noise))
     operator = operator_quantile(equations.design_scale, p, of_operator)

@@ -18,11 +18,10 @@ from ..._estimation._intervals import (
     _best_on_path as best_on_path,
     asymptotic_interval,
     inside_bounds,
-    split_failure,
 )
 from ..._estimation._moments import NormalEquations, ridge_prior
 from ..._estimation._public_maps import Scaling
-from ..._estimation._tails import event
+from ..._estimation._tails import event, split_failure
 from ..._linalg import psd_part
 from ..._parameters import ArrayLike, Count, DataNorm, Level, Positive, parameters
 from ...exceptions import PrivacyError

@@ -20,9 +20,9 @@ from scipy import linalg
 
 from ..._choices import IntervalMethod
 from ..._compat import Interval
-from ..._estimation._intervals import ConfidenceInterval, inside_bounds, split_failure
+from ..._estimation._intervals import ConfidenceInterval, inside_bounds
 from ..._estimation._moments import PRIOR_VARIANCES, SAMPLING, ridge_prior
-from ..._estimation._tails import event
+from ..._estimation._tails import event, events, split_failure
 from ..._linalg import HALF_DIGITS, RELATIVE_ZERO, blocks_of
 from ..._parameters import Count, DataNorm, Positive, parameters
 from ...exceptions import PrivacyError
@@ -215,13 +215,12 @@ def report_bound(node, theta_bound, failure):
     number) times the root of the sum of their grams.
     """
     d, law, levels = node.size, node.law, len(node.law.parts)
-    of_targets, of_operator, of_norm = split_failure(failure, 1.0, 1.0, 1.0)
+    weights = {"noise of the Gram": 1.0, "noise at theta": 1.0}
     # of each level's targets: a bound that holds for all levels is that of the rarest event
-    of_levels = split_failure(of_targets, *np.ones(levels))
-    names = (f"{node.path}: errors of the targets of level {level}" for level in range(levels))
-    tail = log(1.0 / min(map(event, names, of_levels)))
-    operator = law.operator(d, event(f"{node.path}: noise of the Gram", of_operator))
-    of_norm = event(f"{node.path}: noise at theta", of_norm)
+    names = (f"errors of the targets of level {level}" for level in range(levels))
+    weights |= dict.fromkeys(names, 1.0 / levels)
+    of_operator, of_norm, *of_targets = events(failure, weights, f"{node.path}: ")
+    tail, operator = log(1.0 / min(of_targets)), law.operator(d, of_operator)
     outer = theta_bound if node.resolved.size else 0.0
     norm = node.factor * law.equation(d, node.factor, theta_bound, outer, of_norm)
     quantile = node.factor * _vector_quantile(d, tail) * sqrt(levels)

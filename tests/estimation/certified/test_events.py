@@ -9,8 +9,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from skpriv._estimation._tails import certificate, event
-from skpriv._estimation._intervals import split_failure
+from skpriv._estimation._tails import certificate, event, split_failure
 from skpriv._estimation._moments import NormalEquations
 from skpriv.bandits._ucb._region import certified
 from skpriv.linear_model import (

@@ -11,7 +11,7 @@ from skpriv._estimation import _intervals as module
 from skpriv._estimation._intervals import (
     DISTANCES,
     USUAL_QUANTILE,
-    _SharpFailures,
+    SHARP_EVENTS,
     _SumBounds,
     _cross,
     _expected,
@@ -20,10 +20,9 @@ from skpriv._estimation._intervals import (
     asymptotic_interval,
     certified_by_equations,
     certified_by_norm,
-    split_failure,
 )
 from skpriv._estimation._moments import NormalEquations
-from skpriv._estimation._tails import main_region
+from skpriv._estimation._tails import main_region, shared
 
 BOTH = certified_by_equations, certified_by_norm
 LEVEL = 1e-4  # family-wise, of each Monte Carlo test over its parameters
@@ -92,7 +91,8 @@ def test_what_depends_on_the_residuals_parameter_is_bounded(global_random_seed):
 def test_the_norm_of_a_sum_is_bounded(p, global_random_seed):
     """|A^-1 S| of rows along the axes and targets of 1 and -1, from the Gram matrix alone."""
     rng, n, failure = np.random.RandomState(global_random_seed), 600, 0.05
-    parts = _SharpFailures(*split_failure(1.0, *_SharpFailures()))._replace(sums=failure)
+    parts = shared(1.0, SHARP_EVENTS)
+    parts.sums = failure
     counts = np.full(p, n // p)
     sums = np.array([2.0 * rng.binomial(c, 0.5, size=20_000) - c for c in counts])
     norms = np.linalg.norm(sums / counts[:, None], axis=0)
@@ -117,7 +117,7 @@ def test_the_second_order_is_attained_by_one_coefficient(sign):
         design=one, target=theta * one[0], gram=one, square=design, n=100, symmetric=True,
         design_scale=8.0, target_scale=1.0, gram_scale=8.0,
     )  # fmt: skip
-    solved = _solve(equations, np.inf, _SharpFailures(*split_failure(0.05, *_SharpFailures())))
+    solved = _solve(equations, np.inf, shared(0.05, SHARP_EVENTS))
     noise, ratio = solved.noise, solved.ratio  # as large as the event allows
     assert 0.1 < ratio < 0.9
     A0, v = design - sign * noise, float(solved.inverse[0, 0])
@@ -135,7 +135,7 @@ def test_the_second_order_is_attained_by_one_coefficient(sign):
 @pytest.mark.parametrize("values", [[40.0], [3000.0, 900.0, 70.0, 60.0]])
 def test_the_solution_is_as_near_as_it_is_said_to_be(symmetric, values, global_random_seed):
     rng, theta = np.random.RandomState(global_random_seed), np.full(len(values), 1.5)
-    parts, missed, draws = _SharpFailures(*split_failure(0.2, *_SharpFailures())), 0, 300
+    parts, missed, draws = shared(0.2, SHARP_EVENTS), 0, 300
     for _ in range(draws):
         equations = draw(rng, values, theta, 0.3, 5.0, symmetric)
         solved = _solve(equations, np.inf, parts)
@@ -237,7 +237,7 @@ def test_normal_intervals_say_nothing_below_the_noise():
 
 def by_hand(eq, x, failure):
     """Half-width of one coefficient, as the module's proof has it: numbers alone."""
-    part = _SharpFailures(*split_failure(failure, *_SharpFailures()))
+    part = shared(failure, SHARP_EVENTS)
     isf, scale = stats.norm.isf, eq.design_scale
     A, G, theta = eq.design[0, 0], eq.gram[0, 0], eq.target[0] / eq.design[0, 0]
     length = 1.0 / A  # |A^-1|

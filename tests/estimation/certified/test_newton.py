@@ -13,7 +13,7 @@ from skpriv.linear_model import LinearRegression
 from skpriv._estimation._loop._queries import Whitened
 
 THETA = np.array([0.2, -0.1, 0.15, 0.1])
-EACH = certified._StepFailures(*[0.1] * len(certified._StepFailures._fields))
+EACH = SimpleNamespace(**dict.fromkeys(certified.STEP_EVENTS, 0.1))
 MANY = 10.0**13  # records, so many that sampling is nothing beside noise
 
 
