@@ -325,7 +325,7 @@ def _units(scaling):
     return matrix, shift
 
 
-def loop_law(fit, rows, target, n, fitted=True, reach=inf, **words):
+def loop_law(fit, rows, target, fitted=True, **words):
     """Law of the coefficients of a fit of the loop.
 
     Parameters
@@ -333,13 +333,9 @@ def loop_law(fit, rows, target, n, fitted=True, reach=inf, **words):
     fit : LoopFit
     rows : RowMap, or what stands in its place, with ``coefficient_map()`` and ``longest_row(W)``
     target : TargetMap
-    n : int
-        Number of records.
     fitted : bool, default=True
         Whether the estimate is that of the line that was fitted: the solution of the clipped scores
         of these rows. Else of the least-squares line, or the curve of maximum likelihood.
-    reach : float
-        N, which tells how many records a fit without an equation would need.
     **words
         Further fields.
 
@@ -349,13 +345,13 @@ def loop_law(fit, rows, target, n, fitted=True, reach=inf, **words):
         Its ``distance`` bounds by what was released of both how far the least-squares line, or the
         curve of maximum likelihood, is; it is infinite without an equation of that.
     """
-    matrix, crowd = rows.coefficient_map(), rows.size**1.5 / reach
+    matrix, size = fit.link.each(rows.coefficient_map()), len(fit.b)
     if not fit.equations:
-        words["factors"] = np.full(len(matrix), fit.link.enough(rows.size) / reach)
-        return _nothing(len(matrix), TOO_FEW_RECORDS, n, words)
+        words["factors"] = np.full(len(matrix), fit.link.enough(size) / fit.reach)
+        return _nothing(len(matrix), TOO_FEW_RECORDS, fit.n, words)
     if fit.line is None and not fitted:
-        words["factors"] = np.full(len(matrix), max(RESOLVED * crowd, 1.0))
-        return _nothing(len(matrix), NO_LINE, n, words)
+        words["factors"] = np.full(len(matrix), max(RESOLVED * size**1.5 / fit.reach, 1.0))
+        return _nothing(len(matrix), NO_LINE, fit.n, words)
     first, points = FITTED if fit.link.linear else FUNCTION, fit.points(matrix)
     estimate, line = (fit.estimate(points, kind) for kind in (first, LEAST_SQUARES))
     noise = np.sqrt(line.variances()[1] + estimate.variances()[1])
@@ -365,8 +361,8 @@ def loop_law(fit, rows, target, n, fitted=True, reach=inf, **words):
     chosen = estimate if fitted else line
     sampling, privacy = (target.radius**2 * part for part in chosen.covariances())
     value, resolved, reason = target.radius * chosen.value, chosen.resolved, ""
-    if rows.constant is not None:
-        value[-1] += target.centre + target.radius * fit.location
+    intercepts = value.reshape(np.size(fit.location), -1)[:, -1]
+    intercepts += target.centre + target.radius * fit.location
     most = target.radius * _largest_in_bounds(fit, rows, matrix)
     bounded = ~resolved & np.isfinite(most)
     if not resolved.all():
@@ -383,7 +379,7 @@ def loop_law(fit, rows, target, n, fitted=True, reach=inf, **words):
         np.where(both, privacy, np.nan),
         resolved,
         reason,
-        n,
+        fit.n,
         distance=np.where(resolved, distance, np.nan) if weighs else None,
         bounded=bounded,
         factors=chosen.missing,

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._choices import IntervalMethod, PrivacyModel
 from .._codec import Writable
 from .._compat import F, Documented, Interval, StrOptions, fit_context
-from .._estimation._intervals import ConfidenceInterval, check_level
+from .._estimation._intervals import ConfidenceInterval, check_level, inside_bounds
 from .._linalg import blocks_of, row_products
 from .._parameters import RandomState, parameters
 from ..privacy import MODELS, Accounted, Budget, PrivacyReport, Trust
@@ -174,14 +174,22 @@ class AsymptoticIntervals:
     so.
     """
 
-    _interval: Any
     _interval_points: Any
     _map: Any
+    _target: Any
+    _released: Any
+    _predicted: Any
 
     def _function(self, X):
         """The fitted function at checked rows, which are clipped as in the fit."""
         levels = getattr(self, "effects", None) is None
         return super()._function(self._map.clipped(X) if levels else X)  # type: ignore[misc]
+
+    def _interval(self, X, confidence_level, method):
+        """The interval at checked rows."""
+        points = self._map.rows(X)
+        centre, half = self._released.interval(points, confidence_level, method)
+        return inside_bounds(self._target, centre, half, self._predicted(X))
 
     @rowwise
     def confidence_interval(

@@ -61,16 +61,11 @@ def _triangular(factor, rows):
 
 
 def fit_exactly(session, rows, target, penalty=None):
-    """Least squares, and the equation at it.
-
-    Returns
-    -------
-    (coef, intercept, LoopFit)
-    """
+    """The `LoopFit` at the solution of least squares."""
     solution = session.release(LeastSquares(rows, target, penalty), SHARE).value
     coef, intercept = solution[:-1], float(solution[-1])
     theta = rows.theta(coef / target.radius, (intercept - target.centre) / target.radius)
-    return coef, intercept, at_solution(session, rows, target, IDENTITY, theta)
+    return at_solution(session, rows, target, IDENTITY, theta)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,16 +1,25 @@
-"""Fits that begin where a released one ended: how rows are whitened, and the line."""
+"""Fits by the steps of the loop, and those that begin where a released one ended."""
 
 from dataclasses import dataclass, fields, is_dataclass
 from math import inf, sqrt
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .._estimation._coefficients import bounds_words
 from .._estimation._loop._fit import FITTED, LoopFit
 from .._estimation._loop._links import IDENTITY, MeanLink
 from .._estimation._loop._queries import Location
+from .._estimation._loop._steps import fit_rows, public_rules
+from .._estimation._public_maps import UNIT_TARGET, MappedRecords, WeightedMap
+from .._estimation._reports import ReportedFit
 from .._parameters import parameters
+from ..records import WeightedRows
+from ._base import AsymptoticIntervals, FitsPersons
+from ._exact import fit_exactly
+from ._opening import open_fit, weighted_rows
+from ._prediction_intervals import calibration, hold_out
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,8 +98,11 @@ def _public(value):
 
 
 @parameters
-class Starts:
-    """Mixin of estimators that can begin at a released fit; not for direct use.
+class FitsBySteps(AsymptoticIntervals, FitsPersons):
+    """Mixin of estimators that the loop fits, from nothing or from a release; not for direct use.
+
+    Each keeps its public maps as ``_map`` and ``_target``, and all that was released as
+    ``_released``: its coefficients, intervals and laws are computed from these.
 
     Parameters
     ----------
@@ -103,6 +115,90 @@ class Starts:
     """
 
     start: Any = None
+
+    # Limits on the deviation of residuals over the released one, for the grid of their quantiles
+    _deviations: ClassVar[tuple] = (0.7, 1.4)
+
+    def _fit_steps(self: Any, records, rows, target, groups, weights, link=IDENTITY):
+        """Fit records with public maps; the whole budget is charged before values are read.
+
+        Parameters
+        ----------
+        records : Rows
+        rows : RowMap, or what `_rows_of` makes one of
+        target : TargetMap, or what stands in its place
+        groups : Groups or None
+        weights : dict
+            The weights as they were passed to ``fit``.
+        link : MeanLink
+        """
+        records = weighted_rows(self, records, weights, target.scaled)
+        weighted = isinstance(records, WeightedRows)
+        channel = self._sent(records, rows, target)
+        plain = not weighted and getattr(self, "effects", None) is None
+        start = self._start(records, rows, target, link, channel, plain)
+        currency = "pure" if channel == "codebook" else "gdp"
+        session = open_fit(self, records, currency=currency, groups=groups)
+        del records  # only the session has the data now
+        session, held_out = hold_out(self, session)
+        self._map = asked = self._rows_of(session, rows, channel, start)
+        self._target = scaled = target
+        if weighted:  # what the session hands out is scaled
+            asked, scaled = WeightedMap(self._map), UNIT_TARGET if link.linear else Handed()
+        self._released = self._release(session, asked, scaled, link, channel, start)
+        if isinstance(self._released, LoopFit):
+            names = getattr(self, "feature_names_in_", None)
+            session.report.add_note(bounds_words(self._released, self._map, names))
+        self._read()
+        self._calibration = self._calibrated(held_out, channel)
+
+    def _release(self: Any, session, rows, target, link, channel, start):
+        """All that is released of a session: a `LoopFit`, or a `ReportedFit`."""
+        if session.trust.exact:
+            return self._exact(session, rows, target, link)
+        if channel == "codebook":
+            return self._of_reports(session, MappedRecords(rows, target))
+        clip, ranged = getattr(self, "clip", "auto"), self.bounds_X is not None
+        rules = public_rules(session, rows, clip, ranged, link)
+        return fit_rows(session, rows, target, rules, link, self._priors(), start)
+
+    def _sent(self, records, rows, target):
+        """What users send: "gaussian" or "codebook", by public numbers."""
+        return "gaussian"
+
+    def _rows_of(self, session, rows, channel, start):
+        """The public map of the rows of a session."""
+        return rows
+
+    def _priors(self):
+        """Shapes of priors that are as likely as equal coefficients."""
+        return ()
+
+    def _exact(self, session, rows, target, link):
+        """The fit without privacy."""
+        return fit_exactly(session, rows, target)
+
+    def _of_reports(self: Any, session, maps):
+        """The fit of users' reports."""
+        norm = None if self.coef_norm is None else self._map.theta_bound(self.coef_norm)
+        return ReportedFit.of(session, maps, bool(self.fit_intercept), norm=norm)
+
+    def _read(self: Any):
+        """Coefficients and intercept, in the units of X and y, from what was released."""
+        fit, target = self._released, self._target
+        weights = self._map.coefficient_map() @ fit.theta
+        self.coef_ = target.radius * weights[:-1]
+        self.intercept_ = target.centre + target.radius * float(weights[-1] + fit.location)
+
+    def _calibrated(self, held_out, channel):
+        """Release the quantiles of the scores of the calibration rows."""
+        return calibration(self, held_out, self._deviation(), channel)
+
+    def _deviation(self: Any):
+        """Limits on the deviation of the residuals, in the units of y, from released answers."""
+        variance = getattr(self._released, "variance", 0.0)  # reports have the signs of targets
+        size = self._target.radius * sqrt(max(variance, 0.0))
+        return tuple(factor * size for factor in self._deviations) if size else None
 
     def as_start(self: Any, *, public_rows: bool = False) -> Start:
         """What another fit needs to begin where this one ended: released answers alone.
@@ -146,7 +242,7 @@ class Starts:
         twin.start = self.start  # a released answer, which a clone does not forget
         return twin
 
-    def _start(self: Any, rows, target, link=IDENTITY, channel="gaussian", plain=True):
+    def _start(self: Any, records, rows, target, link, channel, plain):
         """The `Start`, or None; refused before anything is charged if it does not suit."""
         if self.start is None or self._trust.exact:
             return None
@@ -168,3 +264,11 @@ class Starts:
                 "the same order, as those of this fit."
             )
         return start
+
+
+class Handed:
+    """Targets that were scaled when the rows were handed out."""
+
+    def scaled(self, y):
+        """The target as it comes."""
+        return y

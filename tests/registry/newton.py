@@ -16,8 +16,9 @@ from skpriv._estimation._loop._line import LineScoreQuery, StepAndLineQuery
 from skpriv._estimation._loop._links import IDENTITY, Log, Logit
 from skpriv._estimation._loop._score import ScoreQuery
 from skpriv._estimation._public_maps import RowMap, TargetMap, WeightedMap
-from skpriv.linear_model._generalized._base import Handed
-from skpriv.linear_model._generalized._logistic import ClassTarget, CountTarget
+from skpriv.linear_model._start import Handed
+from skpriv.linear_model._generalized._logistic import ClassTarget
+from skpriv.linear_model._generalized._poisson import CountTarget
 from skpriv.linear_model._exact import LeastSquares
 
 from .case import Case

@@ -1,7 +1,7 @@
 """What a fit of the loop has released, and what it knows of its own error."""
 
 from dataclasses import dataclass, replace
-from math import sqrt
+from math import inf, sqrt
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from ._estimate import (
     inversion_excess,
     noise_floor,
 )
-from ._links import IDENTITY, MeanLink
+from ._links import IDENTITY
 
 ALIKE = 1.25  # see `LoopFit.near`
 FUNCTION, FITTED, LEAST_SQUARES = "function", "fitted", "least_squares"
@@ -50,6 +50,10 @@ class LoopFit:
         Equation of the same rows without weights or clips, asked at b: the least-squares line's.
     same_rows : bool
         Whether all equations are of the same records (else of disjoint ones).
+    n : int
+        Number of records of the fit.
+    reach : float, default=inf
+        The effective sample size N.
     mean : KnownMean, default=None
         What is known of the mean of the fit beside its steps.
     link : MeanLink
@@ -70,8 +74,10 @@ class LoopFit:
     equations: tuple
     line: Any
     same_rows: bool
+    n: int
+    reach: float = inf
     mean: KnownMean | None = None
-    link: MeanLink = IDENTITY
+    link: Any = IDENTITY
     places: int = 1
     degrees: float | None = None
     clipped: tuple | None = None
@@ -273,7 +279,7 @@ class LoopFit:
 
         Returns
         -------
-        (centre, half) : ndarrays of shape (n_rows,)
+        (centre, half) : ndarrays of shape (n_rows,), or (n_rows, n_classes) of several classes
 
         Raises
         ------
@@ -283,7 +289,10 @@ class LoopFit:
         if method == "certified" and self.places > 1:
             raise ValueError(PERSONS_CUT)
         if not self.equations:
-            return np.zeros(len(phi)), np.full(len(phi), np.inf)
+            nothing = np.zeros((len(phi), *np.shape(self.location)))
+            return nothing, nothing + np.inf
+        if self.link.parts > 1:
+            return self.link.interval(self, phi, confidence_level)
         points = self.points(phi)
         if method == "certified":
             centre, half = certified_by_step(self, points, confidence_level)

@@ -43,7 +43,7 @@ class MeanLink:
         Factor of the sampling covariance of n records; None is n / (n - p).
     parts : int
         Number k of linear parts. A link with several has ``rates_query`` in place of the question
-        of the mean, and ``score_query``.
+        of the mean, ``score_query``, ``each`` and ``interval``.
     origin : float or ndarray of shape (k + 1,)
         Location of a model without an intercept.
     """
@@ -86,6 +86,10 @@ class MeanLink:
     def near(self, mean, room):
         """The link for targets of this mean, where means up to `room` times it count in full."""
         return self
+
+    def each(self, matrix):
+        """A matrix from theta to coefficients, for all linear parts."""
+        return matrix
 
     def enough(self, p):
         """N from which rows of length p are whitened: two records for each coefficient."""

@@ -73,7 +73,8 @@ def mean_only(session, rows, target, rules, link=IDENTITY):
     nothing, variance = np.zeros((p, p)), 1.0 if link.parts > 1 else 1.0 - location**2
     if rows.constant is not None:
         location = link.linear_part(location)
-    return LoopFit(location, np.eye(p), nothing[0], variance, nothing, (), None, True, link=link)
+    return LoopFit(location, np.eye(p), nothing[0], variance, nothing, (), None, True, session.n,
+                   rules.reach, link=link)  # fmt: skip
 
 
 def _words(session, rules, rows, link, scale):

@@ -110,6 +110,8 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=(), start=None)
         equations,
         line,
         same_rows=session.trust.can.same_rows,
+        n=session.n,
+        reach=rules.reach,
         mean=known,
         link=link,
         places=session.persons or 1,
@@ -202,7 +204,7 @@ def at_solution(session, rows, target, link, theta):
         degrees = cluster_degrees(session.n, round(answer.n * places), len(b))
     line = Line(equation, np.zeros(p), 0.0) if link.parts == 1 else None
     return LoopFit(
-        link.origin, each, b, equation.square, equation.slope, (equation,), line, True,
+        link.origin, each, b, equation.square, equation.slope, (equation,), line, True, session.n,
         link=link, places=places, degrees=degrees,
     )  # fmt: skip
 

@@ -11,30 +11,17 @@ from scipy import optimize, stats
 from sklearn.utils.validation import check_is_fitted
 
 from ..._compat import Interval, StrOptions
-from ..._estimation._coefficients import bounds_words
-from ..._estimation._intervals import (
-    check_level,
-    inside_bounds,
-    two_sided_quantile,
-)
-from ..._estimation._loop._steps import fit_rows, public_reach, public_rules
-from ..._estimation._public_maps import UNIT_TARGET, MappedRecords, TargetMap, WeightedMap
+from ..._estimation._intervals import check_level, two_sided_quantile
+from ..._estimation._loop._steps import public_reach
+from ..._estimation._public_maps import TargetMap
 from ..._estimation._reports import ReportedFit, Sized, reached
 from ..._linalg import row_products
 from ..._parameters import ArrayLike, Channel, Positive, RowsOfPerson, parameters
-from ...records import WeightedRows, floats
-from .._base import AsymptoticIntervals, FitsPersons
+from ...records import floats
 from .._exact import fit_exactly
-from .._opening import (
-    best_reports,
-    open_fit,
-    public_bounds,
-    public_ranges,
-    public_rows,
-    weighted_rows,
-)
-from .._prediction_intervals import PredictionIntervals, calibration, hold_out
-from .._start import Starts
+from .._opening import best_reports, public_bounds, public_ranges, public_rows
+from .._prediction_intervals import PredictionIntervals
+from .._start import FitsBySteps
 from ._map import ROUGH, AdditiveMap, check_knots, hats, make_terms, second_difference
 
 BIAS = 0.125  # of a second difference: the largest error of a line between two knots
@@ -256,12 +243,10 @@ def monotone_heights(heights, metric, terms, blocks, directions):
 
 
 TYPICAL_KNOTS = 5  # of a feature, where the channel is chosen before there are knots
-# Released bounds on the deviation of residuals, for the search of score quantiles.
-DEVIATIONS = (0.3, 3.0)
 
 
 @parameters
-class AdditiveRegressor(AsymptoticIntervals, FitsPersons, Starts, PredictionIntervals):
+class AdditiveRegressor(FitsBySteps, PredictionIntervals):
     """Private additive regression: a sum of curves of one feature each, with bands.
 
     Every feature with a curve has public knots, and its curve is a line between two of them. The
@@ -363,41 +348,33 @@ class AdditiveRegressor(AsymptoticIntervals, FitsPersons, Starts, PredictionInte
 
     estimand: ClassVar[str | None] = "best sum of curves on these knots"
     interval_claims: ClassVar[tuple[str, ...]] = ("certified", "asymptotic")
+    _deviations = (0.3, 3.0)
 
     def _fit(self, X, y, groups, weights):
         records = public_rows(self, X, y)
         terms, target = self._plan(records.n_features)
-        records = weighted_rows(self, records, weights, target.scaled)
-        weighted = isinstance(records, WeightedRows)
-        channel = self._sent(records, terms)
-        currency = "pure" if channel == "codebook" else "gdp"
-        start = self._begin(terms, target, records, channel, not weighted)
-        session = open_fit(self, records, currency=currency, groups=groups)
-        del X, y, records  # only the session has the data now
-        fitted, held_out = hold_out(self, session)
-        reach = self._reach(fitted, channel)
-        rows = start.rows if start else AdditiveMap(terms(fitted.n, reach), self.n_features_in_)
-        self._target, self._map, self.bounds_y_ = target, rows, target.bounds_y
-        asked, scaled = (WeightedMap(rows), UNIT_TARGET) if weighted else (rows, target)
-        if session.trust.exact:
-            penalty = ROUGH * sqrt(fitted.n) * rows.roughness()
-            self._released = fit_exactly(fitted, asked, scaled, penalty)[-1]
-        elif channel == "codebook":
-            maps = MappedRecords(asked, scaled)
-            self._released = ReportedFit.of(fitted, maps, True, rows.priors(), of_curves=True)
-        else:
-            rules = public_rules(fitted, asked, self.clip)
-            self._released = fit_rows(
-                fitted, asked, scaled, rules, priors=rows.priors(), start=start
-            )
-            names = getattr(self, "feature_names_in_", None)
-            session.report.add_note(bounds_words(self._released, rows, names))
-        self._read_heights()
-        size = target.radius * sqrt(max(getattr(self._released, "variance", 0.0), 0.0))
-        deviation = tuple(factor * size for factor in DEVIATIONS) if size else None
-        self._calibration = calibration(self, held_out, deviation, channel)
+        self.bounds_y_ = target.bounds_y
+        self._fit_steps(records, terms, target, groups, weights)
 
-    def _begin(self, terms, target, records, channel, plain):
+    def _rows_of(self, session, rows, channel, start):
+        """The hats on the knots that this many records can fill, or those of the start."""
+        reach = self._reach(session, channel)
+        return start.rows if start else AdditiveMap(rows(session.n, reach), self.n_features_in_)
+
+    def _priors(self):
+        """Shapes of priors: smooth curves."""
+        return self._map.priors()
+
+    def _exact(self, session, rows, target, link):
+        """The fit without privacy, with next to no penalty on what is rough."""
+        penalty = ROUGH * sqrt(session.n) * self._map.roughness()
+        return fit_exactly(session, rows, target, penalty)
+
+    def _of_reports(self, session, maps):
+        """The fit of users' reports."""
+        return ReportedFit.of(session, maps, True, self._priors(), of_curves=True)
+
+    def _start(self, records, terms, target, link, channel, plain):
         """The start, whose knots are taken where they are to be chosen; nothing is charged yet."""
         begin = getattr(self.start, "rows", getattr(self.start, "_map", None))
         rows = AdditiveMap(terms(records.n, np.inf), self.n_features_in_)
@@ -405,7 +382,7 @@ class AdditiveRegressor(AsymptoticIntervals, FitsPersons, Starts, PredictionInte
             same = [[term.features for term in map_.terms] for map_ in (begin, rows)]
             ends = [repr(map_._range) for map_ in (begin, rows)]
             rows = begin if same[0] == same[1] and ends[0] == ends[1] else rows
-        return self._start(rows, target, channel=channel, plain=plain)
+        return super()._start(records, rows, target, link, channel, plain)
 
     def _plan(self, n_features):
         """The terms, once n and the reach are known, and the target; nothing is charged yet."""
@@ -454,7 +431,7 @@ class AdditiveRegressor(AsymptoticIntervals, FitsPersons, Starts, PredictionInte
             return int(feature)
         raise ValueError(f"{feature!r} is not a feature: pass a column's number, or its name.")
 
-    def _sent(self, records, terms):
+    def _sent(self, records, terms, target):
         """What users send, by public numbers."""
         d = records.n_features
         return best_reports(
@@ -470,7 +447,7 @@ class AdditiveRegressor(AsymptoticIntervals, FitsPersons, Starts, PredictionInte
             return reached(session, TYPICAL_KNOTS * self.n_features_in_)
         return public_reach(session)
 
-    def _read_heights(self):
+    def _read(self):
         """Heights of all curves, in the units of y: post-processing of what was released."""
         fit, rows, target = self._released, self._map, self._target
         heights = rows.heights(fit.theta)
@@ -492,12 +469,6 @@ class AdditiveRegressor(AsymptoticIntervals, FitsPersons, Starts, PredictionInte
     def _function(self, X):
         heights = np.concatenate(self.heights_)
         return row_products(self._map.values(X), heights) + self.intercept_
-
-    def _interval(self, X, confidence_level, method):
-        """The interval of the sum of curves at checked rows."""
-        predicted, phi = self._predicted(X), self._map.rows(X)
-        centre, half = self._released.interval(phi, confidence_level, method)
-        return inside_bounds(self._target, centre, half, predicted)
 
     def curve(self, feature: Any, grid: Any = None, *, confidence_level: float = 0.95) -> Curve:
         """The effect of one feature on the prediction, with bands; or of several together.

@@ -1,25 +1,23 @@
 """What logistic and Poisson regression share: rows, the session, the fit, intervals."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..._choices import Estimand
-from ..._estimation._coefficients import CoefficientLaw, bounds_words, loop_law
+from ..._estimation._coefficients import CoefficientLaw, loop_law
 from ..._estimation._intervals import ConfidenceInterval
-from ..._estimation._loop._steps import SHARE, at_solution, fit_rows, public_rules
-from ..._estimation._public_maps import TargetMap, WeightedMap
+from ..._estimation._loop._steps import SHARE, at_solution
+from ..._estimation._public_maps import TargetMap
 from ..._linalg import row_products
 from ..._parameters import ArrayLike, Level, Positive, RowsOfPerson, parameters
 from ...exceptions import PrivacyError
 from ...privacy import models_that
-from ...records import WeightedRows
-from .._base import AsymptoticIntervals, FitsPersons
-from .._start import Starts
-from .._opening import open_fit, public_row_map, weighted_rows
-from .._prediction_intervals import hold_out
 from .._exact import MaximumLikelihood
+from .._opening import public_row_map
+from .._start import FitsBySteps
+from ._multinomial import SoftmaxLikelihood
 
 WEIGHTED, LIKELIHOOD = "curve of the weighted scores", "curve of maximum likelihood"
 UNIT = TargetMap((-1.0, 1.0), True)  # of linear parts, which have no other unit
@@ -33,7 +31,7 @@ NEEDS_A_SUM = (
 
 
 @parameters
-class GeneralizedLinear(AsymptoticIntervals, FitsPersons, Starts):
+class GeneralizedLinear(FitsBySteps):
     """Mixin of the generalised linear models; not for direct use.
 
     Parameters
@@ -68,57 +66,31 @@ class GeneralizedLinear(AsymptoticIntervals, FitsPersons, Starts):
     n_jobs: int | None = -1
 
     _dtypes = (np.float64, np.float32)
-    _likelihood: ClassVar[Any] = MaximumLikelihood
 
-    def _fit_rows(self: Any, records, target, link, groups, weights):
-        """Fit records with public maps; the whole budget is charged before values are read.
-
-        Parameters
-        ----------
-        records : Rows
-        target : object with ``scaled(y)``
-        link : MeanLink
-        groups : Groups or None
-        weights : dict
-            The weights as they were passed to ``fit``.
-        """
-        rows = self._row_map(records.n_features)
-        records = weighted_rows(self, records, weights, target.scaled)
-        asked = rows
-        if isinstance(records, WeightedRows):  # what they hand out is scaled
-            asked, target = WeightedMap(rows), Handed()
-        self._target = target
-        self._begun = self._start(rows, target, link, plain=asked is rows)
-        session = open_fit(self, records, groups=groups)
-        del records  # only the session has the data now
-        session, held_out = hold_out(self, session)
-        self._map, self._link, self._n_fitted = rows, link, session.n
-        self._ask(session, asked, target, link)
-        self._coef, self._intercept = self._coefficients()
-        names = getattr(self, "feature_names_in_", None)
-        session.report.add_note(bounds_words(self._released, rows, names))
-        self._calibration = self._calibrated(held_out)
-
-    def _ask(self: Any, session, rows, target, link):
-        """Ask the session for all that is released."""
-        self._reach, ranged = np.inf, self.bounds_X is not None
-        if session.trust.exact:
-            likely = session.release(self._likelihood(rows, target, link), SHARE).value
-            self._released = at_solution(session, rows, target, link, likely)
-            return
-        rules = public_rules(session, rows, "auto", ranged, link)
-        self._reach = rules.reach
-        self._released = fit_rows(session, rows, target, rules, link, start=self._begun)
-
-    def _coefficients(self: Any):
-        """Coefficients and intercept, in the units of X."""
-        found = self._map.coefficient_map() @ self._released.theta
-        return found[:-1], float(found[-1]) + self._released.location
-
-    def _row_map(self: Any, n_features):
-        """The public map of the rows; nothing is charged yet."""
+    def _fit_link(self: Any, records, target, link, groups, weights):
+        """Fit records with public maps of their rows, which are checked first."""
         self._check_model()
-        return public_row_map(self, n_features)
+        rows = public_row_map(self, records.n_features)
+        self._fit_steps(records, rows, target, groups, weights, link)
+
+    def _exact(self, session, rows, target, link):
+        """The fit without privacy."""
+        kind = SoftmaxLikelihood if link.parts > 1 else MaximumLikelihood
+        likely = session.release(kind(rows, target, link), SHARE).value
+        return at_solution(session, rows, target, link, likely)
+
+    def _read(self: Any):
+        """Coefficients and intercepts, in the units of X: a row for each class of several."""
+        fit = self._released
+        found = fit.link.each(self._map.coefficient_map()) @ fit.theta
+        found = found.reshape(np.size(fit.location), -1)
+        self._coef, self._intercept = found[:, :-1], found[:, -1] + fit.location
+        if fit.link.parts == 1:
+            self._coef, self._intercept = self._coef[0], float(self._intercept[0])
+
+    def _deviation(self):
+        """Nothing is known of the deviation of counts, which is not the same everywhere."""
+        return None
 
     def _check_model(self: Any):
         """Refuse a privacy model whose users answer alone."""
@@ -131,16 +103,21 @@ class GeneralizedLinear(AsymptoticIntervals, FitsPersons, Starts):
         """eta of checked rows, which are clipped as in the fit."""
         return row_products(self._map.clipped(X), self._coef) + self._intercept
 
-    def _linear_interval(self: Any, X, confidence_level, method, most=np.inf):
-        """Interval for eta at checked rows; all numbers where a direction is not resolved.
+    def _interval(self: Any, X, confidence_level, method):
+        """The interval of the mean at checked rows: all of its range where eta is not resolved.
 
-        Where it is above ``most`` it ends there, with the width that it has.
+        Where eta is above its largest value it ends there, with the width that it has.
         """
-        eta = self._linear(X)
-        fit = self._released
+        fit, eta = self._released, self._eta(X)
         value, half = fit.interval(self._map.rows(X), confidence_level, method)
-        low, high = np.minimum(value, most) - half, value + half
-        return ConfidenceInterval(np.minimum(low, eta), np.maximum(high, eta))
+        largest = getattr(fit.link, "offset", np.inf)  # of counts
+        low, high = np.minimum(value, largest) - half, value + half
+        low, high = self._mean(np.minimum(low, eta)), self._mean(np.maximum(high, eta))
+        return ConfidenceInterval(low, high)
+
+    def _eta(self, X):
+        """The linear part whose interval is that of the mean."""
+        return self._linear(X)
 
     def coefficient_law(self: Any, estimand: Estimand = "fitted") -> CoefficientLaw:
         """Distribution of the coefficients, for :func:`skpriv.inspection.inference`.
@@ -165,13 +142,4 @@ class GeneralizedLinear(AsymptoticIntervals, FitsPersons, Starts):
         fitted = estimand == "fitted"
         curve = WEIGHTED if fitted and not self._trust.can.exact else LIKELIHOOD
         words = {"estimand": f"{estimand}: {self._of} {curve}", "ratio": self._ratio}
-        sizes = self._n_fitted, fitted, self._reach
-        return loop_law(self._released, self._map, UNIT, *sizes, epsilon=self.epsilon, **words)
-
-
-class Handed:
-    """Targets that were scaled when the rows were handed out."""
-
-    def scaled(self, y):
-        """The target as it comes."""
-        return y
+        return loop_law(self._released, self._map, UNIT, fitted, epsilon=self.epsilon, **words)

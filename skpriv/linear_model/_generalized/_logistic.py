@@ -12,13 +12,11 @@ from scipy import special
 from sklearn.base import ClassifierMixin
 
 from ..._estimation._coefficients import NOISE
-from ..._estimation._intervals import ConfidenceInterval
 from ..._estimation._loop._links import Logit
 from ..._linalg import ROUNDED
 from ..._parameters import ArrayLike, parameters
 from ...records import ArrayRows, public_shape
 from .._base import PredictsAtPoints, PrivateEstimator, rowwise
-from .._exact import MaximumLikelihood
 from .._opening import public_rows
 from .._prediction_intervals import (
     Calibration,
@@ -27,13 +25,7 @@ from .._prediction_intervals import (
     released_quantiles,
 )
 from ._base import GeneralizedLinear
-from ._multinomial import (
-    Softmax,
-    SoftmaxLikelihood,
-    class_coefficients,
-    class_intervals,
-    class_law,
-)
+from ._multinomial import Softmax
 
 
 def checked_classes(classes):
@@ -187,26 +179,8 @@ class ClassTarget:
         return r
 
 
-@dataclass(frozen=True)
-class CountTarget:
-    """Counts as parts of the largest: r = clip(y, low, high) / high.
-
-    Parameters
-    ----------
-    bounds : (float, float)
-    """
-
-    bounds: tuple
-
-    def scaled(self, y):
-        """r of a chunk of targets, in [0, 1]; NaN stays NaN, a row of zeros."""
-        return np.clip(y, *self.bounds) / self.bounds[1]
-
-    def outside(self, y):
-        """Whether each count is outside of its bounds, shape (n_rows,); NaN is not."""
-        return (y < self.bounds[0]) | (y > self.bounds[1])
-
-
+LAW = "log-odds of each class against the geometric mean of all, by the curve of weighted scores"
+RATIO = "odds of a class over the geometric mean of all classes; a contrast compares two classes"
 # A fixed sentence: whether it is so, is private
 NO_LABEL = "or no label was one of `classes`"
 SURPRISES = (0.3, 0.125)  # the grid of the search is from about a tenth of these up to 1
@@ -312,25 +286,15 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         return [str(label) for label in self.classes_] if len(self.classes_) > 2 else []
 
     @property
-    def _likelihood(self):
-        return MaximumLikelihood if len(self.classes_) == 2 else SoftmaxLikelihood
-
-    def _coefficients(self):
-        if len(self.classes_) == 2:
-            return super()._coefficients()
-        return class_coefficients(self._released, self._map)
-
-    @property
     def law_estimands(self) -> tuple[str, ...]:
         """What :func:`skpriv.inspection.inference` can estimate: of several classes, one curve."""
         return ("fitted", "likelihood") if len(self.classes_) == 2 else ("fitted",)
 
     def _law(self, estimand):
-        if len(self.classes_) == 2:
-            law = super()._law(estimand)
-        else:
-            words = {"reach": self._reach, "epsilon": self.epsilon}
-            law = class_law(self._released, self._map, self._n_fitted, **words)
+        law = super()._law(estimand)
+        if len(self.classes_) > 2:
+            words = {"estimand": LAW, "ratio": RATIO, "classes": len(self.classes_)}
+            law = replace(law, **words)
         no_label = f"{NO_LABEL} ({', '.join(map(str, self.classes_))})"
         return replace(law, reason=law.reason.replace(NOISE, f"{NOISE}, {no_label}"))
 
@@ -361,7 +325,7 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         self.classes_, self._values = classes, values
         self._levels = checked_levels(self.prediction_levels)
         link = Logit() if len(classes) == 2 else Softmax(n_classes=len(classes))
-        self._fit_rows(records, ClassTarget(values), link, groups, weights)
+        self._fit_link(records, ClassTarget(values), link, groups, weights)
         self.coef_, self.intercept_ = np.atleast_2d(self._coef), np.atleast_1d(self._intercept)
 
     @rowwise
@@ -432,15 +396,11 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         """Probabilities of all classes at checked rows, shape (n_rows, n_classes)."""
         return special.softmax(self._log_odds(X), axis=1)
 
-    def _interval(self, X, confidence_level, method):
-        """The interval of probabilities at checked rows."""
-        if len(self.classes_) > 2:
-            found = class_intervals(self._released, self._map.rows(X), confidence_level)
-            inside = special.logit(self._probabilities(X))
-            low, high = np.minimum(found[0], inside), np.maximum(found[1], inside)
-            return ConfidenceInterval(special.expit(low), special.expit(high))
-        low, high = self._linear_interval(X, confidence_level, method)
-        return ConfidenceInterval(special.expit(low), special.expit(high))
+    _mean = staticmethod(special.expit)
+
+    def _eta(self, X):
+        """Log-odds of the second class, or of each of several against all others."""
+        return self._linear(X) if len(self.classes_) == 2 else special.logit(self._probabilities(X))
 
     def prediction_set(self, X: Any, confidence_level: float = 0.95) -> np.ndarray:
         """Sets of classes that hold the label of a new row with this probability.
@@ -482,7 +442,7 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
 
     conformity_score = "absolute"  # of a label: there is but one
 
-    def _calibrated(self, held_out):
+    def _calibrated(self, held_out, channel):
         """Release the quantiles of the scores of the calibration rows."""
         if self.calibration_size is None:
             return None

@@ -1,19 +1,17 @@
-"""More than two classes: what is asked of all jointly, the fit, and intervals of probabilities."""
+"""More than two classes: their link, and what is asked of all of them jointly."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import sqrt
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from scipy import special
 
-from ..._estimation._coefficients import loop_law
 from ..._estimation._intervals import two_sided_quantile
 from ..._estimation._loop._links import Logit
 from ..._estimation._loop._queries import LEAST_RATE, Location, LocationQuery, Whitened, handed
 from ..._estimation._persons import OfPersons
-from ..._estimation._public_maps import RowMap, TargetMap
+from ..._estimation._public_maps import RowMap
 from ..._linalg import SQRT2, add_gram, vech, vech_size
 from ...privacy import ROUNDING, Query
 from .._exact import MaximumLikelihood
@@ -58,6 +56,44 @@ class Softmax(Logit):
         Q = contrasts(self.n_classes)
         spread = float(np.linalg.eigvalsh(Q.T @ (np.diag(mean) - np.outer(mean, mean)) @ Q)[0])
         return 2.0 * spread
+
+    def each(self, matrix):
+        """A matrix from theta to coefficients, for the contrasts of one class after the other."""
+        return np.kron(contrasts(self.n_classes), matrix)
+
+    def interval(self, fit, phi, confidence_level):
+        """Intervals for the log-odds of each class against all others, to first order.
+
+        Their derivative by the linear parts is (1{k = j} - pi_j) / (1 - pi_k) up to a sum over
+        classes that is 0, at the probabilities pi of the estimate.
+
+        Parameters
+        ----------
+        fit : LoopFit
+        phi : ndarray of shape (n_rows, p)
+        confidence_level : float
+
+        Returns
+        -------
+        (centre, half)
+            Two arrays of shape (n_rows, n_classes); half-widths are infinite where a direction is
+            not resolved.
+        """
+        Q, quantile = contrasts(self.n_classes), two_sided_quantile(confidence_level)
+        eta = np.column_stack([fit.estimate(fit.points(np.kron(row, phi))).value for row in Q])
+        log_odds = special.log_softmax(eta + fit.location, axis=1)
+        probabilities = np.exp(log_odds)
+        centre, half = np.zeros(eta.shape), np.full(eta.shape, np.inf)
+        for k in range(self.n_classes):
+            rest = np.maximum(1.0 - probabilities[:, k], np.finfo(float).tiny)
+            slope = (np.eye(self.n_classes)[k] - probabilities) / rest[:, None]
+            points = ((slope @ Q)[:, :, None] * phi[:, None, :]).reshape(len(phi), -1)
+            estimate = fit.estimate(fit.points(points))
+            width = quantile * np.sqrt(sum(estimate.variances()))
+            known = estimate.resolved & np.isfinite(width)
+            centre[known, k] = (log_odds[:, k] - np.log(rest))[known]
+            half[known, k] = width[known]
+        return centre, half
 
     def rates_query(self, rows, target):
         """The question of the rates."""
@@ -294,71 +330,3 @@ class SoftmaxLikelihood(MaximumLikelihood):
         hessian = np.zeros((self.size, self.size), order="F")
         add_slopes(hessian, probabilities, (roots > 0.0).astype(float), phi)
         return gradient.reshape(-1), hessian
-
-
-LAW = "log-odds of each class against the geometric mean of all, by the curve of weighted scores"
-RATIO = "odds of a class over the geometric mean of all classes; a contrast compares two classes"
-
-
-def class_coefficients(fit, rows):
-    """Coefficients of each class, shape (n_classes, n_features), and intercepts."""
-    matrix = np.kron(contrasts(len(fit.location)), rows.coefficient_map())
-    found = (matrix @ fit.theta).reshape(len(fit.location), -1)
-    return found[:, :-1], found[:, -1] + fit.location
-
-
-def class_law(fit, rows, n, **words):
-    """Law of the coefficients and the intercept of one class after the other.
-
-    Returns
-    -------
-    CoefficientLaw
-    """
-    location = fit.location
-    matrix = np.kron(contrasts(len(location)), rows.coefficient_map())
-    maps = SimpleNamespace(coefficient_map=lambda: matrix, constant=None, size=len(fit.b))
-    words = {"estimand": LAW, "ratio": RATIO, "classes": len(location), **words}
-    law = loop_law(fit, maps, TargetMap((-1.0, 1.0), True), n, **words)
-    shift = np.zeros((len(location), rows.n_features + 1))
-    shift[:, -1] = location
-    return replace(law, estimate=law.estimate + shift.reshape(-1))
-
-
-def class_intervals(fit, phi, confidence_level):
-    """Intervals for the log-odds of each class against all others, to first order.
-
-    Their derivative by the linear parts is (1{k = j} - pi_j) / (1 - pi_k) up to a sum over classes
-    that is 0, at the probabilities pi of the estimate.
-
-    Parameters
-    ----------
-    fit : LoopFit
-    phi : ndarray of shape (n_rows, p)
-    confidence_level : float
-
-    Returns
-    -------
-    (low, high)
-        Two arrays of shape (n_rows, n_classes), infinite where a direction is not resolved.
-    """
-    location = fit.location
-    Q, shape = contrasts(len(location)), (len(phi), len(location))
-    everything = np.full(shape, np.inf)
-    if not fit.equations:
-        return -everything, everything
-    eta = np.column_stack([
-        fit.estimate(fit.points(np.kron(row, phi))).value for row in Q
-    ])  # fmt: skip
-    log_odds = special.log_softmax(eta + location, axis=1)
-    probabilities = np.exp(log_odds)
-    low, high = -everything, everything
-    quantile = two_sided_quantile(confidence_level)
-    for k in range(len(location)):
-        rest = np.maximum(1.0 - probabilities[:, k], np.finfo(float).tiny)
-        slope = (np.eye(len(location))[k] - probabilities) / rest[:, None]
-        points = ((slope @ Q)[:, :, None] * phi[:, None, :]).reshape(len(phi), -1)
-        estimate = fit.estimate(fit.points(points))
-        half = quantile * np.sqrt(sum(estimate.variances()))
-        middle, told = log_odds[:, k] - np.log(rest), estimate.resolved & np.isfinite(half)
-        low[told, k], high[told, k] = (middle - half)[told], (middle + half)[told]
-    return low, high

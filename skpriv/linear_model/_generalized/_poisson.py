@@ -1,17 +1,36 @@
 """Private Poisson regression: counts, with intervals for their means and for rate ratios."""
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from ..._choices import ConformityScore
-from ..._estimation._intervals import ConfidenceInterval
 from ..._estimation._loop._links import Log
 from ..._parameters import parameters
 from .._opening import public_bounds, public_rows
-from .._prediction_intervals import PredictionIntervals, calibration
+from .._prediction_intervals import PredictionIntervals
 from ._base import GeneralizedLinear
-from ._logistic import CountTarget
+
+
+@dataclass(frozen=True)
+class CountTarget:
+    """Counts as parts of the largest: r = clip(y, low, high) / high.
+
+    Parameters
+    ----------
+    bounds : (float, float)
+    """
+
+    bounds: tuple
+
+    def scaled(self, y):
+        """r of a chunk of targets, in [0, 1]; NaN stays NaN, a row of zeros."""
+        return np.clip(y, *self.bounds) / self.bounds[1]
+
+    def outside(self, y):
+        """Whether each count is outside of its bounds, shape (n_rows,); NaN is not."""
+        return (y < self.bounds[0]) | (y > self.bounds[1])
 
 
 @parameters
@@ -94,12 +113,8 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
             )
         self.bounds_y_ = bounds
         link = Log(offset=float(np.log(bounds[1])))
-        self._fit_rows(records, CountTarget(bounds), link, groups, weights)
+        self._fit_link(records, CountTarget(bounds), link, groups, weights)
         self.coef_, self.intercept_ = self._coef, self._intercept
-
-    def _calibrated(self, held_out):
-        """Release the quantiles of the scores of the calibration rows."""
-        return calibration(self, held_out)
 
     def _function(self, X):
         """Predictions for checked rows."""
@@ -109,9 +124,3 @@ class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
         """Mean of the target at values of the linear part."""
         low, high = self.bounds_y_
         return np.clip(np.exp(np.minimum(eta, np.log(high))), low, high)
-
-    def _interval(self, X, confidence_level, method):
-        """The interval of the mean at checked rows."""
-        most = float(np.log(self.bounds_y_[1]))
-        low, high = self._linear_interval(X, confidence_level, method, most)
-        return ConfidenceInterval(self._mean(low), self._mean(high))

@@ -40,7 +40,7 @@ class Information:
     n: int
 
     @classmethod
-    def of(cls, fit: LoopFit, constant: np.ndarray | None, n: int) -> "Information":
+    def of(cls, fit: LoopFit, constant: np.ndarray | None) -> "Information":
         """Likelihood of a fit, in the directions in which its slope is above its noise.
 
         The errors are those of the moments, of the slopes at their distance from the solution, and
@@ -51,10 +51,8 @@ class Information:
         fit : LoopFit
         constant : ndarray of shape (p,) or None
             The vector c with phi'c = 1 for every row; None without an intercept.
-        n : int
-            Number of records of the fit.
         """
-        p = len(fit.W)
+        p, n = len(fit.W), fit.n
         if not fit.equations:  # the mean alone says nothing of a line
             return cls(np.zeros((p, p)), np.zeros(p), np.eye(p) * n / p, n)
         slope, scale, used, shares = fit.pooled(FITTED)
@@ -119,12 +117,11 @@ class Likely:
     _map: Any
     _target: Any
     _released: Any
-    _n_fitted: int
     _information: Information | None = None
 
     def _told(self):
         if self._information is None:
-            self._information = Information.of(self._released, self._map.constant, self._n_fitted)
+            self._information = Information.of(self._released, self._map.constant)
         return self._information
 
     @property

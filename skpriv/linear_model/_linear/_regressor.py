@@ -7,33 +7,20 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..._choices import Estimand
-from ..._estimation._coefficients import CoefficientLaw, bounds_words, equations_law, loop_law
-from ..._estimation._intervals import inside_bounds
-from ..._estimation._loop._steps import fit_rows, public_rules
-from ..._estimation._public_maps import (
-    UNIT_TARGET,
-    MappedRecords,
-    TargetMap,
-    WeightedMap,
-    check_units,
-)
+from ..._estimation._coefficients import CoefficientLaw, equations_law, loop_law
+from ..._estimation._public_maps import MappedRecords, TargetMap, check_units
 from ..._estimation._reports import ReportedFit, balanced
 from ..._parameters import Channel, DataNorm, Positive, RowsOfPerson, parameters
-from ...records import WeightedRows
-from .._base import AsymptoticIntervals, FitsPersons
-from .._exact import fit_exactly
 from .._opening import (
     best_reports,
     named_constants,
-    open_fit,
     public_bounds,
     public_row_map,
     public_rows,
-    weighted_rows,
     within_maps,
 )
-from .._prediction_intervals import PredictionIntervals, calibration, hold_out
-from .._start import Starts
+from .._prediction_intervals import PredictionIntervals
+from .._start import FitsBySteps
 from ._plan import Plans
 from ._pooled import Likely
 
@@ -43,9 +30,7 @@ from ._pooled import Likely
 
 
 @parameters
-class LinearRegression(
-    AsymptoticIntervals, FitsPersons, Likely, Plans, Starts, PredictionIntervals
-):
+class LinearRegression(FitsBySteps, Likely, Plans, PredictionIntervals):
     """Private linear regression: a line that follows most records, and least squares in the limit.
 
     Learns location and spread of the target and a whitening of the rows, then takes 4 to 64 small
@@ -139,47 +124,16 @@ class LinearRegression(
         records, rows, target = self._public_maps(X, y)
         if self.effects is not None:
             rows, target = within_maps(self, groups, rows, target, weights)
-        records = weighted_rows(self, records, weights, target.scaled)
-        weighted = isinstance(records, WeightedRows)
-        channel = best_reports(self, MappedRecords(rows, target), records)
-        currency = "pure" if channel == "codebook" else "gdp"
-        plain = not weighted and self.effects is None
-        start = self._start(rows, target, channel=channel, plain=plain)
-        session = open_fit(self, records, currency=currency, groups=groups)
-        del X, y, records  # only the session has the data now
-        session, held_out = hold_out(self, session)
-        self._fit_session(session, rows, target, channel, weighted, start)
-        self._calibration = calibration(self, held_out, self._deviation(), channel)
-
-    def _fit_session(self, session, rows, target, channel="gaussian", weighted=False, start=None):
-        """Fit the rows of a session: all that is learnt from them."""
-        if channel == "codebook":
-            rows = balanced(session, rows)
-        asked, scaled = (WeightedMap(rows), UNIT_TARGET) if weighted else (rows, target)
-        self._map, self._target, self._n_fitted = rows, target, session.n
         self.bounds_y_, self._information = target.bounds_y, None
-        self._reach = np.inf
-        location = 0.0
-        if session.trust.exact:
-            self.coef_, self.intercept_, self._released = fit_exactly(session, asked, scaled)
-            if not weighted:
-                return
-        elif channel == "codebook":
-            maps = MappedRecords(asked, scaled)
-            self._released = ReportedFit.of(
-                session, maps, bool(self.fit_intercept),
-                norm=None if self.coef_norm is None else self._map.theta_bound(self.coef_norm),
-            )  # fmt: skip
-        else:
-            rules = public_rules(session, asked, self.clip, self.bounds_X is not None)
-            self._reach = rules.reach
-            self._released = fit_rows(session, asked, scaled, rules, start=start)
-            location = self._released.location
-            names = getattr(self, "feature_names_in_", None)
-            session.report.add_note(bounds_words(self._released, rows, names))
-        weights = rows.coefficient_map() @ self._released.theta
-        self.coef_ = target.radius * weights[:-1]
-        self.intercept_ = target.centre + target.radius * float(weights[-1] + location)
+        self._fit_steps(records, rows, target, groups, weights)
+
+    def _sent(self, records, rows, target):
+        """What users send: "gaussian" or "codebook", by public numbers."""
+        return best_reports(self, MappedRecords(rows, target), records)
+
+    def _rows_of(self, session, rows, channel, start):
+        """The public map of the rows, of users' reports with features as long as they can tell."""
+        return balanced(session, rows) if channel == "codebook" else rows
 
     def _public_maps(self, X, y):
         """Rows, and the public maps of rows and targets; nothing is charged yet."""
@@ -190,13 +144,6 @@ class LinearRegression(
         bound = rows.high / 2.0 - rows.low / 2.0 if ranged else rows.data_norm
         check_units(bound, target.radius, "bounds_X" if ranged else "data_norm")
         return records, rows, target
-
-    def _deviation(self):
-        """Limits on the deviation of the residuals, in the units of y, from released answers."""
-        if isinstance(self._released, ReportedFit):
-            return None  # users have reported signs of targets
-        size = self._target.radius * sqrt(max(self._released.variance, 0.0))
-        return 0.7 * size, 1.4 * size
 
     law_estimands: ClassVar[tuple[str, ...]] = ("fitted", "least_squares")
 
@@ -222,11 +169,9 @@ class LinearRegression(
             matrix = target.radius * self._map.coefficient_map()
             return equations_law(self._released.equations, matrix, shift, {})
         fitted, fit = estimand == "fitted", self._released
-        maps, words = (self._map, self._target), f"{estimand}: {self._line(fitted)}"
-        law = loop_law(
-            fit, *maps, self._n_fitted, fitted, self._reach,
-            estimand=words, epsilon=self.epsilon, leverage=fit.leverage(self._map),
-        )  # fmt: skip
+        words = {"estimand": f"{estimand}: {self._line(fitted)}", "epsilon": self.epsilon}
+        words["leverage"] = fit.leverage(self._map)
+        law = loop_law(fit, self._map, self._target, fitted, **words)
         return law if self.effects is None else named_constants(law)
 
     def _line(self, fitted):
@@ -240,9 +185,3 @@ class LinearRegression(
             f"{fit.last.limit / sqrt(fit.variance):.2g} deviations) and rows that are far from the "
             "others count for less"
         )
-
-    def _interval(self, X, confidence_level, method):
-        """The interval of the line at checked rows."""
-        phi = self._map.rows(X)
-        centre, half = self._released.interval(phi, confidence_level, method)
-        return inside_bounds(self._target, centre, half, self._function(X))

@@ -39,7 +39,7 @@ def _fit(rng):
         residual_scale=0.0, square_scale=0.0,
         cut_scale=0.0, excess_scale=0.0, widest=1.0,
     )  # fmt: skip
-    return LoopFit(0.0, np.eye(P), point, 1e-4, GRAM, (equation,), None, True)
+    return LoopFit(0.0, np.eye(P), point, 1e-4, GRAM, (equation,), None, True, 1000)
 
 
 def _misses(part):
@@ -136,7 +136,7 @@ def test_little_is_added_where_every_direction_is_seen():
     equation = _fit(rng).equations[0]
     for scale, most in ((SCALE, 0.05), (0.0, 1e-12)):
         whole = replace(equation, slope=np.eye(P) / P, slope_scale=scale)
-        fit = LoopFit(0.0, np.eye(P), TRUTH, 1e-4, np.eye(P) / P, (whole,), None, True)
+        fit = LoopFit(0.0, np.eye(P), TRUTH, 1e-4, np.eye(P) / P, (whole,), None, True, 1000)
         estimate = fit.estimate(rng.normal(size=(5, P)))
         added = np.square(estimate.shared[:, 1:]).sum(axis=1)
         assert estimate.resolved.all() and (added <= most * sum(estimate.variances())).all()
@@ -145,7 +145,7 @@ def test_little_is_added_where_every_direction_is_seen():
 def test_points_that_are_mostly_hidden_get_no_interval():
     """What lies there rests on the size of other coefficients, which no law makes as large."""
     equation = replace(_fit(np.random.RandomState(0)).equations[0], slope=GRAM)
-    fit = LoopFit(0.0, np.eye(P), TRUTH, 1e-4, GRAM, (equation,), None, True)
+    fit = LoopFit(0.0, np.eye(P), TRUTH, 1e-4, GRAM, (equation,), None, True, 1000)
     points = np.zeros((2, P))
     points[:, 0], points[:, -1] = np.sqrt([0.51, 0.49]), np.sqrt([0.49, 0.51])
     assert fit.estimate(points).resolved.tolist() == [True, False]
@@ -177,9 +177,9 @@ def _tailed(counted):
         residual_scale=1e-6, square_scale=1e-6, cut_scale=1e-5, excess_scale=0.0,
         widest=1.0,
     )  # fmt: skip
-    fit = LoopFit(0.0, np.eye(2), np.zeros(2), 0.01, np.eye(2) / 2.0, (equation,), None, True)
+    fit = LoopFit(0.0, np.eye(2), np.zeros(2), 0.01, np.eye(2) / 2.0, (equation,), None, True, 1000)
     rows = RowMap(np.array([0.0]), np.array([1.0]), None, True, 1)
-    return fit, loop_law(fit, rows, TargetMap((-1.0, 1.0), True), 1000)
+    return fit, loop_law(fit, rows, TargetMap((-1.0, 1.0), True))
 
 
 def test_a_tail_like_the_inverse_cube_is_cut_by_what_is_counted():
@@ -199,7 +199,7 @@ def test_the_least_squares_line_has_its_own_equation_and_the_distance_is_a_bound
     away = np.array([0.02, -0.01])
     asked = replace(fit.last, moment=fit.last.slope @ away, moment_scale=1e-3)
     both = replace(fit, line=Line(asked, np.zeros(2), 1e-3))
-    fitted, squares = (loop_law(both, rows, target, 1000, kind) for kind in (True, False))
+    fitted, squares = (loop_law(both, rows, target, kind) for kind in (True, False))
     moved = rows.coefficient_map() @ away
     np.testing.assert_allclose(squares.estimate - fitted.estimate, moved, atol=1e-12)
     assert (fitted.distance >= np.abs(moved)).all()

@@ -10,7 +10,8 @@ from skpriv._estimation._loop._score import ScoreEquation, ScoreQuery
 from skpriv._estimation._loop._links import IDENTITY, Log, Logit
 from skpriv._estimation._loop._queries import Whitened
 from skpriv._estimation._public_maps import RowMap, TargetMap, WeightedMap
-from skpriv.linear_model._generalized._logistic import ClassTarget, CountTarget
+from skpriv.linear_model._generalized._logistic import ClassTarget
+from skpriv.linear_model._generalized._poisson import CountTarget
 from skpriv.privacy import Answer
 
 CLASSES, COUNTS = ClassTarget((0.0, 1.0)), CountTarget((0.0, 10.0))

@@ -36,10 +36,8 @@ def test_equations_of_a_part_of_the_records_have_its_sampling_error(n, weight):
 def test_intervals_rest_on_equations_of_all_records():
     part = replace(EQUATION, n=100)
     for other, used in ((part, 1), (EQUATION, 2)):
-        fit = LoopFit(
-            0.0, np.eye(2), np.zeros(2), 1.0, EQUATION.slope, (other, EQUATION), None, True
-        )  # fmt: skip
-        assert len(fit.near()[0]) == used
+        known = 0.0, np.eye(2), np.zeros(2), 1.0, EQUATION.slope, (other, EQUATION)
+        assert len(LoopFit(*known, None, True, 1).near()[0]) == used
 
 
 def test_an_equation_that_was_asked_far_away_leaves_the_pool_where_the_link_bends():

@@ -72,7 +72,7 @@ def sent(n, n_features, **params):
     fitted.n_features_in_ = n_features
     terms, _ = fitted._plan(n_features)
     return fitted._sent(
-        SimpleNamespace(n=n, n_features=n_features, at_hand=True, on_devices=False), terms
+        SimpleNamespace(n=n, n_features=n_features, at_hand=True, on_devices=False), terms, None
     )
 
 
