@@ -1,4 +1,5 @@
 from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -40,3 +41,10 @@ def test_bins_share_the_failure_probability(monkeypatch, level):
         assert gram * bins[of_level] * tree.n_levels == pytest.approx(1.0 - level)
     parts = _regressor.TARGETS_WEIGHT + sum(_regressor.NOISE_WEIGHTS)
     assert parts == pytest.approx(1.0)
+
+
+def test_the_bound_of_a_bin_counts_targets_and_noise():
+    """Of one record along the first direction: the quantile's part, and the norm's."""
+    node = SimpleNamespace(gram=np.diag([16.0, 0.0]), copies=1.0, records=100.0)
+    found = _regressor.BinBound(node, 0.0, 2.0, 9.0, 3.0)(np.eye(2))
+    np.testing.assert_allclose(found, [2.0 * 5.0 + 3.0, 2.0 * 3.0 + 3.0])

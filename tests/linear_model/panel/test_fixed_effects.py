@@ -53,7 +53,11 @@ def test_clustered_errors_are_those_of_linearmodels(kind):
 
 
 def test_fixed_effects_are_those_of_linearmodels():
-    frame = panel()
+    """Also with a person of six rows, of which one is as far from the mean as bounds allow."""
+    frame, values = panel(), ["a", "b", "y"]
+    largest = frame.index[frame["person"] == frame["person"].mode()[0]]
+    frame.loc[largest, values] = [-1.0, 1.0, -3.0]
+    frame.loc[largest[0], values] = [1.0, -1.0, 3.0]
     found = inference(fit(frame, privacy="none", effects="person"))
     table = frame.set_index(["person", "time"])
     peer = PanelOLS(table["y"], table[["a", "b"]], entity_effects=True).fit(
