@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from argparse import Namespace
 
 import numpy as np
 import pandas as pd
@@ -340,7 +341,7 @@ def test_a_record_moves_its_own_row_alone(cell, folder, tmp_path):
     rows = table(50).astype(str)
     for path in (tmp_path / "a.csv", tmp_path / "b.csv"):
         rows.to_csv(path, index=False)
-        frame = read_table(path)
+        frame = read_table(Namespace(table=path, sep=None, encoding=None))
         encoded = TableEncoder(schema).fit_transform(frame)
         tables.append(np.column_stack([encoded, schema.read_target(frame)]))
         rows.iloc[7] = cell
@@ -438,7 +439,7 @@ def test_each_line_of_a_file_is_a_row(line, tmp_path):
     path = tmp_path / "table.csv"
     for end in ("\n", "\r\n"):
         path.write_bytes(end.join(["age,stay", "1,2", line, "3,4", "5,6", ""]).encode())
-        frame = read_table(path)
+        frame = read_table(Namespace(table=path, sep=None, encoding=None))
         assert len(frame) == 4
         assert [cell.strip() for cell in frame["age"].tolist()[2:]] == ["3", "5"]
 

@@ -7,6 +7,7 @@ from skpriv._cli import main
 
 pd = pytest.importorskip("pandas")
 N = 4000
+WRITTEN = "--decimal", ",", "--encoding", "utf-8"
 FRENCH = """\
 ["né le"]
 type = "date"
@@ -72,7 +73,7 @@ def counts(said):
 
 
 def test_a_french_table_goes_the_whole_way_and_loses_no_cell(french, capsys):
-    table, schema = french / "table.csv", ("--schema", french / "schema.toml", "--decimal", ",")
+    table, schema = french / "table.csv", ("--schema", french / "schema.toml", *WRITTEN)
     assert run("check", table, *schema) == 0
     said = capsys.readouterr().out
     assert "do not release" in said
@@ -84,7 +85,7 @@ def test_a_french_table_goes_the_whole_way_and_loses_no_cell(french, capsys):
     assert {"column", "statistic", "estimate", "low", "high"} <= set(frame.columns)
     assert run("fit", table, *schema, "--target", "salaire", "--epsilon", 5, "--seed", 0,
                "--out", french / "m.json") == 0  # fmt: skip
-    assert run("predict", french / "m.json", table, "--out", french / "p.csv") == 0
+    assert run("predict", french / "m.json", table, *WRITTEN[2:], "--out", french / "p.csv") == 0
     assert pd.read_csv(french / "p.csv")["prediction"].between(0, 10000).all()
     assert run("report", french / "m.json", "--out", french / "r.html", "--title", "Salaires",
                "--ledger", french / "l.db") == 0  # fmt: skip
@@ -103,16 +104,10 @@ def test_a_german_table_in_latin_letters(tmp_path, capsys):
     }
 
 
-def test_a_private_check_has_noise_and_may_be_released(french, capsys):
-    table, schema = french / "table.csv", ("--schema", french / "schema.toml", "--decimal", ",")
-    assert run("check", table, *schema, "--private", "--epsilon", 1) == 0
-    said = capsys.readouterr().out
-    assert "do not release" not in said and "differential privacy" in said
-
-
 @pytest.mark.parametrize(
     "arguments, said",
     [
+        (("fit", "--target", "salaire", "--epsilon", 1, "--out", "m.json"), "--encoding utf-8"),
         (("check", "--private"), "--private and --epsilon"),
         (("check", "--encoding", "klingon"), "klingon"),
         (("check", "--sep", "::"), "--sep"),
@@ -124,25 +119,26 @@ def test_a_private_check_has_noise_and_may_be_released(french, capsys):
 )
 def test_what_cannot_be_meant_is_one_sentence(french, capsys, arguments, said):
     command, *options = arguments
-    schema = ("--schema", french / "schema.toml", "--decimal", ",")
+    schema = ("--schema", french / "schema.toml", *WRITTEN[: 2 if command == "fit" else None])
     assert run(command, french / "table.csv", *schema, *options) == 2
     error = capsys.readouterr().err
     assert said in error and len(error.strip().splitlines()) == 1
 
 
 def test_a_ledger_that_is_spent_refuses_a_description(french, capsys):
-    table, schema = french / "table.csv", ("--schema", french / "schema.toml", "--decimal", ",")
+    table, schema = french / "table.csv", ("--schema", french / "schema.toml", *WRITTEN)
     paid = ("--epsilon", 1, "--ledger", french / "l.db")
     assert run("describe", table, *schema, *paid) == 0
     assert run("describe", table, *schema, *paid) == 2
     assert "cannot pay" in capsys.readouterr().err
 
 
-def test_a_private_check_is_charged_to_a_ledger(french, capsys, tmp_path):
-    table, schema = french / "table.csv", ("--schema", french / "schema.toml", "--decimal", ",")
+def test_a_private_check_is_charged_to_a_ledger_and_may_be_released(french, capsys, tmp_path):
+    table, schema = french / "table.csv", ("--schema", french / "schema.toml", *WRITTEN)
     command = ("check", table, *schema, "--private", "--epsilon", 1, "--ledger", tmp_path / "l.db")
     assert run(*command) == 0
-    assert "Spent epsilon 1 of 1" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "Spent epsilon 1 of 1" in said and "do not release" not in said
     assert run(*command) == 2
     assert "cannot pay epsilon 1" in capsys.readouterr().err
     assert run("check", table, *schema, "--ledger", tmp_path / "l.db") == 2

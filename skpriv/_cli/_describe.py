@@ -23,7 +23,7 @@ from ._frames import (
     check_different,
     check_group,
     groups_of,
-    read_schema,
+    opened,
     read_table,
     strange_lines,
 )
@@ -46,13 +46,15 @@ def write_schema(args):
     """Write the template; return the exit code."""
     check_different([args.table], {"--out": args.out})
     check_out("--out", args.out, args.force, (".toml",))
-    frame = nw.from_native(read_table(args.table, args))
+    frame = nw.from_native(read_table(args))
     try:
         schema = Schema({name: guessed_type(frame[name]) for name in frame.columns})
         schema = schema if args.target is None else schema.with_target(args.target)
     except ValueError as error:
         raise CommandError(f"--target: {error}") from None
     schema.write(args.out)
+    for words in strange_lines(args):
+        print(words, file=sys.stderr)
     print(f"Wrote {args.out}: fill in what stands behind #.", file=sys.stderr)
     return 0
 
@@ -88,8 +90,7 @@ def run(args):
     check_different([args.table, args.schema], written)
     check_out("--out", args.out, args.force, (".csv",))
     check_plot(args.plot, args.force)
-    frame = read_table(args.table, args)
-    schema = read_schema(args, frame)
+    frame, schema = opened(args)
     check_group(args, schema, nw.from_native(frame).columns)
     with charged(args) as accountant:
         found = describe(
@@ -143,19 +144,13 @@ def check(args):
     if not args.private and (args.ledger is not None or args.group is not None):
         raise CommandError("--ledger and --group need --private: exact counts are not for release.")
     check_different([args.table, args.schema], {"--ledger": args.ledger})
-    frame = read_table(args.table, args)
-    schema = read_schema(args, frame)
+    frame, schema = opened(args)
     check_group(args, schema, nw.from_native(frame).columns)
     with charged(args, "check") as accountant:
         price = {"epsilon": args.epsilon, "delta": args.delta} if args.private else {}
         print(check_table(frame, schema, **price, **groups_of(args, frame)))
     if accountant is not None:
         print(f"Ledger {args.ledger}: {accountant.status}")
-    broken, unread = (0, 0) if args.private else strange_lines(args.table, args)
-    if broken:
-        print(f"{broken} lines do not close a quotation mark. A cell with a line feed is read as "
-              "two rows: replace the line feeds in cells.")  # fmt: skip
-    if unread:
-        print(f"{unread} lines cannot be read as {args.encoding}: name the encoding of the file, "
-              "such as --encoding latin-1, or cp1252 for files of older Windows.")  # fmt: skip
+    for words in () if args.private else strange_lines(args):
+        print(words)
     return 0

@@ -30,8 +30,7 @@ from ._frames import (
     check_different,
     check_group,
     groups_of,
-    read_schema,
-    read_table,
+    opened,
 )
 
 MODELS = {
@@ -83,8 +82,8 @@ def add_fit(parser):
 def run(args):
     """Fit, write, print; return the exit code."""
     _check_files(args)
-    frame = read_table(args.table, args)
-    schema = _schema(args, frame)
+    frame, schema = opened(args)
+    schema = _schema(args, schema, nw.from_native(frame).columns)
     if args.plan:
         print(_plan(args, schema, frame))
         return 0
@@ -161,9 +160,8 @@ def _target(args):
     return found
 
 
-def _schema(args, frame):
-    """The schema of the columns that the table has; those that it does not name are left out."""
-    schema, names = read_schema(args, frame), nw.from_native(frame).columns
+def _schema(args, schema, names):
+    """The schema of the columns that are used, with the target of the fit."""
     args.target = _target(args)
     if args.features is not None:
         wanted = names_in(args.features)

@@ -14,6 +14,7 @@ from ..records import cells
 from ._arguments import CommandError, at_least
 
 FORMATS = (".csv", ".parquet")
+UTF_8 = "utf-8-sig"  # with a byte-order mark, or without one
 _LIBRARIES = ("pandas", "polars", "pyarrow")
 
 
@@ -30,8 +31,8 @@ def add_table(parser):
         "CSV file is one row, so that a cell with a line feed would be two")  # fmt: skip
     add("--sep", metavar="C", help="separator of a CSV file; by default the comma, semicolon "
         "or tab that is most frequent in the header")  # fmt: skip
-    add("--encoding", default="utf-8-sig", metavar="NAME",
-        help="encoding of a CSV file, such as latin-1; default UTF-8")  # fmt: skip
+    add("--encoding", metavar="NAME", help="encoding of a CSV file, such as latin-1; default "
+        "UTF-8, which is to be named where the schema has letters that are not ASCII")  # fmt: skip
 
 
 def add_schema_file(parser):
@@ -81,16 +82,17 @@ def groups_of(args, frame):
     return {"groups": groups, "max_rows_per_group": args.max_rows or 1}
 
 
-def read_schema(args, frame, needed=()):
-    """Schema of the columns that a table has, with the decimal mark of the command.
+def opened(args):
+    """The table of a command, and the schema of its columns, with its decimal mark.
 
     Parameters
     ----------
     args : Namespace
-        The arguments ``table``, ``schema`` and ``decimal``.
-    frame : data frame
-    needed : iterable of str
-        Columns that the schema must name.
+        The arguments of `add_table` and of `add_schema_file`.
+
+    Returns
+    -------
+    (data frame, Schema)
     """
     if not Path(args.schema).is_file():
         raise CommandError(f"--schema {args.schema} is not a file.")
@@ -98,6 +100,7 @@ def read_schema(args, frame, needed=()):
         schema = Schema.read(args.schema)
     except (OSError, ValueError) as error:
         raise CommandError(f"--schema {args.schema}: {error}") from None
+    frame = read_table(args, schema)
     names = nw.from_native(frame).columns
     absent = [name for name in schema if name not in names]
     if absent:
@@ -108,7 +111,7 @@ def read_schema(args, frame, needed=()):
     if args.decimal != ".":
         columns = {name: _marked(column, args.decimal) for name, column in schema.items()}
         schema = Schema(columns, target=schema.target)
-    return schema
+    return frame, schema
 
 
 def _marked(column, decimal):
@@ -121,28 +124,38 @@ def _marked(column, decimal):
         raise CommandError(f"--decimal {decimal}: {error}") from None
 
 
-def read_table(path, args=None):
+def read_table(args, schema=""):
     """Frame of a file; all cells of a CSV file are texts.
-
-    ``args`` has ``sep`` and ``encoding`` of the command, where it takes them.
 
     What type the numbers of a column have would depend on all of its rows: a CSV file is read
     cell by cell, and it is the schema that says what a cell means. Every file of rows can be read:
     each line is a row, a short row has missing cells at its end, and what a long row has too much
     is left out.
+
+    Parameters
+    ----------
+    args : Namespace
+        The arguments of `add_table`.
+    schema : Schema, default=""
+        Where it has letters that each encoding writes in its own way, that of the table must be
+        named: in another one cells would silently be none of the list.
     """
+    path = args.table
     check_table(path, "The table")
     if not Path(path).is_file():
         raise CommandError(f"The table {path} is not a file.")
     if Path(path).suffix.lower() == ".parquet":
         return _parquet(path)
-    sep, encoding = getattr(args, "sep", None), getattr(args, "encoding", "utf-8-sig")
-    return nw.from_dict(
-        read_columns(path, sep, encoding), backend=frame_library(_LIBRARIES)
-    ).to_native()
+    if args.encoding is None and not str(schema).isascii():
+        raise CommandError(
+            "The schema has letters that are not ASCII: name the encoding of the table, "
+            "--encoding utf-8, or latin-1 or cp1252 for files of older Windows."
+        )
+    columns = read_columns(path, args.sep, args.encoding or UTF_8)
+    return nw.from_dict(columns, backend=frame_library(_LIBRARIES)).to_native()
 
 
-def read_columns(path, sep=None, encoding="utf-8-sig"):
+def read_columns(path, sep=None, encoding=UTF_8):
     """Cells of a CSV file, as texts, by the name of their column."""
     if sep is not None and len(sep := sep.replace("\\t", "\t")) != 1:
         raise CommandError(f"--sep {sep} must be one character, or \\t for a tabulator.")
@@ -157,14 +170,22 @@ def read_columns(path, sep=None, encoding="utf-8-sig"):
     return _columns(path, lines, sep)
 
 
-def strange_lines(path, args):
-    """Exact, private numbers of lines of a CSV file that leave a quotation mark open, and of those
-    that its encoding cannot read.
-    """
-    if Path(path).suffix.lower() == ".parquet":
-        return 0, 0
-    lines = _lines(Path(path).read_bytes(), args.encoding)
-    return sum(line.count('"') % 2 for line in lines), sum("\ufffd" in line for line in lines)
+def strange_lines(args):
+    """Yield what the curator should know of the lines of a CSV file: exact, private numbers."""
+    if Path(args.table).suffix.lower() == ".parquet":
+        return
+    encoding = args.encoding or UTF_8
+    lines = _lines(Path(args.table).read_bytes(), encoding)
+    if broken := sum(line.count('"') % 2 for line in lines):
+        yield (
+            f"{broken} lines do not close a quotation mark. A cell with a line feed is read as two "
+            "rows: replace the line feeds in cells."
+        )
+    if unread := sum("\ufffd" in line for line in lines):
+        yield (
+            f"{unread} lines cannot be read as {encoding}: name the encoding of the file, such as "
+            "--encoding latin-1, or cp1252 for files of older Windows."
+        )
 
 
 def _lines(data, encoding):

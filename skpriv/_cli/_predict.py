@@ -29,7 +29,8 @@ def run(args):
     """Predict and write; return the exit code."""
     check_different([args.model, args.table], {"--out": args.out})
     check_out("--out", args.out, args.force, FORMATS)
-    model, frame = read_model(args.model), read_table(args.table, args)
+    model = read_model(args.model)
+    frame = read_table(args, getattr(model[0], "schema", ""))
     try:
         found = {"prediction": model.predict(frame)}
         if hasattr(model, "predict_proba"):

@@ -13,17 +13,16 @@ import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any, Self
+from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._compat import fit_context
 from .._parameters import parameters
 from ._bounds_scaler import CoefficientMap
 from ._table._categories import Categorical, Ordinal
-from ._table._encoder import SchemaEncoder, _column_names, _frame, _schema
+from ._table._encoder import SchemaEncoder, _frame, _schema
 from ._table._schema import few
 
 OPERATORS: dict[type, Any] = {
@@ -105,45 +104,22 @@ class FormulaEncoder(SchemaEncoder):
     formula: str = field(kw_only=False)
     schema: Mapping = field(kw_only=False)
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Read the formula and derive public ranges of its terms; nothing is learnt from the rows.
-
-        Parameters
-        ----------
-        X : data frame of shape (n_samples, n_features)
-            A frame of pandas, polars (lazy too), Arrow or another library that narwhals knows. Only
-            the names of its columns are used.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self : FormulaEncoder
-
-        Raises
-        ------
-        ValueError
-            If a term has no bounds, names no column of the schema, or repeats another one.
-        """
-        names, schema = _column_names(X), _schema(self.schema)
+    def _chosen(self, schema, names):
+        """Columns of the schema that the formula has."""
         self.target_, design = _parsed(self.formula, schema)
-        self.columns_ = [name for name in schema if name in frozenset().union(*design.columns)]
-        _check_columns(self.columns_, names)
-        schema.check_filled(self.columns_)
-        self.feature_names_in_ = np.array(names, dtype=object)
-        self.n_features_in_ = len(names)
+        columns = [name for name in schema if name in frozenset().union(*design.columns)]
+        _check_columns(columns, names)
+        return columns
+
+    def _learn(self, schema):
+        """Names of the columns of all terms, A and a: made of public numbers."""
+        design = _parsed(self.formula, schema)[1]
         points = {name: _points(schema[name], name, 3) for name in self.columns_}
         ends = {name: _Interval(at[0], at[-1]) for name, at in points.items()}
         for text, tree in design.factors.items():
             value = _evaluated(tree, ends, text)
             if not np.isfinite([value.low, value.high]).all():
                 raise ValueError(f"{text} is too large on the public ranges of the schema.")
-        self._learn(design, schema)
-        return self
-
-    def _learn(self, design, schema):
-        """Names of the columns of all terms, A and a: made of public numbers."""
         one = {name: np.zeros(1) + _reference(schema[name], name) for name in self.columns_}
         columns, places = design.matrix(one, schema, names=True)
         self.terms_, size = columns, len(columns)

@@ -23,6 +23,36 @@ from ._schema import Schema
 class SchemaEncoder(Writable, TransformerMixin, BaseEstimator):
     """Base class of transformers whose columns a schema describes; not for direct use."""
 
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Match the schema with the columns; nothing is learnt from the rows.
+
+        Parameters
+        ----------
+        X : data frame of shape (n_samples, n_features)
+            A frame of pandas, polars (lazy too), Arrow or another library that narwhals knows. Only
+            the names of its columns are used.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a column of the schema is absent or has no range or list, or if a term of a formula
+            has no bounds, names no column of the schema, or repeats another one.
+        """
+        names, schema = _column_names(X), _schema(self.schema)
+        self.columns_ = self._chosen(schema, names)
+        schema.check_filled(self.columns_)
+        self.feature_names_in_ = np.array(names, dtype=object)
+        self.n_features_in_ = len(names)
+        self._learn(schema)
+        return self
+
     def transform(self, X: Any) -> Any:
         """Encode rows.
 
@@ -145,28 +175,12 @@ class TableEncoder(SchemaEncoder):
 
     schema: Mapping = field(kw_only=False)
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Match the schema with the columns; nothing is learnt from the rows.
+    def _chosen(self, schema, names):
+        """Columns of the schema that are in the frame."""
+        return _matched(schema, names)
 
-        Parameters
-        ----------
-        X : data frame of shape (n_samples, n_features)
-            A frame of pandas, polars (lazy too), Arrow or another library that narwhals knows. Only
-            the names of its columns are used.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self : TableEncoder
-        """
-        names = _column_names(X)
-        schema = _schema(self.schema)
-        self.columns_ = _matched(schema, names)
-        schema.check_filled(self.columns_)
-        self.feature_names_in_ = np.array(names, dtype=object)
-        self.n_features_in_ = len(names)
+    def _learn(self, schema):
+        """Places of the columns, the public norm, and ranges."""
         self.blocks_, stop = {}, 0
         for name in self.columns_:
             start, stop = stop, stop + schema[name].block(name).width
@@ -181,7 +195,6 @@ class TableEncoder(SchemaEncoder):
             for line, block in zip(lines, self.blocks_.values(), strict=True)
             for column in range(block.start + (not line), block.stop)
         ]
-        return self
 
     def _encoded(self, X):
         """Encoded rows of a table in memory."""
@@ -224,12 +237,8 @@ class TableEncoder(SchemaEncoder):
         list
             Values in the units of the table, None where missing.
         """
-        check_is_fitted(self)
-        if name not in self.blocks_:
-            raise ValueError(f"{name!r} is not a column that is encoded: {self.columns_}.")
-        at = self.blocks_[name]
-        block = floats(X).reshape(-1, at.stop - at.start)
-        return _schema(self.schema)[name].decode(block * self.norm_)
+        column, at = self._column(name)
+        return column.decode(floats(X).reshape(-1, at.stop - at.start) * self.norm_)
 
     def coded_levels(self, name: str) -> tuple[list[str], np.ndarray] | None:
         """Levels of a column and their rows in its columns of the output, in ``blocks_[name]``.
@@ -243,10 +252,7 @@ class TableEncoder(SchemaEncoder):
         -------
         (list of str, ndarray of shape (n_levels, width)), or None of numbers and dates
         """
-        check_is_fitted(self)
-        if name not in self.blocks_:
-            raise ValueError(f"{name!r} is not a column that is encoded: {self.columns_}.")
-        coded = _schema(self.schema)[name].coded
+        coded = self._column(name)[0].coded
         return None if coded is None else (list(coded[0]), coded[1] / self.norm_)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -284,6 +290,13 @@ class TableEncoder(SchemaEncoder):
         for block, at in zip(blocks, self.blocks_.values(), strict=True):
             matrix[at, at], matrix[-1, at] = block.matrix / self.norm_, block.offset / self.norm_
         return CoefficientMap([name for block in blocks for name in block.effects], matrix)
+
+    def _column(self, name):
+        """The type of a column that is encoded, and its place in the output."""
+        check_is_fitted(self)
+        if name not in self.blocks_:
+            raise ValueError(f"{name!r} is not a column that is encoded: {self.columns_}.")
+        return _schema(self.schema)[name], self.blocks_[name]
 
     def _blocks(self):
         check_is_fitted(self, "norm_")

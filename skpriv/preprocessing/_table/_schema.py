@@ -183,7 +183,7 @@ class Schema(Mapping):
         """
         column = None if self.target is None else self[self.target]
         if not isinstance(column, Categorical | Ordinal):
-            return self.bounds_y
+            return tuple(int(end) if end == int(end) else end for end in self.bounds_y)
         self.check_filled([self.target])
         return tuple(map(str, column.categories))
 
