@@ -1,6 +1,3 @@
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from sklearn.utils import Bunch
@@ -28,9 +25,8 @@ def test_every_setting_has_a_table_and_says_what_is_guaranteed(setting, capsys):
     named = [*private.items(), *chosen.references(100).items()]
     for name, policy in named:  # two may have one name
         assert f"* {name}: {policy.guarantee}" in out.replace("\n  ", " ")
-    for name in private:
+    for name, policy in private.items():
         assert f"\n{name}" in out
-    for policy in private.values():
         assert f"(epsilon=1, delta={chosen.delta:g})" in str(policy.guarantee)
     assert "100 rounds, 2 runs" in out and "share of random" in out
     assert "epsilon 4:" in err and "2 of 2 runs" in err
@@ -97,9 +93,3 @@ def test_wrong_arguments(options, capsys):
     with pytest.raises(SystemExit) as error:
         main([*FAST, *options])
     assert error.value.code == 2 and capsys.readouterr().out == ""
-
-
-def test_as_a_module():
-    command = [sys.executable, "-m", "skpriv", "regret", "--help"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "--setting" in done.stdout

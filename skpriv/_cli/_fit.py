@@ -73,7 +73,7 @@ def add_fit(parser):
         parser, "--epsilon", "--delta", "--ledger", "--out", "--plot", "--confidence-level",
         "--seed", "--force",
         epsilon={"required": True, "help": "epsilon of this fit"}, ledger={"help": ledger},
-        out={"required": True, "help": "JSON file of the model"},
+        out={"help": "JSON file of the model; needed but with --plan"},
         plot={"help": "write a picture of the coefficients, too"},
     )  # fmt: skip
     parser.set_defaults(run=run)
@@ -120,6 +120,8 @@ def _plan(args, schema, frame):
 
 def _check_files(args):
     """Everything that can be found out before the rows are read and the budget is spent."""
+    if args.out is None and not args.plan:
+        raise CommandError("--out is needed: name the JSON file of the model, or ask for --plan.")
     written = {f"--{name}": getattr(args, name) for name in ("out", "ledger", "card", "plot")}
     check_different([args.table, args.schema], written)
     if args.ledger is not None and capabilities(args.privacy).amplifies:
