@@ -23,10 +23,75 @@ class OfPersons:
         """Exact sum over a chunk of rows, each of which is a person."""
         return self.sum_persons(X, y, np.arange(len(X) + 1), 1)
 
-    def person_scores(self: Any, scores, starts, largest):
-        """Sums of a person's scores over m L, shortened to norm 1; L is ``length``."""
-        u = person_sums(scores, starts) / (largest * self.length)
-        return u / np.maximum(row_norms(u), 1.0)[:, None]
+
+def joint_sums(query, X, y, starts, largest=1):
+    """Exact sums over a chunk of persons of u, uu' / sqrt(2) and what is asked beside them.
+
+    u is the sum of the scores of a person over m L, shortened to norm 1, and what is beside it is a
+    mean over the m places of the person. Matrices stand for their vech. With t = -<u, u'> the first
+    two move by at most |u|^2 + |u'|^2 + 2 t + (|u|^4 + |u'|^4 - 2 t^2) / 2 squared, which increases
+    in both norms, and then in t up to 1, where it is 4.
+
+    Parameters
+    ----------
+    query : Query
+        It has ``parts``, the sizes of what is asked by name, ``length``, L, and ``scored(X, y)``,
+        the scores of rows and by name the sums over rows of what is beside them.
+    X : ndarray of shape (n_rows, n_features)
+    y : ndarray of shape (n_rows,)
+    starts : ndarray of shape (n_persons + 1,)
+    largest : int
+        m.
+    """
+    scores, beside = query.scored(X, y)
+    u = person_sums(scores, starts) / (largest * query.length)
+    u = u / np.maximum(row_norms(u), 1.0)[:, None]
+    meat = np.zeros((u.shape[1],) * 2, order="F")
+    add_gram(meat, u)
+    sums = {"moment": u.sum(axis=0), "residual": vech(meat) / SQRT2}
+    sums |= {name: np.ravel(value) / largest for name, value in beside.items()}
+    return np.concatenate([sums[name] for name in query.parts])
+
+
+def named_parts(query, values):
+    """What is asked by `joint_sums`, or by another query with ``parts``, by its names."""
+    ends = np.cumsum(list(query.parts.values()))[:-1]
+    return dict(zip(query.parts, np.split(values, ends), strict=True))
+
+
+class JointScores:
+    """Mixin of questions about scores, each of a row that is a record: see `joint_sums`."""
+
+    length = 1.0
+    unit: Any
+    parts: Any
+    scored: Any
+
+    @property
+    def shape(self):
+        """Number of coordinates."""
+        return (sum(self.parts.values()),)
+
+    @property
+    def residual_unit(self):
+        """What the entries of uu' / sqrt(2) stand for."""
+        return SQRT2 * self.unit**2
+
+    def sum(self, X, y):
+        """Exact sum over a chunk of rows."""
+        return joint_sums(self, X, y, np.arange(len(X) + 1))
+
+
+class PersonScores(JointScores):
+    """The same where records are persons."""
+
+    def score_rows(self, X, y):
+        """Scores of the rows of a chunk."""
+        return self.scored(X, y)[0]
+
+    def sum_persons(self, X, y, starts, largest):
+        """Exact sum over a chunk of persons."""
+        return joint_sums(self, X, y, starts, largest)
 
 
 @dataclass(frozen=True, eq=False)

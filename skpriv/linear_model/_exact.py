@@ -108,22 +108,20 @@ class MaximumLikelihood(Procedure):
 
     def _chunk(self, X, y):
         """phi, r and weights of the records that count."""
-        r, roots = handed(self.rows, self.target, X, y, self.link.low)
+        r, roots = handed(self.rows, self.target, X, y, self.link.low, self.link.high)
+        known = np.isfinite(r)
         plain = self.rows.plain.rows(X[:, :-1]) if hasattr(self.rows, "plain") else None
         phi = self.rows.rows(X) if plain is None else plain
-        return phi, np.nan_to_num(r), np.where(np.isfinite(r), roots**2, 0.0)
+        return phi, np.where(known, r, 0.0), np.where(known, roots**2, 0.0)
 
     def _deviance(self, rows, theta):
         return rows.reduce(partial(self._deviances, theta), add, 0.0)
 
     def _deviances(self, theta, X, y):
-        phi, r, weights = self._chunk(X, y)
-        return self.link.deviance(r, phi @ theta, weights)
+        return self.link.deviance(*self._chunk(X, y), theta)
 
     def _slopes(self, theta, X, y):
-        phi, r, weights = self._chunk(X, y)
-        mean, slope = self.link.free(phi @ theta)
-        return phi.T @ (weights * (r - mean)), (phi * (weights * slope)[:, None]).T @ phi
+        return self.link.newton(*self._chunk(X, y), theta)
 
 
 def _sums(total, more):

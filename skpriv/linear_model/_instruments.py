@@ -22,13 +22,14 @@ from .._estimation._loop._estimate import inversion_excess
 from .._estimation._loop._score import SIDE_WEIGHT
 from .._estimation._moments import RESIDUAL_CLIP, MomentsQuery, NormalEquations
 from .._estimation._persons import (
-    OfPersons,
+    PersonScores,
     ScoreLengthsQuery,
     cluster_degrees,
+    named_parts,
     seldom_cut,
 )
 from .._estimation._public_maps import MappedRecords, RowMap, TargetMap
-from .._linalg import SQRT2, add_gram, row_norms, unvech, vech, vech_size
+from .._linalg import row_norms, unvech, vech_size
 from .._parameters import RowsOfPerson, parameters
 from .._printing import Printed, Table
 from ..exceptions import PrivacyError
@@ -45,16 +46,15 @@ from ._opening import (
 
 
 @dataclass(frozen=True, eq=False)
-class InstrumentScoreQuery(OfPersons, Query):
+class InstrumentScoreQuery(PersonScores, Query):
     """Joint sum of (u, vech uu' / sqrt(2), c e x') with c = sqrt(1/8).
 
     Scores of rows are e s: e = w V z with w = min(1, 1 / |V z|), s = clip(r - x'theta, -R, R) / R.
     Weights depend on instruments and exogenous features alone, so that e stays an instrument.
     u is the sum of the scores of a person over m L, shortened to norm 1, and e x' is averaged over
-    the places of the person: |u| <= 1 and |mean e x'| <= 1. Sensitivity sqrt(4 + 4 c^2): with
-    t = -<u, u'> the first two move by at most |u|^2 + |u'|^2 + 2 t + (|u|^4 + |u'|^4 - 2 t^2) / 2,
-    which increases in both norms, and in t up to 1, where it is 4; the third by at most (2 c)^2.
-    Attained at e' = -e, s = s', x = x', all of norm 1.
+    the places of the person: |u| <= 1 and |mean e x'| <= 1. Sensitivity sqrt(4 + 4 c^2): the first
+    two move by at most 4 squared, see `joint_sums`, and the third by at most (2 c)^2. Attained at
+    e' = -e, s = s', x = x', all of norm 1.
 
     Parameters
     ----------
@@ -82,43 +82,33 @@ class InstrumentScoreQuery(OfPersons, Query):
     sensitivity: float = 2.0 * sqrt(1.0 + SIDE_WEIGHT**2) * ROUNDING
 
     @property
-    def shape(self):
-        """Number of coordinates."""
+    def parts(self):
+        """Sizes of what is asked, in the order of the answer."""
         q = len(self.V)
-        return (q + vech_size(q) + q * len(self.theta),)
+        return {"moment": q, "residual": vech_size(q), "slope": q * len(self.theta)}
 
-    def score_rows(self, X, y):
-        """Scores e s of the rows of a chunk."""
-        return self._rows_of(X, y)[2]
+    @property
+    def unit(self):
+        """What a score of norm 1 stands for."""
+        return self.limit * self.length
 
-    def _rows_of(self, X, y):
-        """The instruments e, x and the scores e s."""
+    def scored(self, X, y):
+        """Scores e s of the rows of a chunk, and the slope of their sum."""
         phi = self.rows.rows(X)
         e, x = phi[:, self.exogenous] @ self.V.T, phi[:, self.structural]
         e /= np.maximum(row_norms(e), 1.0)[:, None]
         residual = self.target.scaled(y) - x @ self.theta
         s = np.clip(np.nan_to_num(residual / self.limit, nan=0.0), -1.0, 1.0)
-        return e, x, e * s[:, None]
-
-    def sum_persons(self, X, y, starts, largest):
-        """Exact sum over a chunk of persons."""
-        e, x, scores = self._rows_of(X, y)
-        u = self.person_scores(scores, starts, largest)
-        meat, moment = np.zeros((len(self.V),) * 2, order="F"), u.sum(axis=0)
-        slope = SIDE_WEIGHT / largest * (e.T @ x)
-        add_gram(meat, u)
-        return np.concatenate([moment, vech(meat) / SQRT2, slope.ravel()])
+        return e * s[:, None], {"slope": SIDE_WEIGHT * (e.T @ x)}
 
     def read(self, answer):
         """The noisy moment, its covariance and the slope as sums over rows, each with its noise."""
-        q, size, noise = len(self.V), vech_size(len(self.V)), answer.noise.scale
-        unit = self.limit * self.length
-        moment, meat, slope = np.split(answer.value, [q, q + size])
+        found, noise, q = named_parts(self, answer.value), answer.noise.scale, len(self.V)
         return ScoreSums(
-            moment=unit * moment,
-            moment_scale=unit * noise,
-            meat=unit**2 * SQRT2 * unvech(meat, q),
-            slope=slope.reshape(q, -1) / SIDE_WEIGHT,
+            moment=self.unit * found["moment"],
+            moment_scale=self.unit * noise,
+            meat=self.residual_unit * unvech(found["residual"], q),
+            slope=found["slope"].reshape(q, -1) / SIDE_WEIGHT,
             slope_scale=noise / SIDE_WEIGHT,
         )
 

@@ -12,7 +12,6 @@ from skpriv.linear_model._generalized._multinomial import (
     ClassScoreQuery,
     PersonClassScoreQuery,
     Softmax,
-    SoftmaxLikelihood,
     contrasts,
 )
 
@@ -51,9 +50,6 @@ def _rows_of(row, label):
 CASES = {
     # Runs without privacy only.
     MaximumLikelihood: Case(lambda rng: MaximumLikelihood(PLAIN, CLASSES, Logit()), ()),
-    SoftmaxLikelihood: Case(
-        lambda rng: SoftmaxLikelihood(PLAIN, THREE, Softmax(n_classes=3)), ()
-    ),
     ClassRatesQuery: Case(
         lambda rng: ClassRatesQuery(_maps(rng)[0].rows, THREE, 3),
         (lambda: (ClassRatesQuery(PLAIN, THREE, 3), one(E1, 0.0), one(E1, 2.0)),),

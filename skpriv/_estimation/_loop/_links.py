@@ -16,8 +16,8 @@ class MeanLink:
 
     Attributes
     ----------
-    low : float
-        Targets r are in [low, 1].
+    low, high : float
+        Targets r are in [low, high].
     limit : float or None
         Limit R at which residuals are clipped; None leaves it to the rules.
     counts : bool
@@ -50,6 +50,7 @@ class MeanLink:
 
     linear: ClassVar[bool] = True
     low: ClassVar[float] = -1.0
+    high: ClassVar[float] = 1.0
     limit: ClassVar[float | None] = None
     counts: ClassVar[bool] = True
     slope_weight: ClassVar[float] = 0.5
@@ -110,6 +111,11 @@ class BentLink(MeanLink):
     far = 2.0
     degrees = 1.0
 
+    def newton(self: Any, phi, r, weights, theta):
+        """Gradient of half of the likelihood, and its curvature."""
+        mean, slope = self.free(phi @ theta)
+        return phi.T @ (weights * (r - mean)), (phi * (weights * slope)[:, None]).T @ phi
+
 
 @dataclass(frozen=True)
 class Logit(BentLink):
@@ -138,8 +144,9 @@ class Logit(BentLink):
         mean = self.mean(eta)
         return mean, mean * special.expit(-eta)
 
-    def deviance(self, r, eta, weights):
+    def deviance(self, phi, r, weights, theta):
         """2 sum(log(1 + exp(eta)) - r eta)."""
+        eta = phi @ theta
         return 2.0 * float(weights @ (np.logaddexp(0.0, eta) - r * eta))
 
 
@@ -190,8 +197,9 @@ class Log(BentLink):
         mean = np.exp(np.minimum(eta - self.offset, 700.0))
         return mean, mean
 
-    def deviance(self, r, eta, weights):
+    def deviance(self, phi, r, weights, theta):
         """2 sum(exp(eta - offset) - r (eta - offset))."""
+        eta = phi @ theta
         mean, _ = self.free(eta)
         return 2.0 * float(weights @ (mean - r * (eta - self.offset)))
 

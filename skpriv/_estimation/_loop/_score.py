@@ -8,9 +8,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy import special
 
-from ..._linalg import RELATIVE_ZERO, SQRT2, add_gram, unvech, vech, vech_size
+from ..._linalg import RELATIVE_ZERO, add_gram, unvech, vech, vech_size
 from ...privacy import ROUNDING, Query
-from .._persons import OfPersons
+from .._persons import PersonScores, named_parts
 from .._public_maps import RowMap, TargetMap
 from ._links import IDENTITY, MeanLink
 from ._queries import Whitened, handed
@@ -291,16 +291,14 @@ class ScoreQuery(Query):
 
 
 @dataclass(frozen=True, eq=False)
-class PersonScoreQuery(OfPersons, ScoreQuery):
+class PersonScoreQuery(PersonScores, ScoreQuery):
     """Joint sum of (u, c h ee', q s^2, uu' / sqrt(2), k J) over persons.
 
     u is the sum of the scores e s of a person over m L, shortened to norm 1, and all but u and uu'
     are means over the m places of the person. The squared sensitivity is 4 + 2 c^2 + q^2 + k^2
-    for c = q = k = sqrt(1/8): 4.5, for noise that is 6% larger. Proof. With t = -<u, u'>, u and
-    uu' / sqrt(2) move by at most |u|^2 + |u'|^2 + 2 t + (|u|^4 + |u'|^4 - 2 t^2) / 2 squared, which
-    increases in both norms, and then in t up to 1, where it is 4. The means A of h ee' are positive
-    semi-definite of trace at most 1, so that <A, A'> >= 0 and |A - A'|^2 <= 2. The means of s^2 and
-    J are in [0, 1].
+    for c = q = k = sqrt(1/8): 4.5, for noise that is 6% larger. Proof. u and uu' / sqrt(2) move by
+    at most 4 squared, see `joint_sums`. The means A of h ee' are positive semi-definite of trace at
+    most 1, so that <A, A'> >= 0 and |A - A'|^2 <= 2. The means of s^2 and J are in [0, 1].
 
     Parameters
     ----------
@@ -326,37 +324,17 @@ class PersonScoreQuery(OfPersons, ScoreQuery):
         """What a score of norm 1 stands for."""
         return self.limit * self.length
 
-    @property
-    def residual_unit(self):
-        """What the entries of the residual Gram stand for."""
-        return SQRT2 * self.unit**2
-
-    def score_rows(self, X, y):
-        """Rows e s of a chunk."""
-        return self._summed(X, y)[0]
-
-    def _summed(self, X, y):
-        """Rows e s of a chunk and the slope matrix, mean square and counts of its rows."""
+    def scored(self, X, y):
+        """Rows e s of a chunk, and the slope matrix, squares and counts of its rows."""
         slope, numbers = self.whitened.empty_gram(), np.zeros(2)
         scores = [np.empty((0, len(slope)))]
         for e, s, h, *_ in self.scores(X, y):
             add_gram(slope, e * np.sqrt(h)[:, None])
             numbers += s @ s, np.count_nonzero(np.abs(s) >= CUT)
             scores.append(e * s[:, None])
-        return np.vstack(scores), slope, numbers
-
-    def sum_persons(self, X, y, starts, largest):
-        """Exact sum over a chunk of persons."""
-        scores, slope, numbers = self._summed(X, y)
-        u = self.person_scores(scores, starts, largest)
-        sums = {"moment": u.sum(axis=0), "slope": SIDE_WEIGHT / largest * vech(slope)}
-        for name, value in zip(("square", "nearly_cut"), numbers, strict=True):
-            sums[name] = [SIDE_WEIGHT / largest * value]
-        if self.sandwich:
-            meat = self.whitened.empty_gram()
-            add_gram(meat, u)
-            sums["residual"] = vech(meat) / SQRT2
-        return np.concatenate([sums[name] for name in self.parts])
+        square, count = SIDE_WEIGHT * numbers
+        beside = {"slope": SIDE_WEIGHT * vech(slope), "square": square, "nearly_cut": count}
+        return np.vstack(scores), beside
 
 
 CUBE = 0.5 * CUT**3  # mean excess over the clip, in clips, of each that is counted: an inverse cube
@@ -442,10 +420,8 @@ class ScoreEquation:
     @classmethod
     def of(cls, query, answer):
         """Read the answer to a `ScoreQuery` (its layout is in the query's docstring)."""
-        p, limit, rest = len(query.point), query.limit, answer.value / answer.n
-        found = {}
-        for name, size in query.parts.items():
-            found[name], rest = rest[:size], rest[size:]
+        p, limit = len(query.point), query.limit
+        found = named_parts(query, answer.value / answer.n)
         unit = answer.noise.scale / answer.n
         one, slope_unit = query.link.steepest / query.slope_weight, query.link.steepest * unit
         slope, gram, slope_scale = None, None, inf

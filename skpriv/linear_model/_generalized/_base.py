@@ -17,7 +17,6 @@ from ...privacy import models_that
 from .._exact import MaximumLikelihood
 from .._opening import public_row_map
 from .._start import FitsBySteps
-from ._multinomial import SoftmaxLikelihood
 
 WEIGHTED, LIKELIHOOD = "curve of the weighted scores", "curve of maximum likelihood"
 UNIT = TargetMap((-1.0, 1.0), True)  # of linear parts, which have no other unit
@@ -75,8 +74,7 @@ class GeneralizedLinear(FitsBySteps):
 
     def _exact(self, session, rows, target, link):
         """The fit without privacy."""
-        kind = SoftmaxLikelihood if link.parts > 1 else MaximumLikelihood
-        likely = session.release(kind(rows, target, link), SHARE).value
+        likely = session.release(MaximumLikelihood(rows, target, link), SHARE).value
         return at_solution(session, rows, target, link, likely)
 
     def _read(self: Any):

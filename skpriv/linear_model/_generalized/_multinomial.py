@@ -10,11 +10,10 @@ from scipy import special
 from ..._estimation._intervals import two_sided_quantile
 from ..._estimation._loop._links import Logit
 from ..._estimation._loop._queries import LEAST_RATE, Location, LocationQuery, Whitened, handed
-from ..._estimation._persons import OfPersons
+from ..._estimation._persons import JointScores, PersonScores
 from ..._estimation._public_maps import RowMap
-from ..._linalg import SQRT2, add_gram, vech, vech_size
+from ..._linalg import SQRT2, vech, vech_size
 from ...privacy import ROUNDING, Query
-from .._exact import MaximumLikelihood
 
 SLOPE_WEIGHT = 2.0 / 3.0  # of the slopes: free up to .68, see `ClassScoreQuery`
 
@@ -34,6 +33,7 @@ class Softmax(Logit):
     n_classes : int
     """
 
+    high = np.inf  # r is the code of a class
     steepest: float = 0.5 * Logit.far
     n_classes: int = 3
 
@@ -56,6 +56,27 @@ class Softmax(Logit):
         Q = contrasts(self.n_classes)
         spread = float(np.linalg.eigvalsh(Q.T @ (np.diag(mean) - np.outer(mean, mean)) @ Q)[0])
         return 2.0 * spread
+
+    def deviance(self, phi, r, weights, theta):
+        """-2 sum(log(pi_y)) of codes r of the classes y."""
+        eta, places = self._eta(phi, theta), np.rint(r).astype(int)
+        likely = eta[np.arange(len(r)), places] - special.logsumexp(eta, axis=1)
+        return -2.0 * float(weights @ likely)
+
+    def newton(self, phi, r, weights, theta):
+        """Gradient of half of the likelihood, and its curvature."""
+        probabilities = special.softmax(self._eta(phi, theta), axis=1)
+        away = -probabilities
+        away[np.arange(len(r)), np.rint(r).astype(int)] += 1.0
+        gradient = (away @ contrasts(self.n_classes)).T @ (phi * weights[:, None])
+        hessian = np.zeros((len(theta),) * 2, order="F")
+        add_slopes(hessian, probabilities, weights, phi)
+        return gradient.reshape(-1), hessian
+
+    def _eta(self, phi, theta):
+        """Linear parts of all classes, shape (n_rows, n_classes)."""
+        Q = contrasts(self.n_classes)
+        return phi @ (Q @ theta.reshape(Q.shape[1], -1)).T
 
     def each(self, matrix):
         """A matrix from theta to coefficients, for the contrasts of one class after the other."""
@@ -160,7 +181,7 @@ def add_slopes(total, probabilities, weights, e):
 
 
 @dataclass(frozen=True, eq=False)
-class ClassScoreQuery(Query):
+class ClassScoreQuery(JointScores, Query):
     """Joint sum of (u, c A, uu' / sqrt(2)) over records; matrices mean their vech.
 
     With a whitened row psi, w = min(1, 1 / |psi|), e = w psi and log-odds m + Q B psi of K classes,
@@ -199,9 +220,8 @@ class ClassScoreQuery(Query):
     point: np.ndarray
     link: Any
     name: str = "scores of classes"
-    length = 1.0
     limit, slope_weight, square_weight, count_weight = SQRT2, SLOPE_WEIGHT, 1.0, 1.0
-    sandwich, matrices, asks_cut, most_excess = True, True, False, None
+    matrices, asks_cut, most_excess = True, False, None
 
     @property
     def sensitivity(self):
@@ -214,37 +234,19 @@ class ClassScoreQuery(Query):
         return SQRT2 * self.length
 
     @property
-    def residual_unit(self):
-        """What the entries of uu' / sqrt(2) stand for."""
-        return SQRT2 * self.unit**2
-
-    @property
     def parts(self):
         """Sizes of what is asked, in the order of the answer."""
         size = len(self.point)
         return {"moment": size, "slope": vech_size(size), "residual": vech_size(size)}
 
-    @property
-    def shape(self):
-        """Number of coordinates."""
-        return (sum(self.parts.values()),)
-
-    def sum(self, X, y):
-        """Exact sum over a chunk of rows."""
-        return self._joined(*self._read(X, y))
-
-    def _read(self, X, y):
+    def scored(self, X, y):
         """Rows u of a chunk, and the sum of A."""
-        slopes, found = self._empty(), [np.empty((0, len(self.point)))]
+        slopes = np.zeros((len(self.point),) * 2, order="F")
+        found = [np.empty((0, len(self.point)))]
         for u, probabilities, h, e in self.scores(X, y):
             add_slopes(slopes, probabilities, 2.0 * h, e)
             found.append(u)
-        return np.vstack(found), slopes
-
-    def _joined(self, u, slopes):
-        meat = self._empty()
-        add_gram(meat, u)
-        return np.concatenate([u.sum(axis=0), SLOPE_WEIGHT * vech(slopes), vech(meat) / SQRT2])
+        return np.vstack(found), {"slope": SLOPE_WEIGHT * vech(slopes)}
 
     def scores(self, X, y):
         """Yield (u, pi, h, e) of one block of rows after the other."""
@@ -264,12 +266,9 @@ class ClassScoreQuery(Query):
             u = (d[:, :, None] * e[:, None, :]).reshape(len(e), -1)
             yield u, probabilities, np.where(known, h, 0.0), e
 
-    def _empty(self):
-        return np.zeros((len(self.point),) * 2, order="F")
-
 
 @dataclass(frozen=True, eq=False)
-class PersonClassScoreQuery(OfPersons, ClassScoreQuery):
+class PersonClassScoreQuery(PersonScores, ClassScoreQuery):
     """The same of persons: u is the sum of a person's over m L, shortened to norm 1, and A the mean
     over the m places. The squared sensitivity is 4 + 2 c^2, by the proof of `PersonScoreQuery`:
     |A| <= 1 in the Frobenius norm is not tied to u any more.
@@ -287,46 +286,3 @@ class PersonClassScoreQuery(OfPersons, ClassScoreQuery):
     def sensitivity(self):
         """Declared sensitivity."""
         return sqrt(4.0 + 2.0 * SLOPE_WEIGHT**2) * ROUNDING
-
-    def score_rows(self, X, y):
-        """Rows u of a chunk."""
-        return self._read(X, y)[0]
-
-    def sum_persons(self, X, y, starts, largest):
-        """Exact sum over a chunk of persons."""
-        u, slopes = self._read(X, y)
-        return self._joined(self.person_scores(u, starts, largest), slopes / largest)
-
-
-@dataclass(frozen=True, eq=False)
-class SoftmaxLikelihood(MaximumLikelihood):
-    """B of the largest likelihood of several classes on clipped rows, row by row."""
-
-    def _eta(self, theta, phi):
-        Q = contrasts(self.link.n_classes)
-        return phi @ (Q @ theta.reshape(Q.shape[1], -1)).T
-
-    def _codes(self, X, y):
-        code, roots = coded(self.rows, self.target, X, y)
-        known = np.isfinite(code)
-        phi = self.rows.rows(X)  # with weights they have their roots
-        return phi, np.where(known, code, 0.0).astype(int), known * roots
-
-    def _deviances(self, theta, X, y):
-        phi, code, roots = self._codes(X, y)
-        with np.errstate(all="ignore"):
-            eta = self._eta(theta, phi) / np.where(roots > 0.0, roots, 1.0)[:, None]
-        likely = eta[np.arange(len(code)), code] - special.logsumexp(eta, axis=1)
-        return -2.0 * float(roots**2 @ likely)
-
-    def _slopes(self, theta, X, y):
-        phi, code, roots = self._codes(X, y)
-        scale = np.where(roots > 0.0, roots, 1.0)[:, None]
-        probabilities = special.softmax(self._eta(theta, phi) / scale, axis=1)
-        Q = contrasts(self.link.n_classes)
-        d = -probabilities
-        d[np.arange(len(code)), code] += 1.0
-        gradient = (d @ Q).T @ (phi * roots[:, None])
-        hessian = np.zeros((self.size, self.size), order="F")
-        add_slopes(hessian, probabilities, (roots > 0.0).astype(float), phi)
-        return gradient.reshape(-1), hessian
