@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from copy import copy
+from dataclasses import field
 from math import sqrt
 from typing import Any, Self
 
@@ -9,6 +10,7 @@ import numpy as np
 from scipy.signal import lfilter
 from scipy.special import expit
 
+from .._parameters import parameters
 from ..records import finite_numbers
 
 CONTEXTS = ("gaussian", "sphere", "fixed")
@@ -128,6 +130,7 @@ def check_contexts(kind, n_actions, n_features):
     return arms
 
 
+@parameters
 class LinearEnvironment(Environment):
     """Rewards whose mean is linear in contexts of the unit ball.
 
@@ -164,20 +167,11 @@ class LinearEnvironment(Environment):
     array([-1., -1., -1., -1.])
     """
 
-    def __init__(
-        self,
-        *,
-        n_actions: int = 10,
-        n_features: int = 5,
-        contexts: Any = "gaussian",
-        coef: Any = None,
-        noise: Any = "bernoulli",
-    ) -> None:
-        self.n_actions = n_actions
-        self.n_features = n_features
-        self.contexts = contexts
-        self.coef = coef
-        self.noise = noise
+    n_actions: int = 10
+    n_features: int = 5
+    contexts: Any = "gaussian"
+    coef: Any = None
+    noise: Any = "bernoulli"
 
     @property
     def bounds_rewards(self) -> tuple[float, float]:
@@ -222,18 +216,12 @@ class LinearEnvironment(Environment):
 LINKS = {"logit": expit, "tanh": np.tanh}
 
 
+@parameters
 class GeneralizedLinearEnvironment(LinearEnvironment, Environment):
     """Binary rewards whose mean is a link function of a linear predictor.
 
     Parameters
     ----------
-    n_actions : int, default=10
-    n_features : int, default=5
-    contexts : {"gaussian", "sphere", "fixed"} or array of shape (n_actions, n_features), \
-            default="gaussian"
-        See :class:`LinearEnvironment`.
-    coef : array-like of shape (n_features,), default=None
-        None draws them uniformly on the unit sphere, once a run.
     scale : float, default=2.0
         Factor of the linear predictor.
     link : {"logit", "tanh"}, default="logit"
@@ -255,19 +243,9 @@ class GeneralizedLinearEnvironment(LinearEnvironment, Environment):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        n_actions: int = 10,
-        n_features: int = 5,
-        contexts: Any = "gaussian",
-        coef: Any = None,
-        scale: float = 2.0,
-        link: str = "logit",
-    ) -> None:
-        super().__init__(n_actions=n_actions, n_features=n_features, contexts=contexts, coef=coef)
-        self.scale = scale
-        self.link = link
+    noise: Any = field(init=False, default="bernoulli")
+    scale: float = 2.0
+    link: str = "logit"
 
     @property
     def bounds_rewards(self) -> tuple[float, float]:
@@ -287,6 +265,7 @@ class GeneralizedLinearEnvironment(LinearEnvironment, Environment):
         return np.where(rng.random(len(actions)) < chances, 1.0, low)
 
 
+@parameters
 class SparseLinearEnvironment(Environment):
     """The published experiment on high-dimensional sparse bandits.
 
@@ -329,24 +308,13 @@ class SparseLinearEnvironment(Environment):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        n_actions: int = 3,
-        n_features: int = 400,
-        n_informative: int = 5,
-        correlation: float = 0.1,
-        noise: Any = 0.1,
-        noise_law: str = "gaussian",
-        coef: Any = None,
-    ) -> None:
-        self.n_actions = n_actions
-        self.n_features = n_features
-        self.n_informative = n_informative
-        self.correlation = correlation
-        self.noise = noise
-        self.noise_law = noise_law
-        self.coef = coef
+    n_actions: int = 3
+    n_features: int = 400
+    n_informative: int = 5
+    correlation: float = 0.1
+    noise: Any = 0.1
+    noise_law: str = "gaussian"
+    coef: Any = None
 
     @property
     def bounds_rewards(self) -> tuple[float, float]:
@@ -392,6 +360,7 @@ class SparseLinearEnvironment(Environment):
         return chosen(means, actions) + self.noise * draws
 
 
+@parameters
 class SupervisedEnvironment(Environment):
     """Classification as a bandit: the actions are the classes, and the right one is rewarded.
 
@@ -424,10 +393,9 @@ class SupervisedEnvironment(Environment):
     ((2, 3, 12), array([1., 1.]))
     """
 
-    def __init__(self, X: Any, y: Any, *, blocks: Any = True) -> None:
-        self.X = X
-        self.y = y
-        self.blocks = blocks
+    X: Any = field(kw_only=False)
+    y: Any = field(kw_only=False)
+    blocks: Any = True
 
     @property
     def bounds_rewards(self) -> tuple[float, float]:
