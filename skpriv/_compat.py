@@ -100,11 +100,7 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[F], F]:
     return decorate
 
 
-def validate_params(
-    constraints: dict[str, Any], *, prefer_skip_nested_validation: bool
-) -> Callable[[F], F]:
-    """Decorate a function, whose parameters are checked first."""
-    checked = _validate_params(
-        constraints, prefer_skip_nested_validation=prefer_skip_nested_validation
-    )
-    return lambda function: forgets_rows(checked(function))
+def validate_params(function: F, limits: dict[str, Any]) -> F:
+    """Return a function whose parameters are checked first, as are those of what it calls."""
+    checked = _validate_params(limits, prefer_skip_nested_validation=False)
+    return forgets_rows(checked(function))

@@ -17,11 +17,11 @@ from typing import (
 
 import numpy as np
 
-from ._compat import Interval, StrOptions
+from ._compat import F, Interval, StrOptions, validate_params
 
 __all__ = [
     "ArrayLike", "Channel", "Count", "DataNorm", "Level", "Positive", "RandomState", "RowsOfPerson",
-    "parameters",
+    "parameters", "validated",
 ]  # fmt: skip
 
 ArrayLike = Annotated[Any, "array-like"]
@@ -68,6 +68,24 @@ def parameters(kind: K) -> K:
     made.__init__.__annotations__ = get_type_hints(made.__init__)  # types without their limits
     made.__doc__ = _documented(made, list(signature(made).parameters))
     return kind
+
+
+def validated(function: F) -> F:
+    """Decorate a function whose arguments are checked by the limits in their annotations.
+
+    Parameters
+    ----------
+    function : callable
+
+    Returns
+    -------
+    callable
+        The same, with types without their limits.
+    """
+    hints = get_type_hints(function, include_extras=True)
+    limits = {name: _limits(hint) or "no_validation" for name, hint in hints.items()}
+    function.__annotations__ = get_type_hints(function)
+    return validate_params(function, limits)
 
 
 def _limits(annotation):

@@ -3,17 +3,17 @@
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from numbers import Real
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from scipy import stats
 
 from .._choices import Estimand, IntervalMethod
-from .._compat import Interval, StrOptions, validate_params
+from .._compat import StrOptions
 from .._estimation._coefficients import CoefficientLaw
 from .._estimation._intervals import two_sided_quantile
 from .._linalg import ROUNDED
+from .._parameters import Level, validated
 from .._printing import LINE, Printed, Table, aligned
 from ._units import INTERCEPT, law_in_units
 
@@ -343,20 +343,12 @@ class Inference(Printed):
         return [Table((), [*self._head()], left=2), "", self._table(), "", [*self._notes()]]
 
 
-@validate_params(
-    {
-        "model": "no_validation",
-        "confidence_level": [Interval(Real, 0, 1, closed="neither")],
-        "method": [StrOptions({"asymptotic"})],
-        "estimand": [StrOptions({"fitted", "least_squares", "likelihood"})],
-    },
-    prefer_skip_nested_validation=True,
-)
+@validated
 def inference(
     model: Any,
     *,
-    confidence_level: float = 0.95,
-    method: IntervalMethod = "asymptotic",
+    confidence_level: Level = 0.95,
+    method: Annotated[IntervalMethod, StrOptions({"asymptotic"})] = "asymptotic",
     estimand: Estimand = "fitted",
 ) -> "Inference":
     """Coefficients of a fitted private regressor with intervals and tests, in original units.

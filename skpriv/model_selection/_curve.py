@@ -1,8 +1,7 @@
 """Accuracy of a private estimator at every epsilon: the fits, what is measured, and the picture."""
 
 from dataclasses import dataclass, fields
-from numbers import Integral, Real
-from typing import Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 from joblib import hash
@@ -14,7 +13,8 @@ from sklearn.utils import Bunch, check_random_state, indexable
 from sklearn.utils.parallel import Parallel, delayed
 
 from .._choices import IntervalMethod
-from .._compat import HasMethods, Interval, StrOptions, safe_indexing, validate_params
+from .._compat import HasMethods, safe_indexing
+from .._parameters import ArrayLike, Count, Level, RandomState, validated
 from .._printing import Display, pyplot
 from .._progress import progress
 from ..metrics import interval_coverage_score, interval_mean_width
@@ -151,41 +151,24 @@ def private_step(estimator, X):
     return estimator, X
 
 
-@validate_params(
-    {
-        "estimator": [HasMethods(["fit", "predict", "get_params"]), list],
-        "epsilons": ["array-like"],
-        "groups": ["array-like", None],
-        "cv": ["cv_object"],
-        "n_repeats": [Interval(Integral, 1, None, closed="left")],
-        "scoring": [str, callable, None],
-        "reference": [HasMethods(["fit", "predict"]), None],
-        "confidence_level": [Interval(Real, 0, 1, closed="neither"), None],
-        "interval_method": [StrOptions({"certified", "asymptotic"})],
-        "max_interval_rows": [Interval(Integral, 1, None, closed="left"), None],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
-    },
-    prefer_skip_nested_validation=False,
-)
+@validated
 def privacy_utility_curve(
-    estimator: Any,
+    estimator: Annotated[Any, HasMethods(["fit", "predict", "get_params"]), list],
     X: Any,
     y: Any,
     *,
-    epsilons: Any = (0.1, 0.3, 1.0, 3.0, 10.0),
-    groups: Any = None,
-    cv: Any = 5,
-    n_repeats: int = 3,
-    scoring: Any = None,
-    reference: Any = None,
-    confidence_level: float = 0.95,
+    epsilons: ArrayLike = (0.1, 0.3, 1.0, 3.0, 10.0),
+    groups: ArrayLike | None = None,
+    cv: Annotated[Any, "cv_object"] = 5,
+    n_repeats: Count = 3,
+    scoring: Annotated[Any, str, callable, None] = None,
+    reference: Annotated[Any, HasMethods(["fit", "predict"]), None] = None,
+    confidence_level: Level | None = 0.95,
     interval_method: IntervalMethod = "certified",
-    max_interval_rows: int = 2000,
+    max_interval_rows: Count | None = 2000,
     n_jobs: int | None = None,
-    random_state: int | np.random.RandomState | None = None,
-    verbose: int = 0,
+    random_state: RandomState = None,
+    verbose: Annotated[int, "verbose"] = 0,
 ) -> Bunch:
     """Cross-validated score of a private estimator at every epsilon, and its intervals.
 

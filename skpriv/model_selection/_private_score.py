@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from math import sqrt
 from numbers import Real
 from statistics import NormalDist
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from scipy import special
@@ -22,7 +22,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer
 
 from .._choices import PrivacyModel
-from .._compat import HasMethods, Interval, StrOptions, safe_indexing, validate_params
+from .._compat import HasMethods, Interval, StrOptions, safe_indexing
+from .._parameters import ArrayLike, Level, RandomState, validated
 from ..exceptions import InvalidValues, PrivacyError
 from ..privacy import (
     MODELS,
@@ -351,30 +352,19 @@ class PrivateScore:
         return f"R2 {self.r2:.3f} ({level} interval {self.low:.3f} to {self.high:.3f})"
 
 
-@validate_params(
-    {
-        "estimator": [HasMethods(["predict"])],
-        "epsilon": [Interval(Real, 0, None, closed="right")],
-        "delta": [Interval(Real, 0, 1, closed="left")],
-        "bounds_y": ["array-like", None],
-        "confidence_level": [Interval(Real, 0, 1, closed="neither")],
-        "privacy": [StrOptions(MODELS.keys())],
-        "random_state": ["random_state"],
-    },
-    prefer_skip_nested_validation=True,
-)
+@validated
 def private_score(
-    estimator: Any,
+    estimator: Annotated[Any, HasMethods(["predict"])],
     X: Any,
     y: Any,
     *,
-    epsilon: float,
-    delta: float,
-    bounds_y: Any = None,
-    confidence_level: float = 0.95,
-    privacy: PrivacyModel = "central",
-    random_state: int | np.random.RandomState | None = None,
-) -> "PrivateScore":
+    epsilon: Annotated[float, Interval(Real, 0, None, closed="right")],
+    delta: Annotated[float, Interval(Real, 0, 1, closed="left")],
+    bounds_y: ArrayLike | None = None,
+    confidence_level: Level = 0.95,
+    privacy: Annotated[PrivacyModel, StrOptions(MODELS.keys())] = "central",
+    random_state: RandomState = None,
+) -> PrivateScore:
     """R2 of a fitted estimator on held-out rows, as a private release with an interval.
 
     Parameters

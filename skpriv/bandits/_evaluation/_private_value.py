@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 from math import sqrt
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from ..._compat import Interval, validate_params
+from ..._compat import Interval
 from ..._estimation._intervals import two_sided_quantile
+from ..._parameters import ArrayLike, Level, Positive, RandomState, validated
 from ...privacy import ROUNDING, Budget, Query, open_stream
 from ...records import check_shape, floats, public_shape
 from .._base import check_bounds, known_actions
@@ -114,36 +115,21 @@ def _clipped(query, X, y):
     return w, np.clip(np.nan_to_num(y, nan=middle), query.low, query.high)
 
 
-@validate_params(
-    {
-        "target": ["array-like"],
-        "actions": ["array-like"],
-        "rewards": ["array-like"],
-        "propensities": ["array-like"],
-        "epsilon": [Interval(Real, 0, None, closed="neither")],
-        "delta": [Interval(Real, 0, 1, closed="neither")],
-        "bounds_y": ["array-like"],
-        "max_weight": [Interval(Real, 0, None, closed="neither")],
-        "least_propensity": [Interval(Real, 0, 1, closed="right"), None],
-        "confidence_level": [Interval(Real, 0, 1, closed="neither")],
-        "random_state": ["random_state"],
-    },
-    prefer_skip_nested_validation=True,
-)
+@validated
 def private_off_policy_value(
-    target: Any,
-    actions: Any,
-    rewards: Any,
-    propensities: Any,
+    target: ArrayLike,
+    actions: ArrayLike,
+    rewards: ArrayLike,
+    propensities: ArrayLike,
     *,
-    epsilon: float = 1.0,
-    delta: float = 1e-6,
-    bounds_y: Any = (0.0, 1.0),
-    max_weight: float = 10.0,
-    least_propensity: float | None = None,
-    confidence_level: float = 0.95,
-    random_state: int | np.random.RandomState | None = None,
-) -> "PrivateValue":
+    epsilon: Positive = 1.0,
+    delta: Level = 1e-6,
+    bounds_y: ArrayLike = (0.0, 1.0),
+    max_weight: Positive = 10.0,
+    least_propensity: Annotated[float | None, Interval(Real, 0, 1, closed="right"), None] = None,
+    confidence_level: Level = 0.95,
+    random_state: RandomState = None,
+) -> PrivateValue:
     """Estimate the mean reward of a policy from logs, and protect the users in the logs.
 
     Parameters

@@ -1,16 +1,15 @@
 """Running policies in an environment, many times."""
 
-from typing import Any
 import time
 from collections.abc import Mapping
-from numbers import Integral
+from typing import Annotated, Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import Bunch
 from sklearn.utils.parallel import Parallel, delayed
 
-from ..._compat import Interval, validate_params
+from ..._parameters import Count, RandomState, validated
 from ..._progress import progress
 from .._base import MAX_SEED
 
@@ -37,27 +36,16 @@ class SimulationResult(Bunch):
         return pd.DataFrame(columns, index=index).reset_index()
 
 
-@validate_params(
-    {
-        "policies": [list, tuple, dict],
-        "horizon": [Interval(Integral, 1, None, closed="left")],
-        "n_runs": [Interval(Integral, 1, None, closed="left")],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
-        "n_records": [Interval(Integral, 1, None, closed="left"), None],
-    },
-    prefer_skip_nested_validation=True,
-)
+@validated
 def simulate(
-    policies: Any,
+    policies: list | tuple | dict,
     env: Any,
-    horizon: int = 10_000,
-    n_runs: int = 1,
+    horizon: Count = 10_000,
+    n_runs: Count = 1,
     n_jobs: int | None = None,
-    random_state: int | np.random.RandomState | None = None,
-    verbose: int = 0,
-    n_records: Any = None,
+    random_state: RandomState = None,
+    verbose: Annotated[int, "verbose"] = 0,
+    n_records: Count | None = None,
 ) -> Bunch:
     """Run policies in an environment, all of them on the same rounds.
 

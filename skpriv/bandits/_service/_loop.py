@@ -1,14 +1,15 @@
 """The memory of a service that plays a policy."""
 
-from typing import Any
 import logging
 import threading
 import time
-from numbers import Integral, Real
+from numbers import Real
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from ..._compat import Interval, StrOptions, validate_params
+from ..._compat import Interval
+from ..._parameters import Count, Level, Positive, validated
 from ...records import finite_numbers
 from .._base import FOREVER, BasePolicy
 from .._visits import Hashed, name_of
@@ -120,35 +121,21 @@ class Loop:
     >>> folder.cleanup()
     """
 
-    @validate_params(
-        {
-            "policy": [BasePolicy],
-            "cutoff": [Interval(Real, 0, None, closed="neither")],
-            "default_reward": [Interval(Real, None, None, closed="neither")],
-            "learn_every": [Interval(Integral, 1, None, closed="left")],
-            "max_visits": [Interval(Integral, 1, None, closed="left"), None],
-            "value_epsilon": [Interval(Real, 0, None, closed="neither"), None],
-            "value_delta": [Interval(Real, 0, 1, closed="neither")],
-            "learn": [StrOptions({"here", "elsewhere"})],
-            "in_order": ["boolean"],
-            "clock": [callable, None],
-        },
-        prefer_skip_nested_validation=True,
-    )
+    @validated
     def __init__(
         self,
-        policy: Any,
+        policy: BasePolicy,
         path: Any,
         *,
-        cutoff: float = 3600.0,
-        default_reward: float = 0.0,
-        learn_every: int = 1,
-        max_visits: int | None = None,
-        value_epsilon: float | None = None,
-        value_delta: float = 1e-6,
-        learn: str = "here",
+        cutoff: Positive = 3600.0,
+        default_reward: Annotated[float, Interval(Real, None, None, closed="neither")] = 0.0,
+        learn_every: Count = 1,
+        max_visits: Count | None = None,
+        value_epsilon: Positive | None = None,
+        value_delta: Level = 1e-6,
+        learn: Literal["here", "elsewhere"] = "here",
         in_order: bool = True,
-        clock: Any = None,
+        clock: Annotated[Any, callable, None] = None,
     ) -> None:
         policy = protecting_persons(policy, max_visits)
         self._value_budget = value_budget(policy, value_epsilon, value_delta)
