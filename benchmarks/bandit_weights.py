@@ -14,7 +14,7 @@ from _record import record
 from sklearn.datasets import load_diabetes, make_classification
 
 from skpriv.bandits import LinearEnvironment, LinSquareCB, SquareCB, SupervisedEnvironment, simulate
-from skpriv.bandits._epochs import _square_cb
+from skpriv.bandits._epochs import _rules
 from skpriv.datasets import load_warfarin
 from skpriv.linear_model import SSPRegressor
 from skpriv.preprocessing import BoundsScaler
@@ -73,7 +73,7 @@ def main():
             found = []
             for constant in constants:
                 if label == "SquareCB":
-                    _square_cb.ERROR_WEIGHT = constant
+                    _rules.ERROR_WEIGHT = constant
                     policy = SquareCB(oracle)
                 else:
                     policy = LinSquareCB(gap_weight=constant, **options)

@@ -3,17 +3,15 @@
 from ._coba import CobaLearner
 from ._combiner import BanditCombiner
 from ._evaluation._display import RegretDisplay
-from ._epochs._elimination import ActionElimination
 from ._environments import (
     GeneralizedLinearEnvironment,
     LinearEnvironment,
     SparseLinearEnvironment,
     SupervisedEnvironment,
 )
-from ._epochs._epoch_greedy import FLIPHAT, EpochGreedy
-from ._epochs._references import EpsilonGreedy, LassoBandit
-from ._ucb._lin_square_cb import LinSquareCB
-from ._ucb._lin_ucb import LinUCB
+from ._epochs._fliphat import FLIPHAT, EpsilonGreedy, LassoBandit
+from ._epochs._rules import ActionElimination, EpochGreedy, SquareCB
+from ._ucb._lin_ucb import LinSquareCB, LinUCB
 from ._mabwiser import MABWiserAdapter
 from ._evaluation._off_policy import LoggedEnvironment, OffPolicyValue, off_policy_value
 from ._evaluation._private_value import PrivateValue, private_off_policy_value
@@ -25,7 +23,6 @@ from ._report import EpochsReport
 from ._state import load
 from ._epochs._schedule import EpochSchedule
 from ._evaluation._simulate import simulate
-from ._epochs._square_cb import SquareCB
 
 __all__ = [
     "FLIPHAT",

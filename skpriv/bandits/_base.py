@@ -26,9 +26,10 @@ class BasePolicy(AddsWhole, LearnsFromPersons, Accounted, BaseEstimator, ABC):
     them: ``shared`` and ``n_actions`` (see `act`), ``bounds_y`` (rewards are clipped to it) and
     ``random_state`` (of everything random that is not privacy noise).
 
-    A subclass implements `_chances` and `_update`, and may implement `_start`, called once,
-    before the first of them, when ``n_actions_`` and ``n_features_in_`` are known. Arguments of
-    the hooks have been checked; contexts are phi(x, a) of shape (n_rounds, n_actions, n_phi).
+    A subclass implements `_update`, and `_chances`, or `_choose` and `_knows`. It may implement
+    `_start`, called once, before the first of them, when ``n_actions_`` and ``n_features_in_`` are
+    known. Arguments of the hooks have been checked; contexts are phi(x, a) of shape (n_rounds,
+    n_actions, n_phi).
 
     Threads may share a policy: `act` and `update` take turns.
 
@@ -218,6 +219,11 @@ class BasePolicy(AddsWhole, LearnsFromPersons, Accounted, BaseEstimator, ABC):
                 ranking[:, place], propensities[:, place] = by_chance(chances, n, self._rng)
                 left[rounds, ranking[:, place]] = False
         return ranking, propensities
+
+    @property
+    def _knows(self):
+        """Whether anything was learned."""
+        return False
 
     @property
     def _turn(self):
@@ -428,13 +434,19 @@ class BasePolicy(AddsWhole, LearnsFromPersons, Accounted, BaseEstimator, ABC):
         """Return actions (dtype intp) and their propensities, both of shape (n_rounds,)."""
         return by_chance(self._chances(contexts, available), len(contexts), rng)
 
-    @abstractmethod
     def _chances(self, contexts, available):
         """Return probabilities of all actions, of shape (n_rounds or 1, n_actions).
 
         ``available`` is None or a mask (n_rounds, n_actions), with an action in every round. With 1
-        for n_rounds they are those of all rounds.
+        for n_rounds they are those of all rounds. Before anything is learned all are equally
+        likely, and then `_choose` has the same arguments.
         """
+        choose = self._choose if self._knows else uniform
+        return choose(contexts, available)
+
+    def _choose(self, contexts, available):
+        """Return probabilities, as `_chances`, by what was learned."""
+        raise NotImplementedError
 
     def _pay(self, n_rounds):
         """Charge what these rounds still cost; their values are looked at afterwards."""
@@ -583,10 +595,6 @@ class RandomPolicy(BasePolicy):
 
     def _blocks(self, rows, actions):
         return rows
-
-    def _chances(self, contexts, available):
-        n, n_actions = contexts.shape[:2]
-        return uniform(n, n_actions, available)
 
     def _update(self, rows, rewards):
         self.n_rounds_ += len(rewards)

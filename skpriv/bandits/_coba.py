@@ -2,7 +2,6 @@
 
 from typing import Any
 from collections.abc import Mapping, Sequence
-from math import isfinite
 from numbers import Real
 
 import numpy as np
@@ -22,11 +21,6 @@ class CobaLearner:
     n_hashed : int, default=32
         Number of columns into which the entries of dictionaries and strings are hashed: public, so
         that the shape of the features tells nothing about the first record.
-    features : callable, default=None
-        ``features(context, actions)``, the ndarray that `policy.act` takes for one round. None
-        takes 1 and the context, x; and with a policy that has ``shared=True`` their products with
-        the features of the action, a, in all pairs: coba's (a, ax), weights for each action if
-        actions are one-hot.
 
     Attributes
     ----------
@@ -37,6 +31,10 @@ class CobaLearner:
 
     Notes
     -----
+    Features are 1 and the context, x; and with a policy that has ``shared=True`` their products
+    with the features of the action, a, in all pairs: coba's (a, ax), weights for each action if
+    actions are one-hot.
+
     **Privacy guarantee**: that of the policy, for the rounds that coba gives it. coba copies a
     learner for each environment if there are several: a user who is in several of them pays for
     each. The results of an experiment are computed from rewards and actions without privacy. Scale
@@ -60,17 +58,15 @@ class CobaLearner:
     1
     """
 
-    def __init__(self, policy: Any, *, n_hashed: int = 32, features: Any = None) -> None:
+    def __init__(self, policy: Any, *, n_hashed: int = 32) -> None:
         self.policy = policy
         self.n_hashed = n_hashed
-        self.features = features
 
     @property
     def params(self) -> dict[str, Any]:
-        """Parameters of the policy, for coba's tables: numbers as they are, the rest as text."""
+        """Parameters of the policy, for coba's tables, as text."""
         given = self.policy.get_params(deep=False)
-        shown = {key: value if _is_plain(value) else str(value) for key, value in given.items()}
-        return {"family": type(self.policy).__name__, **shown}
+        return {"family": type(self.policy).__name__, **{key: str(given[key]) for key in given}}
 
     def predict(self, context: Any, actions: Any) -> tuple[Any, float, dict]:
         """Choose one of the actions.
@@ -119,17 +115,13 @@ class CobaLearner:
         """
         if contexts is None:
             raise ValueError("CobaLearner.learn needs what predict returned for this round.")
-        same = [a is action for a in actions]
-        if not any(same):
-            same = [_equal(a, action) for a in actions]
+        same = [_equal(offered, action) for offered in actions]
         if not any(same):
             raise ValueError("unknown action: it is none of those that predict was offered.")
         self.policy_.update(contexts, [same.index(True)], [reward])
 
     def _contexts(self, context, actions):
         """Features of one round, as `policy.act` takes them."""
-        if self.features is not None:
-            return floats(self.features(context, actions))[None]
         x = np.concatenate([[1.0], self._vector(context)])
         if not getattr(self.policy_, "shared", True):
             return x[None]
@@ -163,9 +155,3 @@ def _equal(one, other):
         return bool(np.all(one == other))
     except Exception:  # of objects that cannot be compared
         return False
-
-
-def _is_plain(value):
-    """Whether coba can write a value as JSON; infinity is no JSON."""
-    finite = isinstance(value, int) or (isinstance(value, float) and isfinite(value))
-    return value is None or isinstance(value, str) or finite

@@ -224,14 +224,14 @@ class BanditCombiner(BasePolicy):
         self._counts, self._totals, self._regrets = (np.zeros(count) for _ in range(3))
         self.active_ = np.ones(count, dtype=bool)
         self.choice_, self._partition = 0, uuid.uuid4().hex
-        self._acted_by = ActedBy()
+        self._waiting: list = []  # who acted in rounds that did not come back, in their order
         self._block = np.zeros(count, dtype=np.intp)  # rounds of each policy since the last choice
         self._read = np.zeros(count)  # noisy totals as of then
         secure = self.random_state is None
         self._noise = None if secure else np.random.RandomState(self._rng.randint(MAX_SEED))
         self._streams: dict = {}  # of each policy's rewards; no user is in two of them
         self._open_stream(0)
-        self._choose()
+        self._choose_policy()
 
     def _open_stream(self, player):
         """Open, hence charge, the sum of the noisy rewards of a policy's users."""
@@ -274,8 +274,8 @@ class BanditCombiner(BasePolicy):
             People are not counted, see Notes.
         players : array-like of int of shape (n_rounds,), default=None
             Which policy chose each action, as ``players_`` told after `act`: public. None takes the
-            rounds that were acted on and did not come back yet, in their order, and beyond them
-            those of the policy that is chosen now.
+            rounds that were acted on since players were given and did not come back yet, in their
+            order, and beyond them those of the policy that is chosen now.
 
         Returns
         -------
@@ -306,7 +306,7 @@ class BanditCombiner(BasePolicy):
         with self._handed_over(self.choice_):
             acted = policy.act(contexts, available, return_propensities=True)
         self.players_ = np.full(n, self.choice_)
-        self._acted_by.add(self.choice_, n)
+        self._waiting += [self.choice_] * n
         return acted
 
     def _chances(self, contexts, available):
@@ -317,7 +317,7 @@ class BanditCombiner(BasePolicy):
         """Who chose the actions of these rounds."""
         if self._given_players is not None:
             return given_players(self._given_players, n, len(self.policies_))
-        return self._acted_by.first(n, self.choice_)
+        return np.array((self._waiting[:n] + [self.choice_] * n)[:n], dtype=np.intp)
 
     def _pay(self, n_rounds):
         """Open what the rounds need, or refuse them while nothing has changed."""
@@ -344,8 +344,8 @@ class BanditCombiner(BasePolicy):
                 start += taken
                 if taken and self.n_rounds_ % self._period == 0:
                     self._close_block()
-            if self._given_players is None:
-                self._acted_by.remove(start)
+            # Whoever says who acted keeps the order
+            del self._waiting[: start if self._given_players is None else None]
         if failure is not None:
             tell_taken(failure, start, len(rewards))
             raise failure
@@ -390,7 +390,7 @@ class BanditCombiner(BasePolicy):
             if self._regrets[i] > self._claim(i) and self.active_.sum() > 1:
                 self.active_[i] = False
         self._block[:] = 0
-        self._choose()
+        self._choose_policy()
 
     def _claim(self, i):
         """Regret bound plus deviation of the sum of the noisy rewards, after T(i, t) rounds."""
@@ -400,7 +400,7 @@ class BanditCombiner(BasePolicy):
         union = log(pi**2 * n**2 * len(self._counts) / (3.0 * failure))
         return constant * n**power + sqrt(2.0 * variance * n * union)
 
-    def _choose(self):
+    def _choose_policy(self):
         """Policy of the largest U(i, t - 1); one that was never played comes first."""
         upper = np.full(len(self._counts), inf)
         for i in np.flatnonzero(self._counts):
@@ -471,34 +471,6 @@ def over_eigenvalues(d, constant, failure, parameters):
     policies = [OnlineLinUCB(anytime=True, **parameters)]
     policies += [OnlineLinUCB(anytime=False, **parameters) for _ in guesses]
     return np.column_stack([C, alpha]), targets, policies
-
-
-class ActedBy:
-    """Rounds that were acted on and did not come back, in order, by the policy that acted."""
-
-    def __init__(self) -> None:
-        self._runs: list = []  # [policy, rounds]
-
-    def add(self, player: int, n: int) -> None:
-        """Note that a policy acted in n rounds."""
-        if self._runs and self._runs[-1][0] == player:
-            self._runs[-1][1] += n
-        else:
-            self._runs.append([player, n])
-
-    def first(self, n: int, otherwise: int) -> np.ndarray:
-        """Who acted in the first n rounds, and another policy in those beyond all of them."""
-        found = [np.full(min(count, n), player) for player, count in self._runs[:n]]
-        return np.concatenate([*found, np.full(n, otherwise)])[:n]
-
-    def remove(self, n: int) -> None:
-        """Take in that the first n rounds came back."""
-        while n and self._runs:
-            taken = min(n, self._runs[0][1])
-            n -= taken
-            self._runs[0][1] -= taken
-            if not self._runs[0][1]:
-                self._runs.pop(0)
 
 
 def given_players(players: Any, n: int, n_policies: int) -> np.ndarray:

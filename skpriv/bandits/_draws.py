@@ -1,5 +1,7 @@
 """Drawing actions, with their propensities, for many rounds at once."""
 
+from typing import Any
+
 import numpy as np
 from scipy.stats import norm
 from sklearn import linear_model
@@ -34,15 +36,10 @@ def flat(contexts):
     return contexts.reshape(-1, contexts.shape[2]), shape
 
 
-def uniform(n_rounds, n_actions, available):
+def uniform(contexts, available):
     """Equal probabilities of all available actions, of shape (n_rounds or 1, n_actions)."""
-    mask = np.ones((1, n_actions)) if available is None else available
+    mask = np.ones((1, contexts.shape[1])) if available is None else available
     return mask / mask.sum(axis=1, keepdims=True)
-
-
-def certain(actions, n_actions):
-    """Probabilities of actions that are no random choice."""
-    return np.eye(n_actions)[actions]
 
 
 def by_chance(chances, n_rounds, rng):
@@ -61,9 +58,9 @@ def largest(index, available):
     return np.argmax(index if available is None else np.where(available, index, -np.inf), axis=1)
 
 
-def greedy(oracle, contexts, available):
-    """Available action of the largest prediction in each round; the first of those that tie."""
-    return largest(predicted(oracle, contexts), available)
+def greedy_chances(oracle, contexts, available):
+    """Probability 1 of the available action of the largest prediction, the first if several tie."""
+    return np.eye(contexts.shape[1])[largest(predicted(oracle, contexts), available)]
 
 
 def predicted(oracle, contexts):
@@ -94,6 +91,30 @@ def optimistic(means, widths, bonuses, available):
         for chosen in best.T:
             chances[rounds, chosen] += 1.0 / len(bonuses)
     return chances
+
+
+class Optimistic:
+    """Mixin: play the largest mean reward with a bonus in proportion to its width.
+
+    Attributes
+    ----------
+    _region : Region
+        Centre and widths of the weights, of any kind.
+    _bonuses : sequence of float
+        Equally likely factors of the width.
+    _features : callable
+        Puts rows into the coordinates of the weights.
+    """
+
+    _region: Any = None
+    _bonuses: Any
+    _features: Any
+
+    def _choose(self, contexts, available):
+        rows, shape = flat(contexts)
+        means, widths = self._region.bounds(self._features(rows))
+        given = means.reshape(shape), widths.reshape(shape), self._bonuses
+        return optimistic(*given, available)
 
 
 def inverse_gap(predictions, weight, available=None):

@@ -139,7 +139,7 @@ def test_targets_are_taken_off_the_upper_bounds():
         combiner = BanditCombiner(policies=policies, targets=targets, horizon=1000, random_state=0)
         combiner.act(np.ones((1, 2, 2)))
         combiner._counts[:], combiner._totals[:] = 100.0, 10.0
-        combiner._choose()
+        combiner._choose_policy()
         assert combiner.choice_ == choice
 
 

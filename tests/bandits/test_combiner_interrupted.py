@@ -114,16 +114,16 @@ def test_a_policy_that_acted_is_credited_after_a_failure():
     policy.choice_ = 1
     policy.act(CONTEXTS[:5])
     update(policy)
-    assert first.n_rounds_ == 20 and policy._acted_by._runs == [[1, 5]]
+    assert first.n_rounds_ == 20 and policy._waiting == [1] * 5
 
 
 def test_an_act_that_fails_has_not_acted(monkeypatch):
     policy = combiner("sums")
-    before = [list(run) for run in policy._acted_by._runs]
+    before = list(policy._waiting)
     monkeypatch.setattr(LinUCB, "_act", None)
     with pytest.raises(TypeError):
         policy.act(CONTEXTS)
-    assert policy._acted_by._runs == before
+    assert policy._waiting == before
 
 
 def test_people_are_not_counted_and_it_is_said():

@@ -21,7 +21,7 @@ from skpriv.bandits import (
     simulate,
 )
 from skpriv.bandits._draws import inverse_gap
-from skpriv.bandits._epochs._epoch_greedy import first_epoch
+from skpriv.bandits._epochs._fliphat import first_epoch
 from skpriv.bandits._epochs._policy import SELECTION_SHARE
 from skpriv.linear_model import IHTRegressor, ReweightedRegressor, SSPRegressor
 from skpriv.privacy import Budget

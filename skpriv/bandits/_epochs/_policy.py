@@ -29,6 +29,7 @@ from ...records import INVALID_VALUES
 from .._base import MAX_SEED, BasePolicy
 from .._report import Epoch, charged_report, report_of, trust_of
 from .._state import Raw, tell_taken
+from .._ucb._region import Region
 from ._schedule import epoch_length
 from ._windows import EpochWindows, comparable
 
@@ -46,7 +47,8 @@ Schedule = Annotated[Any, str, Integral, "array-like", callable]
 class EpochPolicy(BasePolicy):
     """Base class of the policies that fit an oracle to each epoch; not for direct use.
 
-    A subclass implements `_act` and `_learn`, which is given the oracle fitted to an epoch.
+    A subclass implements `_choose`, for rounds after the first epoch, and may implement `_learn`,
+    which is given the oracle fitted to an epoch.
 
     Parameters
     ----------
@@ -127,6 +129,14 @@ class EpochPolicy(BasePolicy):
     def guarantee(self) -> Guarantee:
         """What a user is promised, from what was charged: :class:`skpriv.privacy.Guarantee`."""
         return self._of_persons(self.privacy_report_.guarantee)
+
+    @property
+    def _knows(self):
+        return hasattr(self, "oracle_")
+
+    def _features(self, rows):
+        """Rows in the coordinates of the oracle's weights."""
+        return rows
 
     def _make_oracle(self):
         return self.oracle
@@ -451,4 +461,4 @@ def _failure(oracle, X, y, releases):
 def coef_posterior(oracle):
     """Posterior of an oracle's coefficients; an intercept is the same for all actions."""
     (mean, covariance), d = oracle.posterior(), len(oracle.coef_)
-    return mean[:d], covariance[:d, :d]
+    return Region(mean[:d], covariance[:d, :d])

@@ -100,7 +100,8 @@ class GrowingTimes:
 class RunningSumsPolicy(BasePolicy):
     """Base class of the policies that read noisy running sums of moments; not for direct use.
 
-    A subclass implements `_act`, and `_learn`, which is given the equations of a read.
+    A subclass implements `_make_region`, which is given the equations of a read, `_choose`, and for
+    devices `_rule`.
 
     Parameters
     ----------
@@ -146,6 +147,7 @@ class RunningSumsPolicy(BasePolicy):
     max_visits: Count | None = None
 
     window: Any = field(init=False, default=None)
+    _region: Any = field(init=False, default=None)
     _late_rounds: int | None = field(init=False, default=None)
     _windows: Any = field(init=False, default=None)  # of sums that are read
 
@@ -485,6 +487,28 @@ class RunningSumsPolicy(BasePolicy):
 
     def _learn(self, equations):
         """Take over the last read of an update."""
+        self._region = self._make_region(equations)
+        self._tell(self._region.centre)
+
+    def _make_region(self, equations):
+        """Centre and widths of the weights, by the equations of a read."""
+        raise NotImplementedError
+
+    @property
+    def _knows(self):
+        return self._region is not None
+
+    def _features(self, rows):
+        return self._scaling.features(rows)
+
+    def _acting(self):
+        """What a device needs to act, None before anything is learned."""
+        if self._region is None:
+            return None
+        return {"centre": self._region.centre.tolist(), **self._rule()}
+
+    def _rule(self):
+        """Numbers of the rule by which an action is chosen."""
         raise NotImplementedError
 
     def public_state(self, *, n_actions: int | None = None, n_features: Any = None) -> str:

@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from skpriv.bandits import ActionElimination
+from skpriv.bandits._ucb._region import Region
 from skpriv.linear_model import SSPRegressor
 
 RUNS = 3000
@@ -29,7 +30,7 @@ def test_posteriors_rule_out_the_best_action_no_more_often_than_the_level_says(n
     lost = 0
     for _ in range(RUNS):
         root = rng.normal(size=(n_actions, n_actions))
-        policy._posterior = root @ rng.normal(size=n_actions), root @ root.T
+        policy._region = Region(root @ rng.normal(size=n_actions), root @ root.T)
         lost += not policy._plausible(actions, None)[0, 0]
     most = (1.0 - level) * 6.0 / (np.pi * epoch) ** 2 * (n_actions - 1) / n_actions
     assert stats.binomtest(lost, RUNS, most, alternative="greater").pvalue > FAMILY

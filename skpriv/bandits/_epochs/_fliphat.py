@@ -1,118 +1,22 @@
-"""Nearly greedy between epochs, with the user's oracle or with iterative hard thresholding."""
+"""FLIPHAT, and the references without privacy that it is compared with."""
 
+from dataclasses import field
 from math import asin, inf, log, pi, sqrt
 from numbers import Real
 from typing import Annotated, Any
 
-import numpy as np
+from sklearn.base import clone
+from sklearn.linear_model import Lasso
 
-from ..._compat import Interval
+from ..._compat import HasMethods, Interval
 from ..._parameters import ArrayLike, Count, Positive, parameters
 from ...linear_model import IHTRegressor
-from .._draws import HALF_NORMAL, certain, flat, greedy, optimistic, uniform
+from .._draws import greedy_chances, uniform
 from .._report import trust_of
-from ._policy import SELECTION_SHARE, EpochPolicy, OraclePolicy, Schedule, added, coef_posterior
-from ._schedule import EpochSchedule
+from ._policy import SELECTION_SHARE, EpochPolicy, Schedule, added
+from ._schedule import REFITS, EpochSchedule
 
 SAMPLING_PART = 0.4  # of the rounds that would tell a coefficient from d others without privacy
-# of the form that forgets:
-FORGETFUL_FIRST = (
-    4.0  # rounds of the first epoch, for every non-zero coefficient and unit of log(n_features)
-)
-MU = 0.8  # Gaussian budget, with more of which the first epoch may be shorter
-
-
-class PlaysGreedily:
-    """Mixin of policies that play the largest prediction, with a bonus where there is a posterior.
-
-    Attributes
-    ----------
-    exploration : float
-        Standard deviations of the posterior that the bonus has.
-    """
-
-    exploration: float = 0.0
-    _posterior: Any
-
-    def _learn(self, oracle, n_fitted):
-        self.oracle_, self._posterior = oracle, None
-        if self.exploration and hasattr(oracle, "posterior"):
-            self._posterior = coef_posterior(oracle)
-
-    def _chances(self, contexts, available):
-        n, n_actions = contexts.shape[:2]
-        if not hasattr(self, "oracle_"):
-            return uniform(n, n_actions, available)
-        if self._posterior is None:
-            return certain(greedy(self.oracle_, contexts, available), n_actions)
-        rows, shape = flat(contexts)
-        mean, covariance = self._posterior
-        widths = np.sqrt(np.einsum("ij,ij->i", rows @ covariance, rows)).reshape(shape)
-        means = (rows @ mean).reshape(shape)
-        return optimistic(means, widths, self.exploration * HALF_NORMAL, available)
-
-
-@parameters
-class EpochGreedy(PlaysGreedily, OraclePolicy):
-    """Play the action of the largest prediction, but for what the predictions cannot tell.
-
-    The first epoch is played at random. After that predictions get a random bonus of about their
-    error, if the oracle knows it. Without a bonus contexts that vary enough must explore (Bastani,
-    Bayati and Khosravi 2021), and do so with dense random features; with fixed arms, a greedy
-    policy may never find the best one.
-
-    Parameters
-    ----------
-    exploration : float >= 0, default=1.0
-        Standard deviations of the posterior of each prediction that its bonus has: times the
-        absolute value of a normal variable of standard deviation 0.75, one a round. 0 is greedy;
-        and oracles without a method ``posterior`` are played greedily.
-
-    Attributes
-    ----------
-    oracle_ : regressor
-        Fitted to the last epoch that closed, or pooled from all of them.
-    n_rounds_ : int
-        Rounds that `update` has taken in.
-    epoch_ : int
-        Index of the present epoch.
-    rounds_until_update_ : int
-        Rounds until it closes.
-    propensities_ : ndarray of shape (n_rounds,)
-        Probabilities of the last `act`.
-    changes_ : list of int
-        Numbers of rounds at which the released fits said that the world had changed.
-    privacy_report_ : EpochsReport
-        What the closed epochs cost.
-
-    See Also
-    --------
-    FLIPHAT : With the sparse private regressor.
-
-    Notes
-    -----
-    **Privacy guarantee**: that of one fit of the oracle, as joint differential privacy (local, if
-    the oracle is local): every user's row enters exactly one fit, and the actions of other users
-    are computed from the answers. The number of rounds and the schedule are public.
-
-    References
-    ----------
-    S. Chakraborty, S. Roy and D. Basu (2024). FLIPHAT: joint differential privacy for high
-    dimensional sparse linear bandits. Sections 5 and 6.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skpriv.bandits import EpochGreedy, LinearEnvironment, simulate
-    >>> from skpriv.linear_model import SSPRegressor
-    >>> oracle = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), epsilon=1.0, random_state=0)
-    >>> env = LinearEnvironment(n_actions=4, n_features=3)
-    >>> result = simulate([EpochGreedy(oracle=oracle)], env, horizon=4000, random_state=0)
-    >>> result.privacy_reports[0][0].guarantee
-    Guarantee(epsilon=1, delta=1e-06, model='central', unit='user')
-    """
-
-    exploration: Annotated[float, Interval(Real, 0, None, closed="left")] = 1.0
 
 
 def first_epoch(budget, n_nonzero_coefs, n_features):
@@ -132,20 +36,8 @@ def first_epoch(budget, n_nonzero_coefs, n_features):
     return max(20, round(scale * length / signal + SAMPLING_PART * length / signal**2))
 
 
-def forgetful_first_epoch(budget, n_nonzero_coefs, n_features):
-    """The same where every epoch starts afresh.
-
-    Selection takes some s log(d) records. With a large budget the noise is small beside the
-    rewards' own, and fewer will do; with a small one, a longer epoch would cost more regret than
-    it saves.
-    """
-    length = FORGETFUL_FIRST * n_nonzero_coefs * log(max(n_features, 3))
-    mu = inf if budget.epsilon == inf else budget.mu
-    return max(20, round(length * min(1.0, max(MU / max(mu, 1e-9), 1.0 / FORGETFUL_FIRST))))
-
-
 @parameters
-class FLIPHAT(PlaysGreedily, EpochPolicy):
+class FLIPHAT(EpochPolicy):
     """FLIPHAT: greedy sparse linear bandit under joint differential privacy.
 
     `EpochGreedy` with :class:`~skpriv.linear_model.IHTRegressor`: epochs of growing length, each
@@ -224,6 +116,9 @@ class FLIPHAT(PlaysGreedily, EpochPolicy):
     forget: bool = False
     max_visits: Count | None = None
 
+    def _choose(self, contexts, available):
+        return greedy_chances(self.oracle_, contexts, available)
+
     @property
     def rounds_until_update_(self) -> int:
         """Public number of rounds until the present epoch closes; 1 before there is one."""
@@ -233,8 +128,8 @@ class FLIPHAT(PlaysGreedily, EpochPolicy):
         if not isinstance(self.schedule, str) or self.schedule != "auto":
             return self.schedule
         budget = trust_of(self._split_oracle()).budget
-        length, ratio = (forgetful_first_epoch, 2.0) if self.forget else (first_epoch, 1.5)
-        return EpochSchedule(first=length(budget, self.n_nonzero_coefs, n_phi), ratio=ratio)
+        first = first_epoch(budget, self.n_nonzero_coefs, n_phi)
+        return EpochSchedule(first=first, ratio=2.0 if self.forget else 1.5)
 
     def _make_oracle(self):
         return IHTRegressor(
@@ -248,3 +143,126 @@ class FLIPHAT(PlaysGreedily, EpochPolicy):
             # Not None only says that the noise is reproducible: each epoch has a seed of its own.
             random_state=None if self.random_state is None else 0,
         )
+
+
+@parameters
+class EpsilonGreedy(EpochPolicy):
+    """Play the best prediction of a regressor, and with some probability any action.
+
+    Not private: the regressor is fitted again and again, at public times, to all past rounds.
+
+    Parameters
+    ----------
+    regressor : regressor
+        Any scikit-learn regressor, pipelines included.
+    exploration : float in [0, 1], default=0.05
+        Probability with which the action is drawn from all.
+    schedule : str, int, sequence of int, or callable, \
+            default=EpochSchedule(first=50, ratio=1.25)
+        Numbers of rounds between fits; see :class:`EpochSchedule`.
+
+    Attributes
+    ----------
+    oracle_ : regressor
+        Fitted to all rounds up to the last epoch that closed.
+    n_rounds_ : int
+        Rounds that `update` has taken in.
+    epoch_ : int
+        Index of the present epoch.
+    rounds_until_update_ : int
+        Rounds until the next fit.
+    propensities_ : ndarray of shape (n_rounds,)
+        Probabilities of the last `act`.
+
+    Notes
+    -----
+    **Privacy guarantee**: none. A regressor that is private by itself is charged in full for every
+    fit, because the fits share records: use `EpochGreedy` or `SquareCB` with such a one.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> from skpriv.bandits import EpsilonGreedy, LinearEnvironment, simulate
+    >>> env = LinearEnvironment(n_actions=4, n_features=3)
+    >>> result = simulate([EpsilonGreedy(regressor=Ridge())], env, horizon=1000, random_state=0)
+    >>> result.names
+    ['EpsilonGreedy']
+    """
+
+    regressor: Annotated[Any, HasMethods(["fit", "predict"])] = field(kw_only=False)
+    exploration: Annotated[float, Interval(Real, 0, 1, closed="both")] = 0.05
+    schedule: Schedule = REFITS
+
+    _forgets = False
+
+    def _make_oracle(self):
+        return self.regressor
+
+    def _choose(self, contexts, available):
+        everything = uniform(contexts, available)
+        best = greedy_chances(self.oracle_, contexts, available)
+        return self.exploration * everything + (1.0 - self.exploration) * best
+
+
+@parameters
+class LassoBandit(EpochPolicy):
+    """Greedy on a Lasso of all past rounds: the sparsity-agnostic Lasso bandit.
+
+    Not private: it is what `FLIPHAT` is compared with. The penalty falls as
+    ``2 * alpha * sqrt((4 log t + 2 log n_features) / t)``, and does not know the sparsity.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        The factor of the penalty: on the scale of the noise.
+    schedule : {"doubling", "geometric", "fixed"}, int, sequence of int, or callable, \
+            default=EpochSchedule(first=50, ratio=1.25)
+        Numbers of rounds between fits; see :class:`EpochSchedule`.
+    random_state : None, int or RandomState, default=None
+        Seed of the actions of the first epoch.
+
+    Attributes
+    ----------
+    oracle_ : Lasso
+        Fitted to all rounds up to the last epoch that closed.
+    n_rounds_ : int
+        Rounds that `update` has taken in.
+    epoch_ : int
+        Index of the present epoch.
+    rounds_until_update_ : int
+        Rounds until the next fit.
+    propensities_ : ndarray of shape (n_rounds,)
+        Probabilities of the last `act`.
+
+    Notes
+    -----
+    **Privacy guarantee**: none.
+
+    References
+    ----------
+    M. Oh, G. Iyengar and A. Zeevi (2021). Sparsity-agnostic Lasso bandit. ICML.
+
+    Examples
+    --------
+    >>> from skpriv.bandits import LassoBandit, SparseLinearEnvironment, simulate
+    >>> env = SparseLinearEnvironment(n_features=50, n_informative=3)
+    >>> result = simulate([LassoBandit(alpha=0.1)], env, horizon=2000, random_state=0)
+    >>> bool(result.regret_[0, 0, -1] < 500)
+    True
+    """
+
+    alpha: Positive = 1.0
+    schedule: Schedule = REFITS
+
+    _forgets = False
+
+    def _make_oracle(self):
+        return Lasso(fit_intercept=False, tol=1e-3)
+
+    def _fresh_oracle(self, epoch, n_rows):
+        d = max(self._n_phi, 2)
+        penalty = 2.0 * self.alpha * sqrt((4.0 * log(n_rows) + 2.0 * log(d)) / n_rows)
+        return clone(self._frozen).set_params(alpha=penalty)
+
+    def _choose(self, contexts, available):
+        return greedy_chances(self.oracle_, contexts, available)
