@@ -19,7 +19,7 @@ from skpriv.bandits import (
     OnlineLinUCB,
     SquareCB,
 )
-from skpriv.linear_model import ReweightedRegressor, SSPRegressor
+from skpriv.linear_model import LinearRegression, ReweightedRegressor, SSPRegressor
 from skpriv.privacy import Budget, Cost, NoiseSource, capabilities
 
 N, USER, NEW, BUDGET = 1500, 333, 1000, Budget(1.0, 1e-6)
@@ -58,6 +58,7 @@ MAKERS = {
     "EpochGreedy": epochs(EpochGreedy),
     "EpochGreedy forgetful": epochs(EpochGreedy, forget=True, exploration=0.0),
     "EpochGreedy reweighted": epochs(EpochGreedy, oracle=ReweightedRegressor),
+    "EpochGreedy line": epochs(EpochGreedy, oracle=LinearRegression),  # each from the last one
     "SquareCB": epochs(SquareCB),
     "elimination": epochs(ActionElimination),
     "elimination certified": epochs(ActionElimination, interval="certified"),
@@ -70,7 +71,10 @@ MAKERS = {
     "FLIPHAT": lambda privacy: FLIPHAT(n_nonzero_coefs=2, schedule=SCHEDULE, **COMMON),
     "OnlineLinUCB": lambda privacy: OnlineLinUCB(horizon=N, learner="ogd", **COMMON),
 }
-ONE_MODEL = {"FLIPHAT": "central", "OnlineLinUCB": "local", "EpochGreedy codebook": "local"}
+ONE_MODEL = {
+    "FLIPHAT": "central", "OnlineLinUCB": "local", "EpochGreedy codebook": "local",
+    "EpochGreedy line": "central",
+}  # fmt: skip
 CASES = [(n, p) for n in MAKERS for p in MODELS if ONE_MODEL.get(n, p) == p]
 # A batch is not complete when the new action comes.
 CASES = [

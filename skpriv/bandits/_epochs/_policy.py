@@ -86,6 +86,7 @@ class EpochPolicy(BasePolicy):
     window: Any = field(init=False, default=None)
     _pool: Any = field(init=False)
     _n_pooled: int = field(init=False)
+    _begun: Any = field(init=False)  # released answers with which the next fit begins
     _windows: Any = field(init=False, default=None)  # of released sums that can be compared
     _classes: Any = field(
         init=False, default=None
@@ -159,7 +160,7 @@ class EpochPolicy(BasePolicy):
 
     def _widen(self, extra):
         """Earlier rounds have zeros there, and an oracle that knows nothing of them is widened."""
-        rows = [np.pad(part, ((0, 0), (0, extra))) for part in self._rows]
+        rows, self._begun = [np.pad(part, ((0, 0), (0, extra))) for part in self._rows], None
         if self._epochs:
             self._pool = self._wider_oracle(extra, rows)
             if self._windows is not None:
@@ -189,7 +190,7 @@ class EpochPolicy(BasePolicy):
         self._length, self._filled = epoch_length(self._plan, 0), 0
         self._rows, self._rewards = Raw(), Raw()
         self._epochs = []
-        self._pool, self._n_pooled = None, 0
+        self._pool, self._n_pooled, self._begun = None, 0, None
         compares = self.window is not None and not getattr(self, "forget", True)
         self._windows = EpochWindows(self._max_visits is not None) if compares else None
         # Costs of different runs add up, so each run has a partition of its own.
@@ -281,6 +282,7 @@ class EpochPolicy(BasePolicy):
         self._length, self._filled = length, 0
         self._looks_first = not self.guarantee.private
         if failure is None:
+            self._begun = _as_start(oracle) or self._begun
             try:
                 self._learn(self._with_past(oracle, n_fitted), self._n_pooled)
             except BaseException as error:
@@ -332,8 +334,11 @@ class EpochPolicy(BasePolicy):
         Otherwise with a seed of its own: two epochs with the same noise would cancel it.
         """
         oracle = clone(self._frozen)
-        if hasattr(oracle, "coef_init") and not getattr(self, "forget", True):
-            _go_on(oracle, getattr(self._pool, "coef_", None), self._n_phi)
+        if not getattr(self, "forget", True):
+            if hasattr(oracle, "coef_init"):
+                _go_on(oracle, getattr(self._pool, "coef_", None), self._n_phi)
+            if self._begun is not None:
+                oracle.set_params(start=self._begun)
         for name, value in sorted(oracle.get_params(deep=True).items()):
             if name.split("__")[-1] == "random_state" and value is not None:
                 given = value if isinstance(value, int | np.integer) else 0
@@ -437,6 +442,14 @@ def _go_on(oracle, coef, n_features):
         coef = coef.copy()
         coef[np.argsort(-np.abs(coef), kind="stable")[kept:]] = 0.0
     oracle.set_params(n_nonzero_coefs=new, selection_share=SELECTION_SHARE, coef_init=coef)
+
+
+def _as_start(oracle):
+    """Where the fit of the next epoch may begin, None if its users may report otherwise."""
+    try:
+        return None if trust_of(oracle).can.reports else oracle.as_start()
+    except (AttributeError, ValueError):  # of another kind, or too few rounds for more than a mean
+        return None
 
 
 def _failure(oracle, X, y, releases):

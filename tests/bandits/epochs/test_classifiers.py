@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn import linear_model
+from sklearn.base import clone
 
 from skpriv.bandits import (
     ActionElimination,
@@ -51,6 +52,23 @@ def test_gaps_are_those_of_expected_rewards():
     weight = np.sqrt(3.0 * 3000.0) / 0.5  # half of the range of the rewards
     np.testing.assert_allclose(propensities[behind], 1.0 / (3.0 + weight * gaps[behind]))
     assert behind.any()
+
+
+@pytest.mark.parametrize("changes", [{}, {"forget": True}, {"privacy": "shuffle"}])
+def test_a_fit_begins_where_the_last_one_ended(changes, make_rounds):
+    """But not where each epoch starts afresh, nor where users may send an index of a codebook."""
+    policy = {"forget": changes.pop("forget", False), "schedule": (20, 400, 400)}
+    rounds = make_rounds(820)
+    rounds.coef *= 0.0  # rewards are near 0, the first class
+    learner = EpochGreedy(clone(ORACLE).set_params(**changes), random_state=0, **policy)
+    rounds.play(learner, stop=420)
+    first = learner.oracle_
+    assert first.start is None  # the first 20 rounds told nothing but a mean
+    rounds.play(learner, start=420)
+    begins = not (changes or policy["forget"])
+    assert (learner.oracle_.start is not None) == begins
+    if begins:
+        np.testing.assert_array_equal(learner.oracle_.start.theta, first.as_start().theta)
 
 
 def test_intervals_of_probabilities_eliminate():
