@@ -2,6 +2,8 @@
 
 from traceback import walk_tb
 
+import numpy as np
+import pandas as pd
 import pytest
 from registry import door_makers
 from registry.door_makers import DOORS, SIMULATED, Clean, prepare
@@ -27,6 +29,10 @@ WANTED = sorted(
     for door in wanted()[0]
     if door[0].split(".")[0] not in SIMULATED and door[0] not in SIMULATED
 )
+
+
+# Columns are found by name, which nested sequences do not have.
+NAMED = ("Schema", "TableEncoder", "FormulaEncoder", "check_table", "describe", "from_table")
 
 
 def releases(name):
@@ -107,6 +113,27 @@ def _outcome(name, argument, kind, last, clean):
     outcome = Outcome(call, kind, last, clean)
     assert given.used, f"the maker of {name} does not use {argument}"
     return outcome
+
+
+def tuples(array):
+    return tuple(map(tuples, array)) if np.ndim(array) else array
+
+
+def frame(array):
+    if np.ndim(array) == 2:
+        return pd.DataFrame(array, columns=[f"x{j}" for j in range(np.shape(array)[1])])
+    return pd.Series(array) if np.ndim(array) == 1 else array
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of names of columns, and of unused groups
+@pytest.mark.parametrize("name, argument", WANTED, ids=lambda part: part)
+def test_every_door_takes_lists_tuples_and_frames(name, argument):
+    """Rows, rewards, labels and masks, whatever holds them."""
+    kinds = [] if name.startswith((*NAMED, "worst_pairs")) else [np.ndarray.tolist, tuples]
+    for kind in [*kinds, frame]:
+        given = Given(argument, lambda array, kind=kind: kind(np.asarray(array)))
+        DOORS[name](given)
+        assert given.used
 
 
 def test_the_causes_of_an_error_forget_rows_too():

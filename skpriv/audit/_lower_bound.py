@@ -12,6 +12,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from scipy import ndimage, special, stats
 
+from .._compat import safe_indexing
 from .._estimation._intervals import check_level
 from .._progress import progress
 from ..privacy import Budget, GaussianNoise, GumbelNoise, lifted, listening
@@ -286,7 +287,8 @@ def _sample(make, label, data, replaced, statistic):
     leaves = snapshot(model)
     leaves.update(snapshot(seen) if policy else {})
     if not policy and hasattr(model, "predict"):
-        leaves["predicted"] = np.concatenate([model.predict(X[replaced]) for X, *_ in data])
+        rows = (safe_indexing(X, replaced) for X, *_ in data)
+        leaves["predicted"] = np.concatenate([*map(model.predict, rows)])
     given_names = model.get_params(deep=False) if hasattr(model, "get_params") else ()
     numbers = {} if ratio is None else {"released": np.array([(1 - 2 * label) * ratio])}
     for path, value in leaves.items():

@@ -1,7 +1,7 @@
 """Policies as learners of coba."""
 
 from typing import Any
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from numbers import Real
 
 import numpy as np
@@ -142,7 +142,7 @@ class CobaLearner:
             named = {str(key): value for key, value in item.items()}
             hasher = FeatureHasher(n_features=self.n_hashed, input_type="dict")
             return hasher.transform([named]).toarray()[0]
-        if isinstance(item, Sequence | np.ndarray):
+        if hasattr(item, "__len__"):
             return floats(item).ravel()  # what is no number is for the policy to refuse
         raise ValueError(
             "a context or an action must be a number, a string, a dict or a sequence of numbers; "

@@ -6,7 +6,6 @@ import pickle
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import (
@@ -331,31 +330,8 @@ def test_whatever_looks_at_a_policy_may(policy, make_rounds):
             assert getattr(again, "n_rounds_", 0) == played
 
 
-@pytest.mark.parametrize("kind", [list, tuple, np.asarray, pd.DataFrame])
-def test_every_door_takes_lists_tuples_and_frames(kind, tmp_path):
-    """Masks and rows of one round and of many, in the doors of a policy and of a service."""
-    rng = np.random.default_rng(0)
-    rows, mask = rng.uniform(-0.5, 0.5, size=(6, 3)), np.tile([True, False, True], (6, 1))
-
-    def given(array):
-        array = np.asarray(array)
-        if kind in (list, tuple):
-            return kind(kind(row) for row in array.tolist()) if array.ndim > 1 else kind(array)
-        return array if array.ndim != 2 else kind(array)
-
-    policy = LinUCB(epsilon=1.0, shared=False, n_actions=3, random_state=0)
-    actions = policy.act(given(rows), given(mask))
-    assert 1 not in actions
-    assert not policy.probabilities(given(rows), given(mask))[:, 1].any()
-    assert 1 not in policy.rank(given(rows), 2, given(mask))[0]
-    policy.update(given(rows), given(actions), given(np.zeros(6)))
+@pytest.mark.parametrize("wrong", [[True], [1, 0, 1], [[True], [True, False]], 3])
+def test_what_is_no_mask_is_refused(wrong, tmp_path):
     loop = Loop(LinUCB(epsilon=1.0, random_state=0), tmp_path / "file")
-    for event in range(20):
-        assert loop.rank(event, given(np.eye(3)), available=given(mask[0]))[0] != 1
-    actions, _ = loop.rank_many(
-        [*range(20, 26)], [np.eye(3).tolist() for _ in range(6)], available=given(mask)
-    )
-    assert 1 not in actions
-    for wrong in ([True], [1, 0, 1], [[True], [True, False]], 3):
-        with pytest.raises(ValueError, match="available"):
-            loop.rank("another", np.eye(3), available=wrong)
+    with pytest.raises(ValueError, match="available"):
+        loop.rank("event", np.eye(3), available=wrong)
