@@ -14,7 +14,10 @@ from _record import record
 from skpriv.bandits import EpochGreedy, SquareCB, simulate
 from skpriv.linear_model import LinearRegression, LogisticRegression, SSPRegressor
 
-NAMES = ("linear", "fixed arms", "rare arms", "logistic", "10 logistic", "iris", "synthetic")
+NAMES = (
+    "linear", "fixed arms", "rare arms", "logistic", "10 logistic", "iris", "wine", "breast cancer",
+    "synthetic",
+)  # fmt: skip
 
 
 def oracles(world, epsilon):
