@@ -406,7 +406,7 @@ def test_all_rows_of_a_person_are_protected(folder, argv, tmp_path, capsys):
     # A person without a name is one of their own.
     persons = frame.loc[frame["person"] != "", "person"].nunique() + (frame["person"] == "").sum()
     assert f"{persons:,} persons" in out
-    assert "at most 2 rows were used" in (tmp_path / "card.md").read_text()
+    assert "person (column 'person'): at most 2 rows of each" in (tmp_path / "card.md").read_text()
     out = str(tmp_path / "other.json")
     refused(fit(argv, "--group", "persons", table=str(path), out=out), capsys, "'persons'")
     refused(fit(argv, "--group", "age", table=str(path), out=out), capsys, "'age'", "take it out")

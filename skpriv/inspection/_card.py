@@ -22,10 +22,7 @@ _UNIT = (
     "One record is one row. For a person with several rows epsilon is multiplied by their number; "
     "a fit with `groups` protects all rows of a person together."
 )
-_GROUP = (
-    "One record is a person with all rows; at most {} were used, chosen at random. Rows "
-    "of one person may depend on each other: standard errors are for persons, too."
-)
+_GROUP = "Rows of one person may depend on each other: standard errors are for persons, too."
 _PUBLIC = (BoundsScaler, FormulaEncoder, TableEncoder)  # steps that learn nothing from rows
 _BAND = (
     "Effects at the public knots, which add up; curves are straight between knots. A band covers "
@@ -124,7 +121,6 @@ def card_sections(model: Any, confidence_level: float) -> list[tuple[str, list]]
     """
     last, schema = _last(model), schema_of(model)
     report = last.privacy_report_
-    m = report.rows_per_unit
     strange = [*_strange_steps(model), *map(_sentence, report.not_covered)]
     versions = [
         ("package", "version"),
@@ -137,7 +133,7 @@ def card_sections(model: Any, confidence_level: float) -> list[tuple[str, list]]
         found = [_BAND.format(confidence_level), *found]
     return [
         ("Guarantee", [_sentence(report.guarantee), _sentence(report.randomness)]),
-        ("Unit", [_UNIT if m is None else _GROUP.format(f"{m} row{'s' * (m > 1)}")]),
+        ("Unit", [_sentence(report.persons), _GROUP] if report.persons else [_UNIT]),
         ("Bounds", [*_bounds(last, schema)]),
         ("Cost", [replace(report, pipeline=False, within=())]),
         ("Curves" if hasattr(last, "curve") else "Coefficients", found),

@@ -174,6 +174,8 @@ class AsymptoticIntervals:
     so.
     """
 
+    coef_: np.ndarray
+    intercept_: Any
     _interval_points: Any
     _map: Any
     _target: Any

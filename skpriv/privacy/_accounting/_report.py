@@ -173,6 +173,8 @@ class PrivacyReport(Printed):
     rows_per_unit : int or None
         Rows of one person that were used at most, where the person is the record; None where
         each row is a record.
+    person_column : str
+        Name of the column that says whose row it is; "" where it has none.
     max_weight : float or None
         Public bound to which the weights of rows were clipped; None where there are none.
     devices : Devices or None
@@ -193,6 +195,7 @@ class PrivacyReport(Printed):
     charged: Cost | None = None
     passes: int | None = None
     rows_per_unit: int | None = None
+    person_column: str = ""
     max_weight: float | None = None
     note: str | None = None
     within: tuple[str, ...] = field(default_factory=fitted_by)
@@ -248,13 +251,15 @@ class PrivacyReport(Printed):
         return said + ([CALLED.format(", ".join(self.within))] if self.within else [])
 
     @property
-    def _persons(self):
+    def persons(self) -> str:
+        """Who a record is, and how many rows were used; "" where each row is a record."""
         m = self.rows_per_unit
         if m is None:
             return ""
+        of = f" (column {self.person_column!r})" * bool(self.person_column)
         return (
-            f"a record is a person: at most {m} row{'s' * (m > 1)} of each person are used, chosen "
-            "at random, and rows with a value that is no finite number are left out"
+            f"a record is a person{of}: at most {m} row{'s' * (m > 1)} of each person are used, "
+            "chosen at random, and rows with a value that is no finite number are left out"
         )
 
     @property
@@ -325,9 +330,9 @@ class PrivacyReport(Printed):
         -------
         dict
             "epsilon" (None without privacy), "delta", "model", "unit", "neighbours", "size"
-            (records or persons), "rows_per_unit", "secure", "not_covered" and "mechanisms": of each
-            query its name, norm, sensitivity, share, records, noise, scale, and the mu or epsilon
-            that it cost.
+            (records or persons), "rows_per_unit", "person_column", "secure", "not_covered" and
+            "mechanisms": of each query its name, norm, sensitivity, share, records, noise, scale,
+            and the mu or epsilon that it cost.
         """
         promised = self.guarantee
         return {
@@ -336,6 +341,7 @@ class PrivacyReport(Printed):
             **{name: getattr(promised, name) for name in ("model", "unit", "neighbours")},
             "size": self.size,
             "rows_per_unit": self.rows_per_unit,
+            "person_column": self.person_column,
             "secure": self.secure,
             "not_covered": self.not_covered,
             "mechanisms": self._mechanisms if promised.private else [],
@@ -388,7 +394,7 @@ class PrivacyReport(Printed):
 
     def _parts(self):
         yield f"{self.name}: {self.guarantee}"
-        yield from filter(None, (self._persons, self._weights))
+        yield from filter(None, (self.persons, self._weights))
         yield Table((*HEADERS[:-1], self._currency), self._printed, left=len(HEADERS))
         if self.rows:
             yield self._legend

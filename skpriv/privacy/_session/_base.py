@@ -22,7 +22,7 @@ from .._accounting._cost import SHARE_SLACK, Cost
 from .._accounting._guarantee import Capabilities, models_that, state
 from .._accounting._report import PrivacyReport, ReportRow
 from .._ledger._active import charge
-from .._ledger._ledger import protecting
+from .._ledger._ledger import protecting, unit_now
 from .._noise._laws import NoiseSource
 from .._query import Answer, reordered
 from .._stream import Stream, stream_of
@@ -315,8 +315,9 @@ class Session(ABC):
         most = rows.n if groups is None else groups.n * groups.largest
         self._reordered = reordered(most) if self.capabilities.curator else 1.0
         price = self._price(budget)
-        if not rows.paid_for:
-            with nullcontext() if groups is None else protecting(groups.name, groups.largest):
+        with nullcontext() if groups is None else protecting(groups.name, groups.largest):
+            column = unit_now().rpartition(":")[0]
+            if not rows.paid_for:
                 charge(price, name, lineage=rows.lineage)
         self._budget = budget
         self._source = NoiseSource(random_state)
@@ -339,6 +340,7 @@ class Session(ABC):
             self._source.secure,
             charged=price,
             rows_per_unit=self.persons,
+            person_column=column,
         )
         self._filled = 1.0  # part of the places of persons that have a row, rounded up
         if groups is not None:

@@ -162,7 +162,7 @@ def test_the_report_names_the_unit(Estimator):
     assert report.guarantee.unit == "person" and report.unit == "person"
     assert "one person, with all rows" in str(report) and "at most 3 rows" in str(report)
     assert {row.records for row in report.rows} == {N // M} and report.size == N // M
-    assert "at most 3 rows were used" in model_card(model)
+    assert "A record is a person: at most 3 rows" in model_card(model)
     assert type(model).from_json(model.to_json()).privacy_report_.unit == "person"
     alone = Estimator(random_state=0, **MAKERS[Estimator]).fit(X, y)
     assert alone.privacy_report_.unit == "record"
