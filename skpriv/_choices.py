@@ -6,7 +6,6 @@ misspelt one is an error before anything runs.
 
 from typing import Literal
 
-AdaptiveScore = Literal["absolute", "signed", "normalized"]
 ConformityScore = Literal["absolute", "signed"]
 Estimand = Literal["fitted", "least_squares", "likelihood"]
 IntervalMethod = Literal["certified", "asymptotic"]

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._choices import AdaptiveScore, IntervalMethod
+from .._choices import IntervalMethod
 from .._compat import Interval, StrOptions
 from .._estimation._intervals import (
     ConfidenceInterval,
@@ -131,10 +131,6 @@ class MomentRegressor(FitsPersons, PredictionIntervals):
     alpha : float or "auto", default="auto"
         Ridge penalty in the units of :class:`sklearn.linear_model.Ridge`, or a noise-aware
         shrinkage (none under ``privacy="none"``: ordinary least squares).
-    conformity_score : {"absolute", "signed", "normalized"}, default="absolute"
-        Prediction intervals go equally far to both sides, or, for skewed targets, as far to each
-        side as targets do. Or a released linear model of the distances makes the width depend on
-        the row. This takes as many rows again from the fit, and Gaussian reports.
     """
 
     data_norm: DataNorm = None
@@ -142,7 +138,6 @@ class MomentRegressor(FitsPersons, PredictionIntervals):
     channel: Channel = "auto"
     alpha: Annotated[Any, Interval(Real, 0, None, closed="left"), StrOptions({"auto"})] = "auto"
     fit_intercept: bool = True
-    conformity_score: AdaptiveScore = "absolute"  # type: ignore[assignment]
     max_rows_per_group: RowsOfPerson = None
     n_jobs: int | None = -1
 

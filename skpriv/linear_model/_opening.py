@@ -167,17 +167,9 @@ def channel_of(model, scaling, rows, use="moments"):
             f"privacy={model.privacy!r} has a curator or a hidden sum instead: pass "
             f"{models_that('reports')}, or channel='auto'."
         )
-    # The distances that normalise a prediction interval are learned with Gaussian noise.
-    held_out = getattr(model, "calibration_size", None) is not None
-    spread = held_out and model.conformity_score == "normalized"
-    if model.channel == "codebook" and spread:
-        raise ValueError(
-            "channel='codebook' has no report of the distances that conformity_score="
-            "'normalized' learns: pass 'absolute' or 'signed', or channel='gaussian'."
-        )
     # Workers send the sums of their rows alone: no reports of single users.
     far = not rows.at_hand and trust.budget.mu > 0.0
-    if trust.can.same_rows or (model.channel == "auto" and (spread or far)):
+    if trust.can.same_rows or (model.channel == "auto" and far):
         return "gaussian"
     if model.channel != "auto":
         return model.channel

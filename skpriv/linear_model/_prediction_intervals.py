@@ -5,8 +5,6 @@ distances of their targets from the predictions, have a quantile that is found b
 arithmetic and its margins are in ``_estimation/_conformal.py``, the proofs in
 ``docs/mathematics/prediction_intervals.md``.
 
-How far targets lie from a released function, as a released function of the row.
-
 Counts of scores by randomised response: each user sends one bit, about one threshold.
 
 For prediction intervals of users who trust nobody, with delta = 0. The search is that of
@@ -15,7 +13,7 @@ For prediction intervals of users who trust nobody, with delta = 0. The search i
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from math import floor, inf, sqrt
 from typing import Any
@@ -37,99 +35,11 @@ from .._estimation._conformal import (
     share_depth,
 )
 from .._estimation._intervals import ConfidenceInterval, check_level
-from .._estimation._moments import MomentsQuery, ridge_prior
-from .._estimation._public_maps import Scaling
-from .._linalg import ROUNDED, row_products
+from .._linalg import ROUNDED
 from .._parameters import ArrayLike, Level, parameters
 from ..privacy import ROUNDING, NoiseSource, Procedure, Query, ResponseNoise, split
 from ._base import PrivateRegressor, rowwise
 from ._opening import public_bounds
-
-LEAST_WIDTH = 0.3  # of the mean distance: no width falls below it, so that scores stay bounded
-
-
-@dataclass(frozen=True, eq=False)
-class DistanceMoments(Query):
-    """Second moments of rows with their scores |y - f| in place of the target.
-
-    The sensitivity is that of MomentsQuery, which holds for any targets: it clips them.
-
-    Parameters
-    ----------
-    score : callable
-        ``score(X, y, 0)`` gives the distances of a chunk of rows.
-    moments : MomentsQuery
-    """
-
-    score: Callable
-    moments: MomentsQuery
-    name: str = "moments of distances"
-
-    @property
-    def shape(self):
-        """Number of coordinates."""
-        return self.moments.shape
-
-    @property
-    def sensitivity(self):
-        """Largest change, rounded up."""
-        return self.moments.sensitivity
-
-    def sum(self, X, y):
-        """Exact sum over a chunk of rows."""
-        return self.moments.sum(X, self.score(X, y, 0))
-
-
-@dataclass(frozen=True, eq=False)
-class Spread:
-    """A released positive function of the row, at least ``floor``.
-
-    Attributes
-    ----------
-    scaling : Scaling
-    theta : ndarray of shape (p,)
-    floor : float
-    """
-
-    scaling: Scaling
-    theta: np.ndarray
-    floor: float
-
-    def __call__(self, X):
-        """Typical distances at a chunk of rows; not a number counts as the largest."""
-        with np.errstate(all="ignore"):
-            value = self.scaling.unscale(row_products(self.scaling.features(X), self.theta))
-        high = self.scaling.bounds_y[1]
-        return np.clip(np.nan_to_num(value, nan=high), self.floor, high)
-
-
-def learn_spread(session, score, scaling):
-    """Linear regression of distances on rows, by all that a session of other rows has.
-
-    Parameters
-    ----------
-    session : Session
-        Neither of the fit nor of the calibration rows.
-    score : callable
-    scaling : Scaling
-        Scaling of the rows of the fit.
-
-    Returns
-    -------
-    Spread
-    """
-    width = score.bounds[1] - score.bounds[0]
-    scaling = replace(scaling, bounds_y=(0.0, width), fit_intercept=True)
-    query = DistanceMoments(score, MomentsQuery(scaling))
-    equations = query.moments.equations(session.sum(query, 1.0))
-    if equations.exact:
-        theta = equations.solve_ridge(np.zeros(scaling.size))
-    else:
-        theta = equations.solve_shrunk([ridge_prior(scaling.size, True)])
-    count = scaling.shrink * equations.n
-    mean = scaling.unscale(float(equations.target[-1]) / count)
-    noise = scaling.radius * equations.target_scale / count
-    return Spread(scaling, theta, float(max(LEAST_WIDTH * mean, noise, 1e-6 * width)))
 
 
 def _truth(epsilon):
@@ -234,8 +144,7 @@ def response_counts(session, score, places):
     return ask
 
 
-SIDES = {"absolute": (0,), "signed": (-1, 1), "normalized": (0,)}
-NORMALIZED = (0.7, 2.0)  # about the deviation of distances over their released mean at the row
+SIDES = {"absolute": (0,), "signed": (-1, 1)}
 OUTWARD = 4.0 * np.finfo(float).eps  # ends must not lose a target to their rounding
 
 
@@ -243,27 +152,22 @@ OUTWARD = 4.0 * np.finfo(float).eps  # ends must not lose a target to their roun
 class Score:
     """How far a target lies from the released function: below (-1), above (1) or both (0).
 
-    With a spread, distances are counted in units of it.
-
     Targets and predictions are clipped to the public range first, so that no score exceeds its
     width. What is not a number has an infinite score: it is never within a threshold.
     """
 
     function: Callable
     bounds: tuple
-    spread: Spread | None = None
 
     @property
     def top(self):
         """The largest score that there can be."""
-        return (self.bounds[1] - self.bounds[0]) / (self.spread.floor if self.spread else 1.0)
+        return self.bounds[1] - self.bounds[0]
 
     def __call__(self, X, y, side):
         """Scores of a chunk of rows."""
         with np.errstate(all="ignore"):
             residual = np.clip(y, *self.bounds) - np.clip(self.function(X), *self.bounds)
-            if self.spread is not None:
-                residual = residual / self.spread(X)
         score = np.abs(residual) if side == 0 else side * residual
         return np.where(np.isnan(score), np.inf, score)
 
@@ -354,8 +258,6 @@ class Calibration:
         The quantile for each level; infinite where the range itself is the interval.
     depth : int
         Steps of the search; 0 for exact order statistics, or if there was no search.
-    spread : Spread or None
-        The unit of ``below`` and ``above`` at a row, if they are not in the units of y.
     """
 
     n: int
@@ -364,7 +266,6 @@ class Calibration:
     below: tuple
     above: tuple
     depth: int = 0
-    spread: Spread | None = None
 
     @classmethod
     def unresolved(cls, n, bounds, levels):
@@ -430,7 +331,7 @@ def calibrate(session, score, levels, sides, deviation, reported=False):
     whole = np.full((len(sides), len(asked_for) - len(levels)), np.inf)
     found = np.hstack([np.maximum.accumulate(found, axis=1), whole])
     below, above = tuple(found[0].tolist()), tuple(found[-1].tolist())
-    return Calibration(session.n, score.bounds, asked_for, below, above, depth, score.spread)
+    return Calibration(session.n, score.bounds, asked_for, below, above, depth)
 
 
 def _targets(session, score, alphas, sides):
@@ -505,24 +406,10 @@ def held_out_size(model, n):
     return floor((model.calibration_size or 0.0) * n * (1.0 + 1e-12))
 
 
-def fitted_size(model, n):
-    """Public number of rows that are left for the fit."""
-    size = held_out_size(model, n)
-    parts = 2 if model.conformity_score == "normalized" and 2 * size < n else 1
-    return n - parts * size
-
-
 def hold_out(model, session):
-    """The sessions of the fit and of what is held out; None without the latter.
-
-    Normalised scores need rows for their spread too: as many again.
-    """
+    """The sessions of the fit and of what is held out; None without the latter."""
     size = held_out_size(model, session.n)
-    if not size:
-        return session, None
-    fitted = fitted_size(model, session.n)
-    session, *held_out = split(session, fitted, *[size] * ((session.n - fitted) // size))
-    return session, held_out
+    return split(session, session.n - size, size) if size else (session, None)
 
 
 def calibration(model, held_out, deviation=None, channel="gaussian"):
@@ -532,7 +419,7 @@ def calibration(model, held_out, deviation=None, channel="gaussian"):
     ----------
     model : PredictionIntervals
         It predicts already.
-    held_out : list of Session, or None
+    held_out : Session or None
     deviation : (float, float) or None
         Bounds on the deviation of the residuals that released answers leave open.
     channel : {"gaussian", "codebook"}
@@ -549,11 +436,8 @@ def calibration(model, held_out, deviation=None, channel="gaussian"):
     if held_out is None:
         return Calibration.unresolved(0, bounds, levels)
     score, sides = Score(model._function, bounds), SIDES[model.conformity_score]
-    if len(held_out) > 1:
-        score = replace(score, spread=learn_spread(held_out[1], score, model._scaling))
-        deviation = NORMALIZED
     pure = channel == "codebook"
-    return calibrate(held_out[0], score, levels, sides, None if pure else deviation, pure)
+    return calibrate(held_out, score, levels, sides, None if pure else deviation, pure)
 
 
 def released_quantiles(model, confidence_level, method, widest="the interval is all of bounds_y"):
@@ -633,9 +517,6 @@ class PredictionIntervals(PrivateRegressor):
         known: Any = self._calibration
         bounds = known.bounds
         centre = np.clip(self.predict(X), *bounds)
-        if known.spread is not None:
-            unit = known.spread(self._points(X))
-            below, above = below * unit, above * unit
         slack = OUTWARD * (np.abs(centre) + max(map(abs, bounds)))
         low, high = centre - below - slack, centre + above + slack
         return ConfidenceInterval(np.clip(low, *bounds), np.clip(high, *bounds))

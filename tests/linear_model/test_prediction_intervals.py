@@ -12,8 +12,6 @@ from scipy import sparse, stats
 from sklearn.utils import check_random_state
 
 from skpriv import Budget, BudgetAccountant
-from skpriv._estimation._moments import MomentsQuery
-from skpriv._estimation._public_maps import Scaling
 from skpriv.linear_model import (
     IHTRegressor,
     LinearRegression,
@@ -22,7 +20,6 @@ from skpriv.linear_model import (
     _prediction_intervals as intervals,
 )
 from skpriv.linear_model._prediction_intervals import (
-    DistanceMoments,
     Score,
     ScoreQuantiles,
     ScoresWithin,
@@ -347,54 +344,3 @@ def test_private_quantiles_are_high_enough_on_average(n):
 
 
 # --- widths that adapt -------------------------------------------------------------------------
-
-
-def _heteroscedastic(n, seed):
-    rng = np.random.RandomState(seed)
-    X = rng.uniform(-0.5, 0.5, size=(n, 2))
-    return X, 0.5 * X[:, 1] + (0.25 + 0.45 * X[:, 0]) * rng.uniform(-1.0, 1.0, size=n)
-
-
-@pytest.mark.parametrize("Estimator", [SSPRegressor, ReweightedRegressor])
-@pytest.mark.parametrize("privacy", ["central", "none"])
-def test_normalized_widths_adapt_and_the_level_holds(Estimator, privacy):
-    covered, low_end, high_end = [], [], []
-    for seed in range(10):
-        X, y = _heteroscedastic(20_000, seed)
-        params = {"conformity_score": "normalized", "privacy": privacy, "random_state": seed}
-        est = _fit(Estimator, X, y, epsilon=2.0, **params, calibration_size=0.2)
-        new, target = _heteroscedastic(20_000, 100 + seed)
-        low, high = est.prediction_interval(new, 0.9)
-        covered.append(interval_coverage_score(target, low, high))
-        calm = new[:, 0] < -0.3
-        low_end.append(np.mean((low <= target) & (target <= high), where=calm))
-        high_end.append(interval_mean_width(low[~calm], high[~calm]))
-        assert interval_mean_width(low[calm], high[calm]) < 0.7 * high_end[-1]
-    assert np.mean(covered) >= 0.885
-    assert np.mean(low_end) < 0.999  # with one width for all, none of these would be missed
-
-
-def test_a_spread_has_rows_of_its_own():
-    X, y = _heteroscedastic(10_000, 0)
-    with BudgetAccountant(2.0, 1e-6) as accountant:
-        est = _fit(SSPRegressor, X, y, conformity_score="normalized", calibration_size=0.2)
-    assert len(accountant.charges) == 1
-    records = {row.query: row.records for row in est.privacy_report_.rows}
-    assert records["moments"] == 6000
-    assert records["moments of distances"] == records["scores within"] == 2000
-    assert est.privacy_report_.total.fits(Budget(1.0, 1e-6))
-    assert est._calibration.spread.floor > 0.0
-    half = _fit(SSPRegressor, X, y, conformity_score="normalized", calibration_size=0.5)
-    assert half._calibration.spread is None  # nothing would be left for the fit
-
-
-@given(
-    X=st.lists(st.tuples(numbers, numbers), min_size=2, max_size=2), y=st.tuples(numbers, numbers)
-)
-def test_no_record_moves_the_moments_of_distances_further_than_declared(X, y):
-    X, y = np.array(X), np.array(y)
-    moments = MomentsQuery(Scaling(1.0, (0.0, 2.0), True, 2))
-    query = DistanceMoments(Score(_linear, (-1.0, 1.0)), moments)
-    with np.errstate(all="ignore"):
-        change = query.sum(X[:1], y[:1]) - query.sum(X[1:], y[1:])
-    assert np.isfinite(change).all() and np.linalg.norm(change) <= query.sensitivity

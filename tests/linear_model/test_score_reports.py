@@ -121,14 +121,6 @@ def test_shuffled_bits_have_less_noise():
     assert interval_coverage_score(y, low, high) > 0.85
 
 
-@pytest.mark.parametrize("Estimator", [SSPRegressor, ReweightedRegressor])
-def test_widths_that_adapt_need_a_delta(Estimator):
-    X, y = data(500, 0)
-    with BudgetAccountant(4.0, 1e-3) as accountant, pytest.raises(ValueError, match="normalized"):
-        fit(Estimator, X, y, channel="codebook", conformity_score="normalized")
-    assert accountant.charges == []
-
-
 def test_a_device_sends_a_bit_of_any_record():
     asked = ScoreReports(Score(lambda X: X[:, 0], (-1.0, 1.0)), 0, 0.5)
     values = [-1e308, -np.inf, np.nan, 0.0, 0.4, 1e308]

@@ -1,22 +1,17 @@
-"""Counts, order statistics and moments of distances, of prediction intervals."""
-
-from dataclasses import replace
+"""Counts and order statistics of prediction intervals."""
 
 import numpy as np
 
-from skpriv._estimation._moments import MomentsQuery
 from skpriv._linalg import row_products
 from skpriv.linear_model._prediction_intervals import (
-    DistanceMoments,
     Score,
     ScoreQuantiles,
     ScoreReports,
     ScoresWithin,
-    Spread,
 )
 
 from .case import Case
-from .linear import PLANE, D, draw_scaling, draw_theta, one
+from .linear import D, draw_theta, one
 
 BOUNDS = (-1.0, 1.0)
 
@@ -41,13 +36,8 @@ def _line(rng):
     ])  # fmt: skip
 
 
-def _spread(rng):
-    scaling = draw_scaling(rng)
-    return Spread(scaling, draw_theta(scaling.size, rng), 10.0 ** rng.uniform(-6, 2))
-
-
 def _score(rng):
-    return Score(_line(rng), _bounds(rng), _spread(rng) if rng.randint(2) else None)
+    return Score(_line(rng), _bounds(rng))
 
 
 def _within(rng):
@@ -73,11 +63,6 @@ def _quantiles(rng):
     return ScoreQuantiles(_score(rng), ranks[: rng.randint(1, 4)])
 
 
-def _distances(rng):
-    scaling = replace(draw_scaling(rng), bounds_y=(0.0, rng.choice([2.0, 1e-300, 1e300])))
-    return DistanceMoments(_score(rng), MomentsQuery(scaling))
-
-
 def _counted():
     """A record within all thresholds, and one beyond all."""
     asked = ScoresWithin(Score(Line(np.zeros(2)), BOUNDS), ((0, 0.2), (0, 0.3), (1, 0.5)))
@@ -90,18 +75,8 @@ def _ordered():
     return asked, one([-1.0, 0.0], 1.0), one([1.0, 0.0], -1.0)
 
 
-def _far_and_near():
-    """As for `MomentsQuery`: at 60 degrees with the intercept, one target met and one far off."""
-    scaling = replace(PLANE, bounds_y=(0.0, 2.0), fit_intercept=True)
-    asked = DistanceMoments(Score(Line([0.0, 0.0]), (0.0, 2.0)), MomentsQuery(scaling))
-    return asked, one([1.0, 0.0], 2.0), one([0.0, 1.0], 0.0)
-
-
 CASES = {
     ScoresWithin: Case(_within, (_counted,), unit=lambda asked: asked.score.bounds[1]),
     ScoreReports: Case(_reports, (_reported,), unit=lambda asked: asked.score.bounds[1]),
     ScoreQuantiles: Case(_quantiles, (_ordered,), n=6, unit=lambda asked: asked.score.bounds[1]),
-    DistanceMoments: Case(
-        _distances, (_far_and_near,), unit=lambda asked: asked.moments.scaling.row_bound
-    ),
 }

@@ -449,7 +449,7 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         score, levels = LabelScore(self._probabilities, self._values), self._levels
         if held_out is None:
             return Calibration.unresolved(0, score.bounds, levels)
-        return calibrate(held_out[0], score, levels, (0,), SURPRISES)
+        return calibrate(held_out, score, levels, (0,), SURPRISES)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -19,7 +19,7 @@ from .._moments import (
     residual_share,
 )
 from .._opening import channel_of, open_fit, scaled_rows
-from .._prediction_intervals import calibration, fitted_size, hold_out
+from .._prediction_intervals import calibration, held_out_size, hold_out
 from ._normalisation import (
     NormalisationQuery,
     ReportedNormalisationQuery,
@@ -157,7 +157,9 @@ class ReweightedRegressor(MomentRegressor):
             share = 0.0  # exact answers have no noise for weights to balance
         iterations = self.n_spectral_iter
         if self._trust.can.reports:  # few users, each of whom answers once
-            iterations = max(1, min(iterations, int(share * fitted_size(self, rows.n))))
+            iterations = max(
+                1, min(iterations, int(share * (rows.n - held_out_size(self, rows.n))))
+            )
         smallest = share / iterations or 1.0
         steps = (1.0 - share) * self._step_shares(rows.n, scaling.size, link)
         if self._solver == "sgd":
@@ -230,7 +232,8 @@ class ReweightedRegressor(MomentRegressor):
     def _step_shares(self, n, size, link):
         """Public shares of the steps of "sgd"."""
         trust = self._trust
-        precision = 0.0 if trust.exact else trust.budget.mu * sqrt(fitted_size(self, n) / size)
+        n -= held_out_size(self, n)
+        precision = 0.0 if trust.exact else trust.budget.mu * sqrt(n / size)
         return step_shares(trust.can.divides, link, precision)
 
     def _descend(self, session, scaling, instrument, steps, link):
