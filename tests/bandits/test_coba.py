@@ -56,7 +56,7 @@ def environments():
     return coba.Environments([LargestFeature()])
 
 
-def mean_rewards(environments, learners, batch=None):
+def mean_rewards(environments, learners):
     """Mean reward of each learner in the last third, after a look at the log."""
     coba = pytest.importorskip("coba")
     from coba.context import BasicLogger, CobaContext
@@ -66,8 +66,6 @@ def mean_rewards(environments, learners, batch=None):
     before = CobaContext.logger
     CobaContext.logger = BasicLogger(log)
     try:
-        if batch is not None:
-            environments = environments.batch(batch)
         result = coba.Experiment(environments, learners).run(quiet=False)
     finally:
         CobaContext.logger = before
@@ -92,12 +90,6 @@ def test_beside_the_learners_of_coba(environments):
     for learner in learners[:3]:
         assert learner.policy_.n_rounds_ == 3000
         assert "joint differential privacy" in str(learner.policy_.guarantee)
-
-
-def test_batches_go_round_by_round(environments):
-    learner = CobaLearner(EpochGreedy(oracle=oracle(), random_state=0))
-    means, _ = mean_rewards(environments, [learner], batch=4)
-    assert learner.policy_.n_rounds_ == 3000 and means[0] > 0.45
 
 
 def test_same_rounds_as_without_coba(global_random_seed):

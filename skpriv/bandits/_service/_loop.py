@@ -449,7 +449,7 @@ class Loop:
         _, _, learned, before, ranked, number = known
         if before is not None or learned == 2:
             return "repeated"
-        closed = not self.policy._late and number < held.first_open()
+        closed = not self.policy._late and number < held.first_not_closed()
         if learned or closed or self._clock() > ranked + self.cutoff:
             return "late"
         held.set_reward(number, reward)
@@ -505,6 +505,7 @@ class Loop:
                 )
                 return self._keep(held, self.policy, self._value, first, *taught)
             version, state = self._version, dumped(self.policy, self._value)
+            held.close(first + n)  # whatever the clock of another process says
         parts = []
         for start in range(first, first + n, EVENTS_AT_ONCE):
             with self._store.looking() as held:

@@ -25,6 +25,10 @@ CREATE TABLE events (
 );
 CREATE TABLE troubles (time REAL, sentence TEXT);
 """  # noqa: E501
+# Events before it have their rewards, or have passed the cutoff of whoever learns them.
+CLOSED = (
+    "CREATE TABLE IF NOT EXISTS closed (only INTEGER PRIMARY KEY CHECK (only = 0), first INTEGER)"
+)
 CAME = "number >= ? AND learned = 0 AND (reward IS NOT NULL OR time <= ?)"
 # Of the file; 3 had no hash of the policy, 2 kept the rounds of people, and 1 all contexts.
 EVENTS_VERSION = 4
@@ -74,17 +78,16 @@ class Transaction:
     def prepare(self):
         """Make the tables, once, and refuse a file of another version."""
         version = self._one("PRAGMA user_version")
-        if version == EVENTS_VERSION:
-            return
-        if version or self._one("SELECT count(*) FROM sqlite_master"):
-            raise ValueError(
-                f"the file has another version of the format of Loop than {EVENTS_VERSION}: let "
-                "the skpriv "
-                "that wrote it learn its events, and begin a new file."
-            )
-        for statement in SCHEMA.split(";\n"):
-            self._run(statement)
-        self._run(f"PRAGMA user_version = {EVENTS_VERSION}")
+        if version != EVENTS_VERSION:
+            if version or self._one("SELECT count(*) FROM sqlite_master"):
+                raise ValueError(
+                    f"the file has another version of the format of Loop than {EVENTS_VERSION}: "
+                    "let the skpriv that wrote it learn its events, and begin a new file."
+                )
+            for statement in SCHEMA.split(";\n"):
+                self._run(statement)
+            self._run(f"PRAGMA user_version = {EVENTS_VERSION}")
+        self._run(CLOSED)
 
     def _one(self, query, *given):
         row = self._run(query, given).fetchone()
@@ -122,6 +125,14 @@ class Transaction:
     def first_open(self):
         """Number of the first event that was not learned, or that of the next one to come."""
         return self._one("SELECT first FROM policy")
+
+    def close(self, first):
+        """Take no more rewards of the events before this one."""
+        self._run("INSERT OR REPLACE INTO closed VALUES (0, ?)", (first,))
+
+    def first_not_closed(self):
+        """Number of the first event whose reward may still be taken."""
+        return self._one("SELECT max(first, ifnull((SELECT first FROM closed), 0)) FROM policy")
 
     def last(self):
         """Number of the last event: how many there are."""

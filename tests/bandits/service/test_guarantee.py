@@ -221,17 +221,45 @@ def test_several_events_in_one_call(tmp_path):
         many.rank_many(["a", "a"], contexts[:2])
 
 
-def test_a_forked_worker_has_a_connection_of_its_own(tmp_path):
-    loop = serve(Loop(POLICIES["sums"](), tmp_path / "service.sqlite"), 0, 3)
+def in_another_process(call, *given):
     child = os.fork()
     if child == 0:
         code = 1
         try:
-            serve(loop, 3, 20)
+            call(*given)
             code = 0
         finally:
             os._exit(code)
     assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.parametrize("charged", [False, True])
+def test_two_processes_that_learn_one_epoch_charge_once(charged, tmp_path, monkeypatch):
+    """Another one learns it while the first one fits, before its charge or after it."""
+    fit, path = SSPRegressor.fit, tmp_path / "service.sqlite"
+    make = lambda: Loop(POLICIES["epochs"](), path, learn="elsewhere")  # noqa: E731
+
+    def learned():
+        assert make().learn() == 20
+
+    def overtaken(self, X, y):
+        monkeypatch.setattr(SSPRegressor, "fit", fit)
+        found = fit(self, X, y) if charged else self
+        in_another_process(learned)
+        return found if charged else fit(self, X, y)
+
+    with BudgetAccountant(1.0, 1e-6, ledger=tmp_path / "ledger") as accountant:
+        loop = serve(make(), 0, 20)
+        monkeypatch.setattr(SSPRegressor, "fit", overtaken)
+        assert loop.learn() == 0 and loop.n_learned == 20 and not loop.troubles
+    assert len(accountant.charges) == 1 and accountant.spent.epsilon == pytest.approx(1.0)
+    np.testing.assert_array_equal(released(loop.policy), released(make().policy))
+    assert loop.policy.epoch_ == 1
+
+
+def test_a_forked_worker_has_a_connection_of_its_own(tmp_path):
+    loop = serve(Loop(POLICIES["sums"](), tmp_path / "service.sqlite"), 0, 3)
+    in_another_process(serve, loop, 3, 20)
     serve(loop, 20, 45)
     assert loop.n_events == 45 and loop.policy.n_rounds_ == 40 and not loop.troubles
 

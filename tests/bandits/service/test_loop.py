@@ -256,6 +256,24 @@ def test_two_who_learn_the_same_events_release_one_answer(tmp_path, monkeypatch)
     assert one.policy.n_rounds_ == one.n_learned == 20 and not one.troubles
 
 
+def test_no_reward_is_taken_of_an_event_that_is_learned_without_it(tmp_path, monkeypatch):
+    """The clock of one process is behind that of another, which learns."""
+    given, statuses, update = {"learn": "elsewhere", "cutoff": 10.0}, [], LinUCB.update
+    one, two = (
+        Loop(LinUCB(bounds_y=(0, 1)), tmp_path / "service", **given, clock=lambda now=now: now)
+        for now in (100.0, 5.0)
+    )
+    for k in range(20):
+        two.rank(k, np.eye(2))
+
+    def meanwhile(self, *given, **named):
+        statuses.append(two.reward(3, 1.0))
+        return update(self, *given, **named)
+
+    monkeypatch.setattr(LinUCB, "update", meanwhile)
+    assert one.learn() == 20 and statuses == ["late"] == [two.reward(4, 1.0)]
+
+
 def test_what_a_killed_process_did_not_forget_is_forgotten(tmp_path, monkeypatch):
     make = lambda: LinUCB(bounds_y=(0, 1), random_state=0)  # noqa: E731
     service = Loop(make(), tmp_path / "service")

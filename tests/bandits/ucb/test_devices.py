@@ -163,20 +163,3 @@ def test_what_devices_were_told_stays():
     learner.public_state(n_features=3)
     with pytest.raises(ValueError, match="devices"):
         learner.add_actions()
-
-
-def test_regret_of_codebooks_is_less_than_half():
-    regret = {}
-    for channel in ("gaussian", "codebook"):
-        learner = policy(
-            epsilon=4.0, delta=1e-6, channel=channel, horizon=20_000, update_every=100,
-            random_state=0,
-        )  # fmt: skip
-        rng, regret[channel] = np.random.RandomState(0), 0.0
-        for _ in range(200):
-            contexts = rng.normal(size=(100, 4, 3)) / 3.0
-            actions, means = learner.act(contexts), contexts @ THETA
-            chosen = means[np.arange(100), actions]
-            regret[channel] += (means.max(axis=1) - chosen).sum()
-            learner.update(contexts, actions, chosen + rng.uniform(-0.5, 0.5, 100))
-    assert regret["codebook"] < 0.5 * regret["gaussian"]

@@ -2,7 +2,6 @@ import pickle
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 
 from skpriv import BudgetAccountant
 from skpriv.bandits import OnlineLinUCB
@@ -63,12 +62,3 @@ def test_gradients_are_taken_at_the_public_prediction():
         seen[:, 0] = contexts[:, 0]
         policy.update(seen, actions, np.ones(40))
     np.testing.assert_array_equal(policies[0]._learner.point, policies[1]._learner.point)
-
-
-def test_clone_and_parameters():
-    policy = clone(OnlineLinUCB(learner="ogd"))
-    assert policy.learner == "ogd" and "privacy" not in policy.get_params()
-    with pytest.raises(ValueError, match="learner"):
-        OnlineLinUCB(learner="newton").act(np.ones((1, 2, 3)))
-    with pytest.raises(ValueError, match="delta"):
-        OnlineLinUCB(delta=0.0).act(np.ones((1, 2, 3)))
