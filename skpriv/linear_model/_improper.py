@@ -4,7 +4,6 @@ The steps, their number and their size follow from public numbers. What is asked
 clipped gradients, or whole descents, and their error.
 """
 
-import warnings
 from dataclasses import dataclass, field
 from functools import partial
 from math import ceil, e, floor, log, sqrt
@@ -35,13 +34,13 @@ GRADIENT_CHANGE = {"gradient": 4.0, "output": 2.6}
 CAP = 2.5
 # Fewest noisy gradients, and the largest time for each of them, with and without a curator.
 N_ITER, REACH = {True: 32, False: 8}, {True: 2.5, False: 1.0}
-# Under a curator every gradient is a pass over all rows. Longer descents have fewer of them, with
+# Under a curator every gradient may be a pass over all rows. Longer descents have fewer, with
 # more momentum, down to as many as leave exp(-5.6) in directions of large curvature: then their
 # number squared is so many times the time. At n = 1e6 with 15 features, epsilon 1, errors of 70
 # steps are .0008 (sphere) and .0015 (decaying scales), of 160 steps .0007 and .0028, of 50 .0059
 # and .0053.
 SETTLED = 12.0
-MANY_PASSES = 50  # beyond which a fit says how many it takes
+NEARBY = 0.25  # distance from one theta to another whose clipped rows are looked for once
 MAX_DESCENT = 400  # steps between which nothing is released
 CONTRACTION = 3.5  # momentum must leave time for exp(-CONTRACTION) in directions of large curvature
 # Rounding of a whole descent: n terms of size 4 sum to within n^2 2^-53 of one term in the worst
@@ -115,6 +114,23 @@ def gradient_diameter(norm, clipped=False):
     return 2.0 * (norm * cosine + 1.0) * sqrt(1.0 - cosine**2)
 
 
+def residuals(scaling, theta, X, y):
+    """Rows phi, their clipped predictions at theta, and what the targets are beside those."""
+    phi = scaling.rows(X)
+    clipped = np.clip(phi @ theta, -1.0, 1.0)
+    return phi, clipped, clipped - scaling.target(y)
+
+
+def moments_of(scaling):
+    """Inner sum of phi (phi, r)' over the rows."""
+
+    def moments(X, y):
+        phi = scaling.rows(X)
+        return np.column_stack([phi.T @ phi, phi.T @ scaling.target(y)])
+
+    return InnerSum(moments, (scaling.size, scaling.size + 1))
+
+
 @dataclass(frozen=True, eq=False)
 class ClippedGradientQuery(Query):
     """Sum of phi (clip(<phi, theta>, -1, 1) - r) (Algorithm 6), at a public theta of any norm.
@@ -124,6 +140,7 @@ class ClippedGradientQuery(Query):
 
     scaling: Scaling
     theta: np.ndarray
+    n_steps: int = 0  # public number of queries at other theta, for which moments are summed once
     name: str = "clipped gradient"
     limit: ClassVar[float] = 1.0  # what the sum was divided by
 
@@ -139,8 +156,47 @@ class ClippedGradientQuery(Query):
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
-        phi = self.scaling.rows(X)
-        return (np.clip(phi @ self.theta, -1.0, 1.0) - self.scaling.target(y)) @ phi
+        phi, _, residual = residuals(self.scaling, self.theta, X, y)
+        return residual @ phi
+
+    def sum_by_memory(self, rows, memory):
+        """The sum over rows in memory, from their moments and the rows that may be clipped.
+
+        A row is at most 1 long, so that it is clipped at theta only if its product with an earlier
+        theta, no more than `NEARBY` away, is above 1 - `NEARBY`. Rounding is proved to be covered
+        for theta up to the sensitivity (docs/mathematics/sensitivities.md).
+
+        Parameters
+        ----------
+        rows : Rows
+        memory : dict
+            What earlier queries about these rows left in the session.
+
+        Returns
+        -------
+        ndarray or None
+            None where a pass over the rows is cheaper, or not proved to be replaced.
+        """
+        length = float(np.linalg.norm(self.theta))
+        if self.scaling.size > 2 * self.n_steps or length > self.sensitivity:
+            return None
+        if "moments" not in memory:
+            memory["moments"] = rows.sum(moments_of(self.scaling))
+        gradient = memory["moments"][:, :-1] @ self.theta - memory["moments"][:, -1]
+        if length <= 1.0 - ROUNDED:
+            return gradient
+        if "far" not in memory or np.linalg.norm(self.theta - memory["far"][0]) > NEARBY:
+            memory["far"] = self.theta, np.concatenate(list(rows.each(self._far)))
+        return gradient - rows.sum(InnerSum(self._excess, self.shape), memory["far"][1])
+
+    def _far(self, X, y):
+        """Whether each row may be clipped at a theta near this one."""
+        return abs(self.scaling.rows(X) @ self.theta) > 1.0 - NEARBY - ROUNDED
+
+    def _excess(self, X, y):
+        """What clips take off a sum over rows."""
+        phi, clipped, _ = residuals(self.scaling, self.theta, X, y)
+        return (phi @ self.theta - clipped) @ phi
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,8 +221,7 @@ class ReportedGradientQuery(LiftedMomentsQuery):
 
     def records(self, X, y):
         """Rows phi, and residuals over their bound."""
-        phi = self.scaling.rows(X)
-        residual = np.clip(phi @ self.theta, -1.0, 1.0) - self.scaling.target(y)
+        phi, _, residual = residuals(self.scaling, self.theta, X, y)
         return phi, np.clip(residual / self.limit, -1.0, 1.0)
 
     def sum(self, X, y):
@@ -223,7 +278,7 @@ class Descent(Procedure):
         """Last iterate; with few columns every step uses the Gram matrix instead of the rows."""
         theta, size = np.zeros(self.scaling.size), self.scaling.size
         if size <= 2 * self.n_steps:
-            gram = rows.sum(InnerSum(self._gram, (size, size + 1))) / self.n_records
+            gram = rows.sum(moments_of(self.scaling)) / self.n_records
         for _ in range(self.n_steps):
             if size <= 2 * self.n_steps:
                 gradient = gram[:, :-1] @ theta - gram[:, -1]
@@ -233,11 +288,6 @@ class Descent(Procedure):
             theta -= self.step * gradient
             theta *= min(1.0, self.radius / max(float(np.linalg.norm(theta)), 1e-300))
         return theta
-
-    def _gram(self, X, y):
-        """Sum of phi (phi, r)'."""
-        phi = self.scaling.rows(X)
-        return np.column_stack([phi.T @ phi, phi.T @ self.scaling.target(y)])
 
     def _gradient(self, theta, X, y):
         """Sum of phi (<phi, theta> - r) without a clip."""
@@ -278,9 +328,7 @@ class ErrorTerms(Procedure):
 
     def _terms(self, X, y):
         """Sum of ((c - r) c, phi (c - r))."""
-        phi = self.scaling.rows(X)
-        clipped = np.clip(phi @ self.theta, -1.0, 1.0)
-        residual = clipped - self.scaling.target(y)
+        phi, clipped, residual = residuals(self.scaling, self.theta, X, y)
         return np.append(residual @ clipped, residual @ phi)
 
 
@@ -331,8 +379,9 @@ class ImproperSGDRegressor(PrivateRegressor):
         needs a curator.
     n_iter : int >= 1 or "auto", default="auto"
         Number of steps: 32, in the local model 8, and more where budget and number of records
-        allow a longer descent. Every step reads all rows, unless users answer for themselves: 39
-        times at 1e5 records, 70 at 1e6, 220 at 1e8. Beyond 50 a warning says so.
+        allow a longer descent: 39 at 1e5 records, 70 at 1e6, 220 at 1e8. In memory, and with
+        no more than twice as many features as steps, a fit takes five to ten passes over the rows.
+        Otherwise every step reads all of them, unless users answer for themselves.
     step_size : float in (0, 2] or "auto", default="auto"
         Step of plain descent on rows in the unit ball; "auto" adds momentum where 1 is too small.
     calibration : float in [0, 0.5], default=0.2
@@ -418,7 +467,11 @@ class ImproperSGDRegressor(PrivateRegressor):
     def _fit(self, X, y):
         rows, scaling = scaled_rows(self, X, y)
         same_rows = self._trust.can.same_rows
-        self._check_perturbation(rows)
+        if not self._trust.can.perturbs and self.perturbation == "output":
+            raise PrivacyError(
+                f"perturbation='output' needs a curator ({models_that('perturbs')}), and privacy="
+                f"{self.privacy!r} has none: use perturbation='gradient'."
+            )
         channel = channel_of(self, scaling, rows, "vector")
         steps, step, momentum = self._schedule(rows.n, same_rows, scaling, channel)
         currency, smallest = "pure" if channel == "codebook" else "gdp", 1.0 / steps
@@ -432,9 +485,12 @@ class ImproperSGDRegressor(PrivateRegressor):
         if self._trust.can.perturbs and size:
             kept, rest = split(session, session.n - size, size)
         if self.perturbation == "output":
-            theta = self._perturbed_output(kept, scaling, steps, step)
+            radius = scaling.theta_bound(self.coef_norm)
+            theta = kept.release(Descent(scaling, kept.n, steps, step, radius), 1.0).value
         else:
-            kind = ReportedGradientQuery if channel == "codebook" else ClippedGradientQuery
+            kind: Any = partial(ClippedGradientQuery, n_steps=steps)
+            if channel == "codebook":
+                kind = ReportedGradientQuery
             theta = self._noisy_descent(kept, scaling, kind, steps, step, momentum)
         self._error = None
         if rest is not None:
@@ -488,20 +544,6 @@ class ImproperSGDRegressor(PrivateRegressor):
         half = self._scaling.radius * rms / sqrt(of_error)  # Chebyshev's inequality
         return ConfidenceInterval(*np.clip([centre - half, centre + half], *self._scaling.bounds_y))
 
-    def _check_perturbation(self, rows):
-        """Refuse exact descent where nobody, or no memory, can run it."""
-        if not self._trust.can.perturbs and self.perturbation == "output":
-            raise PrivacyError(
-                f"perturbation='output' needs a curator ({models_that('perturbs')}), and "
-                f"privacy={self.privacy!r} has none: "
-                "use perturbation='gradient'."
-            )
-        if rows.passes is not None and self.perturbation == "output":
-            raise PrivacyError(
-                "perturbation='output' reads all rows in every step, for one answer at the end, "
-                "which rows that are not in memory are too slow for: use perturbation='gradient'."
-            )
-
     def _schedule(self, n, same_rows, scaling, channel):
         """Public number and size of the steps, and the momentum."""
         bound, mu = scaling.theta_bound(self.coef_norm), self._trust.budget.mu
@@ -509,18 +551,7 @@ class ImproperSGDRegressor(PrivateRegressor):
             code = best_codebook(scaling.size + 1, self._trust.budget.epsilon, "vector")
             mu = GRADIENT_CHANGE["gradient"] / (2.0 * sqrt(code.noise("vector")))
         plan = schedule(n, mu, bound, same_rows, self.perturbation, self.n_iter)
-        if same_rows and self.perturbation == "gradient" and plan[0] > MANY_PASSES:
-            warnings.warn(
-                f"each of {plan[0]} steps reads all {n} rows: pass n_iter={MANY_PASSES} for fewer, "
-                "at a larger error, or take SSPRegressor or LinearRegression if features are few.",
-                stacklevel=7,
-            )
         return plan if self.step_size == "auto" else (plan[0], float(self.step_size), 0.0)
-
-    def _perturbed_output(self, session, scaling, steps, step):
-        """Algorithm 5, with all training records in every step."""
-        radius = scaling.theta_bound(self.coef_norm)
-        return session.release(Descent(scaling, session.n, steps, step, radius), 1.0).value
 
     def _noisy_descent(self, session, scaling, kind, steps, step, momentum):
         """Algorithm 6: no projection, since noise alone would leave any ball."""

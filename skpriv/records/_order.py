@@ -163,12 +163,6 @@ class SeededSubset(Subset):
         marked = len(self._marked) - int(np.searchsorted(self._marked, start))
         return marked == (max(self._order.n - start, 0) if self._inverted else 0)
 
-    def same(self, other):
-        """Whether both choose the same records."""
-        if isinstance(other, SeededSubset) and other._order is self._order:
-            return (self._start, self._stop) == (other._start, other._stop)
-        return super().same(other)
-
     def overlaps(self, other):
         """Whether some record is in both."""
         if isinstance(other, SeededSubset) and other._order is self._order:

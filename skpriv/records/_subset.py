@@ -58,9 +58,9 @@ class Subset:
 
     def same(self, other: Any) -> bool:
         """Whether both choose the same records."""
-        mine, others = self.positions, other.positions
-        if mine is others:
+        if self is other:  # whose positions need not be written down
             return True
+        mine, others = self.positions, other.positions
         if isinstance(mine, range) and isinstance(others, range):
             return mine == others
         return len(mine) == len(others) and bool(np.array_equal(mine, others))

@@ -1,6 +1,5 @@
 """Improper descent: sensitivities, exactness, dimension-free error, average coverage."""
 
-import warnings
 from functools import partial
 from math import log, sqrt
 
@@ -20,7 +19,7 @@ from skpriv.linear_model._improper import (
     root_mean_square_bound,
     schedule,
 )
-from skpriv.privacy import Budget, InnerSum, Procedure
+from skpriv.privacy import Budget, InnerSum, Procedure, open_session
 from skpriv.records import ArrayRows
 
 PLANE = Scaling(1.0, (-1.0, 1.0), False, 2)
@@ -216,24 +215,37 @@ def test_passes_grow_as_the_fourth_root():
     assert schedule(10**6, 0.25, 1.0, False, "gradient", "auto")[0] < 32
 
 
-@pytest.mark.parametrize(
-    ("n_iter", "privacy", "warned"),
-    [(51, "central", True)] + [(50, "central", False), (51, "local", False)],
-)
-def test_many_passes_are_announced_by_public_numbers(n_iter, privacy, warned):
+@pytest.mark.parametrize("part", [slice(None), slice(0, 700)])
+def test_moments_and_clipped_rows_give_the_sum_of_a_pass(part, global_random_seed):
+    """Along a path whose theta grow beyond 1, turn, and come back; few passes are read for it."""
+    rng = np.random.RandomState(global_random_seed)
+    X, y = rng.normal(size=(1000, 3)), rng.uniform(-2.0, 2.0, size=1000)
+    scaling, memory = Scaling(1.5, (-1.0, 1.0), True, 3), {}
+    rows = ArrayRows(X, y).select(part)
+    directions = rng.normal(size=(2, 4))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    passes = []
+    for at in np.linspace(0.0, np.pi, 60):
+        theta = 3.0 * np.sin(at) * (np.cos(at) * directions[0] + np.sin(at) * directions[1])
+        query = ClippedGradientQuery(scaling, theta, n_steps=60)
+        found = query.sum_by_memory(rows, memory)
+        np.testing.assert_allclose(found, rows.sum(query), rtol=0, atol=1e-9)
+        passes.append(id(memory.get("far")))
+    assert len(set(passes)) < 40
+    for theta, n_steps in ((np.ones(4), 1), (np.full(4, 5.0), 60)):  # many features, or far away
+        query = ClippedGradientQuery(scaling, theta, n_steps=n_steps)
+        assert query.sum_by_memory(rows, memory) is None
+
+
+def test_sums_that_are_remembered_are_of_the_records_that_are_asked_about():
     X, y = _data()
-    est = ImproperSGDRegressor(
-        data_norm=1.0, bounds_y=(-1, 1), privacy=privacy, channel="auto",
-        n_iter=n_iter, random_state=0,
-    )  # fmt: skip
-    with warnings.catch_warnings(record=True) as seen:
-        warnings.simplefilter("always")
-        est.fit(X, y)
-    found = [str(one.message) for one in seen]
-    assert bool(found) == warned
-    if warned:
-        assert found == [found[0]] and f"51 steps reads all {len(y)} rows" in found[0]
-        assert seen[0].filename == __file__
+    session = open_session("central", X, y, Budget(1.0, 1e-6), 0)
+    query = ClippedGradientQuery(Scaling(1.0, (-1.0, 1.0), False, 5), np.full(5, 0.6), n_steps=9)
+    parts = [session.part(0.3), session.part(0.6)]
+    for part in (*parts, None, *parts):
+        chosen = None if part is None else session._pieces.users(part)
+        expected = ArrayRows(X, y).sum(query, chosen)
+        np.testing.assert_allclose(session._pieces.sum(query, chosen), expected, atol=1e-11)
 
 
 @pytest.mark.parametrize(

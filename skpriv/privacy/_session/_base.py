@@ -153,6 +153,7 @@ class Pieces:
         self._kept, self._left, self._foreseen = [], KEPT_BYTES, {}
         self._all, self._targets = None, None
         self._mapped: tuple = None, None
+        self._users, self._memory = {}, {}
 
     def prefix(self, start, stop, fraction):
         """The first records of those from one place up to another: a fraction of them."""
@@ -168,7 +169,9 @@ class Pieces:
             raise PrivacyError(
                 f"a piece up to record {piece.stop} is not one of {self._rows.n} records."
             )
-        return self._drawn().users(piece.start, piece.stop)
+        if piece not in self._users:
+            self._users[piece] = self._drawn().users(piece.start, piece.stop)
+        return self._users[piece]
 
     def _drawn(self):
         if self._order is None:
@@ -185,11 +188,15 @@ class Pieces:
             found = self._of_function(rows, mapped)
             if found is not None:
                 return found.sum(mapped.query())
-        if rows.passes is None:
-            return rows.sum(query) if subset is None else self._sum_of_part(query, subset)
+        if hasattr(query, "sum_by_memory") and isinstance(rows, ArrayRows):
+            memory = self._memory.setdefault((query.scaling, subset), {})
+            found = query.sum_by_memory(rows.select(subset), memory)
+            if found is not None:
+                return found
         if subset is not None:
             return self._sum_of_part(query, subset)
-        return (self._of_targets() if query.width == 0 else self._rows).sum(query)
+        of_targets = query.width == 0 and rows.passes is not None
+        return (self._of_targets() if of_targets else rows).sum(query)
 
     def whole(self):
         """All rows, in memory if they are or if they fit."""
