@@ -2,6 +2,7 @@
 them, to the digits that were printed. The data are theirs, too.
 """
 
+from functools import lru_cache
 from math import inf
 from pathlib import Path
 
@@ -32,18 +33,23 @@ def around(values, margin=1e-6):
     return np.column_stack([values.min(axis=0) - margin, values.max(axis=0) + margin])
 
 
+@lru_cache(maxsize=1)
+def two_stage_tables():
+    """What Stata printed, which takes seconds to read."""
+    return stata_iv.process_results(TABLES / "iv/results/stata-iv-simulated-results.txt")
+
+
 @pytest.mark.parametrize("n_endogenous, n_exogenous, n_instruments", [
     (1, 0, 1), (1, 0, 2), (2, 0, 2), (1, 3, 1), (1, 3, 2), (2, 3, 2),
 ])  # fmt: skip
 def test_two_stage_least_squares_of_stata(n_endogenous, n_exogenous, n_instruments):
     """Coefficients, and robust errors times Stata's own root of n over the degrees of freedom."""
     data = pd.read_stata(TABLES / "iv/results/simulated-data.dta")
-    tables = stata_iv.process_results(TABLES / "iv/results/stata-iv-simulated-results.txt")
     key = (
         f"2sls-num_endog_{n_endogenous}-num_exog_{n_exogenous}-num_instr_{n_instruments}-"
         "weighted_False-vce(robust)-"
     )
-    table = tables[key]
+    table = two_stage_tables()[key]
     names = REGRESSORS[:n_endogenous] + REGRESSORS[2 : 2 + n_exogenous]
     columns = names + ["z1", "z2"][:n_instruments]
     X, y = data[columns].to_numpy(), data.y_robust.to_numpy()

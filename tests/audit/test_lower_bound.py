@@ -130,6 +130,7 @@ def test_workers_give_the_same_bound():
     assert bounds[0] == bounds[1]
 
 
+@pytest.mark.slow
 def test_a_policy_is_attacked_too(rounds):
     found = lower_bound(
         lambda seed: LinUCB(
@@ -163,6 +164,7 @@ BLUNT = {
 }
 
 
+@pytest.mark.slow
 def test_the_likelihood_ratio_of_answers_is_found_with_few_fits():
     """Half of the noise is flagged by 300 fits."""
     half = Budget.from_mu(2.0 * Budget(1.0, DELTA).mu, DELTA)

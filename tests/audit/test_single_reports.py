@@ -110,6 +110,7 @@ class OneReport(RegressorMixin, BaseEstimator):
         return np.full(len(X), float(self.index_))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_no_attack_on_one_report_shows_more_than_the_claim(epsilon):
     """With the codebook that is worst for two records the bound comes near, and not above.

@@ -77,6 +77,7 @@ def mean_rewards(environments, learners):
     return last.groupby("learner_id")["reward"].mean().tolist(), result
 
 
+@pytest.mark.slow
 def test_beside_the_learners_of_coba(environments):
     coba = pytest.importorskip("coba")
     pytest.importorskip("vowpalwabbit")

@@ -37,7 +37,7 @@ MAKERS = {
     "codebook": lambda: LinUCB(**SUMS, privacy="local", channel="codebook"),
     "shuffle": lambda: LinUCB(**{**SUMS, "epsilon": 1.0}, privacy="shuffle"),
     "exact": lambda: LinUCB(**SUMS, privacy="none"),
-    "exact in periods": lambda: LinUCB(**SUMS, privacy="none", update_every=7),
+    "exact in periods": lambda: LinUCB(**SUMS, privacy="none", update_every=40),
     "LinSquareCB": lambda: LinSquareCB(**SUMS),
     "EpochGreedy": lambda: EpochGreedy(oracle(), **BLOCKS),
     "SquareCB": lambda: SquareCB(oracle(), **BLOCKS),
@@ -66,15 +66,16 @@ def play(policy, n, rng):
 @pytest.mark.parametrize("name", MAKERS)
 def test_a_new_action_is_found_and_the_others_are_remembered(name, global_random_seed):
     rng, policy = np.random.RandomState(global_random_seed), MAKERS[name]()
-    before = play(policy, 2_000, rng)
+    n = 400 if name in SLOW else 2_000
+    before = play(policy, n, rng)
     assert before.max() == 1
     if name == "shuffle":
         play(policy, policy.rounds_until_update_, rng)
     rounds = policy.n_rounds_
     assert policy.add_actions() is policy and policy.n_actions_ == 3
     assert policy.act(np.ones((50, 2))).shape == (50,)
-    after = play(policy, 4_000, rng)
-    assert policy.n_rounds_ == rounds + 4_000
+    after = play(policy, 2 * n, rng)
+    assert policy.n_rounds_ == rounds + 2 * n
     if name not in SLOW:
         assert (before[-500:] == 1).mean() > 0.6  # it looked better than 0
         assert (after[-500:] == 2).mean() > 0.8

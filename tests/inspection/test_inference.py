@@ -79,6 +79,7 @@ def test_without_privacy_it_is_least_squares_with_robust_errors(Estimator):
     assert contrast.names == ["+10*age +2*dose"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("Estimator", [SSPRegressor, ReweightedRegressor])
 def test_intervals_cover_over_rows_and_noise(Estimator):
     truth, covered, shares = np.array([0.2, -1.5, 0.0, 10.0]), [], []
@@ -333,6 +334,7 @@ def _skewed(n, seed):
     return X, 2.0 + X[:, 0] + (0.5 + X[:, 0]) * noise
 
 
+@pytest.mark.slow
 def test_long_tails_are_not_cut_from_the_least_squares_line():
     """Six deviations leave a bias of more than a standard error here, and a step sees that.
 
@@ -368,6 +370,7 @@ def test_rows_that_the_line_hangs_on_are_in_the_least_squares_interval():
         assert (np.abs(fitted.estimate[:-1] - exact.coef_) <= fitted.distance[:-1]).all()
 
 
+@pytest.mark.slow
 def test_the_wald_test_and_contrasts_have_their_level():
     """120 draws of rows, targets and noise: of what is true of the population, more than 15 are
     rejected at .05 with probability .001. Their power: nothing false is kept, in four draws.

@@ -20,6 +20,7 @@ MODELS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_errors_are_as_large_as_they_say(name):
     kind, params, intercept = MODELS[name]

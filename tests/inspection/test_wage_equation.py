@@ -28,10 +28,11 @@ def wages():
     return X, y, theta, np.sqrt(np.diagonal(inverse @ scores.T @ scores @ inverse))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon, most, clip", [
     (1.0, 2.5, "auto"), (10.0, 1.3, "wide"),
-    pytest.param(1.0, 2.5, "wide", marks=pytest.mark.slow),
-    pytest.param(10.0, 1.3, "auto", marks=pytest.mark.slow),
+    (1.0, 2.5, "wide"),
+    (10.0, 1.3, "auto"),
 ])  # fmt: skip
 def test_the_error_of_a_wage_equation(wages, epsilon, most, clip):
     """Root mean square error of coefficients and intercept in standard errors of least squares.

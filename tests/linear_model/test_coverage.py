@@ -152,21 +152,11 @@ NOISES = {
 }
 
 
-def _each_once():
-    """Every cell; in the fast suite each noise and each dimension once under each model.
-
-    And each noise once with each estimator.
-    """
-    for place, privacy in enumerate(("central", "local")):
-        for i, noise in enumerate(NOISES):
-            for j, d in enumerate((1, 4, 20)):
-                for which, Estimator in enumerate(ESTIMATORS):
-                    once = (i + j + place) % 3 == 0 and (i + place) % 2 == which
-                    marks = [] if once else [pytest.mark.slow]
-                    yield pytest.param(Estimator, noise, d, privacy, marks=marks)
-
-
-@pytest.mark.parametrize("Estimator, noise, d, privacy", list(_each_once()))
+@pytest.mark.slow
+@pytest.mark.parametrize("Estimator", ESTIMATORS)
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("d", [1, 4, 20])
+@pytest.mark.parametrize("privacy", ["central", "local"])
 def test_hostile_noise_is_covered_without_an_assumption(Estimator, noise, d, privacy):
     """Small n, columns that nearly repeat each other, a rare row; coefficients are not bounded."""
     repeats, points = 40, 20
@@ -228,6 +218,7 @@ def test_certified_widths_follow_the_targets_noise(Estimator):
     assert np.mean(missed) <= 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("Estimator", ESTIMATORS)
 @pytest.mark.parametrize("privacy", ["local", "shuffle"])
 def test_gaussian_reports_are_covered(Estimator, privacy):

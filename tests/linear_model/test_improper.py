@@ -298,6 +298,7 @@ def _rank_one(n, d, rng):
     return rng.choice([-1.0, 1.0], size=(n, 1)) * direction / np.linalg.norm(direction), direction
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("privacy", ["central", "local"])
 def test_the_error_does_not_grow_with_the_dimension(privacy):
     n = 3_000 if privacy == "central" else 20_000

@@ -25,6 +25,7 @@ def peak(Estimator, n, seed):
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, None], ids=["seeded", "secure"])
 def test_codebook_fits_keep_the_reports_once_and_blocks_of_the_cache(seed):
     """Reports have D + 2 numbers a user, and the order of the users is two permutations at most."""
@@ -32,6 +33,7 @@ def test_codebook_fits_keep_the_reports_once_and_blocks_of_the_cache(seed):
     assert peak(SSPRegressor, n, seed) < 8 * n * (D + 2) + 16 * n + 10 * MB
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, None], ids=["seeded", "secure"])
 def test_layered_fits_keep_blocks_of_the_cache(seed):
     """Each row has a vector of about D^2 / 2 numbers, in several copies; none is kept."""

@@ -87,6 +87,7 @@ def test_every_user_sends_one_report_and_is_charged_once(Estimator):
     assert "randomised response" in str(report)
 
 
+@pytest.mark.slow
 def test_more_users_give_narrower_intervals():
     widths = []
     for n in (1000, 8000, 64_000):

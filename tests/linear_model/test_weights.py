@@ -113,6 +113,7 @@ def test_noise_finds_the_weighted_fit(Estimator):
     assert np.abs(noisy.predict(X) - weighted).mean() < limit
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("Estimator", [LinearRegression, SSPRegressor], ids=lambda c: c.__name__)
 def test_intervals_cover_the_weighted_line(Estimator):
     """Nominal 90%, 40 draws of a line: at least 31 by a binomial test at level .01."""
@@ -210,6 +211,7 @@ class Weighted(SSPRegressor):
         return super().predict(X[:, :1])
 
 
+@pytest.mark.slow
 def test_a_lower_bound_stays_within_the_claim():
     X = np.column_stack([np.zeros(30), np.ones(30)])
     y, other = np.zeros(30), X.copy()

@@ -32,6 +32,7 @@ def test_without_privacy_it_is_r2(global_random_seed):
     assert score.mean_squared_error == pytest.approx(np.mean((y - X[:, 0]) ** 2), rel=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])
 def test_interval_covers_the_population(epsilon):
     """400 draws at a nominal .95: fails for one coverage below .91 or above .985 (level 1e-3)."""

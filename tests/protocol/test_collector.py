@@ -202,6 +202,7 @@ def test_shuffled_reports_carry_their_own_seed():
     assert collector.result().privacy_report_.rows[0].records == 50
 
 
+@pytest.mark.slow
 def test_the_collected_fit_has_the_law_of_the_simulated_one():
     n, repetitions = 20, 100
     X, y = records(n)

@@ -247,6 +247,7 @@ def test_a_text_that_a_graph_casts_is_refused_after_the_charge():
         assert len(accountant.charges) == 1
 
 
+@pytest.mark.slow
 def test_a_cluster_of_processes_changes_nothing():
     """All in one test, since each cluster takes seconds to start."""
     import dask

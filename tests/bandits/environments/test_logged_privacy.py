@@ -45,6 +45,7 @@ def run(make, data, monkeypatch, propensities, tape=None):
     return exact, answers, policy, found.rounds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", POLICIES)
 @pytest.mark.parametrize("change", ["action", "propensity"])
 def test_a_changed_round_costs_no_more_than_is_said(name, change, monkeypatch):

@@ -32,6 +32,7 @@ def post(connection, path, body):
     return answer.status, json.loads(answer.read())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("users", [200, pytest.param(2_000, marks=pytest.mark.slow)])
 def test_users_delays_and_a_restart(tmp_path, users):
     rng, path = np.random.default_rng(0), tmp_path / "service.sqlite"

@@ -264,6 +264,7 @@ def test_a_forked_worker_has_a_connection_of_its_own(tmp_path):
     assert loop.n_events == 45 and loop.policy.n_rounds_ == 40 and not loop.troubles
 
 
+@pytest.mark.slow
 def test_the_running_value_covers_and_is_paid_for(tmp_path):
     """Of 20 services of which each earns .3 an event; rewards are erased when they are learned."""
     hits, rng = 0, np.random.default_rng(0)

@@ -65,6 +65,7 @@ def test_devices_act_as_the_policy_would():
     assert_array_equal([act(state, c) for c in contexts], learner.act(contexts))
 
 
+@pytest.mark.slow
 def test_devices_draw_actions_by_inverse_gaps(seeded_devices):
     learner = LinSquareCB(epsilon=4.0, delta=0.0, privacy="local", update_every=50)
     played(learner, 400)
@@ -78,6 +79,7 @@ def test_devices_draw_actions_by_inverse_gaps(seeded_devices):
     assert stats.chisquare(drawn, n * chances).pvalue > 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", ["asymptotic", "certified"])
 def test_the_policy_learns_from_reports(width):
     learner = policy(epsilon=4.0, width=width)

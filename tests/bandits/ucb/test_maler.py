@@ -37,6 +37,7 @@ def run(learner, gradient):
 KINDS = ["linear", "switching", "strongly convex", "away"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("make, factor", [(Maler, 2.0 * log(3.0) + 2.0), (GradientDescent, 1.5)])
 def test_regret_of_convex_losses(kind, make, factor, global_random_seed):
@@ -48,6 +49,7 @@ def test_regret_of_convex_losses(kind, make, factor, global_random_seed):
     assert regret <= factor * 2.0 * RADIUS * BOUND * sqrt(T)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_second_order_regret(kind, global_random_seed):
     """Sum <g, x_t - x> <= rate V + (log(1 / prior) + 1 + log T) / rate, for every rate and x."""

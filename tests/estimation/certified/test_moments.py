@@ -206,6 +206,7 @@ def test_more_that_is_known_makes_intervals_narrower():
     assert (widths[0] < 0.7 * widths[1]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("symmetric", [True, False])
 @pytest.mark.parametrize("weak", [4.0, 6.0])
 @pytest.mark.parametrize("theta", [0.5, 20.0])

@@ -61,6 +61,7 @@ def test_norms_of_sums_are_bounded(p, rate):
         assert (norms > root + (bound - root) / 2.0).mean() > 2.0 * failure
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment_scale, gram_scale", [(0.02, 0.0), (0.0, 0.02), (0.01, 0.02)])
 def test_the_distance_fails_as_often_as_it_may(moment_scale, gram_scale):
     """In one dimension it is sharp: with half of a quantile it would fail more often.
@@ -222,6 +223,7 @@ def _hostile(kind, X, mean, rng):
     return np.where(u < rate, 1.0, mean - (1.0 - mean) * rate / (1.0 - rate) + quiet)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["two-point", "unequal", "rare", "far"])
 @pytest.mark.parametrize("n, epsilon", [(4000, 1.0), (20_000, 1.0), (20_000, 8.0)])
 def test_they_cover_whatever_the_noise(kind, n, epsilon):

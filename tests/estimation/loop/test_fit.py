@@ -56,6 +56,7 @@ def _misses(part):
     return float(np.mean(missed))
 
 
+@pytest.mark.slow
 def test_what_lies_below_the_noise_is_an_error_too():
     """Collinear features: a few percent of a row's length, times coefficients as large as others.
 

@@ -39,6 +39,7 @@ def _fits(noise, epsilon):
     return np.sum(missed, axis=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "noise",
     [lambda rng: rng.exponential(size=N) - 1.0, lambda rng: 1.0 - rng.exponential(size=N)],
@@ -51,6 +52,7 @@ def test_a_tight_clip_of_skewed_noise_costs_no_coverage(noise):
     assert alone > 15  # what the last step alone would miss: 19 and 27
 
 
+@pytest.mark.slow
 def test_symmetric_noise_is_covered_as_before():
     found, _ = _fits(lambda rng: np.sqrt(3.0) * rng.uniform(-1.0, 1.0, size=N), 0.3)
     assert found <= 11

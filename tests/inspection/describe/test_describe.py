@@ -66,6 +66,7 @@ def test_without_noise_it_is_the_table(table, schema):
     assert found["age", "sex"].counts["0 to 30", "M"].estimate == young.sum()
 
 
+@pytest.mark.slow
 def test_intervals_cover_and_are_not_wide(table, schema):
     # 60 fits: a coverage of .95 gives fewer than 49 of 60 once in 20,000 runs, one of .75 passes
     # once in ten; each estimate is held to half a percent of its range.

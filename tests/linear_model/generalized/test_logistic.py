@@ -319,6 +319,7 @@ def _weighted_curve(model, X, y):
     return found + np.append(np.zeros(len(found) - 1), fit.location)
 
 
+@pytest.mark.slow
 def test_intervals_cover_the_weighted_curve_where_rows_are_far_and_the_curve_is_wrong():
     """Of many records, by the weights that each fit has released; and that of the likelihood."""
     inside, likely, exact = [], [], make(bounds_X=(-1.0, 2.0), privacy="none")

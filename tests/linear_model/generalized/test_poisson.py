@@ -188,6 +188,7 @@ def test_intervals_cover(n, epsilon, over):
     assert 0.9 < np.mean(inside) < 0.99
 
 
+@pytest.mark.slow
 def test_a_rare_category_leaves_the_others_covered():
     """Rows of a rare category have most of the mean: the intercept had covered .6 (36 of 60)."""
     inside = []

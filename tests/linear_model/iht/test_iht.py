@@ -208,6 +208,7 @@ def _coverage(method, runs, seed, all_x, **params):
     return stats.binomtest(sum(hits), len(hits), 0.9, alternative="less").pvalue
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("params", [
     {"n_nonzero_coefs": 5, "sparsity": 3, "epsilon": 2.0},
     {"n_nonzero_coefs": 5, "privacy": "none"},

@@ -52,16 +52,10 @@ def _failures(make, repetitions, n, d, **params):
     return failures
 
 
-def _halves():
-    """Every cell; in the fast suite each variant under each model on two of the four designs."""
-    for i, (privacy, delta) in enumerate([("local", 1e-6), ("local", 1e-5), ("central", 1e-6)]):
-        for j, variant in enumerate(["one-batch", "paper"]):
-            for k, make in enumerate(DESIGNS):
-                marks = [] if (i + j + k) % 2 == 0 else [pytest.mark.slow]
-                yield pytest.param(privacy, delta, variant, make, marks=marks)
-
-
-@pytest.mark.parametrize("privacy, delta, variant, make", list(_halves()))
+@pytest.mark.slow
+@pytest.mark.parametrize("privacy, delta", [("local", 1e-6), ("local", 1e-5), ("central", 1e-6)])
+@pytest.mark.parametrize("variant", ["one-batch", "paper"])
+@pytest.mark.parametrize("make", DESIGNS)
 def test_uniform_coverage(make, variant, privacy, delta):
     failures = _failures(
         make, 10, 20_000, 2, epsilon=8.0, delta=delta, privacy=privacy, variant=variant, n_levels=2
@@ -69,6 +63,7 @@ def test_uniform_coverage(make, variant, privacy, delta):
     assert failures <= stats.binom.isf(1e-4, 10, 1.0 - LEVEL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", DESIGNS, ids=lambda make: make.__name__.strip("_"))
 def test_uniform_coverage_of_reports(make):
     failures = _failures(

@@ -120,6 +120,7 @@ def test_bounds_on_the_noise_hold(failure, global_random_seed):
     assert both.rms == pytest.approx(law.rms * np.sqrt(1.5))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_levels", [1, 2])
 @pytest.mark.parametrize("scale", [1.0, 0.1])
 def test_intervals_cover_for_all_x_at_once(n_levels, scale):

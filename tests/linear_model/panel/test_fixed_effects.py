@@ -81,6 +81,7 @@ def test_effects_of_persons_do_not_bias_slopes():
     assert np.mean(np.array(off) < 1.96) >= 0.75  # of 12 at 95%: fewer once in 5,000
 
 
+@pytest.mark.slow
 def test_noise_is_of_differences_and_not_of_all_that_rows_might_be():
     """In units of the errors without privacy."""
     errors = {"none": [], "central": []}

@@ -64,6 +64,7 @@ def test_fixed_effects_with_instruments_are_two_stages_of_differences():
         model.confidence_interval(frame[NAMES])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("grouped", [False, True])
 def test_intervals_cover_where_least_squares_does_not(grouped):
     inside, points = [], pd.DataFrame([[0, 0.5, 0.5, 0], [1, -1, 0, 0]], columns=NAMES)

@@ -48,6 +48,7 @@ def test_clustered_errors_are_those_of_statsmodels(kind):
     assert found.unit == "person"
 
 
+@pytest.mark.slow
 @both
 def test_intervals_cover_and_rest_on_most_of_the_budget(kind):
     """Intervals of the last of twelve steps alone would have twice this privacy noise."""

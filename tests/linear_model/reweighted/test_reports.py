@@ -116,6 +116,7 @@ def test_a_normalisation_that_noise_would_hide_is_not_asked_for():
     assert_allclose(one.coef_, other.set_params(random_state=0).fit(X, y).coef_)
 
 
+@pytest.mark.slow
 def test_small_directions_are_resolved_and_covered():
     errors, widths = {}, {}
     scales = (1.0, 0.1, 0.03)
@@ -144,6 +145,7 @@ def test_small_directions_are_resolved_and_covered():
     assert np.mean(widths["ours"]) < 0.9 * np.mean(widths["ssp"])
 
 
+@pytest.mark.slow
 def test_asymptotic_intervals_cover():
     points, covered = records(50, 99)[0], []
     for seed in range(40):

@@ -242,6 +242,7 @@ def _assert_covers(misses, repeats, level=0.9):
     assert stats.binom.sf(misses - 1, repeats, 1.0 - level) > 1e-4, f"{misses} of {repeats}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("privacy", "link", "width"),
     [("central", "logit", 0.3), ("central", "identity", 0.3), ("none", "logit", 0.3),

@@ -307,6 +307,7 @@ def test_hopeless_points_prove_nothing():
         assert value > 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "n"), [(0.3, 2_345), (1.7, 28_155), (4.0, 400_000)])
 def test_the_table_is_as_good_as_a_search(epsilon, n):
     """Between its points, and for another reach than it was made at."""

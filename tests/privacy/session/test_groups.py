@@ -134,6 +134,7 @@ class Persons(SSPRegressor):
         return super().fit(X, y, groups=LABELS, max_rows_per_group=M)
 
 
+@pytest.mark.slow
 def test_a_lower_bound_stays_within_the_claim():
     D, D_prime = pair("targets")
     bound = lower_bound(

@@ -127,9 +127,7 @@ def test_attempts_are_capped_and_charged(tmp_path):
 @pytest.mark.parametrize("descending", [True, False])
 def test_rounds_go_up_along_one_past(descending, tmp_path):
     model = LinearRegression(bounds_X=(-1, 1), bounds_y=(-1, 1), epsilon=4.0, privacy="aggregate")
-    settings = Collector(
-        model, 3_000, n_features=1, n_min=3_000, transport="shuffled-shares"
-    )._settings
+    settings = Collector(model, 600, n_features=1, n_min=600, transport="shuffled-shares")._settings
 
     def past(second):
         """Answers of rounds, one of which says what another past contradicts."""
@@ -138,8 +136,8 @@ def test_rounds_go_up_along_one_past(descending, tmp_path):
             needed = open_round(task_fields(settings, answers, 0)).needed
             vector = np.zeros(needed.size)
             if place == 1:
-                vector += second * 3_000 * needed.query.sensitivity / needed.lattice.step
-            answers.append(([int(number) for number in np.rint(vector)], 3_000))
+                vector += second * 600 * needed.query.sensitivity / needed.lattice.step
+            answers.append(([int(number) for number in np.rint(vector)], 600))
         return answers
 
     one, other = past(0.3), past(-1.0)

@@ -5,10 +5,12 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "production"
 
 
+@pytest.mark.slow
 def test_sums_over_two_processes(capsys, monkeypatch):
     monkeypatch.syspath_prepend(str(EXAMPLES))  # the new processes import it, too
     example = importlib.import_module("sums")
