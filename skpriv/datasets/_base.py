@@ -42,7 +42,10 @@ def one_hot(values, categories):
 
 
 def make_bunch(frame, target_name, *, descr, bounds, bounds_y, exclusive, return_X_y, as_frame):
-    """Bunch, or `(data, target)`, from a frame of float columns with the target among them."""
+    """Bunch, or `(data, target)`, from a frame of float columns with the target among them.
+
+    Columns without ``bounds`` are of zeros and ones.
+    """
     feature_names = [name for name in frame.columns if name != target_name]
     data, target = frame[feature_names], frame[target_name]
     if not as_frame:
@@ -57,7 +60,7 @@ def make_bunch(frame, target_name, *, descr, bounds, bounds_y, exclusive, return
         feature_names=feature_names,
         target_names=[target_name],
         DESCR=descr,
-        bounds={name: bounds[name] for name in feature_names},
+        bounds={name: bounds.get(name, (0.0, 1.0)) for name in feature_names},
         bounds_y=bounds_y,
         exclusive=exclusive,
     )

@@ -1,30 +1,18 @@
 """Hard instances of the papers: made so that what the theory promises, or rules out, is seen."""
 
-from typing import Any
 from math import sqrt
+from numbers import Integral, Real
+from typing import Annotated, Literal
 
 import numpy as np
 from scipy.signal import lfilter
 from sklearn.utils import check_random_state
 
-NOISES = ("none", "uniform", "sign")
+from .._compat import Interval
+from .._parameters import Count, Positive, RandomState, validated
 
-
-def generator(random_state, noise, **positive):
-    """Checked random state; sizes must be positive and the noise a known one."""
-    for name, value in positive.items():
-        if not value > 0:
-            raise ValueError(f"{name}={value!r} must be positive.")
-    if noise not in NOISES:
-        raise ValueError(f"noise={noise!r} must be one of {', '.join(map(repr, NOISES))}.")
-    return check_random_state(random_state)
-
-
-def probability(name, value):
-    """Check a probability."""
-    if not 0.0 < value <= 1.0:
-        raise ValueError(f"{name}={value!r} must lie in (0, 1].")
-    return value
+Noise = Literal["none", "uniform", "sign"]
+Probability = Annotated[float, Interval(Real, 0, 1, closed="right")]
 
 
 def finished(X, coef, noise, rng, return_coef):
@@ -47,14 +35,15 @@ def unit_rows(n_samples, n_features, rng):
     return X / np.linalg.norm(X, axis=1, keepdims=True)
 
 
+@validated
 def make_rare_direction(
-    n_samples: int = 10_000,
+    n_samples: Count = 10_000,
     *,
-    rare_probability: Any = None,
-    n_features: int = 2,
-    noise: Any = "none",
+    rare_probability: Probability | None = None,
+    n_features: Annotated[int, Interval(Integral, 2, None, closed="left")] = 2,
+    noise: Noise = "none",
     return_coef: bool = False,
-    random_state: int | np.random.RandomState | None = None,
+    random_state: RandomState = None,
 ) -> tuple[np.ndarray, ...]:
     """Rows that are the first unit vector but for rare ones, which carry the signal.
 
@@ -100,9 +89,8 @@ def make_rare_direction(
     >>> coef.tolist(), bool(50 < X[:, 1].sum() < 150)
     ([0.0, 1.0], True)
     """
-    rng = generator(random_state, noise, n_samples=n_samples, n_features=n_features - 1)
+    rng = check_random_state(random_state)
     rare = 1.0 / sqrt(n_samples) if rare_probability is None else rare_probability
-    rare = probability("rare_probability", rare)
     axes = np.where(
         rng.uniform(size=n_samples) < rare, rng.randint(1, n_features, size=n_samples), 0
     )
@@ -111,14 +99,15 @@ def make_rare_direction(
     return finished(np.eye(n_features)[axes], coef, noise, rng, return_coef)
 
 
+@validated
 def make_small_direction(
-    n_samples: int = 10_000,
+    n_samples: Count = 10_000,
     *,
-    length: Any = None,
-    first: float = 0.5,
-    noise: Any = "none",
+    length: Probability | None = None,
+    first: Probability = 0.5,
+    noise: Noise = "none",
     return_coef: bool = False,
-    random_state: int | np.random.RandomState | None = None,
+    random_state: RandomState = None,
 ) -> tuple[np.ndarray, ...]:
     """Rows (first, length) and (first, -length) with probability one half each.
 
@@ -162,22 +151,23 @@ def make_small_direction(
     >>> abs(X[0]).round(4).tolist(), coef.tolist()
     ([0.5, 0.007], [0.5, 0.5])
     """
-    rng = generator(random_state, noise, n_samples=n_samples)
+    rng = check_random_state(random_state)
     length = 0.07 * n_samples ** (-1.0 / 3.0) if length is None else length
-    row = np.array([probability("first", first), probability("length", length)])
+    row = np.array([first, length])
     row = row / max(1.0, float(np.linalg.norm(row)))
     X = np.column_stack([np.full(n_samples, row[0]), rng.choice([-row[1], row[1]], size=n_samples)])
     return finished(X, np.array([0.5, 0.5]), noise, rng, return_coef)
 
 
+@validated
 def make_ill_conditioned(
-    n_samples: int = 10_000,
-    n_features: int = 5,
+    n_samples: Count = 10_000,
+    n_features: Count = 5,
     *,
-    condition: float = 1e4,
-    noise: Any = "uniform",
+    condition: Annotated[float, Interval(Real, 1, None, closed="left")] = 1e4,
+    noise: Noise = "uniform",
     return_coef: bool = False,
-    random_state: int | np.random.RandomState | None = None,
+    random_state: RandomState = None,
 ) -> tuple[np.ndarray, ...]:
     """Rows in an ellipsoid: uniform on the sphere, then scaled axis by axis.
 
@@ -216,21 +206,20 @@ def make_ill_conditioned(
     >>> round(float(np.linalg.cond(X.T @ X)), -1)
     100.0
     """
-    rng = generator(random_state, noise, n_samples=n_samples, n_features=n_features)
-    if not condition >= 1.0:
-        raise ValueError(f"condition={condition!r} must be at least 1.")
+    rng = check_random_state(random_state)
     X = unit_rows(n_samples, n_features, rng) * np.geomspace(1.0, condition**-0.5, n_features)
     coef = np.full(n_features, n_features**-0.5)
     return finished(X, coef, noise, rng, return_coef)
 
 
+@validated
 def make_rank_one(
-    n_samples: int = 10_000,
-    n_features: int = 1000,
+    n_samples: Count = 10_000,
+    n_features: Count = 1000,
     *,
-    noise: Any = "none",
+    noise: Noise = "none",
     return_coef: bool = False,
-    random_state: int | np.random.RandomState | None = None,
+    random_state: RandomState = None,
 ) -> tuple[np.ndarray, ...]:
     """Every row is the same unit vector, which is also the parameter, and every target has mean 1.
 
@@ -267,22 +256,23 @@ def make_rank_one(
     >>> int(np.linalg.matrix_rank(X)), bool(np.allclose(y, 1.0)), bool(np.allclose(X[0], coef))
     (1, True, True)
     """
-    rng = generator(random_state, noise, n_samples=n_samples, n_features=n_features)
+    rng = check_random_state(random_state)
     coef = unit_rows(1, n_features, rng)[0]
     coef = coef / max(1.0, float(coef @ coef))  # not above 1 by rounding
     return finished(np.tile(coef, (n_samples, 1)), coef, noise, rng, return_coef)
 
 
+@validated
 def make_sparse_autoregressive(
-    n_samples: int = 10_000,
-    n_features: int = 400,
+    n_samples: Count = 10_000,
+    n_features: Count = 400,
     *,
-    n_nonzero: int = 5,
-    correlation: float = 0.1,
-    data_max: Any = 3.0,
-    noise: Any = "uniform",
+    n_nonzero: Count = 5,
+    correlation: Annotated[float, Interval(Real, -1, 1, closed="neither")] = 0.1,
+    data_max: Positive = 3.0,
+    noise: Noise = "uniform",
     return_coef: bool = False,
-    random_state: int | np.random.RandomState | None = None,
+    random_state: RandomState = None,
 ) -> tuple[np.ndarray, ...]:
     """Gaussian features with covariance correlation^|i - j| and a sparse parameter.
 
@@ -323,16 +313,7 @@ def make_sparse_autoregressive(
     >>> X.shape, int((coef != 0).sum()), round(float(abs(coef).sum()), 3)
     ((100, 50), 5, 0.333)
     """
-    rng = generator(
-        random_state,
-        noise,
-        n_samples=n_samples,
-        n_features=n_features,
-        n_nonzero=n_nonzero,
-        data_max=data_max,
-    )
-    if not -1.0 < correlation < 1.0:
-        raise ValueError(f"correlation={correlation!r} must lie in (-1, 1).")
+    rng = check_random_state(random_state)
     if n_nonzero > n_features:
         raise ValueError(f"n_nonzero={n_nonzero} must be at most n_features={n_features}.")
     shocks = rng.normal(size=(n_samples, n_features))

@@ -34,13 +34,7 @@ _BPL = {
     state: "bpl_" + state.lower().replace(" ", "_")
     for state in (name.strip() for name in _STATES.replace("\n", " ").split(","))
 }
-_BOUNDS = {
-    "qob_minus_kw": (-60.0, 60.0),
-    "qob": (1.0, 4.0),
-    "nonwhite": (0.0, 1.0),
-    "vet_wwko": (0.0, 1.0),
-    **dict.fromkeys(_BPL.values(), (0.0, 1.0)),
-}
+_BOUNDS = {"qob_minus_kw": (-60.0, 60.0), "qob": (1.0, 4.0)}
 
 
 def load_mortgages(*, return_X_y: bool = False, as_frame: bool = True) -> Any:

@@ -28,8 +28,6 @@ _BOUNDS = {
     "age": (21.0, 64.0),
     "age_from_45_squared": (0.0, 576.0),
     "education": (6.0, 20.0),
-    "female": (0.0, 1.0),
-    **dict.fromkeys(_REGIONS.values(), (0.0, 1.0)),
 }
 
 

@@ -46,17 +46,7 @@ _CYP2C9 = {
 # Public values that stand for a missing one; an indicator column says where they do.
 _REFERENCE = {"age_decade": 6.0, "height": 170.0, "weight": 75.0}
 _ONE_HOT = [list(names.values()) for names in (_RACES, _VKORC1, _CYP2C9)]
-_BOUNDS = {
-    "age_decade": (1.0, 9.0),
-    "height": (120.0, 220.0),
-    "weight": (30.0, 180.0),
-    "age_missing": (0.0, 1.0),
-    "height_missing": (0.0, 1.0),
-    "weight_missing": (0.0, 1.0),
-    "enzyme_inducer": (0.0, 1.0),
-    "amiodarone": (0.0, 1.0),
-    **{name: (0.0, 1.0) for names in _ONE_HOT for name in names},
-}
+_BOUNDS = {"age_decade": (1.0, 9.0), "height": (120.0, 220.0), "weight": (30.0, 180.0)}
 
 
 def load_warfarin(*, return_X_y: bool = False, as_frame: bool = True) -> Any:
@@ -110,9 +100,8 @@ def load_warfarin(*, return_X_y: bool = False, as_frame: bool = True) -> Any:
         "weight": raw["Weight (kg)"],
     }
     missing = {
-        "age_missing": measured["age_decade"].isna().astype(float),
-        "height_missing": measured["height"].isna().astype(float),
-        "weight_missing": measured["weight"].isna().astype(float),
+        f"{name.removesuffix('_decade')}_missing": column.isna().astype(float)
+        for name, column in measured.items()
     }
     frame = pd.DataFrame(
         {

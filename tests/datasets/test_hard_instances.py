@@ -35,9 +35,9 @@ def test_reproducible(make):
 
 @every_instance
 def test_wrong_parameters(make):
-    with pytest.raises(ValueError, match="n_samples=0 must be positive"):
+    with pytest.raises(ValueError, match="n_samples"):
         make(0)
-    with pytest.raises(ValueError, match="noise='loud'"):
+    with pytest.raises(ValueError, match="noise"):
         make(10, noise="loud")
 
 
@@ -61,7 +61,7 @@ def test_conditioning():
     for condition in (1.0, 1e4):
         X, _ = datasets.make_ill_conditioned(50_000, 3, condition=condition, random_state=0)
         assert np.linalg.cond(X.T @ X) == pytest.approx(condition, rel=0.1)
-    with pytest.raises(ValueError, match="condition=0.5"):
+    with pytest.raises(ValueError, match="condition"):
         datasets.make_ill_conditioned(condition=0.5)
 
 
