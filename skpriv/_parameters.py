@@ -20,8 +20,8 @@ import numpy as np
 from ._compat import F, Interval, StrOptions, validate_params
 
 __all__ = [
-    "ArrayLike", "Channel", "Count", "DataNorm", "Level", "Positive", "RandomState", "RowsOfPerson",
-    "parameters", "validated",
+    "ArrayLike", "Channel", "Count", "DataNorm", "Level", "Positive", "Probability", "RandomState",
+    "RowsOfPerson", "parameters", "validated",
 ]  # fmt: skip
 
 ArrayLike = Annotated[Any, "array-like"]
@@ -32,6 +32,7 @@ DataNorm = Annotated[
 ]
 Level = Annotated[float, Interval(Real, 0, 1, closed="neither")]
 Positive = Annotated[float, Interval(Real, 0, None, closed="neither")]
+Probability = Annotated[float, Interval(Real, 0, 1, closed="right")]
 RandomState = Annotated[int | np.random.RandomState | None, "random_state"]
 RowsOfPerson = Annotated[int | None, "no_validation"]  # `Groups` says what is wanted
 

@@ -9,10 +9,9 @@ from scipy.signal import lfilter
 from sklearn.utils import check_random_state
 
 from .._compat import Interval
-from .._parameters import Count, Positive, RandomState, validated
+from .._parameters import Count, Positive, Probability, RandomState, validated
 
 Noise = Literal["none", "uniform", "sign"]
-Probability = Annotated[float, Interval(Real, 0, 1, closed="right")]
 
 
 def finished(X, coef, noise, rng, return_coef):

@@ -1,16 +1,13 @@
 """Picture of the regret."""
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
 from ..._estimation._intervals import two_sided_quantile
+from ..._parameters import validated
 from ..._printing import Display
-
-# Whether rounds are thinned evenly on a logarithmic scale.
-SCALES = {"log": False, "loglog": True, "linear": False, "share": False}
-REGRET = "cumulated regret"
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -67,8 +64,13 @@ class RegretDisplay(Display):
         """
         return cls(regret=result.regret_, rounds=result.rounds, names=result.names)
 
+    @validated
     def plot(
-        self, ax: Any = None, *, scale: str = "log", reference: Any = None, legend: bool = True
+        self,
+        ax: Any = None,
+        *,
+        scale: Literal["log", "loglog", "linear"] = "log",
+        legend: bool = True,
     ) -> Self:
         """Draw the mean regret of each policy, with its uncertainty.
 
@@ -76,12 +78,9 @@ class RegretDisplay(Display):
         ----------
         ax : matplotlib Axes, default=None
             Where to plot; None makes a figure.
-        scale : {"log", "loglog", "linear", "share"}, default="log"
+        scale : {"log", "loglog", "linear"}, default="log"
             Scale of the regret: logarithmic, on which good policies can be told apart; of the
-            rounds too, so that slopes are rates of growth; linear; or the regret as a share of the
-            reference's.
-        reference : str, default=None
-            Name of a policy for "share"; None is the one with the largest regret.
+            rounds too, so that slopes are rates of growth; or linear.
         legend : bool, default=True
             Whether to name the curves beside the axes, in their order at the last round. False
             leaves that to the caller, who may have several axes: `lines_` have the labels.
@@ -91,19 +90,16 @@ class RegretDisplay(Display):
         display : RegretDisplay
             Itself, with `ax_` and `figure_`.
         """
-        if scale not in SCALES:
-            raise ValueError(f"scale={scale!r} must be one of {list(SCALES)}.")
         ax = self._axes(ax, figsize=(7.0, 3.6))
-        index = _thinned(self.rounds, SCALES[scale])
+        index = _thinned(self.rounds, scale == "loglog")
         x, means = self.rounds[index], self.regret[:, :, index].mean(axis=1)
-        divisor = self._divisor(means, reference) if scale == "share" else np.ones(len(x))
         self.lines_, self.bands_ = [], []
         for runs, mean, name in zip(self.regret[:, :, index], means, self.names, strict=True):
-            self.lines_.extend(ax.plot(x, mean / divisor, label=name, linewidth=1.5))
+            self.lines_.extend(ax.plot(x, mean, label=name, linewidth=1.5))
             if len(runs) > 1:
                 half = two_sided_quantile(0.95) * runs.std(axis=0, ddof=1) / np.sqrt(len(runs))
                 color = self.lines_[-1].get_color()
-                ends = (mean - half) / divisor, (mean + half) / divisor
+                ends = mean - half, mean + half
                 self.bands_.append(ax.fill_between(x, *ends, alpha=0.2, color=color, linewidth=0))
         self._scale(ax, scale, x, means)
         if legend:
@@ -114,18 +110,10 @@ class RegretDisplay(Display):
             )  # fmt: skip
         return self._drawn(ax)
 
-    def _divisor(self, means, reference):
-        if reference is not None and reference not in self.names:
-            raise ValueError(f"reference={reference!r} must be one of {self.names}.")
-        worst = np.argmax(means[:, -1]) if reference is None else self.names.index(reference)
-        return np.maximum(means[worst], np.finfo(float).tiny)
-
     @staticmethod
     def _scale(ax, scale, x, means):
-        ax.set(xlabel="round", ylabel="share of the regret" if scale == "share" else REGRET)
-        if scale == "share":
-            ax.set_ylim(0.0, 1.05)
-        if scale in ("log", "loglog"):
+        ax.set(xlabel="round", ylabel="cumulated regret")
+        if scale != "linear":
             ax.set_yscale("log")
             start = means[:, np.searchsorted(x, 0.01 * x[-1])]  # before it is little to see
             lowest = start[start > 0.0].min(initial=np.inf)

@@ -1,13 +1,14 @@
 """Value of a policy from the data of another one, who acted at random."""
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from sklearn.utils import check_random_state
 
+from ..._parameters import Probability, RandomState, validated
 from ...records import finite_numbers
 
-METHODS = ("ips", "snips")
+Method = Literal["ips", "snips"]
 
 
 class OffPolicyValue(NamedTuple):
@@ -23,13 +24,14 @@ class OffPolicyValue(NamedTuple):
     standard_error: float
 
 
+@validated
 def off_policy_value(
     target: Any,
     actions: Any,
     rewards: Any,
     propensities: Any,
     *,
-    method: str = "snips",
+    method: Method = "snips",
 ) -> OffPolicyValue:
     """Estimate the mean reward of a policy from rounds in which another one acted at random.
 
@@ -77,8 +79,6 @@ def off_policy_value(
     rewards = finite_numbers(rewards, "rewards")
     propensities = finite_numbers(propensities, "propensities")
     n = len(actions)
-    if method not in METHODS:
-        raise ValueError(f"method={method!r} must be one of {METHODS}.")
     if n < 2 or not actions.shape == rewards.shape == propensities.shape == (n,):
         raise ValueError("actions, rewards and propensities must have the same shape (n_rounds,).")
     if not ((propensities > 0.0) & (propensities <= 1.0)).all():
@@ -165,7 +165,7 @@ class LoggedEnvironment:
         self.rewards = rewards
         self.propensities = propensities
 
-    def value(self, target: Any, *, method: str = "snips") -> OffPolicyValue:
+    def value(self, target: Any, *, method: Method = "snips") -> OffPolicyValue:
         """Estimate the mean reward of a policy that does not learn.
 
         Parameters
@@ -186,12 +186,13 @@ class LoggedEnvironment:
         given = self.actions, self.rewards, self.propensities
         return off_policy_value(target, *given, method=method)
 
+    @validated
     def replay(
         self,
         policy: Any,
         *,
-        least_propensity: float | None = None,
-        random_state: int | np.random.RandomState | None = None,
+        least_propensity: Probability | None = None,
+        random_state: RandomState = None,
     ) -> "LoggedReplay":
         """Let a policy act on the rounds one after the other, and learn where it agrees.
 
@@ -235,8 +236,6 @@ class LoggedEnvironment:
         propensities = finite_numbers(self.propensities, "propensities")
         draws = check_random_state(random_state).random_sample(len(actions))
         least = 1.0 / _n_actions(contexts, policy) if least_propensity is None else least_propensity
-        if not 0.0 < least <= 1.0:
-            raise ValueError(f"least_propensity={least!r} must lie in (0, 1].")
         willing = draws * propensities < least
         keeps_places, neutral = policy.guarantee.private, policy._neutral_reward
         accepted, start = [], 0

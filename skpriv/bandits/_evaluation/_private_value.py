@@ -2,14 +2,12 @@
 
 from dataclasses import dataclass
 from math import sqrt
-from numbers import Real
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._compat import Interval
 from ..._estimation._intervals import two_sided_quantile
-from ..._parameters import ArrayLike, Level, Positive, RandomState, validated
+from ..._parameters import ArrayLike, Level, Positive, Probability, RandomState, validated
 from ...privacy import ROUNDING, Budget, Query, open_stream
 from ...records import check_shape, floats, public_shape
 from .._base import check_bounds, known_actions
@@ -126,7 +124,7 @@ def private_off_policy_value(
     delta: Level = 1e-6,
     bounds_y: ArrayLike = (0.0, 1.0),
     max_weight: Positive = 10.0,
-    least_propensity: Annotated[float | None, Interval(Real, 0, 1, closed="right"), None] = None,
+    least_propensity: Probability | None = None,
     confidence_level: Level = 0.95,
     random_state: RandomState = None,
 ) -> PrivateValue:
