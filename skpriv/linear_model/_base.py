@@ -329,7 +329,7 @@ class PrivateEstimator(Accounted, Writable, BaseEstimator):
     privacy_report_: PrivacyReport = field(init=False)
 
     # The parameter that bounds rows, and what of a row it bounds.
-    _row_bound: ClassVar[tuple] = ("data_norm", "l2")
+    _row_bound: ClassVar[tuple] = ("data_norm", "l2 norm of a row")
 
     @property
     def _trust(self):

@@ -28,7 +28,7 @@ from .._estimation._persons import (
     named_parts,
     seldom_cut,
 )
-from .._estimation._public_maps import MappedRecords, RowMap, TargetMap
+from .._estimation._public_maps import MappedRecords
 from .._linalg import row_norms, unvech, vech_size
 from .._parameters import RowsOfPerson, parameters
 from .._printing import Printed, Table
@@ -38,8 +38,7 @@ from ._base import AsymptoticIntervals, PrivateRegressor
 from ._opening import (
     open_fit,
     persons_of,
-    public_bounds,
-    public_ranges,
+    public_maps,
     public_rows,
     within_maps,
 )
@@ -522,7 +521,9 @@ class IVRegressor(AsymptoticIntervals, PrivateRegressor):
         self._refuse_reports()
         groups = persons_of(self, groups, max_rows_per_group)
         records = public_rows(self, X, y)
-        rows, target = self._maps(records.n_features, groups)
+        rows, target = public_maps(self, records.n_features)
+        if self.effects is not None:
+            rows, target = within_maps(self, groups, rows, target)
         instruments, endogenous = self._places(records.n_features)
         session = open_fit(self, records, groups=groups)
         del X, y, records  # only the session has the data now
@@ -547,15 +548,6 @@ class IVRegressor(AsymptoticIntervals, PrivateRegressor):
                 "would have answered already, and their noise leaves no first stage: use "
                 f"{models_that('same_rows')}."
             )
-
-    def _maps(self, n_features, groups):
-        """Public maps of rows and targets; nothing is charged yet."""
-        (low, high), intercept = public_ranges(self, n_features), bool(self.fit_intercept)
-        rows = RowMap(low, high, None, intercept, n_features)
-        target = TargetMap(public_bounds(self), intercept)
-        if self.effects is None:
-            return rows, target
-        return within_maps(self, groups, rows, target)
 
     def _places(self, n_features):
         """Columns of the instruments and of the endogenous features."""

@@ -14,7 +14,14 @@ import numpy as np
 from .._estimation._conformal import checked_levels
 from .._estimation._loop._rules import RESOLVED, Rules
 from .._estimation._persons import WithinPersons, spread_within
-from .._estimation._public_maps import REQUIRED, RowMap, Scaling, check_units, column_bounds
+from .._estimation._public_maps import (
+    REQUIRED,
+    RowMap,
+    Scaling,
+    TargetMap,
+    check_units,
+    column_bounds,
+)
 from .._estimation._reports import best_channel, report_reaches
 from ..exceptions import PrivacyError
 from ..privacy import Budget, Groups, models_that, open_session
@@ -35,15 +42,9 @@ def persons_of(model, groups, max_rows_per_group):
 def scaled_rows(model, X, y, accept_sparse=False):
     """Return the rows and the public scaling; nothing is charged, and no value looked at."""
     rows = public_rows(model, X, y, accept_sparse)
-    name, kind = model._row_bound
-    norm = public_value(model, name)
-    if not isinstance(norm, Real) or not 1e-300 <= float(norm) <= 1e300:
-        what = "l2 norm of a row" if kind == "l2" else "absolute values of the entries of X"
-        raise ValueError(
-            f"{name}={norm!r} must lie in [1e-300, 1e300]: the public bound on the {what}."
-        )
-    bounds = public_bounds(model)
-    scaling = Scaling(float(norm), bounds, bool(model.fit_intercept), rows.n_features)
+    name, what = model._row_bound
+    norm, bounds = public_norm(model, name, what), public_bounds(model)
+    scaling = Scaling(norm, bounds, bool(model.fit_intercept), rows.n_features)
     check_units(scaling.row_bound, scaling.radius, name)
     model.bounds_y_ = bounds
     return rows, scaling
@@ -76,23 +77,37 @@ def public_bounds(model):
     return tuple(bounds.tolist())
 
 
+def public_norm(model, name="data_norm", what="l2 norm of a row"):
+    """The checked public bound of rows that a parameter gives."""
+    norm = public_value(model, name)
+    if not isinstance(norm, Real) or not 1e-300 <= float(norm) <= 1e300:
+        raise ValueError(
+            f"{name}={norm!r} must lie in [1e-300, 1e300]: the public bound on the {what}."
+        )
+    return float(norm)
+
+
+def public_maps(model, n_features):
+    """Maps of rows and of targets by public numbers; nothing is charged yet."""
+    target = TargetMap(public_bounds(model), bool(model.fit_intercept))
+    rows = public_row_map(model, n_features)
+    name = "data_norm" if rows.low is None else "bounds_X"
+    bound = rows.data_norm if rows.low is None else rows.high / 2.0 - rows.low / 2.0
+    check_units(bound, target.radius, name)
+    return rows, target
+
+
 def public_row_map(model, n_features):
     """Map of rows by the public ``bounds_X`` or ``data_norm``; nothing is charged yet."""
-    if (model.bounds_X is None) == (model.data_norm is None):
+    norm, intercept = getattr(model, "data_norm", None), bool(model.fit_intercept)
+    if hasattr(model, "data_norm") and (model.bounds_X is None) == (norm is None):
         raise ValueError(
             "Give one of bounds_X and data_norm: bounds_X, the public range (low, high) of "
             "every feature, or data_norm, the l2 norm to which rows are clipped. A default "
             "would clip rows silently, and ranges read off X are not private."
         )
-    intercept = bool(model.fit_intercept)
-    if model.bounds_X is None:
-        norm = float(public_value(model, "data_norm"))
-        if not 1e-300 <= norm <= 1e300:
-            raise ValueError(
-                f"data_norm={model.data_norm!r} must lie in [1e-300, 1e300]: the public bound "
-                "on the l2 norm of a row."
-            )
-        return RowMap(None, None, norm, intercept, n_features)
+    if norm is not None:
+        return RowMap(None, None, public_norm(model), intercept, n_features)
     low, high = public_ranges(model, n_features)
     return RowMap(low, high, None, intercept, n_features)
 

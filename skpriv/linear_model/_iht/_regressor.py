@@ -538,7 +538,7 @@ class IHTRegressor(PredictionIntervals):
 
     estimand: ClassVar[str | None] = "sparse least-squares line of the clipped rows and targets"
     interval_claims: ClassVar[tuple[str, ...]] = ("certified", "asymptotic")
-    _row_bound: ClassVar[tuple] = ("data_max", "linf")
+    _row_bound: ClassVar[tuple] = ("data_max", "absolute values of the entries of X")
     _sparse = "csr"
 
     def _fit(self, X, y):

@@ -8,14 +8,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._choices import Estimand
 from ..._estimation._coefficients import CoefficientLaw, equations_law, loop_law
-from ..._estimation._public_maps import MappedRecords, TargetMap, check_units
+from ..._estimation._public_maps import MappedRecords
 from ..._estimation._reports import ReportedFit, balanced
 from ..._parameters import Channel, DataNorm, Positive, RowsOfPerson, parameters
 from .._opening import (
     best_reports,
     named_constants,
-    public_bounds,
-    public_row_map,
+    public_maps,
     public_rows,
     within_maps,
 )
@@ -121,7 +120,8 @@ class LinearRegression(FitsBySteps, Likely, Plans, PredictionIntervals):
     interval_claims: ClassVar[tuple[str, ...]] = ("certified", "asymptotic")
 
     def _fit(self, X, y, groups, weights):
-        records, rows, target = self._public_maps(X, y)
+        records = public_rows(self, X, y)
+        rows, target = public_maps(self, records.n_features)
         if self.effects is not None:
             rows, target = within_maps(self, groups, rows, target, weights)
         self.bounds_y_, self._information = target.bounds_y, None
@@ -134,16 +134,6 @@ class LinearRegression(FitsBySteps, Likely, Plans, PredictionIntervals):
     def _rows_of(self, session, rows, channel, start):
         """The public map of the rows, of users' reports with features as long as they can tell."""
         return balanced(session, rows) if channel == "codebook" else rows
-
-    def _public_maps(self, X, y):
-        """Rows, and the public maps of rows and targets; nothing is charged yet."""
-        records = public_rows(self, X, y)
-        target = TargetMap(public_bounds(self), bool(self.fit_intercept))
-        rows = public_row_map(self, records.n_features)
-        ranged = rows.low is not None and rows.high is not None
-        bound = rows.high / 2.0 - rows.low / 2.0 if ranged else rows.data_norm
-        check_units(bound, target.radius, "bounds_X" if ranged else "data_norm")
-        return records, rows, target
 
     law_estimands: ClassVar[tuple[str, ...]] = ("fitted", "least_squares")
 
