@@ -31,11 +31,14 @@ def _one(rules):
 
 
 def _james_stein(gram, scale):
-    """Eigenvalues and eigenvectors of the James-Stein estimate."""
-    values, vectors = np.linalg.eigh(_pool.shrunk_gram(gram, scale)[0])
-    return np.maximum(values, 0.0), vectors
+    """Eigenvalues and eigenvectors of the James-Stein estimate, and its weight."""
+    _, vectors, weight = DENOISED(gram, scale)
+    values, level = np.linalg.eigvalsh(gram), max(np.trace(gram), scale * len(gram) ** 0.5)
+    level /= len(gram)
+    return np.maximum(weight * (values - level) + level, 0.0), vectors, weight
 
 
+DENOISED = _pool.denoised_gram
 EVERY = {**TABLES, **MORE_TABLES, **UNSEEN_TABLES, **CHOICE_TABLES, **CHECK_TABLES}
 PARTS = {
     "whole": (),
@@ -65,7 +68,7 @@ PARTS = {
     "clips by sampling alone": ((_rules, "AFFORDABLE", 0.0),),
     "one shape of the prior": ((_steps, "EFFECTS", (1.0,)),),
     "no ranges in the prior": ((_steps, "EFFECTS", (1e3,)),),
-    "James-Stein alone": ((_pool, "denoised_spectrum", _james_stein),),
+    "James-Stein alone": ((_pool, "denoised_gram", _james_stein),),
 }
 
 

@@ -116,7 +116,7 @@ def shared(failure: float, weights: Mapping[str, float], title: str = "") -> Sim
 
 RANGE = 2.0  # |zeta| <= 2: a scaled target in [-1, 1] is at most that far from its mean
 SHARPENINGS = 6  # of a bound by itself; each is valid, whatever their number
-ROUNDED_UP = 1.0 + 1e-4  # quantiles by quadrature
+ROUNDED_UP = 1.0 + 1e-4  # quantiles by quadrature, and whole descents
 TIMES_UP = 1.0 + ROUNDED
 
 

@@ -10,10 +10,10 @@ from scipy import linalg
 
 from .._estimation._loop._links import IDENTITY
 from .._estimation._loop._queries import handed
-from .._estimation._loop._steps import SHARE, at_solution
+from .._estimation._loop._steps import at_solution
 from .._estimation._public_maps import RowMap, TargetMap
 from .._linalg import RELATIVE_ZERO
-from ..privacy import Procedure
+from ..privacy import SIDE_SHARE, Procedure
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,7 @@ def _triangular(factor, rows):
 
 def fit_exactly(session, rows, target, penalty=None):
     """The `LoopFit` at the solution of least squares."""
-    solution = session.release(LeastSquares(rows, target, penalty), SHARE).value
+    solution = session.release(LeastSquares(rows, target, penalty), SIDE_SHARE).value
     coef, intercept = solution[:-1], float(solution[-1])
     theta = rows.theta(coef / target.radius, (intercept - target.centre) / target.radius)
     return at_solution(session, rows, target, IDENTITY, theta)

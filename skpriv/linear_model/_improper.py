@@ -15,7 +15,7 @@ from scipy import optimize, stats
 
 from .._choices import IntervalMethod
 from .._compat import Interval, StrOptions
-from .._estimation._tails import event, split_failure
+from .._estimation._tails import ROUNDED_UP, event, split_failure
 from .._estimation._intervals import ConfidenceInterval
 from .._estimation._reports import LiftedMomentsQuery
 from .._estimation._public_maps import Scaling
@@ -43,9 +43,6 @@ SETTLED = 12.0
 NEARBY = 0.25  # distance from one theta to another whose clipped rows are looked for once
 MAX_DESCENT = 400  # steps between which nothing is released
 CONTRACTION = 3.5  # momentum must leave time for exp(-CONTRACTION) in directions of large curvature
-# Rounding of a whole descent: n terms of size 4 sum to within n^2 2^-53 of one term in the worst
-# order of additions, 1e-4 at n = 1e6 (and far less in compensated sums of chunks).
-DESCENT_ROUNDING = 1.0 + 1e-4
 
 
 def schedule(n, mu, theta_bound, same_rows, perturbation, n_iter):
@@ -247,7 +244,9 @@ class Descent(Procedure):
     which does not expand distances for step <= 2. Replacing one of the m records moves step k by
     another (step / m) D(r_k) at most, where r_k = min(R, k step) bounds ||theta_k|| and D is
     :func:`gradient_diameter`. Sensitivity: the sum over the steps. (Chen et al. 2025 split the
-    records among the steps, which has the same sensitivity and more sampling error.)
+    records among the steps, which has the same sensitivity and more sampling error.) It is rounded
+    up: n terms of size 4 sum to within n^2 2^-53 of one term in the worst order of additions, 1e-4
+    at n = 1e6, and far less in compensated sums of chunks.
 
     Parameters
     ----------
@@ -272,7 +271,7 @@ class Descent(Procedure):
         """Largest change of the last iterate when one record is replaced, rounded up."""
         norms = np.minimum(self.radius, self.step * np.arange(self.n_steps))
         changes = sum(gradient_diameter(norm) for norm in norms)
-        return self.step * changes / self.n_records * DESCENT_ROUNDING
+        return self.step * changes / self.n_records * ROUNDED_UP
 
     def run(self, rows):
         """Last iterate; with few columns every step uses the Gram matrix instead of the rows."""

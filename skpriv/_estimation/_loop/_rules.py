@@ -60,9 +60,6 @@ SUBSET_RESOLUTIONS, FEW_RECORDS = (100.0, 1e4), 1e5
 AFFORDABLE = 0.002
 WIDEST_CLIP = 6.0  # "wide" is enough for skewed targets, and for coefficients
 ROW_LENGTH = 2.5  # length of a whitened row times k
-# Times the shortest length, where the link bends: slopes that are a quarter of a typical one are
-# told from noise as well, however large the budget is (docs/evidence/glm.md).
-LEAST_LENGTH = 2.0
 
 
 @dataclass(frozen=True)
@@ -183,7 +180,9 @@ class Rules:
         mean *= fit_intercept and link.limit is None and (k < ROW_LENGTH or not link.linear)
         length, shortest = ROW_LENGTH / k, min(1.0, sqrt(RESOLVED / resolution))
         if not link.linear:  # nothing is clipped that rows could be long for
-            length = max(ROW_LENGTH / sqrt(precision), LEAST_LENGTH * shortest)
+            # Slopes that are a quarter of a typical one are told from noise as well, however large
+            # the budget is (docs/evidence/glm.md).
+            length = max(ROW_LENGTH / sqrt(precision), link.far * shortest)
         if few_records and link.linear:
             whitening, whole, length, mean = 0.0, False, 1.0, 1.5 * LEARNT * fit_intercept
             steps = [1.0 / STEPS[0]] * STEPS[0]

@@ -18,7 +18,6 @@ from ._rules import QUESTION, Rules
 from ._score import PersonScoreQuery, ScoreEquation, ScoreQuery
 from ._whitening import learn_whitening, whitening_parts
 
-SHARE = 1.0 / 3.0  # of nothing: exact answers are free
 # Deviations of the target by which half of a feature's range moves it, a priori: as features do
 # that use their ranges, and those that use a thirtieth of them: bounds may be too wide.
 EFFECTS = 1.0, 30.0
@@ -184,7 +183,7 @@ def at_solution(session, rows, target, link, theta):
     LoopFit
     """
     gram_query, p = WhiteningQuery(Whitened(rows, np.eye(rows.size))), rows.size
-    gram, _ = gram_query.gram(session.sum(gram_query, SHARE))
+    gram, _ = gram_query.gram(session.sum(gram_query, QUESTION))
     values, vectors = np.linalg.eigh(gram)
     # Rows of length at most 1: no weight is below 1
     values = np.maximum(values, max(RELATIVE_ZERO * values[-1], 1e-300))
@@ -198,7 +197,7 @@ def at_solution(session, rows, target, link, theta):
         query = kind(whitened, target, 0.0, b, limit, link, True, nothing)
     else:
         query = link.score_query(session.persons is not None, whitened, target, link.origin, b)
-    answer = session.sum(query, SHARE)
+    answer = session.sum(query, QUESTION)
     equation, places, degrees = ScoreEquation.of(query, answer), session.persons or 1, link.degrees
     if session.persons is not None:
         degrees = cluster_degrees(session.n, round(answer.n * places), len(b))

@@ -24,8 +24,6 @@ from .._prediction_intervals import PredictionIntervals
 from .._start import FitsBySteps
 from ._map import ROUGH, AdditiveMap, check_knots, hats, make_terms, second_difference
 
-BIAS = 0.125  # of a second difference: the largest error of a line between two knots
-
 
 class Curve(NamedTuple):
     """The effect of one feature, with bands, in the units of y.
@@ -109,7 +107,7 @@ def knot_bias(knots, heights, grid):
     bend = np.abs(second_difference(knots) @ heights)
     at_knots = np.concatenate([bend[:1], bend, bend[-1:]])
     cell = np.clip(np.searchsorted(knots, grid, side="right") - 1, 0, len(knots) - 2)
-    return BIAS * np.maximum(at_knots[cell], at_knots[cell + 1])
+    return np.maximum(at_knots[cell], at_knots[cell + 1]) / 8.0
 
 
 def centring_variance(fit, rows, block, average, heights):

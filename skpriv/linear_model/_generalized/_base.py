@@ -8,12 +8,12 @@ from sklearn.utils.validation import check_is_fitted
 from ..._choices import Estimand
 from ..._estimation._coefficients import CoefficientLaw, loop_law
 from ..._estimation._intervals import ConfidenceInterval
-from ..._estimation._loop._steps import SHARE, at_solution
+from ..._estimation._loop._steps import at_solution
 from ..._estimation._public_maps import TargetMap
 from ..._linalg import row_products
 from ..._parameters import ArrayLike, Level, Positive, RowsOfPerson, parameters
 from ...exceptions import PrivacyError
-from ...privacy import models_that
+from ...privacy import SIDE_SHARE, models_that
 from .._exact import MaximumLikelihood
 from .._opening import public_row_map
 from .._start import FitsBySteps
@@ -74,7 +74,7 @@ class GeneralizedLinear(FitsBySteps):
 
     def _exact(self, session, rows, target, link):
         """The fit without privacy."""
-        likely = session.release(MaximumLikelihood(rows, target, link), SHARE).value
+        likely = session.release(MaximumLikelihood(rows, target, link), SIDE_SHARE).value
         return at_solution(session, rows, target, link, likely)
 
     def _read(self: Any):

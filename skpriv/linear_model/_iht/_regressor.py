@@ -19,6 +19,7 @@ from ..._estimation._intervals import (
     asymptotic_interval,
     inside_bounds,
 )
+from ..._estimation._loop._rules import LEARNT
 from ..._estimation._moments import NormalEquations, ridge_prior
 from ..._estimation._public_maps import Scaling
 from ..._estimation._tails import event, split_failure
@@ -43,7 +44,7 @@ from ._queries import (
 )
 
 # Of the budget, for each size of residuals and for the mean target; at most, and for all of them.
-SIZE_SHARE, SIZES_SHARE = 0.02, 0.2
+SIZE_SHARE, SIZES_SHARE = 0.02, LEARNT
 # The first selection starts from zero, where only the order of the scores counts: narrow clips, of
 # entries in units of data_max and of residuals in units of their size, make it robust and precise.
 SCREENING_LIMIT = 0.5
