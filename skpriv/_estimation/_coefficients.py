@@ -346,11 +346,12 @@ def loop_law(fit, rows, target, fitted=True, **words):
         curve of maximum likelihood, is; it is infinite without an equation of that.
     """
     matrix, size = fit.link.each(rows.coefficient_map()), len(fit.b)
+    N = fit.effective_records
     if not fit.equations:
-        words["factors"] = np.full(len(matrix), fit.link.enough(size) / fit.reach)
+        words["factors"] = np.full(len(matrix), fit.link.enough(size) / N)
         return _nothing(len(matrix), TOO_FEW_RECORDS, fit.n, words)
     if fit.line is None and not fitted:
-        words["factors"] = np.full(len(matrix), max(RESOLVED * size**1.5 / fit.reach, 1.0))
+        words["factors"] = np.full(len(matrix), max(RESOLVED * size**1.5 / N, 1.0))
         return _nothing(len(matrix), NO_LINE, fit.n, words)
     first, points = FITTED if fit.link.linear else FUNCTION, fit.points(matrix)
     estimate, line = (fit.estimate(points, kind) for kind in (first, LEAST_SQUARES))

@@ -124,7 +124,7 @@ class Sized:
     size: int
 
 
-def reached(session, size):
+def effective_reports(session, size):
     """Records over the noise of a sum of sensitivity 1 that would serve as well as reports do.
 
     Gaussian noise is that of the joint moments, of sensitivity 3 / sqrt(2).
@@ -133,7 +133,7 @@ def reached(session, size):
     return 3.0 / sqrt(2.0) * sqrt(noise.reports / noise.code.noise("moments"))
 
 
-def report_reaches(can, size, budget, n):
+def effective_by_channel(can, size, budget, n):
     """Records over the noise of a sum of sensitivity 1, for each channel, by public numbers.
 
     Parameters
@@ -219,12 +219,13 @@ def balanced(session, rows):
     With features of length t beside a constant of length 1, both in proportion to sqrt(1 + t^2),
     the noise of the mean is as 1 + t^2 and that of slopes as c (1 + 1 / t^2): least in all at
     t^2 = sqrt(c). Slopes that are shrunk lose no more than the S that they explain, whatever the
-    variance L of their noise is, so that c falls as (S / (S + L))^2, and L falls as the reach N
-    grows, as 1 / N^2: t^2 is in proportion to 1 / (1 + (M / N)^2), with L = S at N = M. The loop
-    asks for slopes from `least_reach` on, and M is four times that: reports are of targets in their
-    whole range, where the loop's residuals are clipped at about a quarter of it. Of half of that
-    and nearly twice, neither was better (docs/evidence/linear_regression.md). N is of one number,
-    since a device may not know how many features others have.
+    variance L of their noise is, so that c falls as (S / (S + L))^2, and L falls as the effective
+    records N grow, as 1 / N^2: t^2 is in proportion to 1 / (1 + (M / N)^2), with L = S at N = M.
+    The loop asks for slopes from ``least_effective_records`` on, and M is four times that: reports
+    are of targets in their whole range, where the loop's residuals are clipped at about a quarter
+    of it. Of half of that and nearly twice, neither was better
+    (docs/evidence/linear_regression.md). N is of one number, since a device may not know how many
+    features others have.
 
     Parameters
     ----------
@@ -233,7 +234,7 @@ def balanced(session, rows):
     """
     if not rows.fit_intercept:
         return rows
-    noise = 4.0 * IDENTITY.least_reach / reached(session, 1)
+    noise = 4.0 * IDENTITY.least_effective_records / effective_reports(session, 1)
     return replace(rows, feature_length=FEATURE_LENGTH / sqrt(1.0 + noise**2))
 
 

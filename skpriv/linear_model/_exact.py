@@ -9,7 +9,7 @@ import numpy as np
 from scipy import linalg
 
 from .._estimation._loop._links import IDENTITY
-from .._estimation._loop._queries import handed
+from .._estimation._loop._queries import scaled_targets
 from .._estimation._loop._steps import at_solution
 from .._estimation._public_maps import RowMap, TargetMap
 from .._linalg import RELATIVE_ZERO
@@ -108,7 +108,7 @@ class MaximumLikelihood(Procedure):
 
     def _chunk(self, X, y):
         """phi, r and weights of the records that count."""
-        r, roots = handed(self.rows, self.target, X, y, self.link.low, self.link.high)
+        r, roots = scaled_targets(self.rows, self.target, X, y, self.link.low, self.link.high)
         known = np.isfinite(r)
         plain = self.rows.plain.rows(X[:, :-1]) if hasattr(self.rows, "plain") else None
         phi = self.rows.rows(X) if plain is None else plain

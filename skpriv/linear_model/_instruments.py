@@ -176,8 +176,8 @@ def solve_two_stages(session, rows, target, exogenous, structural):
         V = white / max(float(np.linalg.norm(white, 2)), 1e-300)  # no row is shortened, none is cut
         limit = 2.0 + float(np.abs(theta).sum())
     else:
-        reach = session.records(1.0) * query.sensitivity / session.noise(query, 1.0).scale
-        free = max(1.0, reach / sqrt(session.n * len(white)) / CLEAR_PRECISION)
+        N = session.records(1.0) * query.sensitivity / session.noise(query, 1.0).scale
+        free = max(1.0, N / sqrt(session.n * len(white)) / CLEAR_PRECISION)
         length = INSTRUMENT_LENGTH / sqrt(free * len(white))
         V = max(length, 1.0 / float(np.linalg.norm(white, 2))) * white
         limit = _limit(moments, theta, structural, RESIDUAL_CLIP * free**0.25)

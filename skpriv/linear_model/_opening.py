@@ -22,7 +22,7 @@ from .._estimation._public_maps import (
     check_units,
     column_bounds,
 )
-from .._estimation._reports import best_channel, report_reaches
+from .._estimation._reports import best_channel, effective_by_channel
 from ..exceptions import PrivacyError
 from ..privacy import Budget, Groups, models_that, open_session
 from ..records import ArrayRows, WeightedRows, as_rows, check_public, public_shape
@@ -216,11 +216,11 @@ def best_reports(model, scaling, rows, size=None):
         return channel
     if model.bounds_X is None or not (trust.can.amplifies and trust.budget.mu > 0.0):
         return channel
-    reaches = report_reaches(trust.can, scaling.size, trust.budget, rows.n)
-    lengths = {name: size(reach) if size else scaling.size for name, reach in reaches.items()}
+    effective = effective_by_channel(trust.can, scaling.size, trust.budget, rows.n)
+    lengths = {name: size(many) if size else scaling.size for name, many in effective.items()}
     p = lengths["gaussian"]
-    sloped = not Rules.of(rows.n, p, reaches["gaussian"]).few_records
-    resolved = 1.0 <= reaches["codebook"] / (RESOLVED * p**1.5) <= 4.0
+    sloped = not Rules.of(rows.n, p, effective["gaussian"]).few_records
+    resolved = 1.0 <= effective["codebook"] / (RESOLVED * p**1.5) <= 4.0
     return "gaussian" if sloped and resolved and p >= lengths["codebook"] else channel
 
 

@@ -144,7 +144,7 @@ class FitsBySteps(AsymptoticIntervals, FitsPersons):
         self._map = asked = self._rows_of(session, rows, channel, start)
         self._target = scaled = target
         if weighted:  # what the session hands out is scaled
-            asked, scaled = WeightedMap(self._map), UNIT_TARGET if link.linear else Handed()
+            asked, scaled = WeightedMap(self._map), UNIT_TARGET if link.linear else ScaledAlready()
         self._released = self._release(session, asked, scaled, link, channel, start)
         if isinstance(self._released, LoopFit):
             names = getattr(self, "feature_names_in_", None)
@@ -266,7 +266,7 @@ class FitsBySteps(AsymptoticIntervals, FitsPersons):
         return start
 
 
-class Handed:
+class ScaledAlready:
     """Targets that were scaled when the rows were handed out."""
 
     def scaled(self, y):

@@ -16,7 +16,7 @@ from skpriv._estimation._loop._line import LineScoreQuery, StepAndLineQuery
 from skpriv._estimation._loop._links import IDENTITY, Log, Logit
 from skpriv._estimation._loop._score import ScoreQuery
 from skpriv._estimation._public_maps import RowMap, TargetMap, WeightedMap
-from skpriv.linear_model._start import Handed
+from skpriv.linear_model._start import ScaledAlready
 from skpriv.linear_model._generalized._logistic import ClassTarget
 from skpriv.linear_model._generalized._poisson import CountTarget
 from skpriv.linear_model._exact import LeastSquares
@@ -63,7 +63,7 @@ def _with_weights(rng, whitened, target):
         return whitened, target
     rows = WeightedMap(RowMap(None, None, rows.data_norm, rows.fit_intercept, D - 1))
     W = whitened.W[: rows.size, : rows.size]
-    return Whitened(rows, W), Handed()
+    return Whitened(rows, W), ScaledAlready()
 
 
 def _score(rng):

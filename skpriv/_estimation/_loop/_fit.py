@@ -20,7 +20,7 @@ from ._estimate import (
 )
 from ._links import IDENTITY
 
-ALIKE = 1.25  # see `LoopFit.near`
+ALIKE = 1.25  # see `LoopFit.recent_equations`
 FUNCTION, FITTED, LEAST_SQUARES = "function", "fitted", "least_squares"
 PERSONS_CUT = (
     "method='certified' needs the score of every row as it is, and those of a person with several "
@@ -52,12 +52,12 @@ class LoopFit:
         Whether all equations are of the same records (else of disjoint ones).
     n : int
         Number of records of the fit.
-    reach : float, default=inf
+    effective_records : float, default=inf
         The effective sample size N.
     mean : KnownMean, default=None
         What is known of the mean of the fit beside its steps.
     link : MeanLink
-    places : int
+    rows_per_record : int
         Rows that a record may have: more than one if it is a person.
     degrees : float or None
         Factor of the sampling covariance by degrees of freedom; None is n / (n - p).
@@ -75,10 +75,10 @@ class LoopFit:
     line: Any
     same_rows: bool
     n: int
-    reach: float = inf
+    effective_records: float = inf
     mean: KnownMean | None = None
     link: Any = IDENTITY
-    places: int = 1
+    rows_per_record: int = 1
     degrees: float | None = None
     clipped: tuple | None = None
 
@@ -108,7 +108,7 @@ class LoopFit:
 
     def pooled(self, kind):
         """Slope of the equations that intervals rest on, its scale, and they with their weights."""
-        used, shares = self.near()
+        used, shares = self.recent_equations()
         if kind == LEAST_SQUARES and self.line is not None:
             slope, scale, _, _ = self.pooled(FITTED)
             asked = replace(self.line.equation, slope=slope, slope_scale=scale)
@@ -123,7 +123,7 @@ class LoopFit:
         mean = np.tensordot(precision / precision.sum(), [eq.slope for eq in others], 1)
         return mean, float(precision.sum() ** -0.5) if others[0].slope_scale else 0.0
 
-    def near(self):
+    def recent_equations(self):
         """Equations that intervals rest on, with weights that add up to one.
 
         Those with a slope that all records were asked near the end of the loop, at about the same
@@ -215,8 +215,8 @@ class LoopFit:
         if not self.link.linear:  # variance of the target over the slope of its mean
             typical = max(float(np.trace(residual_gram)), 0.0) / (np.trace(self.gram) or 1.0)
         typical_gram = typical * self.gram
-        if self.places > 1:  # rows of a person that hardly depend on each other cancel out
-            typical_gram *= dependence(residual_gram, typical_gram, self.places)
+        if self.rows_per_record > 1:  # rows of a person that hardly depend on each other cancel out
+            typical_gram *= dependence(residual_gram, typical_gram, self.rows_per_record)
         records = last.n
         if not self.same_rows:
             records = 1.0 / float(shares**2 @ [1.0 / eq.n for eq in used])
@@ -264,7 +264,7 @@ class LoopFit:
             shared=np.column_stack([replies @ shared, *parts]),
             resolved=lost.sum(axis=1) <= MOSTLY * squares[:, 0],
             noise_dual=replies,
-            least=LEAST_ROBUST / self.places if last.moment_scale else RELATIVE_ZERO,
+            least=LEAST_ROBUST / self.rows_per_record if last.moment_scale else RELATIVE_ZERO,
             quantile=quantile,
         )
 
@@ -286,7 +286,7 @@ class LoopFit:
         ValueError
             Of a certified interval where a person has several rows.
         """
-        if method == "certified" and self.places > 1:
+        if method == "certified" and self.rows_per_record > 1:
             raise ValueError(PERSONS_CUT)
         if not self.equations:
             nothing = np.zeros((len(phi), *np.shape(self.location)))

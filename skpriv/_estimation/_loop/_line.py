@@ -11,7 +11,7 @@ from ...privacy import ROUNDING, GaussianNoise, Query
 from .._persons import ScoreLengthsQuery, person_sums
 from ._score import ScoreEquation, ScoreQuery, Scores
 from ._links import IDENTITY
-from ._queries import Whitened, handed
+from ._queries import Whitened, scaled_targets
 from ._rules import LEARNT
 from ._whitening import believed
 
@@ -78,7 +78,7 @@ class LineScoreQuery(ScoreQuery):
         if self.link.linear:
             yield from super().scores(X, y)
             return
-        r, roots = handed(self.whitened.rows, self.target, X, y, self.link.low)
+        r, roots = scaled_targets(self.whitened.rows, self.target, X, y, self.link.low)
         for block, e, weights, lengths, factors in self.whitened.blocks(X):
             with np.errstate(all="ignore"):
                 mean, slope = self.link.free(self.location + (e @ self.point) / weights)
@@ -215,15 +215,15 @@ class StepAndLineQuery(Query):
         ]
 
 
-def length_classes(longest, reach):
-    """Ends of classes of lengths, each twice as long, from a quarter of the reach on."""
-    first = 0.25 * reach  # typical scores are longer than that
+def length_classes(longest, cut_length):
+    """Ends of classes of lengths, each twice as long, from a quarter of the cut_length on."""
+    first = 0.25 * cut_length  # typical scores are longer than that
     count = max(1, int(np.ceil(np.log2(max(longest / first, 1.0)))) + 1)
     return first * 2.0 ** np.arange(count)
 
 
 def line_scores(
-    session: Any, maps: Maps, reach: float, rules: Any, link: Any = IDENTITY
+    session: Any, maps: Maps, cut_length: float, rules: Any, link: Any = IDENTITY
 ) -> LineScoreQuery:
     """The question of the line: where its scores are shortened follows from their lengths.
 
@@ -232,13 +232,13 @@ def line_scores(
     session : Session
     maps : (Whitened, TargetMap, float, ndarray)
         The first fields of a `ScoreQuery`.
-    reach : float
+    cut_length : float
         Where the scores of steps are cut.
     rules : Rules
     link : MeanLink
     """
-    line = LineScoreQuery(*maps, reach, link)
-    ends = length_classes(_longest_score(*maps, link), reach)
+    line = LineScoreQuery(*maps, cut_length, link)
+    ends = length_classes(_longest_score(*maps, link), cut_length)
     lengths = ScoreLengthsQuery(line, ends, "lengths of the line's scores")
     counts = session.sum(lengths, LEARNT * rules.line, session.part(rules.subset))
     share = (1.0 - LEARNT) * rules.line
@@ -307,11 +307,11 @@ def _longest_score(whitened, target, location, b, link=IDENTITY):
     Means of a link that bends count as inside of the range of the target.
     """
     rows, W = whitened.rows, whitened.W
-    reach = rows.longest_row(W) if hasattr(rows, "longest_row") else 0.0
-    reach = max(reach or float(np.linalg.norm(W, 2)), 1.0)
+    longest = rows.longest_row(W) if hasattr(rows, "longest_row") else 0.0
+    longest = max(longest or float(np.linalg.norm(W, 2)), 1.0)
     if not link.linear:
-        return reach
-    return reach * largest_excess(Whitened(rows, W / reach), location, reach * b, 0.0)
+        return longest
+    return longest * largest_excess(Whitened(rows, W / longest), location, longest * b, 0.0)
 
 
 def largest_excess(whitened, location, b, clip):

@@ -33,10 +33,10 @@ class MeanLink:
         A whitened row psi counts in full up to length 1, like 1 / |psi| up to this length, and like
         1 / |psi|^2 beyond: its score is e v (r - mu) with e = psi / max(1, |psi|) and
         v = min(1, far / |psi|). So |psi| v <= far: no Newton step rests on a slope that was cut.
-    least_reach : float
+    least_effective_records : float
         N below which rows are not whitened and, where the link bends, only the mean is released.
         Counts lose by less than 150 (at N of 105 and 130, p of 20 and 40).
-    mean_reach : float
+    mean_effective_records : float
         N below which only the mean of a line with an intercept is released: at 25 slopes lose .18
         of R2, at 32 and 45 they gain .06 (docs/evidence/few_records.md).
     degrees : float or None
@@ -57,8 +57,8 @@ class MeanLink:
     squared_sensitivity: ClassVar[float] = 4.25
     signal: ClassVar[float | None] = None
     far: ClassVar[float] = 1.0
-    least_reach: ClassVar[float] = 100.0
-    mean_reach: ClassVar[float] = 30.0
+    least_effective_records: ClassVar[float] = 100.0
+    mean_effective_records: ClassVar[float] = 30.0
     degrees: ClassVar[float | None] = None
     parts: ClassVar[Any] = 1
     origin: ClassVar[Any] = 0.0
@@ -94,7 +94,7 @@ class MeanLink:
 
     def enough(self, p):
         """N from which rows of length p are whitened: two records for each coefficient."""
-        return max(self.least_reach, 2.0 * p)
+        return max(self.least_effective_records, 2.0 * p)
 
     @property
     def farthest(self):
@@ -164,7 +164,7 @@ class Log(BentLink):
         Logarithm of the largest count, so that eta is that of the mean count.
     """
 
-    least_reach = 150.0
+    least_effective_records = 150.0
     steepest: float = BentLink.far
     offset: float = 0.0
 

@@ -74,7 +74,7 @@ def mean_only(session, rows, target, rules, link=IDENTITY):
     if rows.constant is not None:
         location = link.linear_part(location)
     return LoopFit(location, np.eye(p), nothing[0], variance, nothing, (), None, True, session.n,
-                   rules.reach, link=link)  # fmt: skip
+                   rules.effective_records, link=link)  # fmt: skip
 
 
 def _words(session, rules, rows, link, scale):
@@ -86,16 +86,16 @@ def _words(session, rules, rows, link, scale):
         return f"{RATES_ONLY} {more_needed(session, rules, link.enough(p))}"
     words = TARGET_HIDDEN
     if rules.mean_only:
-        least = link.mean_reach if link.linear else link.enough(p)
+        least = link.mean_effective_records if link.linear else link.enough(p)
         words = f"{MEAN_ONLY} {more_needed(session, rules, least)}"
     words += f" Noise of the mean: {50.0 * scale:.2g}% of bounds_y (standard deviation)."
     # 1 / sqrt(3) is the deviation of a target that is anywhere in its range
     return words + (f" {MEAN_HIDDEN.format(scale)}" if scale > sqrt(1.0 / 3.0) else "")
 
 
-def more_needed(session, rules, reach):
-    """How many times the records or epsilon make this N, in words."""
-    times = reach / rules.reach
+def more_needed(session, rules, effective_records):
+    """How many times the records or epsilon make this effective number of records, in words."""
+    times = effective_records / rules.effective_records
     power = 1.0 if session.trust.can.same_rows else 2.0  # see `Rules`
     records, budget = (ceil(10.0 * size) / 10.0 for size in (times**power, times))
     return f"About {records:g} times the records, or {budget:g} times epsilon, would do."
@@ -122,7 +122,7 @@ def tell_labels(session, part, noise):
 
 def _mean_of_residuals(session, rows, target, rules, share, found, deviation):
     """Noisy mean of the target by what is left of it."""
-    clip = mean_clip(2.0 / (rules.reach * sqrt(share)))
+    clip = mean_clip(2.0 / (rules.effective_records * sqrt(share)))
     limit = clip * deviation + 2.0 * found.scale
     if limit >= 1.0:  # no less noise
         return _mean(session, rows, target, IDENTITY, share)
@@ -169,7 +169,7 @@ def known_mean(session, whitened, target, mean, deviation, pool, equation, rules
         deviation = sqrt(max(pool.variance, deviation**2 - pool.spread**2))
     unit = 1.0 if link.linear else slope / mean.part
     if rules.mean:
-        clip = mean_clip(2.0 / (rules.reach * sqrt(rules.mean)))
+        clip = mean_clip(2.0 / (rules.effective_records * sqrt(rules.mean)))
         limit = min(link.farthest, clip * deviation)
         theta = whitened.W.T @ pool.b
         query = ResidualMeanQuery(whitened.rows, target, start, theta, limit, link)

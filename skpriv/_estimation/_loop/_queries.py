@@ -24,7 +24,7 @@ LEAST_RATE = 3.0  # records of a class, and records that have a target: there ar
 LENGTHS = 2.0 ** np.array([-1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0])
 
 
-def handed(rows, target, X, y, low, high=1.0):
+def scaled_targets(rows, target, X, y, low, high=1.0):
     """Targets r in [low, high] of a chunk, NaN for none, and roots of weights in [0, 1].
 
     Rows with weights have their root as last column, and targets come multiplied by it.
@@ -70,7 +70,7 @@ class LocationQuery(Query):
 
     def sum(self, X, y):
         """Exact sums over a chunk of rows."""
-        r, roots = handed(self.rows, self.target, X, y, self.low)
+        r, roots = scaled_targets(self.rows, self.target, X, y, self.low)
         known = np.isfinite(r)
         r, v = (2.0 * r[known] - (1.0 + self.low)) / (1.0 - self.low), roots[known] ** 2
         return np.array([v @ r, v.sum()])[: self.shape[0]]
@@ -112,7 +112,7 @@ class SpreadQuery(Query):
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
-        r, roots = handed(self.rows, self.target, X, y, self.low)
+        r, roots = scaled_targets(self.rows, self.target, X, y, self.low)
         return np.array([np.nansum(roots**2 * np.minimum(np.abs(r - self.location), 1.0))])
 
 
@@ -136,7 +136,7 @@ class ResidualMeanQuery(Query):
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
-        r, roots = handed(self.rows, self.target, X, y, self.link.low)
+        r, roots = scaled_targets(self.rows, self.target, X, y, self.link.low)
         rows = self.rows
         phi = rows.plain.rows(X[:, :-1]) if hasattr(rows, "plain") else rows.rows(X)
         with np.errstate(all="ignore"):

@@ -1,14 +1,19 @@
 """Public rules: shares, clips and weights from the numbers of records and features and the noise.
 
-All follow from two public numbers. The *reach* N is the number of records over the noise of a sum
-of sensitivity 1 that has the whole budget: n mu under a curator, sqrt(n) mu for users who answer
-once. The mean of a vector in the unit ball is then known up to about 2 sqrt(p) / N, and a whitened
-Gram matrix, whose eigenvalues are about 1 / p, up to sqrt(2 p) sqrt(2) / N in operator norm: it is
-resolved where the resolution N / p^1.5 is large. The *precision* x = N / sqrt(n p) compares privacy
-noise with sampling: with residuals clipped at k deviations and rows of length 2.5 / k, the privacy
-noise of a coefficient is about k^2 / (2.5 x) of its sampling error. So k may grow with x, and clips
-and weights fade where n or epsilon grow: the limit is least squares. Where x is near 1 the noise
-rules: there the noise of a clipped mean, k / P(|z| < k) for a normal z, is what k is chosen for.
+All follow from two public numbers.
+
+*Effective records* N = n mu under a curator, sqrt(n) mu of users who answer once: the number of
+records over the noise of a sum of sensitivity 1 that has the whole budget. The mean of a vector in
+the unit ball is known up to about 2 sqrt(p) / N. The noise of a whitened Gram matrix, whose
+eigenvalues are about 1 / p, has the operator norm 2 sqrt(p) / N, so that the matrix is resolved
+where the *resolution* N / p^1.5 is large.
+
+*Precision* x = N / sqrt(n p): privacy noise beside sampling. With residuals clipped at k deviations
+and rows of length 2.5 / k the privacy noise of a coefficient is about k^2 / (2.5 x) of its sampling
+error. So k grows with x, and clips and weights fade where n or epsilon grow: the limit is least
+squares. Where x is near 1, k is where the noise of a clipped mean, k / P(|z| < k), is least.
+
+What each number is worth is measured in docs/evidence/linear_regression.md, unless said otherwise.
 """
 
 from dataclasses import dataclass, replace
@@ -20,46 +25,44 @@ from ...privacy import SIDE_SHARE
 from ._links import IDENTITY
 from ._queries import SQUARES
 
-# Of the budget, each question of one number or of a few: the mean of the target, its spread, the
-# lengths of rows or of persons' scores, the mean of the residuals, and the least-squares line.
+# Share of each question of one number or of a few: mean and spread of the target, lengths of rows
+# or of persons' scores, mean of the residuals, line. Half and twice as much are worse.
 QUESTION = SIDE_SHARE
-# What is learnt first, to ask the rest with less noise: of all but questions the whitening, where
-# the Gram matrix is not resolved, and down to half of that where it is; where only the mean is
-# asked, a first look at it and half of that for the spread; of the line, the lengths of its scores.
-# Of few records, half as much again for the mean, first and of the rest: more loses slopes, and
-# less loses where bounds are wide (docs/evidence/few_records.md).
+# Share of what is learnt first, to ask the rest with less noise: the whitening, down to half of it
+# where the Gram matrix is resolved; the mean where only it is asked, and half as much for the
+# spread; of the line, the lengths of its scores. With few records 1.5 times as much for the mean:
+# more loses slopes, and less loses where bounds are wide (docs/evidence/few_records.md).
 LEARNT = 0.2
-# Means and squares of features come first, with a noise of their own that no rotation spreads over
-# all directions: where the square of a deviation, in half-ranges, has at most this noise.
+# Largest noise of a feature's squared deviation, in half-ranges, at which margins are asked first:
+# no rotation spreads their noise over all directions.
 MARGINS_NOISE = 0.125
-# Many small steps find what few large ones do not, where noise rules: a step with a noisy Gram
-# matrix goes wrong in part, and the next ones mend that. So their number falls with the resolution,
-# down to what clips need that shrink with the residuals; and the last one, from which certified
-# intervals come, has the more the better the Gram matrix is known.
+# Least and largest number of steps, and that number times the resolution. Where noise rules, many
+# small steps mend what one noisy Gram matrix did; four are what clips need that shrink with the
+# residuals.
 STEPS, STEPS_RESOLUTION = (4, 64), 160.0
+# Share of the last step, from which certified intervals come, where the Gram matrix is resolved.
 LAST_SHARE = 0.7
-# At least, where the link bends: the gain in log loss is flat from 6 to 24. Shares rise over them.
+# Least number of steps where the link bends: the gain in log loss is flat from 6 to 24
+# (docs/evidence/glm.md). Shares rise over them.
 BENT_STEPS = 12
-# A mean count is a small part of the largest one and near its noise: it takes more.
+# Share of the mean of counts, which is a small part of the largest count and near its noise.
 LAST_COUNT = 0.15
-# Of the count of clipped rows, which a report speaks of above its noise, where there is budget to
-# spare: from RESOLVED on
+# Share of the count of clipped rows, from RESOLVED on, where there is budget to spare.
 CLIPPED_SHARE = 0.005
-# N / p^1.5 from which the Gram matrix is resolved: with the whole budget its noise would have the
-# operator norm of an eighth of a typical eigenvalue. From there on the least-squares line is asked:
-# its equation, which has no clips, has many times the noise of the steps, and below single
-# coefficients are hidden anyway.
+# Resolution from which the Gram matrix is resolved: the noise of the whole budget has the operator
+# norm of an eighth of a typical eigenvalue. The least-squares line is asked from there on: its
+# equation has many times the noise of the steps.
 RESOLVED = 16.0
-# The whitening asks as many records as make this resolution, and all of so few that their time does
-# not matter: badly scaled features are whitened the better for it. Features without ranges of their
-# own may have any scale: there the second resolution is asked.
+# Resolution that the records of the whitening make, with ranges of features and without, where a
+# feature may have any scale; and the number of records that take no time worth saving.
 SUBSET_RESOLUTIONS, FEW_RECORDS = (100.0, 1e4), 1e5
-# k has as much privacy noise as is cheap, AFFORDABLE of the residual variance in predictions, or as
-# is .4 of sampling; but with rows no shorter than precision^-.25, so that noise falls like the root
-# of sampling and clips still fade. A clip below one deviation has hardly less noise.
+# Part of the residual variance of predictions that privacy noise may be, whatever sampling is. Else
+# it may be .4 of sampling, with rows no shorter than precision^-.25, so that clips still fade.
 AFFORDABLE = 0.002
-WIDEST_CLIP = 6.0  # "wide" is enough for skewed targets, and for coefficients
-ROW_LENGTH = 2.5  # length of a whitened row times k
+# Deviations at which "wide" clips: enough for skewed targets, and for coefficients.
+WIDEST_CLIP = 6.0
+# Length of a whitened row times k.
+ROW_LENGTH = 2.5
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ class Rules:
 
     Attributes
     ----------
-    reach : float
+    effective_records : float
         N.
     few_records : bool
         Whether rows are not whitened, since the records are too few.
@@ -102,7 +105,7 @@ class Rules:
         Whether steps ask their slopes; else the whitening has a last look.
     """
 
-    reach: float
+    effective_records: float
     few_records: bool
     mean_only: bool
     location: float
@@ -124,10 +127,10 @@ class Rules:
 
     @classmethod
     def of(
-        cls, n, p, reach, clip="auto", fit_intercept=True, ranged=True, link=IDENTITY, counted=True,
-        boxed=False,
+        cls, n, p, effective_records, clip="auto", fit_intercept=True, ranged=True, link=IDENTITY,
+        counted=True, boxed=False,
     ):  # fmt: skip
-        """Rules for n records, rows of length p and this reach.
+        """Rules for n records, rows of length p and so many effective records.
 
         Parameters
         ----------
@@ -141,9 +144,11 @@ class Rules:
         boxed : bool
             Whether rows are features in a box and a constant, so that their margins can be asked.
         """
-        resolution, precision = reach / p**1.5, reach / sqrt(n * p)
-        few_records = reach < link.enough(p)
-        mean_only = few_records and (not link.linear or fit_intercept and reach < link.mean_reach)
+        N = effective_records
+        resolution, precision = N / p**1.5, N / sqrt(n * p)
+        few_records = N < link.enough(p)
+        of_mean = not link.linear or fit_intercept and N < link.mean_effective_records
+        mean_only = few_records and of_mean
         location, spread = QUESTION, QUESTION / 2.0
         if few_records:
             location, spread = LEARNT * (1.0 if mean_only else 1.5), LEARNT / 2.0
@@ -156,7 +161,7 @@ class Rules:
         rest = 1.0 - location - spread
         # Of a feature's mean square, in half-ranges
         margins = QUESTION * min(1.0, RESOLVED / resolution)
-        noise = 2.0 * sqrt(p / (rest * margins)) / (SQUARES * reach)
+        noise = 2.0 * sqrt(p / (rest * margins)) / (SQUARES * N)
         # Counts and several classes lose by them (docs/evidence/glm.md)
         useful = link.parts == 1 and (link.linear or link.limit is not None)
         if few_records or not (boxed and useful) or noise > MARGINS_NOISE:
@@ -172,7 +177,7 @@ class Rules:
         if not link.linear:  # the first ones are asked too far away to stay in the pool
             sizes = [min(k, BENT_STEPS) for k in range(1, number + 1)]
             steps = [size / sum(sizes) for size in sizes]
-        k = sqrt(max(sqrt(AFFORDABLE) * reach / p, precision))
+        k = sqrt(max(sqrt(AFFORDABLE) * N / p, precision))
         k = max(1.0, min(ROW_LENGTH * sqrt(sqrt(precision)), k))
         if clip == "wide":
             k = max(k, WIDEST_CLIP)
@@ -190,7 +195,7 @@ class Rules:
         clipped = CLIPPED_SHARE if counted and resolution >= RESOLVED else 0.0
         left = rest * (1.0 - margins - whitening - lengths - mean - line - clipped)
         return cls(
-            reach=reach,
+            effective_records=N,
             few_records=few_records,
             mean_only=mean_only,
             location=location,

@@ -13,7 +13,7 @@ from ...privacy import ROUNDING, Query
 from .._persons import PersonScores, named_parts
 from .._public_maps import RowMap, TargetMap
 from ._links import IDENTITY, MeanLink
-from ._queries import Whitened, handed
+from ._queries import Whitened, scaled_targets
 
 # Part of the limit beyond which residuals are counted, and the weight of that count, with which it
 # is free in every case. Where what is cut is asked: the largest part by which a record that is cut
@@ -215,7 +215,7 @@ class ScoreQuery(Query):
     def scores(self, X, y):
         """Yield the `Scores` of one block of rows after the other."""
         link = self.link
-        r, roots = handed(self.whitened.rows, self.target, X, y, link.low)
+        r, roots = scaled_targets(self.whitened.rows, self.target, X, y, link.low)
         for block, e, weights, lengths, factors in self.whitened.blocks(X):
             with np.errstate(all="ignore"):  # overflow, and rows of weight 0
                 eta = e @ self.point

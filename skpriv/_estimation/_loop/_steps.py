@@ -110,10 +110,10 @@ def fit_rows(session, rows, target, rules, link=IDENTITY, priors=(), start=None)
         line,
         same_rows=session.trust.can.same_rows,
         n=session.n,
-        reach=rules.reach,
+        effective_records=rules.effective_records,
         mean=known,
         link=link,
-        places=session.persons or 1,
+        rows_per_record=session.persons or 1,
         degrees=link.degrees,
         clipped=clipped,
     )
@@ -198,17 +198,21 @@ def at_solution(session, rows, target, link, theta):
     else:
         query = link.score_query(session.persons is not None, whitened, target, link.origin, b)
     answer = session.sum(query, QUESTION)
-    equation, places, degrees = ScoreEquation.of(query, answer), session.persons or 1, link.degrees
+    equation, most_rows, degrees = (
+        ScoreEquation.of(query, answer),
+        session.persons or 1,
+        link.degrees,
+    )
     if session.persons is not None:
-        degrees = cluster_degrees(session.n, round(answer.n * places), len(b))
+        degrees = cluster_degrees(session.n, round(answer.n * most_rows), len(b))
     line = Line(equation, np.zeros(p), 0.0) if link.parts == 1 else None
     return LoopFit(
         link.origin, each, b, equation.square, equation.slope, (equation,), line, True, session.n,
-        link=link, places=places, degrees=degrees,
+        link=link, rows_per_record=most_rows, degrees=degrees,
     )  # fmt: skip
 
 
-def public_reach(session):
+def effective_records_of(session):
     """N: records over the noise of a sum of sensitivity 1 that has the whole budget."""
     return session.records(1.0) / session.noise(SpreadQuery(None, 0.0), 1.0).scale
 
@@ -217,11 +221,11 @@ def public_rules(session, rows, clip="auto", ranged=True, link=IDENTITY):
     """Rules by public numbers: nothing of the session but its number of records and its noise."""
     # The sum of a person's scores is cut where next to none are: rows need no tight clip
     clip = clip if (session.persons or 1) == 1 else "wide"
-    intercept, reach = rows.constant is not None, public_reach(session)
+    intercept, effective = rows.constant is not None, effective_records_of(session)
     size = link.parts * rows.size
     counted = hasattr(rows, "outside")
     boxed = isinstance(rows, RowMap) and rows.half_ranges is not None
-    return Rules.of(session.n, size, reach, clip, intercept, ranged, link, counted, boxed)
+    return Rules.of(session.n, size, effective, clip, intercept, ranged, link, counted, boxed)
 
 
 def make_pool(session, whitened, length, link, deviation, priors=(), gram=None):

@@ -164,7 +164,8 @@ def shortening(parts, noise, rules, p):
     factors = SHORTER[: max(1, np.count_nonzero(rules.length * SHORTER >= rules.shortest))]
     scaled = squares * factors[:, None] ** 2
     whole, left = (lengths @ parts / parts.sum() for lengths in (scaled, np.minimum(scaled, 1.0)))
-    variance = whole * (2.0 * rules.clip * p / (rules.reach * left)) ** 2 / sum(rules.steps)
+    noises = 2.0 * rules.clip * p / (rules.effective_records * left)
+    variance = whole * noises**2 / sum(rules.steps)
     chosen = int(np.argmin(variance))
     few = np.flatnonzero(left[chosen:] >= (1.0 - MOST_CUT_OFF) * whole[chosen:])
     return float(factors[chosen + few[0]] if len(few) else factors[-1])

@@ -88,7 +88,7 @@ def hats(x, knots):
     return values
 
 
-def automatic_knots(n, reach, n_curved, n_other):
+def automatic_knots(n, effective_records, n_curved, n_other):
     """Public number of knots of each feature with a curve.
 
     Bias falls as the fourth power of the number of cells and sampling error grows with it, so that
@@ -98,7 +98,7 @@ def automatic_knots(n, reach, n_curved, n_other):
     ----------
     n : int
         Number of records.
-    reach : float
+    effective_records : float
         Number of records over the noise of a sum of sensitivity 1, infinite without privacy.
     n_curved : int
         Features with curves.
@@ -107,7 +107,8 @@ def automatic_knots(n, reach, n_curved, n_other):
     """
     most = 1 + ceil(n**KNOT_GROWTH)
     for k in range(most, 2, -1):
-        if reach >= MIN_RESOLUTION_FOR_KNOTS * (1 + n_curved * (k - 1) + n_other) ** 1.5:
+        size = 1 + n_curved * (k - 1) + n_other
+        if effective_records >= MIN_RESOLUTION_FOR_KNOTS * size**1.5:
             return k
     return 2
 
@@ -149,7 +150,7 @@ def check_knots(given, columns, low, high):
     return found
 
 
-def make_terms(low, high, known, lines, pairs, n, reach):
+def make_terms(low, high, known, lines, pairs, n, effective_records):
     """The terms of a model: one for each feature, then the pairs.
 
     Parameters
@@ -160,7 +161,7 @@ def make_terms(low, high, known, lines, pairs, n, reach):
     lines : set of int
         Features without a curve.
     pairs : list of (int, int)
-    n, reach
+    n, effective_records
         See :func:`automatic_knots`.
 
     Returns
@@ -177,7 +178,7 @@ def make_terms(low, high, known, lines, pairs, n, reach):
     fixed += sum(
         int(np.prod([len(even(column, PAIR_KNOTS)) - 1 for column in pair])) for pair in pairs
     )
-    size = automatic_knots(n, reach, len(free), fixed) if free else 2
+    size = automatic_knots(n, effective_records, len(free), fixed) if free else 2
     terms = [Term((c,), (known.get(c, even(c, size)),), c in free) for c in range(len(low))]
     terms += [Term(pair, tuple(even(column, PAIR_KNOTS) for column in pair)) for pair in pairs]
     return tuple(terms)

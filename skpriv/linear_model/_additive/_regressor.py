@@ -12,9 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._compat import Interval, StrOptions
 from ..._estimation._intervals import check_level, two_sided_quantile
-from ..._estimation._loop._steps import public_reach
+from ..._estimation._loop._steps import effective_records_of
 from ..._estimation._public_maps import TargetMap
-from ..._estimation._reports import ReportedFit, Sized, reached
+from ..._estimation._reports import ReportedFit, Sized, effective_reports
 from ..._linalg import row_products
 from ..._parameters import ArrayLike, Channel, Positive, RowsOfPerson, parameters
 from ...records import floats
@@ -356,8 +356,10 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
 
     def _rows_of(self, session, rows, channel, start):
         """The hats on the knots that this many records can fill, or those of the start."""
-        reach = self._reach(session, channel)
-        return start.rows if start else AdditiveMap(rows(session.n, reach), self.n_features_in_)
+        if start:
+            return start.rows
+        terms = rows(session.n, self._effective_records(session, channel))
+        return AdditiveMap(terms, self.n_features_in_)
 
     def _priors(self):
         """Shapes of priors: smooth curves."""
@@ -383,7 +385,7 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
         return super()._start(records, rows, target, link, channel, plain)
 
     def _plan(self, n_features):
-        """The terms, once n and the reach are known, and the target; nothing is charged yet."""
+        """The terms by n and the effective records, and the target; nothing is charged yet."""
         bounds_y, (low, high) = public_bounds(self), public_ranges(self, n_features)
         known = check_knots(self.knots, self._column, low, high)
         listed = () if self.linear_features is None else self.linear_features
@@ -434,16 +436,16 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
         d = records.n_features
         return best_reports(
             self, Sized(TYPICAL_KNOTS * d), records,
-            lambda reach: AdditiveMap(terms(records.n, reach), d).size,
+            lambda effective: AdditiveMap(terms(records.n, effective), d).size,
         )  # fmt: skip
 
-    def _reach(self, session, channel):
+    def _effective_records(self, session, channel):
         """Records over the noise of a sum of sensitivity 1; infinite without privacy."""
         if session.trust.exact:
             return np.inf
         if channel == "codebook":
-            return reached(session, TYPICAL_KNOTS * self.n_features_in_)
-        return public_reach(session)
+            return effective_reports(session, TYPICAL_KNOTS * self.n_features_in_)
+        return effective_records_of(session)
 
     def _read(self):
         """Heights of all curves, in the units of y: post-processing of what was released."""

@@ -9,7 +9,13 @@ from scipy import special
 
 from ..._estimation._intervals import two_sided_quantile
 from ..._estimation._loop._links import Logit
-from ..._estimation._loop._queries import LEAST_RATE, Location, LocationQuery, Whitened, handed
+from ..._estimation._loop._queries import (
+    LEAST_RATE,
+    Location,
+    LocationQuery,
+    Whitened,
+    scaled_targets,
+)
 from ..._estimation._persons import JointScores, PersonScores
 from ..._estimation._public_maps import RowMap
 from ..._linalg import SQRT2, vech, vech_size
@@ -128,7 +134,7 @@ class Softmax(Logit):
 
 def coded(rows, target, X, y):
     """Codes of the classes of a chunk, NaN for no class, and roots of weights in [0, 1]."""
-    code, roots = handed(rows, target, X, y, 0.0, np.inf)
+    code, roots = scaled_targets(rows, target, X, y, 0.0, np.inf)
     return np.rint(code), roots
 
 

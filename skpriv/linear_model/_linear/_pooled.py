@@ -119,7 +119,7 @@ class Likely:
     _released: Any
     _information: Information | None = None
 
-    def _told(self):
+    def _likelihood(self):
         if self._information is None:
             self._information = Information.of(self._released, self._map.constant)
         return self._information
@@ -147,7 +147,7 @@ class Likely:
         """
         if not _has_equations(other) or self._bounds() != other._bounds():
             raise ValueError("only fits of released equations with the same bounds can be pooled.")
-        return PooledLine(self._told().plus(other._told()), self._map, self._target)
+        return PooledLine(self._likelihood().plus(other._likelihood()), self._map, self._target)
 
     def _bounds(self):
         parts = self._map.low, self._map.high, self._map.data_norm, self._map.size
@@ -166,7 +166,7 @@ class Likely:
             The intercept comes last; 0 if there is none.
         covariance : ndarray of shape (n_features + 1, n_features + 1)
         """
-        mean, covariance = self._told().posterior(1.0 / self._map.size)
+        mean, covariance = self._likelihood().posterior(1.0 / self._map.size)
         found = self._units @ mean
         found[-1] += self._target.centre
         return found, self._units @ covariance @ self._units.T
@@ -180,8 +180,8 @@ class Likely:
         float
             The root mean square, in the units of y.
         """
-        _, covariance = self._told().posterior(1.0 / self._map.size)
-        return self._target.radius * self._told().error(covariance)
+        _, covariance = self._likelihood().posterior(1.0 / self._map.size)
+        return self._target.radius * self._likelihood().error(covariance)
 
 
 class PooledLine(Likely, RegressorMixin, BaseEstimator):

@@ -24,7 +24,7 @@ from ._plan import Plans
 from ._pooled import Likely
 
 # code -> docs/mathematics/linear_regression.md:
-#   reach -> N,  rules.clip -> k,  location -> m,  whitened rows e -> w W phi,
+#   effective_records -> N,  rules.clip -> k,  location -> m,  whitened rows e -> w W phi,
 #   NewtonEquation -> the sums of a step at b
 
 

@@ -180,9 +180,9 @@ def learn_normalisation(session, scaling, share, iterations, fades=False, kind=N
         sigma = root @ psd_part(mean, EIGENVALUE_FLOOR * ridge) @ root  # Eq. (6)
         before = max(float(np.trace(root @ noisy @ root)), EIGENVALUE_FLOOR * ridge)  # E ||U phi||
         # Records over the noise of a sum of sensitivity 1 with the whole budget
-        reach = sqrt(2.0 * iterations / share) / scale if scale else np.inf
-        reach *= 1.0 if subset is None else session.n / len(subset)
-        sigma += (HIDDEN_DEVIATION * scaling.size / reach) ** 2 / before * U @ U
+        effective_records = sqrt(2.0 * iterations / share) / scale if scale else np.inf
+        effective_records *= 1.0 if subset is None else session.n / len(subset)
+        sigma += (HIDDEN_DEVIATION * scaling.size / effective_records) ** 2 / before * U @ U
         U = psd_power(U @ np.linalg.inv(sigma) @ U, 0.5)
         # The instrument does not depend on the size of U, but its precision on the condition.
         norm = np.linalg.norm(U, 2)
@@ -192,7 +192,7 @@ def learn_normalisation(session, scaling, share, iterations, fades=False, kind=N
         length = min(1.0, sqrt(before * scaling.size) / float(norm))
     if not fades:
         return Instrument(U, length=length)
-    precision = reach / sqrt(session.n * scaling.size)  # sampling is sqrt(n p)
+    precision = effective_records / sqrt(session.n * scaling.size)  # sampling is sqrt(n p)
     fade = min(FADE * precision, sqrt(session.n / scaling.size))
     floor = min(1.0, fade * length) if fade >= LEAST_FADE else 0.0
     return Instrument(U, length=length, floor=floor)

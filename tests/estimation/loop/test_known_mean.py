@@ -25,7 +25,7 @@ def test_the_mean_of_other_users_has_their_sampling_error(n, monkeypatch):
             ),
             trust=SimpleNamespace(can=SimpleNamespace(reports=reports)),
         )  # fmt: skip
-        rules = SimpleNamespace(mean=0.1, reach=1_000.0)
+        rules = SimpleNamespace(mean=0.1, effective_records=1_000.0)
         known = _mean.known_mean(
             session, SimpleNamespace(W=np.eye(2), rows=rows), None, Location(0.0, 0.3, 1.0), 0.2,
             pool, equation, rules,

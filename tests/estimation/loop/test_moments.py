@@ -118,7 +118,7 @@ def test_a_fit_below_that_has_one_look_and_its_intervals():
     assert sum(row.share for row in rows) == pytest.approx(1.0)
     assert [eq.slope is None for eq in fit.equations] == [True] * (len(fit.equations) - 1) + [False]
     assert model.score(X, y) > 0.2
-    assert fit.near()[0] == [fit.last]
+    assert fit.recent_equations()[0] == [fit.last]
     for method in ("asymptotic", "certified"):
         low, high = model.confidence_interval(X[:5], method=method)
         assert (low < high).all() and not np.isnan(low).any()

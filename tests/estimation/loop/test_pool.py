@@ -37,7 +37,7 @@ def test_intervals_rest_on_equations_of_all_records():
     part = replace(EQUATION, n=100)
     for other, used in ((part, 1), (EQUATION, 2)):
         known = 0.0, np.eye(2), np.zeros(2), 1.0, EQUATION.slope, (other, EQUATION)
-        assert len(LoopFit(*known, None, True, 1).near()[0]) == used
+        assert len(LoopFit(*known, None, True, 1).recent_equations()[0]) == used
 
 
 def test_an_equation_that_was_asked_far_away_leaves_the_pool_where_the_link_bends():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skpriv import Budget, BudgetAccountant
-from skpriv._estimation._reports import report_reaches
+from skpriv._estimation._reports import effective_by_channel
 from skpriv.linear_model import AdditiveRegressor
 from skpriv.privacy import capabilities
 from skpriv.protocol import Collector
@@ -98,7 +98,7 @@ def test_channel_follows_from_public_numbers(n, n_features, params, channel):
 def test_shuffled_reports_have_no_more_noise_than_local_ones(n, size):
     """And those of epsilon 4 no more than those of epsilon 1."""
     known = {
-        (name, epsilon): report_reaches(capabilities(name), size, Budget(epsilon, 1e-6), n)
+        (name, epsilon): effective_by_channel(capabilities(name), size, Budget(epsilon, 1e-6), n)
         for name in ("local", "shuffle")
         for epsilon in (0.3, 1.0, 4.0)
     }
