@@ -54,9 +54,7 @@ def policies(epsilon, delta, seed):
         "LinUCB, textbook": LinUCB(**exact),
         "LinUCB, one posterior deviation": LinUCB(**{**exact, "width": "asymptotic"}),
         "published widths, local": PublishedWidths(**raw, privacy="local"),
-        "published widths, joint (tree)": PublishedWidths(
-            **raw, privacy="central", mechanism="tree"
-        ),
+        "published widths, joint": PublishedWidths(**raw, privacy="central"),
         "published widths, shuffle, amplified": PublishedWidths(
             **raw, privacy="shuffle", channel="gaussian"
         ),

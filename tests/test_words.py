@@ -16,8 +16,7 @@ PAGES = [DOCS / "index.md", *sorted((DOCS / "user").glob("*.md"))]
 # Explanations and how-tos: measurements and proofs have pages of their own
 PLAIN = [DOCS / f"{name}.md" for name in (
     "linear_regression", "choosing", "epsilon", "bounds", "trust", "additive",
-    "prediction_intervals", "privacy", "devices", "glm",
-    "bandits", "intervals", "coefficients", "accuracy",
+    "numbers", "privacy", "devices", "glm", "bandits", "accuracy",
 )]  # fmt: skip
 ALL = [page for page in sorted(DOCS.rglob("*.md")) if "auto_examples" not in page.parts]
 LONGEST_MEAN = 20.0  # words of a sentence, on average over a page

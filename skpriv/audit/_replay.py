@@ -24,7 +24,6 @@ from ..privacy import (
     SharedSumStream,
     ShuffleStream,
     Stream,
-    TreeStream,
     amplified,
     amplified_epsilon,
     capabilities,
@@ -176,13 +175,9 @@ def stream_cost(stream, changes, budget):
         return Cost.from_mu(float(np.linalg.norm(flat)) / noise.scale)
     if isinstance(stream, LocalStream):
         return sum((noise.cost(size(change, "l2")) for change in changes if change.any()), Cost())
-    if isinstance(stream, FactorStream):
-        flat = _rooted(flat)
-    elif isinstance(stream, TreeStream):
-        flat = _nodes(flat)
-    else:
+    if not isinstance(stream, FactorStream):
         raise TypeError(f"streams of type {type(stream).__name__} cannot be audited yet.")
-    return Cost.from_mu(float(np.linalg.norm(flat)) / noise.scale)
+    return Cost.from_mu(float(np.linalg.norm(_rooted(flat))) / noise.scale)
 
 
 def _rooted(increments):
@@ -190,15 +185,6 @@ def _rooted(increments):
     odd = 2.0 * np.arange(1, len(increments)) - 1.0
     root = np.concatenate([[1.0], np.cumprod(odd / (odd + 1.0))])
     return np.array([root[k::-1] @ increments[: k + 1] for k in range(len(increments))])
-
-
-def _nodes(increments):
-    """Sums of the nodes of the binary tree that each read completes, and releases."""
-    nodes = []
-    for k in range(1, len(increments) + 1):
-        span = k & -k
-        nodes.append(increments[k - span : k].sum(axis=0))
-    return np.array(nodes)
 
 
 CONVERSION_SLACK = 1e-6  # relative, of the claim: conversions of budgets are rounded

@@ -46,7 +46,6 @@ if TYPE_CHECKING:  # what type checkers see; a test holds it to what is loaded
     from ._session._trust import Groups, Trust
     from ._stream import (
         ExactStream, FactorStream, LocalStream, SharedSumStream, ShuffleStream, Stream,
-        TreeStream,
     )  # fmt: skip
     from ._tape import listening
     from ._wire import (
@@ -80,8 +79,7 @@ _PLACES = {
     "_session._open": "MODELS begin_stream open_session open_stream",
     "_session._parts": "Part split",
     "_session._trust": "Groups Trust",
-    "_stream": "ExactStream FactorStream LocalStream SharedSumStream ShuffleStream Stream "
-    "TreeStream",
+    "_stream": "ExactStream FactorStream LocalStream SharedSumStream ShuffleStream Stream",
     "_tape": "listening",
     "_wire": "DEVICE_SEED_BYTES INDEX_BYTES LARGEST_SIZE TASK_BYTES WIRE_VERSION is_known "
     "read_report read_task report_bytes reported_directions task_hash user_seed",

@@ -1,7 +1,7 @@
 """Running sums that are read many times: what per-round policies ask about their records.
 
-A trusted curator factorises a matrix or keeps a binary tree. Without a curator every user adds
-noise, to reports that are shuffled or not, or to hidden sums. One stream has no noise.
+A trusted curator factorises a matrix. Without a curator every user adds noise, to reports that are
+shuffled or not, or to hidden sums. One stream has no noise.
 """
 
 from abc import ABC, abstractmethod
@@ -206,7 +206,7 @@ class FactorStream(Stream):
 
     The lower-triangular matrix of ones is R R, R Toeplitz with entries r_k = binom(2k, k) / 4^k.
     Noise is added to R x, x the increments, and R is applied again: half the standard deviation of
-    the binary tree's or less, for a memory that grows with the number of reads.
+    a binary tree's or less (Chan, Shi and Song 2011), for a memory that grows with the reads.
 
     Notes
     -----
@@ -321,81 +321,6 @@ def _square(rows, r, width):
     from scipy.signal import oaconvolve  # a tenth of a second, which few need
 
     return oaconvolve(rows, r[:, None], axes=0)[side - 1 : side - 1 + width]
-
-
-class TreeStream(Stream):
-    """Running sums by a trusted curator, with a binary tree over the reads.
-
-    A node of level l is the noisy sum of 2^l consecutive increments, and a read adds the nodes of
-    the binary digits of its number: log2(n_reads) nodes are kept, whatever the number of reads.
-
-    Notes
-    -----
-    **Privacy guarantee**: an increment is in at most one node of each of the
-    L = floor(log2(n_reads)) + 1 levels. Replacing a record moves the vector of all nodes by at most
-    sqrt(L) times the query's sensitivity D, so that noise of scale D sqrt(L) / mu on every node is
-    mu-Gaussian-DP, exactly, records chosen in view of earlier reads included. Public: times and
-    number of reads, and of the records before each.
-
-    References
-    ----------
-    T.-H. H. Chan, E. Shi and D. Song (2011). Private and continual release of statistics. ACM
-    TISSEC 14(3).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skpriv.privacy import Budget, Query, open_stream
-    >>> class ClippedTotal(Query):
-    ...     name, shape, sensitivity = "total", (1,), 1.0
-    ...     def sum(self, X, y):
-    ...         return np.array([np.clip(y, 0.0, 1.0).sum()])
-    >>> options = {"mechanism": "tree", "random_state": 0}
-    >>> stream = open_stream("central", ClippedTotal(), Budget(1.0, 1e-6), 200, **options)
-    >>> scales = [stream.push(np.ones((5, 1)), np.ones(5)).read().noise.scale for _ in range(8)]
-    >>> np.round(scales, 1)  # sqrt(number of binary digits that are 1)
-    array([11.9, 11.9, 16.9, 11.9, 16.9, 16.9, 20.7, 11.9])
-    """
-
-    def __init__(self, query: Any, n_reads: int, batch: int | None = None) -> None:
-        super().__init__(query, n_reads, batch)
-        self.levels = int(n_reads).bit_length()
-        self.sensitivity = sqrt(self.levels) * query.sensitivity
-
-    def spread(self, places: int) -> None:
-        """Calibrate to units with so many records, at most one of them between two reads.
-
-        A node that holds k of them moves by at most k D. The sum of the squares of k over the nodes
-        of one level, each with at most 2^l reads, is largest where as many nodes as possible are
-        full, and the first a reads attain that in all levels at once: f(a)^2. The scale is D c as
-        for `FactorStream`.
-        """
-        squares = []
-        for a in range(1, min(places, self.n_reads) + 1):
-            nodes = (divmod(a, 2**level) + (2**level,) for level in range(self.levels))
-            squares.append(sum(full * size**2 + rest**2 for full, rest, size in nodes) / a)
-        self.sensitivity = sqrt(places * max(squares)) * self.query.sensitivity
-
-    def _prepare(self):
-        self._sums = np.zeros((self.levels, *self.query.shape))  # exact open nodes
-        self._nodes = np.zeros((self.levels, *self.query.shape))  # noisy ones
-
-    def _release(self, increment, count):
-        level = (self.reads & -self.reads).bit_length() - 1  # the node that this read completes
-        total = self._sums[:level].sum(axis=0) + increment
-        self._sums[:level], self._nodes[:level] = 0.0, 0.0
-        self._sums[level] = total
-        self._nodes[level] = self._add_noise(total, self.noise)
-        return self._nodes.sum(axis=0), self.noise.summed(self.reads.bit_count())
-
-    def between(self, first: int, last: int) -> GaussianNoise:
-        """Law of the noise of the read ``last`` minus the read ``first``.
-
-        Both reads have the nodes of the binary digits above the highest one in which their numbers
-        differ; these cancel, and the other nodes of both do not.
-        """
-        below = (1 << (first ^ last).bit_length()) - 1
-        return self.noise.summed((first & below).bit_count() + (last & below).bit_count())
 
 
 class ExactStream(Stream):
@@ -592,20 +517,18 @@ class SharedSumStream(BatchedStream):
         return GaussianNoise(lattice.scale)
 
 
-def stream_of(session, query, budget, horizon, mechanism=None, batch=None):
+def stream_of(session, query, budget, horizon, batch=None):
     """Stream that a session has not begun: what is public has been checked.
 
     Parameters
     ----------
     session : type
-        Session class of the privacy model, whose ``streams`` are the kinds to choose from.
+        Session class of the privacy model, whose ``running_sums`` are the kind of stream.
     query : Query
     budget : Budget
         What one record may lose.
     horizon : int
         How often the sum may be read at most.
-    mechanism : str or None, default=None
-        None is the first kind of the model; without noise there is one alone.
     batch : int, default=None
         Public number of records between two reads.
 
@@ -613,15 +536,8 @@ def stream_of(session, query, budget, horizon, mechanism=None, batch=None):
     -------
     Stream
     """
-    choices = session.streams
-    if not choices:
+    if session.running_sums is None:
         raise PrivacyError(f"privacy={session.model!r} has no running sums.")
-    if mechanism is None or session.capabilities.exact:
-        mechanism = next(iter(choices))
-    if mechanism not in choices:
-        raise ValueError(
-            f"mechanism={mechanism!r} must be one of {list(choices)} for privacy={session.model!r}."
-        )
-    stream = choices[mechanism](query, horizon, batch)
+    stream = session.running_sums(query, horizon, batch)
     stream.check(budget)
     return stream

@@ -118,9 +118,6 @@ POLICIES = {
         }.items()
     },
     "lin_ucb, several phases": lambda: _sums(LinUCB, privacy="central", horizon=40),
-    "lin_ucb, tree": lambda: _sums(
-        LinUCB, privacy="central", mechanism="tree", horizon=N, update_every=10
-    ),
     "lin_ucb, shared sum": lambda: _sums(LinUCB, privacy="aggregate", horizon=N, update_every=20),
     "online, maler": lambda: _sums(OnlineLinUCB),
     "online, ogd": lambda: _sums(OnlineLinUCB, learner="ogd"),

@@ -32,7 +32,6 @@ def oracle():
 MAKERS = {
     "LinUCB": lambda: LinUCB(**SUMS),
     "certified": lambda: LinUCB(**SUMS, width="certified"),
-    "tree": lambda: LinUCB(**SUMS, mechanism="tree"),
     "local": lambda: LinUCB(**SUMS, privacy="local", channel="gaussian"),
     "codebook": lambda: LinUCB(**SUMS, privacy="local", channel="codebook"),
     "shuffle": lambda: LinUCB(**{**SUMS, "epsilon": 1.0}, privacy="shuffle"),

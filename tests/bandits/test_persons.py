@@ -42,7 +42,6 @@ SSP = SSPRegressor(
 EPOCHS = {"max_visits": M, "schedule": 40, "random_state": 0}
 POLICIES = {
     "factor": lambda: LinUCB(**COMMON),
-    "tree": lambda: LinUCB(mechanism="tree", **COMMON),
     "phases": lambda: LinSquareCB(update_every=10, horizon=70, **COMMON),
     "local": lambda: LinUCB(privacy="local", channel="gaussian", **COMMON),
     "online": lambda: OnlineLinUCB(horizon=400, **COMMON),
@@ -59,33 +58,23 @@ class Total(Query):
         return np.array([np.clip(y, 0.0, 1.0).sum()])
 
 
-def worst(mechanism, n_reads, places):
-    """Largest norm of a sum of columns of the mechanism, over all sets of so many places."""
-    if mechanism == "factor":
-        odd = 2.0 * np.arange(1, n_reads) - 1.0
-        root = np.concatenate([[1.0], np.cumprod(odd / (odd + 1.0))])
-        index = np.arange(n_reads)
-        lag = index[:, None] - index
-        matrix = np.where(lag >= 0, root[np.maximum(lag, 0)], 0.0)
-    else:  # a row for each node
-        rows = []
-        for level in range(n_reads.bit_length()):
-            for start in range(0, n_reads, 2**level):
-                row = np.zeros(n_reads)
-                row[start : start + 2**level] = 1.0
-                rows.append(row)
-        matrix = np.array(rows)
+def worst(n_reads, places):
+    """Largest norm of a sum of columns of the root, over all sets of so many places."""
+    odd = 2.0 * np.arange(1, n_reads) - 1.0
+    root = np.concatenate([[1.0], np.cumprod(odd / (odd + 1.0))])
+    index = np.arange(n_reads)
+    lag = index[:, None] - index
+    matrix = np.where(lag >= 0, root[np.maximum(lag, 0)], 0.0)
     sets = combinations(range(n_reads), places)
     return max(np.linalg.norm(matrix[:, list(chosen)].sum(axis=1)) for chosen in sets)
 
 
-@pytest.mark.parametrize("mechanism", ["factor", "tree"])
 @pytest.mark.parametrize("n_reads", [1, 2, 5, 8, 11])
 @pytest.mark.parametrize("places", [1, 2, 3, 4])
-def test_the_cost_of_places_is_the_largest_of_all_placements(mechanism, n_reads, places):
-    options = {"mechanism": mechanism, "random_state": 0, "places": places}
-    stream = open_stream("central", Total(), Budget(1.0, 1e-6), n_reads, **options)
-    costs = [worst(mechanism, n_reads, a) for a in range(1, min(places, n_reads) + 1)]
+def test_the_cost_of_places_is_the_largest_of_all_placements(n_reads, places):
+    budget = Budget(1.0, 1e-6)
+    stream = open_stream("central", Total(), budget, n_reads, random_state=0, places=places)
+    costs = [worst(n_reads, a) for a in range(1, min(places, n_reads) + 1)]
     exact, shared = costs[-1], max(c**2 / a for a, c in enumerate(costs, 1))
     # of streams that share the places, none pays more than its part; of one it is exact
     assert stream.sensitivity == pytest.approx(sqrt(places * shared))

@@ -145,7 +145,7 @@ class RunningValue:
         low, high = map(float, self.bounds(policy))
         query = ValueQuery(low=low, high=high, max_weight=1.0)
         options = {
-            "privacy": "central", "budget": budget, "mechanism": None, "name": "Loop.value",
+            "privacy": "central", "budget": budget, "name": "Loop.value",
             "places": 1, "releases": 1,
         }  # fmt: skip
         seed = getattr(policy, "random_state", None)

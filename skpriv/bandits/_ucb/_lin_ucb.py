@@ -12,7 +12,7 @@ from ..._parameters import Channel, Level, Positive, parameters
 from ...privacy import MODELS
 from .._draws import HALF_NORMAL, Optimistic, flat, inverse_gap
 from ._region import asymptotic, ball, certified, self_normalized, without_blanks
-from ._running import MECHANISMS, RunningSumsPolicy
+from ._running import RunningSumsPolicy
 
 GAP_WEIGHT = 30.0
 Bonus = Annotated[float | str, Interval(Real, 0, None, closed="left"), StrOptions({"auto"})]
@@ -44,7 +44,6 @@ class UnderAnyTrust(RunningSumsPolicy):
     """
 
     privacy: Annotated[PrivacyModel, StrOptions(MODELS.keys())] = "central"
-    mechanism: Annotated[str, StrOptions({"auto", *MECHANISMS})] = "auto"
     channel: Channel = "auto"
     window: Literal["auto"] | None = "auto"
     fit_intercept: bool = True

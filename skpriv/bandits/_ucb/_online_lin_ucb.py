@@ -102,7 +102,7 @@ class OnlineLinUCB(OptimisticPolicy):
     anytime: bool = False
     bonus_scale: Bonus = 1.0
 
-    privacy, mechanism, channel = "local", "auto", "gaussian"
+    privacy, channel = "local", "gaussian"
 
     def _start(self, n_phi):
         super()._start(n_phi)

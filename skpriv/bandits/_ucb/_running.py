@@ -17,7 +17,6 @@ from ..._estimation._public_maps import Scaling
 from ..._parameters import ArrayLike, Count, Positive, parameters
 from ...exceptions import PrivacyError
 from ...privacy import (
-    MODELS,
     WIRE_VERSION,
     Budget,
     Guarantee,
@@ -40,7 +39,6 @@ from ._windows import MIN_RESOLUTION_FOR_WINDOWS, Windows, mean_rows
 BATCH, BATCH_GROWTH = 200, 0.3  # users of the first shuffled batch, and growth of the next ones
 UNSHUFFLED = "local"  # the model of reports that nobody shuffles
 EVERY_USER = 2**53  # every whole number that JSON keeps is the number of a user
-MECHANISMS = dict.fromkeys(name for session in MODELS.values() for name in session.streams)
 FIRST_READS = 7  # at least, of a short first phase
 
 
@@ -128,9 +126,6 @@ class RunningSumsPolicy(BasePolicy):
     privacy : {"central", "aggregate", "local", "shuffle", "none"}, default="central"
         Who adds the noise: a trusted curator, all users of a batch together by secure aggregation,
         every user (in the shuffle model, batches of users are mixed by a shuffler), or nobody.
-    mechanism : {"auto", "factor", "tree", "amplified", "shared-sum"}, default="auto"
-        How the sums are made. In the central model it is the square-root factorisation ("auto"), or
-        binary tree (less memory, more noise). The other models have one mechanism each.
     """
 
     epsilon: Annotated[float, Interval(Real, 0, None, closed="right")] = 1.0
@@ -347,7 +342,6 @@ class RunningSumsPolicy(BasePolicy):
             "budget": self._round_budget,
             "places": (self._max_visits or 1) if self._spreads else 1,
             "releases": 1 if self._spreads else (self._max_visits or 1),
-            "mechanism": None if self.mechanism == "auto" else self.mechanism,
             "name": type(self).__name__,
         }
         with self._accounting():

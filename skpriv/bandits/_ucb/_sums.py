@@ -32,7 +32,7 @@ class PhasedSums:
     times : GrowingTimes
         Public lengths between reads, and reads of each phase.
     options : dict
-        privacy, budget, mechanism, places and name, for :func:`skpriv.privacy.open_stream`, and
+        privacy, budget, places and name, for :func:`skpriv.privacy.open_stream`, and
         releases: how many records of a person pay for a report each.
     random_state : None or RandomState
         Seed of the noise; None is secure.
@@ -190,7 +190,6 @@ class PhasedSums:
                 reads,
                 self._random_state,
                 self._options["name"],
-                mechanism=self._options["mechanism"],
                 batch=batch,
                 places=self._options["places"],
             )

@@ -6,7 +6,6 @@ pieces of one order, which only the session knows.
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import wraps
@@ -293,7 +292,7 @@ class Session(ABC):
 
     model: str
     capabilities: ClassVar[Capabilities]
-    streams: ClassVar[Mapping[str, type[Stream]]] = {}  # kinds of running sums; the first is taken
+    running_sums: ClassVar[type[Stream] | None] = None  # the kind of stream, if there is one
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
@@ -509,9 +508,7 @@ class Session(ABC):
         self._report(procedure, slot, self._count(slot), law, paid)
         return answer
 
-    def stream(
-        self, query: Any, horizon: int, *, mechanism: str | None = None, batch: int | None = None
-    ) -> Stream:
+    def stream(self, query: Any, horizon: int, *, batch: int | None = None) -> Stream:
         """Running sum of a query over records that arrive later, for the whole session.
 
         Parameters
@@ -519,9 +516,6 @@ class Session(ABC):
         query : Query
         horizon : int
             How often the sum may be read at most (public).
-        mechanism : str, default=None
-            One of the session's `streams`, the first of which is the default: "factor" or "tree" in
-            the central model.
         batch : int, default=None
             Public number of records between two reads; the shuffle and aggregate models need it.
 
@@ -529,7 +523,7 @@ class Session(ABC):
         -------
         Stream
         """
-        stream = stream_of(type(self), query, self._budget, horizon, mechanism, batch)
+        stream = stream_of(type(self), query, self._budget, horizon, batch)
         return self.begin(stream)
 
     def begin(self, stream: Any) -> Any:

@@ -6,7 +6,7 @@ anything leaves the device: to reports, or to sums that are hidden. One model ha
 
 from dataclasses import dataclass, replace
 from math import ceil, exp, floor, inf, prod, sqrt
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -26,7 +26,6 @@ from .._stream import (
     SharedSumStream,
     ShuffleStream,
     Stream,
-    TreeStream,
     stream_of,
 )
 from ._base import Session
@@ -42,7 +41,7 @@ class CentralSession(Session):
     """
 
     model, capabilities = "central", CENTRAL
-    streams = {"factor": FactorStream, "tree": TreeStream}
+    running_sums: ClassVar[type[Stream] | None] = FactorStream
 
     def _answer(self, query, slot, law):
         exact = self._pieces.sum(query, slot.subset)
@@ -76,7 +75,7 @@ class ExactSession(CentralSession):
     """Exact answers over all records. Its cost is infinite: no finite accountant admits it."""
 
     model, capabilities = "none", NONE
-    streams = {"exact": ExactStream}
+    running_sums = ExactStream
 
     def _law(self, asked, slot):
         return GaussianNoise(0.0)
@@ -142,7 +141,7 @@ class AggregateSession(Session):
     """
 
     model, capabilities = "aggregate", AGGREGATE
-    streams = {"shared-sum": SharedSumStream}
+    running_sums = SharedSumStream
 
     def __init__(self, rows, *arguments, **named):
         self._simulated = getattr(rows, "devices", None) is None
@@ -223,7 +222,7 @@ class LocalSession(Session):
     """
 
     model, capabilities = "local", LOCAL
-    streams = {"reports": LocalStream}
+    running_sums = LocalStream
     _users_order = None
 
     def _check(self, budget, n, smallest_share):
@@ -292,7 +291,7 @@ class ShuffleSession(LocalSession):
     """
 
     model, capabilities = "shuffle", SHUFFLE
-    streams = {"amplified": ShuffleStream}
+    running_sums = ShuffleStream
 
     def _check(self, budget, n, smallest_share):
         if not 0.0 < budget.epsilon < inf:
@@ -405,7 +404,6 @@ def open_stream(
     random_state: Any = None,
     name: str = "stream",
     *,
-    mechanism: str | None = None,
     batch: int | None = None,
     places: int = 1,
 ) -> Stream:
@@ -424,9 +422,6 @@ def open_stream(
         None draws secure noise, exactly; anything else draws reproducible noise by NumPy.
     name : str
         Who asks, for accountants.
-    mechanism : str or None, default=None
-        One of the model's kinds, the first of which is the default: "factor" or "tree" in the
-        central model.
     batch : int, default=None
         Public number of records between two reads; the shuffle and aggregate models need it.
     places : int, default=1
@@ -458,7 +453,7 @@ def open_stream(
     True
     """
     trust = Trust.of(privacy, budget)
-    stream = stream_of(_session_class(trust), query, trust.budget, n_reads, mechanism, batch)
+    stream = stream_of(_session_class(trust), query, trust.budget, n_reads, batch)
     if places > 1:
         stream.spread(places)
     return begin_stream(privacy, stream, budget, random_state, name)

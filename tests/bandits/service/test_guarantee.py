@@ -16,7 +16,6 @@ from skpriv.linear_model import SSPRegressor
 SSP = SSPRegressor(epsilon=1.0, delta=1e-6, data_norm=1.0, bounds_y=(0, 1))
 POLICIES = {
     "sums": lambda: LinUCB(epsilon=1.0, delta=1e-6, bounds_y=(0, 1)),
-    "tree": lambda: LinUCB(epsilon=1.0, delta=1e-6, bounds_y=(0, 1), mechanism="tree"),
     "codebook": lambda: LinUCB(epsilon=1.0, delta=0.0, privacy="local", bounds_y=(0, 1)),
     "two phases": lambda: LinUCB(
         epsilon=1.0, delta=1e-6, bounds_y=(0, 1), update_every=4, horizon=12

@@ -17,7 +17,6 @@ from skpriv.privacy import Budget, NoiseSource, Numbering
 COMMON = {"epsilon": 1.0, "delta": 1e-6, "random_state": 0}
 POLICIES = {
     "factor": lambda: LinUCB(update_every=10, horizon=400, **COMMON),
-    "tree": lambda: LinUCB(update_every=10, horizon=400, mechanism="tree", **COMMON),
     "phases": lambda: LinSquareCB(update_every=10, horizon=70, **COMMON),
     "shared=False": lambda: LinUCB(
         update_every=10, horizon=400, shared=False, n_actions=2, **COMMON
@@ -122,7 +121,7 @@ def test_moments_of_two_records_have_no_negative_product(global_random_seed):
     assert (records**2).sum(axis=1).max() <= asked.sensitivity**2 / 2.0
 
 
-@pytest.mark.parametrize("name", ["factor", "phases", "tree"])
+@pytest.mark.parametrize("name", ["factor", "phases"])
 def test_a_person_pays_for_so_many_events_whenever_they_come(name, tmp_path, monkeypatch):
     users = np.array([f"guest {k}" for k in range(120)], dtype=object)
     mine = [5, 31, 33, 60, 61, 70, 90, 91]

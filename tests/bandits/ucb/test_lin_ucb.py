@@ -20,7 +20,6 @@ KINDS = [
     {"privacy": "none"},
     {"privacy": "local"},
     {"privacy": "central"},
-    {"privacy": "central", "mechanism": "tree"},
     {"privacy": "shuffle"},
     {"privacy": "aggregate"},
 ]
@@ -240,8 +239,8 @@ def test_huge_rows_are_clipped(kind):
     "parameters",
     [
         {"privacy": "global"}, {"width": "wide"}, {"bonus_scale": -1.0}, {"horizon": 0},
-        {"bounds_y": (1, 0)}, {"mechanism": "shared-sum", "privacy": "central"},
-        {"delta": 0.0, "privacy": "central"}, {"update_every": 0}, {"coef_norm": 0.0},
+        {"bounds_y": (1, 0)}, {"delta": 0.0, "privacy": "central"}, {"update_every": 0},
+        {"coef_norm": 0.0},
     ],
 )  # fmt: skip
 def test_wrong_parameters(parameters):

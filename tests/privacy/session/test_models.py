@@ -131,7 +131,7 @@ def test_policies_learn_under_every_model_or_say_why_not(privacy, Policy):
         privacy=privacy, bounds_y=(-1.0, 1.0), epsilon=3.0, update_every=10, random_state=0
     )
     contexts = np.random.RandomState(0).uniform(-0.5, 0.5, size=(30, 2, 2))
-    if not MODELS[privacy].streams:
+    if not MODELS[privacy].running_sums:
         with pytest.raises(PrivacyError, match="no running sums"):
             policy.act(contexts)
         return

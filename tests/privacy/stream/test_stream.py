@@ -13,11 +13,8 @@ from skpriv.exceptions import PrivacyError
 from skpriv.privacy import MODELS, NoiseSource, Query, open_session, open_stream
 
 BUDGET = Budget(1.0, 1e-6)
-BATCHED = [("shuffle", "amplified"), ("aggregate", "shared-sum")]
-KINDS = [
-    (privacy, mechanism) for privacy, session in MODELS.items() for mechanism in session.streams
-]
-NOISY = [kind for kind in KINDS if kind[0] != "none"]
+BATCHED = ["shuffle", "aggregate"]
+NOISY = [privacy for privacy in MODELS if privacy != "none"]
 BATCH = 50
 # A Kolmogorov-Smirnov test fails by chance once in so many runs of the whole file.
 CHANCE = 1e-5
@@ -36,10 +33,8 @@ class Clipped(Query):
         return np.clip(X, -1.0, 1.0).sum(axis=0)
 
 
-def opened(privacy, mechanism, n_reads, random_state=0, size=3, budget=BUDGET):
-    return open_stream(
-        privacy, Clipped(size), budget, n_reads, random_state, mechanism=mechanism, batch=BATCH
-    )
+def opened(privacy, n_reads, random_state=0, size=3, budget=BUDGET):
+    return open_stream(privacy, Clipped(size), budget, n_reads, random_state, batch=BATCH)
 
 
 def records(n, seed=0, size=3):
@@ -61,18 +56,18 @@ class Recorder(NoiseSource):
 
 def test_exact_stream_is_the_running_sum():
     X, y = records(500)
-    stream = opened("none", None, 10, budget=Budget(inf))
+    stream = opened("none", 10, budget=Budget(inf))
     for k in range(10):
         answer = stream.push(X[50 * k : 50 * (k + 1)], y[:50]).read()
         np.testing.assert_allclose(answer.value, np.clip(X[: 50 * (k + 1)], -1, 1).sum(axis=0))
         assert answer.n == 50 * (k + 1) and answer.noise.scale == 0.0
 
 
-@pytest.mark.parametrize("privacy, mechanism", NOISY)
+@pytest.mark.parametrize("privacy", NOISY)
 @pytest.mark.parametrize("reads", [1, 6, 7, 13])
-def test_every_read_has_the_noise_law_of_its_answer(privacy, mechanism, reads, global_random_seed):
+def test_every_read_has_the_noise_law_of_its_answer(privacy, reads, global_random_seed):
     X, y = records(BATCH * reads, size=400)
-    stream = opened(privacy, mechanism, 13, global_random_seed, size=400)
+    stream = opened(privacy, 13, global_random_seed, size=400)
     for k in range(reads):
         block = slice(BATCH * k, BATCH * (k + 1))
         answer = stream.push(X[block], y[block]).read()
@@ -81,8 +76,8 @@ def test_every_read_has_the_noise_law_of_its_answer(privacy, mechanism, reads, g
     assert answer.noise.scale == pytest.approx(stream.between(0, reads).scale)
 
 
-@pytest.mark.parametrize("privacy, mechanism", NOISY)
-def test_replacing_a_record_moves_what_is_released_within_the_cost(privacy, mechanism):
+@pytest.mark.parametrize("privacy", NOISY)
+def test_replacing_a_record_moves_what_is_released_within_the_cost(privacy):
     """The squared shifts of all noisy values, over their variances, add up to mu^2 at most."""
     X, y = records(BATCH * 20)
     X[:] = 1.0
@@ -90,7 +85,7 @@ def test_replacing_a_record_moves_what_is_released_within_the_cost(privacy, mech
     for index in (0, BATCH * 7 + 3, BATCH * 20 - 1):
         released = []
         for sign in (1.0, -1.0):
-            stream = opened(privacy, mechanism, 20)
+            stream = opened(privacy, 20)
             stream._source = Recorder()
             changed = X.copy()
             changed[index] *= sign
@@ -111,41 +106,31 @@ def test_replacing_a_record_moves_what_is_released_within_the_cost(privacy, mech
     assert max(shifts) <= mu * (1.0 + 1e-9)
 
 
-def test_tree_keeps_few_nodes_and_the_factor_has_less_noise():
-    tree, factor = (opened("central", kind, 1024) for kind in ("tree", "factor"))
-    assert tree.levels == 11 and tree._nodes.shape == (11, 3)
-    X, y = records(2)
-    scales = [
-        [stream.push(X, y).read().noise.scale for _ in range(1023)] for stream in (tree, factor)
-    ]
-    assert max(scales[1]) < 0.5 * max(scales[0])
-
-
 def test_factor_is_a_square_root_of_the_summation_matrix():
-    root = opened("central", "factor", 50)._root
+    root = opened("central", 50)._root
     np.testing.assert_allclose(np.convolve(root, root)[:50], 1.0)
 
 
-@pytest.mark.parametrize(("privacy", "mechanism"), BATCHED)
-def test_shuffled_batches_need_less_noise_than_local_reports(privacy, mechanism):
-    local = opened("local", None, 20).noise.summed(BATCH).scale
-    shuffled = opened(privacy, mechanism, 20)
+@pytest.mark.parametrize("privacy", BATCHED)
+def test_shuffled_batches_need_less_noise_than_local_reports(privacy):
+    local = opened("local", 20).noise.summed(BATCH).scale
+    shuffled = opened(privacy, 20)
     X, y = records(BATCH)
     assert shuffled.push(X, y).read().noise.scale <= local
 
 
-@pytest.mark.parametrize(("privacy", "mechanism"), BATCHED)
-def test_a_batch_that_is_not_full_is_not_released(privacy, mechanism):
-    stream = opened(privacy, mechanism, 20)
+@pytest.mark.parametrize("privacy", BATCHED)
+def test_a_batch_that_is_not_full_is_not_released(privacy):
+    stream = opened(privacy, 20)
     X, y = records(BATCH - 1)
     with pytest.raises(PrivacyError, match="do not fill"):
         stream.push(X, y).read()
 
 
-@pytest.mark.parametrize("privacy, mechanism", KINDS)
-def test_pickled_streams_go_on_as_if_nothing_had_happened(privacy, mechanism):
+@pytest.mark.parametrize("privacy", MODELS)
+def test_pickled_streams_go_on_as_if_nothing_had_happened(privacy):
     X, y = records(BATCH)
-    stream = opened(privacy, mechanism, 5).push(X, y)
+    stream = opened(privacy, 5).push(X, y)
     stream.read()
     other = pickle.loads(pickle.dumps(stream))
     first, second = (s.push(X, y).read() for s in (stream, other))
@@ -153,52 +138,50 @@ def test_pickled_streams_go_on_as_if_nothing_had_happened(privacy, mechanism):
     assert first.noise == second.noise and first.n == second.n
 
 
-@pytest.mark.parametrize("privacy, mechanism", NOISY)
-def test_opening_charges_once_and_reading_does_not(privacy, mechanism):
+@pytest.mark.parametrize("privacy", NOISY)
+def test_opening_charges_once_and_reading_does_not(privacy):
     X, y = records(BATCH)
     aside = (1.0, 1e-6) if privacy == "shuffle" else None
     with BudgetAccountant(1.0, 1e-6, set_aside=aside) as accountant:
-        stream = opened(privacy, mechanism, 4)
+        stream = opened(privacy, 4)
         assert len(accountant.charges) == 1
         for _ in range(4):
             stream.push(X, y).read()
         assert len(accountant.charges) == 1
         assert accountant.spent.epsilon == pytest.approx(1.0, rel=1e-6)
         with pytest.raises(BudgetExceeded):
-            opened(privacy, mechanism, 4)
+            opened(privacy, 4)
 
 
-@pytest.mark.parametrize("privacy, mechanism", NOISY)
-def test_secure_noise_has_the_same_law(privacy, mechanism):
+@pytest.mark.parametrize("privacy", NOISY)
+def test_secure_noise_has_the_same_law(privacy):
     X, y = records(BATCH, size=60)
-    answer = opened(privacy, mechanism, 2, None, size=60).push(X, y).read()
+    answer = opened(privacy, 2, None, size=60).push(X, y).read()
     noise = (answer.value - np.clip(X, -1, 1).sum(axis=0)) / answer.noise.scale
     assert stats.kstest(noise, "norm").pvalue > CHANCE
 
 
 def test_errors():
     with pytest.raises(ValueError, match="n_reads"):
-        opened("local", None, 0)
+        opened("local", 0)
     with pytest.raises(PrivacyError, match="leaves no room"):
-        opened("central", None, 1, budget=Budget(1.0))
-    with pytest.raises(ValueError, match="mechanism"):
-        opened("central", "shared-sum", 1)
+        opened("central", 1, budget=Budget(1.0))
     with pytest.raises(ValueError, match="batch"):
         open_stream("shuffle", Clipped(), BUDGET, 1)
-    stream = opened("local", None, 1)
+    stream = opened("local", 1)
     stream.read()
     with pytest.raises(PrivacyError, match="1 reads"):
         stream.read()
 
 
-@pytest.mark.parametrize("privacy, mechanism", NOISY)
+@pytest.mark.parametrize("privacy", NOISY)
 @pytest.mark.parametrize(
     "copied", [copy.copy, copy.deepcopy, lambda s: pickle.loads(pickle.dumps(s))]
 )
-def test_three_hundred_copies_have_one_answer(privacy, mechanism, copied):
+def test_three_hundred_copies_have_one_answer(privacy, copied):
     """The mean of fresh answers would come near to the exact sum: from 14.4 to .83 it did."""
     X, y = records(BATCH)
-    stream = opened(privacy, mechanism, 4, random_state=None)
+    stream = opened(privacy, 4, random_state=None)
     stream.push(X, y).read()
     stream.push(X, y)
     answers = np.array([copied(stream).read().value for _ in range(300)])
@@ -212,7 +195,7 @@ def test_three_hundred_copies_have_one_answer(privacy, mechanism, copied):
 def test_a_copy_that_cannot_ask_refuses(monkeypatch, tmp_path):
     X, y = records(BATCH)
     monkeypatch.setenv("SKPRIV_STATE", str(tmp_path))
-    stream = opened("central", "tree", 4)
+    stream = opened("central", 4)
     assert not list(tmp_path.iterdir())  # nothing is written for a stream that is not copied
     other = pickle.loads(pickle.dumps(stream))
     (file,) = tmp_path.iterdir()
@@ -222,7 +205,7 @@ def test_a_copy_that_cannot_ask_refuses(monkeypatch, tmp_path):
             each.push(X, y).read()
         assert each.reads == 0
     with BudgetAccountant(1.0, 1e-6, ledger=tmp_path / "ledger"):
-        stream = opened("central", "tree", 4)
+        stream = opened("central", 4)
     other = pickle.loads(pickle.dumps(stream))  # numbered in the ledger that it was charged to
     assert {path.name for path in tmp_path.iterdir()} == {"ledger", "ledger.mark"}
     np.testing.assert_array_equal(stream.push(X, y).read().value, other.push(X, y).read().value)
@@ -231,7 +214,7 @@ def test_a_copy_that_cannot_ask_refuses(monkeypatch, tmp_path):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_fork_of_a_stream_refuses():
     X, y = records(BATCH)
-    stream = opened("central", "tree", 4, random_state=None).push(X, y)
+    stream = opened("central", 4, random_state=None).push(X, y)
     child = os.fork()
     if child == 0:
         code = 1
@@ -247,7 +230,7 @@ def test_a_fork_of_a_stream_refuses():
 def test_a_session_opens_a_stream_for_all_it_has_and_nothing_else():
     X, y = records(BATCH)
     session = open_session("central", X, y, BUDGET, 0, "run")
-    stream = session.stream(Clipped(3), 10, mechanism="tree")
+    stream = session.stream(Clipped(3), 10)
     assert stream.report is session.report and len(session.report.rows) == 1
     assert session.report.total.fits(BUDGET) and stream.guarantee.epsilon == BUDGET.epsilon
     for ask in (session.stream, session.sum):
@@ -259,7 +242,6 @@ def test_what_cannot_be_had_costs_nothing():
     with BudgetAccountant(1.0, 1e-6, set_aside=(1.0, 1e-6)) as accountant:
         for options in (
             {"privacy": "central", "budget": Budget(1.0)},
-            {"privacy": "central", "mechanism": "shared-sum"},
             {"privacy": "shuffle"},
             {"privacy": "aggregate"},
             {"privacy": "aggregate", "batch": 10**16},
@@ -275,7 +257,7 @@ def test_what_cannot_be_had_costs_nothing():
 def test_the_factor_multiplies_by_its_root(n_reads, global_random_seed):
     """What noise is added to is R x, and what is read is R (R x + z), by squares of both sizes."""
     increments = np.random.RandomState(global_random_seed).uniform(-1.0, 1.0, size=(n_reads, 3))
-    stream = opened("central", "factor", n_reads)
+    stream = opened("central", n_reads)
     stream._source = source = Recorder()
     values = []
     for row in increments:
