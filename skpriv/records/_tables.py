@@ -7,6 +7,7 @@ method that releases nothing (`predict`, `score`, `transform`) reads them here, 
 with them is one fixed sentence.
 """
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -251,7 +252,8 @@ def from_parquet(path: Any, target: Any = None, features: Any = None) -> BatchRo
     target : str, default=None
         Name of the column of y; None if y is passed to `fit`.
     features : list of str, default=None
-        Names of the columns of X; None is all columns but the target. No others are read.
+        Names of the columns of X; None is all columns but the target and the index of a frame that
+        pandas wrote. No others are read.
 
     Returns
     -------
@@ -270,6 +272,10 @@ def from_parquet(path: Any, target: Any = None, features: Any = None) -> BatchRo
         raise ImportError('Parquet needs pyarrow: pip install "skpriv[arrow]".') from error
     path = [str(part) for part in path] if isinstance(path, list | tuple) else str(path)
     dataset = pyarrow.dataset.dataset(path, format="parquet", partitioning="hive")
+    if features is None:  # the index of a frame of pandas is none of its columns
+        frame = json.loads((dataset.schema.metadata or {}).get(b"pandas", b"{}"))
+        index = frame.get("index_columns", ())
+        features = [name for name in dataset.schema.names if name not in [target, *index]]
     return from_table(ParquetFiles(dataset), target, features)
 
 

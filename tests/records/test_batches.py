@@ -217,6 +217,12 @@ def test_each_user_answers_once(privacy):
     assert len(seen) == len(set(seen)) and len(seen) > 1000
 
 
+@pytest.mark.parametrize("index", [True, None, False])
+def test_the_index_of_pandas_is_no_feature(index, tmp_path):
+    _frame().iloc[::-1].to_parquet(tmp_path / "some.parquet", engine="pyarrow", index=index)
+    assert from_parquet(tmp_path, target="y").names == NAMES
+
+
 def test_pipelines_are_lazy_and_equal(tmp_path):
     frame = _frame().assign(kind=np.arange(1500) % 3)
     rows = from_parquet(_folder(tmp_path, frame), target="y")
