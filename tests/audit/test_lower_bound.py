@@ -52,7 +52,7 @@ def test_the_bound_uses_the_complement_where_that_shows_more():
     assert _epsilon(500, 500, 1000, 0.0, 0.025) == 0.0
 
 
-@pytest.mark.parametrize("mu", [0.5, 1.0, 3.0])
+@pytest.mark.parametrize("mu", [0.5, 3.0])
 def test_a_gaussian_mechanism_is_bounded_from_below_and_near(mu):
     truth = Budget.from_mu(mu, DELTA).epsilon
     found = lower_bound(lambda seed: NoisyMean(mu, seed), *PAIR, n_runs=2000, delta=DELTA)

@@ -40,7 +40,7 @@ ESTIMATORS = [
     IHTRegressor(data_max=1.0, bounds_y=(-1, 1), n_nonzero_coefs=2),
     LinearRegression(data_norm=1.0, bounds_y=(-1, 1)),
     AdditiveRegressor(bounds_X=(-0.5, 0.5), bounds_y=(-1, 1)),
-    ImproperSGDRegressor(data_norm=1.0, bounds_y=(-1, 1), perturbation="gradient"),
+    ImproperSGDRegressor(data_norm=1.0, bounds_y=(-1, 1), n_iter=4),
 ]
 
 
