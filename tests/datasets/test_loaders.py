@@ -56,7 +56,12 @@ def test_exclusive_blocks_are_one_hot(load):
 
 
 @pytest.mark.parametrize(
-    "load, least", [(load_mortgages, 0.20), (load_wages, 0.25), (load_warfarin, 0.42)]
+    "load, least",
+    [
+        pytest.param(load_mortgages, 0.20, marks=pytest.mark.slow),
+        (load_wages, 0.25),
+        (load_warfarin, 0.42),
+    ],
 )
 def test_a_linear_model_explains_the_target(load, least):
     X, y = load(return_X_y=True, as_frame=False)

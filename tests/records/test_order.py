@@ -37,7 +37,7 @@ def test_the_law_is_that_of_a_permutation():
 
     The cuts are asked for in an order that needs both a first draw and one between two others.
     """
-    rng, draws, counts = np.random.RandomState(SEED), 3000, {}
+    rng, draws, counts = np.random.RandomState(SEED), 1500, {}
     for _ in range(draws):
         order = BlockOrder(5, rng.permutation, block_rows=2)
         order.users(0, 3)

@@ -189,7 +189,9 @@ def _part_lost(n, epsilon, bounds, slope=0.7, seeds=16):
     return np.mean(lost) / np.mean(function)
 
 
-@pytest.mark.parametrize(("bounds", "most"), [(FULL, 0.35), (WIDE, 1.05)])
+@pytest.mark.parametrize(
+    ("bounds", "most"), [(FULL, 0.35), pytest.param(WIDE, 1.05, marks=pytest.mark.slow)]
+)
 def test_more_records_and_more_budget_are_never_worse_where_records_are_few(bounds, most):
     """N of 19 to 190, across what only the mean is released below, and rows are not whitened."""
     sizes = [_part_lost(n, 1.0, bounds) for n in (80, 160, 300, 400, 440, 800)]

@@ -66,7 +66,7 @@ def _largest_change(query, U, d, rng, starts):
 
 @pytest.mark.parametrize("name", QUERIES)
 @pytest.mark.parametrize("d", [2, 3])
-@pytest.mark.parametrize("condition", [1.0, 3.0, 30.0, 1e4, 1e8])
+@pytest.mark.parametrize("condition", [1.0, 30.0, 1e8])
 def test_the_declared_sensitivity_is_attained(name, d, condition, global_random_seed):
     rng = np.random.RandomState(global_random_seed)
     U = draw_matrix(d, rng, condition)

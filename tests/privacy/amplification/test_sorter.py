@@ -194,7 +194,7 @@ def test_the_first_slot_lies_just_above(n, plus, minus, reach, cap, rest):
     assert exact - 1e-7 <= upper <= exact + 0.15
 
 
-@pytest.mark.parametrize("epsilon, n, mu", [(0.5, 10**3, 1.1), (1.0, 10**5, 2.1), (4.0, 10**4, 2)])
+@pytest.mark.parametrize("epsilon, n, mu", [(0.5, 10**3, 1.1), (4.0, 10**4, 2)])
 def test_the_bound_is_the_theorem(epsilon, n, mu):
     # Written out once more, from docs/mathematics/shuffle.md, with quadrature for sums: every
     # number counts, as each of the four terms is made the largest in turn.
