@@ -174,8 +174,7 @@ def strange_lines(args):
     """Yield what the curator should know of the lines of a CSV file: exact, private numbers."""
     if Path(args.table).suffix.lower() == ".parquet":
         return
-    encoding = args.encoding or UTF_8
-    lines = _lines(Path(args.table).read_bytes(), encoding)
+    lines = _lines(Path(args.table).read_bytes(), args.encoding or UTF_8)
     if broken := sum(line.count('"') % 2 for line in lines):
         yield (
             f"{broken} lines do not close a quotation mark. A cell with a line feed is read as two "
@@ -183,7 +182,7 @@ def strange_lines(args):
         )
     if unread := sum("\ufffd" in line for line in lines):
         yield (
-            f"{unread} lines cannot be read as {encoding}: name the encoding of the file, such as "
+            f"{unread} lines cannot be read as {args.encoding or 'UTF-8'}: name the encoding of the file, such as "
             "--encoding latin-1, or cp1252 for files of older Windows."
         )
 
