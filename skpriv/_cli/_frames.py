@@ -182,8 +182,8 @@ def strange_lines(args):
         )
     if unread := sum("\ufffd" in line for line in lines):
         yield (
-            f"{unread} lines cannot be read as {args.encoding or 'UTF-8'}: name the encoding of the file, such as "
-            "--encoding latin-1, or cp1252 for files of older Windows."
+            f"{unread} lines cannot be read as {args.encoding or 'UTF-8'}: name the encoding of "
+            "the file, such as --encoding latin-1, or cp1252 for files of older Windows."
         )
 
 

@@ -34,8 +34,8 @@ _COMMENTS = {
 }
 _HEAD = """\
 # What is public about each column. Ranges and lists come from what the columns mean, or from a code
-# book; never from the rows: a minimum, a maximum or a rare category is one person's value. Delete the
-# tables of columns that are not to be used, such as names and numbers of people.
+# book; never from the rows: a minimum, a maximum or a rare category is one person's value. Delete
+# the tables of columns that are not to be used, such as names and numbers of people.
 """
 
 
