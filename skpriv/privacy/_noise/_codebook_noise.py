@@ -187,12 +187,10 @@ def _term_bounds(code, theta_norm):
     G = f / c1 - f z / c2 + k theta with z = f'theta and k = (1 / c2 - 1) / D. The largest over a
     grid of |theta| and of phi'theta, with a margin for the grid (polynomials of degree 4).
     """
-    values = [
-        _term_moments(code, norm, mean / norm if norm else 0.0)
-        for norm in theta_norm * np.linspace(0.0, 1.0, 21)
-        for mean in min(norm, 1.0) * np.linspace(0.0, 1.0, 21)
-    ]
-    total, weak = (max(column) for column in zip(*values, strict=True))
+    parts = np.linspace(0.0, 1.0, 21)
+    norms = theta_norm * parts[:, None]
+    cosines = np.minimum(norms, 1.0) * parts / np.maximum(norms, 1e-300)
+    total, weak = (float(values.max()) for values in _term_moments(code, norms, cosines))
     k = (1.0 / code.contrast - 1.0) / code.size
     bound = 1.0 / code.mean + theta_norm / code.contrast + k * theta_norm  # |z| <= |theta|
     return 1.01 * total, 1.01 * weak, bound
@@ -208,7 +206,7 @@ def _term_moments(code, norm, cosine):
     """
     D, c1, c2 = code.size, code.mean, code.contrast
     t1, t2, t3, t4 = (code.moment(order) for order in (1, 2, 3, 4))
-    mean, sine = norm * cosine, sqrt(max(1.0 - cosine**2, 0.0))
+    mean, sine = norm * cosine, np.sqrt(np.maximum(1.0 - cosine**2, 0.0))
     two, four = 1.0 / (D - 1.0), 1.0 / ((D - 1.0) * (D + 1.0))
     y2, y4, xy2 = (1.0 - t2) * two, (1.0 - 2.0 * t2 + t4) * four, mean * (t1 - t3) * two
     x2y2 = (t2 - t4) * two
@@ -218,9 +216,10 @@ def _term_moments(code, norm, cosine):
     xy = -cross * sine * xy2 + square * 2.0 * cosine * sine * x2y2
     rest = y2 / c1**2 - cross * cosine * xy2 + square * (cosine**2 * x2y2 + sine**2 * y4)
     k2 = ((1.0 / c2 - 1.0) / D * norm) ** 2
-    block = np.array([[xx, xy], [xy, yy]]) - k2 * np.outer((cosine, sine), (cosine, sine))
-    values = np.append(np.linalg.eigvalsh(block), [rest] * (D - 2))
-    return values.sum() - values.min(), values.max()
+    xx, xy, yy = xx - k2 * cosine**2, xy - k2 * cosine * sine, yy - k2 * sine**2
+    half, root = 0.5 * (xx + yy), np.hypot(0.5 * (xx - yy), xy)
+    values = np.stack([half - root, half + root, *[rest] * (D - 2)])
+    return values.sum(axis=0) - values.min(axis=0), values.max(axis=0)
 
 
 @dataclass(frozen=True)
