@@ -192,7 +192,8 @@ class EpochPolicy(BasePolicy):
         self._epochs = []
         self._pool, self._n_pooled, self._begun = None, 0, None
         compares = self.window is not None and not getattr(self, "forget", True)
-        self._windows = EpochWindows(self._max_visits is not None) if compares else None
+        given = self._max_visits is not None, trust_of(self._make_oracle()).exact
+        self._windows = EpochWindows(*given) if compares else None
         # Costs of different runs add up, so each run has a partition of its own.
         self._partition = f"{type(self).__name__} {uuid.uuid4().hex}"
         self._entropy = int(self._rng.randint(MAX_SEED))

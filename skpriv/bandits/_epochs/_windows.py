@@ -40,6 +40,8 @@ class EpochWindows(Windows):
     ----------
     persons : bool, default=False
         Whether rounds may be blank, of people who came too often.
+    exact : bool, default=False
+        Whether the sums have no noise.
     """
 
     # A wrong window costs a whole epoch. With 0.4 regret was up to 15% more in stationary worlds,
@@ -47,8 +49,8 @@ class EpochWindows(Windows):
     doubt = 0.1
     neighbours = 2  # of one length, before the older two of three are joined
 
-    def __init__(self, persons: bool = False) -> None:
-        super().__init__(None, partial(_likelihood, persons=persons))
+    def __init__(self, persons: bool = False, exact: bool = False) -> None:
+        super().__init__(None, partial(_likelihood, persons=persons), exact)
 
     def take(self, oracle: Any, n: int, rounds: int) -> Stretch:
         """Note the fit of an epoch; return the stretch that is to be used."""

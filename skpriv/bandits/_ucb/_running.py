@@ -244,7 +244,8 @@ class RunningSumsPolicy(BasePolicy):
     def _open_windows(self):
         """Begin to compare older and newer sums."""
         if self.window is not None:
-            self._windows = Windows(self._sums.query.equations, self._estimate)
+            given = self._sums.query.equations, self._estimate
+            self._windows = Windows(*given, self._trust.exact)
 
     def _estimate(self, equations):
         """Centre and covariance of the weights, for the comparison of two windows."""

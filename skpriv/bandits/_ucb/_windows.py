@@ -24,8 +24,7 @@ LEAST_ROUNDS = 60  # of a part: fewer tell nothing beside the noise of any usefu
 MIN_RESOLUTION_FOR_WINDOWS = 2.0
 # Root mean square by which a misfit moves predictions in each direction of the rows, rewards in
 # [-1, 1]: where the line is not true, its weights depend on which actions are played. Without it
-# regret on a stationary table was eight times as large without privacy; with 0.1 slow changes at
-# epsilon 1 were seen later than with 0.07.
+# regret on a stationary table was eight times as large without privacy.
 MISFIT = 0.07
 # Probability that a run of any length in a stationary world raises a false alarm.
 FALSE_ALARMS = 0.05
@@ -60,6 +59,10 @@ class Windows:
         Equations of an answer.
     estimate : callable
         ``estimate(equations)`` is a Region: centre and covariance of the weights.
+    exact : bool
+        Whether the sums have no noise. Then a misfit counts in every comparison: elsewhere it does
+        for alarms alone, since noise hides the directions in which it is large, and a window that
+        is too short for one read costs little.
 
     Attributes
     ----------
@@ -75,8 +78,9 @@ class Windows:
     # with weights that turn slowly a fifth less than at 0.003.
     doubt = 0.5
 
-    def __init__(self, equations: Any, estimate: Any) -> None:
+    def __init__(self, equations: Any, estimate: Any, exact: bool = False) -> None:
         self._equations, self._estimate = equations, estimate
+        self._misfit = MISFIT if exact else 0.0
         self._marks: list[Any] = []
         self._origin, self._tests = 0, 0  # rounds before the last alarm are not used again
         self.changes: list[int] = []
@@ -93,14 +97,14 @@ class Windows:
         alarm = self._alarm(len(starts))
         regions: dict = {}
         for place, start in enumerate(starts):
-            gaps = [self._gap(start, cut, now, regions) for cut in starts[place + 1 :]]
+            cuts, given = starts[place + 1 :], (now, regions)
             if start is starts[0]:
-                worst = min(gaps, default=1.0)
-                if worst < alarm:
-                    cuts = [cut for cut, p in zip(starts[1:], gaps, strict=True) if p < alarm]
-                    self._origin = cuts[-1].rounds
+                seen = [cut for cut in cuts if self._gap(start, cut, *given, MISFIT) < alarm]
+                if seen:
+                    self._origin = seen[-1].rounds
                     self.changes.append(now.rounds)
-                    return self._since(cuts[-1], now)
+                    return self._since(seen[-1], now)
+            gaps = [self._gap(start, cut, *given, self._misfit) for cut in cuts]
             if min(gaps, default=1.0) >= self.doubt / len(starts):
                 return self._since(start, now)
         return self._since(starts[-1], now)
@@ -141,7 +145,7 @@ class Windows:
         value = end.answer.value - start.answer.value
         return self._equations(Answer(value, end.rounds - start.rounds, end.span(start)))
 
-    def _gap(self, start, cut, now, regions):
+    def _gap(self, start, cut, now, regions, misfit):
         """Probability of estimates before and after a cut that differ so much by chance.
 
         The noise of a sum and that of its continuation may be correlated; twice the sum of both
@@ -156,7 +160,7 @@ class Windows:
             parts.append(regions[key])
         (old, _), (new, rows) = parts
         scatter = (1.0 + self._correlation(start, cut, now)) * (old.form + new.form)
-        scatter += MISFIT**2 * np.linalg.inv(rows)
+        scatter += misfit**2 * np.linalg.inv(rows)
         difference = new.centre - old.centre
         square = float(difference @ np.linalg.solve(scatter, difference))
         return float(stats.chi2.sf(square, len(difference)))

@@ -179,6 +179,20 @@ def test_a_difference_is_compared_with_its_noise_correlation_and_misfit():
     cut = Mark(100, Answer(np.zeros(1), 100, GaussianNoise(1.0)), None)
     law, span = GaussianNoise(3.0**0.5), lambda earlier: GaussianNoise(1.0)
     now = Mark(200, Answer(np.array([10.0]), 200, law), span)  # 3 = 1 + 1 + 2 * 0.5
-    square = 0.1**2 / (1.5 * 2 * 0.002 + 0.07**2)
-    found = windows_of_means(0.002 * np.eye(1))._gap(NOTHING, cut, now, {})
-    assert found == pytest.approx(stats.chi2.sf(square, 1))
+    for misfit in (0.0, 0.07):
+        square = 0.1**2 / (1.5 * 2 * 0.002 + misfit**2)
+        found = windows_of_means(0.002 * np.eye(1))._gap(NOTHING, cut, now, {}, misfit)
+        assert found == pytest.approx(stats.chi2.sf(square, 1))
+
+
+def test_a_misfit_explains_away_alarms_and_without_noise_doubts_too():
+    """Two halves whose means differ by 0.1: less than alarms allow for, and more than noise."""
+    for exact in (False, True):
+        windows = windows_of_means(1e-4 * np.eye(1))
+        windows._misfit = Windows(None, None, exact)._misfit
+        for n in range(100, 1100, 100):
+            span = lambda earlier, n=n: GaussianNoise(0.0)  # noqa: E731
+            value = np.array([0.1 * max(n - 500.0, 0.0)])
+            windows.add(Mark(n, Answer(value, n, GaussianNoise(0.0)), span))
+            chosen = windows.choose()
+        assert not windows.changes and (chosen.n == 1000) == exact
