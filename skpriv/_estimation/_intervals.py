@@ -77,6 +77,7 @@ from ._tails import (
     RANGE,
     SHARPENINGS,
     event,
+    largest_sum,
     main_region,
     norm_quantile,
     operator_quantile,
@@ -273,7 +274,7 @@ def asymptotic_interval(equations, points, theta, theta_bound, confidence_level)
     """
     quantile = two_sided_quantile(confidence_level)
     if theta_bound is None and equations.law is None:
-        return _solved(equations, points, quantile)
+        return solved_interval(equations, points, confidence_level)
     if theta_bound is None:
         theta_bound = _joint_bound(equations, split_failure(1.0 - confidence_level, 0.1, 0.9)[0])
         if not isfinite(theta_bound):
@@ -285,7 +286,7 @@ def asymptotic_interval(equations, points, theta, theta_bound, confidence_level)
     return _best_on_path(equations, points, half_width)
 
 
-def _solved(equations, points, quantile):
+def solved_interval(equations, points, confidence_level):
     """Normal intervals about the solution theta = design^-1 target, at v = design^-T x.
 
     v has seen the noise of the design that it meets. That is of second order, and where the
@@ -295,11 +296,16 @@ def _solved(equations, points, quantile):
     are all as weak .95 to .98, up to 60 of them (benchmarks/thinning.py). A v that is independent
     of the noise, by Gaussian thinning, is wider by a third to a multiple there.
     """
+    quantile = two_sided_quantile(confidence_level)
     left, singular, right = np.linalg.svd(equations.design)
     least = RESOLUTION_ABOVE_QUANTILE + max(USUAL_QUANTILE, quantile)
-    least *= equations.design_scale
-    least = max(least, singular[0] * len(left) * np.finfo(float).eps)
-    if not singular[-1] > least:
+    if equations.law is not None:  # the norm of noise alone
+        least = sqrt(2.0 * len(left))
+    least = max(least * equations.design_scale, singular[0] * len(left) * np.finfo(float).eps)
+    smallest = singular[-1]
+    if equations.symmetric:  # a noise that turned an eigenvalue negative hides it
+        smallest = np.linalg.eigvalsh(equations.design)[0]
+    if not smallest > least:
         return np.zeros(len(points)), np.full(len(points), np.inf)
     inverse = (right.T / singular) @ left.T
     V, theta = points @ inverse, inverse @ equations.target
@@ -311,9 +317,7 @@ def _variance(equations, V, squares, theta):
     """Variance of v'(target - design theta*) to first order, with theta in place of theta*."""
     if equations.law is not None:  # the sandwich has everything
         return np.einsum("ij,ij->i", V @ equations.residual_gram, V)
-    divisor = 2.0 if equations.symmetric else 1.0
-    spread = equations.target_scale**2 + equations.design_scale**2 * (theta @ theta) / divisor
-    variance = _residual_variance(equations, V, squares) + spread * squares
+    variance = _residual_variance(equations, V, squares) + equations.spread(theta) * squares
     if equations.symmetric:
         variance += (equations.design_scale * (V @ theta)) ** 2 / 2.0
     return variance
@@ -535,9 +539,8 @@ class _SumBounds:
             realised = (sqrt(self.most) + distance * sqrt(self.largest)) ** 2
             weak = float(_expected(size, realised, parts.squares / 2.0))
             self.weak = min(self.weak, weak, self.total)
-        length, root, term = log(1.0 / parts.sums), sqrt(self.total), RANGE * self.longest
-        deviation = sqrt(2.0 * length * (self.weak + 2.0 * term * root))
-        return root + deviation + 2.0 * term * length / 3.0
+        length = log(1.0 / parts.sums)
+        return float(largest_sum(sqrt(self.total), self.weak, RANGE * self.longest, length))
 
 
 def _sharp_variance(equations, V, squares, solved, parts):
@@ -565,10 +568,8 @@ def _cross(size, variance, distance, failure, fits=1):
     if not isfinite(reach):
         return np.full(np.shape(size), inf)
     length = log(len(DISTANCES) / failure)
-    term = RANGE * reach * size
-    mean = 2.0 * reach * np.sqrt(fits * size * variance)
-    weak = reach**2 * size * variance
-    return mean + np.sqrt(2.0 * length * (weak + 2.0 * term * mean)) + 2.0 * term * length / 3.0
+    mean, weak = 2.0 * reach * np.sqrt(fits * size * variance), reach**2 * size * variance
+    return largest_sum(mean, weak, RANGE * reach * size, length)
 
 
 def _expected(size, realised, failure):

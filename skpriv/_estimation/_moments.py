@@ -169,6 +169,11 @@ class NormalEquations:
         """Noisy covariance of sum e zeta, by persons if records are; None if it is not known."""
         return self.residual_gram if self.person_gram is None else self.person_gram
 
+    def spread(self, theta):
+        """Variance of the noise of target - design'theta in a direction across theta."""
+        divisor = 2.0 if self.symmetric else 1.0
+        return self.target_scale**2 + self.design_scale**2 * (theta @ theta) / divisor
+
     def residual_level(self, rows):
         """Released mean square of residuals, or by persons of what is left of theirs, from the
         trace of the Gram matrix.
@@ -254,12 +259,8 @@ class NormalEquations:
         variance = float(np.clip(self.square / self.n, 0.01, 1.0))
         theta = np.zeros(len(self.target))
         for _ in range(3):
-            spread = self.target_scale**2 + self.design_scale**2 * (theta @ theta) / (
-                2.0 if self.symmetric else 1.0
-            )
-            spread = max(
-                spread, RELATIVE_ZERO * (1.0 + np.trace(gram))
-            )  # without noise it may be 0
+            # Without noise it may be 0
+            spread = max(self.spread(theta), RELATIVE_ZERO * (1.0 + np.trace(gram)))
             typical = max(variance * float(np.trace(gram)) / len(gram), 1e-300)
             part = min(1.0, SAMPLING * float(spread) / typical) if fading else 1.0
             covariance = part * variance * gram + spread * np.eye(len(theta))

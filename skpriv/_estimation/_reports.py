@@ -10,7 +10,6 @@ from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
-from scipy import linalg
 
 from .._linalg import psd_part, unvech, vech
 from ..exceptions import PrivacyError
@@ -24,7 +23,13 @@ from ..privacy import (
     amplified_epsilon,
     best_codebook,
 )
-from ._intervals import USUAL_QUANTILE, asymptotic_interval, certified_by_norm, two_sided_quantile
+from ._intervals import (
+    USUAL_QUANTILE,
+    asymptotic_interval,
+    certified_by_norm,
+    solved_interval,
+    two_sided_quantile,
+)
 from ._loop._estimate import MOSTLY, LoopEstimate, noise_floor
 from ._loop._links import IDENTITY
 from ._moments import MomentsQuery, NormalEquations, ridge_prior
@@ -332,16 +337,9 @@ class ReportedFit:
         """
         eq = self.equations
         if method == "certified":
-            centre, half = certified_by_norm(eq, phi, self.norm, confidence_level)
-            known = np.isfinite(half)
-            return np.where(known, centre, 0.0), np.where(known, half, np.inf)
+            return certified_by_norm(eq, phi, self.norm, confidence_level)
         if self.of_curves:
             return self.estimate(phi, confidence_level).interval()
         if self.norm is not None:
             return asymptotic_interval(eq, phi, self.theta, self.norm, confidence_level)
-        values = np.linalg.eigvalsh(eq.design)
-        if not values[0] > eq.design_scale * np.sqrt(2.0 * len(values)):  # the norm of noise alone
-            return np.zeros(len(phi)), np.full(len(phi), np.inf)
-        V = linalg.solve(eq.design, phi.T, assume_a="sym").T
-        spread = np.sqrt(np.einsum("ij,ij->i", V @ eq.residual_gram, V))
-        return V @ eq.target, two_sided_quantile(confidence_level) * spread
+        return solved_interval(eq, phi, confidence_level)

@@ -134,6 +134,16 @@ def operator_quantile(scale, p, failure):
     return scale * (sqrt(2.0 * p) + sqrt(2.0 * log(1.0 / failure)))
 
 
+def largest_sum(mean, weak, term, length, last=2.0):
+    """Bound on the supremum of sums of independent terms, but for exp(-length).
+
+    The mean of the supremum and the largest variance of a sum are bounded by `mean` and `weak`, and
+    each term by `term`. It is the inequality of Klein and Rio (2005), and with ``last=1`` that of
+    Bousquet, for terms that have one law.
+    """
+    return mean + np.sqrt(2.0 * length * (weak + 2.0 * term * mean)) + last * term * length / 3.0
+
+
 def expected_sum(realised, unit):
     """Bound on the mean v of a sum of independent terms in [0, b] from its value r, unit = b l.
 

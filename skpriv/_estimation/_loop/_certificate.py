@@ -60,6 +60,7 @@ from .._tails import (
     RANGE,
     SHARPENINGS,
     expected_sum,
+    largest_sum,
     main_region,
     norm_quantile,
     operator_quantile,
@@ -233,5 +234,4 @@ def _sum_norm(total, weak, largest, n, length):
 
     Of mean squared length ``total``, variance ``weak`` in any direction, and RANGE largest long.
     """
-    root, size = np.sqrt(total / n), RANGE * largest / n
-    return root + np.sqrt(2.0 * length * (weak / n + 2.0 * size * root)) + size * length / 3.0
+    return largest_sum(np.sqrt(total / n), weak / n, RANGE * largest / n, length, last=1.0)

@@ -396,7 +396,7 @@ def given_support(fit, points, theta_bound, supports, confidence_level):
     chosen, noisy = split_failure(1.0 - confidence_level, of_choice, of_noise)
     targets = sqrt(2.0 * (supports + log(1.0 / chosen)))  # P(|Z| > t) <= exp(-t^2 / 2)
     privacy = 0.0 if equations.exact else stats.norm.isf(noisy / 2.0)
-    spread = equations.target_scale**2 + equations.design_scale**2 * (shift @ shift) / 2.0
+    spread = equations.spread(shift)
 
     def half_width(V, squares, bias):
         variance = np.einsum("ij,ij->i", V @ equations.residual_gram, V)
