@@ -156,11 +156,17 @@ class FitsBySteps(AsymptoticIntervals, FitsPersons):
         """All that is released of a session: a `LoopFit`, or a `ReportedFit`."""
         if session.trust.exact:
             return self._exact(session, rows, target, link)
+        curved = hasattr(self._map, "priors")
+        priors = self._map.priors() if curved else ()
         if channel == "codebook":
-            return self._of_reports(session, MappedRecords(rows, target))
+            maps, norm = MappedRecords(rows, target), None
+            if not curved and self.coef_norm is not None:
+                norm = self._map.theta_bound(self.coef_norm)
+            constant = self._map.constant is not None
+            return ReportedFit.of(session, maps, constant, priors, norm=norm, of_curves=curved)
         clip, ranged = getattr(self, "clip", "auto"), self.bounds_X is not None
         rules = public_rules(session, rows, clip, ranged, link)
-        return fit_rows(session, rows, target, rules, link, self._priors(), start)
+        return fit_rows(session, rows, target, rules, link, priors, start)
 
     def _sent(self, records, rows, target):
         """What users send: "gaussian" or "codebook", by public numbers."""
@@ -170,18 +176,11 @@ class FitsBySteps(AsymptoticIntervals, FitsPersons):
         """The public map of the rows of a session."""
         return rows
 
-    def _priors(self):
-        """Shapes of priors that are as likely as equal coefficients."""
-        return ()
-
-    def _exact(self, session, rows, target, link):
-        """The fit without privacy."""
-        return fit_exactly(session, rows, target)
-
-    def _of_reports(self: Any, session, maps):
-        """The fit of users' reports."""
-        norm = None if self.coef_norm is None else self._map.theta_bound(self.coef_norm)
-        return ReportedFit.of(session, maps, bool(self.fit_intercept), norm=norm)
+    def _exact(self: Any, session, rows, target, link):
+        """The fit without privacy, of curves with next to no penalty on what is rough."""
+        curved = hasattr(self._map, "roughness")
+        penalty = self._map.roughness(session.n) if curved else None
+        return fit_exactly(session, rows, target, penalty)
 
     def _read(self: Any):
         """Coefficients and intercept, in the units of X and y, from what was released."""

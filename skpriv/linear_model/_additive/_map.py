@@ -300,8 +300,10 @@ class AdditiveMap:
         """Return the parameter of phi for phi'coef + intercept."""
         return np.asarray(coef) + intercept * self.constant
 
-    def roughness(self):
-        """Matrix whose product with theta are the second differences of all curves."""
+    def roughness(self, n):
+        """Matrix whose product with theta are the second differences of all curves, as a penalty
+        that decides what n records leave open.
+        """
         rows = []
         for term, block in zip(self.terms, self.blocks, strict=True):
             for difference in _second_differences(term):
@@ -309,7 +311,7 @@ class AdditiveMap:
                 row[:, block] = difference
                 rows.append(row)
         rows.append(np.zeros((1, len(self.basis))))
-        return np.vstack(rows) @ self.basis / sqrt(len(self.terms))
+        return ROUGH * sqrt(n) * (np.vstack(rows) @ self.basis / sqrt(len(self.terms)))
 
     def priors(self):
         """Shapes L of the prior theta = tau L c: smooth curves, then walks, then equal heights."""

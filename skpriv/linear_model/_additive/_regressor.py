@@ -14,11 +14,10 @@ from ..._compat import Interval, StrOptions
 from ..._estimation._intervals import check_level, two_sided_quantile
 from ..._estimation._loop._steps import effective_records_of
 from ..._estimation._public_maps import TargetMap
-from ..._estimation._reports import ReportedFit, Sized, effective_reports
+from ..._estimation._reports import Sized, effective_reports
 from ..._linalg import row_products
 from ..._parameters import ArrayLike, Channel, Positive, RowsOfPerson, parameters
 from ...records import floats
-from .._exact import fit_exactly
 from .._opening import best_reports, public_bounds, public_ranges, public_rows
 from .._prediction_intervals import PredictionIntervals
 from .._start import FitsBySteps
@@ -360,19 +359,6 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
             return start.rows
         terms = rows(session.n, self._effective_records(session, channel))
         return AdditiveMap(terms, self.n_features_in_)
-
-    def _priors(self):
-        """Shapes of priors: smooth curves."""
-        return self._map.priors()
-
-    def _exact(self, session, rows, target, link):
-        """The fit without privacy, with next to no penalty on what is rough."""
-        penalty = ROUGH * sqrt(session.n) * self._map.roughness()
-        return fit_exactly(session, rows, target, penalty)
-
-    def _of_reports(self, session, maps):
-        """The fit of users' reports."""
-        return ReportedFit.of(session, maps, True, self._priors(), of_curves=True)
 
     def _start(self, records, terms, target, link, channel, plain):
         """The start, whose knots are taken where they are to be chosen; nothing is charged yet."""
