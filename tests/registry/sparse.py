@@ -6,7 +6,6 @@ from skpriv._estimation._public_maps import Scaling
 from skpriv.linear_model._iht._queries import (
     GradientNorm,
     Iterate,
-    MeanTargetQuery,
     ResidualSizeQuery,
     ScoresQuery,
     SupportGradientQuery,
@@ -99,11 +98,6 @@ def _always(asked):
 
 EMPTY = _iterate(_entries())
 CASES = {
-    MeanTargetQuery: Case(
-        lambda rng: MeanTargetQuery(_entries(rng)),
-        (_pair(MeanTargetQuery(_entries())),),
-        width=D, sparse=_always,
-    ),
     ResidualSizeQuery: Case(
         _size, (_pair(ResidualSizeQuery(EMPTY), 0.0, 1.0),), width=D, unit=_unit, sparse=_always
     ),

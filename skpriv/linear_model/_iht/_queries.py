@@ -144,22 +144,6 @@ CLIP_WEIGHT = 1.5  # of the squared residual beside the gradient: free, see Supp
 
 
 @dataclass(frozen=True, eq=False)
-class MeanTargetQuery(Query):
-    """Sum of r in [-1, 1]. Sensitivity 2, attained at r = 1 and r' = -1."""
-
-    scaling: Scaling
-    name: str = "mean target"
-    takes_sparse: ClassVar[bool] = True
-    shape: tuple = (1,)
-    width: int = 1
-    sensitivity: float = 2.0 * ROUNDING
-
-    def sum(self, X, y):
-        """Exact sum over a chunk of rows."""
-        return np.array([self.scaling.target(y).sum()])
-
-
-@dataclass(frozen=True, eq=False)
 class ResidualSizeQuery(Query):
     """Sum of min(|residual|, 1) in [0, 1]. Sensitivity 1, attained at residuals 0 and 1.
 

@@ -19,6 +19,7 @@ from ..._estimation._intervals import (
     asymptotic_interval,
     inside_bounds,
 )
+from ..._estimation._loop._queries import LocationQuery
 from ..._estimation._loop._rules import LEARNT
 from ..._estimation._moments import NormalEquations, ridge_prior
 from ..._estimation._public_maps import Scaling
@@ -33,7 +34,6 @@ from .._prediction_intervals import PredictionIntervals, calibration, hold_out
 from ._queries import (
     GradientNorm,
     Iterate,
-    MeanTargetQuery,
     ResidualSizeQuery,
     ScoresQuery,
     SupportGradientQuery,
@@ -135,7 +135,8 @@ def choose(session, scaling, plan, start):
     if not plan.selects and public.refit:
         return model, support
     if public.fit_intercept:
-        level = session.sum(MeanTargetQuery(scaling), plan.size_share).value[0] / session.n
+        mean = LocationQuery(scaling.target_map)
+        level = session.sum(mean, plan.size_share).value[0] / session.n
         model = replace(model, level=float(level))
     for iteration in range(public.max_iter):
         size = inf if exact else residual_size(session, model, plan.size_share)
