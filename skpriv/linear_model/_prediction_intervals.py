@@ -5,10 +5,8 @@ distances of their targets from the predictions, have a quantile that is found b
 arithmetic and its margins are in ``_estimation/_conformal.py``, the proofs in
 ``docs/mathematics/prediction_intervals.md``.
 
-Counts of scores by randomised response: each user sends one bit, about one threshold.
-
-For prediction intervals of users who trust nobody, with delta = 0. The search is that of
-``_prediction_intervals.py``; every count of it has users of its own.
+Of users who trust nobody, with delta = 0, each sends one bit about one threshold by randomised
+response; the search is the same, and every count of it has users of its own.
 """
 
 import warnings
