@@ -179,10 +179,12 @@ class Schema(Mapping):
     def classes(self) -> tuple:
         """Public classes of the target, for ``classes`` of a classifier.
 
-        They are the categories, as text, of a categorical or ordinal target. A truth value is 0 or
-        1, and a number has the ends of its range.
+        They are the categories, as text, of a categorical or ordinal target. A truth value is False
+        or True, and a number has the ends of its range.
         """
         column = None if self.target is None else self[self.target]
+        if isinstance(column, Boolean):
+            return False, True
         if not isinstance(column, Categorical | Ordinal):
             return tuple(int(end) if end == int(end) else end for end in self.bounds_y)
         self.check_filled([self.target])
@@ -199,14 +201,16 @@ class Schema(Mapping):
         Returns
         -------
         ndarray of shape (n_rows,)
-            Members of `classes` as objects, and None where a cell is none of the categories.
+            Members of `classes` as objects, and None where a cell is none of them.
         """
         column = None if self.target is None else self[self.target]
-        if not isinstance(column, Categorical | Ordinal):
+        if isinstance(column, Boolean):  # what is missing stands between the two, or is a constant
+            found = np.array([0, 2, 1])[(2.0 * self.read_target(frame)).astype(int)]
+        elif isinstance(column, Categorical | Ordinal):
+            known = codes_by_text(column.categories, column.spellings)
+            found = codes_of(self._cells(frame), known, -1, -1)
+        else:
             return self.read_target(frame)
-        found = codes_of(
-            self._cells(frame), codes_by_text(column.categories, column.spellings), -1, -1
-        )
         return np.array([*self.classes, None], dtype=object)[found]
 
     def _cells(self, frame):

@@ -151,3 +151,11 @@ def test_improper_schemas():
     with pytest.raises(ValueError, match="numeric or boolean"):
         Schema({"sex": Categorical(["F"])}, target="sex").bounds_y
     assert Schema({"ill": Boolean()}, target="ill").bounds_y == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("missing, last", [(None, None), ("indicator", None), (False, False)])
+def test_labels_of_truth_values(missing, last):
+    schema = Schema({"ill": Boolean(missing=missing)}, target="ill")
+    assert schema.classes == (False, True)
+    labels = schema.read_labels(pd.DataFrame({"ill": ["yes", "0", None]}))
+    assert labels.tolist() == [True, False, last]
