@@ -62,7 +62,7 @@ def _triangular(factor, rows):
 
 def fit_exactly(session, rows, target, penalty=None):
     """The `LoopFit` at the solution of least squares."""
-    solution = session.release(LeastSquares(rows, target, penalty), SIDE_SHARE).value
+    solution = session.release(LeastSquares(rows, target, penalty), 1.0 - 2.0 * SIDE_SHARE).value
     coef, intercept = solution[:-1], float(solution[-1])
     theta = rows.theta(coef / target.radius, (intercept - target.centre) / target.radius)
     return at_solution(session, rows, target, IDENTITY, theta)

@@ -74,7 +74,9 @@ class GeneralizedLinear(FitsBySteps):
 
     def _exact(self, session, rows, target, link):
         """The fit without privacy."""
-        likely = session.release(MaximumLikelihood(rows, target, link), SIDE_SHARE).value
+        likely = session.release(
+            MaximumLikelihood(rows, target, link), 1.0 - 2.0 * SIDE_SHARE
+        ).value
         return at_solution(session, rows, target, link, likely)
 
     def _read(self: Any):
