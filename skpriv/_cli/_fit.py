@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from .. import linear_model
 from .._codec import save
 from .._printing import few
-from ..inspection import CoefficientDisplay, CurveDisplay, coefficient_table, curves, model_card
+from ..inspection import coefficient_table, model_card, picture
 from ..preprocessing import FormulaEncoder, Schema, TableEncoder
 from ..privacy import capabilities
 from ._arguments import (
@@ -19,7 +19,6 @@ from ._arguments import (
     check_out,
     check_plot,
     names_in,
-    panels,
     write,
 )
 from ._budget import charged
@@ -268,25 +267,6 @@ def _extras(args, model):
         Path(args.card).write_text(card, encoding="utf-8")
         print(f"Wrote {args.card}.", file=sys.stderr)
     if args.plot is not None:
-        write(_picture(args, model), args.plot)
-
-
-def _picture(args, model):
-    """Coefficients with their intervals, or curves with their bands."""
-    if hasattr(model[-1], "curve"):
-        shown = curves(model, confidence_level=args.confidence_level)
-        figure, axes = panels(len(shown))
-        CurveDisplay(
-            curves=shown, target_name=args.target, confidence_level=args.confidence_level
-        ).plot(axes)
-        figure.suptitle(f"epsilon {args.epsilon:g}, delta {args.delta:g}")
-        return figure
-    figure, (ax,) = panels(1)
-    ratios = args.model in ("logistic", "poisson")  # of logarithms
-    CoefficientDisplay.from_estimator(
-        model, confidence_level=args.confidence_level, scale="odds" if ratios else None, ax=ax
-    )
-    if not ratios:
-        ax.set(xlabel=f"effect on {args.target}, in the units of the table")
-    figure.suptitle(f"epsilon {args.epsilon:g}, delta {args.delta:g}")
-    return figure
+        shown = picture(model, args.confidence_level)
+        shown.figure_.suptitle(f"epsilon {args.epsilon:g}, delta {args.delta:g}")
+        write(shown.figure_, args.plot)

@@ -7,7 +7,7 @@ from ._describe._describe import describe, private_quantiles, propose_max_rows
 from ._describe._description import Description
 from ._inference import Inference, WaldTest, inference
 from ._interval_display import IntervalDisplay, confidence_interval, prediction_interval
-from ._page import model_card, release_page
+from ._page import model_card, picture as picture, release_page
 
 __all__ = [
     "CoefficientDisplay",

@@ -88,7 +88,7 @@ def release_page(
         _summary(report),
         f"<h2>{said}</h2>",
         _scrolled(html_section(sections[said])),
-        _picture(model, confidence_level),
+        _svg(model, confidence_level),
         "<h2>What the guarantee means</h2>",
         *(f"<p>{escape(text)}</p>" for text in meaning(report)),
         html_section(sections["Guarantee"] + sections["Unit"]),
@@ -231,19 +231,41 @@ def _warning(report):
     return f'<div class="warning"><p>{said}</p></div>'
 
 
-def _picture(model, confidence_level):
+def picture(model: Any, confidence_level: float) -> Any:
+    """Draw coefficients with their intervals, or curves with their bands.
+
+    Parameters
+    ----------
+    model : estimator
+    confidence_level : float in (0, 1)
+
+    Returns
+    -------
+    CoefficientDisplay, CurveDisplay or None
+        None where there are estimates without intervals. Ratios are drawn where there are any.
+    """
+    target = getattr(schema_of(model), "target", None)
+    if hasattr(_steps(model)[-1], "curve"):
+        return CurveDisplay.from_estimator(
+            model, confidence_level=confidence_level, target_name=target or "prediction"
+        )
+    found = shown_coefficients(model, confidence_level)
+    if not isinstance(found, Inference):
+        return None
+    unit = f"on {target}, in the units of the table" if target and not found.law.ratio else ""
+    display = CoefficientDisplay.from_inference(found, odds=bool(found.law.ratio))
+    display.unit = unit
+    return display.plot()
+
+
+def _svg(model, confidence_level):
     """The picture of the model as SVG text; nothing where it cannot be drawn."""
     try:
         from matplotlib import pyplot
     except ImportError:
         return ""
-    found = shown_coefficients(model, confidence_level)
-    if isinstance(found, Inference):
-        display: Any = CoefficientDisplay.from_inference(found, odds=bool(found.law.ratio)).plot()
-    elif hasattr(_steps(model)[-1], "curve"):
-        display = CurveDisplay.from_estimator(model, confidence_level=confidence_level)
-    else:
-        return ""  # estimates without intervals
+    if (display := picture(model, confidence_level)) is None:
+        return ""
     out = StringIO()
     # Texts stay texts, so that the page can be searched; the date would make it differ each time.
     with pyplot.rc_context({"svg.fonttype": "none", "svg.hashsalt": "skpriv"}):
