@@ -207,7 +207,9 @@ def test_a_ledger_pays_until_nothing_is_left(argv, tmp_path, capsys):
     assert fit(asked, "--plan", ledger=ledger) == 0  # asks nothing, and is free
     plan = capsys.readouterr().out
     assert "whitening" in plan and "20,000" in plan and not [*tmp_path.iterdir()]
-    refused(fit(argv, "--plan", model="logistic", target="smoker"), capsys, "--model linear")
+    for other in ({"model": "logistic", "target": "smoker"}, {"group": "name"}):
+        assert fit(asked, "--plan", ledger=ledger, **other) == 0
+        assert "random rows" in capsys.readouterr().out and not [*tmp_path.iterdir()]
     assert main(["budget", ledger, "--epsilon", "2"]) == 0
     assert "left epsilon 2" in capsys.readouterr().out
     assert fit(argv, ledger=ledger) == 0

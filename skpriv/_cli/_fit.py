@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import narwhals.stable.v2 as nw
+import numpy as np
 from sklearn.pipeline import make_pipeline
 
 from .. import linear_model
@@ -62,9 +63,10 @@ def add_fit(parser):
     add("--clip", choices=("auto", "wide"), default="auto",
         help="auto (default) has the least noise; wide clips residuals less")  # fmt: skip
     add_group(parser)
-    add("--plan", action="store_true",
-        help="print what the fit would ask, and its noise: nothing is charged or written. For "
-        "--model linear")  # fmt: skip
+    add(
+        "--plan", action="store_true",
+        help="print what the fit would ask, and its noise: it charges and writes nothing",
+    )  # fmt: skip
     add("--card", metavar="FILE", help="write a model card, too: .md or .html")
     ledger = "file that keeps all charges; this fit is charged there. The first charge of a new "
     ledger += "file is its total, unless `budget` has set another"
@@ -109,12 +111,26 @@ def run(args):
 
 
 def _plan(args, schema, frame):
-    """What the fit would ask, by the number of rows and of columns alone."""
+    """What the fit would ask, by the number of rows, of persons and of columns alone."""
     encoder = _encoder(args, schema, frame)
     model = _regressor(args, schema, encoder)
-    if args.group is not None or not hasattr(model, "plan"):
-        raise CommandError("--plan is for --model linear, without --group.")
-    return model.plan(len(frame), len(encoder.get_feature_names_out()))
+    n, width = len(frame), len(encoder.get_feature_names_out())
+    groups = groups_of(args, frame)
+    if groups:  # the number of persons is public, and how many rows each of them has is not
+        n = len(set(groups["groups"]))
+        groups["groups"] = np.arange(n)
+    elif hasattr(model, "plan"):
+        return model.plan(n, width)
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(-1.0, 1.0, (n, width)) / np.sqrt(width)
+    if args.model == "additive":
+        rows = np.clip(rows, *np.transpose(encoder.bounds_out_))
+    targets = rng.choice(_range(args, schema), n)  # one of two classes, or of two ends
+    model.set_params(random_state=0).fit(rows, targets, **groups)
+    return (
+        f"{model.privacy_report_}\n\nThis was a rehearsal with random rows in place of the table: "
+        "nothing was charged, and nothing but public numbers was taken from it."
+    )
 
 
 def _check_files(args):
