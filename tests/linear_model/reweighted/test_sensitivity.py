@@ -88,7 +88,7 @@ def test_the_sensitivity_of_moments_whose_weights_fade_is_attained_and_never_exc
     rng = np.random.RandomState(0)
     for floor in (1e-3, 0.03, 0.3, 1.0):
         query = ReweightedMomentsQuery(scaling, Instrument(U, floor=floor))
-        assert _largest_change(query, U, 2, rng, starts=10) <= query.sensitivity
+        assert _largest_change(query, U, 2, rng, starts=4) <= query.sensitivity
 
 
 def test_the_sensitivity_of_re_weighted_moments_grows_with_the_condition_number():
