@@ -261,6 +261,14 @@ def test_card_and_picture(suffix, argv, tmp_path, capsys):
     assert plot.read_bytes().startswith(b"\x89PNG")
 
 
+def test_the_schema_may_name_the_target(argv, folder, tmp_path, capsys):
+    asked = {name: value for name, value in argv.items() if name != "--target"}
+    refused(fit(asked), capsys, 'role = "target"')
+    schema = tmp_path / "named.toml"
+    schema.write_text(SCHEMA.replace("[stay]\n", '[stay]\nrole = "target"\n'))
+    assert fit(asked, "--plan", schema=str(schema)) == 0
+
+
 def test_nothing_is_overwritten(argv, tmp_path, capsys):
     (tmp_path / "model.json").write_text("precious")
     refused(fit(argv), capsys, "--out", "--force")

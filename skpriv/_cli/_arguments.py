@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from math import isfinite
 from pathlib import Path
 
+from .._printing import axes_in_rows
 from ..exceptions import SkprivError
 from ..privacy import MODELS, capabilities
 
@@ -160,17 +161,15 @@ def check_plot(path, force=True):
 
 def panels(n_panels, *, share=False):
     """Figure without a window, and axes in rows of at most three: a page is not wider."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    columns = min(n_panels, 3)
-    rows = -(-n_panels // columns)
-    figure = Figure(figsize=(max(5.0, 3.2 * columns), 3.0 * rows + 1.0), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots(rows, columns, squeeze=False, sharey=share).ravel()
-    for empty in axes[n_panels:]:
-        empty.remove()
-    return figure, list(axes[:n_panels])
+    def make(*shape, figsize, layout, **options):
+        # A title and a legend stand above and below the panels.
+        figure = Figure(figsize=(figsize[0], figsize[1] + 1.0), layout=layout)
+        return figure, figure.subplots(*shape, **options)
+
+    axes = axes_in_rows(make, n_panels, sharey=share)
+    return axes[0].figure, list(axes)
 
 
 def write(figure, path):

@@ -51,7 +51,7 @@ def add_fit(parser):
     add = parser.add_argument
     add_table(parser)
     add_schema_file(parser)
-    add("--target", metavar="NAME", help="column that is predicted")
+    add("--target", metavar="NAME", help="column that is predicted; default: that of the schema")
     add("--formula", metavar="TEXT",
         help="terms of the model as in R, 'target ~ a + I(a**2) + C(b) + a:c'")  # fmt: skip
     add("--features", metavar="NAMES",
@@ -168,18 +168,21 @@ def _encoder(args, schema, frame):
         raise CommandError(f"--formula: {error}") from None
 
 
-def _target(args):
-    """Name of the target, which may be the left-hand side of the formula."""
+def _target(args, schema):
+    """Name of the target, which the formula may say, or the schema."""
     left, tilde, _ = (args.formula or "").partition("~")
-    found = left.strip().strip("`") if tilde else args.target
+    found = left.strip().strip("`") if tilde else args.target or schema.target
     if not found or args.target not in (None, found):
-        raise CommandError("Name one target: with --target, or left of ~ in --formula.")
+        raise CommandError(
+            'Name one target: with --target, left of ~ in --formula, or by role = "target" in '
+            "its table of --schema."
+        )
     return found
 
 
 def _schema(args, schema, names):
     """The schema of the columns that are used, with the target of the fit."""
-    args.target = _target(args)
+    args.target = _target(args, schema)
     if args.features is not None:
         wanted = names_in(args.features)
         absent = [name for name in wanted if name not in schema]

@@ -115,27 +115,12 @@ def interval_of(
     last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
     if not hasattr(last, f"{kind}_interval"):
         raise ValueError(f"kind={kind!r}: {type(last).__name__} has no {kind}_interval.")
+    if last is not estimator and len(estimator) > 1:
+        X = estimator[:-1].transform(X)
     options: dict = {"confidence_level": confidence_level}
     if method is not None:
         options["method"] = method
-    return getattr(last, f"{kind}_interval")(before_last(estimator, X), **options)
-
-
-def before_last(estimator: Any, X: Any) -> Any:
-    """Rows as the last step of a Pipeline gets them.
-
-    Parameters
-    ----------
-    estimator : estimator
-    X : array-like or data frame
-
-    Returns
-    -------
-    array-like
-    """
-    if isinstance(estimator, Pipeline) and len(estimator) > 1:
-        return estimator[:-1].transform(X)
-    return X
+    return getattr(last, f"{kind}_interval")(X, **options)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
