@@ -414,16 +414,17 @@ def register(kind: type) -> type:
 
 def _name(kind):
     """Room and name of a class: files of a room may move, and old models can still be read."""
-    foreign = f"{kind.__module__}:{kind.__qualname__}"
+    name, foreign = kind.__name__, f"{kind.__module__}:{kind.__qualname__}"
     if _FOREIGN.get(foreign) is kind:
         return foreign
-    parts = kind.__module__.split(".")
-    if parts[0] != __package__ or len(parts) < 2 or kind not in _classes(parts[1], kind.__name__):
+    parts, home = kind.__module__.split("."), sys.modules.get(kind.__module__)
+    own = parts[0] == __package__ and len(parts) > 1
+    if not own or getattr(home, name, None) is not kind:
         raise TypeError(
             f"A {kind.__qualname__} cannot be written: only numbers, texts and skpriv's own "
             "estimators, transformers and links can, and classes of skpriv.extend.register."
         )
-    return f"{parts[1]}.{kind.__name__}"
+    return f"{parts[1]}.{name}"
 
 
 def _class(name):
@@ -449,8 +450,8 @@ def _class(name):
 
 def _classes(room, name):
     """Return the classes of this name that the modules of a room define."""
-    prefix = f"{__package__}.{room}"
-    modules = [m for key, m in list(sys.modules.items()) if f"{key}.".startswith(f"{prefix}.")]
+    prefix, inside = f"{__package__}.{room}", f"{__package__}.{room}."
+    modules = [m for k, m in list(sys.modules.items()) if k == prefix or k.startswith(inside)]
     found = [vars(module).get(name) for module in modules if module is not None]
-    own = {c for c in found if isinstance(c, type) and c.__module__.startswith(f"{__package__}.")}
-    return [c for c in own if f"{c.__module__}.".startswith(f"{prefix}.")]
+    own = {kind for kind in found if isinstance(kind, type)}
+    return [kind for kind in own if f"{kind.__module__}.".startswith(inside)]
