@@ -108,6 +108,7 @@ def test_a_german_table_in_latin_letters(tmp_path, capsys):
     "arguments, said",
     [
         (("fit", "--target", "salaire", "--epsilon", 1, "--out", "m.json"), "--encoding utf-8"),
+        (("check", "--encoding", "ascii"), "header cannot be read"),
         (("check", "--private"), "--private and --epsilon"),
         (("check", "--encoding", "klingon"), "klingon"),
         (("check", "--sep", "::"), "--sep"),

@@ -107,6 +107,8 @@ def opened(args):
         raise CommandError(
             f"--schema {args.schema} names {few(map(repr, absent))}, not among the columns of "
             f"{args.table}: {few(names)}."
+            + " Its header cannot be read in this --encoding."
+            * ("\ufffd" in "".join(names))
         )
     if args.decimal != ".":
         columns = {name: _marked(column, args.decimal) for name, column in schema.items()}

@@ -1,6 +1,7 @@
 """From the arguments to the command."""
 
 import argparse
+import os
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -50,7 +51,12 @@ def main(argv=None):
             getattr(import_module(f".{home}", __package__), f"add_{name}")(command)
     args = parser.parse_args(argv)
     try:
-        return args.run(args)
+        code = args.run(args)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # whoever read the output has stopped, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     except (SkprivError, ImportError) as error:
         print(f"{parser.prog} {args.command}: error: {error}", file=sys.stderr)
         return 2
