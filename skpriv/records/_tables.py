@@ -25,7 +25,8 @@ from ._blocks import check_length, frame, is_table, length, refuse_private_lengt
 from ._dask import DaskRows, is_dask
 from ._values import INVALID_VALUES, finite, floats, named, numeric, public_shape, quietly, stand_in
 
-FEW = {"batch_size": BATCH_ROWS, "batch_readahead": 1, "fragment_readahead": 0}
+BATCH_BY_BATCH = {"batch_size": BATCH_ROWS, "batch_readahead": 1, "fragment_readahead": 0}
+UNNAMED_INDEX = "__index_level_"  # Arrow's name for an index of pandas that has none
 MAP_BYTES = 2**26  # smaller memory maps are arrays like others: joblib makes them of any array
 
 
@@ -60,7 +61,7 @@ class ParquetFiles:
                     file = ParquetFile(source, pre_buffer=False, buffer_size=2**20)
                     yield from file.iter_batches(BATCH_ROWS, columns=columns)
             else:  # a column is in the name of a folder
-                yield from part.to_batches(schema=self.schema, columns=columns, **FEW)
+                yield from part.to_batches(schema=self.schema, columns=columns, **BATCH_BY_BATCH)
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ class Source:
         if isinstance(self.table, ParquetFiles):
             return self.table.scan(columns)
         if hasattr(self.table, "scanner"):
-            return self.table.scanner(columns=columns, **FEW).to_batches()
+            return self.table.scanner(columns=columns, **BATCH_BY_BATCH).to_batches()
         if hasattr(self.table, "to_batches") and hasattr(self.table, "count_rows"):
             return self.table.to_batches()  # a scanner, which has chosen its columns
         if hasattr(self.table, "to_batches"):
@@ -274,8 +275,12 @@ def from_parquet(path: Any, target: Any = None, features: Any = None) -> BatchRo
     dataset = pyarrow.dataset.dataset(path, format="parquet", partitioning="hive")
     if features is None:  # the index of a frame of pandas is none of its columns
         frame = json.loads((dataset.schema.metadata or {}).get(b"pandas", b"{}"))
-        index = frame.get("index_columns", ())
-        features = [name for name in dataset.schema.names if name not in [target, *index]]
+        absent = [target, *frame.get("index_columns", ())]
+        features = [
+            name
+            for name in dataset.schema.names
+            if name not in absent and not name.startswith(UNNAMED_INDEX)
+        ]
     return from_table(ParquetFiles(dataset), target, features)
 
 

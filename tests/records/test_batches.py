@@ -34,6 +34,7 @@ from skpriv.records import (
 
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
+pq = pytest.importorskip("pyarrow.parquet")
 
 NAMES = ["a", "b", "c"]
 ESTIMATORS = [
@@ -76,8 +77,6 @@ def _batches(X, y, *edges):
 
 
 def _folder(path, frame, parts=4):
-    import pyarrow.parquet as pq
-
     for part, rows in enumerate(np.array_split(np.arange(len(frame)), parts)):
         table = pa.Table.from_pandas(frame.iloc[rows], preserve_index=False)
         pq.write_table(table, path / f"part{part}.parquet")
@@ -220,6 +219,14 @@ def test_each_user_answers_once(privacy):
 @pytest.mark.parametrize("index", [True, None, False])
 def test_the_index_of_pandas_is_no_feature(index, tmp_path):
     _frame().iloc[::-1].to_parquet(tmp_path / "some.parquet", engine="pyarrow", index=index)
+    assert from_parquet(tmp_path, target="y").names == NAMES
+
+
+def test_an_unnamed_index_is_no_feature_where_nothing_else_says_so(tmp_path):
+    # As a file of pandas that another program has rewritten, without what pandas says of it.
+    table = pa.Table.from_pandas(_frame().iloc[::-1], preserve_index=True)
+    assert "__index_level_0__" in table.schema.names
+    pq.write_table(table.replace_schema_metadata(None), tmp_path / "some.parquet")
     assert from_parquet(tmp_path, target="y").names == NAMES
 
 
