@@ -107,7 +107,7 @@ def _lifted_logs(values, records, code):
 CHOOSING = 4  # one of so many fits, where there is no direction to be found
 # Samples that tell something together: neighbouring thresholds that are averaged to choose one, and
 # those for each number of a direction that is tried on the same samples
-FEW = 25
+SAMPLES_TOGETHER = 25
 HUGE = 1e100  # stands for NaN and infinity
 DIRECTIONS = 30  # numbers that differ most, for their best combination
 FARTHEST = 1e3  # in units of their spread: what is further out is clipped
@@ -243,7 +243,7 @@ def lower_bound(
     first = [values[labels == label][:choosing] for label in (0, 1)]
     second = [values[labels == label][choosing:] for label in (0, 1)]
     failure = (1.0 - confidence_level) / 2.0
-    test = _choose(first, delta, failure, len(second[0]), FEW if known else 1)
+    test = _choose(first, delta, failure, len(second[0]), SAMPLES_TOGETHER if known else 1)
     wrong, right = (int(test(sample).sum()) for sample in second)
     n = len(second[0])
     return EpsilonBound(
@@ -326,7 +326,8 @@ def _choose(first, delta, failure, n, smooth):
         return lambda sample: np.zeros(len(sample), dtype=bool)
     # Directions from one half of it and thresholds from the other, unless a direction is so short
     # that it cannot be fitted to the samples themselves.
-    whole, cut = min(scale.width, DIRECTIONS) * FEW <= len(before), max(1, len(before) // 2)
+    whole = min(scale.width, DIRECTIONS) * SAMPLES_TOGETHER <= len(before)
+    cut = max(1, len(before) // 2)
     train = [scale(sample if whole else sample[:cut]) for sample in (before, after)]
     held = [scale(sample if whole else sample[cut:]) for sample in (before, after)]
     best: float = -np.inf

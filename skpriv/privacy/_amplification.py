@@ -417,7 +417,7 @@ def _largest_mu(budget, n, reach, point, mu, cells):
 
 TILTS = np.geomspace(1e-5, 1.0, 300)  # of the largest tilt that is tried
 SHORTS = np.array([0.1, 1.0, 3.0, 6.0, 10.0])  # -log of the part of delta for the sum of weights
-LARGEST_EXPONENT = 600.0
+LARGEST_EXPONENT = 600.0  # exp of it is 1e260: sums of such terms stay below the largest double
 SMALLEST_EPSILON = 1e-6  # below it exp(epsilon) - 1 has lost its digits, and nothing is gained
 MARGIN = 1e-4  # relative, taken off what was computed: far above its floating-point errors
 

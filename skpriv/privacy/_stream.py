@@ -192,9 +192,9 @@ class Stream(ABC):
         """The draw of this read, or the first one of a copy."""
         return self._numbering.settle(self.reads, drawn[None])[0]
 
-    @abstractmethod
     def _prepare(self):
         """Make the state of no records; ``noise`` is known."""
+        self._total = np.zeros(self.query.shape)
 
     @abstractmethod
     def _release(self, increment, count):
@@ -342,9 +342,6 @@ class ExactStream(Stream):
     def spread(self, places: int) -> None:
         """Nothing is protected."""
 
-    def _prepare(self):
-        self._total = np.zeros(self.query.shape)
-
     def _release(self, increment, count):
         self._total = self._total + increment
         return self._total, self.noise
@@ -401,7 +398,7 @@ class LocalStream(Stream):
         return self
 
     def _prepare(self):
-        self._total = np.zeros(self.query.shape)
+        super()._prepare()
         self._waiting: list[tuple] = []
 
     def _release(self, increment, count):
@@ -502,9 +499,6 @@ class SharedSumStream(BatchedStream):
         super().check(budget)
         if budget.mu > 0.0:
             self.batch_noise(budget)
-
-    def _prepare(self):
-        self._total = np.zeros(self.query.shape)
 
     def _release(self, increment, count):
         self._total = self._total + self._add_noise(increment, self.noise)

@@ -175,9 +175,9 @@ def _filled(table):
     return found
 
 
-def ahead(blocks, size=AHEAD):
+def ahead(blocks):
     """Yield from an iterable that another thread reads: reading overlaps with what is done here."""
-    queue: Queue[Any] = Queue(size)
+    queue: Queue[Any] = Queue(AHEAD)
     done, stopped = object(), Event()
 
     def put(item):

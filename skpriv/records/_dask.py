@@ -181,7 +181,7 @@ class DaskRows(Rows):
             found = list(np.ravel(y.to_delayed()))
             sizes = _array_sizes(y)
             if sizes is None:
-                found, sizes = _counted(_size, found, self)
+                found, sizes = _counted(length, found, self)
             if list(sizes) != self._sizes:
                 found = self._recut(found, sizes)
         else:
@@ -355,10 +355,6 @@ def _with(part, y):
 
 def _length(part):
     return length(part[0])
-
-
-def _size(y):
-    return length(y)
 
 
 def _recut_part(pieces):
