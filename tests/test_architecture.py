@@ -52,7 +52,6 @@ SHORT = {
     "_version.py": "read by the build",
     "_progress.py": "a leaf that several rooms share",
     "exceptions.py": "a public door",
-    "_cli/_main.py": "the door of the commands, which import everything else",
 }
 CROWDED = {"": "the rooms, as the design lists them"}
 # A draw from one of these laws is noise, whatever generator it comes from.
