@@ -11,12 +11,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 CAPS = {
-    "lines of code": 28_067,  # the aim is 24,000
+    "lines of code": 27_661,  # the aim is 24,000
     "lines of code in a file": 500,
-    "constants": 193,  # numbers with a name of their own; the aim is 150
-    "files": 208,
-    "lines of tests": 31_040,
-    "words of pages for users": 35_290,  # of the first volume; the aim is 27,000
+    "constants": 185,  # numbers with a name of their own; the aim is 150
+    "files": 205,
+    "lines of tests": 31_002,
+    "words of pages for users": 34_526,  # of the first volume; the aim is 27,000
 }
 
 
