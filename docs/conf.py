@@ -39,6 +39,7 @@ sphinx_gallery_conf = {
         "../examples/papers",
         "../examples/production",
     ],
+    "within_subsection_order": "FileNameSortKey",
     "image_srcset": ["2x"],
     "remove_config_comments": True,
     "show_memory": False,
