@@ -33,6 +33,8 @@ def pytest_configure():
     if os.path.isdir(MEMORY) and shutil.disk_usage(MEMORY).free > 2**30:
         os.environ.setdefault("TMPDIR", MEMORY)  # for the processes that tests start, too
         tempfile.tempdir = None  # so that it is looked up again
+    if "PYTEST_XDIST_WORKER" in os.environ:  # workers share the processors already
+        os.environ.setdefault("OMP_NUM_THREADS", "1")
     if os.environ.get("SKPRIV_TEST_INSTALLED"):
         import skpriv
 

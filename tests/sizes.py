@@ -15,8 +15,8 @@ CAPS = {
     "lines of code in a file": 500,
     "constants": 185,  # numbers with a name of their own; the aim is 150
     "files": 205,
-    "lines of tests": 31_002,
-    "words of pages for users": 34_526,  # of the first volume; the aim is 27,000
+    "lines of tests": 30_998,
+    "words of pages for users": 34_511,  # of the first volume; the aim is 27,000
 }
 
 

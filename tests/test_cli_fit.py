@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 from argparse import Namespace
 
 import numpy as np
@@ -381,12 +379,6 @@ def test_improper_command_lines(argv, capsys):
     with pytest.raises(SystemExit) as error:
         main(argv)
     refused(error.value.code, capsys, "error: ")
-
-
-def test_the_version():
-    command = [sys.executable, "-m", "skpriv", "--version"]
-    run = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert run.stdout == f"skpriv {skpriv.__version__}\n"
 
 
 def test_curves_from_a_table(folder, argv, tmp_path, capsys):
