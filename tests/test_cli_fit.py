@@ -203,10 +203,10 @@ def test_a_ledger_pays_until_nothing_is_left(argv, tmp_path, capsys):
     asked = {name: value for name, value in argv.items() if name != "--out"}
     refused(fit(asked), capsys, "--out")
     assert fit(asked, "--plan", ledger=ledger) == 0  # asks nothing, and is free
-    plan = capsys.readouterr().out
-    assert "whitening" in plan and "20,000" in plan and not [*tmp_path.iterdir()]
+    assert "whitening" in (plan := capsys.readouterr().out) and "20,000" in plan
     for other in ({"model": "logistic", "target": "smoker"}, {"group": "name"}):
-        assert fit(asked, "--plan", ledger=ledger, **other) == 0
+        with skpriv.BudgetAccountant(9.0, 1e-5) as accountant:  # active, and not charged either
+            assert fit(asked, "--plan", ledger=ledger, **other) == 0 and not accountant.charges
         assert "random rows" in capsys.readouterr().out and not [*tmp_path.iterdir()]
     assert main(["budget", ledger, "--epsilon", "2"]) == 0
     assert "left epsilon 2" in capsys.readouterr().out
