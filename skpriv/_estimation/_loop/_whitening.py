@@ -131,7 +131,7 @@ def filled(gram, turn):
         Matrix of the turn: its inverse leads back to features.
     """
     back = np.linalg.inv(turn)
-    mass = np.einsum("ij,jk,ik->i", back, gram, back)
+    mass = np.einsum("ij,ij->i", back @ gram, back)
     seen = np.maximum(mass[:-1], 0.0)
     least = LEAST_MASS * float(seen @ seen) / max(float(seen.sum()), 1e-300)
     return gram + (turn * np.maximum(least - mass, 0.0)) @ turn.T

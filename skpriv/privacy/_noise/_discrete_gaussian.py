@@ -8,6 +8,7 @@ NumPy and the standard library are enough for that.
 import os
 from collections.abc import Callable
 from decimal import Decimal, localcontext
+from functools import lru_cache
 from math import isqrt, log
 
 import numpy as np
@@ -15,7 +16,8 @@ import numpy as np
 from ...exceptions import PrivacyError
 
 WORD = np.iinfo(np.uint64).bits  # that are drawn at once
-HIGHEST = 56  # of them tell a level, and another one the sign
+BUCKETS = 512  # of equal width, over at least 12 deviations
+CHANCE_BITS = 40  # of the weight of a bucket, for each of its widths
 # Doubles decide nothing within CLOSE of a chance or within NOTHING: 8 times their error, 2^-43 of
 # any chance above 2^-51.
 CLOSE, NOTHING = 2.0**-40, 2.0**-50
@@ -23,8 +25,8 @@ CLOSE, NOTHING = 2.0**-40, 2.0**-50
 # doubles up to 80 times the scale.
 GRANULARITY = 44
 LARGEST = 4 ** (GRANULARITY + 1)  # variance
-PROPOSAL_ROUNDS = 512  # of two proposals or more: they all fail less than once in 2^350 draws
-PROPOSALS = 1024  # at most so many are made at once: a second round costs as much as 600 more
+PROPOSALS = 64  # at least are made at once
+PROPOSAL_ROUNDS = 512  # they all fail less than once in 2^400 draws
 LN2 = log(2.0)
 POWERS = [1.0]  # 2^r for |r| <= 1/2 is a series in r, whose rest is below 2^-51
 for j in range(1, 13):
@@ -52,50 +54,71 @@ def discrete_gaussian(
 
     Notes
     -----
-    Proposed is z = v t + u with a random sign, where t is a power of two and t - 1/2 at least
-    sqrt(2 ln 2 variance), u is uniform from 0 to t - 1, and v has the chance 2^-(v+1). It is taken
-    with the chance 2^v exp(-(z - c)^2 / (2 variance)), which is at most 1 since |z - c| is at least
-    v t - 1/2 and v <= v^2; a negative zero is not taken. From 26% to 53% are taken.
+    Proposed are a bucket with a chance in proportion to its weight, one of its integers with equal
+    chances, and a sign. The weight bounds the law inside of the bucket, so that what is taken with
+    the chance of the law over that bound has the law itself. A negative zero is not taken.
     """
     if not 1 <= variance <= LARGEST:
         raise PrivacyError(f"variance={variance} must be from 1 to 2^90 steps squared.")
-    width = 1 << (isqrt(int(2.0 * LN2 * variance * (1.0 + 2.0**-40))) + 1).bit_length()
     found = np.zeros(len(centers), dtype=np.int64)
     missing = np.arange(len(centers))
     for _ in range(PROPOSAL_ROUNDS):
         if not missing.size:
             return found
-        # Of twelve all fail once in 300 draws, or in 40 at worst
-        tries = max(2, min(12, PROPOSALS // missing.size))
-        about = np.concatenate([centers[missing]] * tries)
-        proposed, taken = _proposals(variance, width, about, entropy)
-        first = taken.reshape(tries, -1).argmax(axis=0) * missing.size + np.arange(missing.size)
-        found[missing] = proposed[first]  # those of which none is taken are drawn again
-        missing = missing[~taken[first]]
+        # Several for each center where that costs no more: a second round is seldom needed.
+        whose = np.resize(np.arange(missing.size), max(PROPOSALS, missing.size))
+        proposed, taken = _proposals(variance, centers[missing[whose]], entropy)
+        found[missing[whose[taken]]] = proposed[taken]
+        missing = np.delete(missing, whose[taken])
     raise PrivacyError(DEAD)
 
 
-def _proposals(variance, width, centers, entropy):
+def _proposals(variance, centers, entropy):
     """One proposal for each center, and whether it is taken."""
-    uniform = (random_words(len(centers), entropy) & np.uint64(width - 1)).view(np.int64)
-    level, negative = _levels(len(centers), entropy)
-    z = level * width + uniform
-    words = random_words(len(centers), entropy)
-    sign = 1 - 2 * negative
-    away = z - sign * centers
-    drawn, chance = words * 2.0**-WORD, _chance(level, away, variance)
-    taken = drawn < chance
-    possible = (level < HIGHEST) & ~(negative & (z == 0))
-    near = np.abs(drawn - chance) <= CLOSE * chance + NOTHING
-    for i in np.flatnonzero(near & possible):
-        distance = Decimal(int(z[i])), Decimal(sign[i] * centers[i])
-        taken[i] = _exactly(int(words[i]), int(level[i]), distance, variance, entropy)
+    starts, widths, tops, weights, sure = _buckets(variance)
+    ends = weights.cumsum()
+    words, places, chances = random_words(3 * len(centers), entropy).reshape(3, -1)
+    # The remainders of the smallest words would come too often: those words propose nothing.
+    possible = words >= np.uint64(2**WORD % int(ends[-1]))
+    bucket = ends.searchsorted(words % ends[-1], side="right")
+    z = starts[bucket] + (places & (widths[bucket] - np.uint64(1))).view(np.int64)
+    sign = 1 - 2 * (places >> np.uint64(WORD - 1)).view(np.int64)
+    possible &= (z > 0) | (sign > 0)
+    taken = chances < sure[bucket]
+    rest = np.flatnonzero(possible & ~taken)
+    about, inside = sign[rest] * centers[rest], bucket[rest]
+    known = _chance(z[rest] - about, variance) * (tops[inside] / weights[inside])
+    drawn = chances[rest] * 2.0**-WORD
+    taken[rest] = drawn < known
+    for i in np.flatnonzero(np.abs(drawn - known) <= CLOSE * known + NOTHING):
+        distance = Decimal(int(z[rest[i]])), Decimal(about[i])
+        height = int(tops[inside[i]]), int(weights[inside[i]])
+        taken[rest[i]] = _exactly(int(chances[rest[i]]), height, distance, variance, entropy)
     return sign * z, taken & possible
 
 
-def _chance(level, away, variance):
-    """2^level exp(-away^2 / (2 variance)) by sums, products and roundings of doubles alone."""
-    exponent = level - away * away * (1.0 / (2.0 * LN2 * variance))
+@lru_cache(maxsize=64)
+def _buckets(variance):
+    """First integer, width, unit and weight of each bucket, and words below which all is taken.
+
+    The weight is an integer above ``unit exp(-z^2 / (2 variance))`` for each z within 1/2 of the
+    bucket; the unit is 2^40 times the width, in widths of the first one.
+    """
+    width = 1 << ((12 * (isqrt(variance) + 1) - 1) // BUCKETS).bit_length()
+    widths = np.append(np.ones(BUCKETS, dtype=np.uint64), [BUCKETS, 2 * BUCKETS]).astype(np.uint64)
+    tops = 2.0**CHANCE_BITS * widths
+    widths *= np.uint64(width)
+    ends = widths.cumsum()
+    starts = (ends - widths).view(np.int64)
+    nearest = tops * _chance(np.maximum(starts - 0.5, 0.0), variance)
+    weights = (nearest * (1.0 + 2.0**-30)).astype(np.uint64) + np.uint64(2)
+    least = tops * _chance(ends.astype(float), variance) / weights
+    return starts, widths, tops, weights, (least * (1.0 - 2.0**-30) * 2.0**WORD).astype(np.uint64)
+
+
+def _chance(away, variance):
+    """exp(-away^2 / (2 variance)) by sums, products and roundings of doubles alone."""
+    exponent = away * away * (-1.0 / (2.0 * LN2 * variance))
     whole = np.rint(exponent)
     rest = exponent - whole  # exact, within half a unit of 0
     power = POWERS[-1] * rest
@@ -106,18 +129,18 @@ def _chance(level, away, variance):
     return np.ldexp(power, whole.astype(np.int32))
 
 
-def _exactly(word, level, distance, variance, entropy):
+def _exactly(word, height, distance, variance, entropy):
     """Whether a uniform number that begins with these bits is below a chance.
 
-    The chance is 2^level exp(-(z - c)^2 / (2 variance)) for the distance (z, c). Digits and bits
-    are added until they decide.
+    The chance is top exp(-(z - c)^2 / (2 variance)) / weight for the height (top, weight) and the
+    distance (z, c). Digits and bits are added until they decide.
     """
     bits = WORD
     while True:
         with localcontext() as context:
             context.prec = 30 + bits
             away = distance[0] - distance[1]
-            chance = (-away * away / Decimal(2 * variance)).exp() * 2**level * 2**bits
+            chance = (-away * away / Decimal(2 * variance)).exp() * height[0] * 2**bits / height[1]
             error = chance * Decimal(10) ** -(25 + bits // 2) + Decimal(10) ** -20
             if word + 1 <= chance - error:
                 return True
@@ -129,16 +152,3 @@ def _exactly(word, level, distance, variance, entropy):
 def random_words(n: int, entropy: Callable[[int], bytes]) -> np.ndarray:
     """Uniform 64-bit words."""
     return np.frombuffer(entropy(8 * n), dtype="<u8")
-
-
-def _levels(n, entropy):
-    """v with the chance 2^-(v+1): ones before the first zero; and a fair bit.
-
-    Levels from 56 on are all called 56: they would be taken with a chance below 2^-3000, and are
-    left out.
-    """
-    words = random_words(n, entropy)
-    negative = (words & np.uint64(1)).astype(bool)
-    rest = words >> np.uint64(WORD - HIGHEST) | np.uint64(1 << HIGHEST)
-    lowest = (rest & -rest).astype(float)  # 2^level, whose exponent is above 52 other bits
-    return (lowest.view(np.int64) >> 52) - 1023, negative

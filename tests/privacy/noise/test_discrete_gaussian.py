@@ -8,7 +8,7 @@ from scipy import stats
 
 from skpriv.exceptions import PrivacyError
 from skpriv.privacy._noise import _discrete_gaussian
-from skpriv.privacy._noise._discrete_gaussian import CLOSE, HIGHEST, NOTHING, discrete_gaussian
+from skpriv.privacy._noise._discrete_gaussian import CLOSE, NOTHING, WORD, discrete_gaussian
 
 LEVEL = 1e-5  # of each test of a law
 N_DRAWS = 40_000
@@ -19,11 +19,11 @@ def entropy(global_random_seed):
     return np.random.RandomState(global_random_seed).bytes
 
 
-def chance(level, away, variance, digits=90):
-    """2^level exp(-away^2 / (2 variance)) to many digits."""
+def law(away, variance, digits=90):
+    """exp(-away^2 / (2 variance)) to many digits."""
     with localcontext() as context:
         context.prec = digits
-        return (-away * away / Decimal(2 * variance)).exp() * 2**level
+        return (-away * away / Decimal(2 * variance)).exp()
 
 
 def given(*words):
@@ -32,60 +32,62 @@ def given(*words):
     return lambda n: queue.pop(0) if queue else b"\0" * n
 
 
-@pytest.mark.parametrize("variance", [1, 2, 7])
+@pytest.mark.parametrize("variance", [1, 2, 7, 2500])
 @pytest.mark.parametrize("center", [0.0, 0.5, -0.5, 0.1875])
-def test_every_proposal_is_enumerated(monkeypatch, variance, center):
+def test_every_proposal_is_enumerated(variance, center):
     """Each integer is proposed once, and taken with a chance that makes its law Gaussian.
 
-    Every decision is asked on both sides of the exact chance, one part in 2^64 away from it.
+    Every decision is asked on both sides of the exact chance, one part in 2^64 away from it, with
+    the first and with the last word of a bucket.
     """
-    widths = []
-    real = _discrete_gaussian._proposals
-    monkeypatch.setattr(
-        _discrete_gaussian, "_proposals", lambda *a: (widths.append(a[1]), real(*a))[1]
-    )
-    discrete_gaussian(variance, np.zeros(1))
-    width = widths[0]
-    assert width >= np.sqrt(2.0 * np.log(2.0) * variance) + 0.5
-    level, uniform, negative = (
-        part.ravel() for part in np.meshgrid(range(6), range(width), [0, 1], indexing="ij")
-    )
-    magnitude = level * width + uniform
-    sign = np.where(negative, -1, 1)
+    starts, widths, tops, weights, _ = _discrete_gaussian._buckets(variance)
+    total = int(weights.sum())
+    bucket = np.concatenate([np.repeat(np.arange(len(widths)), widths.astype(int))] * 2)
+    place = np.arange(len(bucket)) % (len(bucket) // 2) - starts[bucket]
+    negative = np.repeat([0, 1], len(bucket) // 2).astype(np.uint64)
+    magnitude, sign = starts[bucket] + place, 1 - 2 * negative.astype(int)
+    span = 2048 * int(widths[0])
+    assert (sign * magnitude).tolist() == [*range(span), *range(0, -span, -1)]
     exact = [
-        chance(int(v), Decimal(int(z)) - Decimal(int(s)) * Decimal(center), variance)
-        for v, z, s in zip(level, magnitude, sign, strict=True)
+        int(tops[k]) * law(int(z) - Decimal(int(s)) * Decimal(center), variance) / int(weights[k])
+        for k, z, s in zip(bucket, magnitude, sign, strict=True)
     ]
-    assert max(exact) <= 1
-    words = np.array([min(int(c * 2**64), 2**64 - 1) for c in exact], dtype=np.uint64)
-    bits = (np.uint64(1) << (level + 8).astype(np.uint64)) | negative.astype(np.uint64)
-    centers = np.full(len(level), center)
-    told = words > 0  # chances below 2^-64 have no side
+    assert max(exact) < 1
+    # Chance of the proposal times chance of taking it, in one unit: the law that is asked for.
+    np.testing.assert_array_equal(tops / widths, tops[0] / widths[0])
+    sides = np.array([int(c * 2**64) for c in exact], dtype=np.uint64)
+    told = sides > 0  # chances below 2^-64 have no side
     possible = ~((magnitude == 0) & (negative == 1))
-    for drawn, expected in (
-        (words - np.uint64(1), True),
-        (np.minimum(words, 2**64 - 2) + np.uint64(1), np.array([c == 1 for c in exact])),
-    ):
-        z, taken = real(variance, width, centers, given(uniform, bits, drawn))
-        np.testing.assert_array_equal(z, sign * magnitude)
-        np.testing.assert_array_equal(taken[told], (possible & expected)[told])
-    # each integer once; chance of the proposal times chance of taking it is Gaussian
-    assert len(set((sign * magnitude)[possible])) == possible.sum()
-    assert set((sign * magnitude)[possible]) == set(range(-6 * width + 1, 6 * width))
-    taken = np.array([float(c) for c in exact]) * 2.0 ** -(level + 1)
-    law = np.exp(-((sign * magnitude - center) ** 2) / (2.0 * variance)) / 2.0
-    np.testing.assert_allclose(taken, law, rtol=1e-12)
+    first = np.uint64(total) + weights.cumsum()[bucket]
+    places = place.astype(np.uint64) | negative << np.uint64(63)
+    centers = np.full(len(bucket), center)
+    for words in (first - weights[bucket], first - np.uint64(1)):
+        for drawn, below in ((sides - np.uint64(1), True), (sides + np.uint64(1), False)):
+            source = given(np.stack([words, places, drawn]))
+            z, taken = _discrete_gaussian._proposals(variance, centers, source)
+            np.testing.assert_array_equal(z, sign * magnitude)
+            np.testing.assert_array_equal(taken[told], possible[told] & below)
 
 
-def test_levels_are_geometric_and_signs_fair():
-    """All values of the bits that decide, each once."""
-    patterns = np.arange(2**10, dtype=np.uint64)
-    for sign in (0, 1):
-        words = patterns << np.uint64(8) | np.uint64(sign)
-        level, negative = _discrete_gaussian._levels(len(words), given(words))
-        assert (negative == bool(sign)).all()
-        assert [(level == v).sum() for v in range(10)] == [2 ** (9 - v) for v in range(10)]
-        assert level.max() == HIGHEST  # no bit of them is set
+@pytest.mark.parametrize("variance", [1, 2500, 2**89 - 1, 2**90])
+def test_words_name_buckets_in_proportion_to_their_weights(variance):
+    """Words that are taken into account are a multiple of the total weight."""
+    starts, widths, _, weights, sure = _discrete_gaussian._buckets(variance)
+    total = int(weights.sum())
+    least = 2**WORD % total
+    words = np.array([least - 1, least, 2**WORD - 1, 2**WORD - 2], dtype=np.uint64)
+    places, drawn = np.full(4, 5 * 2**8, dtype=np.uint64), np.zeros(4, dtype=np.uint64)
+    source = given(np.stack([words, places, drawn]))
+    _, taken = _discrete_gaussian._proposals(variance, np.zeros(4), source)
+    assert taken.tolist()[:2] == [False, True] and (2**WORD - least) % total == 0
+    assert 512 * int(widths[0]) > 12 * np.sqrt(float(variance)) and widths[0] & (widths[0] - 1) == 0
+    assert int(starts[-1] + int(widths[-1])) == 2048 * int(widths[0]) < 2**52
+    # What is taken without a look is taken by the law, at the far end of the bucket.
+    for k in range(len(widths)):
+        low, high = Decimal(int(starts[k])) - Decimal(0.5), Decimal(int(starts[k] + int(widths[k])))
+        top = 2**40 * int(widths[k]) // int(widths[0])
+        assert top * law(max(low, Decimal(0)), variance) < int(weights[k])
+        assert int(sure[k]) * int(weights[k]) <= top * law(high, variance) * 2**64
 
 
 @pytest.mark.parametrize("variance", [1, 2**20 + 1, 2**89 - 1, 2**90])
@@ -96,13 +98,9 @@ def test_the_error_of_doubles_is_an_eighth_of_the_margin(variance, global_random
     """
     assert CLOSE >= 8.0 * 2.0**-43 and NOTHING >= 8.0 * 2.0**-53
     rng, n = np.random.RandomState(global_random_seed), 1500
-    level = rng.geometric(0.3, size=n) % HIGHEST
-    level[:500] = rng.randint(HIGHEST, size=500)
-    away = np.sqrt(2.0 * variance) * np.sqrt(np.log(2.0) * (level + 60.0 * rng.uniform(size=n)))
-    known = _discrete_gaussian._chance(level, away, variance)
-    exact = [
-        chance(int(v), Decimal(a), variance, 40) for v, a in zip(level, away.tolist(), strict=True)
-    ]
+    away = np.sqrt(2.0 * variance * np.log(2.0) * 60.0 * rng.uniform(size=n))
+    known = _discrete_gaussian._chance(away, variance)
+    exact = [law(Decimal(a), variance, 40) for a in away.tolist()]
     errors = [abs(Decimal(k) - e) for k, e in zip(known.tolist(), exact, strict=True)]
     large = [(d, e) for d, e in zip(errors, exact, strict=True) if e > Decimal(2.0**-51)]
     assert 500 < len(large) < n
@@ -116,12 +114,12 @@ def test_the_law_of_a_draw(variance, center, entropy):
     """A law at a total variation distance of .03 passes less than once in 1,000 times."""
     drawn = discrete_gaussian(variance, np.full(N_DRAWS, center), entropy)
     points = np.arange(-60, 61)
-    law = np.exp(-((points - center) ** 2) / (2.0 * variance))
-    law *= N_DRAWS / law.sum()
-    seen = law > 10.0
+    likely = np.exp(-((points - center) ** 2) / (2.0 * variance))
+    likely *= N_DRAWS / likely.sum()
+    seen = likely > 10.0
     counts = np.append([(drawn == z).sum() for z in points[seen]], 0.0)
     counts[-1] = N_DRAWS - counts.sum()
-    expected = np.append(law[seen], N_DRAWS - law[seen].sum())
+    expected = np.append(likely[seen], N_DRAWS - likely[seen].sum())
     assert stats.chisquare(counts, expected * N_DRAWS / expected.sum()).pvalue > LEVEL
 
 
@@ -164,15 +162,15 @@ def test_doubles_decide_as_exact_numbers_would(monkeypatch, center):
 
 def test_close_decisions_are_made_with_more_bits():
     """A number whose first 64 bits are those of the chance is decided by the bits that follow."""
-    exact = chance(0, Decimal(5) - Decimal(0.25), 11) * 2**64
+    exact = 3 * law(Decimal(5) - Decimal(0.25), 11) / 7 * 2**64
     word, rest = int(exact), exact % 1
     low, high = (lambda n: b"\0" * n), (lambda n: b"\xff" * n)
     assert 0 < rest < 1
     decide, distance = _discrete_gaussian._exactly, (Decimal(5), Decimal(0.25))
-    assert decide(word, 0, distance, 11, low)
-    assert not decide(word, 0, distance, 11, high)
-    assert decide(word - 1, 0, distance, 11, high)
-    assert not decide(word + 1, 0, distance, 11, low)
+    assert decide(word, (3, 7), distance, 11, low)
+    assert not decide(word, (3, 7), distance, 11, high)
+    assert decide(word - 1, (3, 7), distance, 11, high)
+    assert not decide(word + 1, (3, 7), distance, 11, low)
 
 
 def test_rare_is_what_doubles_leave_open(monkeypatch, entropy):
