@@ -11,7 +11,7 @@ import pandas as pd
 from sklearn.datasets import load_diabetes
 
 from skpriv.datasets import load_mortgages, load_wages, load_warfarin
-from skpriv.datasets._base import packaged_file
+from skpriv.datasets._loaders import packaged_file
 
 
 class Table(NamedTuple):

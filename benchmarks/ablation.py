@@ -21,7 +21,7 @@ from _record import record
 from _tables import TABLES
 from _unseen_tables import UNSEEN_TABLES
 
-from skpriv._estimation._loop import _pool, _rules, _steps, _whitening
+from skpriv._estimation._loop import _whitening as _pool, _rules, _steps, _whitening
 from skpriv.linear_model import LinearRegression
 
 

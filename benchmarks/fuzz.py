@@ -23,7 +23,7 @@ from _record import record  # noqa: E402
 from registry import REGISTRY, classes  # noqa: E402
 from registry.rows import drawn, drawn_stored  # noqa: E402
 
-from skpriv._cli._audit_settings import estimators  # noqa: E402
+from skpriv._cli._audit import estimators  # noqa: E402
 from skpriv.audit import replay  # noqa: E402
 from skpriv.privacy import Budget  # noqa: E402
 

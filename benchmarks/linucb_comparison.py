@@ -22,7 +22,7 @@ from _record import record
 from joblib import Parallel, delayed
 
 from skpriv.bandits import LinUCB, OnlineLinUCB, RandomPolicy
-from skpriv.bandits._ucb._region import Region
+from skpriv.bandits._ucb._sums import Region
 
 T, ARMS, D = 20_000, 100, 5
 EPSILONS = (0.2, 1.0, 10.0)

@@ -426,7 +426,7 @@ def test_every_room_has_a_level():
 @pytest.mark.parametrize(
     "rule, file, source",
     [
-        (folder_offenders, "linear_model/_iht/_a.py", "from .._linear._plan import Plans"),
+        (folder_offenders, "linear_model/_iht/_a.py", "from .._layered._tree import b"),
         (level_offenders, "privacy/_a.py", "from ..linear_model import b"),
         (level_offenders, "privacy/_a.py", "def f():\n    import skpriv.bandits"),
         (level_offenders, "metrics/_a.py", "from ..preprocessing import BoundsScaler"),

@@ -9,8 +9,8 @@ import pytest
 from skpriv._cli import main
 from skpriv._cli._arguments import CommandError, Joined, positives
 from skpriv._cli._main import COMMANDS
-from skpriv._cli._tradeoff._bounds import read_bounds
-from skpriv._cli._tradeoff._command import ESTIMATORS
+from skpriv._cli._tradeoff import read_bounds
+from skpriv._cli._tradeoff import ESTIMATORS
 
 pd = pytest.importorskip("pandas")
 FAST = ["--epsilons", "1,10", "--repeats", "1", "--cv", "2"]

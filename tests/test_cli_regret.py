@@ -4,11 +4,7 @@ from sklearn.utils import Bunch
 
 from skpriv._cli import main
 from skpriv._cli._regret import table
-from skpriv._cli._regret_settings import (
-    SETTINGS,
-    supervised_digits,
-    supervised_warfarin,
-)
+from skpriv._cli._regret import SETTINGS, supervised_digits, supervised_warfarin
 from skpriv.datasets import load_warfarin
 
 FAST = ["regret", "--horizon", "100", "--runs", "2"]

@@ -19,7 +19,7 @@ COMMANDS = {
     "report": ("_predict", "one HTML page about a model, with lines for a signature"),
     "predict": ("_predict", "predictions for the rows of a table"),
     "budget": ("_budget", "what a ledger has spent, and what is left"),
-    "tradeoff": ("_tradeoff._command", "what privacy costs in accuracy, on real data"),
+    "tradeoff": ("_tradeoff", "what privacy costs in accuracy, on real data"),
     "regret": ("_regret", "what privacy costs a bandit in regret"),
     "audit": ("_audit", "attack the privacy of every estimator and policy"),
 }

@@ -1,89 +1,216 @@
-"""Confidence intervals for the regression function, from noisy normal equations, in two ways.
+"""Intervals: certificates as data, the quantiles that they share, and the normal ones.
 
-For any v computed from released answers other than ``target`` and from the query point x,
-
-    v'target - x'theta* = v'sum e zeta + v'(N_b - N_A theta*) + (design'v - x)'theta*,
-
-so that x'theta* lies within three terms of v'target. The first is sub-Gaussian with variance proxy
-v'Gv given the rows and N_A (targets lie in an interval of length 2), and ||theta*|| times
-||design'v - x|| bounds the third. The second is bounded in one of two ways, whichever is narrower
-at a typical v (a public choice): "joint", ||v|| times a quantile of ||N_b - N_A theta*||; or
-"split", where v'N_b joins the first term (N_b is independent of v) and ||v|| times a quantile of
-||N_A theta*|| is left. Any v is valid, and is chosen on a public path.
-
-**By the targets' own noise.** The second way has certified intervals whose width follows it.
-
-Released are b = A0 theta* + S + N_b and A = A0 + N, S = sum e zeta with E[zeta | row] = 0 and
-|zeta| <= 2; the noises are Gaussian and independent. For the solution theta = A^-1 b, v = A^-T x
-and v0 = A0^-T x,
-
-    x'theta - x'theta* = v'S + v0'(N_b - N theta*) + (v - v0)'(N_b - N theta*),
-    v - v0 = -A^-T N'v0.
-
-v0 and theta* do not depend on noise. So the second term is one normal variable, and of the noise in
-all directions only the norms of N'v0 and N theta* are needed, two vectors of known law: each is at
-most s q times the length of v0 or theta*, and with k = s q / (smallest singular value of A) < 1
-
-    |v0| <= |v| / (1 - k),   |v - v0| <= k |v0|,   |(v - v0)'N theta*| <= k |v0| s q |theta*|.
-
-Given the rows and N, (v - v0)'N_b is normal. (If A0 is singular there is no v0, but a unit vector u
-with A'u = N'u; the event of v0 is then one of u, on which k >= 1 and nothing is said.) Gaussian
-thinning gives a v that is independent of the noise it meets by more noise; here it is not needed.
-Where k is large v'S + v'N_b and |v'N theta*| <= |v| s q |theta*| are less: both bounds are taken,
-and the smaller one counts.
-
-*The main part.* Given rows and noises v'S is a sum of terms of mean zero and at most B = 2 |v|,
-with variance V = sum (v'e)^2 E zeta^2: P(v'S > sqrt(2 V t) + B t / 3) <= exp(-t) (Bernstein). With
-the normal variable v0'(N_b - N theta*) = G z, whose law does not depend on zeta, let t(v'S) be the
-level that v'S reaches. Where t <= t0 (1 - (z_+ / q)^2) and z <= q,
-
-    v'S + G z <= sqrt(2 V t0 + G^2 q^2) + B t0 / 3
-
-for any V and G, also those that depend on the noises and on what is released, and the pair leaves
-that region with probability at most
-exp(-t0) / 2 + int_0^q density(z) exp(-t0 (1 - (z / q)^2)) dz + P(z > q).
-
-*The variance* is read off the released sum of e e'u^2, u = r - clip(phi'theta_R) at a released
-theta_R, whose noise is new: v'R v with one normal quantile. What the clip of u cut is released, too
-(`ResidualGramQuery`), and counts |v|^2 times. zeta = u - d with |d| <= |phi'(theta* - theta_R)|:
-
-    sum (v'e)^2 zeta^2 <= sum (v'e)^2 u^2 - 2 sum (v'e)^2 zeta d.
-
-The last sum has mean zero but for theta_R, which has seen the targets. Over all theta_R within a
-distance D of theta* its largest value has mean at most 2 D |v| sqrt(V) (symmetrisation, and
-contraction since d is 1-Lipschitz in phi'theta_R), and exceeds it as Klein and Rio (2005) say; D is
-rounded up to a public grid, over which a union bound goes. From realised squares to variances by a
-Chernoff bound for terms in [0, B^2]: sqrt(V) <= B sqrt(l / 2) + sqrt(B^2 l / 2 + Q) but for
-exp(-l). Without a residual Gram (local reports) V <= sum (v'e)^2, since E zeta^2 <= 1.
-
-*The distance* |theta - theta*| <= |A^-1 S| + |A^-1 N_b| + k |theta*|. The second is a quadratic
-form of normal variables (Laurent and Massart 2000), the first the norm of a sum of terms of length
-at most 2 |A^-1| (Klein and Rio), with variances that are read off the residual Gram in the same
-way. It bounds |theta*| <= |theta| + |theta - theta*|: nothing is assumed. Sharper is the same with
-the unit vector u of theta*, which is fixed: u'theta - |theta*| = w'(S + N_b) - w'N theta* for
-w = A^-T u, whose first part is one sum and one normal variable given the rows and N. The bounds on
-variances and on the distance need each other; rounds sharpen both, and each round is valid.
+A certified interval holds on the intersection of some events. By the union bound its failure is at
+most the sum of theirs. Each place that turns a failure probability into a quantile passes it
+through `event`, which notes it while a `certificate` is open and is free otherwise. So what is
+added up is what was used, and not what was planned.
 """
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import lru_cache
 from math import inf, isfinite, log, sqrt
 from numbers import Real
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
+from scipy import optimize, special, stats
 
-from .._linalg import blocks_of
-from ._tails import (
-    RANGE,
-    SHARPENINGS,
-    event,
-    largest_sum,
-    main_region,
-    norm_quantile,
-    operator_quantile,
-    shared,
-    split_failure,
-)
+from .._linalg import ROUNDED, blocks_of
+
+
+class Certificate:
+    """Events of the intervals that were computed while it was open.
+
+    Attributes
+    ----------
+    failures : dict of str to float
+        Failure probability of each event. One that was used several times is one event.
+    """
+
+    def __init__(self, sharper: str | None = None) -> None:
+        self.failures: dict[str, float] = {}
+        self._sharper = sharper
+
+    def noted(self, name: str, failure: float) -> float:
+        """Note an event, and return the failure probability that its quantile is to have."""
+        self.failures[name] = max(failure, self.failures.get(name, 0.0))
+        return failure**2 if name == self._sharper else failure
+
+
+_OPEN: ContextVar[Certificate | None] = ContextVar("_OPEN", default=None)
+
+
+@contextmanager
+def certificate(sharper: str | None = None) -> Iterator[Certificate]:
+    """Collect the events of all intervals that are computed inside.
+
+    Parameters
+    ----------
+    sharper : str, default=None
+        An event whose failure probability is squared where it is used: an interval that rests on it
+        becomes wider.
+
+    Examples
+    --------
+    >>> from skpriv._estimation._intervals import certificate, event
+    >>> with certificate() as found:
+    ...     _ = event("noise of the target", 0.025), event("largest eigenvalue", 0.025)
+    >>> found.failures
+    {'noise of the target': 0.025, 'largest eigenvalue': 0.025}
+    """
+    token = _OPEN.set(Certificate(sharper))
+    try:
+        yield _OPEN.get()  # type: ignore[misc]
+    finally:
+        _OPEN.reset(token)
+
+
+def event(name: str, failure: float) -> float:
+    """Failure probability of an event, where its quantile is taken."""
+    found = _OPEN.get()
+    return failure if found is None else found.noted(name, failure)
+
+
+def split_failure(failure: float, *weights: float) -> tuple[float, ...]:
+    """Divide a failure probability over the parts of a bound, in proportion to public weights.
+
+    By the union bound all parts hold at once but for the whole of it. A part that cannot fail, such
+    as that of noise without privacy, has the weight 0 and leaves its share to the others.
+
+    Examples
+    --------
+    >>> from skpriv._estimation._intervals import split_failure
+    >>> split_failure(0.5, 3.0, 1.0, 0.0)
+    (0.375, 0.125, 0.0)
+    """
+    whole = sum(weights)
+    return tuple(failure * weight / whole for weight in weights)
+
+
+def events(failure: float, weights: Mapping[str, float], title: str = "") -> Iterator[float]:
+    """Divide a failure probability over named events, and note each of them as it is taken.
+
+    Parameters
+    ----------
+    failure : float
+    weights : mapping of str to float
+        Public weight of each event; one with the weight 0 cannot fail, and is not noted.
+    title : str
+        What the names begin with in a certificate.
+
+    Yields
+    ------
+    float
+        The failure probability of one event after the other.
+    """
+    parts = split_failure(failure, *weights.values())
+    for (name, weight), part in zip(weights.items(), parts, strict=True):
+        yield event(title + name, part) if weight else 0.0
+
+
+def shared(failure: float, weights: Mapping[str, float], title: str = "") -> SimpleNamespace:
+    """The same, with the events as attributes by their names."""
+    return SimpleNamespace(**dict(zip(weights, events(failure, weights, title), strict=True)))
+
+
+RANGE = 2.0  # |zeta| <= 2: a scaled target in [-1, 1] is at most that far from its mean
+SHARPENINGS = 6  # of a bound by itself; each is valid, whatever their number
+ROUNDED_UP = 1.0 + 1e-4  # quantiles by quadrature, and whole descents
+TIMES_UP = 1.0 + ROUNDED
+
+
+def norm_quantile(first, rest, p, failure):
+    """Upper quantile of the square root of first chi2_1 + rest chi2_{p-1}.
+
+    With GOE noise N theta ~ N(0, (s^2/2) ||theta||^2 (I + uu')), u = theta / ||theta||: that is
+    s ||theta|| times the quantile for 1 and 1/2.
+    """
+    return sqrt(first) * _unit_norm_quantile(rest / first, p, failure) if first else 0.0
+
+
+def operator_quantile(scale, p, failure):
+    """Upper quantile of the largest eigenvalue of GOE(scale): Gordon's mean plus concentration."""
+    return scale * (sqrt(2.0 * p) + sqrt(2.0 * log(1.0 / failure)))
+
+
+def largest_sum(mean, weak, term, length, last=2.0):
+    """Bound on the supremum of sums of independent terms, but for exp(-length).
+
+    The mean of the supremum and the largest variance of a sum are bounded by `mean` and `weak`, and
+    each term by `term`. It is the inequality of Klein and Rio (2005), and with ``last=1`` that of
+    Bousquet, for terms that have one law.
+    """
+    return mean + np.sqrt(2.0 * length * (weak + 2.0 * term * mean)) + last * term * length / 3.0
+
+
+def expected_sum(realised, unit):
+    """Bound on the mean v of a sum of independent terms in [0, b] from its value r, unit = b l.
+
+    It fails with probability exp(-l): P(sum <= r) <= exp(-(v - r - r log(v / r)) / b) (Chernoff).
+    Newton's method from above stays above.
+    """
+    realised = np.maximum(realised, 1e-9 * unit)
+    value = (np.sqrt(unit / 2.0) + np.sqrt(unit / 2.0 + realised)) ** 2
+    for _ in range(4):
+        left = value - realised - realised * np.log(value / realised) - unit
+        value = value - np.maximum(left, 0.0) / (1.0 - realised / value)
+    return value
+
+
+@lru_cache(maxsize=256)
+def main_region(failure, noise_part=0.2):
+    """(t0, q) such that a sum of bounded terms and a normal variable of any scale are bounded.
+
+    Let P(S > sqrt(2 V t) + B t / 3) <= exp(-t) (Bernstein) and N ~ N(0, 1), independent of S. For
+    any scale G >= 0, even one that depends on S, S + G N > sqrt(2 V t0 + (G q)^2) + B t0 / 3 only
+    if (t(S), N) leaves the region t <= t0 (1 - (N_+ / q)^2), N <= q, of which that is the support
+    function, with probability
+    exp(-t0) / 2 + int_0^q phi(a) exp(-t0 (1 - a^2 / q^2)) da + P(N > q).
+
+    Parameters
+    ----------
+    failure : float
+        Probability of failure of one side.
+    noise_part : float in (0, 1), default=0.2
+        Part of it that is P(N > q). Widths change by 2% at most between 0.15 and 0.25, where the
+        two deviations are about equal.
+    """
+    q = float(stats.norm.isf(noise_part * failure))
+    nodes, weights = special.roots_legendre(60)
+    a = 0.5 * q * (nodes + 1.0)
+    density = 0.5 * q * weights * stats.norm.pdf(a)
+
+    def excess(t):
+        left = 0.5 * np.exp(-t) + density @ np.exp(-t * (1.0 - (a / q) ** 2))
+        return left - (1.0 - noise_part) * failure
+
+    return float(optimize.brentq(excess, 0.0, 100.0)) * TIMES_UP, q
+
+
+@lru_cache(maxsize=1024)
+def _unit_norm_quantile(rest, p, failure):
+    """Upper quantile of the square root of chi2_1 + rest chi2_{p-1}, by quadrature, rounded up."""
+    if p == 1 or rest == 1.0:
+        return float(stats.chi.isf(failure, p))
+    nodes, weights = _gauss_legendre()
+    z = 6.0 * (nodes + 1.0)  # [0, 12]
+    density = 6.0 * weights * 2.0 * stats.norm.pdf(z)
+
+    def excess(q):
+        halves = np.maximum(q - z**2, 0.0) / (2.0 * rest)
+        return density @ special.gammaincc((p - 1) / 2.0, halves) - failure  # chi-squared tail
+
+    upper = p + 4.0 * sqrt(p * log(1.0 / failure)) + 4.0 * log(1.0 / failure)
+    return sqrt(optimize.brentq(excess, 0.0, upper)) * ROUNDED_UP
+
+
+@lru_cache(maxsize=1)
+def _gauss_legendre():
+    return np.polynomial.legendre.leggauss(400)
+
 
 # The Gram matrix (concentrated) has one part of the failure probability; the rest is divided
 # between the targets' noise and the privacy noise, by the best of these at a typical v.

@@ -2,7 +2,7 @@
 
 from ._coba import CobaLearner
 from ._combiner import BanditCombiner
-from ._evaluation._display import RegretDisplay
+from ._simulate import RegretDisplay
 from ._environments import (
     GeneralizedLinearEnvironment,
     LinearEnvironment,
@@ -13,16 +13,16 @@ from ._epochs._fliphat import FLIPHAT, EpsilonGreedy, LassoBandit
 from ._epochs._rules import ActionElimination, EpochGreedy, SquareCB
 from ._ucb._lin_ucb import LinSquareCB, LinUCB
 from ._mabwiser import MABWiserAdapter
-from ._evaluation._off_policy import LoggedEnvironment, OffPolicyValue, off_policy_value
-from ._evaluation._private_value import PrivateValue, private_off_policy_value
+from ._off_policy import LoggedEnvironment, OffPolicyValue, off_policy_value
+from ._off_policy import PrivateValue, private_off_policy_value
 from ._ucb._online_lin_ucb import OnlineLinUCB
 from ._service._dsjson import read_dsjson
 from ._service._loop import Loop
 from ._base import RandomPolicy
-from ._report import EpochsReport
+from ._base import EpochsReport
 from ._state import load
-from ._epochs._schedule import EpochSchedule
-from ._evaluation._simulate import simulate
+from ._epochs._policy import EpochSchedule
+from ._simulate import simulate
 
 __all__ = [
     "FLIPHAT",

@@ -7,9 +7,9 @@ from ._hard_instances import (
     make_small_direction,
     make_sparse_autoregressive,
 )
-from ._mortgages import load_mortgages
-from ._wages import load_wages
-from ._warfarin import load_warfarin
+from ._loaders import load_mortgages
+from ._loaders import load_wages
+from ._loaders import load_warfarin
 
 __all__ = [
     "load_mortgages",

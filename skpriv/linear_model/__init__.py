@@ -1,12 +1,12 @@
 """Private regressors with confidence intervals."""
 
-from ._additive._regressor import AdditiveRegressor
+from ._additive import AdditiveRegressor
 from ._generalized._logistic import LogisticRegression
-from ._generalized._poisson import PoissonRegressor
+from ._generalized._base import PoissonRegressor
 from ._iht._regressor import IHTRegressor
 from ._improper import ImproperSGDRegressor
 from ._layered._regressor import LayeredRegressor
-from ._linear._regressor import LinearRegression
+from ._linear import LinearRegression
 from ._instruments import IVRegressor
 from ._reweighted._sgd import Link
 from ._reweighted._regressor import ReweightedRegressor

@@ -15,7 +15,7 @@ from scipy import optimize, stats
 
 from .._choices import IntervalMethod
 from .._compat import Interval, StrOptions
-from .._estimation._tails import ROUNDED_UP, event, split_failure
+from .._estimation._intervals import ROUNDED_UP, event, split_failure
 from .._estimation._intervals import ConfidenceInterval
 from .._estimation._reports import LiftedMomentsQuery
 from .._estimation._public_maps import Scaling

@@ -2,11 +2,11 @@
 
 from ._bounds_scaler import BoundsScaler, CoefficientMap
 from ._formula import FormulaEncoder
-from ._table._categories import Categorical, Ordinal
-from ._table._check import TableCheck, check_table
-from ._table._columns import Boolean, Date, Numeric
-from ._table._encoder import TableEncoder
-from ._table._schema import Schema, guessed_type
+from ._columns import Categorical, Ordinal
+from ._check import TableCheck, check_table
+from ._columns import Boolean, Date, Numeric
+from ._encoder import TableEncoder
+from ._schema import Schema, guessed_type
 
 __all__ = [
     "Boolean",

@@ -21,9 +21,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._parameters import parameters
 from ._bounds_scaler import CoefficientMap
-from ._table._categories import Categorical, Ordinal
-from ._table._encoder import SchemaEncoder, _frame, _schema
-from ._table._schema import few
+from ._columns import Categorical, Ordinal
+from ._encoder import SchemaEncoder, _frame, _schema
+from ._schema import few
 
 OPERATORS: dict[type, Any] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,

@@ -18,10 +18,9 @@ if TYPE_CHECKING:  # what type checkers see; a test holds it to what is loaded
     )  # fmt: skip
     from ._accounting._report import PrivacyReport, ReportRow, learns_nothing
     from ._amplification import amplified, amplified_epsilon
-    from ._ledger._accountant import BudgetAccountant
-    from ._ledger._active import (
-        Accounted, Lineage, activated, active_ledgers, adds_up_gaussians, capture, charge,
-        charged_once, noticed_charges, parallel_part,
+    from ._ledger._accountant import (
+        Accounted, BudgetAccountant, Lineage, activated, active_ledgers, adds_up_gaussians, capture,
+        charge, charged_once, noticed_charges, parallel_part,
     )  # fmt: skip
     from ._ledger._ledger import Ledger, Limit, protecting, unit_sentence, unit_text
     from ._ledger._numbering import Numbering
@@ -33,8 +32,7 @@ if TYPE_CHECKING:  # what type checkers see; a test holds it to what is loaded
     from ._noise._codebook_noise import (
         CodebookBlocksNoise, CodebookNoise, ResponseNoise, hadamard_entries,
     )  # fmt: skip
-    from ._noise._discrete_gaussian import discrete_gaussian
-    from ._noise._lattice import additive_shares, rounded, summed_shares
+    from ._noise._lattice import additive_shares, discrete_gaussian, rounded, summed_shares
     from ._noise._laws import GaussianNoise, GumbelNoise, NoiseSource
     from ._query import (
         MOST_NOISE, ROUNDING, SIDE_SHARE, TOLD_ABOVE, Answer, InnerSum, Mapped, Procedure, Query,
@@ -60,9 +58,8 @@ _PLACES = {
     "_accounting._lattice": "MODULUS NO_ROOM Devices Lattice shares_needed sharing_security",
     "_accounting._report": "PrivacyReport ReportRow learns_nothing",
     "_amplification": "amplified amplified_epsilon",
-    "_ledger._accountant": "BudgetAccountant",
-    "_ledger._active": "Accounted Lineage activated active_ledgers adds_up_gaussians capture "
-    "charge charged_once noticed_charges parallel_part",
+    "_ledger._accountant": "Accounted BudgetAccountant Lineage activated active_ledgers "
+    "adds_up_gaussians capture charge charged_once noticed_charges parallel_part",
     "_ledger._ledger": "Ledger Limit protecting unit_sentence unit_text",
     "_ledger._numbering": "Numbering",
     "_ledger._parts": "prepaid",
@@ -70,8 +67,7 @@ _PLACES = {
     "lifted",
     "_noise._codebook_law": "TYPICAL_NORM Codebook LiftedReports best_codebook",
     "_noise._codebook_noise": "CodebookBlocksNoise CodebookNoise ResponseNoise hadamard_entries",
-    "_noise._discrete_gaussian": "discrete_gaussian",
-    "_noise._lattice": "additive_shares rounded summed_shares",
+    "_noise._lattice": "additive_shares discrete_gaussian rounded summed_shares",
     "_noise._laws": "GaussianNoise GumbelNoise NoiseSource",
     "_query": "MOST_NOISE ROUNDING SIDE_SHARE TOLD_ABOVE Answer InnerSum Mapped Procedure Query "
     "reordered",

@@ -1,6 +1,6 @@
 """Where private rows live: one protocol, which sessions sum over and nobody looks behind."""
 
-from ._arrays import ArrayRows, WeightedRows, canonical
+from ._base import ArrayRows, WeightedRows, canonical
 from ._base import CHUNK_ROWS, KEPT_BYTES, Rows, in_threads
 from ._batches import BatchRows
 from ._blocks import LazyValues

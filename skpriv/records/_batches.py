@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 from scipy.sparse import issparse
 
-from ._arrays import ArrayRows
+from ._base import ArrayRows
 from ._base import CHUNK_ROWS, Rows
 from ._blocks import (
     OTHER_LENGTH,

@@ -10,7 +10,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from scipy.sparse import issparse
 
-from ._arrays import canonical
+from ._base import canonical
 from ._values import floats, public_shape, quietly
 
 AHEAD = 2  # blocks that wait to be used while the next one is read

@@ -18,7 +18,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from ..exceptions import InvalidValues
-from ._arrays import ArrayRows, canonical
+from ._base import ArrayRows, canonical
 from ._base import BATCH_ROWS, Rows
 from ._batches import BatchRows
 from ._blocks import check_length, frame, is_table, length, refuse_private_length, split

@@ -7,7 +7,7 @@ import pytest
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import KFold, cross_val_score
 
-from skpriv.datasets import _base, load_mortgages, load_wages, load_warfarin
+from skpriv.datasets import _loaders as _base, load_mortgages, load_wages, load_warfarin
 
 LOADERS = [load_mortgages, load_wages, load_warfarin]
 each_loader = pytest.mark.parametrize("load", LOADERS)

@@ -1,7 +1,7 @@
 import pandas as pd
 
 from skpriv.datasets import load_warfarin
-from skpriv.datasets._warfarin import _infer_vkorc1
+from skpriv.datasets._loaders import _infer_vkorc1
 
 
 def test_rows_are_the_patients_with_a_recorded_dose():

@@ -12,8 +12,8 @@ from skpriv import bandits, describe, inspection, linear_model, preprocessing
 from skpriv._estimation._intervals import two_sided_quantile
 from skpriv._estimation._moments import NormalEquations
 from skpriv._estimation._reports import ReportedFit
-from skpriv.inspection._describe._queries import Distribution
-from skpriv.preprocessing._table._check import TableCheck
+from skpriv.inspection._description import Distribution
+from skpriv.preprocessing._check import TableCheck
 
 RNG = np.random.RandomState(0)
 N = 2_000

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skpriv.datasets._base import packaged_file
+from skpriv.datasets._loaders import packaged_file
 from skpriv.inspection import inference
 from skpriv.linear_model import LinearRegression
 

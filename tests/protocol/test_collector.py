@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 from skpriv import BudgetAccountant
 from skpriv.exceptions import BudgetExceeded, PrivacyError
 from skpriv.linear_model import ReweightedRegressor, SSPRegressor
-from skpriv.privacy._ledger import _active as _lineage
+from skpriv.privacy._ledger import _accountant as _lineage
 from skpriv.protocol import Collector, report
 
 LEVEL = 1e-4

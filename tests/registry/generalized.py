@@ -7,7 +7,7 @@ from skpriv._estimation._loop._queries import Whitened
 from skpriv._estimation._public_maps import RowMap
 from skpriv.linear_model._generalized._logistic import ClassTarget
 from skpriv.linear_model._exact import MaximumLikelihood
-from skpriv.linear_model._generalized._multinomial import (
+from skpriv.linear_model._generalized._logistic import (
     ClassRatesQuery,
     ClassScoreQuery,
     PersonClassScoreQuery,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from skpriv._estimation._loop._line import LineScoreQuery
+from skpriv._estimation._loop._score import LineScoreQuery
 from skpriv._estimation._loop._links import IDENTITY, Log, Logit
 from skpriv._estimation._loop._score import PersonScoreQuery
 from skpriv._estimation._loop._queries import Whitened

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from skpriv.bandits._evaluation._private_value import FilledQuery, ValueQuery
+from skpriv.bandits._off_policy import FilledQuery, ValueQuery
 from skpriv.model_selection._private_score import (
     ErrorMoments,
     Gains,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from skpriv.inspection._describe._queries import (
+from skpriv.inspection._description import (
     Binned,
     Coded,
     ColumnMomentsQuery,
@@ -11,7 +11,7 @@ from skpriv.inspection._describe._queries import (
     DistributionQuery,
     Ranged,
 )
-from skpriv.preprocessing._table._check import CellStatesQuery
+from skpriv.preprocessing._check import CellStatesQuery
 
 from .case import Case
 

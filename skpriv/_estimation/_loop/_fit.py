@@ -9,7 +9,7 @@ import numpy as np
 from ..._linalg import RELATIVE_ZERO
 from .._intervals import USUAL_QUANTILE, two_sided_quantile
 from .._persons import dependence
-from ._certificate import certified_by_step
+from ._estimate import certified_by_step
 from ._estimate import (
     LEAST_ROBUST,
     MOSTLY,

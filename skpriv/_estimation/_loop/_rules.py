@@ -17,9 +17,11 @@ What each number is worth is measured in docs/evidence/linear_regression.md, unl
 """
 
 from dataclasses import dataclass, replace
-from math import exp, sqrt
+from functools import lru_cache
+from math import exp, pi, sqrt
 
-from scipy.special import lambertw
+import numpy as np
+from scipy.special import lambertw, ndtr
 
 from ...privacy import SIDE_SHARE
 from ._links import IDENTITY
@@ -63,6 +65,7 @@ AFFORDABLE = 0.002
 WIDEST_CLIP = 6.0
 # Length of a whitened row times k.
 ROW_LENGTH = 2.5
+SMALLEST_LIMIT = 0.5  # deviations: with residuals cut at fewer, their variance is not known
 
 
 @dataclass(frozen=True)
@@ -258,3 +261,32 @@ def skewness_bias(k):
     of exponential noise, since the deviation of clipped residuals comes out too small.
     """
     return 2.0 * exp(-k - 1.0)
+
+
+def normal_clip(square, limit):
+    """Part of the residuals within the limit, and their variance, if they are normal.
+
+    Parameters
+    ----------
+    square : float
+        Mean of the squares of residuals clipped at the limit.
+    limit : float
+
+    Returns
+    -------
+    (part, variance)
+    """
+    deviations, squares = _clipped_squares()
+    ratio = square / limit**2
+    if ratio <= squares[-1]:
+        return 1.0, square
+    k = float(np.interp(-ratio, -squares, deviations))
+    return float(1.0 - 2.0 * ndtr(-k)), (limit / k) ** 2
+
+
+@lru_cache(maxsize=1)
+def _clipped_squares():
+    """Limits k in deviations of a normal z, and E min(z^2, k^2) / k^2, which decreases."""
+    k = np.geomspace(SMALLEST_LIMIT, 8.0, 400)
+    tail, density = ndtr(-k), np.exp(-(k**2) / 2.0) / sqrt(2.0 * pi)
+    return k, (1.0 - 2.0 * tail - 2.0 * k * density) / k**2 + 2.0 * tail

@@ -9,10 +9,10 @@ from ..._linalg import RELATIVE_ZERO
 from .._persons import ScoreLengthsQuery, cluster_degrees, seldom_cut
 from .._public_maps import RowMap
 from ._fit import LoopFit
-from ._line import Line, largest_excess, line_alone, with_line
+from ._score import Line, largest_excess, line_alone, with_line
 from ._links import IDENTITY
 from ._mean import FEW_RECORDS, find_location, known_mean, mean_only, more_needed
-from ._pool import Pool
+from ._whitening import Pool
 from ._queries import ClippedRowsQuery, SpreadQuery, Whitened, WhiteningQuery
 from ._rules import QUESTION, Rules
 from ._score import PersonScoreQuery, ScoreEquation, ScoreQuery

@@ -12,9 +12,9 @@ from ..._compat import HasMethods, Interval
 from ..._parameters import ArrayLike, Count, Positive, parameters
 from ...linear_model import IHTRegressor
 from .._draws import greedy_chances, uniform
-from .._report import trust_of
+from .._base import trust_of
 from ._policy import SELECTION_SHARE, EpochPolicy, Schedule, added
-from ._schedule import REFITS, EpochSchedule
+from ._policy import REFITS, EpochSchedule
 
 SAMPLING_PART = 0.4  # of the rounds that would tell a coefficient from d others without privacy
 

@@ -13,7 +13,7 @@ from ..._parameters import Count, Level, Positive, validated
 from ...records import finite_numbers
 from .._base import FOREVER, BasePolicy
 from .._visits import Hashed, name_of
-from ._kept import (
+from ._store import (
     RunningValue,
     begun,
     check_order,

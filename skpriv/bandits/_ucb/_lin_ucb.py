@@ -11,8 +11,8 @@ from ..._compat import Interval, StrOptions
 from ..._parameters import Channel, Level, Positive, parameters
 from ...privacy import MODELS
 from .._draws import HALF_NORMAL, Optimistic, flat, inverse_gap
-from ._region import asymptotic, ball, certified, self_normalized, without_blanks
 from ._running import RunningSumsPolicy
+from ._sums import asymptotic, ball, certified, self_normalized, without_blanks
 
 GAP_WEIGHT = 30.0
 Bonus = Annotated[float | str, Interval(Real, 0, None, closed="left"), StrOptions({"auto"})]

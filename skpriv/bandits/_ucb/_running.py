@@ -32,9 +32,9 @@ from ...privacy import (
 )
 from .._base import MAX_SEED, BasePolicy
 from .._visits import Visits
-from ._region import asymptotic, without_blanks
+from ._sums import asymptotic, without_blanks
 from ._sums import PhasedSums
-from ._windows import MIN_RESOLUTION_FOR_WINDOWS, Windows, mean_rows
+from ._sums import MIN_RESOLUTION_FOR_WINDOWS, Windows, mean_rows
 
 BATCH, BATCH_GROWTH = 200, 0.3  # users of the first shuffled batch, and growth of the next ones
 UNSHUFFLED = "local"  # the model of reports that nobody shuffles

@@ -23,7 +23,7 @@ from ..._estimation._loop._queries import LocationQuery
 from ..._estimation._loop._rules import LEARNT
 from ..._estimation._moments import NormalEquations, ridge_prior
 from ..._estimation._public_maps import Scaling
-from ..._estimation._tails import event, split_failure
+from ..._estimation._intervals import event, split_failure
 from ..._linalg import psd_part
 from ..._parameters import ArrayLike, Count, DataNorm, Level, Positive, parameters
 from ...exceptions import PrivacyError

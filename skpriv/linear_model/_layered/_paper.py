@@ -10,7 +10,7 @@ from math import log, sqrt
 
 import numpy as np
 
-from ..._estimation._tails import split_failure
+from ..._estimation._intervals import split_failure
 from ..._linalg import unvech, vech
 from ...privacy import ROUNDING
 from ._tree import (

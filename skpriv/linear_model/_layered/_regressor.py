@@ -22,7 +22,7 @@ from ..._choices import IntervalMethod
 from ..._compat import Interval
 from ..._estimation._intervals import ConfidenceInterval, inside_bounds
 from ..._estimation._moments import PRIOR_VARIANCES, SAMPLING, ridge_prior
-from ..._estimation._tails import event, events, split_failure
+from ..._estimation._intervals import event, events, split_failure
 from ..._linalg import HALF_DIGITS, RELATIVE_ZERO, blocks_of
 from ..._parameters import Count, DataNorm, Positive, parameters
 from ...exceptions import PrivacyError

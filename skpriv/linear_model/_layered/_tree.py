@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..._estimation._public_maps import Scaling
-from ..._estimation._tails import norm_quantile, operator_quantile
+from ..._estimation._intervals import norm_quantile, operator_quantile
 from ..._linalg import SQRT2, unvech, vech, vech_size
 from ..._printing import Display
 from ...privacy import ROUNDING, CodebookBlocksNoise, NoiseSource, Query, hadamard_entries

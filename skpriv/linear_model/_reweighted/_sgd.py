@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy import optimize, special, stats
 
-from ..._estimation._tails import event, operator_quantile, split_failure
+from ..._estimation._intervals import event, operator_quantile, split_failure
 from ..._estimation._moments import Instrument
 from ..._estimation._public_maps import Scaling
 from ..._linalg import RELATIVE_ZERO, TINY, psd_part, psd_power, unvech, vech, vech_size

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..._sqlite import Connection, Database, OperationalError
 from ...exceptions import PrivacyError
-from ._active import active, charged_once
+from ._accountant import active, charged_once
 from ._parts import folders
 
 __all__ = ["Numbering"]

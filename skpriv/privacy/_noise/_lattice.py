@@ -1,17 +1,161 @@
-"""Numbers on a grid: released noise, and what a device rounds and shares."""
+"""Numbers on a grid: exact draws of discrete Gaussian noise, and what a device shares.
+
+No rounding is part of the law of noise: every decision compares random bits with a chance. Doubles
+decide where their error, which is proved in docs/mathematics/noise.md, cannot matter; elsewhere
+digits and bits are added until they decide. NumPy and the standard library are enough for that.
+"""
 
 import os
 from collections.abc import Callable
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil, frexp, ldexp
+from math import ceil, frexp, isqrt, ldexp, log
 from sys import float_info
 from typing import Any
 
 import numpy as np
 
+from ...exceptions import PrivacyError
 from .._accounting._lattice import WIDTH
-from ._discrete_gaussian import GRANULARITY, discrete_gaussian, random_words
+
+WORD = np.iinfo(np.uint64).bits  # that are drawn at once
+BUCKETS = 512  # of equal width, over at least 12 deviations
+CHANCE_BITS = 40  # of the weight of a bucket, for each of its widths
+# Doubles decide nothing within CLOSE of a chance or within NOTHING: 8 times their error, 2^-43 of
+# any chance above 2^-51.
+CLOSE, NOTHING = 2.0**-40, 2.0**-50
+# The scale of released noise is from 2^44 to 2^45 steps of its grid, of which multiples are exact
+# doubles up to 80 times the scale.
+GRANULARITY = 44
+LARGEST = 4 ** (GRANULARITY + 1)  # variance
+PROPOSAL_ROUNDS = 512  # they all fail less than once in 2^400 draws
+LN2 = log(2.0)
+POWERS = [1.0]  # 2^r for |r| <= 1/2 is a series in r, whose rest is below 2^-51
+for j in range(1, 13):
+    POWERS.append(POWERS[-1] * LN2 / j)
+DEAD = "the source of random bytes gives no usable ones."
+
+
+def discrete_gaussian(
+    variance: int, centers: np.ndarray, entropy: Callable[[int], bytes] = os.urandom
+) -> np.ndarray:
+    """Independent integers z, each with a chance in proportion to exp(-(z - c)^2 / (2 variance)).
+
+    Parameters
+    ----------
+    variance : int
+        A number from 1 to 2^90.
+    centers : ndarray of shape (size,)
+        c of each of them, from -1/2 to 1/2.
+    entropy : callable, default=os.urandom
+        ``entropy(n)`` returns n random bytes; of the operating system for a real release.
+
+    Returns
+    -------
+    ndarray of shape (size,), of 64-bit integers
+
+    Notes
+    -----
+    Proposed are a bucket with a chance in proportion to its weight, one of its integers with equal
+    chances, and a sign. The weight bounds the law inside of the bucket, so that what is taken with
+    the chance of the law over that bound has the law itself. A negative zero is not taken.
+    """
+    if not 1 <= variance <= LARGEST:
+        raise PrivacyError(f"variance={variance} must be from 1 to 2^90 steps squared.")
+    found = np.zeros(len(centers), dtype=np.int64)
+    missing = np.arange(len(centers))
+    for _ in range(PROPOSAL_ROUNDS):
+        if not missing.size:
+            return found
+        # Several for each center where that costs no more: a second round is seldom needed.
+        whose = np.resize(np.arange(missing.size), max(64, missing.size))
+        proposed, taken = _proposals(variance, centers[missing[whose]], entropy)
+        found[missing[whose[taken]]] = proposed[taken]
+        missing = np.delete(missing, whose[taken])
+    raise PrivacyError(DEAD)
+
+
+def _proposals(variance, centers, entropy):
+    """One proposal for each center, and whether it is taken."""
+    starts, widths, tops, weights, sure = _buckets(variance)
+    ends = weights.cumsum()
+    words, places, chances = random_words(3 * len(centers), entropy).reshape(3, -1)
+    # The remainders of the smallest words would come too often: those words propose nothing.
+    possible = words >= np.uint64(2**WORD % int(ends[-1]))
+    bucket = ends.searchsorted(words % ends[-1], side="right")
+    z = starts[bucket] + (places & (widths[bucket] - np.uint64(1))).view(np.int64)
+    sign = 1 - 2 * (places >> np.uint64(WORD - 1)).view(np.int64)
+    possible &= (z > 0) | (sign > 0)
+    taken = chances < sure[bucket]
+    rest = np.flatnonzero(possible & ~taken)
+    about, inside = sign[rest] * centers[rest], bucket[rest]
+    known = _chance(z[rest] - about, variance) * (tops[inside] / weights[inside])
+    drawn = chances[rest] * 2.0**-WORD
+    taken[rest] = drawn < known
+    for i in np.flatnonzero(np.abs(drawn - known) <= CLOSE * known + NOTHING):
+        distance = Decimal(int(z[rest[i]])), Decimal(about[i])
+        height = int(tops[inside[i]]), int(weights[inside[i]])
+        taken[rest[i]] = _exactly(int(chances[rest[i]]), height, distance, variance, entropy)
+    return sign * z, taken & possible
+
+
+@lru_cache(maxsize=64)
+def _buckets(variance):
+    """First integer, width, unit and weight of each bucket, and words below which all is taken.
+
+    The weight is an integer above ``unit exp(-z^2 / (2 variance))`` for each z within 1/2 of the
+    bucket; the unit is 2^40 times the width, in widths of the first one.
+    """
+    width = 1 << ((12 * (isqrt(variance) + 1) - 1) // BUCKETS).bit_length()
+    widths = np.append(np.ones(BUCKETS, dtype=np.uint64), [BUCKETS, 2 * BUCKETS]).astype(np.uint64)
+    tops = 2.0**CHANCE_BITS * widths
+    widths *= np.uint64(width)
+    ends = widths.cumsum()
+    starts = (ends - widths).view(np.int64)
+    nearest = tops * _chance(np.maximum(starts - 0.5, 0.0), variance)
+    weights = (nearest * (1.0 + 2.0**-30)).astype(np.uint64) + np.uint64(2)
+    least = tops * _chance(ends.astype(float), variance) / weights
+    return starts, widths, tops, weights, (least * (1.0 - 2.0**-30) * 2.0**WORD).astype(np.uint64)
+
+
+def _chance(away, variance):
+    """exp(-away^2 / (2 variance)) by sums, products and roundings of doubles alone."""
+    exponent = away * away * (-1.0 / (2.0 * LN2 * variance))
+    whole = np.rint(exponent)
+    rest = exponent - whole  # exact, within half a unit of 0
+    power = POWERS[-1] * rest
+    power += POWERS[-2]
+    for coefficient in POWERS[-3::-1]:
+        power *= rest
+        power += coefficient
+    return np.ldexp(power, whole.astype(np.int32))
+
+
+def _exactly(word, height, distance, variance, entropy):
+    """Whether a uniform number that begins with these bits is below a chance.
+
+    The chance is top exp(-(z - c)^2 / (2 variance)) / weight for the height (top, weight) and the
+    distance (z, c). Digits and bits are added until they decide.
+    """
+    bits = WORD
+    while True:
+        with localcontext() as context:
+            context.prec = 30 + bits
+            away = distance[0] - distance[1]
+            chance = (-away * away / Decimal(2 * variance)).exp() * height[0] * 2**bits / height[1]
+            error = chance * Decimal(10) ** -(25 + bits // 2) + Decimal(10) ** -20
+            if word + 1 <= chance - error:
+                return True
+            if word >= chance + error:
+                return False
+        word, bits = (word << WORD) | int.from_bytes(entropy(8), "little"), bits + WORD
+
+
+def random_words(n: int, entropy: Callable[[int], bytes]) -> np.ndarray:
+    """Uniform 64-bit words."""
+    return np.frombuffer(entropy(8 * n), dtype="<u8")
+
 
 SMALLEST = float_info.min_exp - float_info.mant_dig  # the exponent of the smallest double
 SLICE = 2**12  # coordinates that are drawn at once, whose arrays stay in the cache

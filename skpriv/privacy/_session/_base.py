@@ -20,7 +20,7 @@ from ...records import KEPT_BYTES, ArrayRows, PersonRows, Subset
 from .._accounting._cost import SHARE_SLACK, Cost
 from .._accounting._guarantee import Capabilities, models_that, state
 from .._accounting._report import PrivacyReport, ReportRow
-from .._ledger._active import charge
+from .._ledger._accountant import charge
 from .._ledger._ledger import protecting, unit_now
 from .._noise._laws import NoiseSource
 from .._query import Answer, reordered

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from skpriv.bandits import ActionElimination
-from skpriv.bandits._ucb._region import Region
+from skpriv.bandits._ucb._sums import Region
 from skpriv.linear_model import SSPRegressor
 
 RUNS = 3000

@@ -22,8 +22,8 @@ from skpriv.bandits import (
     simulate,
 )
 from skpriv.bandits._draws import greedy_chances
-from skpriv.bandits._epochs._schedule import epoch_length
-from skpriv.bandits._report import Epoch, EpochsReport
+from skpriv.bandits._epochs._policy import epoch_length
+from skpriv.bandits._base import Epoch, EpochsReport
 from skpriv.exceptions import BudgetExceeded, PrivacyError
 from skpriv.linear_model import (
     LinearRegression,

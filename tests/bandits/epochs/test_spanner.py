@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skpriv.bandits import ActionElimination
-from skpriv.bandits._epochs._spanner import spanner
+from skpriv.bandits._epochs._rules import spanner
 
 
 def check(vectors, mask, chosen, approximation=2.0):

@@ -13,9 +13,9 @@ from skpriv.bandits import (
     LinearEnvironment,
     SquareCB,
 )
-from skpriv.bandits._epochs import _windows
-from skpriv.bandits._ucb import _windows as ucb_windows
-from skpriv.bandits._epochs._windows import EpochWindows
+from skpriv.bandits._epochs import _policy as _windows
+from skpriv.bandits._ucb import _sums as ucb_windows
+from skpriv.bandits._epochs._policy import EpochWindows
 from skpriv.linear_model import LinearRegression, IHTRegressor, ReweightedRegressor, SSPRegressor
 
 HORIZON = 4000

@@ -5,7 +5,7 @@ import pytest
 
 from skpriv import BudgetAccountant, BudgetExceeded
 from skpriv.bandits import off_policy_value, private_off_policy_value
-from skpriv.bandits._evaluation._private_value import FilledQuery, ValueQuery
+from skpriv.bandits._off_policy import FilledQuery, ValueQuery
 
 
 def logs(n, seed):

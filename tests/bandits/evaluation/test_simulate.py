@@ -14,7 +14,7 @@ from skpriv.bandits import (
     SupervisedEnvironment,
     simulate,
 )
-from skpriv.bandits._evaluation import _simulate as module
+from skpriv.bandits import _simulate as module
 from skpriv.linear_model import SSPRegressor
 from skpriv.privacy import BudgetAccountant
 

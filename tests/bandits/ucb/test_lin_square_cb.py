@@ -7,7 +7,7 @@ from skpriv import BudgetAccountant, BudgetExceeded
 from skpriv._estimation._moments import MomentsQuery
 from skpriv._estimation._public_maps import Scaling
 from skpriv.bandits import LinearEnvironment, LinSquareCB, simulate
-from skpriv.bandits._ucb._region import asymptotic
+from skpriv.bandits._ucb._sums import asymptotic
 from skpriv.privacy import Budget, open_stream
 
 

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from skpriv import BudgetAccountant, BudgetExceeded
 from skpriv.bandits import LinSquareCB, LinUCB, load
 from skpriv.bandits._ucb import _lin_ucb
-from skpriv.bandits._ucb._region import certified, noise_bound, rewards_bound
+from skpriv.bandits._ucb._sums import certified, noise_bound, rewards_bound
 from skpriv._estimation._moments import MomentsQuery
 from skpriv._estimation._public_maps import Scaling
 from skpriv.exceptions import PrivacyError

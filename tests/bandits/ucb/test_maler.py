@@ -3,7 +3,7 @@ from math import log, sqrt
 import numpy as np
 import pytest
 
-from skpriv.bandits._ucb._maler import GradientDescent, Maler, _project, clip_norm, to_ball
+from skpriv.bandits._ucb._online_lin_ucb import GradientDescent, Maler, _project, clip_norm, to_ball
 
 RADIUS, BOUND, T, D = 1.0, 1.0, 2000, 4
 

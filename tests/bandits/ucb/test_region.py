@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from skpriv._estimation._tails import operator_quantile
+from skpriv._estimation._intervals import operator_quantile
 from skpriv._estimation._moments import NormalEquations
-from skpriv.bandits._ucb import _region
+from skpriv.bandits._ucb import _sums as _region
 
 
 def test_the_metric_dominates_the_exact_design_and_the_ridge(monkeypatch):

@@ -9,8 +9,8 @@ from sklearn.datasets import load_iris
 
 from skpriv.bandits import LinearEnvironment, LinSquareCB, LinUCB, SupervisedEnvironment
 from skpriv.bandits._environments import ball_contexts
-from skpriv.bandits._ucb._region import Region, asymptotic
-from skpriv.bandits._ucb._windows import NOTHING, Mark, Windows
+from skpriv.bandits._ucb._sums import Region, asymptotic
+from skpriv.bandits._ucb._sums import NOTHING, Mark, Windows
 from skpriv.privacy import Answer, GaussianNoise
 
 HORIZON = 4000

@@ -9,9 +9,9 @@ from functools import cache
 import numpy as np
 import pytest
 
-from skpriv._estimation._tails import certificate, event, split_failure
+from skpriv._estimation._intervals import certificate, event, split_failure
 from skpriv._estimation._moments import NormalEquations
-from skpriv.bandits._ucb._region import certified
+from skpriv.bandits._ucb._sums import certified
 from skpriv.linear_model import (
     IHTRegressor,
     ImproperSGDRegressor,

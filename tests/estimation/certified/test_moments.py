@@ -22,7 +22,7 @@ from skpriv._estimation._intervals import (
     certified_by_norm,
 )
 from skpriv._estimation._moments import NormalEquations
-from skpriv._estimation._tails import main_region, shared
+from skpriv._estimation._intervals import main_region, shared
 
 BOTH = certified_by_equations, certified_by_norm
 LEVEL = 1e-4  # family-wise, of each Monte Carlo test over its parameters

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skpriv._estimation._loop import _certificate as certified
-from skpriv._estimation._tails import expected_sum, main_region, norm_quantile
+from skpriv._estimation._loop import _estimate as certified
+from skpriv._estimation._intervals import expected_sum, main_region, norm_quantile
 from skpriv.linear_model import LinearRegression
 from skpriv._estimation._loop._queries import Whitened
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skpriv._estimation._tails import main_region, norm_quantile, operator_quantile
+from skpriv._estimation._intervals import main_region, norm_quantile, operator_quantile
 
 LEVEL = 1e-4  # family-wise, of each Monte Carlo test over its parameters
 DRAWS = 20_000

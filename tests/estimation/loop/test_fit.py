@@ -13,7 +13,7 @@ from skpriv._estimation._loop._score import CUBE, CUT, ScoreEquation
 from skpriv._estimation._intervals import USUAL_QUANTILE
 from skpriv._estimation._loop._estimate import inversion_excess, noise_floor
 from skpriv._estimation._loop._fit import LoopFit
-from skpriv._estimation._loop._line import Line
+from skpriv._estimation._loop._score import Line
 from skpriv._estimation._public_maps import RowMap, TargetMap
 
 P, SEEN = 8, 5

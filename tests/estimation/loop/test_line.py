@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from skpriv._estimation._loop import _line
+from skpriv._estimation._loop import _score as _line
 from skpriv._estimation._loop._score import ScoreEquation, ScoreQuery
-from skpriv._estimation._loop._line import Line, LineScoreQuery, StepAndLineQuery
+from skpriv._estimation._loop._score import Line, LineScoreQuery, StepAndLineQuery
 from skpriv._estimation._loop._queries import Whitened
 from skpriv._estimation._persons import ScoreLengthsQuery
 from skpriv._estimation._public_maps import RowMap, TargetMap

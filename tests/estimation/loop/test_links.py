@@ -11,7 +11,7 @@ from skpriv._estimation._loop._links import IDENTITY, Log, Logit
 from skpriv._estimation._loop._queries import Whitened
 from skpriv._estimation._public_maps import RowMap, TargetMap, WeightedMap
 from skpriv.linear_model._generalized._logistic import ClassTarget
-from skpriv.linear_model._generalized._poisson import CountTarget
+from skpriv.linear_model._generalized._base import CountTarget
 from skpriv.privacy import Answer
 
 CLASSES, COUNTS = ClassTarget((0.0, 1.0)), CountTarget((0.0, 10.0))

@@ -8,7 +8,7 @@ import pytest
 from skpriv._estimation._loop._score import ScoreEquation
 from skpriv._estimation._loop._fit import LoopFit
 from skpriv._estimation._loop._links import IDENTITY, Logit
-from skpriv._estimation._loop._pool import Pool, fitted_shapes, posterior_mean, prior_model
+from skpriv._estimation._loop._whitening import Pool, fitted_shapes, posterior_mean, prior_model
 
 EQUATION = ScoreEquation(
     point=np.zeros(2), limit=1.0, moment=np.zeros(2), slope=0.5 * np.eye(2), square=1.0, gram=None,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skpriv._estimation._loop._links import IDENTITY, Log, Logit
-from skpriv._estimation._loop._pool import Pool
+from skpriv._estimation._loop._whitening import Pool
 from skpriv._estimation._loop._rules import BENT_STEPS, Rules
 
 P, LENGTH = 3, 0.5

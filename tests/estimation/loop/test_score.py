@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skpriv._estimation._loop._line import LineScoreQuery, largest_excess
+from skpriv._estimation._loop._score import LineScoreQuery, largest_excess
 from skpriv._estimation._loop._queries import (
     LengthsQuery,
     LocationQuery,

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from skpriv import BudgetAccountant, private_quantiles
-from skpriv.inspection._describe._queries import Distribution
+from skpriv.inspection._description import Distribution
 
 LEVELS = [0.05, 0.25, 0.5, 0.75, 0.95]
 

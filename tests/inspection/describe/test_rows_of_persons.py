@@ -5,7 +5,7 @@ import pytest
 
 from skpriv import BudgetAccountant
 from skpriv.inspection import propose_max_rows
-from skpriv.inspection._describe._queries import DistributionQuery
+from skpriv.inspection._description import DistributionQuery
 
 OPTIONS = {"largest": 100, "delta": 1e-6, "random_state": 0}
 

@@ -6,7 +6,7 @@ import pytest
 
 from skpriv import BudgetAccountant
 from skpriv.linear_model import AdditiveRegressor, LinearRegression
-from skpriv.linear_model._additive._map import AdditiveMap
+from skpriv.linear_model._additive import AdditiveMap
 
 PUBLIC = {"bounds_X": (-1.0, 1.0), "bounds_y": (-2.0, 3.0)}
 

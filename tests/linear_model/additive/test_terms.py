@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skpriv.linear_model._additive._map import (
+from skpriv.linear_model._additive import (
     AdditiveMap,
     Term,
     automatic_knots,

@@ -11,7 +11,7 @@ from skpriv.audit import replay
 from skpriv.inspection import inference, model_card
 from skpriv.linear_model import LogisticRegression
 from skpriv.linear_model._generalized._logistic import codes
-from skpriv.linear_model._generalized._multinomial import SLOPE_WEIGHT, contrasts
+from skpriv.linear_model._generalized._logistic import SLOPE_WEIGHT, contrasts
 
 NAMES = np.array(["a", "b", "c"])
 COEF = np.array([[1.0, 0.5], [-1.0, 1.0], [0.0, -1.5]])

@@ -26,7 +26,7 @@ from skpriv.preprocessing import (
     Schema,
     TableEncoder,
 )
-from skpriv.preprocessing._table._categories import simplex
+from skpriv.preprocessing._columns import simplex
 
 pl = pytest.importorskip("polars")
 pa = pytest.importorskip("pyarrow")

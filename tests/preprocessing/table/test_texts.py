@@ -4,7 +4,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import pytest
 
-from skpriv.preprocessing._table import _values
+from skpriv.preprocessing import _values
 
 CELLS = ["a", "b ", None, "NA", "1", "1.0", "true", "2020-02-29", "e\u0301", "\u00e9", "", "?", "a"]
 LEVELS = {"a": 0, "b": 1, "1": 2, "\u00e9": 3, "True": 4}

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from skpriv.exceptions import BudgetExceeded, PrivacyError
 from skpriv.privacy import Budget, BudgetAccountant, Cost, charge, parallel_part
-from skpriv.privacy._ledger._active import activated, capture
+from skpriv.privacy._ledger._accountant import activated, capture
 
 HALF, ONE = Cost.from_epsilon(0.5), Cost.from_epsilon(1.0)
 

@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skpriv.exceptions import BudgetExceeded, PrivacyError
 from skpriv.privacy import Accounted, Budget, BudgetAccountant, Cost, charge
-from skpriv.privacy._ledger._active import _HANDLE
+from skpriv.privacy._ledger._accountant import _HANDLE
 
 try:
     from joblib.externals import cloudpickle

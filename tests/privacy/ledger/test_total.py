@@ -17,7 +17,7 @@ from skpriv._cli import main
 from skpriv.exceptions import BudgetExceeded, PrivacyError
 from skpriv.linear_model import SSPRegressor
 from skpriv.privacy import Budget, BudgetAccountant, Cost, Numbering, charge, charged_once
-from skpriv.privacy._ledger._active import activated, capture
+from skpriv.privacy._ledger._accountant import activated, capture
 from skpriv.privacy._ledger._ledger import LEDGER_VERSION, Ledger
 
 HALF, ONE = Cost.from_epsilon(0.5), Cost.from_epsilon(1.0)

@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from skpriv.exceptions import PrivacyError
-from skpriv.privacy._noise import _discrete_gaussian
-from skpriv.privacy._noise._discrete_gaussian import CLOSE, NOTHING, WORD, discrete_gaussian
+from skpriv.privacy._noise import _lattice as _discrete_gaussian
+from skpriv.privacy._noise._lattice import CLOSE, NOTHING, WORD, discrete_gaussian
 
 LEVEL = 1e-5  # of each test of a law
 N_DRAWS = 40_000

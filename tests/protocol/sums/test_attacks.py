@@ -13,7 +13,7 @@ from skpriv._sqlite import Database
 from skpriv.exceptions import BudgetExceeded, PrivacyError
 from skpriv.linear_model import LinearRegression, SSPRegressor
 from skpriv.privacy import Budget, Cost, Lattice, shares_needed
-from skpriv.privacy._noise._discrete_gaussian import LARGEST
+from skpriv.privacy._noise._lattice import LARGEST
 from skpriv.protocol import Collector, DeviceLedger, ShareServer, report
 from skpriv.protocol._ledger import MOST_ATTEMPTS
 from skpriv.protocol._sums import open_round, task_fields

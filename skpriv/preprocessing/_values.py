@@ -7,16 +7,16 @@ read is missing.
 """
 
 import unicodedata
-from typing import Any
 from datetime import date, datetime, timedelta, timezone
 from functools import partial
 from math import isfinite
 from sys import float_info
+from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from ...records import cells
+from ..records import cells
 
 MISSING = {"", "na", "n/a", "#n/a", "<na>", "nan", "nat", "null", "none"}
 _TRUE = {"true", "yes", "y", "t", "1"}

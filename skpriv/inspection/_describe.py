@@ -1,4 +1,4 @@
-"""Describe the columns of a private table.
+"""Private counts, means, quantiles and histograms of the columns of a table.
 
 Several private quantiles of one vector of numbers, from one answer; of rows of persons too.
 """
@@ -9,21 +9,22 @@ from typing import Any
 
 import numpy as np
 
-from ..._choices import PrivacyModel
-from ..._compat import forgets_rows
-from ..._estimation._intervals import two_sided_quantile
-from ...preprocessing import Boolean, Categorical, Date, Numeric, Ordinal, Schema, TableEncoder
-from ...privacy import Budget, Groups, open_session, protecting
-from ...records import ArrayRows, codes, from_table, is_lazy, public_shape
-from ._description import Description, Parts
-from ._queries import (
+from .._choices import PrivacyModel
+from .._compat import forgets_rows
+from .._estimation._intervals import two_sided_quantile
+from ..preprocessing import Boolean, Categorical, Date, Numeric, Ordinal, Schema, TableEncoder
+from ..privacy import Budget, Groups, open_session, protecting
+from ..records import ArrayRows, codes, from_table, is_lazy, public_shape
+from ._description import (
     Binned,
     Coded,
     ColumnMomentsQuery,
     ColumnRange,
     CountsQuery,
+    Description,
     Distribution,
     DistributionQuery,
+    Parts,
     Ranged,
     tree_levels,
 )

@@ -10,12 +10,12 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..._codec import Writable
-from ..._compat import fit_context
-from ..._parameters import parameters
-from ..._printing import few
-from ...records import as_rows, floats, is_lazy
-from .._bounds_scaler import CoefficientMap
+from .._codec import Writable
+from .._compat import fit_context
+from .._parameters import parameters
+from .._printing import few
+from ..records import as_rows, floats, is_lazy
+from ._bounds_scaler import CoefficientMap
 from ._columns import Boolean, Numeric
 from ._schema import Schema
 

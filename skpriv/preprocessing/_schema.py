@@ -1,6 +1,5 @@
 """What is public about a table: the type of each column, with its range or its list."""
 
-from typing import Any
 import json
 import tomllib
 from collections.abc import Mapping
@@ -8,14 +7,14 @@ from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from ._categories import Categorical, Ordinal, codes_by_text
-from ._columns import Boolean, ColumnType, Date, Numeric
-from ..._printing import few
-from ...records import cells
+from .._printing import few
+from ..records import cells
+from ._columns import Boolean, Categorical, ColumnType, Date, Numeric, Ordinal, codes_by_text
 from ._values import booleans_of, codes_of, days_of, numbers_of, text
 
 TYPES = {kind.kind: kind for kind in (Numeric, Categorical, Ordinal, Boolean, Date)}

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ..._compat import forgets_rows
-from ..._estimation._intervals import two_sided_quantile
-from ..._printing import Printed, Table
-from ...privacy import ROUNDING, Budget, Groups, Query, open_session
-from ...records import as_rows, cells, from_table, is_lazy
+from .._compat import forgets_rows
+from .._estimation._intervals import two_sided_quantile
+from .._printing import Printed, Table
+from ..privacy import ROUNDING, Budget, Groups, Query, open_session
+from ..records import as_rows, cells, from_table, is_lazy
 from ._columns import LOST
 from ._encoder import _frame, _schema
 from ._values import MISSING, text

@@ -1,0 +1,357 @@
+"""`python -m skpriv tradeoff`: what privacy costs in accuracy, on real data."""
+
+import csv
+import json
+import sys
+import textwrap
+from math import isfinite, nan
+from pathlib import Path
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.utils import Bunch
+
+from .. import linear_model
+from .._printing import few
+from ..datasets import load_mortgages, load_wages, load_warfarin
+from ..model_selection import PrivacyUtilityDisplay, privacy_utility_curve
+from ..preprocessing import BoundsScaler
+from ..privacy import capabilities
+from ..records import floats
+from ._arguments import (
+    PRIVATE,
+    CommandError,
+    Joined,
+    add_options,
+    at_least,
+    check_plot,
+    panels,
+    positive,
+    positives,
+    probability,
+    row,
+    some_of,
+    write,
+)
+from ._frames import frame_library, read_columns
+
+FORMAT = (
+    'a CSV file with the lines "name,low,high", or a JSON file {"name": [low, high], ...}, '
+    "for each feature and for the target"
+)
+WHY = (
+    "A CSV file needs --bounds FILE, the public range of each feature and of the target. They "
+    "cannot be read off the data: noise is scaled to the largest change that one record can make, "
+    "and a minimum or maximum is itself the value of one person's record. Take them from what the "
+    f"columns mean (an age is 0 to 120), whoever is in the data, and write {FORMAT}."
+)
+
+
+def read_bounds(path):
+    """Read `{name: (low, high)}` from a JSON or CSV file."""
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+        # Pairs and not a dict, so that a name that stands twice is seen.
+        entries = json.loads(text, object_pairs_hook=list) if text.lstrip()[:1] == "{" else None
+    except (OSError, ValueError) as error:
+        raise CommandError(
+            f"--bounds {path} cannot be read: {error}. It must be {FORMAT}."
+        ) from None
+    if entries is None:
+        rows = [[cell.strip() for cell in row] for row in csv.reader(text.splitlines())]
+        entries = [(name, pair) for name, *pair in filter(any, rows)]
+        entries = entries[entries[:1] == [("name", ["low", "high"])] :]
+    bounds: dict = {}
+    for name, pair in entries:
+        if name in bounds:
+            raise CommandError(f"--bounds {path} gives {name!r} twice.")
+        try:
+            low, high = map(float, pair)
+        except (TypeError, ValueError):
+            low = high = nan
+        if not (isfinite(low) and isfinite(high) and low < high):
+            raise CommandError(
+                f"--bounds {path} gives {name!r} the range {pair!r}, but it must be two numbers, "
+                f"finite and with low < high: {FORMAT}."
+            )
+        bounds[name] = low, high
+    if not bounds:
+        raise CommandError(f"--bounds {path} is empty: it must be {FORMAT}.")
+    return bounds
+
+
+LOADERS = {"wages": load_wages, "mortgages": load_mortgages, "warfarin": load_warfarin}
+
+
+def load(name, target, bounds):
+    """Data, target and public bounds, as the loaders of `skpriv.datasets` return them.
+
+    Parameters
+    ----------
+    name : str
+        A key of `LOADERS`, or the path of a CSV file.
+    target : str or None
+        Column of the CSV file.
+    bounds : str or None
+        Path of the file with the bounds of the CSV file.
+    """
+    if name in LOADERS:
+        if target is not None or bounds is not None:
+            raise CommandError(
+                f"--data {name} has its own target and public bounds: --target and --bounds are "
+                "for CSV files."
+            )
+        return LOADERS[name]()
+    if not Path(name).is_file():
+        raise CommandError(f"--data {name} is neither a file nor one of {', '.join(LOADERS)}.")
+    if bounds is None:
+        raise CommandError(WHY)
+    if target is None:
+        raise CommandError("A CSV file needs --target NAME, the column that is predicted.")
+    return _from_csv(name, target, read_bounds(bounds))
+
+
+def _from_csv(path, target, bounds):
+    frame = nw.from_dict(read_columns(path), backend=frame_library(("pandas",))).to_native()
+    if target not in frame.columns:
+        raise CommandError(f"--target {target!r} is not a column of {path}: {few(frame.columns)}.")
+    if target not in bounds:
+        raise CommandError(
+            f"--bounds has no range for the target {target!r}: add its public low and high."
+        )
+    absent = [name for name in bounds if name not in frame.columns]
+    if absent:
+        raise CommandError(
+            f"--bounds names {', '.join(map(repr, absent))}, not among the columns of {path}: "
+            f"{few(frame.columns)}."
+        )
+    features = [name for name in frame.columns if name in bounds and name != target]
+    if not features:
+        raise CommandError("--bounds has a range for the target only: add those of the features.")
+    ignored = [name for name in frame.columns if name not in bounds]
+    if ignored:
+        print(f"Left out, for want of bounds: {', '.join(ignored)}.", file=sys.stderr)
+    frame = _numbers(path, frame[[*features, target]])
+    return Bunch(
+        data=frame[features],
+        target=frame[target],
+        bounds={name: bounds[name] for name in features},
+        bounds_y=bounds[target],
+        exclusive=None,
+    )
+
+
+def _numbers(path, frame):
+    """Columns as floats, none of them missing; nothing is said about a single cell."""
+    values = floats(frame.to_numpy(dtype=object))
+    if not np.isfinite(values).all():
+        raise CommandError(
+            f"{path}: the target and the columns of --bounds must hold finite numbers only. Turn "
+            "categories into columns of 0 and 1, from a public list of them, or leave such columns "
+            "out of --bounds; fill missing values with a public constant, and mark them in a "
+            "column of 0 and 1."
+        )
+    return type(frame)(values, columns=frame.columns)
+
+
+_HEAD = """\
+{data}: {rows:,} rows, {columns} features, target clipped to [{low:g}, {high:g}]
+{sentence}, delta {delta:g}; {cv} folds, {repeats} draws of the noise
+R2: median, +- half of the 10% to 90% range over folds and draws; {intervals} intervals at {level:g}
+"""
+_NOTES = """\
+"held-out y inside" is the share of held-out targets inside their prediction intervals, at a level \
+of {level:g}; {size:.0%} of the training rows are kept for them. It is a true number for any y.
+{intervals} intervals are for the mean of y at x. They assume that it is linear in x, that the \
+coefficients in scaled units have norm at most {coef_norm:g} (--coef-norm), and that y is in \
+[{low:g}, {high:g}], to which it is clipped. Where the mean is not linear, none covers it as stated.
+R2, "held-out y inside" and the reference are computed without privacy: this table is for public \
+data, or for those who may see the data anyway.
+"""
+_SEEDED = "With --seed the noise is reproducible, and so not for a release."
+
+
+def head(args, data):
+    """Describe what was run."""
+    rows, columns = data.data.shape
+    return _HEAD.format(
+        **{**vars(args), "level": args.confidence_level},
+        rows=rows,
+        columns=columns,
+        low=data.bounds_y[0],
+        high=data.bounds_y[1],
+        sentence=capabilities(args.privacy).sentence,
+    ).rstrip()
+
+
+def notes(args, data):
+    """Say what the intervals assume, and what may be published."""
+    low, high = data.bounds_y
+    text = _NOTES.format(
+        intervals=args.intervals.capitalize(),
+        coef_norm=args.coef_norm,
+        low=low,
+        high=high,
+        level=args.confidence_level,
+        size=args.calibration_size,
+    )
+    lines = [*text.splitlines(), *([] if args.seed is None else [_SEEDED])]
+    return "\n".join(
+        textwrap.fill(line, 99, initial_indent="* ", subsequent_indent="  ", break_on_hyphens=False)
+        for line in lines
+    )
+
+
+def table(curves):
+    """Rows: estimators and the reference; columns: epsilon; cells: median and spread.
+
+    Parameters
+    ----------
+    curves : list of Bunch
+        Curves of `privacy_utility_curve`, with the same epsilons and the same reference.
+
+    Returns
+    -------
+    str
+    """
+    epsilons = curves[0].epsilons
+    lines = [row("epsilon", [f"{epsilon:g}" for epsilon in epsilons])]
+    lines.append("-" * len(lines[0]))
+    for curve in curves:
+        lines += [
+            curve.estimator_name,
+            row("  R2", map(_score, curve.test_scores)),
+            *_rows("  held-out y inside", _share, curve.prediction_coverages),
+            *_rows("  width, a new y", _width, curve.prediction_widths),
+            *_rows("  width, mean of y", _width, curve.interval_widths),
+        ]
+    lines += [
+        "Least squares, not private (the reference)",
+        row("  R2", [_score(curves[0].reference_scores)]),
+        row("  width, mean of y", [_width(curves[0].reference_widths)]),
+    ]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _rows(label, cell, values):
+    """One row, or none for what an estimator does not have."""
+    return [] if values is None else [row(label, map(cell, values))]
+
+
+def _score(values):
+    """Median, and half of the range from the 10% to the 90% quantile."""
+    # Quantiles that are values, so that three equal draws spread as much as one.
+    low, high = np.quantile(values, [0.1, 0.9], method="inverted_cdf")
+    middle = np.median(values)
+    return f"{middle:.3f} +-{(high - low) / 2:.3f}"
+
+
+def _share(values):
+    return f"{np.mean(values):.1%}"
+
+
+def _width(values):
+    return f"{np.median(values):.4g}"
+
+
+ESTIMATORS = {  # of rows that BoundsScaler puts into the unit ball
+    "linear": linear_model.LinearRegression(data_norm=1.0),
+    "ssp": linear_model.SSPRegressor(data_norm=1.0),
+    "reweighted": linear_model.ReweightedRegressor(data_norm=1.0),
+    "sgd": linear_model.ImproperSGDRegressor(data_norm=1.0),
+    "layered": linear_model.LayeredRegressor(data_norm=1.0),
+    "iht": linear_model.IHTRegressor(data_max=1.0),
+}
+DEFAULT = ["linear", "ssp", "reweighted"]  # the others take minutes, or are for many features
+
+
+def add_tradeoff(parser):
+    """Add the arguments of the command."""
+    parser.description = "Cross-validates private regressors at every epsilon, and prints a table."
+    add = parser.add_argument
+    add("--data", default="wages", metavar="NAME", help=f"{', '.join(LOADERS)} or a CSV file")
+    add("--target", metavar="NAME", help="column of the CSV file that is predicted")
+    add("--bounds", metavar="FILE", help=f"public bounds of the CSV file: {FORMAT}")
+    add("--estimators", type=some_of(ESTIMATORS), nargs="+", action=Joined,
+        default=DEFAULT, metavar="NAME",
+        help=f"some of {','.join(ESTIMATORS)}; default {','.join(DEFAULT)}")  # fmt: skip
+    add("--epsilons", type=positives, nargs="+", action=Joined,
+        default=[0.1, 0.3, 1.0, 3.0, 10.0], metavar="E", help="default 0.1,0.3,1,3,10")  # fmt: skip
+    add("--privacy", choices=PRIVATE, default="central", help="who adds the noise; default central")
+    add("--coef-norm", type=positive, default=4.0, metavar="B",
+        help="assumed bound on the coefficients in scaled units, for the intervals; "
+        "default 4")  # fmt: skip
+    add("--calibration-size", type=probability, default=0.1, metavar="P",
+        help="part of the rows held out for intervals of a new y; default 0.1")  # fmt: skip
+    add("--intervals", choices=("certified", "asymptotic"), default="certified")
+    add("--repeats", type=at_least(1), default=3, help="draws of the noise; default 3")
+    add("--cv", type=at_least(2), default=5, help="number of folds; default 5")
+    add_options(parser, "--delta", "--confidence-level", "--jobs", "--seed", "--plot")
+    parser.set_defaults(run=run)
+
+
+def run(args):
+    """Measure, print the table, draw the picture; return the exit code."""
+    check_plot(args.plot)
+    data = load(args.data, args.target, args.bounds)
+    n = len(data.data)
+    if n < 2 * args.cv:
+        raise CommandError(f"--cv {args.cv} needs at least {2 * args.cv} rows, not {n}.")
+    curves = _curves(args, data)
+    print(head(args, data), table(curves), notes(args, data), sep="\n\n")
+    if args.plot:
+        _draw(args, curves)
+    return 0
+
+
+def _curves(args, data):
+    """One curve for each estimator, on the same folds."""
+    # The seed of the folds is public, and has nothing to do with that of the noise.
+    folds = KFold(args.cv, shuffle=True, random_state=0).split(data.data)
+    return privacy_utility_curve(
+        [_model(data, args, ESTIMATORS[name]) for name in args.estimators],
+        data.data,
+        data.target,
+        epsilons=args.epsilons,
+        cv=list(folds),
+        n_repeats=args.repeats,
+        # Least squares on the clipped target; SSPRegressor without privacy is just that, and its
+        # intervals show what the sampling error alone costs.
+        reference=_pipeline(data, args, linear_model.SSPRegressor(privacy="none", data_norm=1.0)),
+        scoring="r2",
+        confidence_level=args.confidence_level,
+        interval_method=args.intervals,
+        n_jobs=args.jobs,
+        random_state=args.seed,
+        verbose=1,
+    )
+
+
+def _model(data, args, estimator):
+    """An estimator of the command behind the public scaling; not all of them find prediction
+    intervals.
+    """
+    options = {"delta": args.delta, "privacy": args.privacy}
+    if "calibration_size" in estimator.get_params():
+        options["calibration_size"] = args.calibration_size
+        options["prediction_levels"] = (args.confidence_level,)
+    return _pipeline(data, args, clone(estimator).set_params(**options))
+
+
+def _pipeline(data, args, estimator):
+    estimator.set_params(bounds_y=data.bounds_y, coef_norm=args.coef_norm)
+    return make_pipeline(BoundsScaler(data.bounds, exclusive=data.exclusive), estimator)
+
+
+def _draw(args, curves):
+    """Score and interval width over epsilon, side by side."""
+    figure, axes = panels(2)
+    for ax, quantity in zip(axes, ("score", "width"), strict=True):
+        for i, curve in enumerate(curves):
+            display = PrivacyUtilityDisplay.from_curve(curve)
+            display.plot(ax, quantity=quantity, show_reference=i == len(curves) - 1)
+    figure.suptitle(f"{args.data}, {args.privacy} privacy, delta {args.delta:g}")
+    write(figure, args.plot)

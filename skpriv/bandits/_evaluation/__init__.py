@@ -1,1 +1,0 @@
-"""What is measured of policies: regret on environments, value on logs."""

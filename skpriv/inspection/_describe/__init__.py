@@ -1,1 +1,0 @@
-"""Private summaries of a table: counts, means, quantiles, histograms and two-way counts."""

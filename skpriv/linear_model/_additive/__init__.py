@@ -1,1 +1,0 @@
-"""Additive models: sums of curves on public knots."""

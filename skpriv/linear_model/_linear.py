@@ -1,0 +1,632 @@
+"""Private linear regression by the loop of whitened, clipped steps: its plan, and pooled fits.
+
+A fit of the loop has equations D_k (b* - b_k) = z_k + error for b = W^-T theta, with a whitening W
+of its own. Each is as much as a normal likelihood of theta, and likelihoods of disjoint records
+multiply: their precisions add up, in the coordinates of theta, which all fits share.
+"""
+
+from dataclasses import dataclass
+from math import ceil, inf, sqrt
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import ndtri
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from .._choices import Estimand
+from .._estimation._coefficients import CoefficientLaw, equations_law, loop_law
+from .._estimation._intervals import ConfidenceInterval, two_sided_quantile
+from .._estimation._loop._estimate import noise_floor
+from .._estimation._loop._fit import FITTED, LoopFit
+from .._estimation._moments import normal_posterior
+from .._estimation._public_maps import MappedRecords, column_bounds
+from .._estimation._reports import ReportedFit, balanced
+from .._linalg import RELATIVE_ZERO, CompensatedSum, psd_part
+from .._parameters import Channel, DataNorm, Positive, RowsOfPerson, parameters
+from .._printing import Printed, Table
+from ..privacy import LARGEST_EPSILON, Budget, Trust
+from ..records import Rows
+from ._opening import best_reports, named_constants, public_maps, public_rows, within_maps
+from ._prediction_intervals import PredictionIntervals
+from ._start import FitsBySteps
+
+IMAGINED = 4096  # made-up rows that stand for all; only the noise counts, which they do not decide
+
+# A whitened Gram matrix of p columns has eigenvalues of about .9 / p, and the noise of its mean has
+# the operator norm 4 sqrt(2 p) / N, with the effective sample size N = n mu. The matrix is known to
+# a factor of two where the first is twice the second: where N / p^1.5 exceeds this number.
+ESTIMABLE = 2.0 * 4.0 * sqrt(2.0) / 0.9
+
+
+@dataclass(frozen=True)
+class Plan(Printed):
+    """The questions that a fit will ask.
+
+    Attributes
+    ----------
+    n : int
+        Number of records.
+    n_features : int
+        Number of features.
+    questions : list of str
+        What is asked, in this order.
+    shares : ndarray of shape (n_questions,)
+        Fraction of the budget for each question; they add up to one.
+    noise : ndarray of shape (n_questions,)
+        Standard deviation of the noise of each answer, which is a sum over records. That of a
+        step is up to 3% larger or smaller in a fit, by whether its limit clips any residual.
+    noise_of_mean : ndarray of shape (n_questions,)
+        The same of a mean over records: a question's answers lie between -1 and 1.
+    std_error : ndarray of shape (n_features,)
+        What privacy alone would add to the standard error of each coefficient, in the units of the
+        result, for features that are spread evenly over their ranges and residuals with a fifth of
+        the half-range of the target. NaN where it is not estimable.
+    guarantee : str
+        What the fit would promise.
+    resolution : float
+        The effective sample size N = n mu (the square root of n times mu where users answer for
+        themselves) over p^1.5, with p columns, the constant included.
+    records : int
+        Number of records from which most coefficients of features that are not nearly the same are
+        estimable, at this epsilon.
+    epsilon : float
+        The epsilon from which they are, with this number of records; infinite if none below 100 is.
+    """
+
+    n: int
+    n_features: int
+    questions: list
+    shares: np.ndarray
+    noise: np.ndarray
+    noise_of_mean: np.ndarray
+    std_error: np.ndarray
+    guarantee: str
+    resolution: float
+    records: int
+    epsilon: float
+
+    @property
+    def estimable(self) -> bool:
+        """Whether most coefficients would be estimable: a rule for features that differ."""
+        return self.resolution >= ESTIMABLE
+
+    @property
+    def _advice(self):
+        said = f"effective sample size over columns^1.5: {self.resolution:.3g}. "
+        if self.estimable:
+            return said + (
+                f"Most coefficients are estimable, from {self.records:,} records on; as a rough "
+                "guide, all are from half as many again."
+            )
+        epsilon = f" or epsilon {self.epsilon:.2g}" if self.epsilon < inf else ""
+        return said + (
+            f"Many coefficients may not be estimable: {self.records:,} records{epsilon} would do "
+            "for most and, as a rough guide, half as much again for all."
+        )
+
+    def _parts(self):
+        yield f"{self.n:,} records, {self.n_features} features: {self.guarantee}"
+        yield self._advice
+        if not self.questions:
+            return
+        yield ""
+        numbers = zip(self.questions, self.shares, self.noise, self.noise_of_mean, strict=True)
+        rows = [(q, f"{s:.4f}", f"{x:.4g}", f"{m:.4g}") for q, s, x, m in numbers]
+        yield Table(("question", "share", "noise", "of a mean"), rows)
+        yield ""
+        known = self.std_error[np.isfinite(self.std_error)]
+        said = f"{np.median(known):.3g} in the median" if len(known) else "not estimable"
+        yield f"standard error that privacy adds to a coefficient: {said}"
+
+    def to_frame(self) -> Any:
+        """The questions as a pandas data frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+        """
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                "question": self.questions,
+                "share": self.shares,
+                "noise": self.noise,
+                "noise_of_mean": self.noise_of_mean,
+            }
+        )
+
+
+class Plans:
+    """Mixin of estimators whose questions depend on public numbers alone."""
+
+    def plan(self, n: int, n_features: int) -> Plan:
+        """List the questions that `fit` would ask, their shares and noise, before any data.
+
+        Nothing is charged and no data are needed: a fit to made-up rows asks the same questions.
+        It also says whether most coefficients will be estimable, and how many records or how much
+        epsilon would do. That is a rule for features that are not nearly the same as others. With
+        5, 12 and 25 independent features and a curator, two thirds to nine tenths of all
+        coefficients were estimable at ``records``. All were in 38 of 120 fits there, in 110 with
+        1.2 times as many, and in 120 with 1.5 times. Where users answer for themselves shares are
+        parts of the users, and no questions are listed.
+
+        Parameters
+        ----------
+        n : int
+            Number of records.
+        n_features : int
+            Number of features.
+
+        Returns
+        -------
+        Plan
+            It prints as a table.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is wrong, or no noise is added.
+
+        Examples
+        --------
+        >>> from skpriv.linear_model import LinearRegression
+        >>> model = LinearRegression(epsilon=1.0, bounds_X=(0, 1), bounds_y=(0, 1))
+        >>> plan = model.plan(n=20_000, n_features=4)
+        >>> round(float(plan.shares.sum()), 6)
+        1.0
+        """
+        if n < 1 or n_features < 1:
+            raise ValueError(f"n={n} and n_features={n_features} must be at least 1.")
+        trust = Trust.of(self.privacy, Budget(self.epsilon, self.delta))  # type: ignore
+        if trust.exact:
+            raise ValueError(f"privacy={trust.model!r} has no plan: no noise is added.")
+        advice = _advice(trust, n, n_features + 1)
+        if not trust.can.same_rows:
+            none, unknown = np.empty(0), np.full(n_features, np.nan)
+            guarantee = str(trust.guarantee("record"))
+            return Plan(n, n_features, [], none, none, none, unknown, guarantee, *advice)
+        model = clone(self).set_params(random_state=0)
+        model.fit(_Imagined(n, n_features, model))
+        rows = model.privacy_report_.rows
+        records = np.array([float(row.records) for row in rows])
+        noise = np.array([float(row.scale) for row in rows])
+        return Plan(
+            n,
+            n_features,
+            [row.query for row in rows],
+            np.array([float(row.share) for row in rows]),
+            noise,
+            noise / records,
+            _std_error(model, n_features),
+            str(model.privacy_report_.guarantee),
+            *advice,
+        )
+
+
+def _advice(trust, n, p):
+    """The number that decides, and the records and the epsilon from which it is large enough."""
+    effective = (n if trust.can.same_rows else sqrt(n)) / p**1.5
+
+    def missing(epsilon):
+        return effective * Budget(epsilon, trust.budget.delta).mu - ESTIMABLE
+
+    resolution = effective * trust.budget.mu
+    ratio = ESTIMABLE / resolution
+    records = ceil(n * ratio if trust.can.same_rows else n * ratio**2)
+    if missing(LARGEST_EPSILON) < 0.0:
+        return resolution, records, inf
+    return resolution, records, float(brentq(missing, 1e-6, LARGEST_EPSILON, xtol=1e-4))
+
+
+def _std_error(model, n_features):
+    """Part of the standard errors that privacy adds, without the intercept."""
+    try:
+        law = model.coefficient_law()
+    except (NotImplementedError, ValueError):
+        return np.full(n_features, np.nan)
+    variances = np.diagonal(np.asarray(law.privacy))[:n_features]
+    return np.sqrt(np.where(np.asarray(law.resolved)[:n_features], variances, np.nan))
+
+
+class _Imagined(Rows):
+    """Made-up rows inside of public bounds: each of a few stands for many."""
+
+    paid_for = True  # nothing of anybody is in them
+
+    def __init__(self, n, n_features, model):
+        self.n, self.n_features = n, n_features
+        names = getattr(model.bounds_X, "keys", None)
+        self.names = None if names is None else [str(name) for name in names()]
+        part = _spread_out(IMAGINED, n_features + 1)
+        part, error = 2.0 * part[:, :-1] - 1.0, ndtri(part[:, -1])
+        self._X = part * (model.data_norm or 1.0) / np.sqrt(n_features)
+        if model.bounds_X is not None:
+            given = getattr(model.bounds_X, "values", None)
+            given = list(given()) if callable(given) else model.bounds_X
+            low, high = column_bounds(given, [], n_features, "bounds_X")
+            self._X = low + (high - low) * (part + 1.0) / 2.0
+        low, high = map(float, model.bounds_y)
+        self._y = (low + high) / 2.0 + (high - low) / 10.0 * error
+
+    def pieces(self, most, subset=None, sparse=True):
+        """The few rows, whatever was asked for."""
+        yield lambda: (self._X, self._y)
+
+    def total(self, query, subset=None):
+        """Sum over as many rows as were asked for."""
+        count = self.n if subset is None else len(subset)
+        total = CompensatedSum(query.shape)
+        with np.errstate(all="ignore"):
+            total.add(query.sum(self._X, self._y) * (count / IMAGINED))
+        return total
+
+
+def _spread_out(n, size):
+    """Points of the open unit cube that are spread evenly, without chance.
+
+    Multiples of powers of a root of x^(size + 1) = x + 1, of which the fractions are taken (Roberts
+    2018, a generalisation of the golden section).
+    """
+    root = brentq(lambda x: x ** (size + 1) - x - 1.0, 1.0, 2.0)
+    steps = root ** -np.arange(1.0, size + 1.0)
+    return (np.arange(1.0, n + 1.0)[:, None] * steps) % 1.0 * (1.0 - 2e-9) + 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Information:
+    """Likelihood exp(moment'theta - theta' precision theta / 2) of the line phi'theta.
+
+    Attributes
+    ----------
+    precision : ndarray of shape (p, p)
+    moment : ndarray of shape (p,)
+    rows : ndarray of shape (p, p)
+        Sum of phi phi' over the records, two deviations of its noise above what was released.
+    n : int
+        Number of records.
+    """
+
+    precision: np.ndarray
+    moment: np.ndarray
+    rows: np.ndarray
+    n: int
+
+    @classmethod
+    def of(cls, fit: LoopFit, constant: np.ndarray | None) -> "Information":
+        """Likelihood of a fit, in the directions in which its slope is above its noise.
+
+        The errors are those of the moments, of the slopes at their distance from the solution, and
+        of sampling, with the residual variance everywhere the same.
+
+        Parameters
+        ----------
+        fit : LoopFit
+        constant : ndarray of shape (p,) or None
+            The vector c with phi'c = 1 for every row; None without an intercept.
+        """
+        p, n = len(fit.W), fit.n
+        if not fit.equations:  # the mean alone says nothing of a line
+            return cls(np.zeros((p, p)), np.zeros(p), np.eye(p) * n / p, n)
+        slope, scale, used, shares = fit.pooled(FITTED)
+        right = shares @ [eq.moment + eq.slope @ eq.point for eq in used]
+        away = np.array([fit.b - eq.point for eq in used])
+        noise = float(shares**2 @ [eq.moment_scale**2 for eq in used])
+        # M u has a variance of s^2 |u|^2 (1 + 1/p) / 2 in the mean over coordinates, GOE noise M
+        slopes = np.array([eq.slope_scale for eq in used])
+        noise += 0.5 * (1.0 + 1.0 / p) * float((shares * slopes) ** 2 @ (away**2).sum(axis=1))
+        values, vectors = np.linalg.eigh(slope)
+        seen = values > noise_floor(values, scale)
+        variance = max(fit.last.square, 2.0 * fit.last.square_scale) / fit.last.n
+        weights = np.where(seen, values, 0.0) / (noise + variance * np.maximum(values, 0.0))
+        to_b = vectors.T @ np.linalg.inv(fit.W).T  # b = W^-T theta in these directions
+        told = vectors.T @ right
+        if constant is not None:  # of phi'theta, in which the location is a part of the constant
+            told = told + np.where(seen, values, 0.0) * (to_b @ constant) * fit.location
+        rows = np.linalg.inv(fit.W) @ (psd_part(slope) + 2.0 * scale / sqrt(p) * np.eye(p))
+        return cls(
+            (to_b.T * (weights * np.where(seen, values, 0.0))) @ to_b,
+            to_b.T @ (weights * told),
+            n * rows @ np.linalg.inv(fit.W).T,
+            n,
+        )
+
+    def plus(self, other: "Information") -> "Information":
+        """Likelihood of the records of both."""
+        return Information(
+            self.precision + other.precision,
+            self.moment + other.moment,
+            self.rows + other.rows,
+            self.n + other.n,
+        )
+
+    def posterior(self, least_variance: float) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and covariance of theta, under the prior N(0, tau^2 I) of the most evidence."""
+        values, vectors = np.linalg.eigh(self.precision)
+        roots, told = np.sqrt(np.maximum(values, 0.0)), vectors.T @ self.moment
+        seen = values > RELATIVE_ZERO * max(float(values[-1]), 0.0)
+        response = np.divide(told, roots, out=np.zeros(len(told)), where=seen)
+        design = roots[:, None] * vectors.T
+        _, mean, factor = normal_posterior(design, response, least_variance)
+        return mean, factor @ factor.T
+
+    def error(self, covariance: np.ndarray) -> float:
+        """Root mean square over the rows of the error of phi'theta; no row is longer than 1."""
+        square = float((self.rows * covariance).sum()) / self.n
+        return sqrt(min(max(square, 0.0), float(np.linalg.eigvalsh(covariance)[-1])))
+
+
+def _has_equations(fit):
+    return isinstance(fit, PooledLine) or (
+        isinstance(getattr(fit, "_released", None), LoopFit)
+        and not fit._trust.exact
+        and fit.effects is None
+    )
+
+
+class Likely:
+    """Mixin of fits whose equations have known noise: what oracles of bandits are asked."""
+
+    _map: Any
+    _target: Any
+    _released: Any
+    _information: Information | None = None
+
+    def _likelihood(self):
+        if self._information is None:
+            self._information = Information.of(self._released, self._map.constant)
+        return self._information
+
+    @property
+    def _units(self):
+        """Matrix from theta to (coefficients, intercept), which the centre is added to."""
+        return self._target.radius * self._map.coefficient_map()
+
+    @available_if(_has_equations)
+    def pooled(self, other: Any) -> Any:
+        """Line from the released equations of two fits with the same bounds.
+
+        That is post-processing: it costs no privacy. Fits to disjoint records (as those of the
+        epochs of a bandit) cost what the more expensive of the two costs.
+
+        Parameters
+        ----------
+        other : LinearRegression or PooledLine
+            A fit with the same bounds, or several pooled ones.
+
+        Returns
+        -------
+        PooledLine
+        """
+        if not _has_equations(other) or self._bounds() != other._bounds():
+            raise ValueError("only fits of released equations with the same bounds can be pooled.")
+        return PooledLine(self._likelihood().plus(other._likelihood()), self._map, self._target)
+
+    def _bounds(self):
+        parts = self._map.low, self._map.high, self._map.data_norm, self._map.size
+        return repr(parts), self._target.bounds_y
+
+    @available_if(_has_equations)
+    def posterior(self) -> Any:
+        """Mean and covariance of (coefficients, intercept), by released equations and their noise.
+
+        The prior is normal, of a size chosen by its evidence, and not smaller than weights of norm
+        1 in scaled units have.
+
+        Returns
+        -------
+        mean : ndarray of shape (n_features + 1,)
+            The intercept comes last; 0 if there is none.
+        covariance : ndarray of shape (n_features + 1, n_features + 1)
+        """
+        mean, covariance = self._likelihood().posterior(1.0 / self._map.size)
+        found = self._units @ mean
+        found[-1] += self._target.centre
+        return found, self._units @ covariance @ self._units.T
+
+    @available_if(_has_equations)
+    def prediction_error(self) -> float:
+        """Root mean square error of the predictions for the rows of the fit, by its posterior.
+
+        Returns
+        -------
+        float
+            The root mean square, in the units of y.
+        """
+        _, covariance = self._likelihood().posterior(1.0 / self._map.size)
+        return self._target.radius * self._likelihood().error(covariance)
+
+
+class PooledLine(Likely, RegressorMixin, BaseEstimator):
+    """Line from the released equations of several fits of `LinearRegression`; it is not fitted.
+
+    Parameters
+    ----------
+    information : Information
+    row_map : RowMap
+    target_map : TargetMap
+    """
+
+    def __init__(self, information: Any, row_map: Any, target_map: Any) -> None:
+        self.information, self.row_map, self.target_map = information, row_map, target_map
+        self._information, self._map, self._target = information, row_map, target_map
+        self.bounds_y_ = target_map.bounds_y
+        mean, _ = self.posterior()
+        self.coef_, self.intercept_ = mean[:-1], float(mean[-1])
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict the regression function, inside ``bounds_y``."""
+        line = self._map.clipped(np.asarray(X, dtype=float)) @ self.coef_ + self.intercept_
+        return np.clip(line, *self.bounds_y_)
+
+    def confidence_interval(
+        self, X: Any, confidence_level: float = 0.95, method: str = "asymptotic"
+    ) -> ConfidenceInterval:
+        """Normal interval for the regression function at each row, by the posterior."""
+        if method != "asymptotic":
+            raise ValueError("a pooled line has no certified interval: pass method='asymptotic'.")
+        X = self._map.clipped(np.asarray(X, dtype=float))
+        centre, (_, covariance) = X @ self.coef_ + self.intercept_, self.posterior()
+        rows = np.column_stack([X, np.ones(len(X))])
+        half = two_sided_quantile(confidence_level) * np.sqrt(
+            np.einsum("ij,ij->i", rows @ covariance, rows)
+        )
+        ends = np.clip([centre - half, centre + half], *self.bounds_y_)
+        return ConfidenceInterval(*ends)
+
+
+# code -> docs/mathematics/linear_regression.md:
+#   effective_records -> N,  rules.clip -> k,  location -> m,  whitened rows e -> w W phi,
+#   NewtonEquation -> the sums of a step at b
+
+
+@parameters
+class LinearRegression(FitsBySteps, Likely, Plans, PredictionIntervals):
+    """Private linear regression: a line that follows most records, and least squares in the limit.
+
+    Learns location and spread of the target and a whitening of the rows, then takes 4 to 64 small
+    steps on residuals that are clipped at a few of their own deviations, and pools them. Clips,
+    weights and shares follow from the public numbers of records and features and the budget: where
+    privacy noise rules they are tight, and they fade as n or epsilon grow, so that the fit
+    converges to least squares. Nothing is needed before it: it takes the public range of each
+    feature.
+
+    Parameters
+    ----------
+    bounds_X : mapping, array-like of shape (n_features, 2) or (low, high), default=None
+        Public range of every feature, in its own units: a mapping from feature name, for a data
+        frame; a pair for each column; or one pair for all. Values outside are clipped. Ranges come
+        from what the features mean, never from the rows. This or `data_norm` is required.
+    data_norm : float, default=None
+        Public: every row of X is clipped to this l2 norm. In place of `bounds_X`, for rows that
+        were scaled before.
+    coef_norm : float or None, default=None
+        Assumed bound on the l2 norm of the coefficients in scaled units, that is on
+        ``coef_ * half-width of bounds_X / half-width of bounds_y`` and the intercept. None assumes
+        nothing. Only intervals use it.
+    clip : {"auto", "wide"}, default="auto"
+        "wide" clips residuals at 6 of their deviations at least, at any number of records: for
+        skewed targets where bias must stay below noise.
+    channel : {"auto", "gaussian", "codebook"}, default="auto"
+        What users send in the local and shuffle models: vectors with Gaussian noise for the steps
+        above, or one index of a public codebook each, for one set of normal equations. That is
+        pure (``delta=0``), and has so much less noise that no users are spent on other steps.
+        "auto" takes it, but in the local model under an accountant that adds up Gaussian noise, and
+        in the shuffle model with ``bounds_X`` and neither very few nor very many users, where
+        steps are worth more than less noise (docs/evidence/codebook.md).
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Coefficients in the units of X and y.
+    intercept_ : float
+    privacy_report_ : PrivacyReport
+        What was asked of the records, and at what price.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features,)
+        Only when X has feature names that are all strings.
+
+    Notes
+    -----
+    **Privacy guarantee**: (epsilon, delta)-differential privacy under replacement of one record,
+    local in the local model. Released are Gaussian answers: the mean and the spread of the target,
+    four for the whitening, one for each step, and one count of the rows outside of their bounds.
+    With many records the lengths of whitened rows and the equation of the least-squares line are
+    released, too, and where clips are tight the mean of the residuals. Costs compose exactly as
+    Gaussian DP (Dong, Roth and Su 2022). With the codebook channel: one index of each user, by one
+    exact integer draw, and nothing else (delta = 0, docs/trust.md). Public: the number of
+    records and all parameters. With so few records that no coefficient can be found, the mean alone
+    is released, and the report says so.
+
+    The derivation, the rules and what they were measured on are in ``docs/linear_regression.md``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.linear_model import LinearRegression
+    >>> rng = np.random.RandomState(0)
+    >>> X = np.column_stack([rng.uniform(20, 60, 20_000), rng.uniform(0, 1, 20_000)])
+    >>> y = 5.0 + 0.1 * X[:, 0] + 2.0 * X[:, 1] + rng.normal(size=20_000)
+    >>> est = LinearRegression(
+    ...     epsilon=1.0, bounds_X=[(20, 60), (0, 1)], bounds_y=(0, 20), random_state=0
+    ... ).fit(X, y)
+    >>> est.coef_.round(1)
+    array([0.1, 2. ])
+    >>> bool(abs(est.predict(X) - 5.0 - X @ [0.1, 2.0]).max() < 0.2)
+    True
+    """
+
+    bounds_X: Any = None
+    data_norm: DataNorm = None
+    fit_intercept: bool = True
+    coef_norm: Positive | None = None
+    clip: Literal["auto", "wide"] = "auto"
+    channel: Channel = "auto"
+    max_rows_per_group: RowsOfPerson = None
+    effects: Literal["person"] | None = None
+    n_jobs: int | None = -1
+
+    _dtypes = (np.float64, np.float32)
+
+    estimand: ClassVar[str | None] = "bounded-influence line of the clipped rows"
+    interval_claims: ClassVar[tuple[str, ...]] = ("certified", "asymptotic")
+
+    def _fit(self, X, y, groups, weights):
+        records = public_rows(self, X, y)
+        rows, target = public_maps(self, records.n_features)
+        if self.effects is not None:
+            rows, target = within_maps(self, groups, rows, target, weights)
+        self.bounds_y_, self._information = target.bounds_y, None
+        self._fit_steps(records, rows, target, groups, weights)
+
+    def _sent(self, records, rows, target):
+        """What users send: "gaussian" or "codebook", by public numbers."""
+        return best_reports(self, MappedRecords(rows, target), records)
+
+    def _rows_of(self, session, rows, channel, start):
+        """The public map of the rows, of users' reports with features as long as they can tell."""
+        return balanced(session, rows) if channel == "codebook" else rows
+
+    law_estimands: ClassVar[tuple[str, ...]] = ("fitted", "least_squares")
+
+    def coefficient_law(self, estimand: Estimand = "fitted") -> CoefficientLaw:
+        """Distribution of the coefficients, for :func:`skpriv.inspection.inference`.
+
+        Parameters
+        ----------
+        estimand : {"fitted", "least_squares"}, default="fitted"
+            The line that was fitted, or the least-squares line with wider intervals.
+
+        Returns
+        -------
+        CoefficientLaw
+            Estimate, covariance from sampling and from privacy noise, and what is estimable, of the
+            coefficients and then the intercept, in the units of X and y.
+        """
+        check_is_fitted(self)
+        self._check_claim("asymptotic")
+        if isinstance(self._released, ReportedFit):
+            target, shift = self._target, np.zeros(len(self.coef_) + 1)
+            shift[-1] = target.centre
+            matrix = target.radius * self._map.coefficient_map()
+            return equations_law(self._released.equations, matrix, shift, {})
+        fitted, fit = estimand == "fitted", self._released
+        words = {"estimand": f"{estimand}: {self._line(fitted)}", "epsilon": self.epsilon}
+        words["leverage"] = fit.leverage(self._map)
+        law = loop_law(fit, self._map, self._target, fitted, **words)
+        return law if self.effects is None else named_constants(law)
+
+    def _line(self, fitted):
+        """The line that is estimated, in words."""
+        fit = self._released
+        if not fitted or not fit.equations or self._trust.can.exact:
+            return "least-squares line of the clipped rows and targets"
+        limit = self._target.radius * fit.last.limit
+        return (
+            f"{self.estimand} and targets, in which residuals beyond {limit:.3g} (in units of y, "
+            f"{fit.last.limit / sqrt(fit.variance):.2g} deviations) and rows that are far from the "
+            "others count for less"
+        )

@@ -1,1 +1,0 @@
-"""Linear regression by the loop of whitened, clipped steps."""

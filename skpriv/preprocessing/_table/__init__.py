@@ -1,1 +1,0 @@
-"""From a table of mixed columns to rows of the unit ball."""
