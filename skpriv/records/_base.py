@@ -94,15 +94,15 @@ def _quiet(function, argument):
         return function(argument)
 
 
-def computed(task: Any) -> Any:
-    """Value of a task of Dask; one that died with its workers is computed again.
+def computed(compute: Callable) -> Any:
+    """What Dask computes; tasks that died with their workers are computed again.
 
     What goes wrong where the parts are made, such as a text that is cast to a number, may quote a
     value, and is not repeated.
     """
     for attempt in range(ATTEMPTS):
         try:
-            return task.compute()
+            return compute()
         except (OSError, MemoryError):
             raise
         except Exception as error:

@@ -252,10 +252,48 @@ class DaskRows(Rows):
         while len(found) > 1:
             groups = [found[at : at + FAN_IN] for at in range(0, len(found), FAN_IN)]
             found = [delayed(_joined, pure=False)(merged, group) for group in groups]
-        result = computed(found[0]) if found else empty
+        result = computed(found[0].compute) if found else empty
         if isinstance(result, str):
             raise InvalidValues(INVALID_VALUES)
         return result
+
+    def by_person(self, positions: Any, persons: Any, make: Any) -> Any:
+        """Records that are persons, whose rows a shuffle of Dask brings to one worker each.
+
+        They are kept there, in as many parts as the rows have.
+
+        Parameters
+        ----------
+        positions : ndarray of intp
+            Positions of the rows that are used.
+        persons : ndarray of int
+            Whose they are, ascending; none is left out.
+        make : callable
+            ``make(X, y, numbers)`` returns Rows of persons: those of a part, numbered from 0.
+        """
+        import dask
+        import dask.dataframe as dd
+        from dask import delayed
+
+        n = int(persons.max(initial=-1)) + 1
+        most = max(1, -(-n // len(self._parts)))
+        places = np.argsort(positions)
+        ascending, (part, number) = positions[places], np.divmod(persons, most)
+        sent, known = [], (self._steps, self._refuses, self.n_features)
+        for rows, (start, size) in zip(self._parts, self._ranges(), strict=True):
+            first, last = np.searchsorted(ascending, [start, start + size])
+            at = places[first:last]
+            where = np.column_stack([at, number[at], part[at]])
+            chosen = Subset(ascending[first:last] - start)
+            sent.append(delayed(_sent, pure=False)(rows, *known, chosen, where))
+        starts = np.arange(0, max(n, 1), most)
+        edges = [*range(len(starts)), len(starts) - 1]
+        meta = _numbered(np.empty((0, self.n_features + 4)))
+        frame = dd.from_delayed(sent, meta=meta, verify_meta=False)
+        frame = frame.set_index(meta.columns[-1], divisions=list(map(float, edges)))
+        brought = [delayed(_together, pure=False)(rows, make) for rows in frame.to_delayed()]
+        brought = computed(partial(dask.persist, *brought))
+        return DaskRows(brought, np.minimum(starts + most, n) - starts, self.n_features)
 
     def pieces(self, most: Any, subset: Any = None, sparse: bool = True) -> Any:
         """Rows do not leave their worker: there are no chunks of them here."""
@@ -280,8 +318,9 @@ def _local(subset, start, size):
 
 def _of_part(run, part, job, steps, local, refuses):
     """What a part gives, on its worker; what is wrong with values is one word."""
-    X, y = part
-    rows = BatchRows(lambda: [(X, y)], length(X), X.shape[1], steps=steps)
+    rows = part
+    if not isinstance(part, Rows):
+        rows = BatchRows(lambda: [part], length(part[0]), part[0].shape[1], steps=steps)
     rows.n_jobs, rows.shown = 1, False  # Dask has threads and progress of its own
     if refuses:
         rows.check()
@@ -324,7 +363,8 @@ def _counted(count, parts, rows):
     from dask import delayed
 
     try:
-        return parts, computed(delayed([delayed(count, pure=False)(part) for part in parts]))
+        found = delayed([delayed(count, pure=False)(part) for part in parts])
+        return parts, computed(found.compute)
     except InvalidValues:
         return [delayed(parts)], [quietly(len, rows)]
 
@@ -343,6 +383,29 @@ def _pair(X):
 
 def _picked(table, where):
     return pick(table, where), None
+
+
+def _numbered(numbers):
+    """Frame of numbers, whose columns are numbered."""
+    from pandas import DataFrame
+
+    return DataFrame(numbers, columns=list(map(str, range(numbers.shape[1]))))
+
+
+def _sent(part, steps, refuses, n_features, chosen, where):
+    """Chosen rows of a part, with their targets, and where they go: place, person and part."""
+    rows = BatchRows(lambda: [part], length(part[0]), part[0].shape[1], steps=steps)
+    rows.check(refuses)
+    chunks = [np.column_stack(pair) for pair in rows.each(lambda X, y: (X, y), chosen)]
+    found = np.concatenate([np.empty((0, n_features + 1)), *chunks])
+    return _numbered(np.column_stack([found, where]))
+
+
+def _together(frame, make):
+    """Persons of a part, of whose rows each has its place."""
+    numbers = frame.to_numpy()
+    numbers = numbers[np.argsort(numbers[:, -2])]
+    return make(numbers[:, :-3], numbers[:, -3], numbers[:, -1].astype(np.intp))
 
 
 def _columns(table, features, target):

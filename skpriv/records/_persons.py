@@ -9,7 +9,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from .._linalg import CompensatedSum
-from ._base import CHUNK_ROWS, KEPT_BYTES, Rows
+from ._base import CHUNK_ROWS, KEPT_BYTES, ArrayRows, Rows
 from ._subset import Subset, Users
 
 
@@ -74,6 +74,7 @@ class PersonRows(Rows):
         self._positions = positions[by_person]
         self._starts = np.searchsorted(persons[by_person], np.arange(self.n + 1))
         self.n_used = len(positions)
+        self._on_workers: Any = None
 
     @property
     def passes(self) -> Any:  # type: ignore[override]
@@ -91,12 +92,12 @@ class PersonRows(Rows):
         if getattr(query, "one_row_each", False):
             first = Subset(np.sort(self._positions[self._starts[self._persons(subset)]]))
             return self._rows.total(MeanOfPlaces(query, 1), first)
-        # Where rows stay where they are each counts as a person with one row: the mean of those
-        # over the places is the cautious form, and the sensitivity is the same.
-        together = hasattr(query, "sum_persons") and self._rows.at_hand
+        together = hasattr(query, "sum_persons")
         if not together and self._change is None:
             chosen = Subset(np.sort(self._of(subset)))
             return self._rows.total(MeanOfPlaces(query, self.largest), chosen)
+        if not self._rows.at_hand:
+            return self._elsewhere().total(query, subset)
         total = CompensatedSum(query.shape)
         for X, y, starts in self.person_pieces(self._most(query.width, False, subset), subset):
             with np.errstate(all="ignore"):
@@ -105,6 +106,19 @@ class PersonRows(Rows):
                 else:
                     total.add(query.sum(X, y) / self.largest)
         return total
+
+    def reduce(self, function: Any, merge: Any, start: int) -> Any:
+        """``merge`` of ``function(X, y)`` of the rows that are used, beginning with ``start``."""
+        rows = super() if self._rows.at_hand else self._elsewhere()
+        return rows.reduce(function, merge, start)
+
+    def _elsewhere(self):
+        """The same persons, whose rows were brought together where they are."""
+        if self._on_workers is None:
+            persons = np.repeat(np.arange(self.n), np.diff(self._starts))
+            make = partial(_persons, largest=self.largest, change=self._change)
+            self._on_workers = self._rows.by_person(self._positions, persons, make)
+        return self._on_workers
 
     def sum(self, query: Any, subset: Any = None) -> np.ndarray:
         """Exact sum over all persons or a subset of them."""
@@ -186,6 +200,11 @@ class PersonRows(Rows):
         ends = np.cumsum(sizes)
         places = np.repeat(self._starts[persons] - (ends - sizes), sizes)
         return self._positions[places + np.arange(len(places))]
+
+
+def _persons(X, y, numbers, largest, change):
+    """Rows of persons all of whom are used, in this order."""
+    return PersonRows(ArrayRows(X, y), numbers, largest, np.arange, change)
 
 
 def _rows_of(piece):

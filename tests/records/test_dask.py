@@ -16,6 +16,7 @@ from skpriv.linear_model import (
     AdditiveRegressor,
     IHTRegressor,
     ImproperSGDRegressor,
+    IVRegressor,
     LayeredRegressor,
     LinearRegression,
     ReweightedRegressor,
@@ -264,6 +265,8 @@ def test_a_cluster_of_processes_changes_nothing():
         test_the_local_model_asks_each_user_once()
         test_predictions_are_lazy()
         test_values_are_refused_in_one_sentence()
+        for estimator in OF_PERSONS:
+            test_rows_of_a_person_in_several_parts_are_brought_together(estimator, "central")
 
 
 def test_reports_user_by_user_are_refused():
@@ -277,20 +280,26 @@ def test_reports_user_by_user_are_refused():
         next(from_table(_frame(), target="y").each(lambda X, y: None))
 
 
-def test_rows_of_a_person_in_several_parts_are_not_brought_together():
-    """Fixed effects are refused before a charge, with a remedy; sums are those of arrays."""
+OF_PERSONS = [
+    LinearRegression(data_norm=1.0, bounds_y=(-1, 1), effects="person"),
+    LinearRegression(bounds_X=(-0.5, 0.5), bounds_y=(-1, 1)),
+    IVRegressor(instruments=[1], endogenous=[0], bounds_X=(-0.5, 0.5), bounds_y=(-1, 1)),
+    SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)),
+]
+
+
+@pytest.mark.parametrize("estimator", OF_PERSONS, ids=["effects", "line", "instruments", "moments"])
+@pytest.mark.parametrize("privacy", ["none", "central"])
+def test_rows_of_a_person_in_several_parts_are_brought_together(estimator, privacy):
+    """Some of a person's rows are left out, and one has a value that is missing."""
     X, y = _data()
-    groups = np.arange(N) % 500  # three rows of each, in three parts
-    with BudgetAccountant(float("inf")) as accountant:
-        model = LinearRegression(
-            data_norm=1.0, bounds_y=(-1, 1), effects="person", max_rows_per_group=3
-        )
-        with pytest.raises(ValueError, match=r"frame\.compute\(\), or files"):
-            model.fit(*_arrays(), groups=groups)
-    assert not accountant.charges
-    model = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), privacy="none", max_rows_per_group=3)
+    y[7] = np.nan if privacy == "central" else y[7]  # without privacy it would be refused
+    groups = np.arange(N) % 501  # two or three rows of each, in three parts
+    model = clone(estimator).set_params(privacy=privacy, random_state=0, max_rows_per_group=2)
     expected = clone(model).fit(X, y, groups=groups).coef_
-    np.testing.assert_allclose(model.fit(*_arrays(), groups=groups).coef_, expected, rtol=1e-9)
+    data = da.from_array(X, chunks=(400, 2)), da.from_array(y, chunks=350)
+    found = clone(model).fit(*data, groups=groups).coef_
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.slow

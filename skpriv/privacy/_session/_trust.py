@@ -159,11 +159,6 @@ class Groups:
             )
         if len(self) != rows.n:
             raise ValueError(f"groups has {len(self)} labels, but there are {rows.n} rows.")
-        if self.change is not None and not rows.at_hand:
-            raise ValueError(
-                "effects='person' needs all rows of a person together, and rows of Dask stay on "
-                "their workers: pass frame.compute(), or files by skpriv.records.from_parquet."
-            )
 
 
 @dataclass(frozen=True)
