@@ -11,11 +11,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 CAPS = {
-    "lines of code": 27_572,  # the aim is 24,000
+    "lines of code": 27_587,  # the aim is 24,000
     "lines of code in a file": 500,
     "constants": 185,  # numbers with a name of their own; the aim is 150
     "files": 166,
-    "lines of tests": 30_997,
+    "lines of tests": 30_982,
     "words of pages for users": 34_527,  # of the first volume; the aim is 27,000
 }
 

@@ -63,7 +63,8 @@ class PersonRows(Rows):
     def __init__(
         self, rows: Any, codes: Any, largest: int, permutation: Any, change: Any = None
     ) -> None:
-        self._rows, self.largest, self._change = rows, largest, change
+        self._rows = self._source = rows
+        self.largest, self._change = largest, change
         self.n_features, self.n_jobs = rows.n_features, rows.n_jobs
         self.n = int(codes.max()) + 1 if len(codes) else 0
         place = np.empty(self.n, dtype=np.intp)  # of a person in a secret order of persons
@@ -74,12 +75,16 @@ class PersonRows(Rows):
         self._positions = positions[by_person]
         self._starts = np.searchsorted(persons[by_person], np.arange(self.n + 1))
         self.n_used = len(positions)
+        # That follows from public numbers, as the number of passes over files does.
+        size = 8 * (self.n_features + 1) * self.n * largest
+        dense = rows.has_target and not rows.stored_sparse
+        self._fits = rows.at_hand and dense and size <= KEPT_BYTES
         self._on_workers: Any = None
 
     @property
     def passes(self) -> Any:  # type: ignore[override]
         """How often the rows were read; None if they are in memory."""
-        return self._rows.passes
+        return self._source.passes
 
     @property
     def paid_for(self) -> bool:
@@ -89,12 +94,14 @@ class PersonRows(Rows):
     def total(self, query: Any, subset: Any = None) -> CompensatedSum:
         """Sum over all persons or a subset of them, with its correction."""
         subset = self.chosen(subset)
+        self._bring()
         if getattr(query, "one_row_each", False):
             first = Subset(np.sort(self._positions[self._starts[self._persons(subset)]]))
             return self._rows.total(MeanOfPlaces(query, 1), first)
         together = hasattr(query, "sum_persons")
         if not together and self._change is None:
-            chosen = Subset(np.sort(self._of(subset)))
+            used = self._of(subset)
+            chosen = None if len(used) == self._rows.n else Subset(np.sort(used))
             return self._rows.total(MeanOfPlaces(query, self.largest), chosen)
         if not self._rows.at_hand:
             return self._elsewhere().total(query, subset)
@@ -109,8 +116,18 @@ class PersonRows(Rows):
 
     def reduce(self, function: Any, merge: Any, start: int) -> Any:
         """``merge`` of ``function(X, y)`` of the rows that are used, beginning with ``start``."""
-        rows = super() if self._rows.at_hand else self._elsewhere()
-        return rows.reduce(function, merge, start)
+        if not self._rows.at_hand:
+            return self._elsewhere().reduce(function, merge, start)
+        return super().reduce(function, merge, start)
+
+    def _bring(self):
+        """Keep the rows that are used in memory, one person after the other, if they fit."""
+        if self._fits:
+            self._fits = False
+            ((_, fetch),) = self._brought(np.arange(self.n))
+            self._rows = ArrayRows(*fetch(self._positions))
+            self._rows.n_jobs = self._source.n_jobs
+            self._positions = np.arange(self._rows.n)
 
     def _elsewhere(self):
         """The same persons, whose rows were brought together where they are."""
@@ -181,11 +198,11 @@ class PersonRows(Rows):
     @property
     def ordered(self) -> bool:
         """Whether a part of the persons can be chosen."""
-        return self._rows.ordered
+        return self._source.ordered
 
     def needs_order(self) -> Any:
         """Refuse rows that do not come in the same order each time, if there are such."""
-        self._rows.needs_order()
+        self._source.needs_order()
 
     def _persons(self, subset):
         """Numbers of the persons of a subset."""

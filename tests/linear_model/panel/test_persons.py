@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from skpriv import BudgetAccountant
 from skpriv.audit import replay
 from skpriv.inspection import inference, model_card
 from skpriv.linear_model import (
@@ -209,23 +208,6 @@ def test_rows_of_a_person_may_lie_in_several_files(tmp_path):
     found = LinearRegression(**settings).fit(files, groups=groups[order])
     memory = LinearRegression(**settings).fit(table[["a", "b"]], table["y"], groups=groups[order])
     np.testing.assert_allclose(found.coef_, memory.coef_, rtol=1e-9)
-
-
-@pytest.mark.parametrize("Estimator", [LinearRegression, SSPRegressor])
-def test_rows_of_dask_stay_on_their_workers(Estimator):
-    """There errors are the cautious ones, and effects are refused, uncharged."""
-    da = pytest.importorskip("dask.array")
-    X, y, groups = panel(0, persons=3000, rows=4, effect=1.0)
-    parts = da.from_array(X, chunks=(3000, 2)), da.from_array(y, chunks=3000)
-    settings = {**MAKERS[Estimator], "epsilon": 20.0, "random_state": 0, "max_rows_per_group": 4}
-    found = inference(Estimator(**settings).fit(*parts, groups=groups))
-    memory = inference(Estimator(**settings).fit(X, y, groups=groups))
-    assert ((found.low <= TRUTH) & (TRUTH <= found.high)).all()
-    assert (found.std_error > 0.9 * memory.std_error).all()
-    settings = {**MAKERS[LinearRegression], "max_rows_per_group": 4}
-    with BudgetAccountant(30.0, 1e-3) as accountant, pytest.raises(ValueError, match="workers"):
-        LinearRegression(**settings, effects="person").fit(*parts, groups=groups)
-    assert accountant.charges == []
 
 
 def test_everything_says_person():
