@@ -41,7 +41,6 @@ def test_every_proposal_is_enumerated(variance, center):
     the first and with the last word of a bucket.
     """
     starts, widths, tops, weights, _ = _discrete_gaussian._buckets(variance)
-    total = int(weights.sum())
     bucket = np.concatenate([np.repeat(np.arange(len(widths)), widths.astype(int))] * 2)
     place = np.arange(len(bucket)) % (len(bucket) // 2) - starts[bucket]
     negative = np.repeat([0, 1], len(bucket) // 2).astype(np.uint64)
@@ -58,7 +57,7 @@ def test_every_proposal_is_enumerated(variance, center):
     sides = np.array([int(c * 2**64) for c in exact], dtype=np.uint64)
     told = sides > 0  # chances below 2^-64 have no side
     possible = ~((magnitude == 0) & (negative == 1))
-    first = np.uint64(total) + weights.cumsum()[bucket]
+    first = weights.sum() + weights.cumsum()[bucket]
     places = place.astype(np.uint64) | negative << np.uint64(63)
     centers = np.full(len(bucket), center)
     for words in (first - weights[bucket], first - np.uint64(1)):
