@@ -16,7 +16,7 @@ CAPS = {
     "constants": 185,  # numbers with a name of their own; the aim is 150
     "files": 166,
     "lines of tests": 30_982,
-    "words of pages for users": 27_640,  # of the first volume; the aim is 27,000
+    "words of pages for users": 27_000,  # of the first volume
 }
 
 
