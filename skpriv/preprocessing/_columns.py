@@ -4,10 +4,10 @@ Every type maps a column to a block: an array of shape (n_rows, width) whose row
 of at most 1. A missing cell is the zero row of its block, unless its type says otherwise.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import date
 from functools import cached_property
-from math import isfinite, sqrt
+from math import sqrt
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -135,13 +135,6 @@ class _Line(ColumnType):
             ranges = [*ranges, [0.0, 1.0]]
         return Block(names, np.array(ranges), effects, matrix, shift)
 
-    def _levels_at(self, levels):
-        """Levels at equal steps from -1 to 1, and "missing" where it has an indicator."""
-        z = np.linspace(-1.0, 1.0, len(levels))[:, None]
-        if not self._has_indicator:
-            return levels, z
-        return [*levels, "missing"], np.vstack([np.pad(z, ((0, 0), (0, 1))), [[0.0, 1.0]]])
-
     @property
     def _has_indicator(self):
         return self.missing == INDICATOR
@@ -150,8 +143,93 @@ class _Line(ColumnType):
         return name
 
 
-@dataclass(frozen=True)
-class Numeric(_Line):
+@dataclass(frozen=True, repr=False)
+class _Range(_Line):
+    """A line between two public ends. Values have a position through the number that they are."""
+
+    low: Any = None
+    high: Any = None
+    missing: Any = field(default=None, kw_only=True)
+    typical: Any = field(default=None, kw_only=True)
+
+    def __post_init__(self):
+        if (self.low is None) != (self.high is None):
+            raise ValueError("low and high are a public range: give both.")
+        constant = None if self._has_indicator else self.missing
+        inside = {"missing": constant, "typical": self.typical}
+        for name, value in {"low": self.low, "high": self.high, **inside}.items():
+            if value is not None:
+                _set(self, name, self._checked(name, value))
+        low, high = (None, None) if self.is_open else self._ends
+        if not (self.is_open or 0.0 < self._half < np.inf):
+            raise ValueError(f"low={self.low!r} must be below high={self.high!r}.")
+        for name, value in inside.items():
+            if value is not None and not (self.is_open or low <= self._number(value) <= high):
+                raise ValueError(f"{name}={value!r} must be a public constant from low to high.")
+        if self.typical is not None and not self._has_indicator:
+            raise ValueError('typical is for missing="indicator": take it out, or set that.')
+
+    def __repr__(self):
+        # What nobody set is left out, since it concerns few columns.
+        known = {field.name: getattr(self, field.name) for field in fields(self)}
+        said = ", ".join(f"{name}={value!r}" for name, value in known.items() if value is not None)
+        return f"{type(self).__name__}({said})"
+
+    @property
+    def is_open(self) -> bool:
+        return self.low is None
+
+    def _checked(self, name, value):
+        """A public value as it is kept, or an error that names its parameter."""
+        raise NotImplementedError
+
+    def _number(self, value):
+        """The number that a public value is."""
+        raise NotImplementedError
+
+    def _value(self, number):
+        """The value that a number is."""
+        raise NotImplementedError
+
+    def _read(self, series):
+        """Number of each cell, NaN where it is missing."""
+        raise NotImplementedError
+
+    def _z(self, series):
+        return self._at(self._read(series))
+
+    def _outside(self, series):
+        numbers, (low, high) = self._read(series), self._ends
+        return (numbers < low) | (numbers > high)
+
+    def _at(self, numbers):
+        low, high = self._ends
+        return np.clip((np.clip(numbers, low, high) - low - self._half) / self._half, -1.0, 1.0)
+
+    def _from_z(self, z):
+        low, high = self._ends
+        return self._value(float(np.clip(low + (z + 1.0) * self._half, low, high)))
+
+    def _constant(self):
+        return 0.0 if self.missing is None else float(self._at(self._number(self.missing)))
+
+    def _reference(self):
+        z = 0.0 if self.typical is None else float(self._at(self._number(self.typical)))
+        value = self._from_z(z)
+        return z, f"{value:g}" if isinstance(value, float) else str(value)
+
+    @property
+    def _ends(self):
+        return self._number(self.low), self._number(self.high)
+
+    @property
+    def _half(self):
+        low, high = self._ends
+        return (high - low) / 2.0
+
+
+@dataclass(frozen=True, repr=False)
+class Numeric(_Range):
     """A column of numbers with a public range.
 
     Parameters
@@ -181,25 +259,18 @@ class Numeric(_Line):
     --------
     >>> from skpriv.preprocessing import Numeric
     >>> Numeric(0, 120, unit="year")
-    Numeric(low=0.0, high=120.0, missing=None, unit='year')
+    Numeric(low=0.0, high=120.0, unit='year')
     >>> Numeric(0, 1e6, decimal=",", thousands=".")
-    Numeric(low=0.0, high=1000000.0, missing=None, unit=None, decimal=',', thousands='.')
+    Numeric(low=0.0, high=1000000.0, decimal=',', thousands='.')
     """
 
-    low: Any = None
-    high: Any = None
-    missing: Any = field(default=None, kw_only=True)
-    typical: Any = field(default=None, kw_only=True)
     unit: str | None = field(default=None, kw_only=True)
     decimal: str | None = field(default=None, kw_only=True)
     thousands: str | None = field(default=None, kw_only=True)
     kind: ClassVar[str] = "numeric"
 
     def __post_init__(self):
-        _check_range(self, _float)
-        if self.missing is not None and not self._has_indicator:
-            _set(self, "missing", _inside(self, _float("missing", self.missing)))
-        _check_typical(self, _float)
+        super().__post_init__()
         if not (self.unit is None or isinstance(self.unit, str)):
             raise ValueError("unit must be a text.")
         for name in ("decimal", "thousands"):
@@ -207,54 +278,26 @@ class Numeric(_Line):
         if self.thousands is not None and self.thousands == (self.decimal or "."):
             raise ValueError("thousands must not be the decimal mark: pass decimal=',' with it.")
 
-    def __repr__(self):
-        # What nobody set is left out, since it concerns few columns.
-        marks = {name: getattr(self, name) for name in ("typical", "decimal", "thousands")}
-        said = "".join(f", {name}={mark!r}" for name, mark in marks.items() if mark is not None)
-        return (
-            f"Numeric(low={self.low!r}, high={self.high!r}, missing={self.missing!r}, "
-            f"unit={self.unit!r}{said})"
-        )
+    def _checked(self, name, value):
+        if isinstance(value, bool) or not isinstance(value, Real) or np.isnan(number(value)):
+            raise ValueError(f"{name}={value!r} must be a finite number.")
+        return float(value)
 
-    @property
-    def is_open(self) -> bool:
-        return self.low is None
+    def _number(self, value):
+        return value
 
-    def _z(self, series):
-        return self._at(self._read(series))
+    _value = _number
 
     def _read(self, series):
         return numbers_of(series, self.decimal or ".", self.thousands)
-
-    def _outside(self, series):
-        values = self._read(series)
-        return (values < self.low) | (values > self.high)
-
-    def _at(self, values):
-        low, high = self.low, self.high
-        return np.clip((np.clip(values, low, high) - low - self._half) / self._half, -1.0, 1.0)
-
-    def _from_z(self, z):
-        return float(np.clip(self.low + (z + 1.0) * self._half, self.low, self.high))
-
-    def _constant(self):
-        return 0.0 if self.missing is None else float(self._at(np.array(self.missing)))
-
-    def _reference(self):
-        z = 0.0 if self.typical is None else float(self._at(np.array(self.typical)))
-        return z, f"{self._from_z(z):g}"
 
     def _effect(self, name):
         effect = f"{name} per {self.unit}" if self.unit else name
         return effect, self._half, (self.low + self._half) / self._half
 
-    @property
-    def _half(self):
-        return (self.high - self.low) / 2.0
 
-
-@dataclass(frozen=True)
-class Date(_Line):
+@dataclass(frozen=True, repr=False)
+class Date(_Range):
     """A column of dates with a public range; its coefficient is a change per year.
 
     Dates and times are understood (those with a zone are taken to UTC), and texts in the ISO
@@ -280,69 +323,76 @@ class Date(_Line):
     --------
     >>> from skpriv.preprocessing import Date
     >>> Date("2015-01-01", "2024-12-31")
-    Date(low='2015-01-01', high='2024-12-31', missing=None)
+    Date(low='2015-01-01', high='2024-12-31')
     >>> Date("2015-01-01", "2024-12-31", format="%d/%m/%Y")
-    Date(low='2015-01-01', high='2024-12-31', missing=None, format='%d/%m/%Y')
+    Date(low='2015-01-01', high='2024-12-31', format='%d/%m/%Y')
     """
 
-    low: Any = None
-    high: Any = None
-    missing: Any = field(default=None, kw_only=True)
-    typical: Any = field(default=None, kw_only=True)
     format: str | None = field(default=None, kw_only=True)
     kind: ClassVar[str] = "date"
 
     def __post_init__(self):
+        super().__post_init__()
         if not (self.format is None or isinstance(self.format, str) and "%" in self.format):
             raise ValueError(
                 f"format={self.format!r} must be a format of dates such as '%d/%m/%Y'."
             )
-        _check_range(self, _iso)
-        if self.missing is not None and not self._has_indicator:
-            _set(self, "missing", _inside(self, _iso("missing", self.missing), days))
-        _check_typical(self, _iso, days)
 
-    def __repr__(self):
-        marks = {name: getattr(self, name) for name in ("typical", "format")}
-        said = "".join(f", {name}={mark!r}" for name, mark in marks.items() if mark is not None)
-        return f"Date(low={self.low!r}, high={self.high!r}, missing={self.missing!r}{said})"
+    def _checked(self, name, value):
+        if not isinstance(value, date | str) or np.isnan(days(value)):
+            raise ValueError(f'{name}={value!r} must be a date, such as "2015-01-31".')
+        return text(value)
 
-    @property
-    def is_open(self) -> bool:
-        return self.low is None
+    def _number(self, value):
+        return days(value)
 
-    def _z(self, series):
-        return self._at(days_of(series, self.format))
+    def _value(self, number):
+        return date.fromordinal(date(1970, 1, 1).toordinal() + round(number))
 
-    def _outside(self, series):
-        values = days_of(series, self.format)
-        return (values < days(self.low)) | (values > days(self.high))
-
-    def _at(self, values):
-        low, high = days(self.low), days(self.high)
-        return (np.clip(values, low, high) - low) / (high - low) * 2.0 - 1.0
-
-    def _from_z(self, z):
-        at = days(self.low) + (z + 1.0) * self._half
-        return date.fromordinal(date(1970, 1, 1).toordinal() + round(at))
-
-    def _constant(self):
-        return 0.0 if self.missing is None else float(self._at(days(self.missing)))
-
-    def _reference(self):
-        z = 0.0 if self.typical is None else float(self._at(days(self.typical)))
-        return z, str(self._from_z(z))
+    def _read(self, series):
+        return days_of(series, self.format)
 
     def _effect(self, name):
         return f"{name} per year", self._half / DAYS_PER_YEAR, 1.0
 
+
+class _Levels(_Line):
+    """A line of levels at equal steps from -1 to 1, in their order."""
+
+    _levels: Any
+
+    def _codes(self, series):
+        """Number of the level of each cell, NaN where it is missing."""
+        raise NotImplementedError
+
+    def _code(self, level):
+        """Number of a level."""
+        raise NotImplementedError
+
+    def _z(self, series):
+        return self._codes(series) / self._half - 1.0
+
+    def _from_z(self, z):
+        return self._levels[round((z + 1.0) * self._half)]
+
+    def _constant(self):
+        return 0.0 if self.missing is None else self._code(self.missing) / self._half - 1.0
+
+    @property
+    def coded(self) -> Any:
+        names = [str(level) for level in self._levels]
+        z = np.linspace(-1.0, 1.0, len(names))[:, None]
+        if not self._has_indicator:
+            return names, z
+        return [*names, "missing"], np.vstack([np.pad(z, ((0, 0), (0, 1))), [[0.0, 1.0]]])
+
     @property
     def _half(self):
-        return (days(self.high) - days(self.low)) / 2.0
+        return (len(self._levels) - 1) / 2.0
 
 
 @dataclass(frozen=True)
-class Boolean(_Line):
+class Boolean(_Levels):
     """A column of true and false; 0 and 1, "yes" and "no" are understood. Other words are those of
     a :class:`Categorical`.
 
@@ -363,25 +413,18 @@ class Boolean(_Line):
 
     missing: Any = field(default=None, kw_only=True)
     kind: ClassVar[str] = "boolean"
+    _levels: ClassVar[tuple] = (False, True)
+    is_open = False
 
     def __post_init__(self):
         if self.missing not in (None, INDICATOR, True, False):
             raise ValueError('missing must be "indicator", true or false.')
 
-    is_open = False
+    def _codes(self, series):
+        return booleans_of(series)
 
-    def _z(self, series):
-        return 2.0 * booleans_of(series) - 1.0
-
-    def _from_z(self, z):
-        return z > 0.0
-
-    @property
-    def coded(self) -> Any:
-        return self._levels_at(["false", "true"])
-
-    def _constant(self):
-        return 0.0 if self.missing is None else 2.0 * float(self.missing) - 1.0
+    def _code(self, level):
+        return float(level)
 
     def _effect(self, name):
         return f"{name}=True", 0.5, 1.0
@@ -394,53 +437,12 @@ def _set(instance, name, value):
     object.__setattr__(instance, name, value)  # the dataclasses are frozen
 
 
-def _check_range(column, convert):
-    """Convert low and high, or leave both open."""
-    if column.low is None and column.high is None:
-        return
-    if column.low is None or column.high is None:
-        raise ValueError("low and high are a public range: give both.")
-    for name in ("low", "high"):
-        _set(column, name, convert(name, getattr(column, name)))
-    measure = days if convert is _iso else float
-    width = measure(column.high) - measure(column.low)
-    if not (isfinite(width) and width / 2.0 > 0.0):
-        raise ValueError(f"low={column.low!r} must be below high={column.high!r}.")
-
-
 def _check_mark(name, mark):
     """Raise `ValueError` unless the mark is None or one character that is no part of a number."""
     if mark is None:
         return
     if not isinstance(mark, str) or len(mark) != 1 or mark.isalnum() or mark in "+-":
         raise ValueError(f"{name}={mark!r} must be one character, such as ',' or '.' or ' '.")
-
-
-def _check_typical(column, convert, measure=float):
-    """Convert typical, which only an indicator of missing cells needs."""
-    if column.typical is None:
-        return
-    if not column._has_indicator:
-        raise ValueError('typical is for missing="indicator": take it out, or set that.')
-    _set(column, "typical", _inside(column, convert("typical", column.typical), measure, "typical"))
-
-
-def _inside(column, value, measure=float, name="missing"):
-    if column.low is None or measure(column.low) <= measure(value) <= measure(column.high):
-        return value
-    raise ValueError(f"{name}={value!r} must be a public constant from low to high.")
-
-
-def _float(name, value):
-    if isinstance(value, bool) or not isinstance(value, Real) or np.isnan(number(value)):
-        raise ValueError(f"{name}={value!r} must be a finite number.")
-    return float(value)
-
-
-def _iso(name, value):
-    if not isinstance(value, date | str) or np.isnan(days(value)):
-        raise ValueError(f'{name}={value!r} must be a date, such as "2015-01-31".')
-    return text(value)
 
 
 OTHER, MISSING = "other", "missing"
@@ -544,7 +546,7 @@ class Categorical(ColumnType):
 
 
 @dataclass(frozen=True)
-class Ordinal(_Line):
+class Ordinal(_Levels):
     """A column of levels with an order, at equal steps; its coefficient is a change per level.
 
     Parameters
@@ -580,28 +582,19 @@ class Ordinal(_Line):
     def is_open(self) -> bool:
         return self.categories is None
 
-    def _z(self, series):
-        codes = codes_of(series, codes_by_text(self.categories, self.spellings), -1, -1)
-        return np.where(codes < 0, np.nan, codes / self._half - 1.0)
-
-    def _from_z(self, z):
-        return self.categories[round((z + 1.0) * self._half)]
-
     @property
-    def coded(self) -> Any:
-        return self._levels_at([str(category) for category in self.categories])
+    def _levels(self):
+        return self.categories
 
-    def _constant(self):
-        if self.missing is None:
-            return 0.0
-        return codes_by_text(self.categories)[_said(self.missing)] / self._half - 1.0
+    def _codes(self, series):
+        codes = codes_of(series, codes_by_text(self.categories, self.spellings), -1, -1)
+        return np.where(codes < 0, np.nan, codes)
+
+    def _code(self, level):
+        return codes_by_text(self.categories)[_said(level)]
 
     def _effect(self, name):
         return f"{name} per level", self._half, 1.0
-
-    @property
-    def _half(self):
-        return (len(self.categories) - 1) / 2.0
 
 
 def simplex(size):
