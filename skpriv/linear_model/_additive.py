@@ -1,7 +1,4 @@
-"""Private additive regression: a sum of curves of one feature each, with bands, or monotone.
-
-A term of an additive model is a set of hats on public knots of one feature, or products of two.
-"""
+"""Private additive regression: a sum of curves of one feature each, with bands, or monotone."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,7 +18,7 @@ from .._estimation._moments import INTERCEPT_PRIOR
 from .._estimation._public_maps import TargetMap
 from .._estimation._reports import Sized, effective_reports
 from .._linalg import RELATIVE_ZERO, row_products
-from .._parameters import ArrayLike, Channel, Positive, RowsOfPerson, parameters
+from .._parameters import ArrayLike, Channel, RowsOfPerson, parameters
 from ..records import floats
 from ._opening import best_reports, public_bounds, public_ranges, public_rows
 from ._prediction_intervals import PredictionIntervals
@@ -31,73 +28,7 @@ from ._start import FitsBySteps
 # whitening needs a larger share.
 MIN_RESOLUTION_FOR_KNOTS = 20.0
 KNOT_GROWTH = 0.2  # of the optimal number of cells of piecewise linear functions with n
-PAIR_KNOTS = 3  # of each feature of a pair
 LEAST_SEEN = 4  # knots that show how a curve bends
-
-
-@dataclass(frozen=True, eq=False)
-class Term:
-    """Nonnegative functions that add up to one, so that the norm of their values is at most 1.
-
-    Parameters
-    ----------
-    features : tuple of one or two ints
-        Columns.
-    knots : tuple of ndarray
-        Increasing public knots of each; the first and the last are the range. Two knots make a
-        line.
-    automatic : bool
-        Whether the number of knots followed from n and the budget, and not from what is known of
-        the curve.
-    """
-
-    features: tuple
-    knots: tuple
-    automatic: bool = False
-
-    @property
-    def blind(self):
-        """Whether so few knots say nothing of what lines between them miss.
-
-        Two have no second difference, and three do not see a curve that bends one way on the left
-        and the other way on the right. Whoever gives knots says that lines between them will do.
-        """
-        return self.automatic and len(self.knots[0]) < LEAST_SEEN
-
-    @property
-    def size(self):
-        """Number of functions."""
-        return int(np.prod([len(knots) for knots in self.knots]))
-
-    def values(self, X):
-        """Values at rows, shape (n_rows, size): hats, or products of them; total."""
-        first, *rest = (
-            hats(X[:, feature], knots)
-            for feature, knots in zip(self.features, self.knots, strict=True)
-        )
-        for other in rest:
-            first = (first[:, :, None] * other[:, None, :]).reshape(len(first), -1)
-        return first
-
-
-def hats(x, knots):
-    """Values of the piecewise linear functions that are 1 at one knot and 0 at all others.
-
-    Values outside of the knots are clipped; NaN becomes the middle.
-
-    Returns
-    -------
-    ndarray of shape (len(x), len(knots))
-    """
-    low, high = knots[0], knots[-1]
-    x = np.clip(np.asarray(x, dtype=np.float64), low, high)
-    x = np.where(np.isnan(x), low / 2.0 + high / 2.0, x)
-    cell = np.clip(np.searchsorted(knots, x, side="right") - 1, 0, len(knots) - 2)
-    part = np.clip((x - knots[cell]) / (knots[cell + 1] - knots[cell]), 0.0, 1.0)
-    values, row = np.zeros((len(x), len(knots))), np.arange(len(x))
-    values[row, cell] = 1.0 - part
-    values[row, cell + 1] = part
-    return values
 
 
 def automatic_knots(n, effective_records, n_curved, n_other):
@@ -115,7 +46,7 @@ def automatic_knots(n, effective_records, n_curved, n_other):
     n_curved : int
         Features with curves.
     n_other : int
-        Further coordinates: lines, pairs.
+        Further coordinates: of lines, and of features whose knots are given.
     """
     most = 1 + ceil(n**KNOT_GROWTH)
     for k in range(most, 2, -1):
@@ -162,8 +93,8 @@ def check_knots(given, columns, low, high):
     return found
 
 
-def make_terms(low, high, known, lines, pairs, n, effective_records):
-    """The terms of a model: one for each feature, then the pairs.
+def make_map(low, high, known, lines, n, effective_records):
+    """The `AdditiveMap` of a model.
 
     Parameters
     ----------
@@ -172,28 +103,18 @@ def make_terms(low, high, known, lines, pairs, n, effective_records):
         Knots that are given.
     lines : set of int
         Features without a curve.
-    pairs : list of (int, int)
     n, effective_records
         See :func:`automatic_knots`.
-
-    Returns
-    -------
-    tuple of Term
     """
-
-    def even(column, size):
-        return np.linspace(low[column], high[column], 2 if column in lines else size)
-
-    free = [c for c in range(len(low)) if c not in known and c not in lines]
+    free = [column not in known and column not in lines for column in range(len(low))]
     fixed = sum(len(knots) - 1 for knots in known.values())
     fixed += sum(column not in known for column in lines)
-    fixed += sum(
-        int(np.prod([len(even(column, PAIR_KNOTS)) - 1 for column in pair])) for pair in pairs
-    )
-    size = automatic_knots(n, effective_records, len(free), fixed) if free else 2
-    terms = [Term((c,), (known.get(c, even(c, size)),), c in free) for c in range(len(low))]
-    terms += [Term(pair, tuple(even(column, PAIR_KNOTS) for column in pair)) for pair in pairs]
-    return tuple(terms)
+    size = automatic_knots(n, effective_records, sum(free), fixed) if any(free) else 2
+    knots = [
+        known.get(column, np.linspace(low[column], high[column], size if free[column] else 2))
+        for column in range(len(low))
+    ]
+    return AdditiveMap(tuple(knots), tuple(free))
 
 
 # Of the length of a column, or of the largest curvature: decides what the records leave open.
@@ -207,52 +128,45 @@ ROUGHNESS = (1.0, 0.25)
 class AdditiveMap:
     """Row map of an additive model, with ||phi|| <= 1.
 
-    The values of each of T terms are nonnegative and add up to one, so their norm is at most 1, and
-    that of all of them over sqrt(T) too. All lie in one subspace, since the terms share the
+    The hats of each of d features are nonnegative and add up to one, so their norm is at most 1,
+    and that of all of them over sqrt(d) too. All lie in one subspace, since the features share the
     constant: phi are the coordinates in an orthonormal basis of it, which leaves norms as they are.
     It stands in place of a `RowMap`.
 
     Parameters
     ----------
-    terms : tuple of Term
-    n_inputs : int
-        Columns of X.
+    knots : tuple of ndarray
+        Increasing public knots of each column of X; the first and the last are its range. Two
+        knots make a line.
+    automatic : tuple of bool
+        Whether the number of knots of a column followed from n and the budget, and not from what
+        is known of its curve.
     """
 
-    terms: tuple[Term, ...]
-    n_inputs: int
+    knots: tuple
+    automatic: tuple
+
+    @cached_property
+    def blocks(self):
+        """Slice of the hats of each column."""
+        stops = np.cumsum([0] + [len(knots) for knots in self.knots]).tolist()
+        return [slice(start, stop) for start, stop in zip(stops[:-1], stops[1:], strict=True)]
+
+    @property
+    def n_inputs(self):
+        """Columns of X."""
+        return len(self.knots)
 
     @cached_property
     def basis(self):
         """Orthonormal basis of the span of all rows, shape (n_hats, p)."""
-        middle = np.zeros((1, self.n_inputs))
-        for term in self.terms:
-            for feature, knots in zip(term.features, term.knots, strict=True):
-                middle[0, feature] = knots[0]
-        rows = [middle]
-        for term in self.terms:  # hats are determined by their values at the knots of all terms
-            axes = [
-                np.unique(np.concatenate([knots for knots in self._knots(feature)]))
-                for feature in term.features
-            ]
-            points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
-            grid = np.repeat(middle, len(points), axis=0)
-            grid[:, list(term.features)] = points
-            rows.append(grid)
-        _, singular, right = linalg.svd(self.values(np.vstack(rows)), full_matrices=False)
+        n_hats = self.blocks[-1].stop
+        rows = np.zeros((1 + n_hats, n_hats))  # hats at the first knots, and each column elsewhere
+        rows[:, [block.start for block in self.blocks]] = 1.0
+        for block in self.blocks:
+            rows[1:][block, block] = np.eye(block.stop - block.start)
+        _, singular, right = linalg.svd(rows, full_matrices=False)
         return right[singular > RELATIVE_ZERO * singular[0]].T
-
-    def _knots(self, feature):
-        for term in self.terms:
-            for column, knots in zip(term.features, term.knots, strict=True):
-                if column == feature:
-                    yield knots
-
-    @property
-    def blocks(self):
-        """Slice of each term among the hats."""
-        stops = np.cumsum([0] + [term.size for term in self.terms]).tolist()
-        return [slice(start, stop) for start, stop in zip(stops[:-1], stops[1:], strict=True)]
 
     @property
     def size(self):
@@ -261,33 +175,35 @@ class AdditiveMap:
 
     n_features = size  # of what `clipped` returns
 
-    @cached_property
-    def _range(self):
-        """Ends of the range of each column of X; wide open of one that no term has."""
-        ends = [list(self._knots(feature)) for feature in range(self.n_inputs)]
-        low = [min((knots[0] for knots in found), default=-np.inf) for found in ends]
-        high = [max((knots[-1] for knots in found), default=np.inf) for found in ends]
-        return np.array(low), np.array(high)
-
     @property
     def low(self):
         """Lower ends of the ranges, shape (n_inputs,)."""
-        return self._range[0]
+        return np.array([knots[0] for knots in self.knots])
 
     def outside(self, X):
         """Whether each value is outside of its range, shape (n_rows, n_inputs). NaN is not."""
-        low, high = self._range
         X = np.asarray(X, dtype=np.float64)
-        return (X < low) | (X > high)
+        return (X < self.low) | (X > np.array([knots[-1] for knots in self.knots]))
+
+    def blind(self, column):
+        """Whether so few knots say nothing of what lines between them miss.
+
+        Two have no second difference, and three do not see a curve that bends one way on the left
+        and the other way on the right. Whoever gives knots says that lines between them will do.
+        """
+        return self.automatic[column] and len(self.knots[column]) < LEAST_SEEN
 
     @property
     def constant(self):
         """The vector c with phi'c = 1 for every row."""
-        return self.theta_of(np.full(len(self.basis), 1.0 / len(self.terms)))
+        return self.theta_of(np.full(len(self.basis), 1.0 / self.n_inputs))
 
     def values(self, X):
-        """Values of all hats, shape (n_rows, n_hats)."""
-        return np.hstack([term.values(X) for term in self.terms])
+        """Values of all hats, shape (n_rows, n_hats); total."""
+        values = np.zeros((len(X), len(self.basis)))
+        for column, (knots, block) in enumerate(zip(self.knots, self.blocks, strict=True)):
+            fill_hats(values[:, block], X[:, column], knots)
+        return values
 
     def rows(self, X):
         """Return phi of a chunk of rows, of norm at most 1 up to rounding; total."""
@@ -298,15 +214,15 @@ class AdditiveMap:
 
     def coordinates(self, values):
         """Return phi of values of hats."""
-        return values @ self.basis / sqrt(len(self.terms))
+        return values @ self.basis / sqrt(self.n_inputs)
 
     def theta_of(self, heights):
         """Return the parameter of phi of the function with these coefficients of the hats."""
-        return self.basis.T @ heights * sqrt(len(self.terms))
+        return self.basis.T @ heights * sqrt(self.n_inputs)
 
     def heights(self, theta):
         """Coefficients of the hats for a parameter of phi: one choice of many, see `basis`."""
-        return self.basis @ theta / sqrt(len(self.terms))
+        return self.basis @ theta / sqrt(self.n_inputs)
 
     def theta(self, coef, intercept):
         """Return the parameter of phi for phi'coef + intercept."""
@@ -316,72 +232,71 @@ class AdditiveMap:
         """Matrix whose product with theta are the second differences of all curves, as a penalty
         that decides what n records leave open.
         """
-        rows = []
-        for term, block in zip(self.terms, self.blocks, strict=True):
-            for difference in _second_differences(term):
-                row = np.zeros((len(difference), len(self.basis)))
-                row[:, block] = difference
-                rows.append(row)
-        rows.append(np.zeros((1, len(self.basis))))
-        return ROUGH * sqrt(n) * (np.vstack(rows) @ self.basis / sqrt(len(self.terms)))
+        rows = linalg.block_diag(*map(second_difference, self.knots), np.zeros((1, 0)))
+        return ROUGH * sqrt(n) * (rows @ self.basis / sqrt(self.n_inputs))
 
     def priors(self):
         """Shapes L of the prior theta = tau L c: smooth curves, then walks, then equal heights."""
         shapes = [
-            *(_blocks([_smooth(term, 2, part) for term in self.terms]) for part in ROUGHNESS),
-            _blocks([_smooth(term, 1, 1.0) for term in self.terms]),
+            *(
+                linalg.block_diag(*(smooth(knots, part) for knots in self.knots))
+                for part in ROUGHNESS
+            ),
+            linalg.block_diag(*map(walk, self.knots)),
         ]
-        wide = np.full((len(self.basis), 1), sqrt(INTERCEPT_PRIOR) / len(self.terms))
+        wide = np.full((len(self.basis), 1), sqrt(INTERCEPT_PRIOR) / self.n_inputs)
         return [self.theta_of(np.hstack([wide, shape])) for shape in shapes]
 
 
-def _blocks(matrices):
-    return linalg.block_diag(*matrices)
+def fill_hats(values, x, knots):
+    """Write the values of the functions that are 1 at one knot, 0 at all others and lines between.
 
+    Values outside of the knots are clipped; NaN becomes the middle.
 
-def _cumulated(knots, order, part):
-    """Heights at knots of a line and a random walk (order 1) or its sums (order 2).
-
-    Positions run from -1 to 1 and the walk starts at the middle, so that no end is favoured.
+    Parameters
+    ----------
+    values : ndarray of shape (len(x), len(knots))
+        Zeros.
+    x : ndarray
+    knots : ndarray
     """
-    t = (knots - knots[0]) / (knots[-1] - knots[0]) * 2.0 - 1.0
-    steps = np.diff(t)
-    line = t[:, None]
+    low, high = knots[0], knots[-1]
+    x = np.clip(np.asarray(x, dtype=np.float64), low, high)
+    x = np.where(np.isnan(x), low / 2.0 + high / 2.0, x)
+    cell = np.clip(np.searchsorted(knots, x, side="right") - 1, 0, len(knots) - 2)
+    part = np.clip((x - knots[cell]) / (knots[cell + 1] - knots[cell]), 0.0, 1.0)
+    row = np.arange(len(x))
+    values[row, cell] = 1.0 - part
+    values[row, cell + 1] = part
+
+
+def _positions(knots):
+    """Knots from -1 to 1: a prior that starts at the middle favours no end."""
+    return (knots - knots[0]) / (knots[-1] - knots[0]) * 2.0 - 1.0
+
+
+def walk(knots):
+    """Prior heights at knots: a random walk; of a line, its slope."""
+    t = _positions(knots)
     if len(t) == 2:
-        return line
-    if order == 1:
-        walk = np.tril(np.ones((len(t), len(steps))), -1) * np.sqrt(steps)
-        walk = walk - walk.mean(axis=0)
-        return walk / sqrt(0.5)
+        return t[:, None]
+    steps = np.diff(t)
+    heights = np.tril(np.ones((len(t), len(steps))), -1) * np.sqrt(steps)
+    return (heights - heights.mean(axis=0)) / sqrt(0.5)
+
+
+def smooth(knots, part):
+    """Prior heights at knots: a line, and this part of the sums of a random walk."""
+    t = _positions(knots)
+    if len(t) == 2:
+        return t[:, None]
+    steps = np.diff(t)
     bends = np.maximum(t[:, None] - t[None, 1:-1], 0.0) * np.sqrt((steps[1:] + steps[:-1]) / 2.0)
     # What a line explains is in the line already
     plane = np.column_stack([np.ones(len(t)), t])
     bends = bends - plane @ np.linalg.lstsq(plane, bends, rcond=None)[0]
     bends = bends / sqrt(max(float((bends**2).sum()) / len(t), 1e-300))
-    return np.hstack([line, part * bends])
-
-
-def _smooth(term, order, part):
-    """Prior heights of a term; of a pair, products."""
-    if len(term.knots) == 1:
-        return _cumulated(term.knots[0], order, part)
-    first, second = (
-        np.hstack([np.ones((len(knots), 1)), _cumulated(knots, order, part)])
-        for knots in term.knots
-    )
-    return part * np.kron(first, second)[:, 1:]
-
-
-def _second_differences(term):
-    """Second differences of heights along each feature of a term."""
-    sizes = [len(knots) for knots in term.knots]
-    for axis, knots in enumerate(term.knots):
-        difference = second_difference(knots)
-        if len(sizes) == 1:
-            yield difference
-        else:
-            other = np.eye(sizes[1 - axis])
-            yield np.kron(difference, other) if axis == 0 else np.kron(other, difference)
+    return np.hstack([t[:, None], part * bends])
 
 
 def second_difference(knots):
@@ -426,7 +341,7 @@ class Curve(NamedTuple):
 
 
 def average_hats(fit, rows):
-    """Released averages of the hats, nonnegative and adding up to one in each term.
+    """Released averages of the hats, nonnegative and adding up to one for each feature.
 
     The constant v of the whitened rows has e'v = w, so that the released mean of ee' times v is the
     mean of w e, that is the mean row where weights are one.
@@ -434,7 +349,7 @@ def average_hats(fit, rows):
     mean = np.full(len(rows.basis), np.nan)
     if fit.equations:
         constant = np.linalg.solve(fit.W.T, rows.constant)
-        mean = rows.heights(np.linalg.solve(fit.W, fit.gram @ constant)) * len(rows.terms)
+        mean = rows.heights(np.linalg.solve(fit.W, fit.gram @ constant)) * rows.n_inputs
     for block in rows.blocks:
         part = np.maximum(np.nan_to_num(mean[block]), 0.0)
         if not part.sum() > 0.0:
@@ -443,26 +358,11 @@ def average_hats(fit, rows):
     return mean
 
 
-def effect_values(feature, grid, rows, average):
-    """Values of the hats at points of a feature, less their average, shape (n_points, n_hats).
-
-    In a product the other feature is averaged over.
-    """
-    found = np.zeros((len(grid), len(rows.basis)))
-    for term, block in zip(rows.terms, rows.blocks, strict=True):
-        if feature not in term.features:
-            continue
-        axis = term.features.index(feature)
-        values = hats(grid, term.knots[axis])
-        if len(term.features) == 1:
-            found[:, block] = values - average[block]
-            continue
-        table = average[block].reshape([len(knots) for knots in term.knots])
-        own, other = table.sum(axis=1 - axis), table.sum(axis=axis)
-        values = (values - own)[:, :, None] * other
-        if axis == 1:
-            values = values.swapaxes(1, 2)
-        found[:, block] = values.reshape(len(grid), -1)
+def effect_values(column, grid, rows, average):
+    """Values of the hats at points of a feature, less their average, shape (n_points, n_hats)."""
+    found, block = np.zeros((len(grid), len(rows.basis))), rows.blocks[column]
+    fill_hats(found[:, block], grid, rows.knots[column])
+    found[:, block] -= average[block]
     return found
 
 
@@ -486,7 +386,7 @@ def centring_variance(fit, rows, block, average, heights):
     The averages are of ee'v for the constant v: with GOE noise of scale s an error u'Nv has
     variance s^2 (|u|^2 |v|^2 + (u'v)^2) / 2.
     """
-    lift = rows.basis[block].T @ heights[block] * np.sqrt(len(rows.terms))
+    lift = rows.basis[block].T @ heights[block] * np.sqrt(rows.n_inputs)
     u, v = np.linalg.solve(fit.W.T, lift), np.linalg.solve(fit.W.T, rows.constant)
     noise = fit.last.slope_scale**2 * (u @ u * (v @ v) + (u @ v) ** 2) / 2.0
     return noise + float(average[block] @ heights[block] ** 2) / fit.last.n
@@ -532,14 +432,12 @@ def bands(fit, rows, target, columns, grid, average, heights, confidence_level):
         Features whose effects are added up.
     grid : ndarray of shape (n_points, n_columns)
     """
-    found = dict(zip((term.features for term in rows.terms), range(len(rows.terms)), strict=True))
-    places = [found[(column,)] for column in columns]
-    if not fit.equations or any(rows.terms[place].blind for place in places):
+    if not fit.equations or any(map(rows.blind, columns)):
         whole = np.full(len(grid), np.inf)
         return np.zeros(len(grid)), whole, whole
     points = grid
     if len(columns) == 1:
-        knots = rows.terms[places[0]].knots[0]
+        knots = rows.knots[columns[0]]
         # Four points in each cell make a band simultaneous
         cells = [np.linspace(a, b, 5) for a, b in zip(knots[:-1], knots[1:], strict=True)]
         points = np.concatenate([grid, np.unique(np.concatenate(cells))[:, None]])
@@ -548,8 +446,8 @@ def bands(fit, rows, target, columns, grid, average, heights, confidence_level):
     )
     estimate = fit.estimate(fit.points(rows.coordinates(values)))
     covariance, bias = sum(estimate.covariances()), np.zeros(len(grid))
-    for axis, place in enumerate(places):
-        knots, block = rows.terms[place].knots[0], rows.blocks[place]
+    for axis, column in enumerate(columns):
+        knots, block = rows.knots[column], rows.blocks[column]
         covariance = covariance + centring_variance(fit, rows, block, average, heights)
         inside = np.clip(grid[:, axis], knots[0], knots[-1])
         bias += knot_bias(knots, target.radius * heights[block], inside)
@@ -563,19 +461,17 @@ def bands(fit, rows, target, columns, grid, average, heights, confidence_level):
     return target.radius * estimate.value[:n], *halves
 
 
-def monotone_heights(heights, metric, terms, blocks, directions):
+def monotone_heights(heights, metric, blocks, directions):
     """Nearest heights of the hats whose curves rise (1) or fall (-1) where they have to.
 
     The distance is that of the released mean square of the function. Heights of a curve are a first
-    height and the steps from knot to knot, whose signs are bounds of a least-squares problem. A
-    product of two features has to rise along the feature at every knot of the other.
+    height and the steps from knot to knot, whose signs are bounds of a least-squares problem.
 
     Parameters
     ----------
     heights : ndarray of shape (n_hats,)
     metric : ndarray of shape (n_hats, n_hats)
         Positive semi-definite.
-    terms : tuple of Term
     blocks : list of slice
     directions : dict of int to {-1, 1}
         Directions by column.
@@ -586,23 +482,10 @@ def monotone_heights(heights, metric, terms, blocks, directions):
     """
     n_hats = len(heights)
     back, low, high = np.eye(n_hats), np.full(n_hats, -np.inf), np.full(n_hats, np.inf)
-    for term, block in zip(terms, blocks, strict=True):
-        signs = [directions.get(feature, 0) for feature in term.features]
-        sizes = [len(knots) for knots in term.knots]
-        if not any(signs):
-            continue
-        summed = [
-            np.tril(np.ones((size, size))) if sign else np.eye(size)
-            for size, sign in zip(sizes, signs, strict=True)
-        ]
-        if all(signs) and len(signs) == 2:  # both: steps along one of them cannot be separated
-            raise ValueError("A pair may have one monotone feature, not two.")
-        back[block, block] = summed[0] if len(sizes) == 1 else np.kron(*summed)
-        place = np.indices(sizes).reshape(len(sizes), -1)
-        for axis, sign in enumerate(signs):
-            if sign:
-                steps = np.flatnonzero(place[axis] > 0) + block.start
-                (low if sign > 0 else high)[steps] = 0.0
+    for column, sign in directions.items():
+        block = blocks[column]
+        back[block, block] = np.tri(block.stop - block.start)
+        (low if sign > 0 else high)[block.start + 1 : block.stop] = 0.0
     values, vectors = np.linalg.eigh(metric)
     values = np.maximum(values, ROUGH * max(float(values[-1]), 1e-300))
     root = np.sqrt(values)[:, None] * vectors.T
@@ -638,15 +521,9 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
         does not name is "auto".
     linear_features : list of str or int, default=None
         Features that stay lines, such as those with two values: a curve would be wasted on them.
-    pairs : list of pairs, default=None
-        Pairs of features that interact: products of three knots each, or two where a feature is a
-        line, are added.
     monotonic_cst : mapping or array-like of shape (n_features,), default=None
         1 for a feature whose curve has to rise, -1 for one that has to fall, 0 for no constraint.
         Post-processing: it costs nothing.
-    coef_norm : float or None, default=None
-        Assumed bound on the l2 norm of the coefficients. None assumes nothing. It is not used yet:
-        intervals hold without it.
     calibration_size : float in (0, 1) or None, default=None
         Part of the rows that is held out of the fit, at random, for :meth:`prediction_interval`;
         both parts have the whole budget. None holds out nothing.
@@ -666,7 +543,7 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
     knots_ : list of ndarray
         Public knots of every feature; two of a line.
     heights_ : list of ndarray
-        Effect of every feature at its knots, in the units of y; pairs come after the features.
+        Effect of every feature at its knots, in the units of y.
     intercept_ : float
         Prediction where all effects are zero.
     privacy_report_ : PrivacyReport
@@ -706,9 +583,7 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
         Any, StrOptions({"auto"}), Interval(Integral, 2, None, closed="left"), Mapping
     ] = "auto"
     linear_features: ArrayLike | None = None
-    pairs: list | tuple | None = None
     monotonic_cst: Annotated[Any, "array-like", Mapping, None] = None
-    coef_norm: Positive | None = None
     clip: Literal["auto", "wide"] = "auto"
     channel: Channel = "auto"
     max_rows_per_group: RowsOfPerson = None
@@ -720,49 +595,33 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
 
     def _fit(self, X, y, groups, weights):
         records = public_rows(self, X, y)
-        terms, target = self._plan(records.n_features)
+        make, target = self._plan(records.n_features)
         self.bounds_y_ = target.bounds_y
-        self._fit_steps(records, terms, target, groups, weights)
+        self._fit_steps(records, make, target, groups, weights)
 
     def _rows_of(self, session, rows, channel, start):
         """The hats on the knots that this many records can fill, or those of the start."""
-        if start:
-            return start.rows
-        terms = rows(session.n, self._effective_records(session, channel))
-        return AdditiveMap(terms, self.n_features_in_)
+        return start.rows if start else rows(session.n, self._effective_records(session, channel))
 
-    def _start(self, records, terms, target, link, channel, plain):
+    def _start(self, records, make, target, link, channel, plain):
         """The start, whose knots are taken where they are to be chosen; nothing is charged yet."""
         begin = getattr(self.start, "rows", getattr(self.start, "_map", None))
-        rows = AdditiveMap(terms(records.n, np.inf), self.n_features_in_)
+        rows = make(records.n, np.inf)
         if isinstance(begin, AdditiveMap) and isinstance(self.knots, str):
-            same = [[term.features for term in map_.terms] for map_ in (begin, rows)]
-            ends = [repr(map_._range) for map_ in (begin, rows)]
-            rows = begin if same[0] == same[1] and ends[0] == ends[1] else rows
+            ends = [[knots[[0, -1]].tolist() for knots in map_.knots] for map_ in (begin, rows)]
+            rows = begin if ends[0] == ends[1] else rows
         return super()._start(records, rows, target, link, channel, plain)
 
     def _plan(self, n_features):
-        """The terms by n and the effective records, and the target; nothing is charged yet."""
+        """The map by n and the effective records, and the target; nothing is charged yet."""
         bounds_y, (low, high) = public_bounds(self), public_ranges(self, n_features)
         known = check_knots(self.knots, self._column, low, high)
         listed = () if self.linear_features is None else self.linear_features
         lines = {self._column(feature) for feature in listed}
         for column in lines:
             known.pop(column, None)
-        pairs = []
-        for pair in self.pairs or ():
-            if isinstance(pair, str) or len(pair) != 2:
-                raise ValueError(f"pairs has {pair!r}: each must be two features.")
-            columns = tuple(self._column(feature) for feature in pair)
-            if columns[0] == columns[1]:
-                raise ValueError(f"pairs has {pair!r}: a feature does not interact with itself.")
-            pairs.append(columns)
-        directions = self._directions()
-        for pair in pairs:
-            if all(column in directions for column in pair):
-                raise ValueError(f"The pair {pair} may have one monotone feature, not two.")
-        terms = partial(make_terms, low, high, known, lines, pairs)
-        return terms, TargetMap(bounds_y, True)
+        self._directions()
+        return partial(make_map, low, high, known, lines), TargetMap(bounds_y, True)
 
     def _directions(self):
         """Columns with a monotone curve, and whether it rises (1) or falls (-1)."""
@@ -788,12 +647,12 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
             return int(feature)
         raise ValueError(f"{feature!r} is not a feature: pass a column's number, or its name.")
 
-    def _sent(self, records, terms, target):
+    def _sent(self, records, make, target):
         """What users send, by public numbers."""
         d = records.n_features
         return best_reports(
             self, Sized(TYPICAL_KNOTS * d), records,
-            lambda effective: AdditiveMap(terms(records.n, effective), d).size,
+            lambda effective: make(records.n, effective).size,
         )  # fmt: skip
 
     def _effective_records(self, session, channel):
@@ -810,16 +669,16 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
         heights = rows.heights(fit.theta)
         directions = self._directions()
         if directions and fit.equations:
-            lift = fit.W @ rows.basis.T / sqrt(len(rows.terms))
+            lift = fit.W @ rows.basis.T / sqrt(rows.n_inputs)
             metric = lift.T @ fit.gram @ lift
-            heights = monotone_heights(heights, metric, rows.terms, rows.blocks, directions)
+            heights = monotone_heights(heights, metric, rows.blocks, directions)
         self._average = average_hats(fit, rows)
         level, centred = fit.location, heights.copy()
         for block in rows.blocks:
             mean = float(self._average[block] @ heights[block])
             centred[block] -= mean
             level += mean
-        self.knots_ = [term.knots[0] for term in rows.terms if len(term.features) == 1]
+        self.knots_ = list(rows.knots)
         self.heights_ = [target.radius * centred[block] for block in rows.blocks]
         self.intercept_ = target.centre + target.radius * level
 
@@ -844,13 +703,12 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
         Returns
         -------
         Curve
-            Effects are zero on average over the distribution of the feature that was released; a
-            pair's share is averaged over the other feature. Bands are asymptotic, for sampling and
-            privacy together, and add what lines between the knots can miss of a curve that bends as
-            the fitted one does. They are infinite where the curve cannot be told from noise. They
-            are also infinite where the public rule leaves fewer than four knots, which do not show
-            how the curve bends. If you give knots, or name a linear feature, you say that lines
-            between them suffice.
+            Effects are zero on average over the distribution of the feature that was released.
+            Bands are asymptotic, for sampling and privacy together, and add what lines between the
+            knots can miss of a curve that bends as the fitted one does. They are infinite where the
+            curve cannot be told from noise. They are also infinite where the public rule leaves
+            fewer than four knots, which do not show how the curve bends. If you give knots, or name
+            a linear feature, you say that lines between them suffice.
         """
         check_is_fitted(self)
         check_level(confidence_level)

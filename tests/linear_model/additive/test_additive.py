@@ -1,7 +1,6 @@
-"""Additive regression: accuracy, laws, curves and their bands, monotone curves, pairs."""
+"""Additive regression: accuracy, laws, curves and their bands, monotone curves."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from skpriv import BudgetAccountant
@@ -191,23 +190,6 @@ def test_a_wrong_direction_is_flat():
     assert np.ptp(model.heights_[1]) < 0.05
 
 
-def test_pairs_of_features():
-    rng = np.random.RandomState(0)
-    X = rng.uniform(-1.0, 1.0, size=(20_000, 2))
-    mean = X[:, 0] * X[:, 1]
-    y = mean + rng.normal(scale=0.2, size=len(X))
-    names = pd.DataFrame(X, columns=["a", "b"])
-    errors = [
-        np.std(AdditiveRegressor(**PUBLIC, pairs=p, random_state=0).fit(names, y).predict(names)
-               - mean)
-        for p in (None, [("a", "b")])
-    ]  # fmt: skip
-    assert errors[0] > 0.3 and errors[1] < 0.05
-    model = AdditiveRegressor(**PUBLIC, pairs=[("a", 1)], random_state=0).fit(names, y)
-    curve = model.curve("a")
-    assert np.abs(curve.effect).max() < 0.1 and curve.name == "a"
-
-
 def test_two_valued_features_are_lines():
     rng = np.random.RandomState(0)
     X = np.column_stack([rng.uniform(-1, 1, 5000), rng.binomial(1, 0.3, 5000)])
@@ -237,9 +219,6 @@ BAD = [
     ({"knots": {"a": 3}}, "not a feature"),
     ({"knots": {0: [np.inf, 1.0]}}, "knots of 0"),
     ({"linear_features": [7]}, "not a feature"),
-    ({"pairs": [(0, 0)]}, "interact with itself"),
-    ({"pairs": [(0, 1, 2)]}, "each must be two features"),
-    ({"pairs": [(0, 1)], "monotonic_cst": [1, 1, 0]}, "one monotone feature"),
     ({"monotonic_cst": [1]}, "monotonic_cst has 1"),
     ({"monotonic_cst": {0: 2}}, "must be -1, 0 or 1"),
 ]

@@ -4,21 +4,18 @@ import numpy as np
 import pytest
 
 from skpriv.linear_model._additive import (
-    AdditiveMap,
-    Term,
     automatic_knots,
     check_knots,
-    hats,
-    make_terms,
+    fill_hats,
+    make_map,
     second_difference,
 )
 
 LOW, HIGH = np.array([-1.0, 0.0, 2.0]), np.array([1.0, 10.0, 3.0])
 
 
-def example(pairs=((0, 1),)):
-    known = {0: np.array([-1.0, 0.0, 0.2, 1.0])}
-    return AdditiveMap(make_terms(LOW, HIGH, known, {2}, list(pairs), 1000, np.inf), 3)
+def example():
+    return make_map(LOW, HIGH, {0: np.array([-1.0, 0.0, 0.2, 1.0])}, {2}, 1000, np.inf)
 
 
 def draw(n=500, seed=0):
@@ -27,7 +24,8 @@ def draw(n=500, seed=0):
 
 def test_hats_are_a_partition_of_one():
     knots = np.array([0.0, 1.0, 4.0])
-    values = hats(np.array([-5.0, 0.0, 0.5, 1.0, 2.5, 4.0, np.inf, np.nan, 1e308]), knots)
+    values = np.zeros((9, 3))
+    fill_hats(values, np.array([-5.0, 0.0, 0.5, 1.0, 2.5, 4.0, np.inf, np.nan, 1e308]), knots)
     assert (values >= 0.0).all()
     np.testing.assert_allclose(values.sum(axis=1), 1.0)
     np.testing.assert_allclose(
@@ -41,7 +39,7 @@ def test_rows_are_in_the_unit_ball_and_lose_nothing():
     phi = rows.rows(X)
     assert phi.shape == (500, rows.size)
     assert np.linalg.norm(phi, axis=1).max() <= 1.0 + 1e-12
-    np.testing.assert_allclose(phi @ phi.T, values @ values.T / len(rows.terms), atol=1e-12)
+    np.testing.assert_allclose(phi @ phi.T, values @ values.T / 3, atol=1e-12)
     np.testing.assert_allclose(phi @ rows.constant, 1.0)
     assert np.linalg.matrix_rank(phi) == rows.size  # no coordinate that no row can reach
     theta = np.random.RandomState(1).normal(size=rows.size)
@@ -57,10 +55,10 @@ def test_rows_are_total():
 
 
 def test_roughness_is_zero_for_lines_alone():
-    rows = example(pairs=())
-    line = np.concatenate([term.knots[0] for term in rows.terms])
+    rows = example()
+    line = np.concatenate(rows.knots)
     np.testing.assert_allclose(rows.roughness(1e12) @ rows.theta_of(line), 0.0, atol=1e-12)
-    bent = np.concatenate([term.knots[0] ** 2 for term in rows.terms])
+    bent = np.concatenate([knots**2 for knots in rows.knots])
     assert np.abs(rows.roughness(1e12) @ rows.theta_of(bent)).max() > 0.1
 
 
@@ -70,7 +68,7 @@ def test_second_differences_of_a_parabola():
 
 
 def test_priors_span_all_functions():
-    rows = example(pairs=())
+    rows = example()
     for prior in rows.priors():
         assert np.linalg.matrix_rank(prior) == rows.size
 
@@ -94,10 +92,3 @@ def test_knots_of_the_user():
     for bad in ({1: 1}, {1: [np.nan, 2.0]}, {1: [2.0]}, 0.5):
         with pytest.raises(ValueError, match="knots"):
             check_knots(bad, column, LOW, HIGH)
-
-
-def test_products_are_a_partition_of_one():
-    term = Term((0, 2), (np.array([-1.0, 0.0, 1.0]), np.array([2.0, 3.0])))
-    values = term.values(draw())
-    assert values.shape == (500, 6) and (values >= 0.0).all()
-    np.testing.assert_allclose(values.sum(axis=1), 1.0)
