@@ -51,11 +51,7 @@ VARIANTS = {
         {"solver": "sgd", "link": "logit"},
         {"solver": "sgd", "coef_norm": 2.0},
     ],
-    IHTRegressor: [
-        {"n_nonzero_coefs": 2},
-        {"n_nonzero_coefs": 4},
-        {"n_nonzero_coefs": 2, "refit": False, "max_iter": 3},
-    ],
+    IHTRegressor: [{"n_nonzero_coefs": 2}, {"n_nonzero_coefs": 4}],
     ImproperSGDRegressor: [{}, {"perturbation": "output"}],
     LayeredRegressor: [{}, {"n_levels": 2}],
     LogisticRegression: [{}],

@@ -12,7 +12,6 @@ from skpriv.linear_model._iht._queries import (
     SupportMomentsQuery,
     SupportResidual,
     SupportRows,
-    ValuesQuery,
 )
 
 from .case import Case
@@ -52,11 +51,6 @@ def _draw_residual(rng):
 
 def _size(rng):
     return ResidualSizeQuery(_draw_iterate(rng) if rng.randint(2) else _draw_residual(rng))
-
-
-def _values(rng):
-    model = _draw_iterate(rng)
-    return ValuesQuery(model, SUPPORT, model.scaling.fit_intercept, rng.uniform(0.01, 2.0))
 
 
 def _norm(rng):
@@ -102,16 +96,8 @@ CASES = {
         _size, (_pair(ResidualSizeQuery(EMPTY), 0.0, 1.0),), width=D, unit=_unit, sparse=_always
     ),
     ScoresQuery: Case(
-        lambda rng: ScoresQuery(
-            _draw_iterate(rng), D, 0.7, 0.5, rng.uniform(0.01, 2.0), rng.choice(D, 2)
-        ),
-        (_pair(ScoresQuery(EMPTY, D, 0.7, 0.5, 0.4)),),
-        width=D, unit=_unit, sparse=_always,
-    ),
-    ValuesQuery: Case(
-        _values,
-        (_pair(ValuesQuery(EMPTY, SUPPORT, True, 0.4)),
-         _pair(ValuesQuery(EMPTY, SUPPORT, False, 0.4))),
+        lambda rng: ScoresQuery(_draw_iterate(rng), D, 0.5, rng.uniform(0.01, 2.0)),
+        (_pair(ScoresQuery(EMPTY, D, 0.5, 0.4)),),
         width=D, unit=_unit, sparse=_always,
     ),
     SupportMomentsQuery: Case(

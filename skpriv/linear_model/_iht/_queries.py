@@ -1,6 +1,6 @@
 """What iterative hard thresholding asks of the records: clipped rows, dense or sparse."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import sqrt
 from typing import Any, ClassVar
 
@@ -171,32 +171,27 @@ class ResidualSizeQuery(Query):
 
 @dataclass(frozen=True, eq=False)
 class ScoresQuery(Query):
-    """Sum of theta + step clip(z) clip(residual): what is hard-thresholded, all features.
+    """Sum of clip(z) clip(residual) of all features: those whose sums are largest are selected.
 
     With z clipped to [-t, t] (t <= 1) and the residual to [-R, R], a record moves each coordinate
-    by at most step t R around the public theta. Sensitivity 2 step t R in the largest coordinate,
-    attained at z = z' = t, residuals R and -R. (The paper's sensitivity lacks the factor 2.)
+    by at most t R around 0. Sensitivity 2 t R in the largest coordinate, attained at z = z' = t,
+    residuals R and -R. (The paper's sensitivity lacks the factor 2.)
 
     Parameters
     ----------
     model : Iterate
-        The last iterate.
+        The public start, and the released mean of the target.
     n_features : int
-    step : float
     entry_limit : float
         t, in units of data_max.
     residual_limit : float
         R; infinite only without privacy.
-    known : ndarray of int
-        Public: features that are not to be named.
     """
 
     model: Iterate
     n_features: int
-    step: float
     entry_limit: float
     residual_limit: float
-    known: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     name: str = "selection"
     takes_sparse: ClassVar[bool] = True
     norm: str = "linf"
@@ -204,7 +199,7 @@ class ScoresQuery(Query):
     @property
     def sensitivity(self):
         """Largest change of a coordinate, rounded up."""
-        return 2.0 * self.step * self.entry_limit * self.residual_limit * ROUNDING
+        return 2.0 * self.entry_limit * self.residual_limit * ROUNDING
 
     @property
     def shape(self):
@@ -216,56 +211,9 @@ class ScoresQuery(Query):
         limit = self.residual_limit
         residual = np.clip(self.model.residual(X, y), -limit, limit)
         scores = _scores(X, residual, self.entry_limit * self.model.data_max)
-        scores *= self.step / self.model.data_max
-        scores[self.model.support] += X.shape[0] * self.model.weights
-        scores[self.known] = 0.0
+        scores /= self.model.data_max
+        scores[self.model.support] = 0.0  # features of the start are not to be named
         return scores
-
-
-@dataclass(frozen=True, eq=False)
-class ValuesQuery(Query):
-    """Sum of (z_S, 1) clip(residual): the gradient on a chosen support S of s features.
-
-    ||(z_S, 1)|| <= sqrt(s + 1) and |clip(residual)| <= R. Sensitivity 2 R sqrt(s + 1), attained at
-    equal rows of ones and residuals R and -R. Without an intercept, the 1 is absent: 2 R sqrt(s).
-
-    Parameters
-    ----------
-    model : Iterate
-    support : ndarray of shape (s,)
-    fit_intercept : bool
-    residual_limit : float
-    """
-
-    model: Iterate
-    support: np.ndarray
-    fit_intercept: bool
-    residual_limit: float
-    name: str = "values"
-    takes_sparse: ClassVar[bool] = True
-
-    @property
-    def sensitivity(self):
-        """Largest change of the sum, rounded up."""
-        return 2.0 * self.residual_limit * sqrt(self.shape[0]) * ROUNDING
-
-    @property
-    def shape(self):
-        """Size of the support, and the intercept."""
-        return (len(self.support) + self.fit_intercept,)
-
-    @property
-    def width(self):
-        """Size of the support."""
-        return len(self.support)
-
-    def sum(self, X, y):
-        """Exact sum over a chunk of rows."""
-        limit = self.residual_limit
-        residual = np.clip(self.model.residual(X, y), -limit, limit)
-        limit = self.model.data_max
-        gradient = columns(X, self.support, limit).T @ residual / limit
-        return np.append(gradient, residual.sum()) if self.fit_intercept else gradient
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,6 @@ from ..._estimation._intervals import (
     inside_bounds,
 )
 from ..._estimation._loop._queries import LocationQuery
-from ..._estimation._loop._rules import LEARNT
 from ..._estimation._moments import NormalEquations, ridge_prior
 from ..._estimation._public_maps import Scaling
 from ..._estimation._intervals import event, split_failure
@@ -40,16 +39,13 @@ from ._queries import (
     SupportMomentsQuery,
     SupportResidual,
     SupportRows,
-    ValuesQuery,
 )
 
-# Of the budget, for each size of residuals and for the mean target; at most, and for all of them.
-SIZE_SHARE, SIZES_SHARE = 0.02, LEARNT
-# The first selection starts from zero, where only the order of the scores counts: narrow clips, of
-# entries in units of data_max and of residuals in units of their size, make it robust and precise.
+SIZE_SHARE = 0.02  # of the budget, for the size of residuals and for the mean target each
+# In a selection only the order of the scores counts: narrow clips, of entries in units of data_max
+# and of residuals in units of their size, make it robust and precise.
 SCREENING_LIMIT = 0.5
-# Of what selections leave, for values between them (if there are any), and of the refit's budget,
-# for moments; gradient steps share the rest.
+# Of the refit's budget, for moments; gradient steps share the rest.
 FIRST_PART, REFIT_STEPS = 0.4, 2
 # Wider clips than asked for cost nothing while the privacy noise stays below this part of the
 # sampling noise, so that the clips disappear as n grows.
@@ -62,109 +58,42 @@ def residual_size(session, model, share):
     return float(max(answer.value[0], 2.0 * answer.noise.scale) / answer.n)
 
 
-@dataclass(frozen=True)
-class StepsPlan:
-    """Public parameters of a fit, and the parts of the budget that its steps get.
-
-    Parameters
-    ----------
-    model : IHTRegressor
-        Its parameters are public.
-    n_nonzero, n_features : int
-        Numbers of features in the support, those of the start included; and of all.
-    """
-
-    model: Any
-    n_nonzero: int
-    n_features: int
-
-    @property
-    def selects(self):
-        """Whether there is anything to select."""
-        return self.n_nonzero < self.n_features
-
-    @property
-    def n_values(self):
-        """How many selections are followed by values; the refit serves the last one."""
-        return self.model.max_iter - self.model.refit if self.selects or not self.model.refit else 0
-
-    @property
-    def size_share(self):
-        """Share of each size of residuals, and of the mean target."""
-        sizes = self.model.max_iter + self.model.fit_intercept
-        return (1.0 - self.model.certificate_share) * min(SIZE_SHARE, SIZES_SHARE / sizes)
-
-    @property
-    def shares(self):
-        """(each selection, each values, refit); what sizes and the certificate need comes first."""
-        left = 1.0 - self.model.certificate_share
-        if not self.selects and self.model.refit:
-            return 0.0, 0.0, left
-        left -= (self.model.max_iter + self.model.fit_intercept) * self.size_share
-        chosen = left * self.model.selection_share * self.selects
-        valued = (left - chosen) * (
-            (FIRST_PART if self.n_values else 0.0) if self.model.refit else 1.0
-        )
-        return (
-            chosen / self.model.max_iter,
-            valued / max(1, self.n_values),
-            left - chosen - valued,
-        )
-
-
-def choose(session, scaling, plan, start):
-    """Iterations of selection and values.
+def choose(session, scaling, start, n_nonzero, share, size_share):
+    """Select features by their clipped covariances with the residuals of a public start.
 
     Parameters
     ----------
     session : Session
     scaling : Scaling
         Scaling of single entries: its bound is data_max.
-    plan : StepsPlan
     start : Iterate
         Public: its features stay in the support.
+    n_nonzero : int
+        Number of features in the support.
+    share, size_share : float
+        Shares of the selection, and of the mean target and the size of the residuals each.
 
     Returns
     -------
-    (Iterate, ndarray of shape (s,))
-        The last iterate, and the last support chosen.
+    ndarray of shape (n_nonzero,)
+        The sorted support.
     """
-    exact, public = session.trust.exact, plan.model
-    share, value_share, _ = plan.shares
-    support, model, known = np.arange(plan.n_features), start, start.support
-    if not plan.selects and public.refit:
-        return model, support
-    if public.fit_intercept:
-        mean = LocationQuery(scaling.target_map)
-        level = session.sum(mean, plan.size_share).value[0] / session.n
-        model = replace(model, level=float(level))
-    for iteration in range(public.max_iter):
-        size = inf if exact else residual_size(session, model, plan.size_share)
-        clip = inf if exact else _limit(public.residual_clip, size)
-        if plan.selects:
-            screening = iteration == 0 and public.refit and not exact
-            if screening:  # not where noise is so small that clips would be all that matters
-                one = ValuesQuery(model, support[:1], False, 1.0)
-                screening = _wide(session, one, size, share / plan.n_nonzero) < 2.0
-            limits = (
-                (SCREENING_LIMIT, min(1.0, SCREENING_LIMIT * size)) if screening else (1.0, clip)
-            )
-            query = ScoresQuery(model, plan.n_features, public.step_size, *limits, known)
-            # sorted: the order in which the features were named carries nothing
-            support = np.union1d(known, session.top(query, plan.n_nonzero - len(known), share))
-        if iteration < plan.n_values:
-            values = ValuesQuery(model, support, public.fit_intercept, clip)
-            if not exact:
-                width = _wide(session, replace(values, residual_limit=1.0), size, value_share)
-                values = replace(values, residual_limit=min(2.0, max(clip, width)))
-            step = public.step_size * session.sum(values, value_share).value / session.n
-            model = replace(
-                model,
-                support=support,
-                weights=model.dense(plan.n_features)[support] + step[: len(support)],
-                level=model.level + (float(step[-1]) if public.fit_intercept else 0.0),
-            )
-    return model, support
+    n_features, level, limits = scaling.n_features, LocationQuery(scaling.target_map), (1.0, inf)
+    if scaling.fit_intercept:
+        start = replace(start, level=float(session.sum(level, size_share).value[0] / session.n))
+    if not session.trust.exact:
+        size = residual_size(session, start, size_share)
+        # not where noise is so small that clips would be all that matters
+        screening = _wide(session, level, size, share / n_nonzero) < 2.0
+        limits = (
+            (SCREENING_LIMIT, min(1.0, SCREENING_LIMIT * size))
+            if screening
+            else (1.0, _limit(size))
+        )
+    scores = ScoresQuery(start, n_features, *limits)
+    # sorted: the order in which the features were named carries nothing
+    named = session.top(scores, n_nonzero - len(start.support), share)
+    return np.union1d(start.support, named)
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,7 +118,7 @@ class SupportFit:
     equations: NormalEquations
 
 
-def refit(session, rows, residual_clip, share, known=None):
+def refit(session, rows, share, known=None):
     """Moments on the support, then Newton steps on clipped residuals.
 
     A gradient of residuals that are clipped to R has sensitivity 2 R: as the fit improves, the
@@ -215,7 +144,7 @@ def refit(session, rows, residual_clip, share, known=None):
     for _ in range(1 if exact else REFIT_STEPS):
         model, origin = SupportResidual(rows, theta), theta
         size = inf if exact else residual_size(session, model, step * SIDE_SHARE)
-        query = _gradient(session, model, size, residual_clip, step)
+        query = _gradient(session, model, size, step)
         answer = session.sum(query, step * (1.0 - SIDE_SHARE))
         square = query.square(answer)
         released = {"target": answer.value[:-1], "target_scale": answer.noise.scale}
@@ -226,13 +155,13 @@ def refit(session, rows, residual_clip, share, known=None):
     return SupportFit(scaling, theta, origin, replace(raw, **released, **spread))
 
 
-def _gradient(session, model, size, residual_clip, share):
+def _gradient(session, model, size, share):
     """Query of a gradient step, with its clip."""
     if not np.isfinite(size):  # no privacy: beyond every residual
         return SupportGradientQuery(model, 2.0 + float(np.abs(model.theta).sum()))
     query = SupportGradientQuery(model, 1.0)
     wide = _wide(session, query, size, share)
-    return replace(query, residual_limit=min(2.0, max(_limit(residual_clip, size), wide)))
+    return replace(query, residual_limit=min(2.0, max(_limit(size), wide)))
 
 
 def _wide(session, query, size, share):
@@ -243,9 +172,9 @@ def _wide(session, query, size, share):
     return NOISE_TO_SAMPLING * sampling / noise
 
 
-def _limit(clip, size):
-    """R = clip standard deviations of normal residuals with this mean absolute value."""
-    return 2.0 if clip is None else min(2.0, clip * 1.25 * size)
+def _limit(size):
+    """R: two standard deviations of normal residuals with this mean absolute value, or all."""
+    return min(2.0, 2.0 * 1.25 * size)
 
 
 def shrunk(equations, has_intercept):
@@ -409,9 +338,9 @@ def given_support(fit, points, theta_bound, supports, confidence_level):
     return points @ fit.origin + centre, half
 
 
-# code -> paper (Chakraborty, Roy and Basu 2024, Algorithm 1, N-IHT):
-#   n_nonzero_coefs -> s,  max_iter -> M,  step_size -> eta,  data_max -> x_max,
-#   residual limits -> R (a clip of residuals, not of y),  session.top and sum -> Peeling
+# code -> paper (Chakraborty, Roy and Basu 2024, Algorithm 1, N-IHT, with M = 1):
+#   n_nonzero_coefs -> s,  data_max -> x_max,  session.top -> Peeling,
+#   residual limits -> R (a clip of residuals, not of y)
 
 MAX_DEFAULT_NONZERO = 10  # the noise grows with the number of features that are chosen
 
@@ -422,8 +351,9 @@ class IHTRegressor(PredictionIntervals):
 
     The error grows with the logarithm of the number of features. Features are selected by a private
     hard threshold (the largest coordinates of a noisy gradient are named in one shot), and their
-    coefficients are then fitted privately on the selected columns alone. SciPy sparse matrices are
-    accepted and never densified.
+    coefficients are then fitted privately on the selected columns alone, in place of the further
+    gradient steps of the published algorithm. SciPy sparse matrices are accepted and never
+    densified.
 
     Parameters
     ----------
@@ -445,20 +375,9 @@ class IHTRegressor(PredictionIntervals):
         Public coefficients, or what an earlier fit released. Features go by the residuals of it,
         ``n_nonzero_coefs`` of them are added to those where it is not zero, and the refit starts
         there: where it is good, residuals are small, and so is the noise. None is zero everywhere.
-    max_iter : int, default=1
-        Number of selections. The first one screens all features by their clipped covariance with
-        the target; more of them cost more noise than they gain, in the designs measured.
-    step_size : float, default=1.0
-        Step of the gradient in scaled units; it has no effect when ``max_iter=1`` and ``refit``.
-    residual_clip : float or None, default=2.0
-        Residuals are clipped to this number of their standard deviations, which are released from
-        round to round at a small share of the budget. The clips widen and disappear as n grows.
-        None clips only to the largest possible residual.
     selection_share : float in (0, 1), default=0.4
-        Part of the budget for selections.
-    refit : bool, default=True
-        Whether to fit the coefficients on the selected support by noisy moments and Newton steps
-        (least squares without privacy), instead of returning the last iterate.
+        Part of the budget for the selection; the refit by noisy moments and Newton steps has the
+        rest.
     certificate_share : float in [0, 1), default=0.01
         Part of the budget for the gradient norm on which ``method="certified"`` intervals rest.
     sparsity : int, default=None
@@ -476,8 +395,6 @@ class IHTRegressor(PredictionIntervals):
     support_ : ndarray of shape (n_selected,)
         Sorted indices of the selected features, and of those of ``coef_init``.
     intercept_ : float
-    n_iter_ : int
-        Number of selections (public).
     privacy_report_ : PrivacyReport
         What was asked of the records, and at what price.
     n_features_in_ : int
@@ -491,15 +408,16 @@ class IHTRegressor(PredictionIntervals):
     Notes
     -----
     **Privacy guarantee**: (epsilon, delta)-differential privacy under replacement of one record, by
-    zero-concentrated privacy (Bun and Steinke 2016): selections are one-shot Gumbel top-s, equal to
-    s exponential mechanisms in a row (Cesar and Rogers 2021), everything else is Gaussian. Public:
-    the number of records and all parameters. The sensitivity of a step as published lacks a factor
-    of at least 2 data_max, and the published experiments draw unbounded features. Here rows are
-    always clipped, and so are residuals, so that the sensitivity is 2 step_size data_max R / n for
-    every iterate.
+    zero-concentrated privacy (Bun and Steinke 2016): the selection is one-shot Gumbel top-s, equal
+    to s exponential mechanisms in a row (Cesar and Rogers 2021), everything else is Gaussian.
+    Public: the number of records and all parameters. The sensitivity of a step as published lacks
+    a factor of at least 2 data_max, and the published experiments draw unbounded features. Here
+    rows are always clipped, and so are residuals, so that the mean of a score has the sensitivity
+    2 data_max R / n.
 
-    Without privacy and refit, the iterates are those of iterative hard thresholding (Blumensath and
-    Davies 2009).
+    The published algorithm repeats noisy steps and thresholds, and returns the last one. With its
+    noise corrected it is 2 to 20 times as far from the truth (docs/rates.md). Without privacy the
+    fit is least squares on the selected columns.
 
     References
     ----------
@@ -529,11 +447,7 @@ class IHTRegressor(PredictionIntervals):
     coef_norm: Positive = 1.0
     fit_intercept: bool = True
     coef_init: ArrayLike | None = None
-    max_iter: Count = 1
-    step_size: Positive = 1.0
-    residual_clip: Positive | None = 2.0
     selection_share: Level = 0.4
-    refit: bool = True
     certificate_share: Annotated[float, Interval(Real, 0, 1, closed="left")] = 0.01
     sparsity: Annotated[int | None, Interval(Integral, 0, None, closed="left"), None] = None
     sparse_eigenvalue: Positive = 0.1
@@ -546,26 +460,31 @@ class IHTRegressor(PredictionIntervals):
     def _fit(self, X, y):
         self._refuse_local()
         rows, scaling = scaled_rows(self, X, y, accept_sparse=True)
-        plan = self._plan(rows.n_features)
+        start = self._start(scaling)
+        n_nonzero = self._n_nonzero(start)
         session = open_fit(self, rows, currency="zcdp")
         del X, y, rows  # only the session has the data now
         session, held_out = hold_out(self, session)
 
-        start = self._start(scaling, plan.n_features)
-        model, self.support_ = choose(session, scaling, plan, start)
-        self._refit = self._gradient = None
-        if self.refit:
-            rows = SupportRows.of(scaling, self.support_, session.trust.exact)
-            known = start.dense(plan.n_features) if len(start.support) else None
-            self._refit = refit(session, rows, self.residual_clip, plan.shares[-1], known)
-            model = rows.iterate(scaling, self._refit.theta)
+        left = 1.0 - self.certificate_share
+        self.support_ = np.arange(scaling.n_features)
+        if n_nonzero < scaling.n_features:
+            size_share = left * SIZE_SHARE
+            left -= (1 + self.fit_intercept) * size_share
+            share = left * self.selection_share
+            self.support_ = choose(session, scaling, start, n_nonzero, share, size_share)
+            left -= share
+        rows = SupportRows.of(scaling, self.support_, session.trust.exact)
+        known = start.dense(scaling.n_features) if len(start.support) else None
+        self._refit = refit(session, rows, left, known)
+        model = rows.iterate(scaling, self._refit.theta)
+        self._gradient = None
         if self.certificate_share:
             norm = GradientNorm(model, scaling.fit_intercept)
             self._gradient = session.release(norm, self.certificate_share)
 
-        self.coef_ = scaling.radius / scaling.row_bound * model.dense(plan.n_features)
+        self.coef_ = scaling.radius / scaling.row_bound * model.dense(scaling.n_features)
         self.intercept_ = scaling.centre + scaling.radius * model.level
-        self.n_iter_ = self.max_iter
         self._scaling = scaling
         self._calibration = calibration(self, held_out, self._deviation())
 
@@ -577,36 +496,32 @@ class IHTRegressor(PredictionIntervals):
                 f"use {models_that('selects')}, or SSPRegressor on a few chosen columns."
             )
 
-    def _start(self, scaling, n_features):
+    def _start(self, scaling):
         """The public iterate from which features are selected."""
-        coef = self._coef_init(n_features)
+        n_features = scaling.n_features
+        coef = np.zeros(n_features) if self.coef_init is None else np.asarray(self.coef_init, float)
+        if coef.shape != (n_features,) or not np.isfinite(coef).all():
+            raise ValueError(f"coef_init must have {n_features} finite numbers, one a feature.")
         support = np.flatnonzero(coef)
         weights = coef[support] * scaling.row_bound / scaling.radius
         return Iterate(scaling.row_bound, scaling, support, weights)
 
-    def _coef_init(self, n_features):
-        if self.coef_init is None:
-            return np.zeros(n_features)
-        coef = np.asarray(self.coef_init, dtype=float)
-        if coef.shape != (n_features,) or not np.isfinite(coef).all():
-            raise ValueError(f"coef_init must have {n_features} finite numbers, one a feature.")
-        return coef
-
-    def _plan(self, n_features):
-        nonzero = self.n_nonzero_coefs
+    def _n_nonzero(self, start):
+        """Number of features in the support, those of the start included."""
+        nonzero, n_features = self.n_nonzero_coefs, start.scaling.n_features
         if nonzero is None:
             nonzero = max(1, min(n_features // 10, MAX_DEFAULT_NONZERO))
-        nonzero += int(np.count_nonzero(self._coef_init(n_features)))
+        nonzero = int(nonzero) + len(start.support)
         if nonzero > n_features:
             raise ValueError(
                 f"n_nonzero_coefs={nonzero} cannot be more than n_features={n_features}: at most "
                 "all features can be selected."
             )
-        return StepsPlan(self, int(nonzero), n_features)
+        return nonzero
 
     def _deviation(self):
         """Limits on the deviation of the residuals from the last released one; None without it."""
-        if self._refit is None or self._refit.equations.exact:
+        if self._refit.equations.exact:
             return None
         size = self._scaling.radius * sqrt(self._refit.equations.square / self._refit.equations.n)
         return 0.5 * size, size
@@ -673,8 +588,6 @@ class IHTRegressor(PredictionIntervals):
 
     def _given_support(self, X, confidence_level):
         """Interval of the refit, conditional on the support."""
-        if self._refit is None:
-            raise ValueError("method='asymptotic' needs refit=True: it is the refit's interval.")
         chosen = X[:, self.support_]
         chosen = chosen.toarray() if sparse.issparse(chosen) else chosen
         scaling = self._refit.scaling

@@ -23,39 +23,6 @@ def _data(n=2000, d=60, s=3, seed=0, noise=0.1, intercept=0.1):
     return X, mean + rng.uniform(-noise, noise, size=n), coef, mean
 
 
-def _textbook(X, y, s, steps, size, intercept):
-    """Blumensath and Davies: theta <- H_s(theta + size X'(y - X theta) / n), and a constant."""
-    theta, level = np.zeros(X.shape[1]), y.mean() if intercept else 0.0
-    for _ in range(steps):
-        residual = y - X @ theta - level
-        moved = theta + size * X.T @ residual / len(y)
-        kept = np.argsort(-np.abs(moved), kind="stable")[:s]
-        theta = np.zeros_like(theta)
-        theta[kept] = moved[kept]
-        level += size * residual.mean() if intercept else 0.0
-    return theta, level
-
-
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("steps", [1, 4, 60])
-def test_without_privacy_it_is_the_textbook_iteration(steps, fit_intercept, global_random_seed):
-    X, y, *_ = _data(seed=global_random_seed)
-    est = IHTRegressor(
-        data_max=1.0,
-        bounds_y=(-1, 1),
-        privacy="none",
-        n_nonzero_coefs=5,
-        max_iter=steps,
-        refit=False,
-        step_size=1.3,
-        fit_intercept=fit_intercept,
-    ).fit(X, y)
-    theta, level = _textbook(X, y, 5, steps, 1.3, fit_intercept)
-    np.testing.assert_allclose(est.coef_, theta, atol=1e-10)
-    assert est.intercept_ == pytest.approx(level, abs=1e-10)
-    assert est.support_.tolist() == np.flatnonzero(theta).tolist()
-
-
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_without_privacy_the_refit_is_least_squares(fit_intercept, global_random_seed):
     X, y, *_ = _data(seed=global_random_seed)
@@ -118,9 +85,7 @@ def test_very_many_sparse_features_are_never_densified():
 
 
 @pytest.mark.parametrize("params", [
-    {}, {"refit": False, "max_iter": 3}, {"max_iter": 30}, {"fit_intercept": False},
-    {"certificate_share": 0.0}, {"n_nonzero_coefs": 30}, {"n_nonzero_coefs": 30, "refit": False},
-    {"residual_clip": None},
+    {}, {"fit_intercept": False}, {"certificate_share": 0.0}, {"n_nonzero_coefs": 30},
 ])  # fmt: skip
 def test_charges_add_up_to_the_budget(params):
     X, y, *_ = _data(n=300, d=30)
@@ -148,13 +113,10 @@ def test_wrong_parameters_are_named():
     for wrong in ({"n_nonzero_coefs": 5}, {"data_max": 1e301}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             IHTRegressor(**{"data_max": 1.0, "bounds_y": (-1, 1), **wrong}).fit(X, y)
-    est = IHTRegressor(
-        data_max=1.0, bounds_y=(-1, 1), certificate_share=0.0, refit=False, random_state=0
-    ).fit(X, y)
+    est = IHTRegressor(data_max=1.0, bounds_y=(-1, 1), certificate_share=0.0, random_state=0)
+    est.fit(X, y)
     with pytest.raises(ValueError, match="certificate_share"):
         est.confidence_interval(X)
-    with pytest.raises(ValueError, match="refit=True"):
-        est.confidence_interval(X, method="asymptotic")
     with pytest.raises(ValueError, match="method"):
         est.confidence_interval(X, method="uniform")
 
@@ -214,7 +176,7 @@ def _coverage(method, runs, seed, all_x, **params):
     {"n_nonzero_coefs": 5, "privacy": "none"},
     {"n_nonzero_coefs": 3, "sparsity": 3, "epsilon": 2.0},
     {"n_nonzero_coefs": 3, "sparsity": 3, "privacy": "none"},
-    {"n_nonzero_coefs": 5, "epsilon": 2.0, "fit_intercept": True, "residual_clip": None},
+    {"n_nonzero_coefs": 5, "epsilon": 2.0, "fit_intercept": True},
 ])  # fmt: skip
 def test_asymptotic_intervals_cover_given_that_the_support_does(params, global_random_seed):
     assert _coverage("asymptotic", 60, global_random_seed, False, **params) > 1e-4
