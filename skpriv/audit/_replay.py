@@ -72,7 +72,7 @@ def event_cost(first, second, budget):
     for before, now in zip(first.draws, second.draws, strict=True):
         if before.method in REPORTS:
             likely = getattr(first.asked, "likely", None)
-            shuffle = (reports, budget, likely) if amplified_ones else None
+            shuffle = (reports, budget, likely) if amplified_ones and likely else None
             total += _reports_cost(before, now, shuffle)
         else:
             total += _draw_cost(before, now, norm, reports)
@@ -104,7 +104,7 @@ def _draw_cost(before, now, norm, reports):
 def sent_cost(stream, pairs, budget):
     """Cost of the reports that the users of a stream sent, which its reads add up."""
     likely = getattr(stream.query, "likely", None)
-    shuffle = (stream.batch, budget, likely) if stream.can.amplifies else None
+    shuffle = (stream.batch, budget, likely) if stream.can.amplifies and likely else None
     draws = [zip(before.draws, now.draws, strict=False) for before, now in pairs]
     return sum((_reports_cost(*draw, shuffle) for read in draws for draw in read), Cost())
 

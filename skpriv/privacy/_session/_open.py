@@ -276,10 +276,9 @@ class ShuffleSession(LocalSession):
     """Every user answers one query; a shuffler sends on the reports of each query without names.
 
     The budget is a central guarantee for the shuffled reports. Users hide each other, so that a
-    report may spend more than the budget: as much as the best of the bounds
-    that docs/mathematics/shuffle.md proves allows for the number of users who answer the same query
-    (only these are shuffled together). With few users there is no amplification, and the model is
-    the local one at the same budget.
+    report may spend more than the budget: as much as docs/mathematics/shuffle.md proves for the
+    number of users who answer the same query (only these are shuffled together).
+    With few users there is no amplification, and the model is the local one at the same budget.
 
     Whom users trust: the shuffler, to drop names, times and order and not to collude with the
     analyst; and the other users, to report as told (if only m of n do, the guarantee is that of m).
@@ -304,7 +303,11 @@ class ShuffleSession(LocalSession):
     def _report_budget(self, query, users):
         if self._currency != "pure":
             return amplified(self._budget, users, dimension=int(prod(query.shape)))
-        likely = getattr(query, "likely", None)  # of reports of two levels; any pure ones else
+        likely = getattr(
+            query, "likely", None
+        )  # of reports of two levels; others are as in the local model
+        if likely is None:
+            return Budget(self._budget.epsilon)
         return Budget(amplified_epsilon(self._budget, users, likely))
 
     def _charged(self, cost):

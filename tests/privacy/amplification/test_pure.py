@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from skpriv import Budget
-from skpriv.privacy import _amplification as _best
+from skpriv.privacy import _amplification as _sorter
 from skpriv.privacy._amplification import amplified_epsilon
 
 
@@ -45,7 +45,7 @@ def exact_delta(epsilon, local, n, where):
 def test_exact_deltas_of_three_values_are_below(epsilon, local, n):
     exact = [exact_delta(epsilon, local, n, where) for where in range(3)]
     top = response_top(local)
-    claimed = min(_best.two_level_delta(epsilon, local, n, top, d) for d in (0.1, 1e-3, 1e-6))
+    claimed = min(_sorter.two_level_delta(epsilon, local, n, top, d) for d in (0.1, 1e-3, 1e-6))
     assert max(exact) <= claimed + 1e-13
     # The others at a third value hide least: the test must look there.
     assert max(exact) < 1e-9 or exact[2] == max(exact)
@@ -54,7 +54,7 @@ def test_exact_deltas_of_three_values_are_below(epsilon, local, n):
 def test_the_exact_delta_comes_near():
     local = amplified_epsilon(Budget(0.25, 1e-2), 300, response_top)
     exact = exact_delta(0.25, local, 300, 2)
-    assert 1.5e-3 <= exact <= 1e-2
+    assert 9e-4 <= exact <= 1e-2
 
 
 def test_atoms_are_the_profile_of_one_report():
@@ -65,7 +65,7 @@ def test_atoms_are_the_profile_of_one_report():
     a[:m], b[m : 2 * m] = p, p
     top = m * p / (m * p + K - m)
     a, b = a / a.sum(), b / b.sum()
-    values, masses = _best.atoms(p, boost, top)
+    values, masses = _sorter.atoms(p, boost, top)
     assert masses.sum() == pytest.approx(1.0) and (masses >= 0.0).all()
     assert values @ masses == pytest.approx(1.0 - boost)
     for t in np.linspace(-boost * p - 1.0, p, 101):
@@ -86,7 +86,7 @@ def test_weights_of_two_levels():
     u, top = b / x, m * p / (m * p + K - m)
     assert x @ u == pytest.approx(1.0) and u.max() == pytest.approx(p)
     exact = x @ u**2
-    assert exact <= _best.weight_square(p, top) <= 1.25 * exact
+    assert exact <= _sorter.weight_square(p, top) <= 1.25 * exact
     assert b[u > 1.0].sum() == pytest.approx(top)  # of the first slot
 
 
@@ -118,20 +118,20 @@ def test_the_bound_is_the_theorem(epsilon, local, n):
         for more in np.linspace(0.0, 12.0, 25)
         for lam in np.geomspace(1e-5, 0.5, 400)
     )
-    found = _best.two_level_delta(epsilon, local, n, top, delta)
+    found = _sorter.two_level_delta(epsilon, local, n, top, delta)
     assert best < 0.1
     assert best / 1.25 <= found <= best * 1.25
     same = min(
-        bound(least + more, gain=tilt * _best.LARGEST_EXPONENT)
-        for more in _best.SHORTS
-        for tilt in _best.TILTS
+        bound(least + more, gain=tilt * _sorter.LARGEST_EXPONENT)
+        for more in _sorter.SHORTS
+        for tilt in _sorter.TILTS
     )
     assert same * (1.0 - 1e-9) <= found <= same * (1.0 + 1e-6)
 
 
 def test_ranges():
     with pytest.raises(ValueError, match="m <= K / 2"):
-        _best.two_level_delta(0.5, 1.0, 100, 0.8, 1e-6)
-    assert _best.two_level_delta(2.0, 1.0, 100, 0.5, 1e-6) == 0.0
-    assert _best.two_level_delta(0.5, 1.0, 1, 0.5, 1e-6) == 1.0
-    assert _best.two_level_delta(0.5, 5.0, 20, 0.5, 1e-6) == 1.0  # the theorem says nothing
+        _sorter.two_level_delta(0.5, 1.0, 100, 0.8, 1e-6)
+    assert _sorter.two_level_delta(2.0, 1.0, 100, 0.5, 1e-6) == 0.0
+    assert _sorter.two_level_delta(0.5, 1.0, 1, 0.5, 1e-6) == 1.0
+    assert _sorter.two_level_delta(0.5, 5.0, 20, 0.5, 1e-6) == 1.0  # the theorem says nothing
