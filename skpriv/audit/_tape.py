@@ -173,7 +173,7 @@ class Carried:
 
     Parameters
     ----------
-    order : SeededOrder, PublicOrder or BlockOrder
+    order : SeededOrder or PublicOrder
         Order of the first run.
     places : ndarray of shape (n_records,)
         Where each record of the first run stands in the second one.

@@ -5,7 +5,7 @@ from ._base import CHUNK_ROWS, KEPT_BYTES, Rows, in_threads
 from ._batches import BatchRows
 from ._blocks import LazyValues
 from ._dask import DaskRows, positional
-from ._order import SEED_BYTES, BlockOrder, SeededOrder
+from ._order import SEED_BYTES, SeededOrder
 from ._tables import (
     as_rows,
     check_public,
@@ -39,7 +39,6 @@ __all__ = [
     "SEED_BYTES",
     "ArrayRows",
     "BatchRows",
-    "BlockOrder",
     "DaskRows",
     "LazyValues",
     "PersonRows",

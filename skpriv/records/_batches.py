@@ -20,7 +20,7 @@ from ._blocks import (
     pick,
     sparse,
 )
-from ._order import BlockOrder
+from ._order import SeededOrder
 from ._values import finite, quietly
 
 UNSTABLE = (
@@ -97,7 +97,7 @@ class BatchRows(Rows):
     def order(self, permutation: Any) -> Any:
         """Public random order of the users, of which a block at a time is in memory."""
         self.needs_order()
-        return BlockOrder(self.n, permutation)
+        return SeededOrder.drawn(permutation, self.n)
 
     def chosen(self, subset: Any) -> Any:
         """Return the choice that a slice, a mask or positions stand for."""

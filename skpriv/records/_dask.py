@@ -10,7 +10,7 @@ from ..exceptions import InvalidValues
 from ._base import Rows, computed
 from ._batches import BatchRows
 from ._blocks import OTHER_LENGTH, cut, length, pick, refuse_private_length
-from ._order import BlockOrder
+from ._order import SeededOrder
 from ._subset import Subset
 from ._values import INVALID_VALUES, quietly
 
@@ -155,8 +155,8 @@ class DaskRows(Rows):
         self._refuses = refuse
 
     def order(self, permutation: Any) -> Any:
-        """Public random order of the users, which workers find from its seed."""
-        return BlockOrder(self.n, permutation)
+        """Public random order of the users."""
+        return SeededOrder.drawn(permutation, self.n)
 
     def mapped(
         self, function: Any, n_features: int, names: Any = None, *, numeric: bool = True
@@ -308,12 +308,10 @@ class DaskRows(Rows):
 
 
 def _local(subset, start, size):
-    """What a worker needs to know of a subset: positions in its part, or how to find them."""
+    """What a worker needs to know of a subset: a bit for each row of its part."""
     if subset is None:
         return None
-    if type(subset) is Subset:
-        return Subset(subset.between(start, start + size))
-    return subset, start, size
+    return np.packbits(Subset(subset.between(start, start + size)).mask(size))
 
 
 def _of_part(run, part, job, steps, local, refuses):
@@ -324,9 +322,8 @@ def _of_part(run, part, job, steps, local, refuses):
     rows.n_jobs, rows.shown = 1, False  # Dask has threads and progress of its own
     if refuses:
         rows.check()
-    if isinstance(local, tuple):
-        users, start, size = local
-        local = Subset(users.between(start, start + size))
+    if isinstance(local, np.ndarray):
+        local = Subset(np.flatnonzero(np.unpackbits(local, count=rows.n)))
     try:
         return run(rows, job, local)
     except InvalidValues:

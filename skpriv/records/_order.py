@@ -1,14 +1,11 @@
-"""Random orders of the records: one expanded from a seed, and one that is never written down.
+"""The random order of the records, which is expanded from a seed and never written down."""
 
-The second is for more rows than fit into memory.
-"""
-
+from functools import cached_property
 from hashlib import sha256, shake_128
 from math import log1p
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from ._base import BATCH_ROWS
 from ._subset import Subset
@@ -17,18 +14,19 @@ SEED_BYTES = sha256().digest_size  # as many as nobody can try
 BLOCK_WORDS = 2**10  # numbers of 64 bits that one call of the hash function expands
 
 
-class RandomOrder:
-    """A uniform random order of the records, of which parts are told by public places."""
-
-
-class SeededOrder(RandomOrder):
+class SeededOrder:
     """Uniform random order of the records, expanded from a seed by a cryptographic generator.
 
-    The first half of the order are the distinct values of a stream of independent uniform
-    positions, as they appear; the other positions follow in the order of independent random keys.
-    Given a uniform stream both are uniform, and so is the whole order. The stream is SHAKE-128 of
-    the seed and a counter. Memory and time grow with how far the order is read, up to one half, and
-    a worker finds the same records from the seed alone.
+    Each record falls into one of up to 256 groups, by an independent uniform byte; the groups
+    follow one another, and in each of them records come in a uniform order of its own. Given the
+    groups all orders are equally likely, and each partition is as likely as any other of the same
+    sizes: so is the whole order. It is read without more memory than a bit for 32 rows: a byte of
+    each record is expanded again whenever it is needed, and orders within a group only of groups
+    that are cut in two. Up to 65,536 records are one group.
+
+    The first half of the order of a group are the distinct values of a stream of independent
+    uniform positions, as they appear; the other positions follow in the order of independent random
+    keys. Every stream is SHAKE-128 of the seed and a counter.
 
     Whether the order is secret is up to who draws the seed: see `skpriv.privacy.Session.part`.
 
@@ -49,55 +47,65 @@ class SeededOrder(RandomOrder):
 
     def __init__(self, seed: bytes, n: int) -> None:
         self._seed, self.n = bytes(seed), int(n)
-        self._found, self._read = np.empty(0, dtype=np.intp), 0
-        self._rest: np.ndarray | None = None
+        self.n_blocks = -(-self.n // BATCH_ROWS)
+        self._n_groups = min(256, 2 ** max(0, self.n_blocks - 1).bit_length())
 
-    def users(self, start: int, stop: int) -> "SeededSubset":
-        """Records from one place of the order up to another."""
-        return SeededSubset(self, start, stop)
+    @classmethod
+    def drawn(cls, permutation: Any, n: int) -> "SeededOrder":
+        """Order of n records by a drawn permutation of 256 numbers, a seed of 1,683 bits."""
+        return cls(bytes(np.asarray(permutation(256)).tolist()), n)
+
+    def users(self, start: int, stop: int, subset: Any = None) -> Subset:
+        """Records from one place of the order up to another, of the subset only."""
+        found = SeededSubset(self, start, stop)
+        if subset is None:
+            return found
+        return Subset(np.intersect1d(found.positions, subset.positions, assume_unique=True))
 
     def dealt(self, start: int, stop: int) -> np.ndarray:
         """Positions of the records from one place of the order up to another, as they come."""
-        half = self.n // 2
-        first = self._distinct(min(stop, half))[start:stop]
-        if stop <= half:
-            return first
-        if self._rest is None:
-            left = np.ones(self.n, dtype=bool)
-            left[self._distinct(half)] = False
-            self._rest = np.flatnonzero(left)[self._shuffled(self.n - half)]
-        return np.concatenate([first, self._rest[max(start - half, 0) : stop - half]])
+        blocks = [self.groups(block) for block in range(self.n_blocks)]
+        by_group = np.argsort(np.concatenate([np.empty(0, np.uint8), *blocks]), kind="stable")
+        found = [by_group[:0]]
+        for group, size, low, high in self.cuts(start, stop):
+            members, by_group = by_group[:size], by_group[size:]
+            found.append(members[self.dealt_in(group, high)[low:high]])
+        return np.concatenate(found)
 
-    def _distinct(self, count):
-        """First distinct values of the stream of uniform positions."""
-        limit = 2**64 // self.n * self.n if self.n else 0  # from here on, values would be uneven
-        while len(self._found) < count:
-            # As many values have about so many distinct ones among them: sorting twice is expensive
-            wanted = int(-self.n * log1p(-count / self.n)) // BLOCK_WORDS
-            blocks = max(0, wanted - self._read) + 1 + wanted // 100
-            words = _words(self._seed, b"position", self._read, blocks)
-            self._read += blocks
-            drawn = (words[words <= np.uint64(limit - 1)] % np.uint64(self.n)).astype(np.intp)
-            self._found = self._first(np.concatenate([self._found, drawn]))
-        return self._found[:count]
+    def groups(self, block: int) -> np.ndarray:
+        """Group of each record of a block of rows."""
+        size = min(BATCH_ROWS, self.n - block * BATCH_ROWS)
+        if self._n_groups == 1:
+            return np.zeros(size, dtype=np.uint8)
+        drawn = shake_128(self._seed + b"group" + block.to_bytes(8, "little")).digest(size)
+        return np.frombuffer(drawn, dtype=np.uint8) & np.uint8(self._n_groups - 1)
 
-    def _first(self, found):
-        """Distinct values in the order in which they appear."""
-        if self.n > len(found) * len(found).bit_length():  # more places than sorting takes steps
-            return found[np.sort(np.unique(found, return_index=True)[1])]
-        places, seen = np.arange(len(found)), np.empty(self.n, dtype=np.uint32)
-        seen[found[::-1]] = places[::-1]  # of equal ones the first is written last
-        return found[seen[found] == places]
+    @cached_property
+    def before(self) -> np.ndarray:
+        """Number of records of each group that stand before each block of rows."""
+        counts = np.zeros((self.n_blocks + 1, self._n_groups), dtype=np.intp)
+        for block in range(self.n_blocks):
+            here = np.bincount(self.groups(block), minlength=self._n_groups)
+            counts[block + 1] = counts[block] + here
+        return counts
 
-    def _shuffled(self, count):
-        """Uniform order of so many numbers, by keys; if two are equal, all are drawn again."""
-        blocks, start = -(-count // BLOCK_WORDS), 0
-        while True:
-            keys = _words(self._seed, b"key", start, blocks)[:count]
-            order = np.argsort(keys, kind="stable")
-            if not (np.diff(keys[order]) == 0).any():
-                return order
-            start += blocks
+    def cuts(self, start: int, stop: int) -> Any:
+        """Yield each group, its size, and where in its order two places of the whole one lie."""
+        first = 0
+        for group, size in enumerate(self.before[-1].tolist()):
+            yield group, size, *(min(max(place - first, 0), size) for place in (start, stop))
+            first += size
+
+    def dealt_in(self, group: int, count: int) -> np.ndarray:
+        """The first records of the order of a group, by their number among those of the group."""
+        size, seed = int(self.before[-1, group]), self._seed + bytes([group] if group else [])
+        half = size // 2
+        if count <= half:
+            return _distinct(seed, size, count)
+        first, left = _distinct(seed, size, half), np.ones(size, dtype=bool)
+        left[first] = False
+        rest = np.flatnonzero(left)[_shuffled(seed, size - half)]
+        return np.concatenate([first, rest[: count - half]])
 
     def __reduce__(self):
         return SeededOrder, (self._seed, self.n)
@@ -107,73 +115,120 @@ class SeededOrder(RandomOrder):
 
 
 class SeededSubset(Subset):
-    """Records from one place of a seeded order up to another; it travels as the seed.
+    """Records from one place of a seeded order up to another.
 
-    Positions are found when they are first needed, and kept. Of nearly all records only those that
-    are left out are kept, as long as rows are asked for block by block.
+    They are found block by block; all positions are written down only where they are asked for.
     """
 
     _order: Any
     _start: int
     _stop: int
-    _kept: dict
+    _last: Any
 
     def __init__(self, order, start, stop):
         # The parent is frozen, and keeps positions, which are not known yet.
-        vars(self).update(_order=order, _start=start, _stop=stop, _kept={})
+        vars(self).update(_order=order, _start=start, _stop=stop, _last=(None, None))
 
     def __len__(self):
         return self._stop - self._start
 
-    @property
-    def _inverted(self):
-        """Whether these are all records from a place of the first half on."""
-        return self._stop == self._order.n and 2 * self._start <= self._order.n
-
-    @property
-    def _marked(self):
-        """Ascending positions of the records; of the others, if it is inverted."""
-        if "marked" not in self._kept:
-            edges = (0, self._start) if self._inverted else (self._start, self._stop)
-            self._kept["marked"] = np.sort(self._order.dealt(*edges))
-        return self._kept["marked"]
-
-    @property
-    def positions(self):
+    @cached_property
+    def positions(self):  # type: ignore[override]
         """All positions, ascending."""
-        if not self._inverted:
-            return self._marked
-        if "positions" not in self._kept:
-            self._kept["positions"] = self.between(0, self._order.n)
-        return self._kept["positions"]
+        return self.between(0, self._order.n)
+
+    @cached_property
+    def _chosen(self):
+        """Whether all records of each group are chosen, and which ones of a group that is cut."""
+        complete, partly = [], {}
+        for group, size, low, high in self._order.cuts(self._start, self._stop):
+            complete.append(high - low == size)
+            if 0 < high - low < size:
+                chosen = np.full(size, high == size)
+                if high < size:
+                    chosen[self._order.dealt_in(group, high)] = True
+                chosen[self._order.dealt_in(group, low)] = False
+                partly[group] = chosen
+        return np.array(complete), partly
 
     def between(self, start, stop):
         """Positions from start up to stop, counted from start."""
         stop = min(stop, self._order.n)
-        first, last = np.searchsorted(self._marked, [start, stop])
-        found = self._marked[first:last] - start
-        if not self._inverted:
-            return found
-        left = np.ones(max(stop - start, 0), dtype=bool)
-        left[found] = False
-        return np.flatnonzero(left)
+        first = start // BATCH_ROWS
+        blocks = map(self._in_block, range(first, -(-stop // BATCH_ROWS)))
+        chosen = np.concatenate([np.empty(0, dtype=bool), *blocks])
+        return np.flatnonzero(chosen[start - first * BATCH_ROWS : stop - first * BATCH_ROWS])
 
     def beyond(self, start):
-        """Whether no position is from start on."""
-        marked = len(self._marked) - int(np.searchsorted(self._marked, start))
-        return marked == (max(self._order.n - start, 0) if self._inverted else 0)
+        """Whether no position can be from start on; where there are some is not looked up."""
+        return start >= self._order.n or not len(self)
+
+    def _in_block(self, block):
+        """Whether each record of a block of rows is chosen; the last answer is kept."""
+        if self._last[0] != block:
+            complete, partly = self._chosen
+            groups = self._order.groups(block)
+            chosen = complete[groups]
+            for group, members in partly.items():
+                here, first = np.flatnonzero(groups == group), self._order.before[block, group]
+                chosen[here] = members[first : first + len(here)]
+            vars(self)["_last"] = block, chosen
+        return self._last[1]
 
     def overlaps(self, other):
         """Whether some record is in both."""
-        if isinstance(other, SeededSubset) and other._order is self._order:
+        if self._beside(other):
             return max(self._start, other._start) < min(self._stop, other._stop)
         return super().overlaps(other)
+
+    def same(self, other):
+        """Whether both choose the same records."""
+        if self._beside(other) and len(self):
+            return (self._start, self._stop) == (other._start, other._stop)
+        return super().same(other)
+
+    def among(self, other):
+        """Where these records are among those of another choice; None if some are not there."""
+        inside = not self._beside(other) or other._start <= self._start <= self._stop <= other._stop
+        return super().among(other) if inside else None
+
+    def _beside(self, other):
+        """Whether both are of one order, whose places tell what positions would."""
+        return isinstance(other, SeededSubset) and other._order is self._order
 
     def __reduce__(self):
         return SeededSubset, (self._order, self._start, self._stop)
 
     def __repr__(self):
         return f"SeededSubset of {len(self)} records"
+
+
+def _distinct(seed, n, count):
+    """First distinct values of a stream of uniform positions below n."""
+    limit = 2**64 // n * n if n else 0  # from here on, values would be uneven
+    found, read = np.empty(0, dtype=np.intp), 0
+    while len(found) < count:
+        # As many values have about so many distinct ones among them
+        wanted = int(-n * log1p(-count / n)) // BLOCK_WORDS
+        blocks = max(0, wanted - read) + 1 + wanted // 100
+        words = _words(seed, b"position", read, blocks)
+        drawn = (words[words <= np.uint64(limit - 1)] % np.uint64(n)).astype(np.intp)
+        found, read = np.concatenate([found, drawn]), read + blocks
+        places, first = np.arange(len(found)), np.empty(n, dtype=np.intp)
+        first[found[::-1]] = places[::-1]  # of equal ones the first is written last
+        found = found[first[found] == places]
+    return found[:count]
+
+
+def _shuffled(seed, count):
+    """Uniform order of so many numbers, by keys; if two are equal, all are drawn again."""
+    blocks, start = -(-count // BLOCK_WORDS), 0
+    while True:
+        keys = _words(seed, b"key", start, blocks)[:count]
+        order = np.argsort(keys, kind="stable")
+        if not (np.diff(keys[order]) == 0).any():
+            return order
+        start += blocks
 
 
 def _words(seed, purpose, start, blocks):
@@ -184,144 +239,3 @@ def _words(seed, purpose, start, blocks):
         for index in range(start, start + blocks)
     )
     return np.frombuffer(b"".join(found), dtype="<u8")
-
-
-class BlockOrder(RandomOrder):
-    """Uniform random order of the users, of which only counts per block of rows are kept.
-
-    How many of the first s users of a uniform order lie in each block is multivariate
-    hypergeometric, and between two such counts that are known it is so again, of the users between
-    them. Given the counts, the users of a block come in a uniform order of their own, which is
-    drawn again from a public seed whenever it is needed. The law of all sets of users that are
-    dealt out is hence that of one permutation; within a set users come by position.
-
-    Parameters
-    ----------
-    n : int
-    permutation : callable
-        ``permutation(m)`` draws a uniform permutation of m numbers: the public seed.
-    block_rows : int
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skpriv.records import BlockOrder
-    >>> order = BlockOrder(10, np.random.RandomState(0).permutation, block_rows=4)
-    >>> first, rest = order.users(0, 6), order.users(6, 10)
-    >>> len(first), len(rest), sorted([*first.positions, *rest.positions]) == list(range(10))
-    (6, 4, True)
-    """
-
-    def __init__(self, n: int, permutation: Any, block_rows: int = BATCH_ROWS) -> None:
-        # A permutation of 256 numbers is a seed of 1,683 bits
-        self._seed = np.asarray(permutation(256)).tolist()
-        self._n, self._block_rows = n, block_rows
-        starts = np.arange(0, n, block_rows)
-        sizes = np.minimum(starts + block_rows, n) - starts
-        self._counts = {0: np.zeros_like(sizes), n: sizes}
-
-    def users(self, start: int, stop: int, subset: Any = None) -> Any:
-        """Users from position start up to stop of the order, of the subset only."""
-        before, after = self._count(start), self._count(stop)
-        return BlockUsers(self._seed, self._n, self._block_rows, before, after, subset)
-
-    def _count(self, position):
-        """Return how many of the first users of the order lie in each block."""
-        if position not in self._counts:
-            lower = max(known for known in self._counts if known < position)
-            upper = min(known for known in self._counts if known > position)
-            rng = _generator(self._seed, 0, position)
-            between = self._counts[upper] - self._counts[lower]
-            drawn = _hypergeometric(rng, between, position - lower)
-            self._counts[position] = self._counts[lower] + drawn
-        return self._counts[position]
-
-
-class BlockUsers(Subset):
-    """Users whom a block order has dealt out; the positions are found block by block."""
-
-    _seed: list
-    _n: int
-    _block_rows: int
-    _before: np.ndarray
-    _after: np.ndarray
-    _subset: Subset | None
-    _last: tuple
-    _size: int
-
-    def __init__(self, seed, n, block_rows, before, after, subset=None):
-        # The parent is frozen, and keeps positions, which are not kept here.
-        vars(self).update(_seed=seed, _n=n, _block_rows=block_rows, _subset=subset)
-        vars(self).update(_before=before, _after=after, _last=(None, None))
-        whole = int((after - before).sum())
-        size = whole if subset is None else sum(map(len, self._by_block()))
-        vars(self).update(_size=size)
-
-    def __len__(self):
-        return self._size
-
-    @property
-    def positions(self):
-        """All positions, ascending: for few rows."""
-        return np.concatenate([np.arange(0), *self._by_block()]).astype(np.intp)
-
-    def between(self, start, stop):
-        """Positions from start up to stop, counted from start."""
-        blocks = range(start // self._block_rows, -(-stop // self._block_rows))
-        found = [self._in_block(block) for block in blocks]
-        users = np.concatenate([np.arange(0), *found])
-        first, last = np.searchsorted(users, [start, stop])
-        return users[first:last] - start
-
-    def beyond(self, start):
-        """Whether no user has a position from start on."""
-        block = start // self._block_rows
-        left = (self._after - self._before)[block + 1 :].sum()
-        return not left and not len(self.between(start, (block + 1) * self._block_rows))
-
-    def _by_block(self):
-        return (self._in_block(block) for block in range(len(self._before)))
-
-    def _in_block(self, block):
-        """Ascending positions of the users in a block; the last answer is kept."""
-        known, users = self._last
-        if known == block:
-            return users
-        users = np.arange(0)
-        if block < len(self._before) and self._after[block] > self._before[block]:
-            start = block * self._block_rows
-            size = min(self._block_rows, self._n - start)
-            order = _generator(self._seed, 1, block).permutation(size)
-            users = start + np.sort(order[self._before[block] : self._after[block]])
-            if self._subset is not None:
-                chosen = start + np.asarray(self._subset.between(start, start + size), np.intp)
-                users = np.intersect1d(users, chosen, assume_unique=True)
-        vars(self)["_last"] = (block, users)
-        return users
-
-
-def _generator(seed, *place):
-    """Generator of one place of the order, always the same."""
-    rng = check_random_state(0)
-    rng.seed([*seed, *(part for number in place for part in divmod(int(number), 2**32))])
-    return rng
-
-
-def _hypergeometric(rng, sizes, drawn):
-    """Counts per block of a uniform choice: by halves, all nodes of a level of the tree at once."""
-    levels = [np.asarray(sizes)]
-    while len(levels[-1]) > 1:
-        level = levels[-1]
-        level = np.append(level, 0) if len(level) % 2 else level
-        levels[-1] = level
-        levels.append(level[::2] + level[1::2])
-    counts = np.array([drawn])
-    for level in levels[-2::-1]:
-        left, right = level[::2], level[1::2]
-        counts = counts[: len(left)]
-        # Nothing is drawn where there is no choice.
-        free = (counts > 0) & (left > 0) & (right > 0)
-        chosen = np.where(left > 0, np.minimum(counts, left), 0)
-        chosen[free] = rng.hypergeometric(left[free], right[free], counts[free])
-        counts = np.column_stack([chosen, counts - chosen]).ravel()
-    return counts[: len(sizes)]

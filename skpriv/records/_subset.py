@@ -60,10 +60,12 @@ class Subset:
         """Whether both choose the same records."""
         if self is other:  # whose positions need not be written down
             return True
+        if len(self) != len(other):
+            return False
         mine, others = self.positions, other.positions
         if isinstance(mine, range) and isinstance(others, range):
             return mine == others
-        return len(mine) == len(others) and bool(np.array_equal(mine, others))
+        return bool(np.array_equal(mine, others))
 
     def overlaps(self, other: Any) -> bool:
         """Whether some record is in both."""

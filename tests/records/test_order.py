@@ -1,76 +1,146 @@
-"""The order that is never written down has the law of a permutation."""
+"""The random order of records: uniform in one group or in several, the same wherever it is read."""
 
 import pickle
+from itertools import permutations
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from skpriv.records import BlockOrder, PublicOrder, Subset
+from skpriv.records import ArrayRows, PublicOrder, SeededOrder, Subset, _dask, _order, from_batches
 
-SEED = 20261
-
-
-def _order(seed, n, block_rows):
-    return BlockOrder(n, np.random.RandomState(seed).permutation, block_rows)
+LEVEL = 1e-6  # at which a test of a law may fail
 
 
-@pytest.mark.parametrize("n, block_rows", [(1, 4), (7, 4), (64, 8), (1000, 64), (130, 1)])
-def test_cuts_in_any_sequence_are_a_partition(n, block_rows):
-    order = _order(0, n, block_rows)
-    cuts = sorted({0, n, n // 2, n // 3, n // 7})
-    for stop in np.random.RandomState(0).permutation(cuts):
-        assert len(order.users(0, int(stop))) == stop
-    parts = [order.users(a, b) for a, b in zip(cuts, cuts[1:], strict=False)]
-    found = np.concatenate([part.positions for part in parts])
-    assert sorted(found) == list(range(n))
-    for part in parts:
-        again = pickle.loads(pickle.dumps(part))
-        np.testing.assert_array_equal(again.positions, part.positions)
-        assert (np.diff(part.positions) > 0).all()
-        pieces = [a + part.between(a, min(a + 5, n)) for a in range(0, n, 5)]
-        np.testing.assert_array_equal(np.concatenate(pieces), part.positions)
+def _seeded(seed, n):
+    return SeededOrder(int(seed).to_bytes(32, "little"), n)
 
 
-def test_the_law_is_that_of_a_permutation():
-    """All 5!/(2! 1! 2!) = 30 ways to deal five users into three sets come equally often.
-
-    The cuts are asked for in an order that needs both a first draw and one between two others.
-    """
-    rng, draws, counts = np.random.RandomState(SEED), 1500, {}
-    for _ in range(draws):
-        order = BlockOrder(5, rng.permutation, block_rows=2)
-        order.users(0, 3)
-        first, second = order.users(0, 2).positions, order.users(2, 3).positions
-        dealt = (tuple(first), tuple(second))
-        counts[dealt] = counts.get(dealt, 0) + 1
-    assert len(counts) == 30
-    assert stats.chisquare(list(counts.values())).pvalue > 1e-4
+@pytest.fixture
+def block_rows(request, monkeypatch):
+    """Rows of a block: groups are as many as blocks, and a power of two."""
+    monkeypatch.setattr(_order, "BATCH_ROWS", request.param)
 
 
-def test_counts_of_a_large_block_are_hypergeometric():
-    rng = np.random.RandomState(SEED)
-    found = [
-        len(BlockOrder(3000, rng.permutation, 1000).users(0, 300).between(1000, 2000))
-        for _ in range(1000)
-    ]
-    law = stats.hypergeom(3000, 1000, 300)
-    edges = [0, *law.ppf([0.1, 0.3, 0.5, 0.7, 0.9]).astype(int), 301]
-    seen = np.histogram(found, edges)[0]
-    expected = np.diff(law.cdf(np.array(edges) - 1)) * len(found)
-    assert stats.chisquare(seen, expected * seen.sum() / expected.sum()).pvalue > 1e-4
+one_or_many = pytest.mark.parametrize("block_rows", [2, 64, 2**16], indirect=True)
+
+
+@pytest.mark.parametrize("n", [1, 3, 4])
+@pytest.mark.parametrize("block_rows", [2, 2**16], indirect=True)
+def test_the_order_is_uniform(n, block_rows):
+    listed = {order: 0 for order in permutations(range(n))}
+    for seed in range(30 * len(listed)):
+        listed[tuple(_seeded(seed, n).dealt(0, n).tolist())] += 1
+    assert len(listed) == 1 or stats.chisquare(list(listed.values())).pvalue > LEVEL
+
+
+@pytest.mark.parametrize("places", [(0, 20), (90, 110), (130, 199)])
+@pytest.mark.parametrize("block_rows", [64, 2**16], indirect=True)
+def test_each_record_is_as_likely_in_each_place(places, block_rows):
+    counts = np.zeros(200)
+    for seed in range(600):
+        counts[_seeded(seed, 200).users(*places).positions] += 1
+    assert counts.sum() == 600 * (places[1] - places[0])
+    assert stats.chisquare(counts).pvalue > LEVEL
+
+
+@pytest.mark.parametrize("n", [0, 1, 7, 130])
+@one_or_many
+def test_pieces_of_one_order(n, block_rows):
+    """Each piece is the same whatever was read before, and pieces make the order."""
+    order = _seeded(3, n)
+    whole = pickle.loads(pickle.dumps(order)).dealt(0, n)
+    assert sorted(whole) == list(range(n))
+    edges = sorted({0, n, n // 9, n // 2, n // 2 + 1 if n else 0, 2 * n // 3})
+    for start in edges:
+        for stop in (edge for edge in edges if edge >= start):
+            piece = order.users(start, stop)
+            expected = np.sort(whole[start:stop])
+            np.testing.assert_array_equal(piece.positions, expected)
+            np.testing.assert_array_equal(order.dealt(start, stop), whole[start:stop])
+            assert len(piece) == stop - start and piece.positions.dtype == np.intp
+            for first, last in ((0, n), (n // 3, n // 2), (n // 2, n + 5)):
+                inside = expected[(expected >= first) & (expected < last)] - first
+                np.testing.assert_array_equal(piece.between(first, last), inside)
+                assert not piece.beyond(last) or not (expected >= last).any()
+
+
+def test_relations_follow_from_the_places():
+    """No position is written down to see that two parts of one order have no record in common."""
+    order, other = _seeded(0, 100), _seeded(1, 100)
+    half, rest, third = order.users(0, 50), order.users(50, 100), order.users(50, 75)
+    assert half.same(order.users(0, 50)) and not half.same(rest) and not half.overlaps(rest)
+    assert third.among(half) is None and not third.same(half)
+    assert not any("positions" in vars(subset) for subset in (half, rest, third))
+    np.testing.assert_array_equal(rest.positions[third.among(rest).positions], third.positions)
+    assert order.users(0, 51).overlaps(rest)
+    assert order.users(0, 100).same(other.users(0, 100))
+    assert order.users(0, 60).overlaps(other.users(0, 60))
 
 
 def test_users_of_a_subset():
-    order = _order(1, 100, 16)
-    subset = Subset.of(slice(10, 60, 3), 100)
+    order, subset = _seeded(1, 100), Subset.of(slice(10, 60, 3), 100)
     users, everyone = order.users(20, 70, subset), order.users(20, 70)
     expected = np.intersect1d(everyone.positions, np.asarray(subset.positions))
     np.testing.assert_array_equal(users.positions, expected)
-    assert len(users) == len(expected)
-    chosen = Subset.of(expected, 100)
-    assert users.overlaps(everyone) and chosen.same(users)
+    assert users.overlaps(everyone) and Subset.of(expected, 100).same(users)
     assert isinstance(PublicOrder(np.arange(3)).users(0, 2), Subset)
+
+
+def test_equal_keys_are_drawn_again(monkeypatch):
+    words, calls = _order._words, []
+
+    def few_values(seed, purpose, start, blocks):
+        found = words(seed, purpose, start, blocks)
+        calls.append(purpose)
+        return found % 2 if purpose == b"key" and calls.count(b"key") < 3 else found
+
+    monkeypatch.setattr(_order, "_words", few_values)
+    assert sorted(_seeded(0, 9).dealt(0, 9)) == list(range(9))
+    assert calls.count(b"key") == 3
+
+
+def test_values_beyond_the_last_multiple_are_left_out(monkeypatch):
+    monkeypatch.setattr(
+        _order, "_words", lambda *_: np.array([2**64 - 1, 5, 2**64 - 2, 1, 3], dtype=np.uint64)
+    )
+    assert SeededOrder(b"", 6).dealt(0, 3).tolist() == [5, 1, 3]  # 2^64 = 4 modulo 6
+
+
+def test_nothing_shows_the_seed():
+    order = SeededOrder(b"very secret", 10)
+    for shown in (order, order.users(0, 3)):
+        assert "secret" not in repr(shown) and "[" not in repr(shown)
+
+
+@one_or_many
+def test_rows_in_batches_have_the_same_pieces(block_rows):
+    class Total:
+        shape, width = (1,), None
+
+        def sum(self, X, y):
+            return np.array([y.sum()])
+
+    rng = np.random.RandomState(0)
+    X, y = rng.normal(size=(1000, 2)), rng.normal(size=1000)
+    batches = from_batches(lambda: [(X[a : a + 300], y[a : a + 300]) for a in range(0, 1000, 300)])
+    for places in ((0, 40), (40, 1000), (300, 800)):
+        piece = _seeded(0, 1000).users(*places)
+        np.testing.assert_allclose(
+            batches.sum(Total(), piece), ArrayRows(X, y).sum(Total(), piece), rtol=1e-12
+        )
+
+
+def test_large_pieces_are_read_and_sent_without_their_positions():
+    """Nine tenths of a million records are 7 MB of positions; workers get a bit for a row."""
+    subset = _seeded(5, 1_000_000).users(100_000, 1_000_000)
+    found = [len(subset.between(start, start + 50_000)) for start in range(0, 1_000_000, 50_000)]
+    assert sum(found) == len(subset) == 900_000 and "positions" not in vars(subset)
+    assert sum(map(np.size, subset._chosen[1].values())) <= 2 * 65_536
+    bits = _dask._local(subset, 400_000, 50_000)
+    assert bits.nbytes == 50_000 / 8 and "positions" not in vars(subset)
+    chosen = np.flatnonzero(np.unpackbits(bits, count=50_000))
+    np.testing.assert_array_equal(chosen, subset.between(400_000, 450_000))
 
 
 @pytest.mark.parametrize("chosen", [slice(3, 90, 7), slice(0, 0), [5, 17, 18, 99], slice(None)])
