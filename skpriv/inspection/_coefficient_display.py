@@ -5,7 +5,7 @@ from typing import Any, Self, get_args
 
 import numpy as np
 
-from .._choices import IntervalMethod, Scale
+from .._choices import Scale
 from .._printing import Display
 from ._inference import Inference, inference
 from ._units import INTERCEPT, public_widths
@@ -78,12 +78,9 @@ class CoefficientDisplay(Display):
         estimator: Any,
         *,
         confidence_level: float = 0.95,
-        method: IntervalMethod = "asymptotic",
         intercept: Any = False,
         scale: Scale | None = None,
-        description: Any = None,
         ax: Any = None,
-        **styles: Any,
     ) -> Self:
         """Compute the coefficients of a fitted model, and plot them.
 
@@ -93,21 +90,15 @@ class CoefficientDisplay(Display):
             A fitted regressor or a Pipeline, see :func:`inference`.
         confidence_level : float in (0, 1), default=0.95
             Confidence level of the intervals.
-        method : {"asymptotic"}, default="asymptotic"
-            The method of :func:`inference`.
         intercept : bool, default=False
             Whether to show the intercept.
-        scale : {None, "range", "sd", "odds"}, default=None
+        scale : {None, "range", "odds"}, default=None
             The step whose effect is shown. None is one unit of the feature. "range" is the whole
-            public range, so that a number beside a yes or no can be compared with it. "sd" is one
-            standard deviation, which `description` has to tell. "odds" shows the odds ratios of a
-            logistic fit, or the rate ratios of counts, of one unit on a logarithmic axis.
-        description : Description, default=None
-            A private description of the table from :func:`skpriv.describe`, for ``scale="sd"``.
+            public range, so that a number beside a yes or no can be compared with it. "odds" shows
+            the odds ratios of a logistic fit, or the rate ratios of counts, of one unit on a
+            logarithmic axis.
         ax : matplotlib Axes, default=None
             Where to plot; None makes a figure.
-        **styles : dict
-            ``point_kw``, ``interval_kw`` and ``sampling_kw`` of :meth:`plot`.
 
         Returns
         -------
@@ -115,14 +106,15 @@ class CoefficientDisplay(Display):
         """
         if scale not in (None, *get_args(Scale)):
             raise ValueError(f"scale={scale!r} must be None or one of {get_args(Scale)}.")
-        if (scale == "sd") != (description is not None):
-            raise ValueError("scale='sd' and description go together: give both or neither.")
-        found = inference(estimator, confidence_level=confidence_level, method=method)
+        found = inference(estimator, confidence_level=confidence_level)
         display = cls.from_inference(found, intercept=intercept, odds=scale == "odds")
-        if scale in _UNITS:
-            widths = public_widths(estimator) if scale == "range" else _deviations(description)
-            display._take_steps(widths, _UNITS[scale])
-        return display.plot(ax, **styles)
+        if scale == "range":
+            widths = public_widths(estimator)
+            # A yes or no has a step of one.
+            steps = np.array([widths.get(name, 1.0) for name in display.names])
+            display.estimate, display.unit = steps * display.estimate, "of the whole range"
+            display.low, display.high = steps * display.low, steps * display.high
+        return display.plot(ax)
 
     @classmethod
     def from_inference(cls, found: Any, *, intercept: Any = False, odds: bool = False) -> Self:
@@ -157,29 +149,13 @@ class CoefficientDisplay(Display):
             confidence_level=found.confidence_level,
         )
 
-    def _take_steps(self, widths, unit):
-        """Show effects of larger steps than one unit; a yes or no has steps of one."""
-        steps = np.array([widths.get(name, 1.0) for name in self.names])
-        self.estimate = steps * self.estimate
-        self.low, self.high, self.unit = steps * self.low, steps * self.high, unit
-
-    def plot(
-        self,
-        ax: Any = None,
-        *,
-        point_kw: Any = None,
-        interval_kw: Any = None,
-        sampling_kw: Any = None,
-    ) -> Self:
+    def plot(self, ax: Any = None) -> Self:
         """Draw the coefficients.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
             Where to plot; None makes a figure.
-        point_kw, interval_kw, sampling_kw : dict, default=None
-            Styles of the estimates, of the whole intervals, and of what sampling alone would
-            leave of them, for ``Axes.plot`` and ``Axes.hlines``.
 
         Returns
         -------
@@ -193,17 +169,12 @@ class CoefficientDisplay(Display):
         centre, half = there(self.estimate), (there(self.high) - there(self.low)) / 2.0
         sampling = half * np.sqrt(np.clip(1.0 - self.privacy_share, 0.0, 1.0))
         ax.axvline(1.0 if self.ratio else 0.0, color="0.7", linewidth=1.0)
-        thin = {"color": "C0", "linewidth": 1.2, "label": "with privacy", **(interval_kw or {})}
-        thick = {"color": "C0", "linewidth": 4.0, "alpha": 0.5, "label": "sampling alone"}
+        thin = {"color": "C0", "linewidth": 1.2, "label": "with privacy"}
         self.intervals_ = ax.hlines(places, self.low, self.high, **thin)
-        self.sampling_ = ax.hlines(
-            places,
-            back(centre - sampling),
-            back(centre + sampling),
-            **{**thick, **(sampling_kw or {})},
-        )
-        point = {"color": "C0", "marker": "o", "linestyle": "", "markersize": 4.0}
-        (self.points_,) = ax.plot(self.estimate, places, **{**point, **(point_kw or {})})
+        ends = back(centre - sampling), back(centre + sampling)
+        thick = {"color": "C0", "linewidth": 4.0, "alpha": 0.5, "label": "sampling alone"}
+        self.sampling_ = ax.hlines(places, *ends, **thick)
+        (self.points_,) = ax.plot(self.estimate, places, "o", color="C0", markersize=4.0)
         for place in places[np.isnan(self.estimate)]:
             at = {"transform": ax.get_yaxis_transform(), "va": "center", "color": "0.4"}
             ax.text(0.02, place, "not estimable", **at)
@@ -217,9 +188,6 @@ class CoefficientDisplay(Display):
         return self._drawn(ax)
 
 
-_UNITS = {"range": "of the whole range", "sd": "of one standard deviation"}
-
-
 def _ratio_axis(ax):
     """A logarithmic axis with plain numbers: 1, 2 and 5 of each ten; even steps if it is short."""
     from matplotlib.ticker import LogLocator, MaxNLocator
@@ -231,14 +199,3 @@ def _ratio_axis(ax):
     )
     ax.xaxis.set_major_formatter("{x:g}")
     ax.minorticks_off()
-
-
-def _deviations(description):
-    """Standard deviation of each column of numbers, by the name of its effect."""
-    found = {}
-    for name, column in description.columns.items():
-        if not hasattr(column, "std"):
-            continue
-        days = not isinstance(column.mean.estimate, float)
-        found[name] = found[f"{name} per year"] = column.std.estimate / (365.2425 if days else 1.0)
-    return found

@@ -164,8 +164,6 @@ class CurveDisplay(Display):
         confidence_level: float = 0.95,
         target_name: str = "prediction",
         ax: Any = None,
-        line_kw: Any = None,
-        band_kw: Any = None,
     ) -> Self:
         """Compute curves and bands, and plot them.
 
@@ -183,8 +181,6 @@ class CurveDisplay(Display):
             Name of what is predicted.
         ax : array of matplotlib Axes, default=None
             One for each feature; None makes a figure with a shared vertical axis.
-        line_kw, band_kw : dict, default=None
-            Styles of effects and bands, see :meth:`plot`.
 
         Returns
         -------
@@ -194,18 +190,15 @@ class CurveDisplay(Display):
             estimator, features=features, n_points=n_points, confidence_level=confidence_level
         )
         display = cls(curves=found, target_name=target_name, confidence_level=confidence_level)
-        return display.plot(ax, line_kw=line_kw, band_kw=band_kw)
+        return display.plot(ax)
 
-    def plot(self, ax: Any = None, *, line_kw: Any = None, band_kw: Any = None) -> Self:
+    def plot(self, ax: Any = None) -> Self:
         """Draw one panel a feature: effect, interval, simultaneous band and knots.
 
         Parameters
         ----------
         ax : array of matplotlib Axes, default=None
             One for each feature; None makes a figure with a shared vertical axis.
-        line_kw, band_kw : dict, default=None
-            Styles of the effects, for ``Axes.plot``, and of the simultaneous bands, for
-            ``Axes.fill_between`` or ``Axes.vlines``.
 
         Returns
         -------
@@ -217,16 +210,12 @@ class CurveDisplay(Display):
             axes = axes_in_rows(make, len(self.curves), sharey=True)
         else:
             axes = np.ravel(ax)
-        line_kw, band_kw = line_kw or {}, band_kw or {}
         if len(axes) != len(self.curves):
             raise ValueError(f"There are {len(self.curves)} curves, but {len(axes)} axes.")
         self.lines_: list[Any] = []
         self.bands_: list[Any] = []
         for panel, ax in zip(self.curves, axes, strict=True):
-            if _levels_of(panel) is None:
-                self._plot_curve(ax, panel, line_kw, band_kw)
-            else:
-                self._plot_levels(ax, panel, line_kw, band_kw)
+            self._plot_panel(ax, panel)
             ax.axhline(0.0, color="0.4", linestyle="--", linewidth=0.8)
             ax.set(xlabel=panel["name"])
         axes[0].set(ylabel=f"effect on {self.target_name}")
@@ -240,45 +229,35 @@ class CurveDisplay(Display):
         self.axes_, self.figure_ = axes, axes[0].figure
         return self
 
-    def _plot_curve(self, ax, panel, line_kw, band_kw):
-        """A line between knots, with its interval at each point and its simultaneous band."""
-        curve, values = panel["curve"], panel["values"]
-        effect = _estimable(curve)
-        (line,) = ax.plot(values, effect, **{"label": "effect", **line_kw})
+    def _plot_panel(self, ax, panel):
+        """Effects with their intervals and the band of all: a line, or a point for each level."""
+        curve, coded = panel["curve"], _levels_of(panel)
+        bounds = np.array([curve.band_low, curve.band_high, curve.low, curve.high])
+        # Noise is not drawn as an effect: where no finite interval is about it there is none.
+        effect = np.where(np.isfinite(bounds[2:]).all(axis=0), curve.effect, np.nan)
+        bounds = np.where(np.isfinite(bounds), bounds, np.nan)
+        if coded is None:
+            places, mark, draw = panel["values"], "-", ax.fill_between
+            styles = {"alpha": 0.15}, {"alpha": 0.2}
+        else:
+            labels, kept = coded
+            places, mark, draw = np.arange(len(labels)), "o", ax.vlines
+            effect, bounds = effect[kept], bounds[:, kept]
+            styles = {"alpha": 0.15, "linewidth": 8.0}, {"linewidth": 1.5}
+            ax.set_xticks(places, labels, rotation=30, ha="right")
+            ax.set_xlim(-0.5, len(places) - 0.5)
+        (line,) = ax.plot(places, effect, mark, markersize=4, label="effect")
         color, level = line.get_color(), f"{self.confidence_level:.0%}"
-        ends = _visible(curve.band_low), _visible(curve.band_high)
-        band = {"alpha": 0.15, "color": color, "label": f"{level} simultaneous band", **band_kw}
-        self.bands_.append(ax.fill_between(values, *ends, **band))
-        ax.fill_between(
-            values,
-            _visible(curve.low),
-            _visible(curve.high),
-            alpha=0.2,
-            color=color,
-            label=f"{level} interval at each point",
+        names = f"{level} simultaneous band", f"{level} interval at each point"
+        band, _ = (
+            draw(places, *ends, color=color, label=name, **style)
+            for ends, name, style in zip((bounds[:2], bounds[2:]), names, styles, strict=True)
         )
-        at_knots = np.isin(curve.grid, curve.knots)
-        ax.plot(values[at_knots], effect[at_knots], "o", color=color, markersize=3, label="knot")
+        if coded is None:
+            knots = np.isin(curve.grid, curve.knots)
+            ax.plot(places[knots], effect[knots], "o", color=color, markersize=3, label="knot")
         self.lines_.append(line)
-
-    def _plot_levels(self, ax, panel, line_kw, band_kw):
-        """A point for each level, with its interval and its part of the band."""
-        labels, kept = _levels_of(panel)
-        curve, places = panel["curve"], np.arange(len(labels))
-        point = {"marker": "o", "linestyle": "", "markersize": 4, "label": "effect", **line_kw}
-        (line,) = ax.plot(places, _estimable(curve)[kept], **point)
-        color, level = line.get_color(), f"{self.confidence_level:.0%}"
-        wide = {"alpha": 0.15, "linewidth": 8.0, "color": color}
-        wide = {**wide, "label": f"{level} simultaneous band", **band_kw}
-        ends = _visible(curve.band_low)[kept], _visible(curve.band_high)[kept]
-        self.bands_.append(ax.vlines(places, *ends, **wide))
-        ends = _visible(curve.low)[kept], _visible(curve.high)[kept]
-        ax.vlines(
-            places, *ends, color=color, linewidth=1.5, label=f"{level} interval at each point"
-        )
-        ax.set_xticks(places, labels, rotation=30, ha="right")
-        ax.set_xlim(-0.5, len(places) - 0.5)
-        self.lines_.append(line)
+        self.bands_.append(band)
 
 
 def _levels_of(panel):
@@ -292,13 +271,3 @@ def _levels_of(panel):
     if len(knots) == 2 and np.array_equal(np.asarray(knots, dtype=object), [0.0, 1.0]):
         return ["0", "1"], np.array([0, len(values) - 1])
     return None
-
-
-def _estimable(curve):
-    """Effects; NaN where no finite interval is about them, so that noise is not drawn as one."""
-    return np.where(np.isfinite(curve.low) & np.isfinite(curve.high), curve.effect, np.nan)
-
-
-def _visible(ends):
-    """Ends of a band; NaN where it is infinite."""
-    return np.where(np.isfinite(ends), ends, np.nan)

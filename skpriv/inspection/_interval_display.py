@@ -208,8 +208,6 @@ class IntervalDisplay(Display):
         method: Any = None,
         target_name: str = "prediction",
         ax: Any = None,
-        line_kw: Any = None,
-        band_kw: Any = None,
     ) -> Self:
         """Compute predictions and intervals, and plot them.
 
@@ -235,8 +233,6 @@ class IntervalDisplay(Display):
             Label of the vertical axis.
         ax : matplotlib Axes, default=None
             Where to plot; None makes a figure.
-        line_kw, band_kw : dict, default=None
-            Styles of predictions and intervals, see :meth:`plot`.
 
         Returns
         -------
@@ -265,18 +261,15 @@ class IntervalDisplay(Display):
             label=f"{confidence_level:.0%} {_LABELS[kind]}",
             joined=grid is not None,
         )
-        return display.plot(ax, line_kw=line_kw, band_kw=band_kw)
+        return display.plot(ax)
 
-    def plot(self, ax: Any = None, *, line_kw: Any = None, band_kw: Any = None) -> Self:
+    def plot(self, ax: Any = None) -> Self:
         """Draw a line and a band along a grid, and points with bars for different rows or texts.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
             Where to plot; None makes a figure.
-        line_kw, band_kw : dict, default=None
-            Styles of the predictions, for ``Axes.plot``, and of the intervals, for
-            ``Axes.fill_between`` or ``Axes.vlines``.
 
         Returns
         -------
@@ -284,26 +277,20 @@ class IntervalDisplay(Display):
             Itself, with `ax_` and `figure_`.
         """
         ax = self._axes(ax)
-        values = np.asarray(self.values)
-        ends = np.asarray(self.low), np.asarray(self.high)
-        line_kw, band_kw = line_kw or {}, band_kw or {}
+        values, ends = np.asarray(self.values), np.array([self.low, self.high])
         prediction, ordered = np.asarray(self.prediction), values.dtype.kind in "biufM"
         if ordered:
             order = np.argsort(values, kind="stable")
-            values, prediction = values[order], prediction[order]
-            ends = ends[0][order], ends[1][order]
+            values, prediction, ends = values[order], prediction[order], ends[:, order]
         else:
             values = np.array([str(value) for value in values])
-        if ordered and self.joined:
-            (self.line_,) = ax.plot(values, prediction, **line_kw)
-            band = {"alpha": 0.2, "color": self.line_.get_color(), "label": self.label}
-            self.band_ = ax.fill_between(values, *ends, **{**band, **band_kw})
+        joined = ordered and self.joined
+        (self.line_,) = ax.plot(values, prediction, "-" if joined else "o")
+        style = {"color": self.line_.get_color(), "label": self.label}
+        if joined:
+            self.band_ = ax.fill_between(values, *ends, alpha=0.2, **style)
         else:
-            (self.line_,) = ax.plot(
-                values, prediction, **{"marker": "o", "linestyle": "", **line_kw}
-            )
-            bars = {"color": self.line_.get_color(), "label": self.label, **band_kw}
-            self.band_ = ax.vlines(values, *ends, **bars)
+            self.band_ = ax.vlines(values, *ends, **style)
         ax.set(xlabel=self.feature_name, ylabel=self.target_name)
         if self.label is not None:
             ax.legend()

@@ -420,6 +420,11 @@ class Boolean(_Levels):
         if self.missing not in (None, INDICATOR, True, False):
             raise ValueError('missing must be "indicator", true or false.')
 
+    @property
+    def coded(self) -> Any:
+        names, rows = super().coded
+        return [name.lower() for name in names], rows
+
     def _codes(self, series):
         return booleans_of(series)
 

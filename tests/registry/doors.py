@@ -19,25 +19,25 @@ ROWS = {
 }  # fmt: skip
 # Parameters, names, released numbers, things that have learned: nobody's record.
 PUBLIC = {
-    "accountant", "adding", "again", "alpha", "answer", "as_frame", "ax", "axes", "band_kw",
+    "accountant", "adding", "again", "alpha", "answer", "as_frame", "ax", "axes",
     "block", "bound", "bounds", "bounds_y", "budget", "claim", "cls", "coef", "collection",
     "columns", "condition", "confidence_level", "constant", "correct", "correlation", "cost",
     "covariance", "currency", "curve", "cv", "data", "data_max", "data_norm", "delta",
     "description", "effects", "env", "epsilon", "epsilons", "estimand", "estimator", "event_id",
     "event_ids", "extra", "feature", "features", "file", "first", "force", "format", "found",
-    "grid", "guesses", "high", "horizon", "input_features", "intercept", "interval_kw",
+    "grid", "guesses", "high", "horizon", "input_features", "intercept",
     "interval_method", "k", "kind", "largest", "largest_epsilon", "least_propensity", "ledger",
-    "legend", "length", "level", "levels", "line_kw", "linear", "low", "make", "max_interval_rows",
+    "legend", "length", "level", "levels", "linear", "low", "make", "max_interval_rows",
     "max_rows_per_group", "max_visits", "max_weight", "means", "message", "method", "model",
     "models", "mu", "n", "n_actions", "n_features", "n_jobs", "n_new", "n_nonzero", "n_pairs",
     "n_points", "n_records", "n_repeats", "n_rounds", "n_runs", "n_samples", "n_users", "name",
     "names", "noise", "odds", "once", "options", "order", "other", "overwrite", "pairs",
-    "parameters", "partition", "path", "players", "point_kw", "policies", "policy", "privacy",
-    "probability", "public_rows", "purpose", "quantity", "r2", "random_state", "rare_probability",
-    "raw_path", "reference", "reports", "result", "return_X_y", "return_coef",
-    "return_propensities", "rho", "rng", "rounds", "row_norm", "run", "sampling_kw",
+    "parameters", "partition", "path", "players", "policies", "policy", "privacy",
+    "probability", "public_rows", "purpose", "quantity", "r2", "random_state",
+    "raw_path", "reference", "reports", "result", "return_X_y",
+    "return_propensities", "rho", "rng", "rounds", "row_norm", "run",
     "scale", "schema", "scoring", "show_reference", "smallest_share", "state", "statistic",
-    "styles", "target_name", "task", "text", "title", "totals", "transport", "unit", "user",
+    "target_name", "task", "text", "title", "totals", "transport", "unit", "user",
     "users", "value", "verbose", "who",
 }  # fmt: skip
 # Arguments that have the name of rows, and are none.
