@@ -126,12 +126,18 @@ class Printed:
         return str(self)
 
     def _repr_html_(self) -> str:
-        return f'{STYLE}<div class="skpriv">{"".join(map(_html, self._parts()))}</div>'
+        return f'{STYLE}<div class="skpriv">{"".join(map(html, self._parts()))}</div>'
 
 
-def _html(part):
-    if isinstance(part, Table):
-        return part._repr_html_()
+def html(part: Any) -> str:
+    """HTML of a sentence, of a list of sentences, or of what shows itself in HTML.
+
+    Parameters
+    ----------
+    part : str, list of str or object
+    """
+    if hasattr(part, "_repr_html_"):
+        return str(part._repr_html_())
     if isinstance(part, list):
         return f"<ol>{''.join(f'<li>{escape(note)}</li>' for note in part)}</ol>"
     return f"<p>{escape(part)}</p>" if part else ""

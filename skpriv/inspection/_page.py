@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from .._estimation._coefficients import CoefficientLaw, NoLaw
-from .._printing import STYLE, Table
+from .._printing import STYLE, Table, html
 from .._version import VERSION
 from ..preprocessing import BoundsScaler, FormulaEncoder, Schema, TableEncoder
 from ._coefficient_display import CoefficientDisplay
@@ -35,6 +35,11 @@ _BAND = (
 _CELLS = (
     "Values outside of a range are clipped, and values that no list has are 'other'. A missing "
     "cell is 'other', or the middle of the range, unless the column says what it is."
+)
+_LEDGER = "Epsilons of single charges do not add up to the total, which is composed exactly."
+_DESCRIPTION = (
+    "These numbers were released separately, with their own guarantee: {}. The costs of both add "
+    "up."
 )
 _NOT_COVERED = (
     "Other releases from the same rows: their costs add up, in an accountant or ledger of all.",
@@ -111,8 +116,8 @@ def coefficient_table(model: Any, *, confidence_level: float = 0.95) -> str:
     return str(shown_coefficients(model, confidence_level))
 
 
-def card_sections(model: Any, confidence_level: float) -> list[tuple[str, list]]:
-    """Title and contents of each section: sentences, tables as lists of rows, and reports.
+def card_sections(model: Any, confidence_level: float) -> dict[str, list]:
+    """Contents of each section by its title: sentences, lists of them, tables and reports.
 
     Parameters
     ----------
@@ -121,29 +126,24 @@ def card_sections(model: Any, confidence_level: float) -> list[tuple[str, list]]
 
     Returns
     -------
-    list of (str, list)
+    dict of str to list
     """
     last, schema = _last(model), schema_of(model)
-    report = last.privacy_report_
+    report, curved = last.privacy_report_, hasattr(last, "curve")
     strange = [*_strange_steps(model), *map(_sentence, report.not_covered)]
-    versions = [
-        ("package", "version"),
-        ("skpriv", VERSION),
-        ("numpy", np.__version__),
-        ("scikit-learn", version("scikit-learn")),
-    ]
-    found = [shown_coefficients(model, confidence_level)]
-    if hasattr(last, "curve"):
-        found = [_BAND.format(confidence_level), *found]
-    return [
-        ("Guarantee", [_sentence(report.guarantee), _sentence(report.randomness)]),
-        ("Unit", [_sentence(report.persons), _GROUP] if report.persons else [_UNIT]),
-        ("Bounds", [*_bounds(last, schema)]),
-        ("Cost", [replace(report, pipeline=False, within=())]),
-        ("Curves" if hasattr(last, "curve") else "Coefficients", found),
-        ("Not covered", [[(text,) for text in (*strange, *_NOT_COVERED)]]),
-        ("Versions", [versions]),
-    ]
+    versions = {"skpriv": VERSION, "numpy": np.__version__, "scikit-learn": version("scikit-learn")}
+    found = shown_coefficients(model, confidence_level)
+    return {
+        "Guarantee": [_sentence(report.guarantee), _sentence(report.randomness)],
+        "Unit": [_sentence(report.persons), _GROUP] if report.persons else [_UNIT],
+        "Bounds": [*_bounds(last, schema)],
+        "Cost": [replace(report, pipeline=False, within=())],
+        "Curves" if curved else "Coefficients": (
+            [_BAND.format(confidence_level), found] if curved else [found]
+        ),
+        "Not covered": [[*strange, *_NOT_COVERED]],
+        "Versions": [Table(("package", "version"), [*versions.items()], left=2)],
+    }
 
 
 def _last(model):
@@ -195,10 +195,11 @@ def _bounds(last, schema):
     if schema is not None:
         yield _CELLS
         tables = tomllib.loads(schema.to_toml()).items()
-        yield [("column", "type", "what is public")] + [
+        rows = [
             (name, table.pop("type"), ", ".join(f"{key} {_plain(v)}" for key, v in table.items()))
             for name, table in tables
         ]
+        yield Table(("column", "type", "what is public"), rows, left=3)
     elif getattr(last, "bounds_X", None) is not None:
         yield f"Features are clipped to their public ranges: {last.bounds_X!r}."
     elif hasattr(last, "data_norm"):
@@ -220,59 +221,17 @@ def _strange_steps(model):
             )
 
 
-def html_section(contents: Any) -> str:
-    """HTML of the contents of a section.
-
-    Parameters
-    ----------
-    contents : list
-        Sentences, tables as lists of rows (a list, where they have one cell), and reports.
-
-    Returns
-    -------
-    str
-    """
-    parts = []
-    for content in contents:
-        if isinstance(content, str):
-            parts.append(f"<p>{escape(content)}</p>")
-        elif not isinstance(content, list):
-            parts.append(content._repr_html_())
-        elif len(content[0]) == 1:
-            items = "".join(f"<li>{escape(row[0])}</li>" for row in content)
-            parts.append(f"<ul>{items}</ul>")
-        else:
-            parts.append(Table(content[0], content[1:])._repr_html_())
-    return "\n".join(parts)
-
-
-def markdown(head: str, sections: Any) -> str:
-    """Markdown of a title and of the contents of sections.
-
-    Parameters
-    ----------
-    head : str
-    sections : list of (str, list)
-
-    Returns
-    -------
-    str
-    """
-    lines = [f"# {head}"]
-    for title, contents in sections:
-        lines.append(f"## {title}")
-        for content in contents:
-            if isinstance(content, str):
-                lines.append(content)
-            elif not isinstance(content, list):
-                lines.append(f"```\n{content}\n```")
-            elif len(content[0]) == 1:
-                lines.append("\n".join(f"- {row[0]}" for row in content))
-            else:
-                cells = [" | ".join(cell.replace("|", "\\|") for cell in row) for row in content]
-                cells.insert(1, " | ".join("---" for _ in content[0]))
-                lines.append("\n".join(f"| {row} |" for row in cells))
-    return "\n\n".join(lines) + "\n"
+def _markdown(part):
+    """Markdown of one part of a section."""
+    if isinstance(part, str):
+        return part
+    if isinstance(part, list):
+        return "\n".join(f"- {text}" for text in part)
+    if not isinstance(part, Table):
+        return f"```\n{part}\n```"
+    rows = [[cell.replace("|", "\\|") for cell in row] for row in (part.header, *part.rows)]
+    rows.insert(1, ["---"] * len(part.header))
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 _STYLE = """
@@ -340,38 +299,39 @@ def release_page(
     """
     check_is_fitted(model)
     last = model[-1] if isinstance(model, Pipeline) else model
-    sections = dict(card_sections(model, confidence_level))
-    report = last.privacy_report_
+    sections, report = card_sections(model, confidence_level), last.privacy_report_
     head = title or _name(model)
     said = "Curves" if "Curves" in sections else "Coefficients"
-    parts = [
-        f"<h1>{escape(head)}</h1>",
-        _summary(report),
-        f"<h2>{said}</h2>",
-        _scrolled(html_section(sections[said])),
-        _svg(model, confidence_level),
-        "<h2>What the guarantee means</h2>",
-        *(f"<p>{escape(text)}</p>" for text in meaning(report)),
-        html_section(sections["Guarantee"] + sections["Unit"]),
-        "<h2>What the guarantee does not cover</h2>",
-        html_section(sections["Not covered"]),
-        "<h2>Which noisy sums were released, and what they cost</h2>",
-        _scrolled(html_section(sections["Cost"])),
-        "<h2>What is public</h2>",
-        _scrolled(html_section(sections["Bounds"])),
-        _ledger(accountant),
-        _description(description),
-        "<h2>Software</h2>",
-        html_section(sections["Versions"]),
-        '<div class="signature"><div>Released by</div><div>Date</div><div>Signature</div></div>',
-    ]
+    parts = {
+        said: [*sections[said], _picture_html(model, confidence_level)],
+        "What the guarantee means": meaning(report) + sections["Guarantee"] + sections["Unit"],
+        "What the guarantee does not cover": sections["Not covered"],
+        "Which noisy sums were released, and what they cost": sections["Cost"],
+        "What is public": sections["Bounds"],
+    }
+    if accountant is not None:
+        parts["Ledger"] = [accountant, _LEDGER]
+    if description is not None:
+        guarantee = description.privacy_report.guarantee
+        parts["The table in numbers"] = [
+            *_warnings(description.privacy_report),
+            _DESCRIPTION.format(guarantee),
+            description,
+        ]
+    parts["Software"] = sections["Versions"]
+    body = "\n".join(
+        f'<h2>{heading}</h2>\n<div class="scroll">{"".join(map(html, contents))}</div>'
+        for heading, contents in parts.items()
+    )
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(head)}</title>{STYLE}<style>{_STYLE}</style></head>\n"
-        '<body><main class="skpriv">\n'
-        + "\n".join(part for part in parts if part)
-        + "\n</main></body></html>\n"
+        f'<body><main class="skpriv">\n<h1>{escape(head)}</h1>\n'
+        f'<div class="summary"><p>{escape(_summary(report))}</p></div>\n'
+        f"{''.join(map(html, _warnings(report)))}\n{body}\n"
+        '<div class="signature"><div>Released by</div><div>Date</div><div>Signature</div></div>\n'
+        "</main></body></html>\n"
     )
 
 
@@ -419,13 +379,16 @@ def model_card(
         return release_page(model, title=title, confidence_level=confidence_level)
     check_is_fitted(model)
     head = f"Model card: {title or _name(model)}"
-    return markdown(head, card_sections(model, confidence_level))
+    lines = [f"# {head}"]
+    for heading, contents in card_sections(model, confidence_level).items():
+        lines += [f"## {heading}", *map(_markdown, contents)]
+    return "\n\n".join(lines) + "\n"
 
 
 def _name(model):
     """The estimator and its target."""
     target = getattr(schema_of(model), "target", None)
-    return type(_steps(model)[-1]).__name__ + (f" of {target}" if target else "")
+    return type(_last(model)).__name__ + (f" of {target}" if target else "")
 
 
 def meaning(report: Any) -> list[str]:
@@ -468,28 +431,34 @@ def meaning(report: Any) -> list[str]:
 
 
 def _summary(report):
-    epsilon = report.guarantee.epsilon
-    noise = "no noise" if isinf(epsilon) else "noise"
+    noise = "no noise" if isinf(report.guarantee.epsilon) else "noise"
     what = "rows" if report.rows_per_unit is None else "persons"
-    said = (
+    return (
         f"The numbers on this page were computed from {report.size:,} {what}, with {noise} added "
         f"to protect each {report.guarantee.unit}. Guarantee: {report.guarantee}."
     )
-    return f'<div class="summary"><p>{escape(said)}</p></div>' + _warning(report)
 
 
-def _warning(report):
+class _Html(str):
+    """A part of a page that is HTML already."""
+
+    def _repr_html_(self):
+        return self
+
+
+def _warned(text):
+    return _Html(f'<div class="warning"><p>{text}</p></div>')
+
+
+def _warnings(report):
     """What must be said of numbers that are not for release."""
     if isinf(report.guarantee.epsilon):
-        said = "These numbers have no noise at all: do not publish them."
+        yield _warned("These numbers have no noise at all: do not publish them.")
     elif not report.secure:
-        said = (
+        yield _warned(
             "The noise of these numbers can be reproduced from a seed. They are for study only: do "
             "not publish this page as a release."
         )
-    else:
-        return ""
-    return f'<div class="warning"><p>{said}</p></div>'
 
 
 def picture(model: Any, confidence_level: float) -> Any:
@@ -506,7 +475,7 @@ def picture(model: Any, confidence_level: float) -> Any:
         None where there are estimates without intervals. Ratios are drawn where there are any.
     """
     target = getattr(schema_of(model), "target", None)
-    if hasattr(_steps(model)[-1], "curve"):
+    if hasattr(_last(model), "curve"):
         return CurveDisplay.from_estimator(
             model, confidence_level=confidence_level, target_name=target or "prediction"
         )
@@ -519,45 +488,18 @@ def picture(model: Any, confidence_level: float) -> Any:
     return display.plot()
 
 
-def _svg(model, confidence_level):
-    """The picture of the model as SVG text; nothing where it cannot be drawn."""
+def _picture_html(model, confidence_level):
+    """The picture of the model as SVG; nothing where it cannot be drawn."""
     try:
         from matplotlib import pyplot
     except ImportError:
-        return ""
+        return _Html()
     if (display := picture(model, confidence_level)) is None:
-        return ""
+        return _Html()
     out = StringIO()
     # Texts stay texts, so that the page can be searched; the date would make it differ each time.
     with pyplot.rc_context({"svg.fonttype": "none", "svg.hashsalt": "skpriv"}):
         display.figure_.savefig(out, format="svg", bbox_inches="tight", metadata={"Date": None})
     pyplot.close(display.figure_)
     svg = out.getvalue()
-    return f"<figure>{svg[svg.index('<svg') :]}</figure>"
-
-
-def _description(description):
-    if description is None:
-        return ""
-    guarantee = escape(str(description.privacy_report.guarantee))
-    return (
-        "<h2>The table in numbers</h2>"
-        + _warning(description.privacy_report)
-        + f"<p>These numbers were released separately, with their own guarantee: {guarantee}. "
-        "The costs of both add up.</p>" + _scrolled(description._repr_html_())
-    )
-
-
-def _ledger(accountant):
-    if accountant is None:
-        return ""
-    said = "Epsilons of single charges do not add up to the total, which is composed exactly."
-    return f"<h2>Ledger</h2>{_scrolled(accountant._repr_html_())}<p>{said}</p>"
-
-
-def _steps(model):
-    return [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
-
-
-def _scrolled(html):
-    return f'<div class="scroll">{html}</div>'
+    return _Html(f"<figure>{svg[svg.index('<svg') :]}</figure>")

@@ -511,6 +511,10 @@ class Categorical(ColumnType):
         return names + [name for name in extra if name not in names]
 
     def encode(self, series: Any) -> np.ndarray:
+        return np.vstack([self._corners, np.zeros(len(self.levels) - 1)])[self.codes(series)]
+
+    def codes(self, series: Any) -> np.ndarray:
+        """Number of the level of each cell; their number where the cell is none of them."""
         levels, codes = self.levels, codes_by_text(self.categories, self.spellings)
         nothing = len(levels)  # the zero row
         known = {name: code for code, name in enumerate(levels)}
@@ -521,8 +525,7 @@ class Categorical(ColumnType):
             absent = unknown if self.missing is None else codes[_said(self.missing)]
         if not self.other:
             unknown = absent
-        found = codes_of(series, codes, unknown, absent)
-        return np.vstack([self._corners, np.zeros(len(levels) - 1)])[found]
+        return codes_of(series, codes, unknown, absent)
 
     def states(self, series: Any) -> np.ndarray:
         listed = dict.fromkeys(codes_by_text(self.categories, self.spellings), READ)

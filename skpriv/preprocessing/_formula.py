@@ -9,7 +9,6 @@ a'beta.
 """
 
 import ast
-import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import product
@@ -25,14 +24,12 @@ from ._columns import Categorical, Ordinal
 from ._encoder import SchemaEncoder, _frame, _schema
 from ._schema import few
 
-OPERATORS: dict[type, Any] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
-    ast.Div: operator.truediv, ast.Pow: operator.pow, ast.USub: operator.neg,
+OPERATORS = {
+    ast.Add: np.add, ast.Sub: np.subtract, ast.Mult: np.multiply, ast.Div: np.divide,
+    ast.Pow: np.power,
 }  # fmt: skip
-# Increasing functions; `abs` and `I` stand beside them.
-FUNCTIONS = {
-    name: getattr(np, name) for name in ("log", "log2", "log10", "log1p", "sqrt", "exp")
-}  # fmt: skip
+INCREASING = {name: getattr(np, name) for name in ("log", "log2", "log10", "log1p", "sqrt", "exp")}
+FUNCTIONS = {"I": np.positive, "abs": np.absolute, **INCREASING}
 
 
 @parameters
@@ -117,7 +114,11 @@ class FormulaEncoder(SchemaEncoder):
         points = {name: _points(schema[name], name, 3) for name in self.columns_}
         ends = {name: _Interval(at[0], at[-1]) for name, at in points.items()}
         for text, tree in design.factors.items():
-            value = _evaluated(tree, ends, text)
+            try:
+                with np.errstate(all="ignore"):
+                    value = np.add(_evaluated(tree, ends, text), _Interval(0.0, 0.0))
+            except _Unbounded as error:
+                raise ValueError(f"{text} has no bounds where {error}") from None
             if not np.isfinite([value.low, value.high]).all():
                 raise ValueError(f"{text} is too large on the public ranges of the schema.")
         one = {name: np.zeros(1) + _reference(schema[name], name) for name in self.columns_}
@@ -232,73 +233,40 @@ class _Design:
         return list(found.columns[1:]), places[1:]
 
 
+class _Unbounded(ValueError):
+    """A function that is not finite everywhere between two ends."""
+
+
 @dataclass(frozen=True)
 class _Interval:
-    """All values between two ends, under the arithmetic of a formula."""
+    """All values between two ends. Functions of NumPy give all values that they may have there."""
 
     low: float
     high: float
 
-    def _with(self, other, function):
-        other = other if isinstance(other, _Interval) else _Interval(other, other)
-        with np.errstate(over="ignore", invalid="ignore"):
-            ends = [function(*pair) for pair in product(self._ends, other._ends)]
-        return _Interval(min(ends), max(ends))
-
-    @property
-    def _ends(self):
-        return np.float64(self.low), np.float64(self.high)
-
-    def __add__(self, other):
-        return self._with(other, operator.add)
-
-    def __sub__(self, other):
-        return self._with(other, operator.sub)
-
-    def __mul__(self, other):
-        return self._with(other, operator.mul)
-
-    def __truediv__(self, other):
-        inner = other if isinstance(other, _Interval) else _Interval(other, other)
-        if inner.low <= 0.0 <= inner.high:
-            raise _Unbounded(inner)
-        return self._with(inner, operator.truediv)
-
-    def __pow__(self, power):
-        if (power < 0.0 and self.low <= 0.0 <= self.high) or (power % 1.0 and self.low < 0.0):
-            raise _Unbounded(self)
-        found = self._with(power, operator.pow)
-        inside = self.low < 0.0 < self.high
-        return _Interval(min(found.low, 0.0), found.high) if inside else found
-
-    def __neg__(self):
-        return _Interval(-self.high, -self.low)
-
-    def __abs__(self):
-        inside = self.low <= 0.0 <= self.high
-        ends = sorted(map(abs, self._ends))
-        return _Interval(0.0 if inside else ends[0], ends[1])
-
-    def increasing(self, function):
-        """Values of an increasing function, which must be finite at the low end."""
+    def __array_ufunc__(self, function, method, *arguments):
+        known = [x if isinstance(x, _Interval) else _Interval(x, x) for x in arguments]
+        first, last = known[0], known[-1]
+        ends = [(one.low, one.high) for one in known]
         with np.errstate(all="ignore"):
-            low, high = map(function, self._ends)
-        if not np.isfinite(low):
-            raise _Unbounded(self)
-        return _Interval(low, high)
+            values = np.array([function(*pair) for pair in product(*ends)])
+        power = last.low if function is np.power else 1.0
+        if function is np.divide and last.low <= 0.0 <= last.high:
+            last._refuse()
+        if function in INCREASING.values() and not np.isfinite(values[0]):
+            first._refuse()
+        if (power < 0.0 and first.low <= 0.0 <= first.high) or (power % 1.0 and first.low < 0.0):
+            first._refuse()
+        least = values.min()
+        if function in (np.power, np.absolute) and first.low < 0.0 < first.high:
+            least = np.minimum(least, 0.0)
+        return _Interval(least, values.max())
 
-    __radd__ = __add__
-    __rmul__ = __mul__
-
-    def __rsub__(self, other):
-        return -self + other
-
-    def __rtruediv__(self, other):
-        return _Interval(other, other) / self
-
-
-class _Unbounded(ValueError):
-    """An expression that is not finite everywhere on this interval."""
+    def _refuse(self):
+        raise _Unbounded(
+            f"its argument is from {self.low:g} to {self.high:g}: change the public range in the "
+            "schema, or the term."
+        )
 
 
 def _evaluated(tree, cells, text):
@@ -311,44 +279,24 @@ def _evaluated(tree, cells, text):
     text : str
         The factor, for the error.
     """
-    if isinstance(tree, str):
-        return cells[tree]
-    if isinstance(tree, ast.Name) and tree.id in cells:
-        return cells[tree.id]
-    if isinstance(tree, ast.Constant) and isinstance(tree.value, int | float):
-        return float(tree.value)
-    if isinstance(tree, ast.UnaryOp) and type(tree.op) in OPERATORS:
-        return -_evaluated(tree.operand, cells, text)
-    if isinstance(tree, ast.Call) and len(tree.args) == 1 and not tree.keywords:
-        name, value = ast.unparse(tree.func).removeprefix("np."), _evaluated(
-            tree.args[0], cells, text
-        )  # fmt: skip
-        if name in ("I", "abs"):
-            return value if name == "I" else abs(value)
-        if name in FUNCTIONS:
-            try:
-                known = isinstance(value, _Interval)
-                return value.increasing(FUNCTIONS[name]) if known else FUNCTIONS[name](value)
-            except _Unbounded as error:
-                raise _no_bounds(text, error) from None
-    if isinstance(tree, ast.BinOp) and type(tree.op) in OPERATORS:
-        sides = [_evaluated(side, cells, text) for side in (tree.left, tree.right)]
-        if not isinstance(tree.op, ast.Pow) or isinstance(sides[1], float):
-            try:
+    match tree:
+        case str(name) | ast.Name(id=name) if name in cells:
+            return cells[name]
+        case ast.Constant(value=int() | float() as number):
+            return float(number)
+        case ast.UnaryOp(op=ast.USub()):
+            return np.negative(_evaluated(tree.operand, cells, text))
+        case ast.Call(args=[inner], keywords=[]):
+            name = ast.unparse(tree.func).removeprefix("np.")
+            if name in FUNCTIONS:
+                return FUNCTIONS[name](_evaluated(inner, cells, text))
+        case ast.BinOp() if type(tree.op) in OPERATORS:
+            sides = [_evaluated(side, cells, text) for side in (tree.left, tree.right)]
+            if not isinstance(tree.op, ast.Pow) or np.isscalar(sides[1]):
                 return OPERATORS[type(tree.op)](*sides)
-            except _Unbounded as error:
-                raise _no_bounds(text, error) from None
     raise ValueError(
         f"{text} is not understood: a term may have C(column), and +, -, *, /, ** with a number, "
-        f"abs, {', '.join(FUNCTIONS)} of columns with numbers."
-    )
-
-
-def _no_bounds(text, error):
-    inner = error.args[0]
-    return ValueError(
-        f"{text} has no bounds where its argument is from {inner.low:g} to {inner.high:g}: change "
-        "the public range in the schema, or the term."
+        f"abs, {', '.join(INCREASING)} of columns with numbers."
     )
 
 
@@ -471,13 +419,10 @@ def _reference(column, name):
 
 def _read(column, name, series):
     """Values of cells, or codes of their levels; and whether an indicator says they are missing."""
-    encoded = column.encode(series)
     if isinstance(column, Categorical):
-        levels, corners = column.coded
-        corners = np.vstack([corners, np.zeros(corners.shape[1])])
-        # What is nothing in the list is the row of zeros, which stands for the reference.
-        codes = np.argmin(((encoded[:, None] - corners) ** 2).sum(axis=2), axis=1)
-        return codes % len(levels), np.zeros(len(encoded), dtype=bool)
+        # What is nothing in the list stands for the reference.
+        return column.codes(series) % len(column.levels), np.zeros(len(series), dtype=bool)
+    encoded = column.encode(series)
     absent = encoded[:, -1] > 0.5 if _has_indicator(column) else np.zeros(len(encoded), dtype=bool)
     values = _value(column, name, encoded[:, 0])
     return np.where(absent, _reference(column, name), values), absent
