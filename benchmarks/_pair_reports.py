@@ -9,7 +9,7 @@ from math import sqrt
 import numpy as np
 
 from skpriv._estimation._moments import NormalEquations
-from skpriv._estimation._public_maps import Scaling
+from skpriv._estimation._public_maps import RecordMap
 from skpriv.bandits import OnlineLinUCB
 from skpriv.privacy import ROUNDING, Query, begin_stream
 
@@ -24,7 +24,7 @@ class PairQuery(Query):
     and epsilon = 1 or 10.)
     """
 
-    scaling: Scaling
+    scaling: RecordMap
     name: str = "features and reward"
     sensitivity: float = 2.0 * sqrt(2.0) * ROUNDING
 
@@ -51,7 +51,7 @@ class PairReports:
 
     Parameters
     ----------
-    scaling : Scaling
+    scaling : RecordMap
     every : int
         Rounds between two reads (public).
     budget : Budget

@@ -163,7 +163,14 @@ def fitted_curve(model, X, y):
     classes = hasattr(model, "classes_")
     target = ClassTarget(model._values) if classes else CountTarget(model.bounds_y)
     for _ in range(NEWTON):
-        asked = Whitened(model._map, fit.W), target, fit.location, b, fit.last.limit, fit.link
+        asked = (
+            Whitened(model._record_map.row_map, fit.W),
+            target,
+            fit.location,
+            b,
+            fit.last.limit,
+            fit.link,
+        )
         query = ScoreQuery(*asked)
         answer = SimpleNamespace(value=query.sum(X, y), n=len(y), noise=SimpleNamespace(scale=0.0))
         equation = ScoreEquation.of(query, answer)
@@ -171,7 +178,7 @@ def fitted_curve(model, X, y):
         b = b + step
         if np.linalg.norm(step) <= 1e-8 * np.linalg.norm(b):
             break
-    found = fit.points(model._map.coefficient_map()) @ b
+    found = fit.points(model._record_map.row_map.coefficient_map()) @ b
     found[-1] += fit.location
     return found
 

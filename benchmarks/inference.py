@@ -55,11 +55,11 @@ def line(X, y, weights):
 def fitted_line(model, X, y):
     """Solution of the clipped scores of the rows at the whitening, mean and limit of a fit."""
     fit, b = model._released, model._released.b
-    whitened = Whitened(model._map, fit.W)
+    whitened = Whitened(model._record_map.row_map, fit.W)
     none = SimpleNamespace(scale=0.0)
     for _ in range(NEWTON):
         query = ScoreQuery(
-            whitened, model._target, fit.location, b, fit.last.limit,
+            whitened, model._record_map.target_map, fit.location, b, fit.last.limit,
             most_excess=fit.last.most_excess,
         )  # fmt: skip
         answer = SimpleNamespace(value=query.sum(X, y), n=len(y), noise=none)
@@ -68,8 +68,14 @@ def fitted_line(model, X, y):
         b = b + step
         if np.linalg.norm(step) <= 1e-8 * np.linalg.norm(b):
             break
-    found = model._target.radius * model._map.coefficient_map() @ (fit.W.T @ b)
-    found[-1] += model._target.centre + model._target.radius * fit.location
+    found = (
+        model._record_map.target_map.radius
+        * model._record_map.row_map.coefficient_map()
+        @ (fit.W.T @ b)
+    )
+    found[-1] += (
+        model._record_map.target_map.centre + model._record_map.target_map.radius * fit.location
+    )
     return found
 
 

@@ -200,7 +200,7 @@ def moment_law(equations, scaling, estimand=CoefficientLaw.estimand, basis=None)
     Parameters
     ----------
     equations : NormalEquations
-    scaling : Scaling
+    scaling : RecordMap
     estimand : str, default=that of CoefficientLaw
     basis : ndarray of shape (p, p), default=None
         The equations are for w in theta = basis w; None is for theta itself.
@@ -209,7 +209,7 @@ def moment_law(equations, scaling, estimand=CoefficientLaw.estimand, basis=None)
     -------
     CoefficientLaw
     """
-    matrix, shift = _units(scaling)
+    matrix, shift = scaling.units
     matrix = matrix if basis is None else matrix @ basis
     return equations_law(equations, matrix, shift, {"estimand": estimand})
 
@@ -314,25 +314,13 @@ def _inverse(equations):
     return inverse, (vectors[:, null] ** 2).sum(axis=1) <= 1e-12
 
 
-def _units(scaling):
-    """Matrix and shift from theta to coefficients and intercept in the units of X and y."""
-    unit = scaling.shrink * scaling.radius
-    diagonal = np.full(scaling.n_features + 1, unit / scaling.row_bound)
-    diagonal[-1] = unit
-    matrix = np.diag(diagonal)[:, : scaling.size]
-    shift = np.zeros(scaling.n_features + 1)
-    shift[-1] = scaling.centre
-    return matrix, shift
-
-
-def loop_law(fit, rows, target, fitted=True, **words):
+def loop_law(fit, maps, fitted=True, **words):
     """Law of the coefficients of a fit of the loop.
 
     Parameters
     ----------
     fit : LoopFit
-    rows : RowMap, or what stands in its place, with ``coefficient_map()`` and ``longest_row(W)``
-    target : TargetMap
+    maps : RecordMap
     fitted : bool, default=True
         Whether the estimate is that of the line that was fitted: the solution of the clipped scores
         of these rows. Else of the least-squares line, or the curve of maximum likelihood.
@@ -345,7 +333,7 @@ def loop_law(fit, rows, target, fitted=True, **words):
         Its ``distance`` bounds by what was released of both how far the least-squares line, or the
         curve of maximum likelihood, is; it is infinite without an equation of that.
     """
-    matrix, size = fit.link.each(rows.coefficient_map()), len(fit.b)
+    matrix, size = fit.link.each(maps.row_map.coefficient_map()), len(fit.b)
     N = fit.effective_records
     if not fit.equations:
         words["factors"] = np.full(len(matrix), fit.link.enough(size) / N)
@@ -356,15 +344,15 @@ def loop_law(fit, rows, target, fitted=True, **words):
     first, points = FITTED if fit.link.linear else FUNCTION, fit.points(matrix)
     estimate, line = (fit.estimate(points, kind) for kind in (first, LEAST_SQUARES))
     noise = np.sqrt(line.variances()[1] + estimate.variances()[1])
-    distance = target.radius * (np.abs(line.value - estimate.value) + USUAL_QUANTILE * noise)
+    distance = maps.radius * (np.abs(line.value - estimate.value) + USUAL_QUANTILE * noise)
     if fit.line is None:
         distance = np.full(len(matrix), inf)
     chosen = estimate if fitted else line
-    sampling, privacy = (target.radius**2 * part for part in chosen.covariances())
-    value, resolved, reason = target.radius * chosen.value, chosen.resolved, ""
+    sampling, privacy = (maps.radius**2 * part for part in chosen.covariances())
+    value, resolved, reason = maps.radius * chosen.value, chosen.resolved, ""
     intercepts = value.reshape(np.size(fit.location), -1)[:, -1]
-    intercepts += target.centre + target.radius * fit.location
-    most = target.radius * _largest_in_bounds(fit, rows, matrix)
+    intercepts += maps.centre + maps.radius * fit.location
+    most = maps.radius * _largest_in_bounds(fit, maps.row_map, matrix)
     bounded = ~resolved & np.isfinite(most)
     if not resolved.all():
         reason = f"{NOISE}; {BOUNDED}" if bounded.any() else NOISE

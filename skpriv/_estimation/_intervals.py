@@ -269,7 +269,7 @@ def inside_bounds(target, centre, half, predicted, limit=1.0):
 
     Parameters
     ----------
-    target : Scaling or TargetMap
+    target : RecordMap
     centre, half : ndarrays of shape (n_points,)
         A half-width is infinite where nothing is known: the interval is the bounds of y there.
     predicted : ndarray of shape (n_points,)

@@ -3,7 +3,6 @@
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from math import hypot, sqrt
-from typing import Any
 
 import numpy as np
 from scipy import linalg
@@ -22,7 +21,7 @@ from .._linalg import (
     vech_size,
 )
 from ..privacy import ROUNDING, CodebookNoise, Query
-from ._public_maps import Scaling
+from ._public_maps import RecordMap
 
 # Public grid of prior variances for the empirical-Bayes shrinkage, in units of theta^2.
 PRIOR_VARIANCES = np.geomspace(1e-7, 1e2, 46)
@@ -412,7 +411,7 @@ class MomentsQuery(Query):
     sensitivity, pays in both together what a replaced one pays in one sum.
     """
 
-    scaling: Any  # Scaling, MappedRecords or WeightedMap
+    scaling: RecordMap
     name: str = "moments"
     sensitivity: float = 3.0 / sqrt(2.0) * ROUNDING
     square_weight: float = SQUARE_WEIGHT  # w
@@ -426,7 +425,7 @@ class MomentsQuery(Query):
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
         r = self.scaling.target(y)
-        gram, target = self.scaling.sums(X, r[None])
+        gram, target = self.scaling.row_map.sums(X, r[None])
         return np.concatenate([target[0], vech(gram), [self.square_weight * (r @ r)]])
 
     def widened(self, value, extra):
@@ -459,7 +458,7 @@ class ResidualGramQuery(Query):
 
     Parameters
     ----------
-    scaling : Scaling
+    scaling : RecordMap
     theta : tuple of float
         A released parameter; it only has to be near the truth.
     instrument : Instrument
@@ -468,7 +467,7 @@ class ResidualGramQuery(Query):
         R, public or released: 2 clips nothing, and the noise falls with its square.
     """
 
-    scaling: Scaling
+    scaling: RecordMap
     theta: tuple
     instrument: Instrument
     limit: float = 2.0
@@ -504,12 +503,12 @@ class ResidualGramQuery(Query):
             def weigh(block, fitted):
                 return cut(block, fitted(theta))
 
-            total = scaling.sums(X, np.empty((0, len(r))), weigh)[0]
+            total = scaling.row_map.sums(X, np.empty((0, len(r))), weigh)[0]
             return np.append(self._weight * vech(total), beyond)
         total = np.zeros((scaling.size, scaling.size), order="F")
-        for block, phi in scaling.blocks(X):
+        for block, phi in scaling.row_map.blocks(X):
             instruments = self.instrument.turned(phi, cut(block, phi @ theta))
-            add_gram(total, scaling.weigh(instruments, X[block]))
+            add_gram(total, scaling.row_map.weigh(instruments, X[block]))
         return np.append(self._weight * vech(total), beyond)
 
     def _beyond(self, zeta):

@@ -241,7 +241,7 @@ class PersonGramQuery(OfPersons, ResidualGramQuery):
     def _scores(self, X, y):
         """Rows e zeta / R, and the sum of x."""
         r, theta, found, beyond = self.scaling.target(y), np.array(self.theta), [], 0.0
-        for block, phi in self.scaling.blocks(X):
+        for block, phi in self.scaling.row_map.blocks(X):
             zeta = r[block] - np.clip(phi @ theta, -1.0, 1.0)
             beyond += self._beyond(zeta)
             cut = np.clip(zeta, -self.limit, self.limit) / self.limit
@@ -249,7 +249,7 @@ class PersonGramQuery(OfPersons, ResidualGramQuery):
                 found.append(phi * cut[:, None])
                 continue
             e = self.instrument.turned(np.array(phi), cut)
-            found.append(self.scaling.weigh(e, X[block]))
+            found.append(self.scaling.row_map.weigh(e, X[block]))
         return np.vstack([np.empty((0, self.scaling.size)), *found]), beyond
 
     def read(self, answer):

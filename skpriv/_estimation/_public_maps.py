@@ -10,7 +10,7 @@ public.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property, partial
 from math import sqrt
 from typing import Any
@@ -146,8 +146,49 @@ ORDINARY = (1e-100, 1e100)  # lengths whose squares, and those of far shorter ro
 FOLD = 16  # rows that one vector operation takes at once
 
 
+class SumsOfRows:
+    """Mixin of public maps of rows: their blocks, and sums over these; not for direct use."""
+
+    size: Any
+    rows: Any
+
+    def weigh(self, instruments, X):
+        """Instruments of rows, which have no weights here."""
+        return instruments
+
+    def blocks(self, X):
+        """Yield (slice, phi) of one block of ``rows`` after the other: it and a product of it fit
+        into the cache.
+        """
+        for block in blocks_of(len(X), 2 * self.size):
+            yield block, self.rows(X[block])
+
+    def sums(self, X, left, weigh=None):
+        """Sums over a chunk of w^2 phi phi' and of left_i w phi.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_features)
+        left : ndarray of shape (k, n_rows)
+        weigh : callable, default=None
+            ``weigh(block, fitted)`` gives weights w in [-1, 1] of a block of rows, where
+            ``fitted(theta)`` is phi'theta of its rows. None is 1.
+
+        Returns
+        -------
+        (gram, sums) : ndarray of shape (p, p), whose upper triangle counts, and of shape (k, p)
+        """
+        gram, sums = np.zeros((self.size, self.size), order="F"), np.zeros((len(left), self.size))
+        for block, rows in self.blocks(X):
+            if weigh is not None:
+                rows = rows * weigh(block, partial(np.matmul, rows))[:, None]
+            add_gram(gram, rows)
+            sums += left[:, block] @ rows
+        return gram, sums
+
+
 @dataclass(frozen=True, eq=False)
-class RowMap:
+class RowMap(SumsOfRows):
     """The public map from a row x to phi with ||phi|| <= 1: affine inside the bounds.
 
     With ranges of the features, z = (x - middle) / (half-width sqrt(d)) after clipping x to them;
@@ -367,11 +408,38 @@ class RowMap:
         phi[:, self.n_features :] = self.parts[1]
         return phi
 
-    def coefficients(self, theta):
-        """The same as the product with `coefficient_map`, as (coef, intercept)."""
-        long, short = self.parts
-        coef = long * theta[: self.n_features] / self.divisor
-        return coef, float(short * theta[-1] - coef @ self.offset) if self.fit_intercept else 0.0
+    def sums(self, X, left, weigh=None):
+        """The same as `SumsOfRows.sums`; of bounded norms without a copy of the rows."""
+        if self.low is not None:
+            return super().sums(X, left, weigh)
+        d, (long, short) = self.n_features, self.parts
+        # Norm up to which rows are summed: one number leaves rounding errors what they are
+        unit = self._norm if ORDINARY[0] <= self._norm <= ORDINARY[1] else 1.0
+
+        def fitted(Z, theta):
+            """phi'theta of clipped rows. (Before they are clipped, Z'theta may be no number.)"""
+            level = short * theta[-1] if self.fit_intercept else 0.0
+            return long * (Z @ theta[:d]) / unit + level
+
+        left = np.vstack([left, np.ones(len(X))])
+        gram, sums = np.zeros((self.size, self.size), order="F"), np.zeros((len(left), d))
+        square, room = np.zeros((d, d), order="F"), np.empty((0, d))
+        for block in blocks_of(len(X), d):
+            Z, factor = self.shortened(X[block])
+            room = np.empty(Z.shape) if len(room) < len(Z) else room
+            if np.ndim(factor):
+                Z = np.multiply(Z, (factor * unit)[:, None], out=room[: len(Z)])
+            if weigh is not None:
+                left[-1, block] = weigh(block, partial(fitted, Z))
+                Z = np.multiply(Z, left[-1, block, None], out=room[: len(Z)])
+            add_gram(square, Z)
+            sums += left[:, block] @ Z
+        sums *= long / unit
+        gram[:d, :d] = square * (long / unit) ** 2
+        if self.fit_intercept:
+            sums = np.column_stack([sums, short * (left @ left[-1])])
+            gram[:, d] = short * sums[-1]
+        return gram, sums[:-1]
 
     def coefficient_map(self):
         """Matrix L, shape (n_features + 1, p): (coef, intercept) = L theta of phi'theta = x'coef
@@ -478,241 +546,22 @@ def _by_columns(operation, rows, folded, out=None):
     operation(rows[whole:], folded[:width], out=out[whole:])
 
 
-class Maps:
-    """Public maps of rows and of targets as one value; not for direct use."""
-
-    row_map: Any
-    target_map: TargetMap
-
-    @property
-    def size(self):
-        """Length p of phi."""
-        return self.row_map.size
-
-    def rows(self, X):
-        """Clipped phi of a chunk of rows; rows that are not finite become zero rows."""
-        return self.row_map.rows(X)
-
-    def target(self, y):
-        """Clipped r of a chunk of targets; NaN becomes 0."""
-        return self.target_map.scaled(y)
-
-    def blocks(self, X):
-        """Yield (slice, phi) of one block of ``rows`` after the other."""
-        for block in blocks_of(len(X), self.size):
-            yield block, self.rows(X[block])
-
-    def sums(self, X, left, weigh=None):
-        """Sums over a chunk of w^2 phi phi' and of left_i w phi.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_rows, n_features)
-        left : ndarray of shape (k, n_rows)
-        weigh : callable, default=None
-            ``weigh(block, fitted)`` gives weights w in [-1, 1] of a block of rows, where
-            ``fitted(theta)`` is phi'theta of its rows. None is 1.
-
-        Returns
-        -------
-        (gram, sums) : ndarray of shape (p, p), whose upper triangle counts, and of shape (k, p)
-        """
-        gram, sums = np.zeros((self.size, self.size), order="F"), np.zeros((len(left), self.size))
-        for block, rows in self.blocks(X):
-            if weigh is not None:
-                rows = rows * weigh(block, partial(np.matmul, rows))[:, None]
-            add_gram(gram, rows)
-            sums += left[:, block] @ rows
-        return gram, sums
-
-    def wire(self):
-        """The maps as a public task has them."""
-        rows = self.row_map
-        if not hasattr(rows, "parts"):
-            raise ValueError(
-                "devices do not know these rows: only those of lines can be collected."
-            )
-        bounds: dict = {"data_norm": rows.data_norm}
-        if rows.low is not None and rows.high is not None:
-            bounds = {"low": rows.low.tolist(), "high": rows.high.tolist()}
-        return {
-            "n_features": rows.n_features,
-            **bounds,
-            "parts": list(rows.parts),
-            "bounds_y": list(self.target_map.bounds_y),
-            "fit_intercept": bool(rows.fit_intercept),
-        }
-
-
-@dataclass(frozen=True, eq=False)
-class MappedRecords(Maps):
-    """Maps of rows and targets that were made apart.
-
-    Parameters
-    ----------
-    row_map : RowMap, or what stands in its place
-    target_map : TargetMap
-    """
-
-    row_map: Any
-    target_map: TargetMap
-
-    @property
-    def fit_intercept(self):
-        """Whether the last coordinate of phi is a public constant."""
-        return self.target_map.fit_intercept
-
-
-@dataclass(frozen=True)
-class Scaling(Maps):
-    """The public map from a record (x, y) to (phi, r): a `RowMap` of bounded norm, a `TargetMap`.
-
-    phi = x / row_bound without an intercept and (t x / row_bound, 1) / sqrt(1 + t^2) with one.
-    Two scalings of the same public numbers are equal, and their sums may be added up.
-
-    Parameters
-    ----------
-    row_bound : float
-        Rows are clipped to this l2 norm; of sparse models, entries to this absolute value.
-    bounds_y : (float, float)
-        Targets are clipped to this range.
-    fit_intercept : bool
-    n_features : int
-    feature_length : float
-        t.
-    """
-
-    row_bound: float
-    bounds_y: tuple
-    fit_intercept: bool
-    n_features: int
-    feature_length: float = 1.0
-
-    @cached_property
-    def row_map(self):
-        """The map of rows."""
-        public = self.fit_intercept, self.n_features, self.feature_length
-        return RowMap(None, None, self.row_bound, *public)
-
-    @cached_property
-    def target_map(self):  # type: ignore[override]
-        """The map of targets."""
-        return TargetMap(self.bounds_y, self.fit_intercept)
-
-    @property
-    def shrink(self):
-        """The factor of x / row_bound in phi, which makes room for the constant."""
-        return self.row_map.parts[0]
-
-    @property
-    def centre(self):
-        """The target that is mapped to 0: the middle of bounds_y, or 0 without an intercept."""
-        return self.target_map.centre
-
-    @property
-    def radius(self):
-        """Half the width of bounds_y, or the largest absolute value without an intercept."""
-        return self.target_map.radius
-
-    def blocks(self, X):
-        """Yield (slice, phi) of one block of ``rows`` after the other: it and a product of it fit
-        into the cache.
-        """
-        for block in blocks_of(len(X), 2 * self.size):
-            yield block, self.rows(X[block])
-
-    def sums(self, X, left, weigh=None):
-        """The same as of other maps, without a copy of the rows: see `Maps.sums`."""
-        d, unit = self.n_features, self._unit
-        long, short = self.row_map.parts
-        left = np.vstack([left, np.ones(len(X))])
-        gram, sums = np.zeros((self.size, self.size), order="F"), np.zeros((len(left), d))
-        square, room = np.zeros((d, d), order="F"), np.empty((0, d))
-        for block in blocks_of(len(X), d):
-            Z, factor = self.row_map.shortened(X[block])
-            room = np.empty(Z.shape) if len(room) < len(Z) else room
-            if np.ndim(factor):
-                Z = np.multiply(Z, (factor * unit)[:, None], out=room[: len(Z)])
-            if weigh is not None:
-                left[-1, block] = weigh(block, partial(self._fitted, Z))
-                Z = np.multiply(Z, left[-1, block, None], out=room[: len(Z)])
-            add_gram(square, Z)
-            sums += left[:, block] @ Z
-        sums *= long / unit
-        gram[:d, :d] = square * (long / unit) ** 2
-        if self.fit_intercept:
-            sums = np.column_stack([sums, short * (left @ left[-1])])
-            gram[:, d] = short * sums[-1]
-        return gram, sums[:-1]
-
-    def _fitted(self, Z, theta):
-        """phi'theta of clipped rows. (Before they are clipped, Z'theta may be no number.)"""
-        long, short = self.row_map.parts
-        fitted = long * (Z @ theta[: self.n_features]) / self._unit
-        return fitted + (short * theta[-1] if self.fit_intercept else 0.0)
-
-    @property
-    def _unit(self):
-        """Norm up to which rows are summed: one number leaves rounding errors what they are."""
-        ordinary = ORDINARY[0] <= self.row_bound <= ORDINARY[1]
-        return self.row_bound if ordinary else 1.0
-
-    def features(self, X):
-        """Return phi without clipping, for predictions."""
-        return self.row_map.features(X)
-
-    def weigh(self, instruments, X):
-        """Instruments of rows, which have no weights here."""
-        return instruments
-
-    def unscale(self, value):
-        """From [-1, 1] to the units of y, clipped to bounds_y."""
-        return self.target_map.unscale(value)
-
-    def coefficients(self, theta):
-        """Coefficients and intercept in the units of X and y."""
-        coef, intercept = self.row_map.coefficients(self.radius * theta)
-        return coef, self.centre + intercept
-
-    def scaled(self, coef, intercept):
-        """Return the parameter of phi for these coefficients; undoes ``coefficients``."""
-        intercept = (intercept - self.centre) / self.radius
-        return self.row_map.theta(np.asarray(coef) / self.radius, intercept)
-
-    def penalty(self, alpha):
-        """Diagonal ridge on theta which equals ``alpha * ||coef||^2`` in the units of X and y.
-
-        ||y - Xw||^2 + alpha ||w||^2 = radius^2 (||r - phi theta||^2 + sum penalty theta^2), with
-        w = shrink radius theta / row_bound; the intercept is free, as in scikit-learn's Ridge.
-        """
-        diagonal = np.full(self.size, alpha * (self.shrink / self.row_bound) ** 2)
-        if self.fit_intercept:
-            diagonal[-1] = 0.0
-        return diagonal
-
-    def theta_bound(self, coef_norm):
-        """Bound on ||theta|| when (coef, intercept) in scaled units has norm at most coef_norm."""
-        return self.row_map.theta_bound(coef_norm)
-
-
 UNIT_TARGET = TargetMap((-1.0, 1.0), False)  # of s r
 
 
 @dataclass(frozen=True, eq=False)
-class WeightedMap(Maps):
+class WeightedMap(SumsOfRows):
     """The map of rows (x, s) to s phi(x), where phi is another public map's.
 
-    It stands in place of a `RowMap` or a `Scaling` without an intercept, whose constant is one of
-    the coordinates.
+    It stands in place of a `RowMap` without an intercept, whose constant is one of the coordinates.
 
     Parameters
     ----------
-    plain : RowMap or Scaling, or what stands in its place
+    plain : RowMap, or what stands in its place
     """
 
     plain: Any
     fit_intercept = False
-    shrink = 1.0
     weighted = True
 
     @property
@@ -737,10 +586,6 @@ class WeightedMap(Maps):
 
     clipped = rows  # what is linear in them is fitted without an intercept of its own
 
-    def target(self, y):
-        """Targets s r of a chunk, which are clipped once more; NaN becomes 0."""
-        return UNIT_TARGET.scaled(y)
-
     def weigh(self, instruments, X):
         """Instruments s e."""
         return instruments * self.roots(X)[:, None]
@@ -748,3 +593,158 @@ class WeightedMap(Maps):
     def theta(self, coef, intercept):
         """Return the parameter of phi: the coefficients themselves."""
         return np.asarray(coef)
+
+
+@dataclass(frozen=True, eq=False)
+class RecordMap:
+    """The public map from a record (x, y) to (phi, r), with |phi| <= 1 and |r| <= 1, and back.
+
+    It is one value from the public checks of a fit to its last interval.
+
+    Parameters
+    ----------
+    row_map : RowMap, or what stands in its place
+    target_map : TargetMap, or what stands in its place
+    """
+
+    row_map: Any
+    target_map: Any
+
+    @classmethod
+    def of_norm(cls, row_bound, bounds_y, fit_intercept, n_features, feature_length=1.0):
+        """Maps of rows of bounded norm, whose features are as long as the constant.
+
+        Parameters
+        ----------
+        row_bound : float
+            Rows are clipped to this l2 norm; of sparse models, entries to this absolute value.
+        bounds_y : (float, float)
+        fit_intercept : bool
+        n_features : int
+        feature_length : float
+        """
+        rows = RowMap(None, None, row_bound, fit_intercept, n_features, feature_length)
+        return cls(rows, TargetMap(bounds_y, fit_intercept))
+
+    def widened(self, extra):
+        """The same maps of rows with further features, which come last."""
+        rows = replace(self.row_map, n_features=self.n_features + extra)
+        return replace(self, row_map=rows)
+
+    def weighted(self):
+        """Maps of records (s phi, s r), for rows that have their s and r in them."""
+        return RecordMap(WeightedMap(self.row_map), UNIT_TARGET)
+
+    def same_as(self, other):
+        """Whether another map has the same public numbers, so that sums may be added up."""
+        return public_values(self) == public_values(other)
+
+    @property
+    def size(self):
+        """Length p of phi."""
+        return self.row_map.size
+
+    @property
+    def n_features(self):
+        """Number of features."""
+        return self.row_map.n_features
+
+    @property
+    def row_bound(self):
+        """Norm to which rows are clipped, None where features have ranges."""
+        return self.row_map.data_norm
+
+    @property
+    def bounds_y(self):
+        """Range to which targets are clipped."""
+        return self.target_map.bounds_y
+
+    @property
+    def fit_intercept(self):
+        """Whether the last coordinate of phi is a public constant."""
+        return self.target_map.fit_intercept
+
+    @property
+    def centre(self):
+        """The target that is mapped to 0: the middle of bounds_y, or 0 without an intercept."""
+        return self.target_map.centre
+
+    @property
+    def radius(self):
+        """Half the width of bounds_y, or the largest absolute value without an intercept."""
+        return self.target_map.radius
+
+    def rows(self, X):
+        """Clipped phi of a chunk of rows; rows that are not finite become zero rows."""
+        return self.row_map.rows(X)
+
+    def features(self, X):
+        """Return phi without clipping, for predictions."""
+        return self.row_map.features(X)
+
+    def target(self, y):
+        """Clipped r of a chunk of targets; NaN becomes 0."""
+        return self.target_map.scaled(y)
+
+    def unscale(self, value):
+        """From [-1, 1] to the units of y, clipped to bounds_y."""
+        return self.target_map.unscale(value)
+
+    @property
+    def units(self):
+        """Matrix and shift from theta to coefficients and intercept in the units of X and y."""
+        shift = np.zeros(self.n_features + 1)
+        shift[-1] = self.centre
+        return self.radius * self.row_map.coefficient_map(), shift
+
+    def coefficients(self, theta):
+        """Coefficients and intercept in the units of X and y."""
+        matrix, shift = self.units
+        found = matrix @ theta + shift
+        return found[:-1], float(found[-1])
+
+    def scaled(self, coef, intercept):
+        """Return the parameter of phi for these coefficients; undoes ``coefficients``."""
+        intercept = (intercept - self.centre) / self.radius
+        return self.row_map.theta(np.asarray(coef) / self.radius, intercept)
+
+    def penalty(self, alpha):
+        """Diagonal ridge on theta which equals ``alpha * ||coef||^2`` in the units of X and y.
+
+        ||y - Xw||^2 + alpha ||w||^2 = radius^2 (||r - phi theta||^2 + sum penalty theta^2), with
+        w = radius L theta; the intercept is free, as in scikit-learn's Ridge.
+        """
+        slopes = self.row_map.coefficient_map()[:-1]
+        return alpha * (slopes**2).sum(axis=0)
+
+    def theta_bound(self, coef_norm):
+        """Bound on ||theta|| when (coef, intercept) in scaled units has norm at most coef_norm."""
+        return self.row_map.theta_bound(coef_norm)
+
+    def wire(self):
+        """The maps as a public task has them."""
+        rows = self.row_map
+        if not hasattr(rows, "parts"):
+            raise ValueError(
+                "devices do not know these rows: only those of lines can be collected."
+            )
+        bounds: dict = {"data_norm": rows.data_norm}
+        if rows.low is not None and rows.high is not None:
+            bounds = {"low": rows.low.tolist(), "high": rows.high.tolist()}
+        return {
+            "n_features": rows.n_features,
+            **bounds,
+            "parts": list(rows.parts),
+            "bounds_y": list(self.bounds_y),
+            "fit_intercept": bool(rows.fit_intercept),
+        }
+
+
+def public_values(value):
+    """Plain values of public maps, to compare them."""
+    if is_dataclass(value):
+        inside = [getattr(value, item.name) for item in fields(value)]
+        return [type(value).__name__, *map(public_values, inside)]
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return [public_values(item) for item in value] if isinstance(value, tuple | list) else value

@@ -33,7 +33,7 @@ from ._intervals import (
 from ._loop._estimate import MOSTLY, LoopEstimate, noise_floor
 from ._loop._links import IDENTITY
 from ._moments import MomentsQuery, NormalEquations, ridge_prior
-from ._public_maps import FEATURE_LENGTH, Scaling
+from ._public_maps import FEATURE_LENGTH, RecordMap
 
 
 @lru_cache(maxsize=256)
@@ -52,7 +52,7 @@ class LiftedMomentsQuery(Query):
     for MomentsQuery, whose maximum at |r| = |r'| = 1 needs no third coordinate.
     """
 
-    scaling: Scaling  # or MappedRecords
+    scaling: RecordMap
     name: str = "lifted moments"
     sensitivity: float = 3.0 / sqrt(2.0) * ROUNDING
     use: ClassVar[str] = "moments"  # what the code is best for
@@ -188,7 +188,7 @@ def best_channel(can, scaling, budget, n, use="moments"):
     ----------
     can : Capabilities
         Capabilities of a model in which users send reports.
-    scaling : Scaling
+    scaling : RecordMap
     budget : Budget
         The guarantee that is asked for.
     n : int

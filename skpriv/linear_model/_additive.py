@@ -1,7 +1,7 @@
 """Private additive regression: a sum of curves of one feature each, with bands, or monotone."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from math import ceil, sqrt
 from numbers import Integral
@@ -15,7 +15,7 @@ from .._compat import Interval, StrOptions
 from .._estimation._intervals import check_level, two_sided_quantile
 from .._estimation._loop._steps import effective_records_of
 from .._estimation._moments import INTERCEPT_PRIOR
-from .._estimation._public_maps import TargetMap
+from .._estimation._public_maps import RecordMap, TargetMap
 from .._estimation._reports import Sized, effective_reports
 from .._linalg import RELATIVE_ZERO, row_products
 from .._parameters import ArrayLike, Channel, RowsOfPerson, parameters
@@ -595,25 +595,27 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
 
     def _fit(self, X, y, groups, weights):
         records = public_rows(self, X, y)
-        make, target = self._plan(records.n_features)
-        self.bounds_y_ = target.bounds_y
-        self._fit_steps(records, make, target, groups, weights)
+        maps = self._plan(records.n_features)
+        self.bounds_y_ = maps.bounds_y
+        self._fit_steps(records, maps, groups, weights)
 
     def _rows_of(self, session, rows, channel, start):
         """The hats on the knots that this many records can fill, or those of the start."""
-        return start.rows if start else rows(session.n, self._effective_records(session, channel))
+        if start:
+            return start.maps.row_map
+        return rows(session.n, self._effective_records(session, channel))
 
-    def _start(self, records, make, target, link, channel, plain):
+    def _start(self, records, maps, link, channel, plain):
         """The start, whose knots are taken where they are to be chosen; nothing is charged yet."""
-        begin = getattr(self.start, "rows", getattr(self.start, "_map", None))
-        rows = make(records.n, np.inf)
+        begin = getattr(self.start, "maps", getattr(self.start, "_record_map", None))
+        begin, rows = getattr(begin, "row_map", None), maps.row_map(records.n, np.inf)
         if isinstance(begin, AdditiveMap) and isinstance(self.knots, str):
             ends = [[knots[[0, -1]].tolist() for knots in map_.knots] for map_ in (begin, rows)]
             rows = begin if ends[0] == ends[1] else rows
-        return super()._start(records, rows, target, link, channel, plain)
+        return super()._start(records, replace(maps, row_map=rows), link, channel, plain)
 
     def _plan(self, n_features):
-        """The map by n and the effective records, and the target; nothing is charged yet."""
+        """Map of records, by n and the effective records; nothing is charged yet."""
         bounds_y, (low, high) = public_bounds(self), public_ranges(self, n_features)
         known = check_knots(self.knots, self._column, low, high)
         listed = () if self.linear_features is None else self.linear_features
@@ -621,7 +623,8 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
         for column in lines:
             known.pop(column, None)
         self._directions()
-        return partial(make_map, low, high, known, lines), TargetMap(bounds_y, True)
+        make = partial(make_map, low, high, known, lines)
+        return RecordMap(make, TargetMap(bounds_y, True))
 
     def _directions(self):
         """Columns with a monotone curve, and whether it rises (1) or falls (-1)."""
@@ -647,12 +650,12 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
             return int(feature)
         raise ValueError(f"{feature!r} is not a feature: pass a column's number, or its name.")
 
-    def _sent(self, records, make, target):
+    def _sent(self, records, maps):
         """What users send, by public numbers."""
         d = records.n_features
         return best_reports(
             self, Sized(TYPICAL_KNOTS * d), records,
-            lambda effective: make(records.n, effective).size,
+            lambda effective: maps.row_map(records.n, effective).size,
         )  # fmt: skip
 
     def _effective_records(self, session, channel):
@@ -665,7 +668,7 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
 
     def _read(self):
         """Heights of all curves, in the units of y: post-processing of what was released."""
-        fit, rows, target = self._released, self._map, self._target
+        fit, rows, target = self._released, self._record_map.row_map, self._record_map.target_map
         heights = rows.heights(fit.theta)
         directions = self._directions()
         if directions and fit.equations:
@@ -684,7 +687,7 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
 
     def _function(self, X):
         heights = np.concatenate(self.heights_)
-        return row_products(self._map.values(X), heights) + self.intercept_
+        return row_products(self._record_map.row_map.values(X), heights) + self.intercept_
 
     def curve(self, feature: Any, grid: Any = None, *, confidence_level: float = 0.95) -> Curve:
         """The effect of one feature on the prediction, with bands; or of several together.
@@ -723,14 +726,15 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
             raise ValueError("grid must be a list of values of the feature, or a row for several.")
         if not np.isfinite(points).all():
             raise ValueError("grid must be finite values of the feature.")
+        rows, target = self._record_map.row_map, self._record_map.target_map
         heights = np.concatenate(self.heights_)
         effect = sum(
-            effect_values(column, points[:, axis], self._map, self._average) @ heights
+            effect_values(column, points[:, axis], rows, self._average) @ heights
             for axis, column in enumerate(columns)
         )
         centre, *halves = bands(
-            self._released, self._map, self._target, columns, points, self._average,
-            heights / self._target.radius, confidence_level,
+            self._released, rows, target, columns, points, self._average,
+            heights / target.radius, confidence_level,
         )  # fmt: skip
         low, band_low = (np.minimum(centre - half, effect) for half in halves)
         high, band_high = (np.maximum(centre + half, effect) for half in halves)

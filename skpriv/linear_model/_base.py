@@ -170,28 +170,28 @@ class PredictsAtPoints(Documented):
 class AsymptoticIntervals:
     """Mixin of estimators whose intervals are asymptotic where nothing else is asked for.
 
-    They fit rows by a public map, ``_map``, and differences within persons where ``effects`` says
-    so.
+    They fit records by public maps, ``_record_map``, and differences within persons where
+    ``effects`` says so.
     """
 
     coef_: np.ndarray
     intercept_: Any
     _interval_points: Any
-    _map: Any
-    _target: Any
+    _record_map: Any
     _released: Any
     _predicted: Any
 
     def _function(self, X):
         """The fitted function at checked rows, which are clipped as in the fit."""
-        levels = getattr(self, "effects", None) is None
-        return super()._function(self._map.clipped(X) if levels else X)  # type: ignore[misc]
+        if getattr(self, "effects", None) is None:
+            X = self._record_map.row_map.clipped(X)
+        return super()._function(X)  # type: ignore[misc]
 
     def _interval(self, X, confidence_level, method):
         """The interval at checked rows."""
-        points = self._map.rows(X)
+        points = self._record_map.rows(X)
         centre, half = self._released.interval(points, confidence_level, method)
-        return inside_bounds(self._target, centre, half, self._predicted(X))
+        return inside_bounds(self._record_map, centre, half, self._predicted(X))
 
     @rowwise
     def confidence_interval(

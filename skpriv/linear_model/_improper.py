@@ -18,7 +18,7 @@ from .._compat import Interval, StrOptions
 from .._estimation._intervals import ROUNDED_UP, event, split_failure
 from .._estimation._intervals import ConfidenceInterval
 from .._estimation._reports import LiftedMomentsQuery
-from .._estimation._public_maps import Scaling
+from .._estimation._public_maps import RecordMap
 from .._linalg import ROUNDED
 from .._parameters import Channel, Count, DataNorm, Positive, parameters
 from ..exceptions import PrivacyError
@@ -135,7 +135,7 @@ class ClippedGradientQuery(Query):
     Sensitivity: see :func:`gradient_diameter`; it depends on ||theta||, which is public.
     """
 
-    scaling: Scaling
+    scaling: RecordMap
     theta: np.ndarray
     n_steps: int = 0  # public number of queries at other theta, for which moments are summed once
     name: str = "clipped gradient"
@@ -250,7 +250,7 @@ class Descent(Procedure):
 
     Parameters
     ----------
-    scaling : Scaling
+    scaling : RecordMap
     n_records : int
         Public number of records that it is run on.
     n_steps : int
@@ -259,7 +259,7 @@ class Descent(Procedure):
         R, the radius of the ball.
     """
 
-    scaling: Scaling
+    scaling: RecordMap
     n_records: int
     n_steps: int
     step: float
@@ -304,13 +304,13 @@ class ErrorTerms(Procedure):
 
     Parameters
     ----------
-    scaling : Scaling
+    scaling : RecordMap
     n_records : int
         Public number m of records that are held out.
     theta : ndarray
     """
 
-    scaling: Scaling
+    scaling: RecordMap
     n_records: int
     theta: np.ndarray
     name: str = "held-out error"

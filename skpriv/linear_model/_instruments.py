@@ -28,7 +28,7 @@ from .._estimation._persons import (
     named_parts,
     seldom_cut,
 )
-from .._estimation._public_maps import MappedRecords
+from .._estimation._public_maps import RecordMap
 from .._linalg import row_norms, unvech, vech_size
 from .._parameters import RowsOfPerson, parameters
 from .._printing import Printed, Table
@@ -57,8 +57,7 @@ class InstrumentScoreQuery(PersonScores, Query):
 
     Parameters
     ----------
-    rows : RowMap
-    target : TargetMap
+    maps : RecordMap
     exogenous, structural : ndarray of int
         Coordinates of phi that are z and x.
     V : ndarray of shape (q, q)
@@ -69,8 +68,7 @@ class InstrumentScoreQuery(PersonScores, Query):
         Part of m at which the sum of the scores of a person is cut; 1 cuts nothing.
     """
 
-    rows: Any
-    target: Any
+    maps: RecordMap
     exogenous: np.ndarray
     structural: np.ndarray
     V: np.ndarray
@@ -93,10 +91,10 @@ class InstrumentScoreQuery(PersonScores, Query):
 
     def scored(self, X, y):
         """Scores e s of the rows of a chunk, and the slope of their sum."""
-        phi = self.rows.rows(X)
+        phi = self.maps.rows(X)
         e, x = phi[:, self.exogenous] @ self.V.T, phi[:, self.structural]
         e /= np.maximum(row_norms(e), 1.0)[:, None]
-        residual = self.target.scaled(y) - x @ self.theta
+        residual = self.maps.target(y) - x @ self.theta
         s = np.clip(np.nan_to_num(residual / self.limit, nan=0.0), -1.0, 1.0)
         return e * s[:, None], {"slope": SIDE_WEIGHT * (e.T @ x)}
 
@@ -160,7 +158,7 @@ class TwoStages:
     strength: float
 
 
-def solve_two_stages(session, rows, target, exogenous, structural):
+def solve_two_stages(session, maps, exogenous, structural):
     """Ask for all moments and then for the scores at their solution, and solve.
 
     Returns
@@ -168,10 +166,9 @@ def solve_two_stages(session, rows, target, exogenous, structural):
     TwoStages
     """
     lengths = SIDE_SHARE if session.persons is not None else 0.0
-    query = MomentsQuery(MappedRecords(rows, target))
+    query = MomentsQuery(maps)
     moments = query.equations(session.sum(query, MOMENTS))
     theta, white = _first_solution(moments, exogenous, structural)
-    maps = (rows, target, exogenous, structural)
     if session.trust.can.exact:
         V = white / max(float(np.linalg.norm(white, 2)), 1e-300)  # no row is shortened, none is cut
         limit = 2.0 + float(np.abs(theta).sum())
@@ -181,7 +178,7 @@ def solve_two_stages(session, rows, target, exogenous, structural):
         length = INSTRUMENT_LENGTH / sqrt(free * len(white))
         V = max(length, 1.0 / float(np.linalg.norm(white, 2))) * white
         limit = _limit(moments, theta, structural, RESIDUAL_CLIP * free**0.25)
-    scores = InstrumentScoreQuery(*maps, V, theta, limit)
+    scores = InstrumentScoreQuery(maps, exogenous, structural, V, theta, limit)
     if lengths:
         length = seldom_cut(session, ScoreLengthsQuery(scores), lengths)
         scores = replace(scores, length=length)
@@ -521,22 +518,22 @@ class IVRegressor(AsymptoticIntervals, PrivateRegressor):
         self._refuse_reports()
         groups = persons_of(self, groups, max_rows_per_group)
         records = public_rows(self, X, y)
-        rows, target = public_maps(self, records.n_features)
+        maps = public_maps(self, records.n_features)
         if self.effects is not None:
-            rows, target = within_maps(self, groups, rows, target)
+            maps = within_maps(self, groups, maps)
         instruments, endogenous = self._places(records.n_features)
         session = open_fit(self, records, groups=groups)
         del X, y, records  # only the session has the data now
-        exogenous = np.setdiff1d(np.arange(rows.size), endogenous)
-        structural = np.setdiff1d(np.arange(rows.size), instruments)
-        self._map, self._target, self.bounds_y_ = rows, target, target.bounds_y
-        self._released = solve_two_stages(session, rows, target, exogenous, structural)
+        exogenous = np.setdiff1d(np.arange(maps.size), endogenous)
+        structural = np.setdiff1d(np.arange(maps.size), instruments)
+        self._record_map, self.bounds_y_ = maps, maps.bounds_y
+        self._released = solve_two_stages(session, maps, exogenous, structural)
         weights = self._units @ self._released.theta
         self.coef_ = weights[:-1]
-        self.intercept_ = target.centre + float(weights[-1])
+        self.intercept_ = maps.centre + float(weights[-1])
         unit = session.report.unit
         self.first_stage_ = first_stage(
-            self._released, rows, self._labels(), endogenous, instruments, unit
+            self._released, maps.row_map, self._labels(), endogenous, instruments, unit
         )
         session.report.note = self.first_stage_.warning or None
         return self
@@ -590,7 +587,7 @@ class IVRegressor(AsymptoticIntervals, PrivateRegressor):
     @property
     def _units(self):
         """Map from theta to coefficients and intercept less the centre, in the units of X and y."""
-        return self._target.radius * self._map.coefficient_map()[:, self._released.structural]
+        return self._record_map.units[0][:, self._released.structural]
 
     @property
     def outside_columns(self) -> list:
@@ -625,9 +622,9 @@ class IVRegressor(AsymptoticIntervals, PrivateRegressor):
 
     def _interval(self, X, confidence_level, method):
         """The interval of the structural equation at checked rows."""
-        points = self._map.rows(X)[:, self._released.structural]
-        covariance = self._released.sampling + self._released.privacy
+        points = self._record_map.rows(X)[:, self._released.structural]
+        maps, covariance = self._record_map, self._released.sampling + self._released.privacy
         half = np.sqrt(np.einsum("ij,jk,ik->i", points, covariance, points))
         half *= two_sided_quantile(confidence_level)
         half = np.full_like(half, np.inf) if self.first_stage_.weak else half
-        return inside_bounds(self._target, points @ self._released.theta, half, self._predicted(X))
+        return inside_bounds(maps, points @ self._released.theta, half, self._predicted(X))

@@ -29,7 +29,7 @@ from .._estimation._moments import (
 )
 from .._estimation._persons import PersonGramQuery, cluster_degrees
 from .._estimation._reports import moments_query
-from .._estimation._public_maps import Scaling, WeightedMap
+from .._estimation._public_maps import RecordMap
 from .._linalg import blas_for, psd_part
 from .._parameters import Channel, DataNorm, Positive, RowsOfPerson, parameters
 from ._base import FitsPersons, rowwise
@@ -44,7 +44,7 @@ RESIDUAL_SHARE = 0.08
 def asked_records(model, rows, scaling, weights):
     """Rows of the session and the map of its queries, which weights are a part of."""
     weighted = weighted_rows(model, rows, weights, scaling.target)
-    return weighted, scaling if weighted is rows else WeightedMap(scaling)
+    return weighted, scaling if weighted is rows else scaling.weighted()
 
 
 def residual_share(trust):
@@ -86,7 +86,7 @@ def residual_gram(session, equations, theta, asked, instrument=Instrument()):
     equations : NormalEquations
         Those that theta solves.
     theta : ndarray of shape (p,)
-    asked : Scaling or WeightedMap
+    asked : RecordMap
         Map of the queries.
     instrument : Instrument
     """
@@ -142,7 +142,7 @@ class MomentRegressor(FitsPersons, PredictionIntervals):
     n_jobs: int | None = -1
 
     # What `fit` keeps beside coef_ and intercept_, and all that follows reads
-    _scaling: Scaling = field(init=False)
+    _scaling: RecordMap = field(init=False)
     _equations: NormalEquations = field(init=False)
     _shapes: tuple = field(init=False, default=())  # of priors beside that of a ridge
     _basis: np.ndarray | None = field(init=False, default=None)  # where it is not theta's
@@ -206,7 +206,7 @@ class MomentRegressor(FitsPersons, PredictionIntervals):
         """
         mine, its = getattr(self, "_equations", None), getattr(other, "_equations", None)
         whitened = any(getattr(fit, "_basis", None) is not None for fit in (self, other))
-        if mine is None or its is None or whitened or self._scaling != other._scaling:
+        if mine is None or its is None or whitened or not self._scaling.same_as(other._scaling):
             raise ValueError(
                 "only fits that release sums of the same records, with the same bounds, can be "
                 "pooled: not solver='sgd', nor re-weighted codebook reports."
@@ -239,8 +239,7 @@ class MomentRegressor(FitsPersons, PredictionIntervals):
                 "learned normalisations, nor codebook reports."
             )
         d = self._scaling.n_features
-        scaling = replace(self._scaling, n_features=d + extra)
-        wider = self._solved(equations.widened(d, extra), scaling)
+        wider = self._solved(equations.widened(d, extra), self._scaling.widened(extra))
         wider.n_features_in_ = d + extra
         return wider
 
@@ -261,11 +260,8 @@ class MomentRegressor(FitsPersons, PredictionIntervals):
         bound = 0.0 if self.coef_norm is None else scaling.theta_bound(self.coef_norm)
         least = bound**2 / scaling.size
         theta, covariance = self._posterior(least)
-        coef, intercept = scaling.coefficients(theta)
-        factor = np.full(scaling.size, scaling.shrink * scaling.radius)
-        factor[: scaling.n_features] /= scaling.row_bound
-        mean = np.append(coef, intercept) if scaling.fit_intercept else coef
-        return mean, covariance * np.outer(factor, factor)
+        matrix, shift = (part[: scaling.size] for part in scaling.units)
+        return matrix @ theta + shift, matrix @ covariance @ matrix.T
 
     def normal_equations(self) -> Any:
         """Released sums of scaled rows, for those who compare or combine fits.

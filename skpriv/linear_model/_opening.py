@@ -17,7 +17,7 @@ from .._estimation._persons import WithinPersons, spread_within
 from .._estimation._public_maps import (
     REQUIRED,
     RowMap,
-    Scaling,
+    RecordMap,
     TargetMap,
     check_units,
     column_bounds,
@@ -44,7 +44,7 @@ def scaled_rows(model, X, y, accept_sparse=False):
     rows = public_rows(model, X, y, accept_sparse)
     name, what = model._row_bound
     norm, bounds = public_norm(model, name, what), public_bounds(model)
-    scaling = Scaling(norm, bounds, bool(model.fit_intercept), rows.n_features)
+    scaling = RecordMap.of_norm(norm, bounds, bool(model.fit_intercept), rows.n_features)
     check_units(scaling.row_bound, scaling.radius, name)
     model.bounds_y_ = bounds
     return rows, scaling
@@ -88,13 +88,13 @@ def public_norm(model, name="data_norm", what="l2 norm of a row"):
 
 
 def public_maps(model, n_features):
-    """Maps of rows and of targets by public numbers; nothing is charged yet."""
+    """Map of records by public numbers; nothing is charged yet."""
     target = TargetMap(public_bounds(model), bool(model.fit_intercept))
     rows = public_row_map(model, n_features)
     name = "data_norm" if rows.low is None else "bounds_X"
     bound = rows.data_norm if rows.low is None else rows.high / 2.0 - rows.low / 2.0
     check_units(bound, target.radius, name)
-    return rows, target
+    return RecordMap(rows, target)
 
 
 def public_row_map(model, n_features):
@@ -204,7 +204,7 @@ def best_reports(model, scaling, rows, size=None):
     Parameters
     ----------
     model : PrivateEstimator
-    scaling : Scaling, Sized or MappedRecords
+    scaling : RecordMap or Sized
         Has the length of rows for which the codebook's noise is taken.
     rows : Rows
     size : callable, default=None
@@ -278,7 +278,7 @@ CONSTANT = (
 )
 
 
-def within_maps(model, groups, rows, target, weights=None):
+def within_maps(model, groups, maps, weights=None):
     """Maps of differences within persons, which are what will be asked about.
 
     Differences of what was clipped to a range lie in one about 0. What has none is refused before
@@ -301,14 +301,17 @@ def within_maps(model, groups, rows, target, weights=None):
         )
     if (weights or {}).get("sample_weight") is not None:
         raise ValueError("effects='person' cannot be used with sample_weight.")
-    groups.change = WithinPersons(rows.clipped, target.bounds_y)
+    rows, (low, high) = maps.row_map, maps.bounds_y
+    groups.change = WithinPersons(rows.clipped, (low, high))
     part = spread_within(groups.largest)
-    reach = (target.bounds_y[1] - target.bounds_y[0]) * part
-    target = replace(target, bounds_y=(-reach, reach), fit_intercept=False)
+    reach = (high - low) * part
+    target = TargetMap((-reach, reach), False)
     if rows.low is None:
-        return replace(rows, data_norm=2.0 * rows.data_norm * part, fit_intercept=False), target
-    reach = (rows.high - rows.low) * part
-    return replace(rows, low=-reach, high=reach, fit_intercept=False), target
+        ends = {"data_norm": 2.0 * rows.data_norm * part}
+    else:
+        reach = (rows.high - rows.low) * part
+        ends = {"low": -reach, "high": reach}
+    return RecordMap(replace(rows, **ends, fit_intercept=False), target)
 
 
 def named_constants(law):

@@ -1,6 +1,6 @@
 """Fits by the steps of the loop, and those that begin where a released one ended."""
 
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, replace
 from math import inf, sqrt
 from typing import Any, ClassVar
 
@@ -12,7 +12,7 @@ from .._estimation._loop._fit import FITTED, LoopFit
 from .._estimation._loop._links import IDENTITY, MeanLink
 from .._estimation._loop._queries import Location
 from .._estimation._loop._steps import fit_rows, public_rules
-from .._estimation._public_maps import UNIT_TARGET, MappedRecords, WeightedMap
+from .._estimation._public_maps import RecordMap
 from .._estimation._reports import ReportedFit
 from .._parameters import parameters
 from ..records import WeightedRows
@@ -33,7 +33,7 @@ class Start:
 
     Attributes
     ----------
-    rows, target : RowMap and TargetMap, or what stands in their place
+    maps : RecordMap
     link : MeanLink
     theta : ndarray of shape (p,)
     location, mean : float
@@ -50,8 +50,7 @@ class Start:
         The release and its guarantee.
     """
 
-    rows: Any
-    target: Any
+    maps: RecordMap
     link: MeanLink
     theta: np.ndarray
     location: float
@@ -64,7 +63,7 @@ class Start:
     words: str
 
     @classmethod
-    def of(cls, fit, rows, target, words):
+    def of(cls, fit, maps, words):
         """The begin that a `LoopFit` with equations is."""
         link, (_, scale, _, _) = fit.link, fit.pooled(FITTED)
         mean = float(link.mean(fit.location))
@@ -72,14 +71,13 @@ class Start:
         unit = link.steepest / link.far * float(link.slope(fit.location, mean))
         deviation = sqrt(max(fit.variance + float(fit.b @ fit.gram @ fit.b), 0.0))
         return cls(
-            rows, target, link, fit.theta, fit.location, mean, min(deviation, 1.0), fit.variance,
+            maps, link, fit.theta, fit.location, mean, min(deviation, 1.0), fit.variance,
             fit.W, fit.gram / unit, scale / unit, words,
         )  # fmt: skip
 
-    def suits(self, rows, target, link):
+    def suits(self, maps, link):
         """Whether a fit by these public maps can begin here."""
-        own, its = (self.rows, self.target), (rows, target)
-        return type(self.link) is type(link) and _public(own) == _public(its)
+        return type(self.link) is type(link) and self.maps.same_as(maps)
 
     @property
     def known(self):
@@ -87,22 +85,12 @@ class Start:
         return Location(self.mean, inf, 1.0)
 
 
-def _public(value):
-    """Plain values of public maps, to compare them."""
-    if is_dataclass(value):
-        inside = [getattr(value, item.name) for item in fields(value)]
-        return [type(value).__name__, *map(_public, inside)]
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    return [_public(item) for item in value] if isinstance(value, tuple | list) else value
-
-
 @parameters
 class FitsBySteps(AsymptoticIntervals, FitsPersons):
     """Mixin of estimators that the loop fits, from nothing or from a release; not for direct use.
 
-    Each keeps its public maps as ``_map`` and ``_target``, and all that was released as
-    ``_released``: its coefficients, intervals and laws are computed from these.
+    Each keeps its public maps as ``_record_map``, and all that was released as ``_released``: its
+    coefficients, intervals and laws are computed from these.
 
     Parameters
     ----------
@@ -119,56 +107,57 @@ class FitsBySteps(AsymptoticIntervals, FitsPersons):
     # Limits on the deviation of residuals over the released one, for the grid of their quantiles
     _deviations: ClassVar[tuple] = (0.7, 1.4)
 
-    def _fit_steps(self: Any, records, rows, target, groups, weights, link=IDENTITY):
+    def _fit_steps(self: Any, records, maps, groups, weights, link=IDENTITY):
         """Fit records with public maps; the whole budget is charged before values are read.
 
         Parameters
         ----------
         records : Rows
-        rows : RowMap, or what `_rows_of` makes one of
-        target : TargetMap, or what stands in its place
+        maps : RecordMap
+            Of rows it has their map, or what `_rows_of` makes one of.
         groups : Groups or None
         weights : dict
             The weights as they were passed to ``fit``.
         link : MeanLink
         """
-        records = weighted_rows(self, records, weights, target.scaled)
+        records = weighted_rows(self, records, weights, maps.target)
         weighted = isinstance(records, WeightedRows)
-        channel = self._sent(records, rows, target)
+        channel = self._sent(records, maps)
         plain = not weighted and getattr(self, "effects", None) is None
-        start = self._start(records, rows, target, link, channel, plain)
+        start = self._start(records, maps, link, channel, plain)
         currency = "pure" if channel == "codebook" else "gdp"
         session = open_fit(self, records, currency=currency, groups=groups)
         del records  # only the session has the data now
         session, held_out = hold_out(self, session)
-        self._map = asked = self._rows_of(session, rows, channel, start)
-        self._target = scaled = target
+        maps = replace(maps, row_map=self._rows_of(session, maps.row_map, channel, start))
+        self._record_map = asked = maps
         if weighted:  # what the session hands out is scaled
-            asked, scaled = WeightedMap(self._map), UNIT_TARGET if link.linear else ScaledAlready()
-        self._released = self._release(session, asked, scaled, link, channel, start)
+            asked = maps.weighted()
+            asked = asked if link.linear else replace(asked, target_map=ScaledAlready())
+        self._released = self._release(session, asked, link, channel, start)
         if isinstance(self._released, LoopFit):
             names = getattr(self, "feature_names_in_", None)
-            session.report.add_note(bounds_words(self._released, self._map, names))
+            session.report.add_note(bounds_words(self._released, maps.row_map, names))
         self._read()
         self._calibration = self._calibrated(held_out, channel)
 
-    def _release(self: Any, session, rows, target, link, channel, start):
+    def _release(self: Any, session, maps, link, channel, start):
         """All that is released of a session: a `LoopFit`, or a `ReportedFit`."""
         if session.trust.exact:
-            return self._exact(session, rows, target, link)
-        curved = hasattr(self._map, "priors")
-        priors = self._map.priors() if curved else ()
+            return self._exact(session, maps, link)
+        rows = self._record_map.row_map
+        curved = hasattr(rows, "priors")
+        priors = rows.priors() if curved else ()
         if channel == "codebook":
-            maps, norm = MappedRecords(rows, target), None
-            if not curved and self.coef_norm is not None:
-                norm = self._map.theta_bound(self.coef_norm)
-            constant = self._map.constant is not None
+            bounded = not curved and self.coef_norm is not None
+            norm = rows.theta_bound(self.coef_norm) if bounded else None
+            constant = rows.constant is not None
             return ReportedFit.of(session, maps, constant, priors, norm=norm, of_curves=curved)
         clip, ranged = getattr(self, "clip", "auto"), self.bounds_X is not None
-        rules = public_rules(session, rows, clip, ranged, link)
-        return fit_rows(session, rows, target, rules, link, priors, start)
+        rules = public_rules(session, maps.row_map, clip, ranged, link)
+        return fit_rows(session, maps.row_map, maps.target_map, rules, link, priors, start)
 
-    def _sent(self, records, rows, target):
+    def _sent(self, records, maps):
         """What users send: "gaussian" or "codebook", by public numbers."""
         return "gaussian"
 
@@ -176,18 +165,17 @@ class FitsBySteps(AsymptoticIntervals, FitsPersons):
         """The public map of the rows of a session."""
         return rows
 
-    def _exact(self: Any, session, rows, target, link):
+    def _exact(self: Any, session, maps, link):
         """The fit without privacy, of curves with next to no penalty on what is rough."""
-        curved = hasattr(self._map, "roughness")
-        penalty = self._map.roughness(session.n) if curved else None
-        return fit_exactly(session, rows, target, penalty)
+        rough = getattr(self._record_map.row_map, "roughness", None)
+        penalty = rough(session.n) if rough else None
+        return fit_exactly(session, maps.row_map, maps.target_map, penalty)
 
     def _read(self: Any):
         """Coefficients and intercept, in the units of X and y, from what was released."""
-        fit, target = self._released, self._target
-        weights = self._map.coefficient_map() @ fit.theta
-        self.coef_ = target.radius * weights[:-1]
-        self.intercept_ = target.centre + target.radius * float(weights[-1] + fit.location)
+        fit, maps = self._released, self._record_map
+        self.coef_, level = maps.coefficients(fit.theta)
+        self.intercept_ = level + maps.radius * fit.location
 
     def _calibrated(self, held_out, channel):
         """Release the quantiles of the scores of the calibration rows."""
@@ -196,7 +184,7 @@ class FitsBySteps(AsymptoticIntervals, FitsPersons):
     def _deviation(self: Any):
         """Limits on the deviation of the residuals, in the units of y, from released answers."""
         variance = getattr(self._released, "variance", 0.0)  # reports have the signs of targets
-        size = self._target.radius * sqrt(max(variance, 0.0))
+        size = self._record_map.radius * sqrt(max(variance, 0.0))
         return tuple(factor * size for factor in self._deviations) if size else None
 
     def as_start(self: Any, *, public_rows: bool = False) -> Start:
@@ -220,7 +208,11 @@ class FitsBySteps(AsymptoticIntervals, FitsPersons):
         check_is_fitted(self)
         fit = self._released
         known = isinstance(fit, LoopFit) and bool(fit.equations)
-        if not known or len(fit.b) != self._map.size or getattr(self, "effects", None) is not None:
+        if (
+            not known
+            or len(fit.b) != self._record_map.size
+            or getattr(self, "effects", None) is not None
+        ):
             raise ValueError(
                 f"this {type(self).__name__} is no start: it has no equations of one line, as "
                 "steps with Gaussian noise have."
@@ -234,14 +226,14 @@ class FitsBySteps(AsymptoticIntervals, FitsPersons):
                 )
             guarantee = "without privacy, of rows that were said to be public"
         words = f"{type(self).__name__}, {guarantee}"
-        return Start.of(fit, self._map, self._target, words)
+        return Start.of(fit, self._record_map, words)
 
     def __sklearn_clone__(self: Any) -> Any:
         twin = super().__sklearn_clone__()  # type: ignore[misc]
         twin.start = self.start  # a released answer, which a clone does not forget
         return twin
 
-    def _start(self: Any, records, rows, target, link, channel, plain):
+    def _start(self: Any, records, maps, link, channel, plain):
         """The `Start`, or None; refused before anything is charged if it does not suit."""
         if self.start is None or self._trust.exact:
             return None
@@ -257,7 +249,7 @@ class FitsBySteps(AsymptoticIntervals, FitsPersons):
                 "start is for steps with Gaussian noise on rows without weights and without "
                 "effects: pass channel='gaussian', or start=None."
             )
-        if not start.suits(rows, target, link):
+        if not start.suits(maps, link):
             raise ValueError(
                 "start was fitted with other columns, bounds or classes: they must be the same, in "
                 "the same order, as those of this fit."

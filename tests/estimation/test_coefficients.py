@@ -8,10 +8,10 @@ import pytest
 from skpriv._estimation import _coefficients as coefficients
 from skpriv._estimation._coefficients import CoefficientLaw, moment_law, sandwich
 from skpriv._estimation._moments import NormalEquations
-from skpriv._estimation._public_maps import Scaling
+from skpriv._estimation._public_maps import RecordMap
 
 P = 5
-SCALING = Scaling(1.0, (-1.0, 1.0), True, P - 1)
+SCALING = RecordMap.of_norm(1.0, (-1.0, 1.0), True, P - 1)
 
 
 def _goe(rng, scale):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skpriv._estimation._moments import Instrument, MomentsQuery, ResidualGramQuery
-from skpriv._estimation._public_maps import Scaling
+from skpriv._estimation._public_maps import RecordMap
 from skpriv.privacy import Answer, GaussianNoise
 
 
@@ -13,7 +13,7 @@ from skpriv.privacy import Answer, GaussianNoise
 def test_residuals_are_clipped_at_the_limit_with_and_without_an_instrument(norm, limit):
     rng = np.random.RandomState(0)
     X, y = rng.normal(size=(3000, 3)), rng.normal(size=3000)
-    scaling, theta = Scaling(norm, (-2.0, 2.0), True, 3), np.array([0.2, -0.1, 0.3, 0.1])
+    scaling, theta = RecordMap.of_norm(norm, (-2.0, 2.0), True, 3), np.array([0.2, -0.1, 0.3, 0.1])
     phi = scaling.rows(X)
     residual = scaling.target(y) - np.clip(phi @ theta, -1.0, 1.0)
     rows = phi * np.clip(residual, -limit, limit)[:, None]
@@ -31,7 +31,7 @@ def test_residuals_are_clipped_at_the_limit_with_and_without_an_instrument(norm,
 @pytest.mark.parametrize("limit", [0.3, 1.9, 2.0])
 def test_the_sensitivity_of_residuals_is_attained(limit):
     """Rows at a right angle; one residual of 2, which the clip cuts, and one at the clip."""
-    scaling = Scaling(1.0, (-1.0, 1.0), False, 2)
+    scaling = RecordMap.of_norm(1.0, (-1.0, 1.0), False, 2)
     query = ResidualGramQuery(scaling, (1e9, -1e9), Instrument(), limit)
     far = query.sum(np.array([[1.0, 0.0]]), np.array([-1.0]))
     near = query.sum(np.array([[0.0, 1.0]]), np.array([limit - 1.0]))
@@ -44,7 +44,7 @@ def test_the_sensitivity_of_residuals_is_attained(limit):
 def test_no_row_makes_a_sum_that_is_no_number(data_norm):
     """phi'theta is asked of clipped rows: that of others may be infinity minus infinity."""
     X = np.array([[1e308, -1e308], [1e308, 1e308], [np.nan, 0.0], [np.inf, 1.0]])
-    scaling = Scaling(data_norm, (-1.0, 1.0), True, 2)
+    scaling = RecordMap.of_norm(data_norm, (-1.0, 1.0), True, 2)
     y = np.array([1e308, np.nan, 1.0, -np.inf])
     with np.errstate(all="ignore"):
         for instrument in (Instrument(), Instrument(np.diag([1.0, 0.5, 1.0]))):
@@ -56,7 +56,7 @@ def test_no_row_makes_a_sum_that_is_no_number(data_norm):
 @pytest.mark.parametrize("feature_length", [1.0, 3.0])
 def test_the_public_corner_is_that_of_the_constant(feature_length):
     """And not that of the features, which are t times as long."""
-    scaling = Scaling(1.0, (-1.0, 1.0), True, 2, feature_length)
+    scaling = RecordMap.of_norm(1.0, (-1.0, 1.0), True, 2, feature_length)
     X, query = np.random.RandomState(0).uniform(-0.7, 0.7, (50, 2)), MomentsQuery(scaling)
     answer = Answer(query.sum(X, X[:, 0]), 50, GaussianNoise(0.0))
     phi = scaling.rows(X)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skpriv._estimation._public_maps import Scaling
+from skpriv._estimation._public_maps import RecordMap
 from skpriv.exceptions import PrivacyError
 from skpriv.linear_model import ImproperSGDRegressor, _improper as _regressor
 from skpriv.linear_model._improper import (
@@ -22,7 +22,7 @@ from skpriv.linear_model._improper import (
 from skpriv.privacy import Budget, InnerSum, Procedure, open_session
 from skpriv.records import ArrayRows
 
-PLANE = Scaling(1.0, (-1.0, 1.0), False, 2)
+PLANE = RecordMap.of_norm(1.0, (-1.0, 1.0), False, 2)
 
 
 def farthest(norm, clipped):
@@ -84,7 +84,7 @@ def _neighbours(rng, n, d):
 def test_procedures_stay_within_their_sensitivities(global_random_seed):
     rng = np.random.RandomState(global_random_seed)
     for _ in range(150):
-        scaling = Scaling(1.0, (-1.0, 1.0), bool(rng.randint(2)), 2)
+        scaling = RecordMap.of_norm(1.0, (-1.0, 1.0), bool(rng.randint(2)), 2)
         theta = rng.normal(size=scaling.size) * 10.0 ** rng.uniform(-2, 2)
         one, other = _neighbours(rng, 10, 2)
         for asked in (
@@ -173,7 +173,7 @@ def test_without_noise_it_is_gradient_descent(perturbation, n_iter, step):
 
 def test_rows_and_moments_give_the_same_descent():
     X, y = _data(d=40)
-    scaling = Scaling(1.0, (-1.0, 1.0), True, 40)
+    scaling = RecordMap.of_norm(1.0, (-1.0, 1.0), True, 40)
     rows = ArrayRows(X, y).select(np.arange(600) % 5 > 0)
     by_rows = Descent(scaling, 480, 20, 1.0, 0.5)
     by_moments = Descent(scaling, 480, 21, 1.0, 0.5)
@@ -220,7 +220,7 @@ def test_moments_and_clipped_rows_give_the_sum_of_a_pass(part, global_random_see
     """Along a path whose theta grow beyond 1, turn, and come back; few passes are read for it."""
     rng = np.random.RandomState(global_random_seed)
     X, y = rng.normal(size=(1000, 3)), rng.uniform(-2.0, 2.0, size=1000)
-    scaling, memory = Scaling(1.5, (-1.0, 1.0), True, 3), {}
+    scaling, memory = RecordMap.of_norm(1.5, (-1.0, 1.0), True, 3), {}
     rows = ArrayRows(X, y).select(part)
     directions = rng.normal(size=(2, 4))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
@@ -240,7 +240,9 @@ def test_moments_and_clipped_rows_give_the_sum_of_a_pass(part, global_random_see
 def test_sums_that_are_remembered_are_of_the_records_that_are_asked_about():
     X, y = _data()
     session = open_session("central", X, y, Budget(1.0, 1e-6), 0)
-    query = ClippedGradientQuery(Scaling(1.0, (-1.0, 1.0), False, 5), np.full(5, 0.6), n_steps=9)
+    query = ClippedGradientQuery(
+        RecordMap.of_norm(1.0, (-1.0, 1.0), False, 5), np.full(5, 0.6), n_steps=9
+    )
     parts = [session.part(0.3), session.part(0.6)]
     for part in (*parts, None, *parts):
         chosen = None if part is None else session._pieces.users(part)

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from skpriv import BudgetAccountant
-from skpriv._estimation._public_maps import Scaling
+from skpriv._estimation._public_maps import RecordMap
 from skpriv.linear_model import ImproperSGDRegressor
 from skpriv.linear_model._improper import ClippedGradientQuery, ReportedGradientQuery
 from skpriv.privacy import NoiseSource, best_codebook
@@ -28,7 +28,10 @@ def model(**params):
 @pytest.mark.parametrize("norm", [0.0, 0.5, 3.0])
 def test_it_is_the_clipped_gradient_over_its_bound(norm):
     X, y = records(200, 3, 0)
-    scaling, theta = Scaling(1.0, (-1.0, 1.0), False, 3), norm * np.array([0.6, 0.0, -0.8])
+    scaling, theta = (
+        RecordMap.of_norm(1.0, (-1.0, 1.0), False, 3),
+        norm * np.array([0.6, 0.0, -0.8]),
+    )
     query = ReportedGradientQuery(scaling, theta=theta)
     ours = query.limit * query.sum(X, y)
     assert_allclose(ours, ClippedGradientQuery(scaling, theta).sum(X, y), rtol=1e-12)
@@ -46,7 +49,9 @@ def test_it_is_the_clipped_gradient_over_its_bound(norm):
 @pytest.mark.parametrize("random_state", [None, 0])
 def test_reports_estimate_the_sum(random_state):
     X, y = records(20_000, 3, 1)
-    query = ReportedGradientQuery(Scaling(1.0, (-1.0, 1.0), False, 3), theta=np.ones(3) / 2.0)
+    query = ReportedGradientQuery(
+        RecordMap.of_norm(1.0, (-1.0, 1.0), False, 3), theta=np.ones(3) / 2.0
+    )
     law = query.local_noise(model()._trust.budget)
     assert law.code == best_codebook(4, 4.0, "vector")
     reports = law.reported(*query.records(X, y), NoiseSource(random_state))

@@ -13,7 +13,7 @@ from skpriv import BudgetAccountant
 from skpriv._estimation._loop._queries import LengthsQuery, Whitened, WhiteningQuery
 from skpriv._estimation._loop._score import ScoreQuery
 from skpriv._estimation._moments import Instrument, MomentsQuery, ResidualGramQuery
-from skpriv._estimation._public_maps import UNIT_TARGET, RowMap, Scaling, WeightedMap
+from skpriv._estimation._public_maps import UNIT_TARGET, RecordMap, RowMap, WeightedMap
 from skpriv.audit import lower_bound, replay
 from skpriv.exceptions import InvalidValues
 from skpriv.inspection import model_card
@@ -147,7 +147,7 @@ def test_the_mean_of_few_rows_is_weighted():
 
 def queries(rng):
     """Each query that is asked of weighted records, with public parameters at random."""
-    scaling = WeightedMap(Scaling(1.0, (-1.0, 1.0), bool(rng.randint(2)), 2))
+    scaling = RecordMap.of_norm(1.0, (-1.0, 1.0), bool(rng.randint(2)), 2).weighted()
     rows = WeightedMap(RowMap(None, None, 1.0, bool(rng.randint(2)), 2))
     matrix = np.diag(10.0 ** rng.uniform(0.0, 3.0, size=scaling.size))
     whitened = Whitened(rows, rng.normal(size=(rows.size, rows.size)))

@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 
 import skpriv
 from skpriv._estimation._reports import LiftedMomentsQuery
-from skpriv._estimation._public_maps import Scaling
+from skpriv._estimation._public_maps import RecordMap
 from skpriv.exceptions import PrivacyError
 from skpriv.privacy import codebook, read_report, read_task, task_hash
 from skpriv.privacy._noise import _codebook
@@ -29,7 +29,7 @@ RECORDS = [
 
 
 def fields(users=None, seed="user", data_norm=1.0, bounds_y=(-1.0, 1.0), fit_intercept=False):
-    query = LiftedMomentsQuery(Scaling(data_norm, bounds_y, fit_intercept, 2)).wire()
+    query = LiftedMomentsQuery(RecordMap.of_norm(data_norm, bounds_y, fit_intercept, 2)).wire()
     task = {
         "version": 1,
         "estimator": {},
@@ -55,7 +55,7 @@ def text(**options):
     (1.0, (-1.0, 1.0)), (2.5, (1.0, 4.0)), (1e-3, (-8.0, 2.0)),
 ])  # fmt: skip
 def test_a_device_scales_as_the_estimator_does(x, y, fit_intercept, data_norm, bounds_y):
-    scaling = Scaling(data_norm, bounds_y, fit_intercept, 2)
+    scaling = RecordMap.of_norm(data_norm, bounds_y, fit_intercept, 2)
     query = fields(data_norm=data_norm, bounds_y=bounds_y, fit_intercept=fit_intercept)["query"]
     with np.errstate(all="ignore"):
         phi, r = scaled_record(query, x, y)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from skpriv._estimation._reports import LiftedMomentsQuery
-from skpriv._estimation._public_maps import Scaling
+from skpriv._estimation._public_maps import RecordMap
 from skpriv.bandits import LinUCB
 from skpriv.exceptions import BudgetExceeded
 from skpriv.privacy import task_hash
@@ -67,7 +67,7 @@ def _good():
     ]
     tasks = []
     for one in weights:
-        query = LiftedMomentsQuery(Scaling(1.0, (-1.0, 1.0), False, 2)).wire()
+        query = LiftedMomentsQuery(RecordMap.of_norm(1.0, (-1.0, 1.0), False, 2)).wire()
         tasks.append(({**query, **({} if one is None else {"weights": one})}, (2,)))
     box = {key: value for key, value in tasks[0][0].items() if key != "data_norm"}
     tasks.append(({**box, "low": [-1.0, 0.0], "high": [1.0, 2.0], "fit_intercept": True}, (2,)))

@@ -6,7 +6,7 @@ import numpy as np
 
 from skpriv._estimation._reports import LiftedMomentsQuery
 from skpriv._estimation._moments import Instrument, MomentsQuery, ResidualGramQuery
-from skpriv._estimation._public_maps import MappedRecords, Scaling
+from skpriv._estimation._public_maps import RecordMap
 from skpriv.bandits._combiner import RewardQuery
 from skpriv.linear_model._improper import (
     ClippedGradientQuery,
@@ -30,7 +30,8 @@ from skpriv.linear_model._reweighted._normalisation import (
 from .case import Case, distance
 
 D = 3
-PLANE = Scaling(1.0, (-1.0, 1.0), False, 2)
+PLANE = RecordMap.of_norm(1.0, (-1.0, 1.0), False, 2)
+UNIT_BALL = RecordMap.of_norm(1.0, (-1.0, 1.0), False, D)
 E1, E2 = np.eye(2)
 
 
@@ -53,7 +54,7 @@ def draw_scaling(rng, d=D):
     width = rng.choice([2.0, rng.uniform(1e-3, 10), 1e-16, 1e-300, 1e300])
     high = max(low + width, np.nextafter(low, np.inf))
     norm = rng.choice([1.0, 1.0, 0.3, 7.0, 1e-300, 1e-160, 1e160, 1e300])
-    return Scaling(float(norm), (float(low), float(high)), bool(rng.randint(2)), d)
+    return RecordMap.of_norm(float(norm), (float(low), float(high)), bool(rng.randint(2)), d)
 
 
 def draw_matrix(size, rng, condition=None):
@@ -109,7 +110,7 @@ def _with_scaling(build):
 
 def _any_maps(scaling, rng):
     """Moments of rows of bounded norm, or of maps that were made apart."""
-    apart = MappedRecords(scaling.row_map, scaling.target_map)
+    apart = RecordMap(scaling.row_map, scaling.target_map)
     return MomentsQuery(apart if rng.randint(2) else scaling)
 
 
@@ -319,7 +320,7 @@ CASES = {
     ),
     # Runs without privacy only, and says so by its price.
     Minimiser: Case(
-        lambda rng: Minimiser(Scaling(1.0, (-1.0, 1.0), False, D), LINKS["identity"], 1.0), (),
+        lambda rng: Minimiser(UNIT_BALL, LINKS["identity"], 1.0), (),
         n=10,
     ),
     RewardQuery: Case(

@@ -8,7 +8,7 @@ from skpriv._estimation._loop._score import PersonScoreQuery
 from skpriv._estimation._loop._queries import Whitened
 from skpriv._estimation._moments import Instrument
 from skpriv._estimation._persons import PersonGramQuery, ScoreLengthsQuery
-from skpriv._estimation._public_maps import RowMap, Scaling, TargetMap
+from skpriv._estimation._public_maps import RecordMap, RowMap, TargetMap
 from skpriv.linear_model._generalized._logistic import ClassTarget
 from skpriv.linear_model._instruments import InstrumentScoreQuery
 from skpriv.privacy._session._trust import FilledPlaces
@@ -48,7 +48,7 @@ def ask_persons(asked, X, y):
 
 
 PLACES = 3
-PLANE = Scaling(1.0, (-1.0, 1.0), False, 2)
+PLANE = RecordMap.of_norm(1.0, (-1.0, 1.0), False, 2)
 
 
 def person(*places):
@@ -57,7 +57,7 @@ def person(*places):
 
 
 def _person_gram(rng):
-    scaling = Scaling(rng.choice([1.0, 1e3]), (-1.0, 1.0), bool(rng.randint(2)), 2)
+    scaling = RecordMap.of_norm(rng.choice([1.0, 1e3]), (-1.0, 1.0), bool(rng.randint(2)), 2)
     matrix = None if rng.randint(2) else np.diag([1.0, 10.0 ** -rng.randint(3)][:2])
     if matrix is not None and scaling.size == 3:
         matrix = np.diag([1.0, 0.1, 0.01])
@@ -78,7 +78,7 @@ def _maps(rng):
     exogenous, structural = np.setdiff1d(np.arange(rows.size), 1), np.arange(1, rows.size)
     V = np.diag(10.0 ** rng.uniform(-1, 3, len(exogenous)))
     theta = rng.normal(size=len(structural))
-    maps = rows, TargetMap((-1.0, 1.0), intercept), exogenous, structural
+    maps = RecordMap(rows, TargetMap((-1.0, 1.0), intercept)), exogenous, structural
     return *maps, V, theta, rng.choice([0.1, 2.0]), rng.choice([0.1, 1.0])
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from skpriv._estimation._public_maps import Scaling
+from skpriv._estimation._public_maps import RecordMap
 from skpriv.linear_model._iht._queries import (
     GradientNorm,
     Iterate,
@@ -23,9 +23,11 @@ ONES = np.ones(D)
 
 def _entries(rng=None):
     if rng is None:
-        return Scaling(1.0, (-1.0, 1.0), True, D)
+        return RecordMap.of_norm(1.0, (-1.0, 1.0), True, D)
     data_max = rng.choice([1.0, 1.5, 1e-3, 1e100, 1e-100])
-    return Scaling(float(data_max), (-1.0, rng.uniform(0.5, 9.0)), bool(rng.randint(2)), D)
+    return RecordMap.of_norm(
+        float(data_max), (-1.0, rng.uniform(0.5, 9.0)), bool(rng.randint(2)), D
+    )
 
 
 def _iterate(entries, weights=(0.0, 0.0), level=0.0):
@@ -59,7 +61,7 @@ def _norm(rng):
 
 
 def _moments():
-    rows = SupportRows.of(Scaling(1.0, (-1.0, 1.0), False, D), SUPPORT, False)
+    rows = SupportRows.of(RecordMap.of_norm(1.0, (-1.0, 1.0), False, D), SUPPORT, False)
     first, second = np.zeros(D), np.zeros(D)
     first[0] = 1.0
     second[SUPPORT] = rows.scaling.row_bound * np.array([0.5, np.sqrt(0.75)])

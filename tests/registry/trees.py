@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from skpriv._estimation._public_maps import Scaling
+from skpriv._estimation._public_maps import RecordMap
 from skpriv.linear_model._layered._tree import (
     CodebookLevelQuery,
     GaussianLaw,
@@ -15,7 +15,7 @@ from .case import Case, distance
 from .linear import one
 
 D = 3
-SCALING = Scaling(1.0, (-1.0, 1.0), False, D)
+SCALING = RecordMap.of_norm(1.0, (-1.0, 1.0), False, D)
 
 
 def grown_tree(resolved, n_scales=8, half_width=0.3):

@@ -3,7 +3,7 @@
 import json
 import secrets
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import sqrt
 from numbers import Real
 from typing import Annotated, Any, Literal, Self
@@ -13,7 +13,7 @@ import numpy as np
 from ..._compat import Interval
 from ..._estimation._reports import best_channel, moments_query, report_noises
 from ..._estimation._moments import MomentsQuery
-from ..._estimation._public_maps import Scaling
+from ..._estimation._public_maps import RecordMap
 from ..._parameters import ArrayLike, Count, Positive, parameters
 from ...exceptions import PrivacyError
 from ...privacy import (
@@ -239,7 +239,7 @@ class RunningSumsPolicy(BasePolicy):
     def _public_scaling(self, n_phi):
         """Scaling of rows and of rewards less the offset, by public numbers."""
         bounds = tuple(float(bound) - self._offset for bound in self.bounds_y)
-        return Scaling(float(self.data_norm), bounds, self._has_intercept, n_phi)
+        return RecordMap.of_norm(float(self.data_norm), bounds, self._has_intercept, n_phi)
 
     def _open_windows(self):
         """Begin to compare older and newer sums."""
@@ -467,7 +467,7 @@ class RunningSumsPolicy(BasePolicy):
                 "a batch of reports is not complete: add actions when rounds_until_update_ "
                 "has come to its end."
             )
-        scaling = replace(self._scaling, n_features=self._scaling.n_features + extra)
+        scaling = self._scaling.widened(extra)
         with self._whole():
             with self._accounting():
                 equations = self._sums.widen(self._query(scaling), extra)

@@ -1,6 +1,6 @@
 """What logistic and Poisson regression share, and Poisson regression, which adds its link alone."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +11,7 @@ from ..._estimation._coefficients import CoefficientLaw, loop_law
 from ..._estimation._intervals import ConfidenceInterval
 from ..._estimation._loop._links import Log
 from ..._estimation._loop._steps import at_solution
-from ..._estimation._public_maps import TargetMap
+from ..._estimation._public_maps import RecordMap, TargetMap
 from ..._linalg import row_products
 from ..._parameters import ArrayLike, Level, Positive, RowsOfPerson, parameters
 from ...exceptions import PrivacyError
@@ -73,10 +73,11 @@ class GeneralizedLinear(FitsBySteps):
         """Fit records with public maps of their rows, which are checked first."""
         self._check_model()
         rows = public_row_map(self, records.n_features)
-        self._fit_steps(records, rows, target, groups, weights, link)
+        self._fit_steps(records, RecordMap(rows, target), groups, weights, link)
 
-    def _exact(self, session, rows, target, link):
+    def _exact(self, session, maps, link):
         """The fit without privacy."""
+        rows, target = maps.row_map, maps.target_map
         likely = session.release(
             MaximumLikelihood(rows, target, link), 1.0 - 2.0 * SIDE_SHARE
         ).value
@@ -85,7 +86,7 @@ class GeneralizedLinear(FitsBySteps):
     def _read(self: Any):
         """Coefficients and intercepts, in the units of X: a row for each class of several."""
         fit = self._released
-        found = fit.link.each(self._map.coefficient_map()) @ fit.theta
+        found = fit.link.each(self._record_map.row_map.coefficient_map()) @ fit.theta
         found = found.reshape(np.size(fit.location), -1)
         self._coef, self._intercept = found[:, :-1], found[:, -1] + fit.location
         if fit.link.parts == 1:
@@ -104,7 +105,7 @@ class GeneralizedLinear(FitsBySteps):
 
     def _linear(self, X):
         """eta of checked rows, which are clipped as in the fit."""
-        return row_products(self._map.clipped(X), self._coef) + self._intercept
+        return row_products(self._record_map.row_map.clipped(X), self._coef) + self._intercept
 
     def _interval(self: Any, X, confidence_level, method):
         """The interval of the mean at checked rows: all of its range where eta is not resolved.
@@ -112,7 +113,7 @@ class GeneralizedLinear(FitsBySteps):
         Where eta is above its largest value it ends there, with the width that it has.
         """
         fit, eta = self._released, self._eta(X)
-        value, half = fit.interval(self._map.rows(X), confidence_level, method)
+        value, half = fit.interval(self._record_map.rows(X), confidence_level, method)
         largest = getattr(fit.link, "offset", np.inf)  # of counts
         low, high = np.minimum(value, largest) - half, value + half
         low, high = self._mean(np.minimum(low, eta)), self._mean(np.maximum(high, eta))
@@ -145,7 +146,8 @@ class GeneralizedLinear(FitsBySteps):
         fitted = estimand == "fitted"
         curve = WEIGHTED if fitted and not self._trust.can.exact else LIKELIHOOD
         words = {"estimand": f"{estimand}: {self._of} {curve}", "ratio": self._ratio}
-        return loop_law(self._released, self._map, UNIT, fitted, epsilon=self.epsilon, **words)
+        maps = replace(self._record_map, target_map=UNIT)
+        return loop_law(self._released, maps, fitted, epsilon=self.epsilon, **words)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from ..._estimation._moments import SQUARE_WEIGHT, NormalEquations
-from ..._estimation._public_maps import FEATURE_LENGTH, Scaling
+from ..._estimation._public_maps import FEATURE_LENGTH, RecordMap
 from ..._linalg import row_norms, vech, vech_size
 from ...privacy import ROUNDING, InnerSum, Procedure, Query
 from ...records import canonical
@@ -49,7 +49,7 @@ class Iterate:
     Parameters
     ----------
     data_max : float
-    scaling : Scaling
+    scaling : RecordMap
         Maps targets to r in [-1, 1].
     support : ndarray of shape (s,)
     weights : ndarray of shape (s,)
@@ -59,7 +59,7 @@ class Iterate:
     """
 
     data_max: float
-    scaling: Scaling
+    scaling: RecordMap
     support: np.ndarray
     weights: np.ndarray
     level: float = 0.0
@@ -90,13 +90,13 @@ class SupportRows:
     ----------
     data_max : float
     support : ndarray of shape (s,)
-    scaling : Scaling
+    scaling : RecordMap
         Scaling of rows of length s.
     """
 
     data_max: float
     support: np.ndarray
-    scaling: Scaling
+    scaling: RecordMap
 
     @classmethod
     def of(cls, entries, support, exact):
@@ -104,7 +104,7 @@ class SupportRows:
         s = len(support)
         norm = sqrt(s) if exact else max(1.0, NORM_FACTOR * sqrt(s))
         public = entries.bounds_y, entries.fit_intercept, s, FEATURE_LENGTH
-        scaling = Scaling(norm * entries.row_bound, *public)
+        scaling = RecordMap.of_norm(norm * entries.row_bound, *public)
         return cls(entries.row_bound, support, scaling)
 
     def iterate(self, entries, theta):

@@ -21,7 +21,7 @@ from ..._estimation._intervals import (
 )
 from ..._estimation._loop._queries import LocationQuery
 from ..._estimation._moments import NormalEquations, ridge_prior
-from ..._estimation._public_maps import Scaling
+from ..._estimation._public_maps import RecordMap
 from ..._estimation._intervals import event, split_failure
 from ..._linalg import psd_part
 from ..._parameters import ArrayLike, Count, DataNorm, Level, Positive, parameters
@@ -64,7 +64,7 @@ def choose(session, scaling, start, n_nonzero, share, size_share):
     Parameters
     ----------
     session : Session
-    scaling : Scaling
+    scaling : RecordMap
         Scaling of single entries: its bound is data_max.
     start : Iterate
         Public: its features stay in the support.
@@ -102,7 +102,7 @@ class SupportFit:
 
     Attributes
     ----------
-    scaling : Scaling
+    scaling : RecordMap
         Scaling of rows on the support.
     theta : ndarray of shape (p,)
         The estimate, in the units of phi.
@@ -112,7 +112,7 @@ class SupportFit:
         design' (theta* - origin) = target, up to noise.
     """
 
-    scaling: Scaling
+    scaling: RecordMap
     theta: np.ndarray
     origin: np.ndarray
     equations: NormalEquations

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._estimation._public_maps import Scaling
+from ..._estimation._public_maps import RecordMap
 from ..._estimation._intervals import norm_quantile, operator_quantile
 from ..._linalg import SQRT2, unvech, vech, vech_size
 from ..._printing import Display
@@ -385,7 +385,7 @@ class LevelQuery(Query):
 
     Parameters
     ----------
-    scaling : Scaling
+    scaling : RecordMap
     tree : PartitionTree
         Made of released answers.
     bins : tuple of Bin
@@ -395,7 +395,7 @@ class LevelQuery(Query):
     level : int
     """
 
-    scaling: Scaling
+    scaling: RecordMap
     tree: PartitionTree
     bins: tuple
     crossed: bool

@@ -17,7 +17,7 @@ import numpy as np
 from ..._estimation._loop._rules import SUBSET_RESOLUTIONS, part_needed
 from ..._estimation._moments import Instrument, NormalEquations
 from ..._estimation._reports import LiftedMomentsQuery
-from ..._estimation._public_maps import Scaling
+from ..._estimation._public_maps import RecordMap
 from ..._linalg import (
     HALF_DIGITS,
     RELATIVE_ZERO,
@@ -56,7 +56,7 @@ class NormalisationQuery(Query):
     iteration before has found. L is about the mean of l: longer rows count as if they had it.)
     """
 
-    scaling: Scaling
+    scaling: RecordMap
     instrument: Instrument
     name: str = "normalisation"
     sensitivity: float = sqrt(2.0) * ROUNDING
@@ -69,7 +69,7 @@ class NormalisationQuery(Query):
     def sum(self, X, y):
         """Exact sum over a chunk of rows, of Q'h for U = QR."""
         total = np.zeros((self.scaling.size, self.scaling.size), order="F")
-        for _, phi in self.scaling.blocks(X):
+        for _, phi in self.scaling.row_map.blocks(X):
             add_gram(total, self.instrument.turned(phi, longest=self.longest))
         return vech(total)
 
@@ -110,7 +110,7 @@ class ReweightedMomentsQuery(Query):
     |r r'| <= (r^2 + r'^2) / 2 the rest is convex in r^2 and in r'^2, with corners 4.5, 7.375, 8.
     """
 
-    scaling: Scaling
+    scaling: RecordMap
     instrument: Instrument
     name: str = "re-weighted moments"
 
@@ -131,8 +131,8 @@ class ReweightedMomentsQuery(Query):
         """Exact sum over a chunk of rows, of Q'e for U = QR."""
         p, r = self.scaling.size, self.scaling.target(y)
         target, design, gram = np.zeros(p), np.zeros((p, p)), np.zeros((p, p), order="F")
-        for block, phi in self.scaling.blocks(X):
-            e = self.scaling.weigh(self.instrument.turned(phi.copy()), X[block])
+        for block, phi in self.scaling.row_map.blocks(X):
+            e = self.scaling.row_map.weigh(self.instrument.turned(phi.copy()), X[block])
             target += r[block] @ e
             design += e.T @ phi
             add_gram(gram, e)

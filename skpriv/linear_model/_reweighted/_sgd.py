@@ -20,7 +20,7 @@ from scipy import optimize, special, stats
 
 from ..._estimation._intervals import event, operator_quantile, split_failure
 from ..._estimation._moments import Instrument
-from ..._estimation._public_maps import Scaling
+from ..._estimation._public_maps import RecordMap
 from ..._linalg import RELATIVE_ZERO, TINY, psd_part, psd_power, unvech, vech, vech_size
 from ...privacy import ROUNDING, InnerSum, Procedure, Query
 from ._normalisation import EIGENVALUE_FLOOR
@@ -264,7 +264,7 @@ class LinkGradientQuery(Query):
 
     Parameters
     ----------
-    scaling : Scaling
+    scaling : RecordMap
     instrument : Instrument
         Without U the rows e are phi itself, and Phi_U is phi phi'.
     link : Link
@@ -275,7 +275,7 @@ class LinkGradientQuery(Query):
         in the range of the target.
     """
 
-    scaling: Scaling
+    scaling: RecordMap
     instrument: Instrument
     link: Link
     theta: np.ndarray
@@ -412,7 +412,7 @@ class Minimiser(Procedure):
     descent with Nesterov's momentum, restarted whenever it turns away from the last step.
     """
 
-    scaling: Scaling
+    scaling: RecordMap
     link: Link
     radius: float
     name: str = "score equation"

@@ -167,8 +167,8 @@ LINE = LinearRegression(
 def test_epochs_of_equations_are_pooled_and_not_compared():
     """A clipped line depends on the rows, which the policy chooses: that is no change."""
     _, policy = run(EpochGreedy(LINE, schedule=500, random_state=0), 0, 2000)
-    assert policy.n_pooled_ == policy.oracle_._likelihood().n == 2000
-    assert type(policy.oracle_).__name__ == "PooledLine"
+    assert policy.n_pooled_ == policy.oracle_._information.n == 2000
+    assert type(policy.oracle_._released).__name__ == "Information"
     with pytest.raises(AttributeError, match="no change can be noticed"):
         _ = policy.changes_
     _, policy = run(EpochGreedy(LINE, schedule=500, forget=True, random_state=0), 0, 2000)

@@ -8,7 +8,7 @@ import pytest
 
 from skpriv import BudgetAccountant
 from skpriv._estimation._moments import MomentsQuery
-from skpriv._estimation._public_maps import Scaling
+from skpriv._estimation._public_maps import RecordMap
 from skpriv.bandits import BanditCombiner, LinSquareCB, LinUCB, Loop, OnlineLinUCB, SquareCB
 from skpriv.exceptions import PrivacyError
 from skpriv.linear_model import SSPRegressor
@@ -99,8 +99,11 @@ def test_with_the_weight_of_other_sums_a_late_reward_would_cost_more(tmp_path, m
     monkeypatch.setattr(LinUCB, "_query", lambda self, scaling: MomentsQuery(scaling), raising=True)
     make = lambda: LinUCB(update_every=200, horizon=1400, **COMMON)  # noqa: E731
     query, half = (
-        MomentsQuery(Scaling(1.0, (-1.0, 1.0), False, 3), square_weight=weight)
-        for weight in (MomentsQuery(Scaling(1.0, (-1.0, 1.0), False, 3)).square_weight, 0.5)
+        MomentsQuery(RecordMap.of_norm(1.0, (-1.0, 1.0), False, 3), square_weight=weight)
+        for weight in (
+            MomentsQuery(RecordMap.of_norm(1.0, (-1.0, 1.0), False, 3)).square_weight,
+            0.5,
+        )
     )
     row = np.full((1, 3), 3.0**-0.5)
     assert make()._can_be_late
@@ -110,7 +113,7 @@ def test_with_the_weight_of_other_sums_a_late_reward_would_cost_more(tmp_path, m
 
 def test_moments_of_two_records_have_no_negative_product(global_random_seed):
     rng = np.random.default_rng(global_random_seed)
-    asked = MomentsQuery(Scaling(1.0, (-1.0, 1.0), False, 3), square_weight=0.5)
+    asked = MomentsQuery(RecordMap.of_norm(1.0, (-1.0, 1.0), False, 3), square_weight=0.5)
     rows = rng.standard_normal((300, 3))
     rows /= np.maximum(np.linalg.norm(rows, axis=1), rng.uniform(0.1, 3.0, 300))[:, None]
     records = np.array([

@@ -5,7 +5,7 @@ import pytest
 
 from skpriv import BudgetAccountant, BudgetExceeded
 from skpriv._estimation._moments import MomentsQuery
-from skpriv._estimation._public_maps import Scaling
+from skpriv._estimation._public_maps import RecordMap
 from skpriv.bandits import LinearEnvironment, LinSquareCB, simulate
 from skpriv.bandits._ucb._sums import asymptotic
 from skpriv.privacy import Budget, open_stream
@@ -42,7 +42,7 @@ def test_asymptotic_is_calibrated(global_random_seed):
             x /= np.linalg.norm(x, axis=1, keepdims=True)
             mean = np.clip(x @ theta, -1.0, 1.0)
             r = np.where(rng.uniform(-1.0, 1.0, size=n) < mean, 1.0, -1.0)
-            query = MomentsQuery(Scaling(1.0, (-1.0, 1.0), False, d))
+            query = MomentsQuery(RecordMap.of_norm(1.0, (-1.0, 1.0), False, d))
             stream = open_stream("central", query, Budget(epsilon, 1e-6), 4, 100 + seed)
             fit = asymptotic(query.equations(stream.push(x, r).read()))
             error = fit.centre - theta

@@ -12,7 +12,7 @@ from skpriv.bandits import LinSquareCB, LinUCB, load
 from skpriv.bandits._ucb import _lin_ucb
 from skpriv.bandits._ucb._sums import certified, noise_bound, rewards_bound
 from skpriv._estimation._moments import MomentsQuery
-from skpriv._estimation._public_maps import Scaling
+from skpriv._estimation._public_maps import RecordMap
 from skpriv.exceptions import PrivacyError
 from skpriv.privacy import Budget, open_stream
 
@@ -185,7 +185,7 @@ def test_certified_region_covers_the_weights(privacy, epsilon, global_random_see
     """Weights on the edge of the ball, rewards of the largest variance, hardly any exploration."""
     d, n, theta = 3, 4000, np.array([0.8, 0.6, 0.0])
     rng = np.random.RandomState(global_random_seed)
-    scaling = Scaling(1.0, (-1.0, 1.0), False, d)
+    scaling = RecordMap.of_norm(1.0, (-1.0, 1.0), False, d)
     misses = 0
     for seed in range(20):
         x = rng.normal(size=(n, d)) * [1.0, 1.0, 0.05]

@@ -179,9 +179,9 @@ def test_what_is_cut_is_released_with_the_noise_that_is_declared():
     scores, cutting = [], 0
     for seed in range(60):
         X, y, model = _fitted(seed, True, 12_000)
-        fit, target = model._released, model._target
+        fit, target = model._released, model._record_map.target_map
         step = fit.last
-        ((_, e, weights, *_),) = Whitened(model._map, fit.W).blocks(X)
+        ((_, e, weights, *_),) = Whitened(model._record_map.row_map, fit.W).blocks(X)
         c = weights * (target.scaled(y) - fit.location) - e @ step.point
         cut = np.maximum(np.abs(c) - step.limit, 0.0)
         assert cut.max() <= step.most_excess

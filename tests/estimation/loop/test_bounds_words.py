@@ -53,7 +53,7 @@ def test_nothing_is_said_that_noise_may_explain():
     model = LinearRegression(
         bounds_X=[(-11.0, 11.0), (-1.0, 1.0), (-1.0, 1.0)], bounds_y=(-2.0, 2.0), random_state=0
     ).fit(X, y)
-    fit, rows = model._released, model._map
+    fit, rows = model._released, model._record_map.row_map
     assert bounds_words(fit, rows, ["age", "dose", "time"]).startswith(
         "The standard deviation of a"
     )
@@ -78,7 +78,7 @@ def test_an_additive_model_counts_rows_that_are_clipped():
     model = AdditiveRegressor(
         bounds_X=[(-0.5, 0.5), (-1.0, 1.0), (-1.0, 1.0)], bounds_y=(-2.0, 2.0), random_state=0
     ).fit(*_rows())
-    counts = ClippedRowsQuery(model._map).sum(X, None)
+    counts = ClippedRowsQuery(model._record_map.row_map).sum(X, None)
     assert counts[0] == (np.abs(X[:, 0]) > 0.5).sum()
     np.testing.assert_allclose(counts[1:], [counts[0] / np.sqrt(3.0), 0.0, 0.0])
 

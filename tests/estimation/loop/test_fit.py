@@ -14,7 +14,7 @@ from skpriv._estimation._intervals import USUAL_QUANTILE
 from skpriv._estimation._loop._estimate import inversion_excess, noise_floor
 from skpriv._estimation._loop._fit import LoopFit
 from skpriv._estimation._loop._score import Line
-from skpriv._estimation._public_maps import RowMap, TargetMap
+from skpriv._estimation._public_maps import RecordMap, RowMap, TargetMap
 
 P, SEEN = 8, 5
 GRAM = np.diag([1.0 / P] * SEEN + [0.002 / P] * (P - SEEN))
@@ -180,7 +180,7 @@ def _tailed(counted):
     )  # fmt: skip
     fit = LoopFit(0.0, np.eye(2), np.zeros(2), 0.01, np.eye(2) / 2.0, (equation,), None, True, 1000)
     rows = RowMap(np.array([0.0]), np.array([1.0]), None, True, 1)
-    return fit, loop_law(fit, rows, TargetMap((-1.0, 1.0), True))
+    return fit, loop_law(fit, RecordMap(rows, TargetMap((-1.0, 1.0), True)))
 
 
 def test_a_tail_like_the_inverse_cube_is_cut_by_what_is_counted():
@@ -200,7 +200,7 @@ def test_the_least_squares_line_has_its_own_equation_and_the_distance_is_a_bound
     away = np.array([0.02, -0.01])
     asked = replace(fit.last, moment=fit.last.slope @ away, moment_scale=1e-3)
     both = replace(fit, line=Line(asked, np.zeros(2), 1e-3))
-    fitted, squares = (loop_law(both, rows, target, kind) for kind in (True, False))
+    fitted, squares = (loop_law(both, RecordMap(rows, target), kind) for kind in (True, False))
     moved = rows.coefficient_map() @ away
     np.testing.assert_allclose(squares.estimate - fitted.estimate, moved, atol=1e-12)
     assert (fitted.distance >= np.abs(moved)).all()

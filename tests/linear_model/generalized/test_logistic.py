@@ -311,11 +311,13 @@ def _weighted_curve(model, X, y):
     fit, b = model._released, model._released.b
     target = ClassTarget(model._values)
     for _ in range(8):
-        query = ScoreQuery(Whitened(model._map, fit.W), target, fit.location, b, 1.0, fit.link)
+        query = ScoreQuery(
+            Whitened(model._record_map.row_map, fit.W), target, fit.location, b, 1.0, fit.link
+        )
         answer = SimpleNamespace(value=query.sum(X, y), n=len(y), noise=SimpleNamespace(scale=0.0))
         equation = ScoreEquation.of(query, answer)
         b = b + np.linalg.solve(equation.slope, equation.moment)
-    found = fit.points(model._map.coefficient_map()) @ b
+    found = fit.points(model._record_map.row_map.coefficient_map()) @ b
     return found + np.append(np.zeros(len(found) - 1), fit.location)
 
 

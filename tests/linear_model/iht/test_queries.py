@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skpriv._estimation._public_maps import Scaling
+from skpriv._estimation._public_maps import RecordMap
 from skpriv.linear_model._iht._queries import CLIP_WEIGHT, Iterate, ScoresQuery
 
 pld = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
@@ -43,7 +43,7 @@ def test_the_published_sensitivity_fails_its_claim(x_max):
     assert one.self_compose(s).get_delta_for_epsilon(epsilon) > 3.0 * delta
 
     # The same pair of records, asked as it is here: within what is declared and paid for.
-    entries = Scaling(x_max, (-target, target), False, d)
+    entries = RecordMap.of_norm(x_max, (-target, target), False, d)
     model = Iterate(x_max, entries, np.zeros(0, dtype=int), np.zeros(0))
     query = ScoresQuery(model, d, 1.0, 1.0)
     change = np.abs(query.sum(X, y) - query.sum(X, neighbour)).max()

@@ -14,7 +14,7 @@ from scipy import stats
 from skpriv._linalg import unvech
 from skpriv.linear_model._layered._paper import PaperLevelQuery, PaperState
 from skpriv.linear_model._layered._tree import PartitionTree
-from skpriv._estimation._public_maps import Scaling
+from skpriv._estimation._public_maps import RecordMap
 from skpriv.privacy import Budget, GaussianNoise, NoiseSource
 
 DRAWS = 20_000
@@ -83,7 +83,7 @@ def test_sensitivity_of_one_bin_is_half_of_what_moves(part, scale, global_random
 
 def test_residual_targets_without_clipping_have_no_sensitivity():
     """y_h = y - prediction is as large as a noisy prediction: any sensitivity is exceeded."""
-    scaling = Scaling(1.0, (-1.0, 1.0), False, 2)
+    scaling = RecordMap.of_norm(1.0, (-1.0, 1.0), False, 2)
     tree = PartitionTree(2, 2.0, 3, 2)
     for node in tree.frontier():
         node.directions = np.eye(2)

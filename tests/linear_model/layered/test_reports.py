@@ -13,11 +13,11 @@ from skpriv.exceptions import PrivacyError
 from skpriv.linear_model import LayeredRegressor
 from skpriv.linear_model._layered._regressor import grow
 from skpriv.linear_model._layered._tree import CodebookLevelQuery, ReportLaw
-from skpriv._estimation._public_maps import Scaling
+from skpriv._estimation._public_maps import RecordMap
 from skpriv.privacy import Budget, open_session
 
 D, N = 2, 400
-SCALING = Scaling(1.0, (-1.0, 1.0), False, D)
+SCALING = RecordMap.of_norm(1.0, (-1.0, 1.0), False, D)
 BUDGET = Budget(2.0, 0.0)
 
 

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 from skpriv import BudgetAccountant
 from skpriv._estimation._intervals import _joint_bound
-from skpriv._estimation._public_maps import MappedRecords, RowMap, TargetMap
+from skpriv._estimation._public_maps import RecordMap, RowMap, TargetMap
 from skpriv._estimation._reports import ReportedFit
 from skpriv.linear_model import LinearRegression, SSPRegressor
 from skpriv.protocol import Collector, report
@@ -103,7 +103,7 @@ def test_an_accountant_of_gaussian_noise_gets_it():
 @pytest.mark.parametrize("bounds", [[(20.0, 60.0), (0.0, 1e-3)], [(-1e-300, 1e300), (-3.0, 1.0)]])
 def test_devices_scale_ranges_as_the_estimator_does(fit_intercept, bounds):
     low, high = np.array(bounds).T
-    maps = MappedRecords(
+    maps = RecordMap(
         RowMap(low, high, None, fit_intercept, 2), TargetMap((2.0, 5.0), fit_intercept)
     )
     for x in ([30.0, 5e-4], [np.nan, 2.0], [np.inf, -np.inf], [-1e308, 0.0]):

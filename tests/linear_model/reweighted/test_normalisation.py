@@ -7,7 +7,7 @@ import pytest
 
 from skpriv import Budget
 from skpriv._estimation._moments import Instrument, ResidualGramQuery
-from skpriv._estimation._public_maps import Scaling
+from skpriv._estimation._public_maps import RecordMap
 from skpriv.linear_model._reweighted._normalisation import (
     HIDDEN_DEVIATION,
     NormalisationQuery,
@@ -34,7 +34,7 @@ def exact(query, X, y):
 def test_answers_are_read_as_sums_of_the_papers_rows(matrix, floor):
     """The rows that are summed are turned; what is read is not."""
     X, y = records(500, (1.0, 0.5, 0.1))
-    scaling, theta = Scaling(1.0, (-1.0, 1.0), False, 3), np.array([0.5, -0.5, 0.2])
+    scaling, theta = RecordMap.of_norm(1.0, (-1.0, 1.0), False, 3), np.array([0.5, -0.5, 0.2])
     instrument = Instrument(matrix, floor=floor)
     e = X @ matrix / np.maximum(np.linalg.norm(X @ matrix, axis=1), floor)[:, None]
     query = ReweightedMomentsQuery(scaling, instrument)
@@ -54,7 +54,9 @@ def test_sigma_of_the_paper_is_asked_up_to_the_length(length):
     rows = X @ U
     sizes = np.linalg.norm(rows, axis=1)
     rows /= np.sqrt(sizes * np.maximum(sizes, length))[:, None]
-    query = NormalisationQuery(Scaling(1.0, (-1.0, 1.0), False, 3), Instrument(U, length=length))
+    query = NormalisationQuery(
+        RecordMap.of_norm(1.0, (-1.0, 1.0), False, 3), Instrument(U, length=length)
+    )
     mean, _ = query.read(exact(query, X, y))
     np.testing.assert_allclose(mean, rows.T @ rows / len(y), atol=1e-12)
     if length == 1.0:  # longer than all rows
@@ -63,7 +65,7 @@ def test_sigma_of_the_paper_is_asked_up_to_the_length(length):
 
 
 def learnt(X, y, epsilon, privacy="central", size=None):
-    scaling = Scaling(1.0, (-1.0, 1.0), False, X.shape[1])
+    scaling = RecordMap.of_norm(1.0, (-1.0, 1.0), False, X.shape[1])
     session = open_session(privacy, X, y, Budget(epsilon, 1e-6), random_state=0)
     return learn_normalisation(session, scaling, 0.08, 3), session.report
 
@@ -93,7 +95,7 @@ def test_what_the_noise_of_the_moments_hides_is_not_made_larger():
 def test_many_records_are_asked_in_part_at_secret_random_positions():
     rng = np.random.RandomState(0)
     X, y = rng.uniform(-0.5, 0.5, size=(300_000, 2)), np.zeros(300_000)
-    scaling = Scaling(1.0, (-1.0, 1.0), False, 2)
+    scaling = RecordMap.of_norm(1.0, (-1.0, 1.0), False, 2)
     shown = []
 
     class Watched(NormalisationQuery):

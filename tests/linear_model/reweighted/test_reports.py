@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 from skpriv import BudgetAccountant
 from skpriv._estimation._moments import Instrument
-from skpriv._estimation._public_maps import Scaling
+from skpriv._estimation._public_maps import RecordMap
 from skpriv._linalg import psd_power, unvech
 from skpriv.exceptions import PrivacyError
 from skpriv.linear_model import ReweightedRegressor, SSPRegressor, _moments as _regressor
@@ -47,7 +47,7 @@ def queries(scaling):
 
 def test_the_equations_are_those_of_the_same_line():
     X, _, theta = records(500, 0)
-    query = queries(Scaling(1.0, (-1.0, 1.0), False, 3))[1]
+    query = queries(RecordMap.of_norm(1.0, (-1.0, 1.0), False, 3))[1]
     h, k = query.records(X, X @ theta)
     assert_allclose(k, h @ np.linalg.solve(U, theta), atol=1e-12)
     assert (np.linalg.norm(X @ U, axis=1) > 1.0).any()  # some were shortened
@@ -55,7 +55,7 @@ def test_the_equations_are_those_of_the_same_line():
 
 def test_halves_are_those_of_the_paper():
     X, y, _ = records(500, 1)
-    ours = queries(Scaling(1.0, (-1.0, 1.0), False, 3))[0].sum(X, y)
+    ours = queries(RecordMap.of_norm(1.0, (-1.0, 1.0), False, 3))[0].sum(X, y)
     halves = X @ psd_power(U, 0.5) / np.sqrt(np.linalg.norm(X @ U, axis=1))[:, None]
     assert_allclose(unvech(ours[3:-1], 3), halves.T @ halves, rtol=1e-12)
     assert not ours[:3].any()
@@ -64,7 +64,7 @@ def test_halves_are_those_of_the_paper():
 @pytest.mark.parametrize("norm", [1.0, 1e-300, 1e300])
 def test_any_record_has_a_row_in_the_ball(norm):
     y = np.array([np.nan, np.inf, -1e308, 1e308, 0.0])
-    for query in queries(Scaling(norm, (-1.0, 1.0), False, 3)):
+    for query in queries(RecordMap.of_norm(norm, (-1.0, 1.0), False, 3)):
         h, k = query.records(ODD, y)
         assert np.isfinite(h).all() and np.isfinite(k).all()
         assert (np.linalg.norm(h, axis=1) <= 1.0 + 1e-12).all() and (abs(k) <= 1.0).all()
@@ -74,7 +74,7 @@ def test_any_record_has_a_row_in_the_ball(norm):
 def test_devices_make_the_same_record(intercept):
     X, y, _ = records(50, 2)
     X = X[:, : 3 - intercept] * 3.0
-    for query in queries(Scaling(2.0, (-1.0, 3.0), intercept, X.shape[1])):
+    for query in queries(RecordMap.of_norm(2.0, (-1.0, 3.0), intercept, X.shape[1])):
         h, k = query.records(X, y)
         for row, target, one, other in zip(X, y, h, k, strict=True):
             phi, r = scaled_record(query.wire(), row, target)
@@ -96,7 +96,7 @@ def test_each_user_answers_once_and_purely():
 
 
 def test_a_normalisation_that_noise_would_hide_is_not_asked_for():
-    scaling = Scaling(1.0, (-1.0, 1.0), False, 3)
+    scaling = RecordMap.of_norm(1.0, (-1.0, 1.0), False, 3)
     found = []
     for n in (100, 1_000, 30_000):
         rows = as_rows(np.zeros((n, 3)), np.zeros(n))

@@ -6,7 +6,7 @@ from registry.linear import draw_matrix
 from scipy import optimize
 
 from skpriv._estimation._moments import Instrument, ResidualGramQuery
-from skpriv._estimation._public_maps import Scaling
+from skpriv._estimation._public_maps import RecordMap
 from skpriv.linear_model._reweighted._normalisation import (
     NormalisationQuery,
     ReweightedMomentsQuery,
@@ -71,7 +71,7 @@ def test_the_declared_sensitivity_is_attained(name, d, condition, global_random_
     rng = np.random.RandomState(global_random_seed)
     U = draw_matrix(d, rng, condition)
     U /= np.linalg.norm(U, 2)
-    query = QUERIES[name](Scaling(1.0, (-1.0, 1.0), False, d), U, rng)
+    query = QUERIES[name](RecordMap.of_norm(1.0, (-1.0, 1.0), False, d), U, rng)
     best = _largest_change(query, U, d, rng, starts=60)
     assert 0.99 * query.sensitivity <= best <= query.sensitivity
     assert query.sensitivity <= DECLARED[name](condition) * ROUNDING * (1 + 2e-5)
@@ -79,7 +79,7 @@ def test_the_declared_sensitivity_is_attained(name, d, condition, global_random_
 
 def test_the_sensitivity_of_moments_whose_weights_fade_is_attained_and_never_exceeded():
     """Two rows at a small angle that U turns into nearly opposite ones, both above the floor."""
-    scaling = Scaling(1.0, (-1.0, 1.0), False, 2)
+    scaling = RecordMap.of_norm(1.0, (-1.0, 1.0), False, 2)
     U = np.diag([1.0, 1e-4])
     query = ReweightedMomentsQuery(scaling, Instrument(U, floor=1e-3))
     X = np.array([[0.01, 1.0], [-0.01, 1.0]]) / np.hypot(0.01, 1.0)
@@ -93,7 +93,7 @@ def test_the_sensitivity_of_moments_whose_weights_fade_is_attained_and_never_exc
 
 def test_the_sensitivity_of_re_weighted_moments_grows_with_the_condition_number():
     rng = np.random.RandomState(0)
-    scaling = Scaling(1.0, (-1.0, 1.0), False, 2)
+    scaling = RecordMap.of_norm(1.0, (-1.0, 1.0), False, 2)
     found = [
         QUERIES["re-weighted"](scaling, draw_matrix(2, rng, condition), rng).sensitivity
         for condition in 10.0 ** np.arange(9)

@@ -9,7 +9,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skpriv._estimation._moments import Instrument
-from skpriv._estimation._public_maps import Scaling
+from skpriv._estimation._public_maps import RecordMap
 from skpriv.linear_model import Link, ReweightedRegressor
 from skpriv.linear_model._reweighted._sgd import (
     LINKS,
@@ -46,7 +46,7 @@ def test_scikit_learn_checks(estimator, check):
 
 def plane_query(link, norm, condition, weight=0.0):
     U = np.diag([1.0, 1.0 / condition])
-    scaling = Scaling(1.0, (-1.0, 1.0), False, 2)
+    scaling = RecordMap.of_norm(1.0, (-1.0, 1.0), False, 2)
     angle = np.pi / 5
     theta = norm * np.array([np.cos(angle), np.sin(angle)])
     return LinkGradientQuery(scaling, Instrument(U), LINKS[link], theta, weight)
@@ -114,7 +114,7 @@ def test_adversarial_rows_stay_within_the_sensitivity(d, global_random_seed):
             U = np.diag(10.0 ** rng.uniform(-4, 0, size=d + 1))
             theta = rng.normal(size=d + 1) * 10.0 ** rng.uniform(-2, 2)
             query = LinkGradientQuery(
-                Scaling(1.0, (-1.0, 1.0), True, d), Instrument(U), link, theta, 1.0,
+                RecordMap.of_norm(1.0, (-1.0, 1.0), True, d), Instrument(U), link, theta, 1.0,
                 largest=rng.choice([1.0, np.inf]),
             )  # fmt: skip
             X, y = rng.choice(values, size=(2, d)), rng.choice(values, size=2)
@@ -164,7 +164,7 @@ def test_descent_with_exact_answers_solves_the_weighted_equations():
     X = rng.uniform(-0.5, 0.5, size=(2_000, 3)) * [1.0, 0.3, 0.1]
     y = np.clip(X @ [0.5, 0.5, 0.5] + rng.uniform(-0.3, 0.3, size=2_000), -1, 1)
     U = np.diag([0.2, 0.6, 1.0])
-    scaling, instrument = Scaling(1.0, (-1.0, 1.0), False, 3), Instrument(U)
+    scaling, instrument = RecordMap.of_norm(1.0, (-1.0, 1.0), False, 3), Instrument(U)
     session = open_session("central", X, y, Budget(1e16, 1e-3), 0)
     theta, _ = descend(
         session,
@@ -306,7 +306,7 @@ def test_rounding_stays_below_the_slack_of_the_sensitivity():
     Q = np.linalg.qr(rng.normal(size=(p, p)))[0]
     values = np.geomspace(1e-8, 1.0, p)
     U = (Q * values) @ Q.T
-    scaling = Scaling(1.0, (-1.0, 1.0), False, p)
+    scaling = RecordMap.of_norm(1.0, (-1.0, 1.0), False, p)
     X = np.tile(Q[:, 0], (n, 1)) + 1e-12 * rng.normal(size=(n, p))
     X /= np.linalg.norm(X, axis=1, keepdims=True) * (1.0 + 1e-15)
     for query in (

@@ -7,7 +7,7 @@ from scipy import stats
 from skpriv import Budget, BudgetAccountant
 from skpriv.exceptions import PrivacyError
 from skpriv._estimation._moments import MomentsQuery
-from skpriv._estimation._public_maps import Scaling
+from skpriv._estimation._public_maps import RecordMap
 from skpriv.privacy import Query, open_session
 
 BUDGET = Budget(2.0, 1e-6)
@@ -75,7 +75,7 @@ def test_each_user_pays_for_one_report():
 def test_the_answer_has_the_law_of_the_sum_of_reports(random_state):
     """`randomize` is what devices run; the session simulates its sum by one draw."""
     rng = np.random.RandomState(1)
-    query = MomentsQuery(Scaling(1.0, (-1.0, 1.0), False, 2))
+    query = MomentsQuery(RecordMap.of_norm(1.0, (-1.0, 1.0), False, 2))
     users, runs = 5, 400
     X, y = rng.uniform(-1, 1, size=(users, 2)), rng.uniform(-1, 1, size=users)
     exact = query.sum(X, y)
