@@ -53,7 +53,7 @@ def test_posteriors_know_their_errors_and_shrink(intercept):
         both.append(deviations(line, truth))
         ratio = line.prediction_error() / np.mean([fit.prediction_error() for fit in found])
         errors.append(ratio)
-        assert line._likelihood().n == 8000
+        assert line._information.n == 8000
     # 160 and 40 normal variables or more, whose mean squares have deviations of .11 and .22
     assert np.mean(np.square(single)) < 1.45 and np.mean(np.square(both)) < 1.9
     assert np.mean(np.square(single)) > 0.3
@@ -97,10 +97,10 @@ def test_more_is_known_than_by_sums():
 def test_few_records_say_little_of_the_line():
     X, y = rows(60, 0)
     mean = LinearRegression(**COMMON, random_state=0).fit(X, y)
-    assert not mean._released.equations and not mean._likelihood().precision.any()
+    assert not mean._released.equations and not mean._information.precision.any()
     fit = LinearRegression(**COMMON, fit_intercept=False, random_state=0).fit(X, y)
     line = fits(0, fit_intercept=False)[0].pooled(fit)
-    assert line._likelihood().n == 2060 and fit.posterior()[1][0, 0] > 0.5 / 5.0
+    assert line._information.n == 2060 and fit.posterior()[1][0, 0] > 0.5 / 5.0
 
 
 def test_what_cannot_be_pooled_has_no_such_methods():
