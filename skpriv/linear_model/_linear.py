@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtri
+from scipy.stats import qmc
 from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -175,8 +176,9 @@ class _Imagined(Rows):
     def __init__(self, n, n_features, model):
         self.n, self.n_features = n, n_features
         self.names = list(model.bounds_X) if isinstance(model.bounds_X, Mapping) else None
-        part = np.random.default_rng(0).uniform(-1.0, 1.0, (IMAGINED, n_features + 1))
-        part, error = part[:, :-1], ndtri((1.0 + part[:, -1]) / 2.0)
+        # Spread evenly over the unit cube, without chance; the first point is the corner 0
+        cube = qmc.Sobol(n_features + 1, scramble=False).fast_forward(1).random(IMAGINED)
+        part, error = 2.0 * cube[:, :-1] - 1.0, ndtri(cube[:, -1])
         if model.bounds_X is None:
             self._X = part * (model.data_norm or 1.0) / np.sqrt(n_features)
         else:

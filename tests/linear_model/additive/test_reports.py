@@ -70,9 +70,9 @@ def sent(n, n_features, **params):
     options = {"privacy": "shuffle", "epsilon": 1.0, "delta": 1e-6, **params}
     fitted = model(**options)
     fitted.n_features_in_ = n_features
-    make, _ = fitted._plan(n_features)
     return fitted._sent(
-        SimpleNamespace(n=n, n_features=n_features, at_hand=True, on_devices=False), make, None
+        SimpleNamespace(n=n, n_features=n_features, at_hand=True, on_devices=False),
+        fitted._plan(n_features),
     )
 
 
