@@ -85,10 +85,11 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[F], F]:
         @wraps(fitted)
         def alone(self: Any, *arguments: Any, **named: Any) -> Any:
             X = arguments[0] if arguments else named.get("X")
-            shape: Any = getattr(X, "shape", ())
+            shape: Any = () if hasattr(X, "n_features") else getattr(X, "shape", ())
+            columns = shape[1] if len(shape) == 2 else getattr(X, "n_features", 0)
             before = dict(vars(self))
             try:
-                with blas_for(shape[1] if len(shape) == 2 else 0):
+                with blas_for(columns):
                     return fitted(self, *arguments, **named)
             except BaseException:  # no part of a fit beside parts of the one before
                 vars(self).clear()

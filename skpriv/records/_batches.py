@@ -19,6 +19,7 @@ from ._blocks import (
     length,
     pick,
     sparse,
+    stated,
 )
 from ._order import SeededOrder
 from ._values import finite, quietly
@@ -41,8 +42,8 @@ class BatchRows(Rows):
     blocks : callable
         Without arguments; iterates over pairs (X, y) of blocks, the same in each pass. y may be
         None.
-    n : int
-        Public number of records; a pass with more or fewer is refused.
+    n : int or None
+        Public number of records; a pass with more or fewer is refused. None is that of y.
     n_features : int
     names : list of str, default=None
         Public names of the columns.
@@ -75,7 +76,7 @@ class BatchRows(Rows):
     def __init__(
         self,
         blocks: Any,
-        n: int,
+        n: int | None,
         n_features: int,
         names: Any = None,
         *,
@@ -86,9 +87,14 @@ class BatchRows(Rows):
     ) -> None:
         self._targets = targets
         self._blocks, self._steps, self._stable = blocks, tuple(steps), stable
-        self.n, self.n_features, self.names = int(n), int(n_features), names
+        self._n, self.n_features, self.names = n, int(n_features), names
         self.passes, self.has_target = 0, has_target
         self._refuses = False
+
+    @property
+    def n(self) -> int:  # type: ignore[override]
+        """Public number of records."""
+        return stated(self._n, "table")
 
     def check(self, refuse: bool = True) -> None:
         """From now on, refuse values that are not finite, when they are read."""
@@ -113,16 +119,18 @@ class BatchRows(Rows):
         It is given float64 arrays, or if not ``numeric`` the tables as they are.
         """
         steps = (*self._steps, partial(_step, function, numeric))
-        return self._like(self._blocks, n_features, names, steps, self.has_target, self._targets)
+        rows = (self._blocks, self._n, n_features, names, steps)
+        return self._like(*rows, self.has_target, self._targets)
 
-    def with_target(self, blocks: Any) -> Any:
-        """The same rows, with the targets that ``blocks()`` iterates over."""
+    def with_target(self, blocks: Any, n: int | None = None) -> Any:
+        """The same rows, with the targets that ``blocks()`` iterates over, of public number n."""
 
         def pairs():
             for X, y in aligned((X for X, _ in self._blocks()), blocks()):
                 yield X, y
 
-        return self._like(pairs, self.n_features, self.names, self._steps, True, blocks)
+        n = n if self._n is None else self._n
+        return self._like(pairs, n, self.n_features, self.names, self._steps, True, blocks)
 
     def evaluated(self, function: Any, kind: Any = None) -> Any:
         """Values of a function of X that are computed when they are read.
@@ -198,7 +206,7 @@ class BatchRows(Rows):
         """The same records with their targets alone."""
         targets = self._targets or (lambda: (y for _, y in self._blocks()))
         blocks = lambda: ((np.empty((length(y), 0)), y) for y in targets())  # noqa: E731
-        alone = self._like(blocks, 0, None, (), True)
+        alone = self._like(blocks, self._n, 0, None, (), True)
         alone._refuses = self._refuses
         return alone
 
@@ -237,9 +245,9 @@ class BatchRows(Rows):
             finite(X, *([] if y is None else [y]))
         return X, y
 
-    def _like(self, blocks, n_features, names, steps, has_target, targets=None):
+    def _like(self, blocks, n, n_features, names, steps, has_target, targets=None):
         options = {"steps": steps, "stable": self._stable, "has_target": has_target}
-        return BatchRows(blocks, self.n, n_features, names, targets=targets, **options)
+        return BatchRows(blocks, n, n_features, names, targets=targets, **options)
 
     @property
     def ordered(self) -> bool:

@@ -1,6 +1,5 @@
 """Blocks of rows as they come from a file or a library: their size, parts, columns and numbers."""
 
-import re
 from numbers import Integral
 from queue import Empty, Full, Queue
 from threading import Event, Thread
@@ -14,38 +13,16 @@ from ._base import canonical
 from ._values import floats, public_shape, quietly
 
 AHEAD = 2  # blocks that wait to be used while the next one is read
-PRIVATE_LENGTH = (
+NO_LENGTH = (
     "the number of rows of this {kind} is found by a query, such as a filter, or by reading text, "
     "such as a CSV file, and may depend on private values. State the public number of rows in "
-    "from_table(table, n=...), or pass a table that is stored, such as Parquet files, without a "
-    "filter."
+    "from_table(table, n=...), or pass y as an array, or a table that is stored, such as Parquet "
+    "files, without a filter."
 )
 OTHER_LENGTH = (
     "a pass over the rows did not find n={n} of them, which is public and has to stay: state the "
     "right number, and let nobody write to them meanwhile."
 )
-_COLUMN = r'col\("[^"]*"\)(\.alias\("[^"]*"\))?'
-# Lines of the plan of a polars frame whose number of rows no value decides. Quotation marks in the
-# cells of a CSV file do decide it, so scans of such files are not among them.
-_POLARS_LINES = (
-    r"DF \[.*\]; PROJECT [^;]*(; SELECTION: None)?",
-    r"(Parquet|PARQUET|IPC) SCAN \[.*\]",
-    r"PROJECT \S* COLUMNS",
-    r"ESTIMATED ROWS: \d*",
-    r"ROW_INDEX: .*",
-    r"SLICE: .*",
-    r"SLICE\[.*\]",
-    rf"SELECT \[{_COLUMN}(, {_COLUMN})*\]",
-    r"WITH_COLUMNS:",
-    r"\[.*\]",  # what stands under WITH_COLUMNS, which keeps the number of rows
-    r"(END )?UNION(\[.*\])?",
-    r"PLAN \d+:",
-)
-# Nodes of a Dask frame that keep the number of rows, by the names of their classes and bases.
-_DASK_NODES = {
-    *("FromPandas", "FromArray", "FromGraph", "ReadParquet"),
-    *("Elemwise", "Repartition", "Partitions"),
-}
 
 
 def frame(block):
@@ -65,50 +42,11 @@ def check_length(n):
     return int(n)
 
 
-def refuse_private_length(table):
-    """Refuse a lazy table whose number of rows may depend on values.
-
-    It passes if each step of its query is known to keep the number of stored rows. What is not
-    known is refused.
-    """
-    kind, library = type(table).__name__, type(table).__module__.partition(".")[0].lstrip("_")
-    if library == "pyarrow":
-        public = kind != "Scanner" and not getattr(table, "_scan_options", {"filter": None})
-        public = public and _format(table) in (None, "parquet", "arrow", "feather", "orc")
-    elif library == "polars":
-        lines = map(str.strip, table.explain(optimized=False).splitlines())
-        public = all(any(re.fullmatch(known, line) for known in _POLARS_LINES) for line in lines)
-    elif library == "duckdb":
-        public = str(getattr(table, "type", None)) == "TABLE_RELATION"
-    elif library == "dask":
-        public = _dask_length_is_public(table)
-    else:
-        public = False
-    if not public:
-        raise ValueError(PRIVATE_LENGTH.format(kind=kind))
-
-
-def _format(dataset):
-    """Name of the format of the files of a dataset; None if it is in memory."""
-    children = getattr(dataset, "children", None)
-    if children is not None:
-        found = {_format(child) for child in children}
-        return found.pop() if len(found) == 1 else "several"
-    if not hasattr(dataset, "format"):
-        return None
-    return dataset.format.default_extname
-
-
-def _dask_length_is_public(data):
-    if not hasattr(data, "columns") and not hasattr(data, "to_frame"):  # an array
-        return all(size == size for size in data.chunks[0])
-    if not hasattr(data, "expr"):
-        return False
-    return all(
-        any(base.__name__ in _DASK_NODES for base in type(node).__mro__)
-        and ("filters" not in node._parameters or not node.operand("filters"))
-        for node in data.expr.walk()
-    )
+def stated(n, kind):
+    """A public number of rows; without any, rows of a query are refused."""
+    if n is None:
+        raise ValueError(NO_LENGTH.format(kind=kind))
+    return n
 
 
 def is_table(block):

@@ -9,7 +9,7 @@ from .._linalg import CompensatedSum
 from ..exceptions import InvalidValues
 from ._base import Rows, computed
 from ._batches import BatchRows
-from ._blocks import OTHER_LENGTH, cut, length, pick, refuse_private_length
+from ._blocks import OTHER_LENGTH, cut, length, pick, stated
 from ._order import SeededOrder
 from ._subset import Subset
 from ._values import INVALID_VALUES, quietly
@@ -26,39 +26,7 @@ def positional(data: Any) -> Any:
     """What rows can be taken of by position, in place of a Dask frame; else what it was."""
     if not hasattr(data, "to_dask_array"):
         return data
-    return PositionalFrame(data) if data.ndim == 2 else data.to_dask_array(lengths=True)
-
-
-class PositionalFrame:
-    """A Dask frame of which a choice of rows, by ascending positions, are rows with its names.
-
-    Parameters
-    ----------
-    frame : dask.dataframe.DataFrame
-        Its partitions are counted: it is refused if values may decide how many rows it has.
-    """
-
-    def __init__(self, frame: Any) -> None:
-        refuse_private_length(frame)
-        self._names = list(map(str, frame.columns))
-        self._parts, self._sizes = _counted(length, frame.to_delayed(), frame)
-        self.shape = (sum(self._sizes), len(self._names))
-
-    def __len__(self):
-        return self.shape[0]
-
-    def __getitem__(self, key):
-        """Rows at ascending positions."""
-        from dask import delayed
-
-        key = key[0] if isinstance(key, tuple) else key
-        chosen, parts, sizes = Subset.of(np.asarray(key), len(self)), [], []
-        starts = np.cumsum([0, *self._sizes])
-        for part, start, size in zip(self._parts, starts, self._sizes, strict=False):
-            where = chosen.between(start, start + size)
-            parts.append(delayed(_picked, pure=False)(part, where))
-            sizes.append(len(where))
-        return DaskRows(parts, sizes, len(self._names), self._names, has_target=False)
+    return DaskRows.of(data) if data.ndim == 2 else data.to_dask_array(lengths=True)
 
 
 class DaskRows(Rows):
@@ -80,6 +48,8 @@ class DaskRows(Rows):
         Applied to X of each chunk, on the workers.
     has_target : bool, default=True
         Whether parts have a y.
+    public : bool, default=True
+        Whether the number of rows is public; else it is that of y, and nothing without it.
 
     Examples
     --------
@@ -100,9 +70,10 @@ class DaskRows(Rows):
         *,
         steps: Any = (),
         has_target: bool = True,
+        public: bool = True,
     ) -> None:
         self._parts, self._sizes, self._steps = list(parts), list(map(int, sizes)), tuple(steps)
-        self.n, self.n_features, self.names = sum(self._sizes), int(n_features), names
+        self._public, self.n_features, self.names = public, int(n_features), names
         self.passes, self.has_target = 0, has_target
         self._refuses = False
 
@@ -118,13 +89,11 @@ class DaskRows(Rows):
     ) -> Any:
         """Rows of a Dask array or frame.
 
-        Lengths of partitions are counted first where they are not known. Without their public
-        number ``n``, rows are refused if values may decide how many there are.
+        Lengths of partitions are counted first where they are not known. Then rows are refused
+        without their public number ``n`` or that of y.
         """
         if not is_dask(X):
             raise ValueError("y is of Dask, and X is not: pass both of the same kind.")
-        if n is None:
-            refuse_private_length(X)
         from dask import delayed
 
         if hasattr(X, "columns"):
@@ -143,12 +112,36 @@ class DaskRows(Rows):
             parts = [delayed(_pair, pure=False)(part) for part in X.to_delayed().ravel()]
             names, width = None, X.shape[1]
         sizes = _array_sizes(X)
+        public = sizes is not None or n is not None
         if sizes is None:
             parts, sizes = _counted(_length, parts, X if n is None else range(n))
         if n is not None and sum(sizes) != n:
             raise ValueError(OTHER_LENGTH.format(n=n))
-        rows = cls(parts, sizes, width, names, has_target=target is not None)
+        rows = cls(parts, sizes, width, names, has_target=target is not None, public=public)
         return rows if y is None else rows.with_target(y)
+
+    @property
+    def n(self) -> int:  # type: ignore[override]
+        """Public number of records."""
+        return stated(self._counted if self._public else None, "table of Dask")
+
+    @property
+    def _counted(self):
+        return sum(self._sizes)
+
+    def __getitem__(self, key):
+        """Rows at ascending positions: parts of folds."""
+        from dask import delayed
+
+        key = key[0] if isinstance(key, tuple) else key
+        chosen, parts, sizes = Subset.of(np.asarray(key), self.n), [], []
+        for part, (start, size) in zip(self._parts, self._ranges(), strict=True):
+            where = chosen.between(start, start + size)
+            parts.append(delayed(_picked, pure=False)(part, where))
+            sizes.append(len(where))
+        return DaskRows(
+            parts, sizes, self.n_features, self.names, steps=self._steps, has_target=False
+        )
 
     def check(self, refuse: bool = True) -> None:
         """From now on, refuse values that are not finite, when they are read."""
@@ -164,19 +157,19 @@ class DaskRows(Rows):
         """The same rows, with a function of chunks of X before all that is asked of them."""
         step = BatchRows(None, 0, 0).mapped(function, 0, numeric=numeric)._steps
         steps = (*self._steps, *step)
-        return DaskRows(
-            self._parts, self._sizes, n_features, names, steps=steps, has_target=self.has_target
-        )
+        options = {"steps": steps, "has_target": self.has_target, "public": self._public}
+        return DaskRows(self._parts, self._sizes, n_features, names, **options)
 
-    def with_target(self, y: Any) -> Any:
-        """The same rows with targets: of Dask, in as many rows a part, or in memory."""
+    def with_target(self, y: Any, n: int | None = None) -> Any:
+        """The same rows with targets: of Dask, in as many rows a part, or n of them in memory."""
         from dask import delayed
 
         if is_dask(y):
             if hasattr(y, "columns") and y.ndim == 2:
                 y = y[y.columns[0]]
             sizes = _array_sizes(y)
-            if sizes is not None and sum(sizes) == self.n:
+            public = self._public or sizes is not None
+            if sizes is not None and sum(sizes) == self._counted:
                 y = y.reshape(-1).rechunk((tuple(self._sizes),))
             found = list(np.ravel(y.to_delayed()))
             sizes = _array_sizes(y)
@@ -185,19 +178,20 @@ class DaskRows(Rows):
             if list(sizes) != self._sizes:
                 found = self._recut(found, sizes)
         else:
-            y = next(iter(y())) if callable(y) else y
+            y, public = next(iter(y())) if callable(y) else y, True
             y = np.asarray(y) if isinstance(y, list | tuple) else y
-            if length(y) != self.n:
+            if length(y) != self._counted:
                 raise ValueError("X and y have different numbers of rows.")
             found = [cut(y, start, start + size) for start, size in self._ranges()]
         parts = [delayed(_with, pure=False)(*pair) for pair in zip(self._parts, found)]
-        return DaskRows(parts, self._sizes, self.n_features, self.names, steps=self._steps)
+        options = {"steps": self._steps, "public": public}
+        return DaskRows(parts, self._sizes, self.n_features, self.names, **options)
 
     def _recut(self, found: Any, sizes: Any) -> Any:
         """Targets cut as X is: dask reads a few columns of small files in fewer, longer parts."""
         from dask import delayed
 
-        if sum(sizes) != self.n:
+        if sum(sizes) != self._counted:
             raise ValueError("X and y have different numbers of rows.")
         first = np.cumsum([0, *sizes]).tolist()
         recut = []
@@ -378,8 +372,8 @@ def _pair(X):
     return X, None
 
 
-def _picked(table, where):
-    return pick(table, where), None
+def _picked(part, where):
+    return pick(part[0], where), None
 
 
 def _numbered(numbers):

@@ -21,7 +21,7 @@ from ..exceptions import InvalidValues
 from ._base import ArrayRows, canonical
 from ._base import BATCH_ROWS, Rows
 from ._batches import BatchRows
-from ._blocks import check_length, frame, is_table, length, refuse_private_length, split
+from ._blocks import check_length, frame, is_table, length, split
 from ._dask import DaskRows, is_dask
 from ._values import INVALID_VALUES, finite, floats, named, numeric, public_shape, quietly, stand_in
 
@@ -101,14 +101,15 @@ class Source:
         return None
 
     def count(self):
-        """Public number of rows of what is stored; that of a query is refused."""
-        if isinstance(self.table, nw.LazyFrame):
-            refuse_private_length(self.table.to_native())
-            return int(self.table.select(nw.len()).collect().item())
-        if hasattr(self.table, "count_rows"):
-            if not isinstance(self.table, ParquetFiles):
-                refuse_private_length(self.table)
+        """Public number of rows of what is stored; None of a query, or of text."""
+        if isinstance(self.table, ParquetFiles):
             return self.table.count_rows()
+        if isinstance(self.table, nw.LazyFrame) or getattr(self.table, "_scan_options", None):
+            return None  # a lazy frame, or a dataset with a filter
+        if hasattr(self.table, "count_rows"):
+            parts = getattr(self.table, "get_fragments", lambda: [None])()  # a scanner has none
+            footers = [getattr(part, "metadata", None) for part in parts]
+            return None if None in footers else sum(footer.num_rows for footer in footers)
         return public_shape(self.table)[0]
 
     def batches(self, columns):
@@ -175,11 +176,11 @@ def from_table(
     features : list of str, default=None
         Names of the columns of X; None is all columns but the target.
     n : int, default=None
-        Public number of rows, at least 1. None takes that of a stored table. A query, such as a
-        lazy frame with a filter, a scanner, or a relation that is not a whole table, needs it:
-        how many rows it finds may depend on private values. So does text such as CSV, where
-        quotation marks in cells decide it. Whoever states n says that it is
-        public; a pass that does not find n rows is refused.
+        Public number of rows, at least 1. None takes that of a stored table, or of y if it is
+        passed to `fit` as an array. Without either a lazy frame, a relation, a frame of Dask, a
+        scanner and a dataset of text or with a filter are refused: how many rows a query finds may
+        depend on private values. Whoever states n says that it is public; a pass that does not find
+        n rows is refused.
 
     Returns
     -------
@@ -189,7 +190,7 @@ def from_table(
     Raises
     ------
     ValueError
-        If n is None and the table is a query that may leave out rows by their values.
+        Of columns that are not in the table; in a fit, if the number of rows is not known.
 
     Examples
     --------
@@ -353,23 +354,23 @@ def as_rows(X: Any, y: Any = None) -> Any:
     if is_dask(X) or (is_dask(y) and not isinstance(X, Rows)):
         return DaskRows.of(X, y)
     if isinstance(X, Rows):
-        return X if y is None else X.with_target(_target(y))
+        return X if y is None else X.with_target(*_target(y))
     if isinstance(X, np.memmap) or not read_in_batches(X):
         if is_lazy(X) and y is None:
             return BatchRows(lambda: [(X, None)], *X.shape, has_target=False)
         return ArrayRows(X, y)
     rows = from_table(X)
-    return rows if y is None else rows.with_target(_target(y))
+    return rows if y is None else rows.with_target(*_target(y))
 
 
 def _target(y):
-    """Function that iterates over blocks of targets; Dask's stay what they are."""
+    """Function that iterates over blocks of targets, and their number; Dask's stay as they are."""
     if is_dask(y):
-        return y
+        return y, None
     source = None if isinstance(y, np.ndarray | list | tuple) else Source.of(y)
     if source is None:
         y = np.asarray(y) if isinstance(y, list | tuple) else y
-        return lambda: iter([y])
+        return lambda: iter([y]), length(y)
     if len(source.names) != 1:
         raise ValueError(f"y must have one column, not {len(source.names)}.")
 
@@ -377,7 +378,7 @@ def _target(y):
         for batch in source.batches(source.names):
             yield split(batch, [], source.names[0])[1]
 
-    return blocks
+    return blocks, source.count()
 
 
 NO_TARGET = "no_validation"  # scikit-learn's word for a call without y
@@ -410,7 +411,7 @@ def check_public(
         zeros, target = stand_in(X), y if given is None else stand_in(y)
         names = X if hasattr(X, "columns") else None
     else:
-        few = min(rows.n, 2)  # checks copy a vector
+        few = min(rows.n, 2) if rows.has_target else 2  # checks copy a vector
         zeros, names = np.zeros((few, rows.n_features)), named(rows.names)
         target = y if isinstance(y, str) else np.zeros(few) if rows.has_target else None
     options = {"accept_sparse": accept_sparse, "dtype": np.float64, "ensure_all_finite": False}
