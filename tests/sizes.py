@@ -20,6 +20,19 @@ CAPS = {
 }
 
 
+@cache
+def parsed(path):
+    """Source of a file, and its syntax tree."""
+    source = path.read_text(encoding="utf-8")
+    return source, ast.parse(source)
+
+
+@cache
+def nodes(tree):
+    """All nodes of a syntax tree, for all who look through it."""
+    return list(ast.walk(tree))
+
+
 def code_lines(source, tree):
     """Number of lines that are neither blank, comment nor docstring."""
     lines = {
@@ -27,7 +40,7 @@ def code_lines(source, tree):
         for number, line in enumerate(source.splitlines(), 1)
         if line.strip() and not line.lstrip().startswith("#")
     }
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             if isinstance(node.value.value, str):
                 lines -= set(range(node.lineno, node.end_lineno + 1))
@@ -57,34 +70,33 @@ def constants(tree):
                     yield name.id, ast.unparse(value)
 
 
-def _lines(folder):
-    """Lines of code of each file, by its path in the folder."""
-    for path in sorted(folder.rglob("*.py")):
-        source = path.read_text(encoding="utf-8")
-        yield path.relative_to(folder), code_lines(source, ast.parse(source))
-
-
 @cache
+def file_lines(folder):
+    """Lines of code of each file, by its path in the folder."""
+    return {
+        path.relative_to(folder): code_lines(*parsed(path)) for path in sorted(folder.rglob("*.py"))
+    }
+
+
 def rooms():
     """Lines of code of each room."""
     found: Counter = Counter()
-    for path, lines in _lines(ROOT / "skpriv"):
+    for path, lines in file_lines(ROOT / "skpriv").items():
         found[path.parts[0]] += lines
     return found
 
 
-@cache
 def sizes():
     """What has a cap, measured."""
-    package = dict(_lines(ROOT / "skpriv"))
-    trees = [ast.parse((ROOT / "skpriv" / path).read_text(encoding="utf-8")) for path in package]
+    package = file_lines(ROOT / "skpriv")
+    trees = [parsed(ROOT / "skpriv" / path)[1] for path in package]
     pages = [page for page in (ROOT / "docs").rglob("*.md") if not _proof(page)]
     return {
         "lines of code": sum(package.values()),
         "lines of code in a file": max(package.values()),
         "constants": sum(len(list(constants(tree))) for tree in trees),
         "files": len(package),
-        "lines of tests": sum(lines for _, lines in _lines(ROOT / "tests")),
+        "lines of tests": sum(file_lines(ROOT / "tests").values()),
         "words of pages for users": sum(len(page.read_text("utf-8").split()) for page in pages),
     }
 

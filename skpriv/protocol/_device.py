@@ -229,8 +229,10 @@ def report(
         from ..privacy import Cost  # which loads SciPy
 
         ledger.charge(fields["hash"], Cost.from_epsilon(channel["epsilon"]))
-    drawn = secrets.token_bytes(DEVICE_SEED_BYTES) if channel["seed"] == "device" else b""
-    directions = codebook(drawn or seed, channel["count"], size_of_direction)
+    drawn = b""
+    if channel["seed"] == "device":
+        seed = drawn = secrets.token_bytes(DEVICE_SEED_BYTES)
+    directions = codebook(seed, channel["count"], size_of_direction)
     secret = secret_direction(fields, size, x, y, action, blank)
     index = draw_index(secret, directions, channel["nearest"], channel["epsilon"])
     return report_bytes(fields, size_of_direction, index, drawn)

@@ -11,7 +11,7 @@ from math import ceil, exp, floor, log, log2, sqrt
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaln, logsumexp
+from scipy.special import gammaln
 
 from ...exceptions import PrivacyError
 from ._cost import Budget
@@ -253,7 +253,7 @@ def _last_step(logs, r, mixed, order):
     """Log of the sum over the sizes s of the component of one of r users."""
     s = np.arange(1, r)
     terms = log_binomial(r - 1, s - 1) - log_binomial(r * mixed, s * mixed)
-    return float(logsumexp(terms + order + logs[r - s]))
+    return float(np.logaddexp.reduce(terms + order + logs[r - s]))
 
 
 def log_binomial(n, k):
