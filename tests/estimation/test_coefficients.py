@@ -70,26 +70,6 @@ def test_what_is_not_resolved_is_not_answered(symmetric):
     assert np.isnan(law.estimate).all()
 
 
-@pytest.mark.parametrize("symmetric", [True, False])
-def test_the_second_order_is_small_where_anything_is_resolved(symmetric):
-    """At the limit, with a design of equal eigenvalues, a tenth of a coefficient is taken off at
-    most: (p + 1) / (4 p R^2), or 1 / (4 p R^2), for the least resolution R. Half of it would take
-    .3 off, where an expansion to second order says little. Coverage does not rest on it: at half of
-    it, errors are counted as larger than they are (.94 to .96 over draws as above).
-    """
-    theta, found = _equations(1.0, symmetric)
-    unit = np.sqrt(2.0 * P) if symmetric else 2.0 * np.sqrt(P)
-    eigenvalue = coefficients.MIN_RESOLUTION_FOR_COEFFICIENTS * found.design_scale * unit
-    equations = replace(found, design=eigenvalue * np.eye(P), target=eigenvalue * theta)
-    taken = theta - coefficients._expansion(equations, {}).estimate
-    assert taken @ theta > 0.0  # shrinks: the inverse of a noisy design is too large on average
-    part = np.abs(taken).max() / np.abs(theta).max()
-    expected = (P + 1.0 if symmetric else 1.0) / (
-        4.0 * P * coefficients.MIN_RESOLUTION_FOR_COEFFICIENTS**2
-    )
-    assert part == pytest.approx(expected, rel=1e-6) and part <= 0.1
-
-
 def test_the_sandwich_is_exact_without_noise_and_homoscedastic_in_it():
     rng = np.random.RandomState(0)
     gram, residual = (lambda e: e.T @ e)(rng.normal(size=(50, P))), None

@@ -9,12 +9,10 @@ from scipy import stats
 from skpriv._estimation import _conformal as conformal
 from skpriv._estimation._conformal import (
     SHORTFALLS,
-    STEP,
     ResponseTarget,
     ShareTarget,
     count_target,
     largest_shortfall,
-    margin,
     score_grid,
     search_slots,
 )
@@ -121,31 +119,6 @@ def test_half_of_the_margin_is_not_enough(alpha):
         half = (target + (1.0 - alpha) * (n + 1)) / 2.0
         failed += _coverage(_worst_counts(n, half, scale, depth), half, scale) < 1.0 - alpha
     assert failed >= 3
-
-
-@pytest.mark.parametrize("depth", [1, 2, 4, 6, 10])
-def test_the_recursion_is_an_upper_bound(depth):
-    """Against a maximum over a finer set of shortfalls, by plain evaluation."""
-    fine = np.linspace(-3.0, 6.0, 4001)
-    value = fine.copy()
-    for _ in range(depth):
-        tail = stats.norm.sf(fine)
-        value = np.array(
-            [(value[i] + tail[i:] * (value[i:] - value[i])).max() for i in range(len(fine))]
-        )
-    bound = np.interp(fine, SHORTFALLS, largest_shortfall(depth))
-    inside = (fine > -2.9) & (fine < 5.0)
-    assert (bound >= value)[inside].all()
-    assert (bound - value)[inside].max() < 2 * depth * STEP
-
-
-def test_margins_are_those_of_the_table():
-    """Section 5B: k = 6 at S = 2, 4, 8, and k = 4; not a margin below 0, none that is too large."""
-    starts = (2, 4, 8)
-    assert [margin(6, s) for s in starts] == pytest.approx([0.545, 0.509, 0.496], abs=0.015)
-    assert [margin(4, s) for s in starts] == pytest.approx([0.22, 0.156, 0.129], abs=0.015)
-    assert margin(1, 50.0) == 0.0
-    assert margin(6, 0.5) == np.inf
 
 
 def _local_cases():

@@ -6,9 +6,8 @@ from math import inf
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
 from registry.estimators import ESTIMATORS as ALL, SETTINGS, targets
-from scipy import sparse, stats
+from scipy import sparse
 from sklearn.utils import check_random_state
 
 from skpriv import Budget, BudgetAccountant
@@ -22,7 +21,6 @@ from skpriv.linear_model import (
 from skpriv.linear_model._prediction_intervals import (
     Score,
     ScoreQuantiles,
-    ScoresWithin,
 )
 from skpriv.metrics import interval_coverage_score, interval_mean_width
 from skpriv.privacy import Answer, Cost, GaussianNoise, Trust
@@ -230,41 +228,6 @@ def test_sparse_rows_and_links():
     assert np.mean((low <= binary) & (binary <= high)) > 0.85
 
 
-# --- the queries -----------------------------------------------------------------------------
-
-numbers = st.one_of(
-    st.floats(-2, 2), st.floats(),
-    st.sampled_from([np.nan, np.inf, -np.inf, 1.7e308, -1.7e308, 5e-324]),
-)  # fmt: skip
-
-
-def _linear(X):
-    return X @ np.array([1e200, -1.0])
-
-
-@given(
-    X=st.lists(st.tuples(numbers, numbers), min_size=2, max_size=2),
-    y=st.tuples(numbers, numbers),
-    thresholds=st.lists(
-        st.tuples(st.sampled_from([-1, 0, 1]), st.floats(-3, 3)), min_size=1, max_size=6
-    ),
-)
-def test_no_record_moves_a_count_by_more_than_one(X, y, thresholds):
-    X, y = np.array(X), np.array(y)
-    query = ScoresWithin(Score(_linear, (-1.0, 1.0)), tuple(thresholds))
-    with np.errstate(all="ignore"):
-        change = query.sum(X[:1], y[:1]) - query.sum(X[1:], y[1:])
-    assert change.shape == query.shape and np.isfinite(change).all()
-    assert np.linalg.norm(change) <= query.sensitivity
-
-
-def test_the_sensitivity_of_counts_is_attained():
-    query = ScoresWithin(Score(lambda X: X[:, 0], (-1.0, 1.0)), ((0, 0.5), (0, 0.7), (0, 0.1)))
-    X, y = np.zeros((2, 1)), np.array([0.0, 1.0])
-    change = query.sum(X[:1], y[:1]) - query.sum(X[1:], y[1:])
-    assert np.linalg.norm(change) > 0.999 * query.sensitivity
-
-
 def test_scores_lie_in_the_range_whatever_the_rows_are():
     score = Score(lambda X: X[:, 0], (-1.0, 3.0))
     X = np.array([[1e308], [-1e308], [0.0], [np.inf]])
@@ -310,37 +273,3 @@ def test_searches_share_their_nodes_and_the_shares_add_up():
     assert len(set(found)) == 1
     assert [len(asked) for asked, _ in session.asked] == [2, 4, 4, 4]
     assert sum(share for _, share in session.asked) == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize("n", [200, 1000])
-def test_private_quantiles_are_high_enough_on_average(n):
-    """The mechanism end to end, at two-point scores placed against the search."""
-    rng, budget, alpha, covered = np.random.RandomState(0), Budget(1.0, 1e-6), 0.1, []
-    sessions = intervals.count_depth(n, alpha, 1, 1.0 / budget.mu)
-    scale = np.sqrt(sessions) / budget.mu
-    target = intervals.count_target(n, alpha, scale, sessions)
-    near = int(target - 0.8 * scale)
-    far = stats.uniform(0.6, 0.3).rvs(n + 1 - near, random_state=rng)
-    scores = np.concatenate([np.full(near, 1e-3), far])
-
-    class Counts:
-        model, trust = "central", Trust.of("central", Budget(1.0, 1e-6))
-
-        def __init__(self, values):
-            self.values = values
-
-        def sum(self, query, share):
-            exact = [np.sum(self.values <= g) for _, g in query.thresholds]
-            noise = rng.normal(size=len(exact)) * np.sqrt(len(exact) / share) / budget.mu
-            return Answer(exact + noise, n, GaussianNoise(1.0))
-
-    grid = intervals.score_grid(sessions, 1.0, (0.1, 0.1))
-    for _ in range(1500):
-        j = rng.randint(n + 1)
-        session = Counts(np.delete(scores, j))
-        (found,) = intervals._search(session, None, [target], (0,), grid, sessions)
-        covered.append(scores[j] <= found)
-    assert np.mean(covered) >= 1.0 - alpha - 3 * np.sqrt(alpha / 1500)
-
-
-# --- widths that adapt -------------------------------------------------------------------------

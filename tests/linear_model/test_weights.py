@@ -14,7 +14,7 @@ from skpriv._estimation._loop._queries import LengthsQuery, Whitened, WhiteningQ
 from skpriv._estimation._loop._score import ScoreQuery
 from skpriv._estimation._moments import Instrument, MomentsQuery, ResidualGramQuery
 from skpriv._estimation._public_maps import UNIT_TARGET, RecordMap, RowMap, WeightedMap
-from skpriv.audit import lower_bound, replay
+from skpriv.audit import replay
 from skpriv.exceptions import InvalidValues
 from skpriv.inspection import model_card
 from skpriv.linear_model import (
@@ -113,23 +113,6 @@ def test_noise_finds_the_weighted_fit(Estimator):
     assert np.abs(noisy.predict(X) - weighted).mean() < limit
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("Estimator", [LinearRegression, SSPRegressor], ids=lambda c: c.__name__)
-def test_intervals_cover_the_weighted_line(Estimator):
-    """Nominal 90%, 40 draws of a line: at least 31 by a binomial test at level .01."""
-    inside = 0
-    for seed in range(40):
-        rng = np.random.RandomState(seed)
-        X = rng.uniform(-1.0, 1.0, size=(4_000, 2))
-        w = rng.choice([0.5, 2.0], size=len(X))
-        y = X @ [0.5, -0.3] + 0.2 + rng.normal(size=len(X)) * 0.2 / np.sqrt(w)
-        model = make(Estimator, epsilon=4.0, random_state=seed)
-        model.fit(X, y, sample_weight=w, max_weight=2.0)
-        low, high = model.confidence_interval([[0.5, 0.5]], 0.9, method="asymptotic")
-        inside += low[0] <= 0.3 <= high[0]
-    assert inside >= 31
-
-
 def test_the_mean_of_few_rows_is_weighted():
     rng = np.random.RandomState(0)
     X, w = rng.uniform(-1.0, 1.0, size=(400, 6)), rng.choice([0.1, 1.0], size=400)
@@ -197,30 +180,6 @@ def test_replacing_a_record_and_its_weight_stays_within_the_claim(Estimator, kin
     )  # fmt: skip
     assert found.holds, str(found)
     assert found.epsilon > 0.05
-
-
-class Weighted(SSPRegressor):
-    """The last column is the weight, for audits that fit (X, y)."""
-
-    def fit(self, X, y):
-        """Fit with weights."""
-        return super().fit(X[:, :1], y, sample_weight=X[:, 1], max_weight=LARGEST)
-
-    def predict(self, X):
-        """Predict without them."""
-        return super().predict(X[:, :1])
-
-
-@pytest.mark.slow
-def test_a_lower_bound_stays_within_the_claim():
-    X = np.column_stack([np.zeros(30), np.ones(30)])
-    y, other = np.zeros(30), X.copy()
-    X[0], other[0] = (1.0, LARGEST), (0.0, 0.0)
-    bound = lower_bound(
-        lambda seed: Weighted(**BALL, fit_intercept=False, delta=0.1, random_state=seed),
-        (X, y), (other, y), n_runs=300, delta=0.1,
-    )  # fmt: skip
-    assert bound.epsilon <= 1.0
 
 
 @every_class

@@ -42,15 +42,6 @@ def test_public_ranges_are_asked_for_before_the_charge(Estimator, wrong, remedy)
     assert accountant.spent.epsilon == 0.0
 
 
-def test_other_regressors_say_what_a_range_is():
-    for model in (
-        SSPRegressor(data_norm=1.0, bounds_y=5),
-        IHTRegressor(data_max=1.0, bounds_y=("low", "high")),
-    ):
-        with pytest.raises(ValueError, match=r"must be two finite numbers \(low, high\)"):
-            model.fit(*rows())
-
-
 @pytest.mark.parametrize("model", [
     SSPRegressor(data_norm=1.0, bounds_y="auto"), SSPRegressor(data_norm="auto", bounds_y=(0, 1)),
     IHTRegressor(data_max="auto", bounds_y=(0, 1)),

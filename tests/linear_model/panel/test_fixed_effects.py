@@ -68,33 +68,6 @@ def test_fixed_effects_are_those_of_linearmodels():
     assert "slopes within persons" in str(found)
 
 
-@pytest.mark.slow  # a statement about whole fits: errors and levels are tested beside it
-def test_effects_of_persons_do_not_bias_slopes():
-    """The first feature goes along with the effects: least squares of the rows is biased."""
-    off = []
-    for seed in range(12):
-        frame = panel(seed, persons=3000)
-        within = inference(fit(frame, effects="person", epsilon=30.0, random_state=seed))
-        pooled = inference(fit(frame, epsilon=30.0, random_state=seed))
-        assert pooled.low[0] > 0.55  # and so sure of it
-        off.append(abs(within.statistic[0] - 0.5 / within.std_error[0]))
-    assert np.mean(np.array(off) < 1.96) >= 0.75  # of 12 at 95%: fewer once in 5,000
-
-
-@pytest.mark.slow
-def test_noise_is_of_differences_and_not_of_all_that_rows_might_be():
-    """In units of the errors without privacy."""
-    errors = {"none": [], "central": []}
-    for seed in range(10):
-        frame = panel(seed, persons=4000)
-        for privacy, found in errors.items():
-            model = fit(frame, effects="person", epsilon=3.0, privacy=privacy,
-                        random_state=seed)  # fmt: skip
-            found.append(inference(model).estimate[:2] - [0.5, -0.3])
-    sizes = {privacy: np.square(found).mean() for privacy, found in errors.items()}
-    assert sizes["central"] < 3.0**2 * sizes["none"]
-
-
 @pytest.mark.parametrize("privacy", ["none", "central"])
 def test_columns_that_are_constant_within_persons_are_named(privacy):
     frame = panel(persons=2000)

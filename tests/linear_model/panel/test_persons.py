@@ -14,7 +14,7 @@ from skpriv.linear_model import (
     ReweightedRegressor,
     SSPRegressor,
 )
-from skpriv.records import _persons, from_batches, from_parquet
+from skpriv.records import _persons, from_batches
 
 BOUNDS = {"bounds_X": (-1.0, 1.0), "bounds_y": (-2.0, 2.0)}
 NORM = {"data_norm": 2.0**0.5, "bounds_y": (-2.0, 2.0)}
@@ -85,48 +85,6 @@ PERSONS = {
 }
 
 
-@every_class
-@pytest.mark.parametrize("kind", PERSONS)
-def test_one_person_changes_nothing_but_noise(Estimator, kind):
-    """However many rows they have, and whatever stands in them: no error, no count, no warning."""
-    X, y, groups = panel(0, persons=200, rows=5)
-    rest = groups > 0
-    more, targets = PERSONS[kind](np.random.RandomState(1))
-    D = X, y, groups
-    D_prime = (
-        np.vstack([more, X[rest]]),
-        np.append(targets, y[rest]),
-        np.append(np.zeros(len(more), dtype=int), groups[rest]),
-    )
-    found = replay(
-        lambda: Estimator(
-            epsilon=20.0, random_state=0, max_rows_per_group=5, **MAKERS[Estimator]
-        ), D, D_prime,
-    )  # fmt: skip
-    assert found.holds, str(found)
-
-
-@pytest.mark.parametrize("kind", PERSONS)
-@pytest.mark.parametrize("Estimator", [LogisticRegression, PoissonRegressor])
-def test_nor_does_one_person_change_more_of_classes_and_counts(Estimator, kind):
-    X, y, groups = panel(0, persons=200, rows=5)
-    more, targets = PERSONS[kind](np.random.RandomState(1))
-    counts, rest = (y > 0.0).astype(float), groups > 0
-    D_prime = (
-        np.vstack([more, X[rest]]),
-        np.append(np.where(np.isfinite(targets), targets > 0.0, targets), counts[rest]),
-        np.append(np.zeros(len(more), dtype=int), groups[rest]),
-    )
-    counted = Estimator is PoissonRegressor
-    bounds = {"bounds_y": (0.0, 5.0)} if counted else {"classes": (0, 1)}
-    found = replay(
-        lambda: Estimator(
-            epsilon=20.0, random_state=0, max_rows_per_group=5, bounds_X=(-1.0, 1.0), **bounds
-        ), (X, counts, groups), D_prime,
-    )  # fmt: skip
-    assert found.holds, str(found)
-
-
 SUMS = {
     **MAKERS,
     LogisticRegression: {"bounds_X": (-1.0, 1.0), "classes": (0, 1)},
@@ -135,21 +93,29 @@ SUMS = {
 }
 
 
-@pytest.mark.parametrize("Estimator", SUMS, ids=lambda kind: kind.__name__)
-@pytest.mark.parametrize("privacy", ["central", "aggregate"])
-def test_nor_where_users_add_the_noise(Estimator, privacy):
-    """A person with 10,000 rows in place of one whose rows are all missing."""
-    X, y, groups = panel(0, persons=150, rows=5)
-    if Estimator in (LogisticRegression, PoissonRegressor):
-        y = (y > 0.0).astype(float)
-    rest, ends = groups > 0, []
-    for kind in ("many rows", "nothing but NaN"):
-        more, targets = PERSONS[kind](np.random.RandomState(1))
+def replaced(kind, binary):
+    """Rows of persons, of whom the first has these; None is their own."""
+    X, y, groups = panel(0, persons=200, rows=5)
+    y = (y > 0.0).astype(float) if binary else y
+    if kind is None:
+        return X, y, groups
+    (more, targets), rest = PERSONS[kind](np.random.RandomState(1)), groups > 0
+    if binary:
         targets = np.where(np.isfinite(targets), targets > 0.0, targets)
-        labels = np.append(np.zeros(len(more), dtype=int), groups[rest])
-        ends.append((np.vstack([more, X[rest]]), np.append(targets, y[rest]), labels))
+    labels = np.append(np.zeros(len(more), dtype=int), groups[rest])
+    return np.vstack([more, X[rest]]), np.append(targets, y[rest]), labels
+
+
+@pytest.mark.parametrize("Estimator", SUMS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(("kind", "other", "privacy"), [
+    *((kind, None, "central") for kind in PERSONS), ("many rows", "nothing but NaN", "aggregate"),
+])  # fmt: skip
+def test_one_person_changes_nothing_but_noise(Estimator, kind, other, privacy):
+    """However many rows they have, and whatever stands in them: no error, no count, no warning."""
+    binary = Estimator in (LogisticRegression, PoissonRegressor)
     settings = {"epsilon": 20.0, "random_state": 0, "max_rows_per_group": 5, "privacy": privacy}
-    found = replay(lambda: Estimator(**SUMS[Estimator], **settings), *ends)
+    make = lambda: Estimator(**SUMS[Estimator], **settings)  # noqa: E731
+    found = replay(make, replaced(other, binary), replaced(kind, binary))
     assert found.holds, str(found)
 
 
@@ -194,20 +160,6 @@ def test_rows_of_a_person_may_lie_anywhere_in_batches(Estimator, monkeypatch):
         memory = inference(model.fit(*data, groups=groups[order]))
         np.testing.assert_allclose(found.estimate, memory.estimate, rtol=1e-9)
         np.testing.assert_allclose(found.std_error, memory.std_error, rtol=1e-9)
-
-
-def test_rows_of_a_person_may_lie_in_several_files(tmp_path):
-    pd = pytest.importorskip("pandas")
-    X, y, groups = panel(0, persons=1000, rows=4)
-    order = np.random.RandomState(1).permutation(len(y))
-    table = pd.DataFrame({"a": X[order, 0], "b": X[order, 1], "y": y[order]})
-    for number, part in enumerate(np.array_split(np.arange(len(y)), 3)):
-        table.iloc[part].to_parquet(tmp_path / f"{number}.parquet", index=False)
-    settings = {**BOUNDS, "effects": "person", "max_rows_per_group": 4, "random_state": 0}
-    files = from_parquet(tmp_path, target="y")
-    found = LinearRegression(**settings).fit(files, groups=groups[order])
-    memory = LinearRegression(**settings).fit(table[["a", "b"]], table["y"], groups=groups[order])
-    np.testing.assert_allclose(found.coef_, memory.coef_, rtol=1e-9)
 
 
 def test_everything_says_person():
