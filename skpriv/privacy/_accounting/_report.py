@@ -40,36 +40,29 @@ def price(cost):
     return f"{amount(cost):.4g}"
 
 
-def in_pipeline():
-    """Whether the running code was called by the fit of a scikit-learn Pipeline in which steps
-    before the last one may have learned from the rows: all but those with public bounds may.
+def callers():
+    """Who called the running fit, and may have read the rows or repeated them.
+
+    Returns
+    -------
+    pipeline : bool
+        Whether it was the fit of a scikit-learn Pipeline in which steps before the last one may
+        have learned from the rows: all but those with public bounds may.
+    within : tuple of str
+        Names of other estimators, and of functions of scikit-learn that fit (in workers of a
+        bagging, the estimator itself is out of sight).
     """
-    file = getattr(sys.modules.get("sklearn.pipeline"), "__file__", None)
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and file is not None:
-        code = frame.f_code
-        if code.co_filename == file and code.co_name.startswith("fit"):
-            steps = getattr(frame.f_locals.get("self"), "steps", [(None, None), (None, None)])
-            if not all(learns_nothing(step) for _, step in steps[:-1]):
-                return True
-        frame = frame.f_back
-    return False
-
-
-def fitted_by():
-    """Names of what has called the running fit, and may have read the rows or repeated them.
-
-    That is other estimators, and functions of scikit-learn that fit (in workers of a bagging, the
-    estimator itself is out of sight).
-    """
-    names = []
+    pipeline, names = False, []
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         module = str(frame.f_globals.get("__name__", ""))
-        if not module.startswith(("skpriv.", *PASSING)):
-            # Locals of a frame that were looked at keep rows alive: of functions that fit alone
-            fits = frame.f_code.co_name.lstrip("_").startswith("fit")
-            owner = frame.f_locals.get("self") if fits else None
+        # Locals of a frame that were looked at keep rows alive: of functions that fit alone
+        fits = frame.f_code.co_name.lstrip("_").startswith("fit")
+        owner = frame.f_locals.get("self") if fits and not module.startswith("skpriv.") else None
+        if module == "sklearn.pipeline" and fits:
+            steps = getattr(owner, "steps", [(None, None), (None, None)])
+            pipeline = pipeline or not all(learns_nothing(step) for _, step in steps[:-1])
+        elif not module.startswith(("skpriv.", *PASSING)):
             kinds = [kind.__module__ for kind in type(owner).__mro__]
             if "sklearn.base" in kinds:
                 if not any(kind.startswith("skpriv.") for kind in kinds):
@@ -77,7 +70,7 @@ def fitted_by():
             elif module.startswith("sklearn.") and not names:
                 names.append(".".join(module.split(".")[:2]))
         frame = frame.f_back
-    return tuple(dict.fromkeys(names))
+    return pipeline, tuple(dict.fromkeys(names))
 
 
 def learns_nothing(step: Any) -> bool:
@@ -114,12 +107,7 @@ class ReportRow:
     paid: Cost | None = None  # what a record in it has paid by then, if a session counted
 
     @classmethod
-    def of(cls, query: Any, share: float, answer: Any, cost: Cost) -> "ReportRow":
-        """Row of a query that was answered."""
-        return cls.of_noise(query, share, answer.n, answer.noise, cost)
-
-    @classmethod
-    def of_noise(
+    def of(
         cls, query: Any, share: float, n: int, noise: Any, cost: Cost, paid: Cost | None = None
     ) -> "ReportRow":
         """Row of a query answered with this noise over n records."""
@@ -191,16 +179,20 @@ class PrivacyReport(Printed):
     secure: bool
     rows: list[ReportRow] = field(default_factory=list)
     disjoint: bool = False
-    pipeline: bool = field(default_factory=in_pipeline)
+    pipeline: bool | None = None
     charged: Cost | None = None
     passes: int | None = None
     rows_per_unit: int | None = None
     person_column: str = ""
     max_weight: float | None = None
     note: str | None = None
-    within: tuple[str, ...] = field(default_factory=fitted_by)
+    within: tuple[str, ...] = ()
     devices: Devices | None = None
     simulated: bool = False
+
+    def __post_init__(self) -> None:
+        if self.pipeline is None:  # not of a saved report
+            self.pipeline, self.within = callers()
 
     def add(self, row: Any) -> None:
         """Append an answered query."""

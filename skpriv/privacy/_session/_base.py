@@ -427,9 +427,7 @@ class Session(ABC):
                 "and a sum of it would need a bound in l2."
             )
         law = self._law(query, slot)
-        cost = law.cost(self._change(query))
-        self._enforce(query, cost)
-        paid = self._book(slot, self._charged(cost))
+        paid = self._pay(query, slot, law.cost(self._change(query)))
         answer = self._answer(query, slot, law)
         count = answer.n if self.persons is None else self._count(slot)
         self._report(query, slot, count, answer.noise, paid)
@@ -466,9 +464,7 @@ class Session(ABC):
         if self.persons is not None:
             raise PrivacyError("a selection is about records alone, and not about persons.")
         law = self._selection_law(query, k, slot)
-        cost = law.cost(self._change(query), k)
-        self._enforce(query, cost)
-        paid = self._book(slot, cost)
+        paid = self._pay(query, slot, law.cost(self._change(query), k))
         indices = self._source.top(abs(self._rows.sum(query, slot.subset)), k, law)
         self._report(query, slot, self._count(slot), law, paid)
         return indices
@@ -499,10 +495,8 @@ class Session(ABC):
             raise PrivacyError(
                 self._unavailable("perturb", "perturbs the output of a procedure", procedure)
             )
-        law = self._release_law(procedure, slot)
-        cost = law.cost(self._change(procedure))
-        self._enforce(procedure, cost)
-        paid = self._book(slot, cost)
+        law = self._law(procedure, slot)
+        paid = self._pay(procedure, slot, law.cost(self._change(procedure)))
         exact = procedure.run(self._pieces.whole().select(slot.subset))
         answer = Answer(self._source.add(exact, law), self._size(slot), law)
         self._report(procedure, slot, self._count(slot), law, paid)
@@ -532,9 +526,7 @@ class Session(ABC):
             raise PrivacyError("a stream protects records alone, and not persons.")
         slot = self._slot(stream, 1.0)
         law = self._stream_law(stream, slot)
-        cost = law.cost(self._change(stream))
-        self._enforce(stream, cost)
-        paid = self._book(slot, self._charged(cost))
+        paid = self._pay(stream, slot, law.cost(self._change(stream)))
         self._report(stream, slot, stream.n_reads * (stream.batch or 0), law, paid)
         return stream.begin(law, paid[0], self.report, self._source)
 
@@ -545,7 +537,9 @@ class Session(ABC):
         -------
         GaussianNoise, or what the query brings
         """
-        return self._noise(query, self._next(share, subset))
+        slot = self._next(share, subset)
+        law = self._law(query, slot)
+        return law.summed(self._count(slot)) if self.capabilities.reports else law
 
     def records(self, share: float, subset: Any = None) -> int:
         """Number of records that the answer to a query for this share would sum over, released."""
@@ -592,8 +586,11 @@ class Session(ABC):
             )
         return slot
 
-    def _enforce(self, asked, cost):
-        """Refuse what the session's currency cannot price, before a row is read."""
+    def _pay(self, asked, slot, cost):
+        """Take the share, before a row is read; return (cost, what a record has paid by then).
+
+        What the session's currency cannot price is refused.
+        """
         foreign = cost.approximate + cost.delta
         if self._currency == "pure":
             foreign += cost.gaussian + cost.concentrated + cost.selected
@@ -601,20 +598,19 @@ class Session(ABC):
             foreign += cost.pure
         if self._currency == "gdp":
             foreign += cost.concentrated + cost.selected
-        if foreign:
+        if foreign and not self.capabilities.exact:
             raise PrivacyError(
                 f"a session in the currency {self._currency!r} cannot answer {asked.name!r}, whose "
                 f"cost is {cost}: shares of different currencies do not add up."
             )
-
-    def _book(self, slot, cost):
-        """Take the share, before a row is read; return (cost, what a record has paid by then)."""
         if self._shares.top(slot.subset) != slot.start:  # asked by what this query was asked of
             raise PrivacyError("a session is not asked while it prepares another answer.")
+        if self.capabilities.amplifies:  # of shuffled reports no more is known than the budget
+            cost = Cost.from_budget(self._budget)
         return cost, self._shares.add(slot, cost, self.capabilities.reports)
 
     def _report(self, asked, slot, n, law, paid):
-        self.report.add(ReportRow.of_noise(asked, slot.share, n, law, *paid))
+        self.report.add(ReportRow.of(asked, slot.share, n, law, *paid))
         if self._rows.passes is not None:
             self.report.passes = self._rows.passes - self._passes
 
@@ -637,25 +633,17 @@ class Session(ABC):
         self._filled = min(max(found, 1.0) / max(self.n, 1), 1.0)
         self.rebase()
 
-    def _charged(self, cost):
-        """What a record pays for an answer, by the cost of one draw of its noise."""
-        return cost
-
     def _change(self, asked):
         """Largest change of an answer when one record is replaced, in whatever order they come."""
         return asked.sensitivity * self._reordered
-
-    def _noise(self, query, slot):
-        """Law of the noise of an answer."""
-        return self._law(query, slot)
 
     def _price(self, budget):
         """What the whole session is charged."""
         return Trust(self.model, budget).price(self._currency)
 
     @abstractmethod
-    def _law(self, query, slot) -> Any:
-        """Law of one draw of noise: an answer's, or a report's where users add it."""
+    def _law(self, asked, slot) -> Any:
+        """Law of one draw of noise: an answer's or output's, or a report's where users add it."""
 
     @abstractmethod
     def _stream_law(self, stream, slot) -> Any:
@@ -667,10 +655,6 @@ class Session(ABC):
 
     def _selection_law(self, query, k, slot) -> Any:
         """Law of a selection, of a model that selects."""
-        raise NotImplementedError
-
-    def _release_law(self, procedure, slot) -> Any:
-        """Law of the noise of an output, of a model that perturbs outputs."""
         raise NotImplementedError
 
     def _unavailable(self, ability, what, asked):

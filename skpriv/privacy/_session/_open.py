@@ -18,7 +18,7 @@ from .._accounting._lattice import Devices, Lattice, sharing_security
 from .._amplification import amplified, amplified_epsilon
 from .._noise._codebook_law import LiftedReports
 from .._noise._laws import GaussianNoise, GumbelNoise
-from .._query import Answer
+from .._query import Answer, Query
 from .._stream import (
     ExactStream,
     FactorStream,
@@ -49,19 +49,16 @@ class CentralSession(Session):
             self._source.add(exact, law), self._size(slot), law, counted=self.persons is None
         )
 
-    def _law(self, query, slot):
-        if self._currency == "pure":  # epsilons add up
-            return query.local_noise(Budget(slot.share * self._budget.epsilon / self._reordered))
-        return self._gaussian(query, slot)
+    def _law(self, asked, slot):
+        if self._currency == "pure" and isinstance(asked, Query):  # epsilons add up
+            return asked.local_noise(Budget(slot.share * self._budget.epsilon / self._reordered))
+        return GaussianNoise.calibrated(self._change(asked), self._mu * sqrt(slot.share))
 
     def _selection_law(self, query, k, slot):
         rho = slot.share * self._mu**2 / 2.0
         return GumbelNoise.calibrated(self._change(query), k, rho)
 
-    def _gaussian(self, asked, slot):
-        return GaussianNoise.calibrated(self._change(asked), self._mu * sqrt(slot.share))
-
-    _stream_law = _release_law = _gaussian
+    _stream_law = _law
 
     @property
     def _mu(self):
@@ -80,13 +77,10 @@ class ExactSession(CentralSession):
     def _law(self, asked, slot):
         return GaussianNoise(0.0)
 
-    _stream_law = _release_law = _law
+    _stream_law = _law
 
     def _selection_law(self, query, k, slot):
         return GumbelNoise(0.0)
-
-    def _enforce(self, asked, cost):
-        """Nothing is priced."""
 
 
 @dataclass(frozen=True)
@@ -250,9 +244,6 @@ class LocalSession(Session):
         start, stop = self._position(slot.start), self._position(slot.stop)
         return self._users_order.users(start, stop, slot.subset)
 
-    def _noise(self, query, slot):
-        return self._law(query, slot).summed(self._count(slot))
-
     def _law(self, query, slot):
         return query.local_noise(self._report_budget(query, self._count(slot)))
 
@@ -309,9 +300,6 @@ class ShuffleSession(LocalSession):
         if likely is None:
             return Budget(self._budget.epsilon)
         return Budget(amplified_epsilon(self._budget, users, likely))
-
-    def _charged(self, cost):
-        return Cost.from_budget(self._budget)
 
 
 MODELS: dict[str, type[Session]] = {
