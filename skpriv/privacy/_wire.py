@@ -46,11 +46,8 @@ def read_task(task: Any) -> dict[str, Any]:
 
 def is_known(users: Any, user: int) -> None:
     """Refuse what is not the number of a user."""
-    if not isinstance(user, (int, np.integer)) or isinstance(user, bool):
-        known = False
-    else:
-        known = 0 <= user < users["n"]
-    if not known:
+    whole = isinstance(user, (int, np.integer)) and not isinstance(user, bool)
+    if not (whole and 0 <= user < users["n"]):
         raise ValueError(f"user={user!r} must be a number from 0 to {users['n'] - 1}.")
 
 

@@ -80,8 +80,9 @@ def test_what_is_refused_changes_nothing(tmp_path):
     for user, answer, message in [
         (0, good, "has answered"),
         (1, report(collector.task, X[1], y[1], user=1), "has answered"),
-        (6, good, "user="), (-1, good, "user="), ("2", good, "user="), (2.0, good, "user="),
-        (2, b"", "no report"), (2, None, "no report"), (2, good[:-1], "cut off"),
+        *((user, good, "user=") for user in (6, -1, "2", 2.0, True, None, np.nan, 2**70, b"1")),
+        *((2, body, "no report") for body in (b"", None, 7, "skp1", bytearray(good), [1, 2])),
+        (2, good[:-1], "cut off"), (2, good[:4] + b"\xff" * 14, "another task"),
         (2, good + b"1", "too long"), (2, good[:14] + b"\xff\xff\xff\xff", "out of range"),
         (2, report(other.task, X[2], y[2], user=2), "another task"),
     ]:  # fmt: skip
@@ -202,20 +203,6 @@ def test_shuffled_reports_carry_their_own_seed():
     assert collector.result().privacy_report_.rows[0].records == 50
 
 
-@pytest.mark.slow
-def test_the_collected_fit_has_the_law_of_the_simulated_one():
-    n, repetitions = 20, 100
-    X, y = records(n)
-    collected, simulated = np.empty((repetitions, 2)), np.empty((repetitions, 2))
-    for seed in range(repetitions):
-        collector = Collector(model(), n, seed, n_features=2)
-        answers(collector, X, y)
-        collected[seed] = collector.result().coef_
-        simulated[seed] = model(random_state=seed).fit(X, y).coef_
-    for axis in ([1.0, 0.0], [0.0, 1.0], [0.8, -0.6]):
-        assert stats.ks_2samp(collected @ axis, simulated @ axis).pvalue > LEVEL / 3
-
-
 def test_forged_reports_move_the_answer_by_a_bounded_amount():
     # all forgers choose the direction that pulls hardest along the first coordinate
     from skpriv.privacy import codebook, user_seed
@@ -294,28 +281,6 @@ def test_rounds_survive_a_restart_with_fewer_answers(tmp_path):
     rows = collector.result().privacy_report_.rows
     assert [row.records for row in rows] == counts
     assert all(row.cost.epsilon() == 8.0 for row in rows)
-
-
-@pytest.mark.parametrize("user", [
-    True, None, 1.5, np.nan, -1, 10, 2**70, "1", "\u0661", b"1", [1], 1e308,
-], ids=repr)  # fmt: skip
-def test_odd_users_are_refused(user):
-    collector = Collector(model(), 10, 0, n_features=2)
-    good = report(collector.task, [0.1, 0.2], 1.0, user=1)
-    with pytest.raises(ValueError, match="user="):
-        collector.add(user, good)
-    assert collector.n_answers == 0
-
-
-@pytest.mark.parametrize("body", [
-    bytearray(b"skp1"), "skp1", "\u0661", 7, -1, True, None, 1e308, [1, 2], b"\x00" * 18,
-    b"skp1" + b"\xff" * 14, b"skp1" * 300,
-], ids=lambda body: repr(body)[:20])  # fmt: skip
-def test_odd_answers_are_refused(body):
-    collector = Collector(model(), 10, 0, n_features=2)
-    with pytest.raises(ValueError, match="no report|another task|bytes"):
-        collector.add(1, body)
-    assert collector.n_answers == 0
 
 
 def test_every_other_bit_is_refused_or_is_another_answer():

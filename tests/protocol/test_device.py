@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,6 @@ from skpriv._estimation._reports import LiftedMomentsQuery
 from skpriv._estimation._public_maps import RecordMap
 from skpriv.exceptions import PrivacyError
 from skpriv.privacy import codebook, read_report, read_task, task_hash
-from skpriv.privacy._noise import _codebook
 from skpriv.protocol import report
 from skpriv.protocol._device import is_asked, public_order, scaled_record
 
@@ -78,25 +76,6 @@ def test_a_report_is_an_index_of_the_users_codebook(x, y, seed, size):
         assert drawn == read_report(task, 3, again)[0] != read_report(task, 4, answer)[0]
     else:  # nothing in the bytes tells the user
         assert drawn != read_report(task, 3, again)[0] == read_report(task, 4, again)[0]
-
-
-def test_probabilities_of_whole_reports(monkeypatch):
-    # every value of the one draw, for adversarial pairs of records, with small weights
-    weights, count, nearest = (5, 2), 64, 17
-    total = nearest * weights[0] + (count - nearest) * weights[1]
-    monkeypatch.setattr(_codebook, "index_weights", lambda epsilon: weights)
-    laws = []
-    for x, y in RECORDS:
-        for sign in (1.0, -1.0):
-            monkeypatch.setattr("skpriv.protocol._device.draw_sign", lambda mean, s=sign: s)
-            counts = [0] * count
-            for drawn in range(total):
-                monkeypatch.setattr(_codebook.secrets, "randbelow", lambda bound, d=drawn: d)
-                counts[read_report(TASK, 3, report(TEXT, x, y, user=3))[2]] += 1
-            laws.append(counts)
-    assert all(sorted(set(law)) == [2, 5] and sum(law) == total for law in laws)
-    worst = max(Fraction(a, b) for one in laws for other in laws for a, b in zip(one, other))
-    assert worst == Fraction(5, 2)
 
 
 TASK = fields()

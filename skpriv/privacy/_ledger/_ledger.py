@@ -13,7 +13,7 @@ import tempfile
 import uuid
 import weakref
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
@@ -458,8 +458,8 @@ class Ledger:
     >>> from skpriv.privacy import Cost
     >>> from skpriv.privacy._ledger._ledger import Ledger
     >>> ledger = Ledger()
-    >>> ledger.charge("first fit", Cost.from_epsilon(1.0))
-    True
+    >>> with ledger.transaction() as held:
+    ...     held.record("first fit", Cost.from_epsilon(1.0), ())
     >>> ledger.total()
     Cost(pure=1, pure_squared=0.5, pure_gaussian=1.51791)
     """
@@ -491,38 +491,6 @@ class Ledger:
     def exists(self) -> bool:
         """Whether the file is still there."""
         return os.path.isfile(self.path)
-
-    def charge(
-        self,
-        name: str,
-        cost: Cost,
-        part: Part = (),
-        fits: Callable[[Cost], bool] | None = None,
-    ) -> bool:
-        """Record a charge, unless ``fits`` or the file's total refuses it; as one atomic step.
-
-        Parameters
-        ----------
-        name : str
-        cost : Cost
-        part : tuple of (partition, name) pairs, default=()
-        fits : callable, default=None
-            Called with the new total; if it returns False or raises, nothing is recorded.
-
-        Returns
-        -------
-        recorded : bool
-
-        Raises
-        ------
-        BudgetExceeded
-            If the charge does not fit into the total that stands in the file.
-        """
-        with self.transaction() as transaction:
-            if fits is not None and not fits(transaction.total_with(cost, part)):
-                return False
-            transaction.record(name, cost, part)
-        return True
 
     @classmethod
     def at(cls, path: str, identity: str) -> "Ledger":
@@ -594,11 +562,6 @@ class LedgerTransaction:
 
     def total(self, currency: str | None = None) -> Cost:
         return compose(self.totals(), currency)
-
-    def total_with(self, cost: Cost, part: Part, currency: str | None = None) -> Cost:
-        totals = self.totals()
-        totals[part] = totals.get(part, Cost()) + cost
-        return compose(totals, currency)
 
     def charges(self) -> list[Charge]:
         rows = self.connection.execute(

@@ -163,19 +163,13 @@ def best_codebook(size: int, epsilon: float, use: str = "moments") -> "Codebook"
     return Codebook(size, epsilon, count, min(near, key=noise))
 
 
-@lru_cache(maxsize=256)
-def _near(size, count, nearest):
-    """Nodes t, their weights for a uniform direction, and for one of the m nearest."""
-    t, uniform, below = _coordinate(size)
-    # I(t) = P(a direction at t is among the m nearest of K)
-    among = special.betainc(count - nearest, nearest, below)
-    return t, uniform, uniform * among * (count / nearest)
-
-
 @lru_cache(maxsize=1024)
 def _near_moments(size, count, nearest):
     """E t^k of one of the m nearest, for k = 1 to 4."""
-    t, _, near = _near(size, count, nearest)
+    t, uniform, below = _coordinate(size)
+    # P(a direction at t is among the m nearest of K)
+    among = special.betainc(count - nearest, nearest, below)
+    near = uniform * among * (count / nearest)
     return tuple(float(near @ t**order) for order in (1, 2, 3, 4))
 
 

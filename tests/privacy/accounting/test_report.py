@@ -98,11 +98,6 @@ def test_rows_are_the_queries_in_order():
     assert {row.sensitivity for row in report.rows} == {2.0}
 
 
-def test_a_report_can_be_pickled():
-    report, _ = _report("central")
-    assert str(pickle.loads(pickle.dumps(report))) == str(report)
-
-
 def test_a_fit_in_a_pipeline_says_that_it_covers_the_last_step_alone():
     X, y = np.linspace(-1.0, 1.0, 60).reshape(30, 2) / 2.0, np.zeros(30)
     pipeline = make_pipeline(

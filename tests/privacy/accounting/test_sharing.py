@@ -5,45 +5,15 @@ import math
 from collections import Counter
 from fractions import Fraction
 
-import numpy as np
 import pytest
-from scipy import special
 
 from skpriv import Budget
 from skpriv.privacy import shares_needed
 from skpriv.privacy._accounting import _lattice as _sharing
 
 
-def exact_excess(users, mixed, bits):
-    """E q^C / q - 1 by colourings: the law of which users two random orders connect."""
-    q = 2**bits
-    law = np.zeros(users + 1)
-    law[0] = 1.0
-    each = special.factorial(mixed * np.arange(users + 1)) / special.factorial(np.arange(users + 1))
-    for _ in range(q):
-        law = np.convolve(law, each)[: users + 1]
-    total = law[users] * special.factorial(users) / special.factorial(users * mixed)
-    return total / q - 1.0
-
-
-@pytest.mark.parametrize("users, mixed, bits", [(2, 2, 1), (3, 2, 2), (4, 3, 3), (6, 4, 5)])
-def test_components_against_all_colourings(users, mixed, bits, monkeypatch):
-    monkeypatch.setattr(_sharing, "MODULUS", bits)
-    exact = exact_excess(users, mixed, bits)
-    bound = math.exp(_sharing._log_excess(users, mixed))
-    assert exact * (1.0 - 1e-9) <= bound <= 2.0 * exact
-
-
-@pytest.mark.parametrize("users, mixed, bits", [(9, 4, 3), (12, 5, 5)])
-def test_more_users_than_are_computed(users, mixed, bits, monkeypatch):
-    monkeypatch.setattr(_sharing, "MODULUS", bits)
-    exact = exact_excess(users, mixed, bits)
-    monkeypatch.setattr(_sharing, "SUMMED_USERS", 6)
-    assert exact <= math.exp(_sharing._log_excess(users, mixed))
-
-
 def exact_law(users, mixed, bits):
-    """E q^(C - 1) in exact integers: the same by colourings, as a fraction."""
+    """E q^(C - 1) by colourings of the users whom two random orders connect, as a fraction."""
     q = 2**bits
     each = [Fraction(math.factorial(mixed * k), math.factorial(k)) for k in range(users + 1)]
     law = [Fraction(1)] + [Fraction(0)] * users

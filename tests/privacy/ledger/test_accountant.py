@@ -31,13 +31,6 @@ def test_charges_only_inside_the_block():
     assert accountant.spent == accountant.remaining == Budget(0.5)
 
 
-def test_nothing_spent_is_nothing():
-    accountant = BudgetAccountant(1.0, 1e-6)
-    assert accountant.spent == Budget(0.0)
-    assert accountant.remaining.epsilon == pytest.approx(1.0)
-    assert accountant.remaining.delta == 1e-6
-
-
 def test_refusal_names_what_was_asked_what_remains_and_the_remedy():
     with BudgetAccountant(1.0) as accountant:
         charge(HALF, "first")
@@ -54,7 +47,10 @@ def test_refusal_names_what_was_asked_what_remains_and_the_remedy():
 
 @pytest.mark.parametrize(
     ("cost", "text"),
-    [(Cost.from_mu(1.0), "a delta above 0"), (Cost.from_mu(float("inf")), "an infinite epsilon")],
+    [
+        (Cost.from_mu(0.1), "asks for a delta above 0, .*for example delta=1e-6"),
+        (Cost.from_mu(float("inf")), "an infinite epsilon"),
+    ],
 )
 def test_refusal_of_what_no_budget_can_hold(cost, text):
     with BudgetAccountant(1.0), pytest.raises(BudgetExceeded, match=text):
@@ -76,11 +72,6 @@ def test_refusal_says_what_would_pay(cost, remedy):
             charge(cost, "x")
     assert remedy in str(caught.value)
     assert names(accountant) == ["first"]
-
-
-def test_without_delta_the_remedy_is_a_delta():
-    with BudgetAccountant(1.0), pytest.raises(BudgetExceeded, match="for example delta=1e-6"):
-        charge(Cost.from_mu(0.1), "x")
 
 
 def test_an_infinite_budget_records_and_refuses_nothing():

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from joblib import Parallel, delayed
 
-from skpriv.exceptions import PrivacyError
-from skpriv.privacy import Cost
+from skpriv.exceptions import BudgetExceeded, PrivacyError
+from skpriv.privacy import BudgetAccountant, Cost, charge
 from skpriv.privacy._ledger._ledger import Ledger
 
 try:
@@ -24,38 +24,32 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 ONE = Cost.from_epsilon(1.0)
 
 
+def record(ledger, name, cost, part=()):
+    with ledger.transaction() as held:
+        held.record(name, cost, part)
+
+
 def test_records_in_order_and_adds_up():
     ledger = Ledger()
     assert ledger.total() == Cost()
-    assert ledger.charge("a", ONE)
-    assert ledger.charge("b", Cost.from_mu(float("inf")), (("", "north"), ("site", "1")))
+    record(ledger, "a", ONE)
+    record(ledger, "b", Cost.from_mu(float("inf")), (("", "north"), ("site", "1")))
     assert [charge[:3] for charge in ledger.charges()] == [
         ("a", "", ONE),
         ("b", "north/1", Cost.from_mu(float("inf"))),
     ]
     assert ledger.total() == ONE + Cost.from_mu(float("inf"))
-
-
-def test_a_refused_charge_leaves_no_trace():
-    ledger = Ledger()
-    assert not ledger.charge("a", ONE, fits=lambda total: total.pure < 1)
-
-    def fail(total):
-        raise KeyError(total)
-
-    with pytest.raises(KeyError):
-        ledger.charge("a", ONE, fits=fail)
-    assert ledger.charges() == []
-    assert ledger.total() == Cost()
+    with pytest.raises(KeyError), ledger.transaction() as held:
+        held.record("c", ONE, ())
+        raise KeyError
+    assert len(ledger.charges()) == 2  # what is cut short leaves no trace
 
 
 def test_parts_of_a_partition_compose_by_maximum_and_partitions_add_up():
     ledger = Ledger()
-    seen = []
 
     def charge(epsilon, *part):
-        ledger.charge("q", Cost.from_epsilon(epsilon), part, lambda t: seen.append(t) or True)
-        assert seen[-1] == ledger.total()
+        record(ledger, "q", Cost.from_epsilon(epsilon), part)
         return ledger.total().pure
 
     assert charge(1, ("site", "north")) == 1
@@ -71,26 +65,31 @@ def test_parts_of_a_partition_compose_by_maximum_and_partitions_add_up():
     assert charge(1, ("site", "north"), ("epoch", "2")) == 13
 
 
-def _charge_many(ledger, times):
-    return sum(ledger.charge("x", ONE, fits=lambda total: total.pure <= 25) for _ in range(times))
+def _charge_many(accountant):
+    """How many of ten charges are recorded."""
+    done = 0
+    with accountant:
+        for _ in range(10):
+            try:
+                charge(ONE, "x")
+                done += 1
+            except BudgetExceeded:
+                pass
+    return done
 
 
-def test_check_and_record_are_one_step_across_threads():
-    ledger = Ledger()
-    with ThreadPoolExecutor(4) as pool:
-        recorded = sum(pool.map(_charge_many, [ledger] * 4, [10] * 4))
-    assert recorded == len(ledger.charges()) == ledger.total().pure == 25
-
-
-def test_check_and_record_are_one_step_across_processes():
-    ledger = Ledger()
-    counts = Parallel(n_jobs=2)(delayed(_charge_many)(ledger, 10) for _ in range(4))
-    assert sum(counts) == len(ledger.charges()) == ledger.total().pure == 25
+def test_check_and_record_are_one_step_across_threads_and_processes():
+    for run in (
+        lambda jobs: sum(ThreadPoolExecutor(4).map(_charge_many, jobs)),
+        lambda jobs: sum(Parallel(n_jobs=2)(delayed(_charge_many)(job) for job in jobs)),
+    ):
+        accountant = BudgetAccountant(25.0)
+        assert run([accountant] * 4) == len(accountant.charges) == accountant.spent.epsilon == 25
 
 
 def test_a_temporary_file_goes_with_its_owner_only():
     ledger = Ledger()
-    ledger.charge("a", ONE)
+    record(ledger, "a", ONE)
     path, copy = ledger.path, pickle.loads(pickle.dumps(ledger))
     assert copy.total() == ONE
     del copy
@@ -101,7 +100,7 @@ def test_a_temporary_file_goes_with_its_owner_only():
     gc.collect()
     assert not copy.exists()
     assert not os.path.exists(os.path.dirname(path))
-    for use in (copy.total, copy.charges, lambda: copy.charge("a", ONE)):
+    for use in (copy.total, copy.charges, lambda: record(copy, "a", ONE)):
         with pytest.raises(PrivacyError, match=r"is gone.*clone"):
             use()
     assert not os.path.exists(path)
@@ -114,7 +113,7 @@ def test_a_fork_shares_the_file_and_does_not_remove_it():
     if child == 0:
         code = 1
         try:
-            ledger.charge("child", ONE)
+            record(ledger, "child", ONE)
             del ledger
             gc.collect()
             code = 0
@@ -127,7 +126,7 @@ def test_a_fork_shares_the_file_and_does_not_remove_it():
 def test_a_given_path_lasts(tmp_path):
     path = tmp_path / "a name with % and #.sqlite"
     first = Ledger(path)
-    first.charge("a", ONE)
+    record(first, "a", ONE)
     del first
     gc.collect()
     assert Ledger(path).total() == ONE

@@ -1,12 +1,11 @@
 """Parts of the data: they hold below where they were entered, and nowhere else."""
 
 import asyncio
-import threading
 from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from skpriv.privacy import Budget, BudgetAccountant, Cost, charge, parallel_part
+from skpriv.privacy import BudgetAccountant, Cost, charge, parallel_part
 
 ONE = Cost.from_epsilon(1.0)
 
@@ -26,15 +25,6 @@ def test_a_partition_name_is_required(accountant):
         accountant.part("north")
     with pytest.raises(TypeError, match="partition"):
         parallel_part("north")
-
-
-def test_parts_of_different_partitions_do_not_count_as_one(accountant):
-    """A record may be from the north and young: it is in both fits."""
-    with accountant.part("north", partition="sites"):
-        charge(ONE, "north")
-    with accountant.part("young", partition="ages"):
-        charge(ONE, "young")
-    assert accountant.spent == Budget(2.0)
 
 
 def test_accountants_of_one_ledger_that_disagree_on_the_part_charge_all_records(tmp_path):
@@ -132,14 +122,6 @@ def test_tasks_of_one_thread_have_parts_of_their_own(accountant):
 
     asyncio.run(both())
     assert parts(accountant) == ["north", "south", "", ""]
-
-
-def test_a_thread_is_not_in_the_part_that_started_it(accountant):
-    with accountant.part("north", partition="sites"):
-        thread = threading.Thread(target=charge, args=(ONE, "elsewhere"))
-        thread.start()
-        thread.join()
-    assert parts(accountant) == [""]
 
 
 def test_deep_calls_and_exceptions(accountant):

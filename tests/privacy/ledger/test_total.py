@@ -1,7 +1,6 @@
 """The total that stands in a ledger: it binds every caller, and belongs to one file alone."""
 
 import copy
-import os
 import pickle
 import shutil
 import sqlite3
@@ -49,8 +48,8 @@ def test_a_caller_with_a_larger_total_is_bound_by_the_ledger(path, capsys):
             fit(X, y)
         assert caller.charges == []
         assert caller.remaining.epsilon <= 2.0
-    with pytest.raises(BudgetExceeded):
-        Ledger(path).charge("x", Cost.from_mu(10.0))
+    with pytest.raises(BudgetExceeded), Ledger(path).transaction() as held:
+        held.record("x", Cost.from_mu(10.0), ())
     assert BudgetAccountant(epsilon=50, ledger=path).budget == Budget(2.0, 1e-6)
 
 
@@ -143,19 +142,6 @@ def test_a_ledger_that_is_not_the_same_any_more_takes_no_charge(change, match, p
     assert sql(path, "SELECT * FROM charges") == []
 
 
-def test_another_process_does_not_charge_a_ledger_that_was_made_again(path):
-    code = (
-        "from skpriv.privacy import Cost, charge\n"
-        "try: charge(Cost.from_epsilon(.5), 'x')\n"
-        "except ValueError as error: print(error)"
-    )
-    with BudgetAccountant(1.0, ledger=path):
-        _removed(path)
-        told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
-    assert "removed and made again" in told
-    assert sql(path, "SELECT * FROM charges") == []
-
-
 def test_what_was_spent_is_added_up_from_the_charges(path):
     with BudgetAccountant(2.0, ledger=path) as accountant:
         charge(ONE, "a")
@@ -210,23 +196,6 @@ def test_answers_are_not_numbered_in_a_ledger_that_was_made_again(path):
     for use in (lambda: other.settle(0, np.array([[0.5]])), lambda: other.settle_made(1, float)):
         with pytest.raises(PrivacyError, match="made again"):
             use()
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_fork_is_bound_by_the_same_file(path):
-    with BudgetAccountant(1.0, ledger=path) as accountant:
-        child = os.fork()
-        if child == 0:
-            code = 1
-            try:
-                charge(ONE, "child")
-                code = 0
-            finally:
-                os._exit(code)
-        assert os.waitpid(child, 0)[1] == 0
-        with pytest.raises(BudgetExceeded):
-            charge(ONE, "parent")
-    assert [row.name for row in accountant.charges] == ["child"]
 
 
 def test_an_answer_that_died_is_charged_once(path):

@@ -5,12 +5,11 @@ import pickle
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_limits
 
 from skpriv import Budget, BudgetAccountant
 from skpriv.exceptions import BudgetExceeded, PrivacyError
 from skpriv.privacy import MODELS, Procedure, Query, open_session
-from skpriv.records import ArrayRows, _base as _records, _base as _threads
+from skpriv.records import ArrayRows, _base as _records
 
 BUDGET = Budget(1.0, 1e-6)
 NOISY = ["central", "local", "shuffle"]
@@ -107,45 +106,6 @@ def test_a_share_is_a_part(privacy, share):
 
 def _exact(X, y):
     return ArrayRows(X, y).sum(Moments())
-
-
-@pytest.mark.parametrize("n", [1, 63, 64, 65, 5003])
-def test_chunks_add_up(monkeypatch, n):
-    X, y = _rows(n)
-    expected = Moments().sum(X, y)
-    monkeypatch.setattr(_records, "CHUNK_BYTES", 1)  # 64 rows a chunk
-    np.testing.assert_allclose(_exact(X, y), expected, rtol=1e-12, atol=1e-13)
-    X, y = np.rint(1000 * X), np.rint(1000 * y)
-    assert np.array_equal(_exact(X, y), Moments().sum(X, y))
-
-
-def test_every_row_is_in_one_chunk(monkeypatch):
-    seen = []
-
-    class Spy(Moments):
-        def sum(self, X, y):
-            seen.append(y.copy())
-            return super().sum(X, y)
-
-    monkeypatch.setattr(_records, "CHUNK_BYTES", 1)
-    X, _ = _rows(1000)
-    open_session("none", X, np.arange(1000.0), Budget(float("inf"))).sum(Spy(), 1.0)
-    assert sorted(np.concatenate(seen)) == list(range(1000))
-    assert max(map(len, seen)) == 64
-
-
-def test_threads_change_no_bit(monkeypatch):
-    X, y = _rows(20_011)
-    monkeypatch.setattr(_records, "CHUNK_BYTES", 1)
-    found = []
-    monkeypatch.setattr(_threads, "ALONE", 0.0)
-    for workers in (1, 2, 7):
-        monkeypatch.setattr(_threads, "effective_n_jobs", lambda _, workers=workers: workers)
-        found.append(_exact(X, y))
-    monkeypatch.setattr(_records, "in_threads", lambda function, items, _: map(function, items))
-    with threadpool_limits(1):
-        found.append(_exact(X, y))
-    assert all(np.array_equal(found[0], other) for other in found)
 
 
 def test_compensation_keeps_small_rows_beside_large_ones(monkeypatch):

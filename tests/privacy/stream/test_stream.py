@@ -106,11 +106,6 @@ def test_replacing_a_record_moves_what_is_released_within_the_cost(privacy):
     assert max(shifts) <= mu * (1.0 + 1e-9)
 
 
-def test_factor_is_a_square_root_of_the_summation_matrix():
-    root = opened("central", 50)._root
-    np.testing.assert_allclose(np.convolve(root, root)[:50], 1.0)
-
-
 @pytest.mark.parametrize("privacy", BATCHED)
 def test_shuffled_batches_need_less_noise_than_local_reports(privacy):
     local = opened("local", 20).noise.summed(BATCH).scale
@@ -125,17 +120,6 @@ def test_a_batch_that_is_not_full_is_not_released(privacy):
     X, y = records(BATCH - 1)
     with pytest.raises(PrivacyError, match="do not fill"):
         stream.push(X, y).read()
-
-
-@pytest.mark.parametrize("privacy", MODELS)
-def test_pickled_streams_go_on_as_if_nothing_had_happened(privacy):
-    X, y = records(BATCH)
-    stream = opened(privacy, 5).push(X, y)
-    stream.read()
-    other = pickle.loads(pickle.dumps(stream))
-    first, second = (s.push(X, y).read() for s in (stream, other))
-    np.testing.assert_array_equal(first.value, second.value)
-    assert first.noise == second.noise and first.n == second.n
 
 
 @pytest.mark.parametrize("privacy", NOISY)
