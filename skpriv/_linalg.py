@@ -92,14 +92,15 @@ def row_norms(X):
 
 
 def add_gram(total, rows):
-    """Add ``rows.T @ rows`` to the upper triangle of ``total``, in place and without a copy.
+    """Add ``rows.T @ rows`` to the upper triangle of ``total``, in place; below it anything may be.
+
+    Of few columns NumPy is faster, of many what it would copy is as large as the rows.
 
     Parameters
     ----------
     total : ndarray of shape (p, p)
-        An array of float64 in Fortran order; below the diagonal it stays what it is.
+        An array of float64 in Fortran order.
     rows : ndarray of shape (n_rows, p)
-        Contiguous.
 
     Examples
     --------
@@ -107,10 +108,12 @@ def add_gram(total, rows):
     >>> from skpriv._linalg import add_gram
     >>> total = np.zeros((2, 2), order="F")
     >>> add_gram(total, np.array([[1.0, 2.0], [3.0, 4.0]]))
-    >>> total.tolist()
+    >>> np.triu(total).tolist()
     [[10.0, 14.0], [0.0, 20.0]]
     """
-    if rows.size:
+    if len(total) < 100:
+        total += rows.T @ rows
+    elif rows.size:
         blas.dsyrk(1.0, rows.T, beta=1.0, c=total, overwrite_c=True)
 
 

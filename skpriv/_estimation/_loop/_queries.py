@@ -211,8 +211,7 @@ class Whitened:
         """
         if getattr(self.rows, "weighted", False):
             return None
-        already = WhitenedAlready(self.W, getattr(query, "matrices", True))
-        kept = partial(replace, query, whitened=already)
+        kept = partial(replace, query, whitened=WhitenedAlready(self.W))
         return Mapped(self.W, len(self.W) + 1, self._records, kept, begin)
 
     def _records(self, X, y):
@@ -240,12 +239,9 @@ class WhitenedAlready:
     Parameters
     ----------
     W : ndarray of shape (p, p)
-    written : bool
-        Whether e may be written over: it is a copy then, whose products are faster, too.
     """
 
     W: np.ndarray
-    written: bool
     rows: Any = None  # they have no weights of their own
 
     empty_gram = Whitened.empty_gram
@@ -253,8 +249,7 @@ class WhitenedAlready:
     def blocks(self, X):
         """Yield (slice, e, w, None, None) of one block of rows after the other."""
         for block in blocks_of(len(X), X.shape[1]):
-            e = X[block, :-1]
-            yield block, e.copy() if self.written else e, X[block, -1], None, None
+            yield block, X[block, :-1], X[block, -1], None, None
 
 
 @dataclass(frozen=True, eq=False)

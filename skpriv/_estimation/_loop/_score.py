@@ -260,8 +260,12 @@ class ScoreQuery(Query):
         parts, moment = self.parts, np.zeros(len(self.point))
         numbers = dict.fromkeys(parts, 0.0)
         grams = {name: self.whitened.empty_gram() for name in MATRICES if name in parts}
+        room = np.empty((0, len(moment)))  # rows are not written over: they may be kept
         for one in self.scores(X, y):
             e, s, h, residual, lengths, _ = one
+            if len(room) < len(e):
+                room = np.empty(e.shape)
+            scaled = room[: len(e)]
             apart = beside(one) if beside else ()
             asked, cut = s, np.flatnonzero(h == 0.0) if self.asks_cut else ()
             if len(cut):
@@ -273,18 +277,19 @@ class ScoreQuery(Query):
                 add_gram(grams["cut_rows"], e[cut])
             moment += asked @ e
             if "slope" in grams:
-                whole = self.asks_cut or (h == 1.0).all()
-                room = None if "residual" in grams else e  # nobody reads them again
-                add_gram(grams["slope"], e if whole else np.multiply(e, np.sqrt(h)[:, None], room))
+                if self.asks_cut or (h == 1.0).all():
+                    add_gram(grams["slope"], e)
+                else:
+                    add_gram(grams["slope"], np.multiply(e, np.sqrt(h)[:, None], scaled))
             numbers["square"] += self.square_weight * (s @ s)
             if "nearly_cut" in numbers:
                 numbers["nearly_cut"] += self.count_weight * np.count_nonzero(np.abs(s) >= CUT)
             if "residual" in grams:
-                e *= s[:, None]
+                np.multiply(e, s[:, None], scaled)
                 if len(apart):
-                    add_gram(grams["residual"], e[apart])
-                    e[apart] = 0.0
-                add_gram(beside.alike if beside else grams["residual"], e)
+                    add_gram(grams["residual"], scaled[apart])
+                    scaled[apart] = 0.0
+                add_gram(beside.alike if beside else grams["residual"], scaled)
         if beside:
             grams["residual"] += beside.alike
         weights = dict(zip(MATRICES, (self.slope_weight, RESIDUAL_WEIGHT, SIDE_WEIGHT)))

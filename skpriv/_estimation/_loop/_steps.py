@@ -4,6 +4,7 @@ from dataclasses import replace
 from math import sqrt
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from ..._linalg import RELATIVE_ZERO
 from .._persons import ScoreLengthsQuery, cluster_degrees, seldom_cut
@@ -248,9 +249,10 @@ def prior_shapes(whitened, deviation, unit, priors=()):
     and those of the effects. Without a bound a small part of the evidence would do: coefficients of
     a constant column had no limit as n grew.
     """
-    W, shapes = whitened.W, [np.linalg.inv(whitened.W.T) @ prior for prior in priors]
-    values, vectors = np.linalg.eigh(W @ W.T)
+    W, p = whitened.W, len(whitened.W)
+    shapes = [np.linalg.solve(W.T, prior) for prior in priors]
     for effect in EFFECTS:
-        bound = np.maximum(values, 0.0) / (len(W) * (effect * deviation) ** 2)
-        shapes.append(vectors * (1.0 / unit**2 + bound) ** -0.5)
+        precision = np.eye(p) / unit**2 + W @ W.T / (p * (effect * deviation) ** 2)
+        root = np.linalg.cholesky(precision)  # with the inverse of L'L, any L is as good
+        shapes.append(solve_triangular(root, np.eye(p), lower=True, overwrite_b=True).T)
     return shapes

@@ -453,7 +453,7 @@ class ClassTarget:
 
     def scaled(self, y):
         """r of a chunk of targets."""
-        r = np.full(len(y), np.nan)
+        r: Any = np.nan
         for code, value in enumerate(self.values):
             r = np.where(y == value, code, r)
         return r
