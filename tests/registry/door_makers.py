@@ -475,7 +475,7 @@ DOORS = {
     ),
     "read_dsjson": _read,
     "lower_bound": lambda given: audit.lower_bound(
-        _make, *_pair(given), n_runs=20, delta=1e-6, confidence_level=0.9
+        _make, *_pair(given), n_runs=8, delta=1e-6, confidence_level=0.9
     ),
     "replay": _replayed,
     "worst_pairs": lambda given: audit.worst_pairs(

@@ -92,13 +92,13 @@ def test_the_policy_learns_from_reports(width):
 
 def test_reports_have_the_law_of_simulated_updates():
     rng = np.random.RandomState(1)
-    n = 60  # users of each of a hundred policies
+    n = 20  # users of each of a hundred policies
     contexts = rng.normal(size=(n, 4, 3)) / 3.0
     actions = rng.randint(4, size=n)
     rewards = contexts[np.arange(n), actions] @ THETA
     centres = np.empty((2, 100, 4))
     for k in range(100):
-        simulated, devices = policy(random_state=k), policy()
+        simulated, devices = policy(random_state=k, update_every=n), policy(update_every=n)
         simulated.act(contexts[:1])
         simulated.update(contexts, actions, rewards)
         state = devices.public_state(n_actions=4, n_features=3)

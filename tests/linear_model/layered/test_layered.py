@@ -114,7 +114,7 @@ def test_pure_privacy_is_for_users_who_report_alone():
 
 
 def test_secure_noise_is_drawn_for_every_variant():
-    X, y, _ = _records(0, n=20_000)
+    X, y, _ = _records(0, n=2_000)
     for variant in VARIANTS:
         est = LayeredRegressor(
             data_norm=1.0,
