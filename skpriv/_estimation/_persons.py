@@ -5,6 +5,7 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 from .._linalg import SQRT2, add_gram, row_norms, vech, vech_size
 from ..privacy import ROUNDING, Query
@@ -154,9 +155,8 @@ def seldom_cut(session, query, share):
 
 def person_sums(values, starts):
     """Sums over the rows of each person, shape (n_persons, ...); none is without rows."""
-    if len(starts) < 2:
-        return np.zeros((0, *np.shape(values)[1:]))
-    return np.add.reduceat(values, starts[:-1], axis=0)
+    rows, shape = len(values), (len(starts) - 1, len(values))
+    return csr_matrix((np.ones(rows), np.arange(rows), starts), shape=shape) @ values
 
 
 def dependence(persons, rows, places):

@@ -9,7 +9,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from .._linalg import CompensatedSum
-from ._base import CHUNK_ROWS, KEPT_BYTES, ArrayRows, Rows
+from ._base import CHUNK_ROWS, KEPT_BYTES, ArrayRows, Rows, in_threads
 from ._subset import Subset, Users
 
 
@@ -80,6 +80,7 @@ class PersonRows(Rows):
         dense = rows.has_target and not rows.stored_sparse
         self._fits = rows.at_hand and dense and size <= KEPT_BYTES
         self._on_workers: Any = None
+        self._clean = False  # whether all numbers of the rows in memory are known to be finite
 
     @property
     def passes(self) -> Any:  # type: ignore[override]
@@ -96,22 +97,26 @@ class PersonRows(Rows):
         subset = self.chosen(subset)
         self._bring()
         if getattr(query, "one_row_each", False):
-            first = Subset(np.sort(self._positions[self._starts[self._persons(subset)]]))
-            return self._rows.total(MeanOfPlaces(query, 1), first)
+            return self._rows.total(MeanOfPlaces(query, 1, self._clean), self._first(subset))
         together = hasattr(query, "sum_persons")
         if not together and self._change is None:
-            used = self._of(subset)
+            used = self._of(self._persons(subset))
             chosen = None if len(used) == self._rows.n else Subset(np.sort(used))
-            return self._rows.total(MeanOfPlaces(query, self.largest), chosen)
+            return self._rows.total(MeanOfPlaces(query, self.largest, self._clean), chosen)
         if not self._rows.at_hand:
             return self._elsewhere().total(query, subset)
+
+        def chunk_sum(piece):
+            X, y, starts = piece()
+            if together:
+                return query.sum_persons(X, y, starts, self.largest)
+            return query.sum(X, y) / self.largest
+
         total = CompensatedSum(query.shape)
-        for X, y, starts in self.person_pieces(self._most(query.width, False, subset), subset):
-            with np.errstate(all="ignore"):
-                if together:
-                    total.add(query.sum_persons(X, y, starts, self.largest))
-                else:
-                    total.add(query.sum(X, y) / self.largest)
+        pieces = self.person_pieces(self._most(query.width, False, subset), subset)
+        with np.errstate(all="ignore"):
+            for term in in_threads(chunk_sum, pieces, self.n_jobs):
+                total.add(term)
         return total
 
     def reduce(self, function: Any, merge: Any, start: int) -> Any:
@@ -124,10 +129,11 @@ class PersonRows(Rows):
         """Keep the rows that are used in memory, one person after the other, if they fit."""
         if self._fits:
             self._fits = False
-            ((_, fetch),) = self._brought(np.arange(self.n))
-            self._rows = ArrayRows(*fetch(self._positions))
+            ((_, fetch),) = self._brought(range(self.n))
+            X, y = fetch(self._positions)
+            self._rows, self._clean = ArrayRows(X, y), bool(_finite_rows(X, y).all())
             self._rows.n_jobs = self._source.n_jobs
-            self._positions = np.arange(self._rows.n)
+            self._positions = range(self._rows.n)
 
     def _elsewhere(self):
         """The same persons, whose rows were brought together where they are."""
@@ -145,11 +151,11 @@ class PersonRows(Rows):
         """Chunks of the rows that are used."""
         if self._change is not None:
             return (partial(_rows_of, piece) for piece in self.person_pieces(most, subset))
-        chosen = Subset(np.sort(self._of(self.chosen(subset))))
+        chosen = Subset(np.sort(self._of(self._persons(self.chosen(subset)))))
         return self._rows.pieces(most, chosen, sparse)
 
     def person_pieces(self, most: int, subset: Any = None) -> Any:
-        """Yield chunks (X, y, starts) of whole persons, of about ``most`` rows.
+        """Yield functions that load chunks (X, y, starts) of whole persons, of about ``most`` rows.
 
         Person g of a chunk has the rows from starts[g] up to starts[g + 1]; those with a value that
         is no finite number are left out, and so are persons without any other.
@@ -162,17 +168,21 @@ class PersonRows(Rows):
         step = max(1, most // self.largest)
         for persons, fetch in self._brought(self._persons(subset)):
             for first in range(0, len(persons), step):
-                mine = persons[first : first + step]
-                size = self._starts[mine + 1] - self._starts[mine]
-                X, y = fetch(self._of(Subset(mine)))
-                keep = _finite_rows(X, y)
-                owner = np.repeat(np.arange(len(size)), size)[keep]
-                starts = np.append(np.flatnonzero(np.diff(owner, prepend=-1)), len(owner))
-                X, y = X[keep], y[keep]
-                if self._change is not None and len(y):
-                    with np.errstate(all="ignore"):
-                        X, y = self._change(X, y, starts)
-                yield X, y, starts
+                yield partial(self._chunk, fetch, persons[first : first + step])
+
+    def _chunk(self, fetch, persons):
+        """Rows of some persons, and where those of each begin."""
+        X, y = fetch(self._of(persons))
+        size = np.diff(self._starts)[np.asarray(persons, dtype=np.intp)]
+        if not self._clean:
+            keep = _finite_rows(X, y)
+            size = np.bincount(np.repeat(np.arange(len(size)), size)[keep], minlength=len(size))
+            X, y = X[keep], y[keep]
+        starts = np.append(0, np.cumsum(size[size > 0]))
+        if self._change is not None and len(y):
+            with np.errstate(all="ignore"):
+                X, y = self._change(X, y, starts)
+        return X, y, starts
 
     def _brought(self, persons):
         """Yield persons and how to get rows by position: of files as many persons as fit memory.
@@ -185,15 +195,14 @@ class PersonRows(Rows):
         step = max(1, KEPT_BYTES // (8 * (self.n_features + 1) * self.largest))
         for first in range(0, len(persons), step):
             mine = persons[first : first + step]
-            positions = np.sort(self._of(Subset(mine)))
+            positions = np.sort(self._of(mine))
             chunks = self._rows.each(lambda X, y: (X, y), Subset(positions))
             X, y = (np.concatenate(part) for part in zip(*chunks, strict=True))
             yield mine, partial(_found, positions, X, y)
 
     def one_each(self, subset: Any = None) -> Any:
         """The first row of each person in the secret order, as rows that are records."""
-        first = self._positions[self._starts[self._persons(subset)]]
-        return self._rows.select(Subset(np.sort(first)))
+        return self._rows.select(self._first(subset))
 
     @property
     def ordered(self) -> bool:
@@ -206,17 +215,25 @@ class PersonRows(Rows):
 
     def _persons(self, subset):
         """Numbers of the persons of a subset."""
-        return np.arange(self.n) if subset is None else np.asarray(subset.positions, np.intp)
+        return range(self.n) if subset is None else np.asarray(subset.positions, np.intp)
 
-    def _of(self, subset):
-        """Positions of the rows of some persons."""
-        if subset is None:
-            return self._positions
-        persons = self._persons(subset)
+    def _of(self, persons):
+        """Positions of the rows of some persons: of neighbours, a slice of all."""
+        if isinstance(persons, range):
+            return self._positions[self._starts[persons.start] : self._starts[persons.stop]]
         sizes = self._starts[persons + 1] - self._starts[persons]
         ends = np.cumsum(sizes)
         places = np.repeat(self._starts[persons] - (ends - sizes), sizes)
-        return self._positions[places + np.arange(len(places))]
+        return self._at(places + np.arange(len(places)))
+
+    def _first(self, subset):
+        """The first row of each person in the secret order."""
+        persons = np.asarray(self._persons(subset), dtype=np.intp)
+        return Subset(np.sort(self._at(self._starts[persons])))
+
+    def _at(self, places):
+        """Positions of what is in some places, one person after the other."""
+        return places if isinstance(self._positions, range) else self._positions[places]
 
 
 def _persons(X, y, numbers, largest, change):
@@ -225,7 +242,7 @@ def _persons(X, y, numbers, largest, change):
 
 
 def _rows_of(piece):
-    return piece[:2]
+    return piece()[:2]
 
 
 def _picked(rows, positions):
@@ -255,7 +272,8 @@ def _chosen(codes, largest, seed):
     """
     by_person = np.argsort(codes, kind="stable")
     found = codes[by_person]
-    rank = np.arange(len(found)) - np.searchsorted(found, found)
+    first = np.flatnonzero(np.diff(found, prepend=-1))
+    rank = np.arange(len(found)) - np.repeat(first, np.diff(first, append=len(found)))
     words = found.astype(np.uint64), rank.astype(np.uint64)
     blocks = [slice(start, start + CHUNK_ROWS) for start in range(0, len(found), CHUNK_ROWS)]
     keys = [np.empty(0, np.uint64)] + [
@@ -305,10 +323,13 @@ class MeanOfPlaces:
     query : Query
     largest : int
         Places of a person.
+    clean : bool
+        Whether all numbers of all rows are known to be finite.
     """
 
     query: Any
     largest: int
+    clean: bool
     quiet = True  # how many rows persons have is private, and a line of progress says it
 
     @property
@@ -323,8 +344,8 @@ class MeanOfPlaces:
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
-        keep = _finite_rows(X, y)
-        if not keep.all():
+        keep = None if self.clean else _finite_rows(X, y)
+        if keep is not None and not keep.all():
             X, y = X[keep], None if y is None else y[keep]
         return self.query.sum(X, y) / self.largest
 
