@@ -7,17 +7,15 @@ a path, the error of the prediction is at most eta(phi), the sum of |u'phi| tau 
 
 from dataclasses import dataclass, field
 from math import log, sqrt
+from typing import Any
 
 import numpy as np
 
 from ..._estimation._intervals import split_failure
-from ..._linalg import unvech, vech
 from ...privacy import ROUNDING
 from ._tree import (
     ACTIVATION_FAILURE,
-    CROSS_WEIGHT,
     Bin,
-    GaussianLaw,
     LevelQuery,
     NOISE_WEIGHTS,
     PartitionTree,
@@ -34,78 +32,45 @@ class PaperState:
     """What the published variant keeps of a bin, beside its moments."""
 
     total: np.ndarray  # prediction phi'total for records of the bin, its own direction included
-    count: float = 0.0
-    error: float = 0.0
-    error_law: GaussianLaw | None = None
-    error_records: int = 0
     target_bound: float = 1.0
+    error: Any = None  # the answer to an `ErrorQuery`, and its number for the bin
+    earlier: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
 class PaperLevelQuery(LevelQuery):
-    """Sum of u u' in the bin of each record, u = (z, r / sqrt 2, 1), with residual target r.
+    """Sums of r z and z z' of :class:`LevelQuery` alone, with residual targets r.
 
     r = (y - clip(phi'total, -B, B)) / c with c = 1 + B at level 2 and below: |r| <= 1 although
     predictions are noisy, and clipping to an interval that contains the truth only reduces their
-    error (clipping y_h itself would bias it). Of u u', count, r z and z z' are asked, weighed 1, 1,
-    1.
-
-    Sensitivity sqrt(6), by moving a record between bins (2 times 3); within a bin
-    the count does not move, and the rest by at most 4.5.
+    error (clipping y_h itself would bias it). So the sensitivity is that of level 1, sqrt(4.5). The
+    counts of the paper are not asked: nothing uses them.
     """
 
     theta_bound: float = 1.0
     states: dict = field(default_factory=dict)
 
     @property
-    def width(self):
-        """Length of u."""
-        return self.scaling.size + 2
-
-    @property
-    def sensitivity(self):
-        """Of the whole vector over all bins, see above."""
-        return sqrt(6.0) * ROUNDING
-
-    @property
     def target_bound(self):
         """Largest |y_h|."""
         return 1.0 if self.level == 1 else 1.0 + self.theta_bound
 
-    def sum(self, X, y):
-        """Exact sum over a chunk of rows."""
-        phi, target = self.scaling.rows(X), self.scaling.target(y)
-        total = np.zeros(self.shape)
-        for slot, node, rows in self.located(phi):
-            residual = target[rows]
-            if node.parent is not None:
-                predicted = phi[rows] @ self.states[node.parent.path].total
-                residual = residual - np.clip(predicted, -self.theta_bound, self.theta_bound)
-            d = node.size
-            u = np.zeros((len(rows), self.width))
-            u[:, :d] = node.factor * (phi[rows] @ node.basis)
-            u[:, -2] = sqrt(CROSS_WEIGHT) / self.target_bound * residual
-            u[:, -1] = 1.0
-            moments = u.T @ u
-            moments[d:, d:] = np.diag([0.0] * (self.width - d - 1) + [moments[-1, -1]])
-            moments[:d, -1] = moments[-1, :d] = 0.0
-            total[slot] += vech(moments)
-        return total
+    def residual(self, node, phi, target):
+        """The r of records of a bin, in [-1, 1]."""
+        if node.parent is not None:
+            predicted = phi @ self.states[node.parent.path].total
+            target = target - np.clip(predicted, -self.theta_bound, self.theta_bound)
+        return target / self.target_bound
 
     def deliver(self, answer, overlap):
         """Hand the answer to the bins, targets in their own units."""
-        law = law_of(answer.noise)
-        for node, value in zip(self.bins, answer.value, strict=True):
-            moments, d = unvech(value, self.width), node.size
-            target = moments[:d, -2] * self.target_bound / sqrt(CROSS_WEIGHT)
-            nothing = np.zeros((d, node.resolved.shape[1]))
-            node.receive(moments[:d, :d], nothing, target, law, answer.n)
+        super().deliver(answer, overlap)
+        for node in self.bins:
+            node.target = node.target * self.target_bound
             total = np.zeros(len(node.basis))
             if node.parent is not None:
                 total = self.states[node.parent.path].total
-            self.states[node.path] = PaperState(
-                total, moments[-1, -1], target_bound=self.target_bound
-            )
+            self.states[node.path] = PaperState(total, self.target_bound)
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,9 +134,7 @@ def grow_paper(session, scaling, *, gamma, n_scales, n_levels, theta_bound):
             asked = ErrorQuery(scaling, tree, candidates, False, level, cap=2.0 * theta_bound)
             answer = session.sum(asked, share)
             for node, value in zip(candidates, answer.value[:, 0], strict=True):
-                state = states[node.path]
-                state.error, state.error_records = float(value), answer.n
-                state.error_law = law_of(answer.noise)
+                states[node.path].error, states[node.path].earlier = answer, float(value)
         overlap = session.trust.can.same_rows
         rules = PaperIntervals(tree, states, theta_bound, overlap)
         widths = rules.half_widths(1.0 - ACTIVATION_FAILURE)
@@ -232,9 +195,9 @@ class PaperIntervals:
         # the batch was weighed with the half-widths of the fit: rescale to these ones
         ratio = max([1.0, *(widths[s.path] / s.half_widths[0] for s in node.parent.chain())])
         of_noise, *of_batches = split_failure(failure, 1.0, 1.0, 1.0)
-        total = max(state.error + state.error_law.vector(1, of_noise), 0.0)
+        total = max(state.earlier + law_of(state.error.noise).vector(1, of_noise), 0.0)
         if not self.overlap:  # other records: uniform deviation over u, and of both batches
-            first, second, tail = node.records, state.error_records, log(1.0 / of_batches[0]) / 2.0
+            first, second, tail = node.records, state.error.n, log(1.0 / of_batches[0]) / 2.0
             total *= first / second
             total += 2.0 * sqrt(first) + sqrt(first * tail) + first / second * sqrt(second * tail)
         return cap * ratio * min(total, node.records)

@@ -357,7 +357,7 @@ def _whitened(node, theta):
 
 
 def half_widths(tree, theta_bound, confidence_level=0.95):
-    """Fill in every informative bin's half-widths along its directions, for the picture."""
+    """Fill in every informative bin's half-widths along its directions, for who reads the tree."""
     bins, bounds = _bounds(tree, theta_bound, confidence_level)
     for node in bins:
         halves = [
@@ -415,7 +415,7 @@ class LayeredRegressor(PrivateRegressor):
     Attributes
     ----------
     tree_ : PartitionTree
-        Bins, directions, eigenvalues and half-widths; it prints, and ``tree_.plot()`` draws it.
+        Bins, directions, eigenvalues and half-widths, which it prints.
     coef_, intercept_ : ndarray of shape (n_features,), float
         Only for ``variant="one-batch"``; the published prediction is piecewise linear.
     privacy_report_ : PrivacyReport
@@ -431,9 +431,9 @@ class LayeredRegressor(PrivateRegressor):
     -----
     **Privacy guarantee**: (epsilon, delta)-differential privacy under replacement of one record,
     local in the local model. Released: for every level the second moments of its bins, as one
-    vector with one sensitivity (sqrt(4.5) at level 1, sqrt(8) below; sqrt(6) for the published),
-    and in the paper's variant weighted errors. Central: all records serve every level, whose costs
-    compose exactly; local: every user answers for one level, by default with one index of a public
+    vector with one sensitivity (sqrt(4.5) at level 1 and for the published, else sqrt(8)), and in
+    the paper's variant weighted errors. Central: all records serve every level, whose costs compose
+    exactly; local: every user answers for one level, by default with one index of a public
     codebook, drawn by one exact integer: then delta is 0. Public: the number of records and all
     parameters.
 

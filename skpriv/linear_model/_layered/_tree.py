@@ -18,7 +18,6 @@ import numpy as np
 from ..._estimation._public_maps import RecordMap
 from ..._estimation._intervals import norm_quantile, operator_quantile
 from ..._linalg import SQRT2, unvech, vech, vech_size
-from ..._printing import Display
 from ...privacy import ROUNDING, CodebookBlocksNoise, NoiseSource, Query, hadamard_entries
 
 CROSS_WEIGHT = 0.5  # squared weight of the further columns beside z, see LevelQuery
@@ -250,11 +249,10 @@ class Bin:
             node = node.parent
 
 
-class PartitionTree(Display):
+class PartitionTree:
     """Bins of a layered regression, as released: a readable part of the fitted model.
 
-    ``print(tree)`` shows a line a bin, and ``tree.plot()`` draws it. Bins below inactive bins are
-    never made.
+    ``print(tree)`` shows a line a bin. Bins below inactive bins are never made.
 
     Parameters
     ----------
@@ -339,35 +337,6 @@ class PartitionTree(Display):
 
     __repr__ = __str__
 
-    def plot(self, ax=None):
-        """Draw the tree: active bins filled, with their number of directions.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes or None
-
-        Returns
-        -------
-        self : PartitionTree
-            Itself, with attributes ``ax_`` and ``figure_``.
-        """
-        ax = self._axes(ax)
-        shown = sorted(self.bins, key=lambda b: b.path)
-        places = {id(node): (row, -node.level) for row, node in enumerate(shown)}
-        for node in shown:
-            x, y = places[id(node)]
-            if node.parent is not None:
-                px, py = places[id(node.parent)]
-                ax.plot([px, x], [py, y], color="0.7", linewidth=0.8, zorder=1)
-            ax.scatter(x, y, s=90, zorder=2, edgecolors="C0", color="C0" if node.active else "w")
-            label = f"{node.path[-1]}" + (f" ({node.n_active})" if node.active else "")
-            ax.annotate(label, (x, y), xytext=(0, 8), textcoords="offset points", ha="center")
-        ax.set_yticks(range(-max((b.level for b in shown), default=1), 0))
-        ax.set_yticklabels([f"level {-y}" for y in map(int, ax.get_yticks())])
-        ax.set_xticks([])
-        ax.set_title("bins by exponent k; (directions resolved)")
-        return self._drawn(ax)
-
 
 @dataclass(frozen=True, eq=False)
 class LevelQuery(Query):
@@ -391,7 +360,7 @@ class LevelQuery(Query):
     bins : tuple of Bin
         Those that are asked about; noise is drawn for them only.
     crossed : bool
-        Whether any of the bins may have ancestors.
+        Whether z a' is asked: whether any of the bins may have ancestors.
     level : int
     """
 
@@ -441,16 +410,20 @@ class LevelQuery(Query):
     @cached_property
     def _columns(self):
         """Maps from phi to the part of u without r, one a bin."""
-        root = sqrt(CROSS_WEIGHT)
+        root = sqrt(CROSS_WEIGHT) * self.crossed
         return [np.hstack([b.factor * b.basis, root * b.resolved]) for b in self.bins]
+
+    def residual(self, node, phi, target):
+        """The r of records of a bin, in [-1, 1]."""
+        return target
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
-        phi = self.scaling.rows(X)
-        target = sqrt(CROSS_WEIGHT) * self.scaling.target(y)
+        phi, target = self.scaling.rows(X), self.scaling.target(y)
         total = np.zeros(self.shape)
         for slot, node, rows in self.located(phi):
-            u = np.column_stack([phi[rows] @ self._columns[slot], target[rows]])
+            r = sqrt(CROSS_WEIGHT) * self.residual(node, phi[rows], target[rows])
+            u = np.column_stack([phi[rows] @ self._columns[slot], r])
             moments = u.T @ u
             moments[node.size :, node.size :] = 0.0
             total[slot] += vech(moments)
