@@ -248,6 +248,36 @@ class AdditiveMap:
         return [self.theta_of(np.hstack([wide, shape])) for shape in shapes]
 
 
+class KeptMap:
+    """Map of rows (phi, x) of an `AdditiveMap`, which a session keeps: x is there for its bounds.
+
+    Parameters
+    ----------
+    curves : AdditiveMap
+    """
+
+    def __init__(self, curves):
+        self._curves, self.constant, self.n_inputs = curves, curves.constant, curves.n_inputs
+        self.size = self.n_features = curves.size
+
+    @property
+    def width(self):
+        """Number of columns."""
+        return self.size + self.n_inputs
+
+    def made(self, X):
+        """Rows (phi, x) of a chunk."""
+        return np.hstack([self._curves.rows(X), X])
+
+    def rows(self, X):
+        """Return phi of rows that were made."""
+        return X[:, : self.size]
+
+    def outside(self, X):
+        """Whether each value x is outside of its range, shape (n_rows, n_inputs)."""
+        return self._curves.outside(X[:, self.size :])
+
+
 def fill_hats(values, x, knots):
     """Write the values of the functions that are 1 at one knot, 0 at all others and lines between.
 
@@ -260,11 +290,10 @@ def fill_hats(values, x, knots):
     x : ndarray
     knots : ndarray
     """
-    low, high = knots[0], knots[-1]
-    x = np.clip(np.asarray(x, dtype=np.float64), low, high)
-    x = np.where(np.isnan(x), low / 2.0 + high / 2.0, x)
-    cell = np.clip(np.searchsorted(knots, x, side="right") - 1, 0, len(knots) - 2)
-    part = np.clip((x - knots[cell]) / (knots[cell + 1] - knots[cell]), 0.0, 1.0)
+    x = np.clip(np.asarray(x, dtype=np.float64), knots[0], knots[-1])
+    x[np.isnan(x)] = knots[0] / 2.0 + knots[-1] / 2.0
+    cell = np.searchsorted(knots[1:-1], x, side="right")
+    part = (x - knots[cell]) / np.diff(knots)[cell]
     row = np.arange(len(x))
     values[row, cell] = 1.0 - part
     values[row, cell + 1] = part
@@ -604,6 +633,14 @@ class AdditiveRegressor(FitsBySteps, PredictionIntervals):
         if start:
             return start.maps.row_map
         return rows(session.n, self._effective_records(session, channel))
+
+    def _release(self, session, maps, link, channel, start):
+        """All that is released; hats are made once, and not for each question, where that fits."""
+        kept = KeptMap(self._record_map.row_map)
+        steps = not session.trust.exact and channel == "gaussian" and maps is self._record_map
+        if steps and hasattr(session, "keep") and session.keep(kept.made, kept.width):
+            maps = replace(maps, row_map=kept)
+        return super()._release(session, maps, link, channel, start)
 
     def _start(self, records, maps, link, channel, plain):
         """The start, whose knots are taken where they are to be chosen; nothing is charged yet."""

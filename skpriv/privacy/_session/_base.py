@@ -211,16 +211,30 @@ class Pieces:
         if self._mapped[0] is not mapped.key:
             if not mapped.begin:
                 return None
-            self._mapped, size = (mapped.key, None), 8 * rows.n * (mapped.width + 1)
-            if size <= self._left:
-                X, y, start = np.empty((rows.n, mapped.width)), np.empty(rows.n), 0
-                for values, targets in rows.each(mapped.records):
-                    stop = start + len(targets)
-                    X[start:stop], y[start:stop], start = values, targets, stop
-                kept, self._left = ArrayRows(X, y), self._left - size
-                kept.n_jobs = rows.n_jobs
-                self._mapped = mapped.key, kept
+            self._mapped = mapped.key, self._made(rows, mapped.records, mapped.width)
         return self._mapped[1]
+
+    def _made(self, rows, records, width):
+        """Rows in memory made by ``records(X, y)`` of those of each chunk; None if too large."""
+        size = 8 * rows.n * (width + 1)
+        if size > self._left:
+            return None
+        X, y, start = np.empty((rows.n, width)), np.empty(rows.n), 0
+        for values, targets in rows.each(records):
+            stop = start + len(targets)
+            X[start:stop], y[start:stop], start = values, targets, stop
+        kept, self._left = ArrayRows(X, y), self._left - size
+        kept.n_jobs = rows.n_jobs
+        return kept
+
+    def keep(self, function, width):
+        """Whether function(X) takes the place of X from now on: of rows that fit into memory."""
+        rows = self.whole()
+        made = None
+        if isinstance(rows, ArrayRows):
+            made = self._made(rows, lambda X, y: (function(X), y), width)
+        self._all = rows if made is None else made
+        return made is not None
 
     def _of_targets(self):
         """Rows for questions about targets alone; the part that is asked next is read with them."""
@@ -394,6 +408,28 @@ class Session(ABC):
         if not self.capabilities.curator or not self.ordered or not fraction < 1.0:
             return None
         return self._pieces.prefix(start, stop, fraction)
+
+    @one_at_a_time
+    def keep(self, function: Any, width: int) -> bool:
+        """Hand out ``function(X)`` in place of X from now on, made once, where that can be kept.
+
+        It costs nothing: the function is public, and what it makes of a record depends on that
+        record alone.
+
+        Parameters
+        ----------
+        function : callable
+            From a chunk of rows to as many rows.
+        width : int
+            Number of columns of these.
+
+        Returns
+        -------
+        bool
+            Whether it is kept, by public numbers. It is not without a curator, of persons with
+            several rows, and of more rows than fit into memory.
+        """
+        return self.capabilities.curator and self._pieces.keep(function, width)
 
     @property
     def used(self) -> float:

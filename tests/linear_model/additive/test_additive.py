@@ -6,6 +6,7 @@ import pytest
 from skpriv import BudgetAccountant
 from skpriv.linear_model import AdditiveRegressor, LinearRegression
 from skpriv.linear_model._additive import AdditiveMap
+from skpriv.privacy import Session
 
 PUBLIC = {"bounds_X": (-1.0, 1.0), "bounds_y": (-2.0, 3.0)}
 
@@ -241,12 +242,18 @@ def test_bad_curves_are_refused():
         model.curve(0, confidence_level=1.0)
 
 
-def test_steps_at_one_whitening_share_the_values_of_curves(monkeypatch):
-    """The whitening maps all rows four times, and with it the steps and the line make nine."""
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_hats_are_made_once(n_jobs, monkeypatch):
+    """For all questions, of parts of the rows as well; and the fit is that of hats made anew."""
     mapped, original = [], AdditiveMap.coordinates
+    X, y = draw()
+    options = {**PUBLIC, "epsilon": 2.0, "random_state": 0, "n_jobs": n_jobs}
+    with monkeypatch.context() as patch:
+        patch.setattr(Session, "keep", lambda *arguments: False)
+        expected = AdditiveRegressor(**options).fit(X, y).predict(X)
     monkeypatch.setattr(
         AdditiveMap, "coordinates", lambda self, h: mapped.append(len(h)) or original(self, h)
     )
-    X, y = draw()
-    AdditiveRegressor(**PUBLIC, epsilon=2.0, random_state=0).fit(X, y)
-    assert sum(mapped) <= 9 * len(X)
+    found = AdditiveRegressor(**options).fit(X, y)
+    assert sum(mapped) == len(X)
+    np.testing.assert_allclose(found.predict(X), expected, atol=1e-10)

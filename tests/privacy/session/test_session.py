@@ -206,3 +206,16 @@ def test_a_failed_answer_has_used_its_share():
         session.sum(Failing(), 0.9)
     with pytest.raises(PrivacyError, match="add up to at most 1"):
         session.sum(Moments(), 0.2)
+
+
+@pytest.mark.parametrize(("privacy", "kept"), [("central", True), ("local", False)])
+def test_a_function_of_the_rows_takes_their_place(privacy, kept, monkeypatch):
+    """Of a curator's rows that fit into memory, in parts too; nothing is spent on it."""
+    X, y = _rows()
+    session = open_session(privacy, X, y, BUDGET, 0)
+    assert session.keep(lambda X: 2.0 * X, 3) == kept and session.used == 0.0
+    for subset in [None, *([session._pieces.users(session.part(0.3))] if kept else [])]:
+        expected = ArrayRows(2.0 * X if kept else X, y).sum(Moments(), subset)
+        np.testing.assert_allclose(session._pieces.sum(Moments(), subset), expected)
+    monkeypatch.setattr("skpriv.privacy._session._base.KEPT_BYTES", 1000)
+    assert not open_session(privacy, X, y, BUDGET, 0).keep(lambda X: 2.0 * X, 3)
