@@ -18,7 +18,7 @@ from ._tables import (
     read_in_batches,
     readable,
 )
-from ._persons import PersonRows, per_person
+from ._persons import PersonRows
 from ._subset import PublicOrder, Subset
 from ._values import (
     INVALID_VALUES,
@@ -62,7 +62,6 @@ __all__ = [
     "in_threads",
     "is_lazy",
     "named",
-    "per_person",
     "positional",
     "public_shape",
     "quietly",

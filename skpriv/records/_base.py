@@ -114,7 +114,7 @@ def computed(compute: Callable) -> Any:
 
 
 CHUNK_ROWS = 2**14  # at most; the rounding slack of every sensitivity rests on it
-BATCH_ROWS = 2**16  # of a file, or of the users, that are read or drawn at once
+BATCH_ROWS = 4 * CHUNK_ROWS  # of a file, or of the users, that are read or drawn at once
 KEPT_BYTES = 2**28  # of rows that are brought or kept in memory: 500,000 rows of 60 columns
 CHUNK_BYTES = 2**23  # a chunk of rows; queries go through it in blocks that stay in the cache
 
@@ -328,10 +328,6 @@ class Selection(Rows):
     def pieces(self, most, subset=None, sparse=True):
         """Chunks of the subset, or of a subset of it."""
         return self._rows.pieces(most, self._within(subset), sparse)
-
-    def sum(self, query, subset=None):
-        """Exact sum over the subset."""
-        return self.total(query, subset).value
 
     def total(self, query, subset=None):
         """Exact sum over the subset, or a subset of it, with its correction."""

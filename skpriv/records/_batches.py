@@ -118,7 +118,7 @@ class BatchRows(Rows):
 
         It is given float64 arrays, or if not ``numeric`` the tables as they are.
         """
-        steps = (*self._steps, partial(_step, function, numeric))
+        steps = (*self._steps, partial(step, function, numeric))
         rows = (self._blocks, self._n, n_features, names, steps)
         return self._like(*rows, self.has_target, self._targets)
 
@@ -289,7 +289,8 @@ def _size(n, n_features):
     return 8 * n * (n_features + 1)
 
 
-def _step(function, numeric, X):
+def step(function, numeric, X):
+    """What a function makes of a chunk as numbers, or of the table as it is."""
     X = dense(X) if numeric else frame(X).to_native()
     return quietly(function, X)
 

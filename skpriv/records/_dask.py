@@ -8,7 +8,7 @@ import numpy as np
 from .._linalg import CompensatedSum
 from ..exceptions import InvalidValues
 from ._base import Rows, computed
-from ._batches import BatchRows
+from ._batches import BatchRows, step
 from ._blocks import OTHER_LENGTH, cut, length, pick, stated
 from ._order import SeededOrder
 from ._subset import Subset
@@ -155,8 +155,7 @@ class DaskRows(Rows):
         self, function: Any, n_features: int, names: Any = None, *, numeric: bool = True
     ) -> Any:
         """The same rows, with a function of chunks of X before all that is asked of them."""
-        step = BatchRows(None, 0, 0).mapped(function, 0, numeric=numeric)._steps
-        steps = (*self._steps, *step)
+        steps = (*self._steps, partial(step, function, numeric))
         options = {"steps": steps, "has_target": self.has_target, "public": self._public}
         return DaskRows(self._parts, self._sizes, n_features, names, **options)
 
@@ -167,16 +166,14 @@ class DaskRows(Rows):
         if is_dask(y):
             if hasattr(y, "columns") and y.ndim == 2:
                 y = y[y.columns[0]]
-            sizes = _array_sizes(y)
+            found, sizes = list(np.ravel(y.to_delayed())), _array_sizes(y)
             public = self._public or sizes is not None
-            if sizes is not None and sum(sizes) == self._counted:
-                y = y.reshape(-1).rechunk((tuple(self._sizes),))
-            found = list(np.ravel(y.to_delayed()))
-            sizes = _array_sizes(y)
             if sizes is None:
                 found, sizes = _counted(length, found, self)
-            if list(sizes) != self._sizes:
-                found = self._recut(found, sizes)
+            if sum(sizes) != self._counted:
+                raise ValueError("X and y have different numbers of rows.")
+            if list(sizes) != self._sizes:  # dask reads a column of small files in longer parts
+                found = _array(found, sizes).rechunk((tuple(self._sizes),)).to_delayed()
         else:
             y, public = next(iter(y())) if callable(y) else y, True
             y = np.asarray(y) if isinstance(y, list | tuple) else y
@@ -187,37 +184,14 @@ class DaskRows(Rows):
         options = {"steps": self._steps, "public": public}
         return DaskRows(parts, self._sizes, self.n_features, self.names, **options)
 
-    def _recut(self, found: Any, sizes: Any) -> Any:
-        """Targets cut as X is: dask reads a few columns of small files in fewer, longer parts."""
-        from dask import delayed
-
-        if sum(sizes) != self._counted:
-            raise ValueError("X and y have different numbers of rows.")
-        first = np.cumsum([0, *sizes]).tolist()
-        recut = []
-        for start, size in self._ranges():
-            stop = start + size
-            pieces = [
-                (part, max(start - low, 0), min(stop, high) - low)
-                for part, low, high in zip(found, first, first[1:])
-                if low < stop and high > start
-            ]
-            recut.append(delayed(_recut_part, pure=False)(pieces or [(found[0], 0, 0)]))
-        return recut
-
     def evaluated(self, function: Any, kind: Any = None) -> Any:
         """Dask array of the values of a function of X; of several results, if ``kind`` says so."""
-        import dask.array as da
         from dask import delayed
 
         def array(at):
-            parts = [
-                da.from_delayed(
-                    delayed(_values, pure=False)(part, self._steps, function, at), (size,), float
-                )
-                for part, size in zip(self._parts, self._sizes, strict=True)
-            ]
-            return da.concatenate(parts)
+            values = delayed(_values, pure=False)
+            parts = [values(part, self._steps, function, at) for part in self._parts]
+            return _array(parts, self._sizes)
 
         return array(None) if kind is None else kind(*map(array, range(len(kind._fields))))
 
@@ -310,9 +284,7 @@ def _local(subset, start, size):
 
 def _of_part(run, part, job, steps, local, refuses):
     """What a part gives, on its worker; what is wrong with values is one word."""
-    rows = part
-    if not isinstance(part, Rows):
-        rows = BatchRows(lambda: [part], length(part[0]), part[0].shape[1], steps=steps)
+    rows = part if isinstance(part, Rows) else _rows(part, steps)
     rows.n_jobs, rows.shown = 1, False  # Dask has threads and progress of its own
     if refuses:
         rows.check()
@@ -322,6 +294,10 @@ def _of_part(run, part, job, steps, local, refuses):
         return run(rows, job, local)
     except InvalidValues:
         return "invalid"
+
+
+def _rows(part, steps):
+    return BatchRows(lambda: [part], length(part[0]), part[0].shape[1], steps=steps)
 
 
 def _total(rows, query, local):
@@ -360,6 +336,16 @@ def _counted(count, parts, rows):
         return [delayed(parts)], [quietly(len, rows)]
 
 
+def _array(parts, sizes):
+    """Array of Dask of numbers in parts of known lengths."""
+    import dask.array as da
+    from dask import delayed
+
+    column = delayed(_column, pure=False)
+    pairs = zip(parts, sizes, strict=True)
+    return da.concatenate([da.from_delayed(column(part), (size,), float) for part, size in pairs])
+
+
 def _array_sizes(data):
     """Lengths of the chunks of an array, if they are known."""
     chunks = getattr(data, "chunks", None)
@@ -385,7 +371,7 @@ def _numbered(numbers):
 
 def _sent(part, steps, refuses, n_features, chosen, where):
     """Chosen rows of a part, with their targets, and where they go: place, person and part."""
-    rows = BatchRows(lambda: [part], length(part[0]), part[0].shape[1], steps=steps)
+    rows = _rows(part, steps)
     rows.check(refuses)
     chunks = [np.column_stack(pair) for pair in rows.each(lambda X, y: (X, y), chosen)]
     found = np.concatenate([np.empty((0, n_features + 1)), *chunks])
@@ -407,17 +393,16 @@ def _with(part, y):
     return part[0], y
 
 
+def _column(values):
+    return np.asarray(values).reshape(-1)
+
+
 def _length(part):
     return length(part[0])
 
 
-def _recut_part(pieces):
-    return np.concatenate([np.asarray(y)[start:stop] for y, start, stop in pieces])
-
-
 def _values(part, steps, function, at):
-    rows = BatchRows(lambda: [(part[0], None)], length(part[0]), part[0].shape[1], steps=steps)
     found = [np.empty(0)]
-    for values in rows.each(lambda X, y: function(X)):
+    for values in _rows((part[0], None), steps).each(lambda X, y: function(X)):
         found.append(values if at is None else values[at])
     return np.concatenate(found)

@@ -107,9 +107,6 @@ class SeededOrder:
         rest = np.flatnonzero(left)[_shuffled(seed, size - half)]
         return np.concatenate([first, rest[: count - half]])
 
-    def __reduce__(self):
-        return SeededOrder, (self._seed, self.n)
-
     def __repr__(self):
         return f"SeededOrder of {self.n} records"
 
@@ -195,9 +192,6 @@ class SeededSubset(Subset):
     def _beside(self, other):
         """Whether both are of one order, whose places tell what positions would."""
         return isinstance(other, SeededSubset) and other._order is self._order
-
-    def __reduce__(self):
-        return SeededSubset, (self._order, self._start, self._stop)
 
     def __repr__(self):
         return f"SeededSubset of {len(self)} records"

@@ -19,7 +19,7 @@ from sklearn.utils.validation import validate_data
 
 from ..exceptions import InvalidValues
 from ._base import ArrayRows, canonical
-from ._base import BATCH_ROWS, Rows
+from ._base import BATCH_ROWS, KEPT_BYTES, Rows
 from ._batches import BatchRows
 from ._blocks import check_length, frame, is_table, length, split
 from ._dask import DaskRows, is_dask
@@ -27,7 +27,6 @@ from ._values import INVALID_VALUES, finite, floats, named, numeric, public_shap
 
 BATCH_BY_BATCH = {"batch_size": BATCH_ROWS, "batch_readahead": 1, "fragment_readahead": 0}
 UNNAMED_INDEX = "__index_level_"  # Arrow's name for an index of pandas that has none
-MAP_BYTES = 2**26  # smaller memory maps are arrays like others: joblib makes them of any array
 
 
 class ParquetFiles:
@@ -150,7 +149,7 @@ def is_lazy(X: Any) -> bool:
     if isinstance(X, Rows):
         return True
     if isinstance(X, np.memmap):
-        return X.nbytes >= MAP_BYTES
+        return X.nbytes > KEPT_BYTES  # joblib makes smaller memory maps of any array
     if isinstance(X, np.ndarray | list | tuple):
         return False
     kind, library = type(X).__name__, type(X).__module__.partition(".")[0]

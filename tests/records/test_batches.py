@@ -265,7 +265,7 @@ def test_maps_are_read_by_chunks(tmp_path, monkeypatch):
     )
     expected = clone(pipeline).fit(np.asarray(stored), y)[-1].coef_
     assert not is_lazy(stored)
-    monkeypatch.setattr(_tables, "MAP_BYTES", 1)
+    monkeypatch.setattr(_tables, "KEPT_BYTES", 1)
     assert is_lazy(stored) and is_lazy(BoundsScaler((-0.5, 0.5)).fit(stored).transform(stored))
     np.testing.assert_allclose(clone(pipeline).fit(stored, y)[-1].coef_, expected, rtol=1e-6)
 
