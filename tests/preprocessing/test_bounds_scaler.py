@@ -5,7 +5,6 @@ from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skpriv import BudgetAccountant
 from skpriv.datasets import load_mortgages, load_wages, load_warfarin
@@ -14,11 +13,6 @@ from skpriv.linear_model import SSPRegressor
 from skpriv.preprocessing import BoundsScaler
 
 MIXED = {"bounds": [(20, 60), (-3, 5), (0, 1), (0, 2), (0, 1)], "exclusive": [[2, 3], [4]]}
-
-
-@parametrize_with_checks([BoundsScaler(bounds=(0, 2))])
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 @given(

@@ -55,8 +55,8 @@ class Case:
         Number of records of a data set: procedures depend on it, and sums do not.
     unit : callable
         ``unit(asked)``: public size of an entry, so that some of the rows are near the clips.
-    sparse : callable
-        ``sparse(asked)``: whether its rows may be a sparse matrix.
+    sparse : bool
+        Whether its rows may be a sparse matrix.
     ask : callable
         ``ask(asked, X, y)``: exact answer, where it takes more than a chunk of rows.
     measure, declared : callables
@@ -70,7 +70,7 @@ class Case:
     width: int = 3
     n: int = 1
     unit: Callable = lambda asked: 1.0
-    sparse: Callable = lambda asked: False
+    sparse: bool = False
     ask: Callable = answer
     measure: Callable | None = None
     declared: Callable = lambda asked: asked.sensitivity

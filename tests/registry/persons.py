@@ -82,14 +82,9 @@ def _maps(rng):
     return *maps, V, theta, rng.choice([0.1, 2.0]), rng.choice([0.1, 1.0])
 
 
-def _plain_maps():
-    rows = RowMap(None, None, 1.0, False, 2)
-    return rows, TargetMap((-1.0, 1.0), False)
-
-
 def _scores(kind):
-    both = np.array([0]), np.array([1])
-    return kind(*_plain_maps(), *both, 1e9 * np.eye(1), np.array([0.0]), 1e-9)
+    maps = RecordMap(RowMap(None, None, 1.0, False, 2), TargetMap((-1.0, 1.0), False))
+    return kind(maps, np.array([0]), np.array([1]), 1e9 * np.eye(1), np.array([0.0]), 1e-9)
 
 
 def _worst_scores():

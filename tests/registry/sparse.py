@@ -88,29 +88,25 @@ def _unit(asked):
     return getattr(rows, "data_max", None) or rows.scaling.row_bound
 
 
-def _always(asked):
-    return True
-
-
 EMPTY = _iterate(_entries())
 CASES = {
     ResidualSizeQuery: Case(
-        _size, (_pair(ResidualSizeQuery(EMPTY), 0.0, 1.0),), width=D, unit=_unit, sparse=_always
+        _size, (_pair(ResidualSizeQuery(EMPTY), 0.0, 1.0),), width=D, unit=_unit, sparse=True
     ),
     ScoresQuery: Case(
         lambda rng: ScoresQuery(_draw_iterate(rng), D, 0.5, rng.uniform(0.01, 2.0)),
         (_pair(ScoresQuery(EMPTY, D, 0.5, 0.4)),),
-        width=D, unit=_unit, sparse=_always,
+        width=D, unit=_unit, sparse=True,
     ),
     SupportMomentsQuery: Case(
         lambda rng: SupportMomentsQuery(_draw_residual(rng).rows),
         (_moments,),
-        width=D, unit=_unit, sparse=_always,
+        width=D, unit=_unit, sparse=True,
     ),
     SupportGradientQuery: Case(
         lambda rng: SupportGradientQuery(_draw_residual(rng), rng.uniform(0.01, 2.0)),
         (_pair(SupportGradientQuery(_residual(_entries()), 0.4)),),
-        width=D, unit=_unit, sparse=_always,
+        width=D, unit=_unit, sparse=True,
     ),
-    GradientNorm: Case(_norm, (_gradient_norm,), width=D, n=3, unit=_unit, sparse=_always),
+    GradientNorm: Case(_norm, (_gradient_norm,), width=D, n=3, unit=_unit, sparse=True),
 }  # fmt: skip

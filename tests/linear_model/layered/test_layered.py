@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.linear_model import LinearRegression
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skpriv import BudgetAccountant
 from skpriv.exceptions import PrivacyError
@@ -18,18 +17,6 @@ def _records(seed, n=4000, d=3, noise=0.0):
     X = rng.uniform(-0.5, 0.5, size=(n, d)) * np.array([1.0, 0.3, 0.05])[:d]
     theta = np.array([0.5, -0.4, 0.6])[:d]
     return X, X @ theta + noise * rng.uniform(-1.0, 1.0, size=n), theta
-
-
-@parametrize_with_checks(
-    [  # the other variant is asked with all other estimators
-        LayeredRegressor(
-            data_norm=1.0, bounds_y=(-1, 1), privacy=privacy, random_state=0, variant="paper"
-        )
-        for privacy in ("central", "local")
-    ]
-)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 def test_without_noise_the_parameter_is_recovered(global_random_seed):

