@@ -9,11 +9,23 @@ from sklearn.datasets import (
     make_classification,
 )
 
-from skpriv.bandits import (
-    GeneralizedLinearEnvironment,
-    LinearEnvironment,
-    SupervisedEnvironment,
-)
+from scipy.special import expit
+
+from skpriv.bandits import LinearEnvironment, SupervisedEnvironment
+
+
+class LogisticEnvironment(LinearEnvironment):
+    """Rewards of 0 or 1 whose log-odds are twice a linear predictor."""
+
+    bounds_rewards = (0.0, 1.0)
+
+    def _mean(self, values):
+        return expit(2.0 * values)
+
+    def rewards(self, means, actions, rng):
+        """Rewards of 0 or 1."""
+        chances = means[np.arange(len(actions)), actions]
+        return (rng.random(len(actions)) < chances).astype(float)
 
 
 class RareArms:
@@ -111,7 +123,7 @@ def environments(horizon):
         "linear": (LinearEnvironment(), 0.0),
         "fixed arms": (LinearEnvironment(contexts="fixed"), 0.0),
         "rare arms": (RareArms(), 0.0),
-        "logistic": (GeneralizedLinearEnvironment(), 0.5),
+        "logistic": (LogisticEnvironment(), 0.5),
         "breast cancer": (table(load_breast_cancer), 0.5),
         "wine": (table(load_wine), 0.5),
         "digits": (table(load_digits), 0.5),
@@ -119,7 +131,7 @@ def environments(horizon):
         "coba MLP": (Coba("mlp", horizon), 0.5),
         "30 arms": (LinearEnvironment(n_actions=30, n_features=8), 0.0),
         "20 fixed arms": (LinearEnvironment(n_actions=20, n_features=10, contexts="fixed"), 0.0),
-        "10 logistic": (GeneralizedLinearEnvironment(n_actions=10, n_features=10), 0.5),
+        "10 logistic": (LogisticEnvironment(n_actions=10, n_features=10), 0.5),
         "iris": (table(load_iris), 0.5),
         "synthetic": (table(synthetic), 0.5),
     }

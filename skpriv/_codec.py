@@ -24,64 +24,6 @@ MODEL_VERSION = 1
 _SECRET = ("random_state",)
 
 
-class Writable:
-    """Mixin of estimators that can be written as plain values and JSON, once they are fitted."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fitted estimator as plain values, for JSON.
-
-        Returns
-        -------
-        dict
-            Parameters and fitted attributes: released answers and public numbers. A seed is not
-            among them, because it would give the noise away.
-
-        Raises
-        ------
-        NotFittedError
-            If there is nothing to write yet.
-        """
-        return to_dict(self)
-
-    @classmethod
-    def from_dict(cls, data: Any) -> Any:
-        """Return the fitted estimator of these plain values.
-
-        Parameters
-        ----------
-        data : dict
-            Data of `to_dict`.
-
-        Returns
-        -------
-        estimator
-            It predicts as the one that was written; a new fit draws secure noise.
-
-        Raises
-        ------
-        ValueError
-            If it is not a dictionary of `to_dict`, or one of another class.
-        """
-        model = from_dict(data)
-        if not isinstance(model, cls):
-            raise ValueError(f"This is a {type(model).__name__}, not a {cls.__name__}.")
-        return model
-
-    def to_json(self) -> str:
-        """Return the text of `to_dict` as JSON."""
-        return to_json(self)
-
-    @classmethod
-    def from_json(cls, text: str) -> Any:
-        """Return the fitted estimator of a text of `to_json`.
-
-        Parameters
-        ----------
-        text : str
-        """
-        return cls.from_dict(parsed(text))
-
-
 def save(model: Any, path: Any, *, overwrite: bool = False) -> None:
     """Write a fitted model to a JSON file.
 

@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils._param_validation import InvalidParameterError
 
 from skpriv import BudgetAccountant, from_dict, linear_model, load, save, to_dict
-from skpriv._codec import to_json
+from skpriv._codec import parsed, to_json
 from skpriv.bandits import LinUCB
 from skpriv.exceptions import PrivacyError
 from skpriv.linear_model import (
@@ -88,10 +88,10 @@ def _fitted(Estimator, privacy, params):
 def test_a_model_that_was_written_predicts_as_before(Estimator, privacy, params):
     X, y = data()
     model = fitted(Estimator, privacy, params)
-    again = Estimator.from_json(model.to_json())
+    again = from_dict(parsed(to_json(model)))
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
     assert str(again.privacy_report_) == str(model.privacy_report_)
-    assert again.to_dict() == model.to_dict()
+    assert to_dict(again) == to_dict(model)
     for method in ("certified", "asymptotic"):
         np.testing.assert_equal(*(interval(one, X[:5], method) for one in (again, model)))
 
@@ -107,7 +107,7 @@ def interval(model, X, method):
 @pytest.mark.parametrize("Estimator, privacy, params", CASES)
 def test_no_number_of_the_rows_is_written(Estimator, privacy, params):
     X, y = data()
-    text = fitted(Estimator, privacy, params).to_json()
+    text = to_json(fitted(Estimator, privacy, params))
     written = {float(number) for number in NUMBER.findall(text)}
     assert not written & {float(abs(value)) for value in (*X.ravel(), *y)}
     assert not written & {float(value) for value in (*X.ravel(), *y)}
@@ -156,7 +156,7 @@ def test_files(tmp_path):
 
 def test_a_bounds_scaler():
     scaler = BoundsScaler({"age": (0, 120)}).fit(TABLE[["age"]].fillna(0))
-    again = BoundsScaler.from_dict(scaler.to_dict())
+    again = from_dict(to_dict(scaler))
     row = pd.DataFrame({"age": [30.0]})
     np.testing.assert_array_equal(again.transform(row), scaler.transform(row))
 
@@ -164,25 +164,21 @@ def test_a_bounds_scaler():
 def test_plain_values_are_json_of_any_order():
     X, y = data()
     model = fitted(LayeredRegressor, "central", {})
-    text = json.dumps(model.to_dict(), allow_nan=False, sort_keys=True)
-    again, expected = LayeredRegressor.from_json(text), model.confidence_interval(X)
+    text = json.dumps(to_dict(model), allow_nan=False, sort_keys=True)
+    again, expected = from_dict(json.loads(text)), model.confidence_interval(X)
     np.testing.assert_array_equal(again.confidence_interval(X), expected)
 
 
 def test_infinite_parameters():
     model = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), epsilon=np.inf).fit(*data())
-    assert SSPRegressor.from_json(model.to_json()).epsilon == np.inf
+    assert from_dict(parsed(to_json(model))).epsilon == np.inf
 
 
 def test_the_guarantee_stands_at_the_top():
-    plain = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(*data()).to_dict()
+    model = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0)
+    plain = to_dict(model.fit(*data()))
     assert plain["format"] == 1 and "epsilon=1" in plain["guarantee"]
-    assert (
-        "no privacy"
-        in SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), privacy="none")
-        .fit(*data())
-        .to_dict()["guarantee"]
-    )
+    assert "no privacy" in to_dict(model.set_params(privacy="none").fit(*data()))["guarantee"]
 
 
 def test_an_accountant_is_not_written():
@@ -190,14 +186,14 @@ def test_an_accountant_is_not_written():
     with BudgetAccountant(2.0, 1e-6) as accountant:
         model = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0)
         model.__setstate__(model.__getstate__())
-        text = model.fit(X, y).to_json()
+        text = to_json(model.fit(X, y))
     assert "ccountant" not in text and str(accountant.ledger.path) not in text
-    assert SSPRegressor.from_json(text).coef_.shape == (3,)
+    assert from_dict(parsed(text)).coef_.shape == (3,)
 
 
 def test_what_cannot_be_written():
     with pytest.raises(NotFittedError):
-        SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)).to_dict()
+        to_dict(SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)))
     X, y = data()
     with pytest.raises(TypeError, match="A Ridge cannot be written"):
         to_dict(make_pipeline(Ridge()).fit(X, y))
@@ -205,14 +201,14 @@ def test_what_cannot_be_written():
     model = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(X, y)
     model.alpha = lambda: 0.0
     with pytest.raises(TypeError, match="A function cannot be written"):
-        model.to_dict()
+        to_dict(model)
 
 
 def test_answers_that_another_version_did_not_ask_are_missed_when_it_is_read():
     """Not when an interval is asked for: predictions alone would seem to work."""
     X = np.linspace(-1.0, 1.0, 2000)[:, None]
     model = linear_model.LinearRegression(data_norm=1.0, bounds_y=(-1, 1), random_state=0)
-    text = model.fit(X, X[:, 0]).to_json()
+    text = to_json(model.fit(X, X[:, 0]))
     assert '"slope"' in text
     with pytest.raises(ValueError, match="no 'slope' of a ScoreEquation.*or fit again"):
         from_dict(json.loads(text.replace('"slope"', '"excesses"')))
@@ -229,31 +225,24 @@ def test_answers_that_another_version_did_not_ask_are_missed_when_it_is_read():
         (lambda plain: {**plain, "model": {}}, "damaged"),
         (lambda plain: {**plain, "model": {"object": "os.system", "state": {}}}, "does not have"),
         (lambda plain: {**plain, "model": {"estimator": "linear_model.np"}}, "damaged|not have"),
-        (lambda plain: {**plain, "model": 3}, "not a SSPRegressor"),
     ],
 )
 def test_improper_values_are_refused(change, message):
-    plain = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(*data()).to_dict()
+    plain = to_dict(fitted(SSPRegressor, "central", {}))
     with pytest.raises(ValueError, match=message):
-        SSPRegressor.from_dict(change(plain))
+        from_dict(change(plain))
 
 
 def test_a_policy_is_sent_to_its_own_file():
     with pytest.raises(TypeError, match=r"policy\.save"):
         to_dict(LinUCB())
-
-
-def test_a_model_of_another_class_is_refused():
-    plain = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(*data()).to_dict()
-    with pytest.raises(ValueError, match="a SSPRegressor, not a ReweightedRegressor"):
-        ReweightedRegressor.from_dict(plain)
     with pytest.raises(ValueError, match="not JSON"):
-        SSPRegressor.from_json("{")
+        parsed("{")
 
 
 def test_checks_of_a_dataclass_are_done_again():
     schema = Schema({"age": Numeric(0, 120), "ill": Boolean()})
     encoder = TableEncoder(schema).fit(pd.DataFrame({"age": [1], "ill": [True]}))
-    text = encoder.to_json().replace("120.0", "-120.0")
+    text = to_json(encoder).replace("120.0", "-120.0")
     with pytest.raises(ValueError, match="below"):
-        TableEncoder.from_json(text)
+        from_dict(parsed(text))

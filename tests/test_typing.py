@@ -37,7 +37,7 @@ REVEALED = {
     "LinUCB().update(X, y, y)": "LinUCB",
     "SquareCB(SSPRegressor()).guarantee": "Guarantee",
     "FLIPHAT().guarantee.epsilon": "float",
-    "off_policy_value(y, y, y, y).value": "float",
+    "private_off_policy_value(y, y, y, y).value": "float",
     "private_score(SSPRegressor(), X, y, epsilon=1.0, delta=1e-6)": "PrivateScore",
     "PrivateSearchCV(SSPRegressor(), {}, epsilon=1.0, delta=1e-6).fit(X, y)": "PrivateSearchCV",
     "lower_bound(None, (X, y), (X, y), n_runs=1, delta=0.0).epsilon": "float",
@@ -61,7 +61,7 @@ import numpy as np
 
 import skpriv
 from skpriv.audit import lower_bound
-from skpriv.bandits import FLIPHAT, LinUCB, SquareCB, off_policy_value
+from skpriv.bandits import FLIPHAT, LinUCB, SquareCB, private_off_policy_value
 from skpriv.inspection import inference
 from skpriv.linear_model import (
     AdditiveRegressor, IHTRegressor, ImproperSGDRegressor, LayeredRegressor, LinearRegression,

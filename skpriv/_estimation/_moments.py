@@ -1,6 +1,6 @@
 """Second moments: what is asked, with or without instruments, and the noisy normal equations."""
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from math import hypot, sqrt
 
@@ -138,25 +138,6 @@ class NormalEquations:
             law=law,
             weight=largest,
         )
-
-    def widened(self, place, extra):
-        """Sums of records with ``extra`` further features from ``place`` on, all of them 0.
-
-        They have no noise there: the scales of the others are more than there is.
-        """
-        places = np.full(extra, place)
-
-        def wide(matrix):
-            if matrix is None:
-                return None
-            for axis in range(matrix.ndim):
-                matrix = np.insert(matrix, places, 0.0, axis=axis)
-            return matrix
-
-        names = ("design", "target", "gram", "residual_gram", "person_gram")
-        thetas = tuple(tuple(wide(np.array(theta))) for theta in self.residual_thetas)
-        widened = {name: wide(getattr(self, name)) for name in names}
-        return replace(self, **widened, residual_thetas=thetas)
 
     @property
     def _precision(self):
@@ -427,12 +408,6 @@ class MomentsQuery(Query):
         r = self.scaling.target(y)
         gram, target = self.scaling.row_map.sums(X, r[None])
         return np.concatenate([target[0], vech(gram), [self.square_weight * (r @ r)]])
-
-    def widened(self, value, extra):
-        """Sums of rows with further features, all of them 0; there is no intercept."""
-        p = self.scaling.size
-        design = np.pad(unvech(value[p:-1], p), ((0, extra), (0, extra)))
-        return np.concatenate([value[:p], np.zeros(extra), vech(design), value[-1:]])
 
     def equations(self, answer):
         """Normal equations of an answer; the public entry of the intercept is put back exactly."""

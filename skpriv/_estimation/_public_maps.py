@@ -626,11 +626,6 @@ class RecordMap:
         rows = RowMap(None, None, row_bound, fit_intercept, n_features, feature_length)
         return cls(rows, TargetMap(bounds_y, fit_intercept))
 
-    def widened(self, extra):
-        """The same maps of rows with further features, which come last."""
-        rows = replace(self.row_map, n_features=self.n_features + extra)
-        return replace(self, row_map=rows)
-
     def weighted(self):
         """Maps of records (s phi, s r), for rows that have their s and r in them."""
         return RecordMap(WeightedMap(self.row_map), UNIT_TARGET)

@@ -58,7 +58,6 @@ class LiftedMomentsQuery(Query):
     use: ClassVar[str] = "moments"  # what the code is best for
 
     shape = MomentsQuery.shape
-    widened = MomentsQuery.widened
 
     def records(self, X, y):
         """Rows phi of norm at most 1 and targets r in [-1, 1] of a chunk, what users report about.

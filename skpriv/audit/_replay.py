@@ -418,8 +418,7 @@ class Pair:
     D, D_prime : tuple of arrays
         (X, y) of the same background; the first record differs.
     score : float
-        Cost of the change by :func:`replay`; where nothing can be listened to, how many standard
-        deviations apart the predictions of a few fits are.
+        Cost of the change by :func:`replay`.
     """
 
     D: tuple
@@ -445,7 +444,7 @@ def worst_pairs(
     Parameters
     ----------
     make : callable
-        ``make()`` (or ``make(seed)``) returns an unfitted estimator.
+        ``make()`` returns an unfitted estimator of this package.
     X : ndarray of shape (n, n_features)
         Background: its first record is replaced. Few records, or zeros, hide the least.
     y : ndarray of shape (n,)
@@ -506,27 +505,11 @@ def _rows(d, data_norm, row_norm):
 
 
 def _score(make, D, D_prime):
-    """Replayed cost, or a rough distance of predictions."""
-    try:
-        estimator = make()
-    except TypeError:
-        return _distance(make, D, D_prime)
-    found = replay(lambda: clone(estimator), D, D_prime, claim=_budget(estimator))
-    return found.epsilon if found.answers else _distance(lambda seed: make(), D, D_prime)
-
-
-def _budget(estimator):
+    """Replayed cost, at the budget of the estimator's parameters."""
+    estimator = make()
     parameters = estimator.get_params()
-    delta = float(parameters.get("delta", 1e-6))
-    return Budget(float(parameters.get("epsilon", 1.0)), delta)
-
-
-def _distance(make, D, D_prime):
-    """Distance of the mean predictions of a few fits, in standard deviations."""
-    at = np.vstack([D[0][:1], D_prime[0][:1]])
-    # 12 fits of each neighbour, where answers cannot be listened to
-    samples = [
-        np.array([make(seed).fit(*data).predict(at) for seed in range(12)]) for data in (D, D_prime)
-    ]
-    spread = np.sqrt(sum(sample.var(axis=0) for sample in samples)) + 1e-12
-    return float(np.max(np.abs(samples[0].mean(axis=0) - samples[1].mean(axis=0)) / spread))
+    claim = Budget(float(parameters.get("epsilon", 1.0)), float(parameters.get("delta", 1e-6)))
+    found = replay(lambda: clone(estimator), D, D_prime, claim=claim)
+    if not found.answers:
+        raise ValueError("make() must return an estimator whose answers can be heard: of skpriv.")
+    return found.epsilon

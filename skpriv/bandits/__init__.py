@@ -4,7 +4,6 @@ from ._coba import CobaLearner
 from ._combiner import BanditCombiner
 from ._simulate import RegretDisplay
 from ._environments import (
-    GeneralizedLinearEnvironment,
     LinearEnvironment,
     SparseLinearEnvironment,
     SupervisedEnvironment,
@@ -13,10 +12,8 @@ from ._epochs._fliphat import FLIPHAT, EpsilonGreedy, LassoBandit
 from ._epochs._rules import ActionElimination, EpochGreedy, SquareCB
 from ._ucb._lin_ucb import LinSquareCB, LinUCB
 from ._mabwiser import MABWiserAdapter
-from ._off_policy import LoggedEnvironment, OffPolicyValue, off_policy_value
 from ._off_policy import PrivateValue, private_off_policy_value
 from ._ucb._online_lin_ucb import OnlineLinUCB
-from ._service._dsjson import read_dsjson
 from ._service._loop import Loop
 from ._base import RandomPolicy
 from ._base import EpochsReport
@@ -33,15 +30,12 @@ __all__ = [
     "EpochSchedule",
     "EpochsReport",
     "EpsilonGreedy",
-    "GeneralizedLinearEnvironment",
     "LassoBandit",
     "LinSquareCB",
     "LinUCB",
     "LinearEnvironment",
-    "LoggedEnvironment",
     "Loop",
     "MABWiserAdapter",
-    "OffPolicyValue",
     "OnlineLinUCB",
     "PrivateValue",
     "RandomPolicy",
@@ -50,8 +44,6 @@ __all__ = [
     "SquareCB",
     "SupervisedEnvironment",
     "load",
-    "off_policy_value",
     "private_off_policy_value",
-    "read_dsjson",
     "simulate",
 ]

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any, ClassVar, Self, overload
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -123,7 +123,7 @@ def trust_of(oracle):
     return Trust.of(model if model in MODELS else "none", Budget(epsilon, delta))
 
 
-MAX_SEED = 2**31 - 1
+MAX_SEED = np.iinfo(np.int32).max
 FOREVER = 2**62  # rounds
 
 
@@ -174,27 +174,12 @@ class BasePolicy(AddsWhole, LearnsFromPersons, Accounted, BaseEstimator, ABC):
     _late = False  # whether rounds are learned from when their rewards come
     _looks = True  # whether anything depends on contexts and rewards
 
-    @overload
-    def act(self, contexts: Any, available: Any = None, users: Any = None) -> np.ndarray: ...
-
-    @overload
     def act(
         self,
         contexts: Any,
         available: Any = None,
         users: Any = None,
-        *,
-        return_propensities: bool,
-    ) -> Any: ...
-
-    def act(
-        self,
-        contexts: Any,
-        available: Any = None,
-        users: Any = None,
-        *,
-        return_propensities: bool = False,
-    ) -> Any:
+    ) -> np.ndarray:
         """Choose an action in each of some rounds; the policy does not change between them.
 
         Parameters
@@ -208,16 +193,11 @@ class BasePolicy(AddsWhole, LearnsFromPersons, Accounted, BaseEstimator, ABC):
         users : sequence of shape (n_rounds,), default=None
             Who came, for policies with ``max_visits``. The action does not depend on it: `update`
             counts.
-        return_propensities : bool, default=False
-            Whether to return the propensities too.
 
         Returns
         -------
         actions : ndarray of shape (n_rounds,), of dtype intp
             `propensities_` has their probabilities.
-        propensities : ndarray of shape (n_rounds,)
-            Probability of each action given its context and what was available. Only with
-            ``return_propensities=True``, which is safe when several threads act.
 
         Raises
         ------
@@ -231,7 +211,7 @@ class BasePolicy(AddsWhole, LearnsFromPersons, Accounted, BaseEstimator, ABC):
         with self._turn:
             actions, propensities = self._acted(contexts, available, users)
             self.propensities_ = propensities
-        return (actions, propensities) if return_propensities else actions
+        return actions
 
     def _acted(self, contexts, available, users=None):
         if users is not None:
@@ -245,7 +225,7 @@ class BasePolicy(AddsWhole, LearnsFromPersons, Accounted, BaseEstimator, ABC):
     def _opened(self, contexts, available):
         """Features of rounds and what may be played in them; the first rounds start the policy."""
         shape = self._context_shape(contexts)
-        n_actions = shape[1] if self._shared else self._n_blocks
+        n_actions = shape[1] if self._shared else self.n_actions
         available = checked_available(available, shape[0], n_actions)
         if not hasattr(self, "n_rounds_"):
             self._begin(n_actions, shape[-1])
@@ -393,7 +373,7 @@ class BasePolicy(AddsWhole, LearnsFromPersons, Accounted, BaseEstimator, ABC):
                 if contexts is None:
                     raise ValueError("before the first act, update needs contexts and not rows.")
                 shape = self._context_shape(contexts)
-                self._begin(shape[1] if self._shared else self._n_blocks, shape[-1])
+                self._begin(shape[1] if self._shared else self.n_actions, shape[-1])
             self._updated(contexts, actions, rewards, rows, users)
         return self
 
@@ -405,7 +385,7 @@ class BasePolicy(AddsWhole, LearnsFromPersons, Accounted, BaseEstimator, ABC):
             n_actions = shape[1]
         else:
             shape = self._row_shape(contexts if rows is None else rows)
-            n_actions = None if self._shared else self._n_blocks
+            n_actions = None if self._shared else self.n_actions
         check_shape(rewards, "rewards", shape[:1])
         if n_actions is not None:
             check_shape(actions, "actions", shape[:1])
@@ -437,53 +417,6 @@ class BasePolicy(AddsWhole, LearnsFromPersons, Accounted, BaseEstimator, ABC):
     @abstractmethod
     def guarantee(self) -> Guarantee:
         """What a user is promised, from what was charged: :class:`skpriv.privacy.Guarantee`."""
-
-    def add_actions(self, n_new: int = 1) -> Self:
-        """Let actions come that were not there at the start, with ``shared=False``.
-
-        They are numbered from `n_actions_` on, and have weights of their own, of which nothing is
-        known yet; what is known of the others stays. Policies with a bonus try them soon, and
-        those that go by estimates alone seldom (inverse gaps) or never (greedy ones). With
-        ``shared=True`` it is not needed: there actions are features, which may be others in each
-        call of `act`.
-
-        Parameters
-        ----------
-        n_new : int, default=1
-            Public, as is the time of the call.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If there was no round yet, or this policy cannot take new blocks of weights now; nothing
-            has changed then.
-        """
-        if self._shared or not hasattr(self, "n_rounds_") or n_new < 1 or n_new != int(n_new):
-            raise ValueError(
-                "add_actions is for policies with shared=False that have acted, and takes an int "
-                "of at least 1: before the first round set n_actions, and with shared=True pass "
-                "the features of whatever actions there are."
-            )
-        with self._turn:
-            self._widen(self.n_features_in_ * int(n_new))
-            self._n_added = getattr(self, "_n_added", 0) + int(n_new)
-            self.n_actions_ = self._n_blocks
-        return self
-
-    def _widen(self, extra):
-        """Take in that phi has so many further entries, which were 0 in all rounds so far."""
-        raise ValueError(f"{type(self).__name__} cannot take new actions in mid-run: reset it.")
-
-    @property
-    def _n_blocks(self):
-        """Actions with ``shared=False``."""
-        if getattr(self, "n_actions", None) is None:
-            raise AttributeError("the number of actions is that of each call of act.")
-        return int(self.n_actions) + getattr(self, "_n_added", 0)
 
     def user_guarantee(self, max_visits: int) -> Guarantee:
         """What users are promised who may be in up to ``max_visits`` rounds.
@@ -621,7 +554,7 @@ class BasePolicy(AddsWhole, LearnsFromPersons, Accounted, BaseEstimator, ABC):
     def _blocks(self, rows, actions):
         """Rows phi(x, a) of the chosen actions with ``shared=False``: x in the block of a."""
         n, d = rows.shape
-        blocks = np.zeros((n, self._n_blocks, d))
+        blocks = np.zeros((n, self.n_actions, d))
         blocks[np.arange(n), actions] = rows
         return blocks.reshape(n, -1)
 
@@ -698,9 +631,6 @@ class RandomPolicy(BasePolicy):
         if self._shared:
             return contexts
         return np.broadcast_to(0.0, (len(contexts), self.n_actions_, 1))  # nothing is looked at
-
-    def _widen(self, extra):
-        """Nothing is known of any action."""
 
     def _blocks(self, rows, actions):
         return rows

@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.signal import lfilter
-from scipy.special import expit
 
 from .._parameters import parameters
 from ..records import finite_numbers
@@ -211,58 +210,6 @@ class LinearEnvironment(Environment):
         if self.noise == "bernoulli":
             return np.where(rng.random(len(actions)) < (1.0 + means) / 2.0, 1.0, -1.0)
         return means + self.noise * rng.standard_normal(len(actions))
-
-
-LINKS = {"logit": expit, "tanh": np.tanh}
-
-
-@parameters
-class GeneralizedLinearEnvironment(LinearEnvironment, Environment):
-    """Binary rewards whose mean is a link function of a linear predictor.
-
-    Parameters
-    ----------
-    scale : float, default=2.0
-        Factor of the linear predictor.
-    link : {"logit", "tanh"}, default="logit"
-        The mean is 1 / (1 + exp(-t)), with rewards 0 and 1; or tanh(t), with rewards -1 and 1.
-
-    Attributes
-    ----------
-    bounds_rewards : (float, float)
-        Public range of the rewards.
-    coef_ : ndarray of shape (n_features,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skpriv.bandits import GeneralizedLinearEnvironment
-    >>> env = GeneralizedLinearEnvironment(n_actions=2, n_features=3, link="tanh")
-    >>> contexts, means = env.sample(5, np.random.default_rng(0))
-    >>> bool((abs(means) < 1).all())
-    True
-    """
-
-    noise: Any = field(init=False, default="bernoulli")
-    scale: float = 2.0
-    link: str = "logit"
-
-    @property
-    def bounds_rewards(self) -> tuple[float, float]:
-        """Public range of the rewards."""
-        return (0.0, 1.0) if self.link == "logit" else (-1.0, 1.0)
-
-    def _mean(self, values):
-        if self.link not in LINKS:
-            raise ValueError(f"link={self.link!r} must be one of {sorted(LINKS)}.")
-        return LINKS[self.link](self.scale * values)
-
-    def rewards(self, means: Any, actions: Any, rng: Any) -> np.ndarray:
-        """Draw rewards: one number from `rng` a round, whatever the action."""
-        low, _ = self.bounds_rewards
-        chances = means[np.arange(len(actions)), actions]
-        chances = (chances - low) / (1.0 - low)
-        return np.where(rng.random(len(actions)) < chances, 1.0, low)
 
 
 @parameters

@@ -13,7 +13,6 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._choices import IntervalMethod, PrivacyModel
-from .._codec import Writable
 from .._compat import F, Documented, Interval, StrOptions, fit_context
 from .._estimation._intervals import ConfidenceInterval, check_level, inside_bounds
 from .._linalg import blocks_of, row_products
@@ -287,7 +286,7 @@ class FitsPersons:
 
 
 @parameters
-class PrivateEstimator(Accounted, Writable, BaseEstimator):
+class PrivateEstimator(Accounted, BaseEstimator):
     """Base class of the private regressors and classifiers; not for direct use.
 
     It opens nothing and asks nothing: `fit` of each estimator does, with the functions of

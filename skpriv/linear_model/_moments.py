@@ -116,7 +116,7 @@ class MomentRegressor(FitsPersons, PredictionIntervals):
     """Base class of linear regressors from noisy normal equations; not for direct use.
 
     `fit` of an estimator asks for the equations, solves them by `solve`, and keeps them. What is
-    here is computed from what it kept: predictions, intervals, pooled and widened fits.
+    here is computed from what it kept: predictions, intervals and pooled fits.
 
     Parameters
     ----------
@@ -212,36 +212,6 @@ class MomentRegressor(FitsPersons, PredictionIntervals):
                 "pooled: not solver='sgd', nor re-weighted codebook reports."
             )
         return self._solved(mine.pooled(its), self._scaling)
-
-    def widened(self, extra: int) -> Any:
-        """The same fit with further features, which were 0 in all records.
-
-        Their coefficients are 0, and as uncertain as the prior is. It is post-processing.
-
-        Parameters
-        ----------
-        extra : int
-            Number of features, which come last.
-
-        Returns
-        -------
-        regressor
-
-        Raises
-        ------
-        ValueError
-            If the fit has no sums of all features, or learned a normalisation or a code for them.
-        """
-        equations = getattr(self, "_equations", None)
-        if equations is None or self._shapes or self._basis is not None or equations.law:
-            raise ValueError(
-                "only sums of Gaussian noise can be widened by features: not solver='sgd', nor "
-                "learned normalisations, nor codebook reports."
-            )
-        d = self._scaling.n_features
-        wider = self._solved(equations.widened(d, extra), self._scaling.widened(extra))
-        wider.n_features_in_ = d + extra
-        return wider
 
     def posterior(self) -> Any:
         """Mean and covariance of (coefficients, intercept), by released sums and their noise.

@@ -38,11 +38,11 @@ class Fold(NamedTuple):
 class Measured(NamedTuple):
     """What one fit gives; NaN where there is nothing to measure."""
 
-    score: float
-    width: float = np.nan
-    coverage: float = np.nan
-    prediction_width: float = np.nan
-    prediction_coverage: float = np.nan
+    test_scores: float
+    interval_widths: float = np.nan
+    interval_coverages: float = np.nan
+    prediction_widths: float = np.nan
+    prediction_coverages: float = np.nan
 
 
 def make_fold(train, test, max_points):
@@ -81,15 +81,17 @@ def evaluate(estimator, rows, scorer, interval, reference):
     if reference is not None:
         # The mean of a clipped target lies in its range, and so do the ends of its intervals.
         reference = np.clip(reference, *getattr(last, "bounds_y_", (-np.inf, np.inf)))
-        measured = measured._replace(coverage=interval_coverage_score(reference, low, high))
+        measured = measured._replace(
+            interval_coverages=interval_coverage_score(reference, low, high)
+        )
     if getattr(last, "calibration_size", None) is None:
         return measured
     # A new y is there to be counted, in every held-out row.
     _, X_test = private_step(estimator, X_test)
     low, high = last.prediction_interval(X_test, interval["confidence_level"])
     return measured._replace(
-        prediction_width=interval_mean_width(low, high),
-        prediction_coverage=interval_coverage_score(y_test, low, high),
+        prediction_widths=interval_mean_width(low, high),
+        prediction_coverages=interval_coverage_score(y_test, low, high),
     )
 
 
@@ -395,21 +397,12 @@ def _estimators(estimator, prefix, epsilons, shape, random_state):
 
 def _columns(measured, known):
     """Arrays of the fits and of the reference by name; None for what was not measured."""
-    scores, widths, coverages, new_widths, new_coverages = np.moveaxis(measured, -1, 0)
-    known_scores, known_widths = None, np.array(np.nan)
-    if known:
-        known_scores, known_widths, *_ = np.transpose([found for found, _ in known])
-    optional = {
-        "interval_widths": widths,
-        "interval_coverages": coverages,
-        "prediction_widths": new_widths,
-        "prediction_coverages": new_coverages,
-        "reference_widths": known_widths,
-    }
+    columns = dict(zip(Measured._fields, np.moveaxis(measured, -1, 0), strict=True))
+    reference = np.transpose([found for found, _ in known]) if known else np.full((2, 1), np.nan)
+    columns |= {"reference_scores": reference[0], "reference_widths": reference[1]}
     return {
-        "test_scores": scores,
-        "reference_scores": known_scores,
-        **{name: None if np.isnan(x).all() else x for name, x in optional.items()},
+        name: None if name != "test_scores" and np.isnan(x).all() else x
+        for name, x in columns.items()
     }
 
 
@@ -426,13 +419,16 @@ def _score_name(estimator, scoring):
     return "R2" if name == "r2" else name.replace("_", " ")
 
 
-_LABELS = {
-    "score": "{score_name} on held-out rows",
-    "width": "mean width of the intervals",
-    "coverage": "intervals that contain the reference",
-    "prediction_width": "mean width of the intervals for a new y",
-    "prediction_coverage": "held-out targets inside of their intervals",
-}
+# What is drawn: names of the values, and of those of the reference if it has any, and the label.
+_QUANTITIES = {
+    "score": ("test_scores", "reference_scores", "{} on held-out rows"),
+    "width": ("interval_widths", "reference_widths", "mean width of the intervals"),
+    "coverage": ("interval_coverages", None, "intervals that contain the reference"),
+    "prediction_width": ("prediction_widths", None, "mean width of the intervals for a new y"),
+    "prediction_coverage": (
+        "prediction_coverages", None, "held-out targets inside of their intervals",
+    ),
+}  # fmt: skip
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -592,7 +588,7 @@ class PrivacyUtilityDisplay(Display):
         display : PrivacyUtilityDisplay
             Itself, with `ax_` and `figure_`.
         """
-        values, reference = self._quantity(quantity)
+        values, reference, label = self._quantity(quantity)
         finite = np.isfinite(self.epsilons)
         order = np.argsort(self.epsilons[finite])
         x = self.epsilons[finite][order]
@@ -610,25 +606,20 @@ class PrivacyUtilityDisplay(Display):
         ax.set(xscale="log", xlabel="epsilon")
         if "width" in quantity:
             ax.set_ylim(bottom=0.0)  # half of a width is half as long
-        ax.set_ylabel(_LABELS[quantity].format(score_name=self.score_name))
+        ax.set_ylabel(label)
         ax.legend()
         return self._drawn(ax)
 
     def _quantity(self, quantity):
-        """Values to plot, and those of the reference or None."""
-        known = {
-            "score": (self.test_scores, self.reference_scores),
-            "width": (self.interval_widths, self.reference_widths),
-            "coverage": (self.interval_coverages, None),
-            "prediction_width": (self.prediction_widths, None),
-            "prediction_coverage": (self.prediction_coverages, None),
-        }
-        if quantity not in known:
-            raise ValueError(f"quantity={quantity!r} must be one of {list(known)}.")
-        if known[quantity][0] is None:
+        """Values to plot, those of the reference or None, and the label of their axis."""
+        if quantity not in _QUANTITIES:
+            raise ValueError(f"quantity={quantity!r} must be one of {list(_QUANTITIES)}.")
+        name, reference, label = _QUANTITIES[quantity]
+        if getattr(self, name) is None:
             raise ValueError(
                 f"quantity={quantity!r} was not measured: it needs an estimator with "
                 "confidence_interval, a confidence_level and, for the coverage, a reference; for a "
                 "new y, one with calibration_size."
             )
-        return known[quantity]
+        found = None if reference is None else getattr(self, reference)
+        return getattr(self, name), found, label.format(self.score_name)

@@ -14,12 +14,11 @@ from statistics import NormalDist
 from typing import Annotated, Any
 
 import numpy as np
-from scipy import special
 from sklearn.compose import ColumnTransformer
 from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import ElasticNet, Lasso, LinearRegression, Ridge
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer
+from sklearn.preprocessing import Binarizer, Normalizer
 
 from .._choices import PrivacyModel
 from .._compat import HasMethods, Interval, StrOptions, safe_indexing
@@ -80,9 +79,6 @@ def _is_public(step):
     if type(step) is ColumnTransformer:
         inner = [transformer for _, transformer, _ in step.transformers]
         return all(one == "drop" or _is_public(one) for one in (*inner, step.remainder))
-    if type(step) is FunctionTransformer:
-        plain = not (step.kw_args or step.inv_kw_args)
-        return plain and all(is_elementwise(f) for f in (step.func, step.inverse_func))
     return type(step) in (Binarizer, Normalizer)
 
 
@@ -110,21 +106,6 @@ def is_rowwise(estimator: Any) -> bool:
         return False
     own = vars(estimator).items()
     return not any(callable(value) or callable(getattr(kind, name, None)) for name, value in own)
-
-
-def is_elementwise(function: Any) -> bool:
-    """Whether a function maps each entry of an array by itself; None is no function.
-
-    That is known of NumPy's and SciPy's own functions of one array. It is not of a ufunc that was
-    made of a Python function, which may remember, nor of one with a signature, such as the inverse
-    of a matrix.
-    """
-    if function is None:
-        return True
-    if not isinstance(function, np.ufunc) or function.signature or function.nin != 1:
-        return False
-    name = function.__name__
-    return any(getattr(room, name, None) is function for room in (np, special))
 
 
 def predicted(estimator: Any, rows: Any) -> Any:

@@ -67,7 +67,8 @@ class PrivateSearchCV(Accounted, MetaEstimatorMixin, RegressorMixin, BaseEstimat
     ----------
     estimator : estimator
         A private regressor, or a Pipeline that ends in one. The other steps must learn nothing
-        from rows: `BoundsScaler`, `TableEncoder`, or a fixed function of each row. Its epsilon
+        from rows: `BoundsScaler`, `TableEncoder`, or a map of each row alone such as
+        `Normalizer`. Its epsilon
         and delta are set by the search.
     param_distributions : dict or list of dicts
         Lists of values, or distributions with ``rvs``, by name of the parameter, as in

@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._codec import Writable
 from .._compat import fit_context
 from .._estimation._public_maps import column_bounds
 from .._parameters import ArrayLike, parameters
@@ -75,7 +74,7 @@ class CoefficientMap:
 
 
 @parameters
-class BoundsScaler(Writable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Map features with public ranges into the unit ball, whatever the rows are.
 
     Each feature is clipped to its range and mapped to [-1, 1], or to [0, 1] if it is in an

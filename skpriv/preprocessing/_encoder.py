@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._codec import Writable
 from .._compat import fit_context
 from .._parameters import parameters
 from .._printing import few
@@ -20,7 +19,7 @@ from ._columns import Boolean, Numeric
 from ._schema import Schema
 
 
-class SchemaEncoder(Writable, TransformerMixin, BaseEstimator):
+class SchemaEncoder(TransformerMixin, BaseEstimator):
     """Base class of transformers whose columns a schema describes; not for direct use."""
 
     @fit_context(prefer_skip_nested_validation=True)

@@ -202,7 +202,8 @@ def test_only_available_actions_are_played(policy, make_rounds):
     n = 20_000
     for mask in ([True, False, True, False, True], [False, False, False, True, False]):
         many = np.broadcast_to(rounds.contexts[-1], (n, *rounds.contexts[-1].shape))
-        actions, propensities = policy.act(many, np.array(mask), return_propensities=True)
+        actions = policy.act(many, np.array(mask))
+        propensities = policy.propensities_
         np.testing.assert_array_equal(policy.propensities_, propensities)
         stated = np.zeros(5)
         stated[actions] = propensities

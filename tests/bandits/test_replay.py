@@ -22,7 +22,7 @@ from skpriv.bandits import (
 from skpriv.linear_model import LinearRegression, ReweightedRegressor, SSPRegressor
 from skpriv.privacy import Budget, Cost, NoiseSource, capabilities
 
-N, USER, NEW, BUDGET = 1500, 333, 1000, Budget(1.0, 1e-6)
+N, USER, BUDGET = 1500, 333, Budget(1.0, 1e-6)
 COMMON = {"epsilon": 1.0, "delta": 1e-6, "random_state": 0}
 BOUNDS = {"data_norm": 1.0, "bounds_y": (-1, 1)}
 MODELS = ("central", "aggregate", "local", "shuffle")
@@ -94,16 +94,13 @@ def rounds():
 def play(policy, contexts, draws):
     """Actions of all rounds; rewards depend on the chosen features and on a draw.
 
-    With blocks, the features of the first action are those of the round, and in the middle of the
-    run a new action comes.
+    With blocks, the features of the first action are those of the round.
     """
     actions, blocks = np.empty(N, dtype=int), not policy.shared
     contexts = contexts[:, 0] if blocks else contexts
     start = 0
     while start < N:
-        if blocks and start == NEW:
-            policy.add_actions()
-        stop = min(N if start >= NEW else NEW, start + policy.rounds_until_update_)
+        stop = min(N, start + policy.rounds_until_update_)
         now = slice(start, stop)
         actions[now] = policy.act(contexts[now])
         chosen = (

@@ -9,6 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import estimator_checks
 
+import skpriv
 from skpriv import BudgetAccountant
 from skpriv._estimation._loop._queries import LengthsQuery, Whitened, WhiteningQuery
 from skpriv._estimation._loop._score import ScoreQuery
@@ -191,7 +192,7 @@ def test_the_report_and_the_card_name_the_bound(Estimator):
     assert "clipped to [0, 8]" in str(model.privacy_report_)
     assert "clipped to [0, 8]" in model.privacy_report_._repr_html_()
     assert "clipped to [0, 8]" in model_card(model)
-    assert type(model).from_json(model.to_json()).privacy_report_.max_weight == 8.0
+    assert skpriv.from_dict(skpriv.to_dict(model)).privacy_report_.max_weight == 8.0
 
 
 @every_class

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.pipeline import make_pipeline
 
+import skpriv
 from skpriv.inspection import inference
 from skpriv.linear_model import LinearRegression
 from skpriv.preprocessing import Boolean, Categorical, FormulaEncoder, Numeric, Ordinal, Schema
@@ -157,5 +158,5 @@ def test_refusals_name_the_remedy_before_anything_is_read(formula, words):
 def test_a_fitted_encoder_is_written_and_read():
     frame = table()
     encoder = FormulaEncoder(FORMULAS[0], SCHEMA).fit(frame)
-    again = FormulaEncoder.from_json(encoder.to_json())
+    again = skpriv.from_dict(skpriv.to_dict(encoder))
     np.testing.assert_array_equal(encoder.transform(frame), again.transform(frame))

@@ -166,15 +166,6 @@ def _policies():
             yield f"{name}.expected_rewards", partial(_expect, name)
 
 
-def _logged(given):
-    found = bandits.LoggedEnvironment(
-        given("contexts", CONTEXTS), given("actions", ACTIONS), given("rewards", Y),
-        given("propensities", CHANCES),
-    )  # fmt: skip
-    found.value(np.zeros(N, dtype=int))
-    found.replay(bandits.RandomPolicy(random_state=0))
-
-
 def _loop(given, tmp):
     loop = bandits.Loop(bandits.RandomPolicy(random_state=0), tmp)
     options = {}
@@ -234,17 +225,11 @@ def _coba(given):
         learner.learn(context, chosen, reward, chance, contexts, known["actions"])
 
 
-def _off_policy(function, given, **options):
-    function(
+def _off_policy(given):
+    bandits.private_off_policy_value(
         given("target", ACTIONS), given("actions", ACTIONS), given("rewards", Y),
-        given("propensities", CHANCES), **options,
+        given("propensities", CHANCES), random_state=SEED,
     )  # fmt: skip
-
-
-def _read(given):
-    line = '{"_label_cost": 0, "_label_probability": 1, "_label_Action": 1, "c": {"_multi": [{}]}}'
-    lines = np.array([line] * N, dtype=object)
-    bandits.read_dsjson(list(given("lines", lines)))
 
 
 def _supervised(given):
@@ -459,21 +444,13 @@ DOORS = {
     "prediction_interval": lambda given: inspection.prediction_interval(
         _fitted(SSPRegressor), given("X", X)
     ),
-    "LoggedEnvironment": _logged,
-    "LoggedEnvironment.value": lambda given: bandits.LoggedEnvironment(
-        CONTEXTS, ACTIONS, Y, CHANCES
-    ).value(given("target", ACTIONS)),
     "SupervisedEnvironment": _supervised,
     "MABWiserAdapter.fit": partial(_mabwiser, "fit"),
     "MABWiserAdapter.partial_fit": partial(_mabwiser, "partial_fit"),
     "MABWiserAdapter.predict": partial(_mabwiser, "predict"),
     "CobaLearner.predict": _coba,
     "CobaLearner.learn": _coba,
-    "off_policy_value": partial(_off_policy, bandits.off_policy_value),
-    "private_off_policy_value": lambda given: _off_policy(
-        bandits.private_off_policy_value, given, random_state=SEED
-    ),
-    "read_dsjson": _read,
+    "private_off_policy_value": _off_policy,
     "lower_bound": lambda given: audit.lower_bound(
         _make, *_pair(given), n_runs=8, delta=1e-6, confidence_level=0.9
     ),
@@ -503,5 +480,4 @@ SIMULATED = (
     "SupervisedEnvironment.rewards",
     "LinearEnvironment",
     "SparseLinearEnvironment",
-    "GeneralizedLinearEnvironment",
 )

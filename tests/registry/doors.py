@@ -29,20 +29,19 @@ PUBLIC = {
     "interval_method", "k", "kind", "largest", "largest_epsilon", "least_propensity", "ledger",
     "legend", "length", "level", "levels", "linear", "low", "make", "max_interval_rows",
     "max_rows_per_group", "max_visits", "max_weight", "means", "message", "method", "model",
-    "models", "mu", "n", "n_actions", "n_features", "n_jobs", "n_new", "n_nonzero", "n_pairs",
+    "models", "mu", "n", "n_actions", "n_features", "n_jobs", "n_nonzero", "n_pairs",
     "n_points", "n_records", "n_repeats", "n_rounds", "n_runs", "n_samples", "n_users", "name",
     "names", "noise", "odds", "once", "options", "order", "other", "overwrite", "pairs",
     "parameters", "partition", "path", "players", "policies", "policy", "privacy",
     "probability", "public_rows", "purpose", "quantity", "r2", "random_state",
     "raw_path", "reference", "reports", "result", "return_X_y",
-    "return_propensities", "rho", "rng", "rounds", "row_norm", "run",
+    "rho", "rng", "rounds", "row_norm", "run",
     "scale", "schema", "scoring", "show_reference", "smallest_share", "state", "statistic",
     "target_name", "task", "text", "title", "totals", "transport", "unit", "user",
     "users", "value", "verbose", "who",
 }  # fmt: skip
 # Arguments that have the name of rows, and are none.
 NO_ROWS = {
-    ("BanditCombiner.over_eigenvalues", "rows"): "a name",
     ("ReweightedRegressor", "weights"): "the name of a rule",
     ("CobaLearner.learn", "action"): "the object that predict returned",
     ("Inference.contrast", "weights"): "weights of coefficients, from whoever asks",
@@ -54,7 +53,6 @@ NO_ROWS = {
     ("from_table", "target"): "the name of a column",
     ("Pair", "D"): "a result, made by worst_pairs",
     ("Pair", "D_prime"): "a result, made by worst_pairs",
-    ("OffPolicyValue", "value"): "a result",
 }
 # The builders' rooms: what these take are chunks of numbers that a session has charged for and
 # converted, or laws of noise; rows come in by `open_session` and the classes of rows.

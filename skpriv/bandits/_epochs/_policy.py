@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from math import inf, sqrt
 from numbers import Integral
@@ -168,10 +168,6 @@ class EpochWindows(Windows):
         # The one that ends where the last change began has a place, though its rounds are left.
         self._marks = [mark for mark in self._marks if mark.rounds >= self._origin]
         return chosen
-
-    def widen(self, extra: int) -> None:
-        """Take in that there are so many further features, which were 0."""
-        self._marks = [replace(mark, oracle=mark.oracle.widened(extra)) for mark in self._marks]
 
     def _join(self):
         """Join the older two of three neighbours that are of about one length."""
@@ -340,29 +336,6 @@ class EpochPolicy(BasePolicy):
     def _learn(self, oracle, n_fitted):
         """Take over an oracle that knows ``n_fitted`` rows: of all epochs, if it is pooled."""
         self.oracle_ = oracle
-
-    def _widen(self, extra):
-        """Earlier rounds have zeros there, and an oracle that knows nothing of them is widened."""
-        rows, self._begun = [np.pad(part, ((0, 0), (0, extra))) for part in self._rows], None
-        if self._epochs:
-            self._pool = self._wider_oracle(extra, rows)
-            if self._windows is not None:
-                self._windows.widen(extra)
-            self._learn(self._pool, self._n_pooled)
-        self._rows[:] = rows
-        self._n_phi += extra
-
-    def _wider_oracle(self, extra, rows):
-        if not self._forgets:  # it has all rounds of the closed epochs, in one piece
-            return self._fresh_oracle(len(self._epochs) - 1, len(rows[0])).fit(
-                rows[0], self._rewards[0]
-            )
-        if not hasattr(self._pool, "widened"):
-            raise ValueError(
-                f"{type(self._pool).__name__} cannot take new features in mid-run: use "
-                "SSPRegressor, or reset the policy."
-            )
-        return self._pool.widened(extra)
 
     def _start(self, n_phi):
         classes = getattr(self._make_oracle(), "classes", None)

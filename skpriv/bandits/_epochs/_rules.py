@@ -10,7 +10,7 @@ from scipy.special import ndtri
 
 from ..._compat import HasMethods, Interval, StrOptions
 from ..._linalg import ROUNDED, TINY
-from ..._parameters import Level, Positive, parameters
+from ..._parameters import Level, parameters
 from .._draws import (
     HALF_NORMAL,
     Optimistic,
@@ -21,6 +21,7 @@ from .._draws import (
     predicted,
     uniform,
 )
+from .._ucb._lin_ucb import GAP_WEIGHT
 from ._policy import OraclePolicy, coef_posterior
 
 
@@ -102,7 +103,7 @@ def _exchange(coordinates, basis, rounds, slot, vector):
 # Half of what LinSquareCB takes, which learns after every twentieth of the rounds: an epoch is
 # played by what was known before it, mostly of half as many rounds. With 8 regret is up to 1.4
 # times as large on linear environments, and up to 1.2 times less on tables that are not linear.
-ERROR_WEIGHT = 15.0
+ERROR_WEIGHT = GAP_WEIGHT / 2.0
 
 # code -> paper (Foster and Rakhlin 2020; Simchi-Levi and Xu 2022, FALCON):
 #   SquareCB._weight -> gamma_m
@@ -204,9 +205,6 @@ class SquareCB(OraclePolicy):
         the predictions, if the oracle knows it (it has a method ``prediction_error``, as
         `SSPRegressor`) and no actions came between two calls. Else it is the square root of K times
         that number.
-    reward_scale : float or "auto", default="auto"
-        Half the range of the rewards; "auto" takes it from the ``bounds_y`` or the classes of the
-        oracle, and 1 if it has none. It is not used where gaps are in units of the error.
 
     Attributes
     ----------
@@ -258,27 +256,19 @@ class SquareCB(OraclePolicy):
     gap_weight: Annotated[
         Any, Interval(Real, 0, None, closed="left"), callable, StrOptions({"auto"})
     ] = "auto"
-    reward_scale: Positive | Literal["auto"] = "auto"
-
-    _widened = False  # by actions of which the error for the rows that were played says nothing
-
-    def _widen(self, extra):
-        self._widened = True
-        super()._widen(extra)
 
     def _learn(self, oracle, n_fitted):
-        weight, scale = self.gap_weight, self.reward_scale
+        weight, scale = self.gap_weight, None
         if weight == "auto":
             weight = np.sqrt(self.n_actions_ * n_fitted)
-            knows = hasattr(oracle, "prediction_error") and not self._widened
-            error = oracle.prediction_error() if knows else None
+            error = oracle.prediction_error() if hasattr(oracle, "prediction_error") else None
             if error is not None:
                 weight, scale = ERROR_WEIGHT * np.sqrt(self.n_actions_), max(error, TINY)
         elif callable(weight):
             weight = float(weight(n_fitted))
             if not 0.0 <= weight < np.inf:
                 raise ValueError(f"gap_weight({n_fitted}) = {weight} must be finite, at least 0.")
-        if scale == "auto":
+        if scale is None:
             classes = getattr(oracle, "classes_", (-1.0, 1.0))
             low, high = getattr(oracle, "bounds_y_", (min(classes), max(classes)))
             scale = (high - low) / 2.0
@@ -370,13 +360,6 @@ class ActionElimination(OraclePolicy):
             return super()._with_past(oracle, n_fitted)
         self._pool, self._n_pooled = oracle, n_fitted  # the papers' form has intervals of an epoch
         return oracle
-
-    def _widen(self, extra):
-        if self._epochs and not self._by_posterior(self._pool):
-            raise ValueError(
-                "intervals of every epoch cannot be widened: use interval='posterior'."
-            )
-        super()._widen(extra)
 
     def _by_posterior(self, oracle):
         return self.interval == "posterior" or (

@@ -9,28 +9,26 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from ..._compat import Interval
-from ..._parameters import Count, Level, Positive, validated
+from ..._parameters import Count, Positive, validated
 from ...records import finite_numbers
-from .._base import FOREVER, BasePolicy
+from .._base import FOREVER, BasePolicy, checked_available
 from .._visits import Hashed, name_of
 from ._store import (
-    RunningValue,
     begun,
     check_order,
     check_same,
     dumped,
     event_name,
     loaded,
-    mask_of,
     protecting_persons,
     sentence_of,
-    value_budget,
 )
 from ._store import Store
 
-EVENTS_AT_ONCE = 200  # events that are read or forgotten while others wait: a few milliseconds
+# Events that are read or forgotten while others wait, a few milliseconds; and that are learned in
+# one transaction by a policy without public times.
+EVENTS_AT_ONCE = 200
 PAUSE = 0.01  # seconds between two such parts, in which others come to the file
-EVENTS_LEARNED_AT_ONCE = 4096  # events that a policy without public times learns in one transaction
 LOG = logging.getLogger("skpriv.bandits")
 
 
@@ -59,9 +57,6 @@ class Loop:
     max_visits : int, default=None
         Public: rounds of a person that the policy learns from at most, as its parameter of this
         name. The guarantee is a person's then, and `rank` needs ``user``.
-    value_epsilon : float > 0, default=None
-        Privacy parameter of `value`, which is charged in addition to the policy. None: no value.
-    value_delta : float in (0, 1), default=1e-6
     learn : {"here", "elsewhere"}, default="here"
         Whether `rank` and `reward` learn when something is due. "elsewhere" leaves it to another
         process that calls `learn` again and again, so that no request waits for it.
@@ -131,15 +126,12 @@ class Loop:
         default_reward: Annotated[float, Interval(Real, None, None, closed="neither")] = 0.0,
         learn_every: Count = 1,
         max_visits: Count | None = None,
-        value_epsilon: Positive | None = None,
-        value_delta: Level = 1e-6,
         learn: Literal["here", "elsewhere"] = "here",
         in_order: bool = True,
         clock: Annotated[Any, callable, None] = None,
     ) -> None:
         policy = protecting_persons(policy, max_visits)
-        self._value_budget = value_budget(policy, value_epsilon, value_delta)
-        check_order(policy, in_order, self._value_budget)
+        check_order(policy, in_order)
         self.cutoff, self.default_reward = float(cutoff), float(default_reward)
         self.learn_every, self._clock = int(learn_every), clock or time.time
         self._here, self._forgotten = learn == "here", 0
@@ -185,7 +177,6 @@ class Loop:
             If the first event of a file cannot pay for the policy.
         """
         contexts = finite_numbers(contexts, "contexts")[None]
-        available = mask_of(available, 1)
         ((action, propensity),) = self._ranked([event_id], contexts, available, [user])
         return action, propensity
 
@@ -209,7 +200,6 @@ class Loop:
         contexts = finite_numbers(contexts, "contexts")
         if not len(event_ids) == len(contexts) > 0:
             raise ValueError(f"{len(event_ids)} events have contexts of {len(contexts)}.")
-        available = mask_of(available, len(contexts))
         users = [None] * len(event_ids) if users is None else list(users)
         if len(users) != len(event_ids):
             raise ValueError(f"{len(event_ids)} events have {len(users)} users.")
@@ -326,32 +316,9 @@ class Loop:
 
     @property
     def guarantee(self) -> Any:
-        """What those who come are promised: by the policy and the running value together."""
+        """What those who come are promised by the policy."""
         with self._lock:
-            own = self.policy.guarantee
-            return own if self._value is None else own + self._value.guarantee
-
-    def value(self, *, confidence_level: float = 0.95) -> Any:
-        """Mean reward of the events that were learned, under differential privacy.
-
-        Rewards are erased when they are learned. This is what remains of them: a noisy running sum,
-        which is read after 20, 40, ... events and later after 1.05 times as many each, so that
-        asking costs nothing.
-
-        Parameters
-        ----------
-        confidence_level : float in (0, 1), default=0.95
-
-        Returns
-        -------
-        PrivateValue or None
-            Named tuple (value, low, high, noise_share, missing); None before the first read.
-        """
-        with self._lock, self._store.transaction() as held:
-            self._refresh(held)
-            if self._value_budget is None:
-                raise ValueError("this service keeps no value: pass value_epsilon.")
-            return None if self._value is None else self._value.read(confidence_level)
+            return self.policy.guarantee
 
     def status(self) -> dict[str, Any]:
         """Numbers for whoever watches the service; none is about what is in an event.
@@ -396,6 +363,8 @@ class Loop:
     def _ranked(self, event_ids, contexts, available, users):
         """(action, propensity) of every event."""
         ids = [event_name(name) for name in event_ids]
+        of_each = contexts.shape[1] if contexts.ndim == 3 else getattr(self.policy, "n_actions", 0)
+        available = checked_available(available, len(contexts), of_each)
         if self.policy._max_visits is not None and None in map(name_of, users):
             raise ValueError("this policy protects people: rank needs user, who comes.")
         self._learn_if_due()
@@ -417,14 +386,10 @@ class Loop:
         started = hasattr(self.policy, "n_rounds_")
         try:
             with self.policy._numbering.once("start"):
-                given = {"return_propensities": True}
-                actions, propensities = self.policy.act(contexts, available, **given)
-                if not started and self._value_budget is not None:
-                    numbering = self.policy._numbering.part("value")
-                    self._value = RunningValue(self.policy, self._value_budget, numbering)
+                actions = self.policy.act(contexts, available)
             if not started:  # here, for all workers: it has been charged
                 self._version += 1
-                held.save(self._version, held.first_open(), dumped(self.policy, self._value))
+                held.save(self._version, held.first_open(), dumped(self.policy))
         except BaseException:
             if not started:
                 self._version = None
@@ -435,7 +400,13 @@ class Loop:
         visits = self.policy._visits
         users = [None if visits is None else visits.hashed(user) for user in users]
         events = zip(
-            ids, actions.tolist(), propensities.tolist(), rows, players, users, strict=True
+            ids,
+            actions.tolist(),
+            self.policy.propensities_.tolist(),
+            rows,
+            players,
+            users,
+            strict=True,
         )
         for name, action, propensity, row, player, user in events:
             player = None if player is None else int(player)
@@ -480,7 +451,7 @@ class Loop:
         if closed < max(until, self.learn_every) and not force:
             return first, 0
         # Up to a public time, so that the policy that is saved holds no rows of an open epoch.
-        return first, min(closed, EVENTS_LEARNED_AT_ONCE if until == 1 else until)
+        return first, min(closed, EVENTS_AT_ONCE if until == 1 else until)
 
     def _learned(self, force):
         """Learn what is due and save the policy; return how many events, None if overtaken.
@@ -500,11 +471,9 @@ class Loop:
             if self.policy._late:
                 return self._learned_late(held, first, n)
             if hasattr(self.policy, "players_"):  # acting changes more of a combiner than its seed
-                taught = self._taught(
-                    self.policy, self._value, first, held.events(first, first + n)
-                )
-                return self._keep(held, self.policy, self._value, first, *taught)
-            version, state = self._version, dumped(self.policy, self._value)
+                taught = self._taught(self.policy, first, held.events(first, first + n))
+                return self._keep(held, self.policy, first, *taught)
+            version, state = self._version, dumped(self.policy)
             held.close(first + n)  # whatever the clock of another process says
         parts = []
         for start in range(first, first + n, EVENTS_AT_ONCE):
@@ -513,17 +482,17 @@ class Loop:
         columns = tuple(sum(part, ()) for part in zip(*parts, strict=True))
         if None in columns[0]:  # another worker has learned them
             return None
-        policy, value = loaded(state)
-        taught = self._taught(policy, value, first, columns)
+        policy = loaded(state)
+        taught = self._taught(policy, first, columns)
         with self._lock, self._store.transaction() as held:
             if held.version() != version:
                 return None
             for name in ("_rng", "propensities_", "n_actions_"):  # of what was played meanwhile
                 if name in vars(self.policy):
                     setattr(policy, name, vars(self.policy)[name])
-            return self._keep(held, policy, value, first, *taught)
+            return self._keep(held, policy, first, *taught)
 
-    def _taught(self, policy, value, first, columns):
+    def _taught(self, policy, first, columns):
         """Give events to a policy; return how many it took, and what failed once it had."""
         rows, actions, rewards, players, users, _ = columns
         n, failure = len(rows), None
@@ -541,16 +510,14 @@ class Loop:
             n, failure = getattr(error, "rounds_taken", 0), error
             if not n:
                 raise
-        if value is not None:
-            value.take(rewards[:n])
         return n, failure
 
-    def _keep(self, held, policy, value, first, n, failure):
+    def _keep(self, held, policy, first, n, failure):
         """Save a policy that has learned n events, and play it from now on."""
         if failure is not None:
             self._note(held, failure, "its rounds are spent, and nothing was learned from them")
-        self.policy, self._value, self._version = policy, value, self._version + 1
-        held.save(self._version, first + n, dumped(policy, value))
+        self.policy, self._version = policy, self._version + 1
+        held.save(self._version, first + n, dumped(policy))
         return n
 
     def _forget(self):
@@ -592,12 +559,12 @@ class Loop:
         """Take over what another thread or process has learned."""
         if held.version() != self._version:
             self._version = held.version()
-            self.policy, self._value = loaded(held.state())
+            self.policy = loaded(held.state())
             self._closed *= self.policy._late
 
     def __getstate__(self):
         state = self.__dict__.copy()
-        del state["_lock"], state["_learning"], state["policy"], state["_value"]
+        del state["_lock"], state["_learning"], state["policy"]
         return state
 
     def __setstate__(self, state):

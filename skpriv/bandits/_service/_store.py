@@ -3,16 +3,12 @@
 import pickle
 from contextlib import contextmanager
 from hashlib import sha256
-from typing import Any
 
 import numpy as np
 
 from ..._sqlite import Database
 from ...exceptions import PrivacyError, SkprivError
-from ...privacy import Budget, Numbering
-from .._off_policy import ValueQuery, interval_of_all
-from .._ucb._running import GrowingTimes
-from .._ucb._sums import PhasedSums
+from ...privacy import Numbering
 from .._visits import name_of
 
 SCHEMA = """
@@ -35,14 +31,12 @@ CREATE TABLE events (
     learned INTEGER NOT NULL DEFAULT 0  -- 1: with the default reward, 2: with its own
 );
 CREATE TABLE troubles (time REAL, sentence TEXT);
+-- events before it have their rewards, or have passed the cutoff of whoever learns them
+CREATE TABLE closed (only INTEGER PRIMARY KEY CHECK (only = 0), first INTEGER);
 """  # noqa: E501
-# Events before it have their rewards, or have passed the cutoff of whoever learns them.
-CLOSED = (
-    "CREATE TABLE IF NOT EXISTS closed (only INTEGER PRIMARY KEY CHECK (only = 0), first INTEGER)"
-)
 CAME = "number >= ? AND learned = 0 AND (reward IS NOT NULL OR time <= ?)"
-# Of the file; 3 had no hash of the policy, 2 kept the rounds of people, and 1 all contexts.
-EVENTS_VERSION = 4
+# Of the file: 4 also held the mean reward, and 3 had no hash of the policy.
+EVENTS_VERSION = 5
 
 
 class Store(Database):
@@ -98,7 +92,6 @@ class Transaction:
             for statement in SCHEMA.split(";\n"):
                 self._run(statement)
             self._run(f"PRAGMA user_version = {EVENTS_VERSION}")
-        self._run(CLOSED)
 
     def _one(self, query, *given):
         row = self._run(query, given).fetchone()
@@ -210,9 +203,9 @@ class Transaction:
         return self._run("SELECT time, sentence FROM troubles ORDER BY rowid").fetchall()
 
 
-def dumped(policy, value=None):
-    """State of a service for its file: its policy, what it earns, and a hash of both."""
-    state = pickle.dumps((policy, value), protocol=5)
+def dumped(policy):
+    """State of a service for its file: a hash and its policy."""
+    state = pickle.dumps(policy, protocol=5)
     return sha256(state).digest() + state
 
 
@@ -230,16 +223,6 @@ def protecting_persons(policy, max_visits):
     return pickle.loads(pickle.dumps(policy)).set_params(max_visits=int(max_visits))
 
 
-def value_budget(policy, epsilon, delta):
-    """Budget of the running value, None where it is not asked for."""
-    if epsilon is None:
-        return None
-    RunningValue.bounds(policy)
-    if getattr(policy, "max_visits", None) is not None:
-        raise ValueError("value_epsilon protects single rounds, and max_visits people: choose one.")
-    return Budget(float(epsilon), float(delta))
-
-
 def begun(policy, in_order):
     """State of a file that begins; all copies of it find each other's answers."""
     policy = pickle.loads(pickle.dumps(policy))
@@ -253,26 +236,25 @@ def begun(policy, in_order):
     return dumped(policy)
 
 
-def check_order(policy, in_order, value_budget):
+def check_order(policy, in_order):
     """Refuse to learn out of order what cannot be learned so."""
-    if not in_order and (not getattr(policy, "_can_be_late", False) or value_budget is not None):
+    if not in_order and not getattr(policy, "_can_be_late", False):
         raise ValueError(
             "in_order=False is for LinUCB and LinSquareCB with privacy='central', a finite epsilon "
-            "and width='asymptotic', and without value_epsilon: what else learns needs the rewards "
-            "in the order of the ranks."
+            "and width='asymptotic': what else learns needs the rewards in the order of the ranks."
         )
 
 
 def loaded(state):
-    """Policy and running value of a state."""
+    """Policy of a state."""
     digest, state = state[:32], state[32:]
     if sha256(state).digest() != digest:
         raise PrivacyError("the policy in the file of Loop is damaged: put a backup of it back.")
-    policy, value = pickle.loads(state)
+    policy = pickle.loads(state)
     if getattr(policy, "random_state", None) is None and hasattr(policy, "_rng"):
         # Processes that load one state must not explore in step.
         policy._rng = np.random.RandomState()
-    return policy, value
+    return policy
 
 
 def event_name(event):
@@ -307,71 +289,3 @@ def sentence_of(error, meaning):
     """What went wrong; the text of an error that is not skpriv's might hold a value."""
     told = f": {error}" if isinstance(error, SkprivError) else ""
     return f"Learning failed with {type(error).__name__}{told} ({meaning})"
-
-
-def mask_of(available, n_rounds):
-    """A mask for so many rounds; what is none is refused by the policy."""
-    if available is None:
-        return None
-    try:
-        mask = np.asarray(available)
-    except Exception:  # ragged, or of objects of their own kind
-        mask = np.empty(())
-    if mask.dtype != bool or mask.ndim not in (1, 2) or len(mask) != n_rounds and mask.ndim == 2:
-        raise ValueError(
-            "available must be a mask: an array of bool, with one entry for each action of a round."
-        )
-    return np.broadcast_to(mask, (n_rounds, mask.shape[-1]))
-
-
-class RunningValue:
-    """Mean reward of all events that were learned, read at public numbers of events.
-
-    Parameters
-    ----------
-    policy : policy
-        Its ``bounds_y``, or its oracle's, is the public range of the rewards.
-    budget : Budget
-        What an event pays for it, in addition to what it pays for the policy.
-    numbering : Numbering
-        Numbers by which copies of the service find what was read.
-    """
-
-    def __init__(self, policy: Any, budget: Budget, numbering: Any) -> None:
-        low, high = map(float, self.bounds(policy))
-        query = ValueQuery(low=low, high=high, max_weight=1.0)
-        options = {
-            "privacy": "central", "budget": budget, "name": "Loop.value",
-            "places": 1, "releases": 1,
-        }  # fmt: skip
-        seed = getattr(policy, "random_state", None)
-        noise = None if seed is None else np.random.RandomState(policy._rng.randint(2**31 - 1))
-        self._sums = PhasedSums(query, GrowingTimes(), options, noise, numbering)
-        self._last: Any = None
-
-    @staticmethod
-    def bounds(policy: Any) -> Any:
-        """Public range of the rewards of a policy."""
-        bounds = getattr(policy, "bounds_y", None)
-        bounds = getattr(getattr(policy, "oracle", None), "bounds_y", bounds)
-        if bounds is None or isinstance(bounds, str):
-            raise ValueError("value_epsilon needs a policy, or an oracle, with given bounds_y.")
-        return bounds
-
-    @property
-    def guarantee(self) -> Any:
-        """What it promises, by itself."""
-        return self._sums.report.guarantee.protecting("user")
-
-    def take(self, rewards: np.ndarray) -> None:
-        """Add rewards of events; each is looked at no more."""
-        n = len(rewards)
-        self._sums.reserve(n + 1)
-        for answer in self._sums.take(np.ones((n, 1)), rewards):
-            self._last = answer
-
-    def read(self, confidence_level: float) -> Any:
-        """`PrivateValue` as of the last public number of events, or None before the first."""
-        if self._last is None:
-            return None
-        return interval_of_all(self._sums.query, self._last, confidence_level)

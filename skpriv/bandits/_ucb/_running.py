@@ -39,7 +39,6 @@ from ._sums import MIN_RESOLUTION_FOR_WINDOWS, Windows, mean_rows
 BATCH, BATCH_GROWTH = 200, 0.3  # users of the first shuffled batch, and growth of the next ones
 UNSHUFFLED = "local"  # the model of reports that nobody shuffles
 EVERY_USER = 2**53  # every whole number that JSON keeps is the number of a user
-FIRST_READS = 7  # at least, of a short first phase
 
 
 @dataclass(frozen=True)
@@ -74,8 +73,7 @@ class GrowingTimes:
     @classmethod
     def even(cls, every, horizon):
         """A read every so many rounds; a phase has twice as many as the one before."""
-        n_reads = max(FIRST_READS, -(-horizon // every))
-        return cls(first=every, growth=0.0, every=every, n_reads=n_reads, phases=2)
+        return cls(first=every, growth=0.0, every=every, n_reads=-(-horizon // every), phases=2)
 
     def reads(self, phase):
         """Reads of a phase: of one stream."""
@@ -260,7 +258,7 @@ class RunningSumsPolicy(BasePolicy):
     @property
     def _gram_blocks(self):
         """Number of blocks of the Gram matrix: actions that have weights of their own."""
-        return 1 if self._shared else self._n_blocks
+        return 1 if self._shared else self.n_actions
 
     @property
     def privacy_report_(self) -> Any:
@@ -456,26 +454,6 @@ class RunningSumsPolicy(BasePolicy):
         5%. Empty with ``window=None``.
         """
         return [] if self._windows is None else list(self._windows.changes)
-
-    def _widen(self, extra):
-        if hasattr(self, "_device_fields"):
-            raise ValueError("devices were told the number of features: reset the policy.")
-        self._check_whole()
-        self._numbering.check()
-        if self._trust.can.batches and self._sums.pending:
-            raise ValueError(
-                "a batch of reports is not complete: add actions when rounds_until_update_ "
-                "has come to its end."
-            )
-        scaling = self._scaling.widened(extra)
-        with self._whole():
-            with self._accounting():
-                equations = self._sums.widen(self._query(scaling), extra)
-            self._scaling = scaling
-            self._open_windows()  # sums of other features are not compared
-            if equations is not None:
-                self._read(equations)
-                self._learn(equations)
 
     def _read(self, equations):
         """Note one of the reads that an update passes."""

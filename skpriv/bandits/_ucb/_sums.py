@@ -502,24 +502,6 @@ class PhasedSums:
                 self.mark = Mark(self.rounds, total, _Span(self._streams[0], total))
                 yield self.query.equations(total)
 
-    def widen(self, query, extra):
-        """Go on with a query of further features, which were 0; return equations of all so far.
-
-        The phase ends here, at a public time, with a read of the users who are in it: a new one
-        serves the others. The new coordinates have no noise of earlier phases, and less noise than
-        its law says moves no bound on a norm (Anderson's inequality).
-        """
-        if self.pending:
-            self._push()
-            self.rounds, self.pending = self.rounds + self.pending, 0
-            self._last = self._streams[0].read()
-        past = self._total(self._last)
-        self._past = Answer(self.query.widened(past.value, extra), past.n, past.noise)
-        self._last = Answer(np.zeros(query.shape), 0, GaussianNoise(0.0))
-        self.query, self._streams, self._planned = query, [], self.rounds
-        self.reserve(1)
-        return self.query.equations(self._past) if self._past.n else None
-
     def _keep(self, X, y):
         """Keep a few rows until there are a block of them: one sum is faster than many."""
         if self._kept + len(X) > MOST_KEPT_ROWS:

@@ -2,27 +2,14 @@
 
 import numpy as np
 import pytest
-from scipy.special import expit
 from sklearn.datasets import load_iris
-from sklearn.linear_model import LinearRegression
 
-from skpriv.bandits import (
-    EpsilonGreedy,
-    GeneralizedLinearEnvironment,
-    LinearEnvironment,
-    LoggedEnvironment,
-    RandomPolicy,
-    SparseLinearEnvironment,
-    SupervisedEnvironment,
-    off_policy_value,
-)
+from skpriv.bandits import LinearEnvironment, SparseLinearEnvironment, SupervisedEnvironment
 
 ENVIRONMENTS = [
     LinearEnvironment(n_actions=4, n_features=3),
     LinearEnvironment(n_actions=4, n_features=3, contexts="sphere", noise=0.3),
     LinearEnvironment(n_actions=4, n_features=3, contexts="fixed"),
-    GeneralizedLinearEnvironment(n_actions=4, n_features=3),
-    GeneralizedLinearEnvironment(n_actions=4, n_features=3, link="tanh", contexts="fixed"),
     SparseLinearEnvironment(n_actions=4, n_features=30),
 ]
 
@@ -74,15 +61,10 @@ def test_linear_means():
         np.testing.assert_allclose(means, contexts @ env.coef_, atol=1e-12)
         assert np.linalg.norm(contexts, axis=2).max() <= 1 + 1e-12
     assert contexts.strides[0] == 0  # fixed arms take no memory
-    env = GeneralizedLinearEnvironment(scale=3.0).start(rng)
-    contexts, means = env.sample(100, rng)
-    np.testing.assert_allclose(means, expit(3.0 * contexts @ env.coef_))
     with pytest.raises(ValueError, match="contexts"):
         LinearEnvironment(contexts="cube").sample(1, rng)
     with pytest.raises(ValueError, match="shape"):
         LinearEnvironment(contexts=np.zeros((2, 2))).sample(1, rng)
-    with pytest.raises(ValueError, match="link"):
-        GeneralizedLinearEnvironment(link="probit").sample(1, rng)
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.1, -0.8])
@@ -117,67 +99,3 @@ def test_supervised(blocks):
         rows = contexts[:, 1, 4:8]
         np.testing.assert_array_equal(contexts[:, 2, 8:], rows)
         assert not contexts[:, 1, :4].any()
-
-
-def logged(seed, n=4000):
-    """Rounds of a policy that prefers an action, and the value of another policy."""
-    rng = np.random.default_rng(seed)
-    env = LinearEnvironment(n_actions=3, n_features=2, noise=0.3).start(rng)
-    contexts, means = env.sample(n, rng)
-    chances = np.where(np.argmin(means, axis=1)[:, None] == np.arange(3), 0.6, 0.2)
-    actions = (rng.random(n)[:, None] > np.cumsum(chances, axis=1)).sum(axis=1)
-    rewards = env.rewards(means, actions, rng)
-    data = LoggedEnvironment(contexts, actions, rewards, chances[np.arange(n), actions])
-    return data, means
-
-
-@pytest.mark.parametrize("method", ["ips", "snips"])
-@pytest.mark.parametrize("stochastic", [True, False])
-def test_off_policy_values_and_errors(method, stochastic, global_random_seed):
-    """Standardised errors of many repetitions are about standard normal."""
-    z, errors = [], []
-    for seed in range(60):
-        data, means = logged(1000 * global_random_seed + seed)
-        best = np.argmax(means, axis=1)
-        target, truth = best, means.max(axis=1).mean()
-        if stochastic:
-            target = np.where(best[:, None] == np.arange(3), 0.8, 0.1)
-            truth = (target * means).sum(axis=1).mean()
-        value = data.value(target, method=method)
-        z.append((value.value - truth) / value.standard_error)
-        errors.append(value.standard_error)
-    # The truth of "ips" and "snips" varies with the contexts less than its estimate does.
-    assert abs(np.mean(z)) < 4.5 / np.sqrt(60)
-    assert 0.5 < np.std(z) < 1.4
-    assert np.mean(errors) < 0.05
-
-
-def test_value_of_a_policy_and_replay():
-    data, means = logged(3)
-    random = data.value(RandomPolicy(random_state=0))
-    assert random.value == pytest.approx(means.mean(), abs=4.5 * random.standard_error)
-    learner = EpsilonGreedy(regressor=LinearRegression(), exploration=0.1, random_state=0)
-    replay = data.replay(learner, random_state=0)
-    assert len(replay.rounds) == len(replay.rewards) == learner.n_rounds_
-    assert 600 < learner.n_rounds_ < 1000  # a fifth is accepted, whatever the policy does
-    assert replay.value > means.mean() + 4 * replay.standard_error
-
-
-@pytest.mark.parametrize(
-    "change, message",
-    [
-        ({"method": "magic"}, "method"),
-        ({"propensities": [0.5, 0.0, 0.5]}, "propensities"),
-        ({"rewards": [1.0]}, "same shape"),
-        ({"target": [1, 1]}, "target"),
-        ({"target": [0, 1, 0]}, "never"),
-    ],
-)
-def test_bad_off_policy_input(change, message):
-    good = {
-        "target": [1, 1, 1], "actions": [1, 0, 1], "rewards": [1.0, 0.0, 1.0],
-        "propensities": [0.5, 0.5, 0.5],
-    }  # fmt: skip
-    assert off_policy_value(**good).value == 1.0
-    with pytest.raises(ValueError, match=message):
-        off_policy_value(**{**good, **change})

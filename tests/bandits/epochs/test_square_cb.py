@@ -51,7 +51,8 @@ def test_weights_follow_from_the_error_where_it_is_known():
         else:
             half = 4.0 if name == "normalised" else 1.0
             weight = np.sqrt(3.0 * 300.0) / half
-        played, propensities = policy.act(contexts, return_propensities=True)
+        played = policy.act(contexts)
+        propensities = policy.propensities_
         means = fit.predict(contexts.reshape(-1, 2)).reshape(300, 3)
         if name == "known":
             means = contexts @ fit.coef_ + fit.intercept_

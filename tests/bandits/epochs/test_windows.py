@@ -134,18 +134,6 @@ def test_what_cannot_be_compared_has_no_changes():
     assert SquareCB(SSP).changes_ == []
 
 
-def test_new_actions_do_not_end_a_window():
-    policy = EpochGreedy(SSP, schedule=100, shared=False, n_actions=2, random_state=0)
-    rng = np.random.default_rng(0)
-    for block in range(8):
-        if block == 4:
-            policy.add_actions()
-        X = rng.uniform(-0.5, 0.5, (100, 2))
-        actions = policy.act(X)
-        policy.update(X, actions, X[:, 0] * (1.0 - actions))
-    assert policy.n_pooled_ == 800 and policy.changes_ == []
-
-
 def test_blank_rounds_do_not_make_rewards_look_certain():
     """Of 100 rounds 5 have features: the variance of the weights is that of 5 rounds."""
     rng = np.random.default_rng(0)

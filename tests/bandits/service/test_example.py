@@ -1,7 +1,9 @@
-"""The HTTP service of the examples: users over loopback, late rewards, a kill in the middle."""
+"""The examples: an HTTP service with late rewards and a kill in the middle, and logs of rounds."""
 
 import http.client
+import io
 import json
+import runpy
 import signal
 import subprocess
 import sys
@@ -73,3 +75,13 @@ def test_users_delays_and_a_restart(tmp_path, users):
     loop = Loop(LinUCB(epsilon=1.0, delta=1e-6, privacy="central", bounds_y=(0, 1)), path)
     loop.learn(force=True)
     assert loop.policy.n_rounds_ == loop.n_learned == users
+
+
+def test_rounds_are_read_as_they_were_written():
+    example = runpy.run_path(str(SCRIPT.with_name("dsjson.py")))
+    rng, file = np.random.default_rng(0), io.StringIO()
+    rounds = rng.normal(size=(7, 3, 2)), rng.integers(3, size=7), rng.uniform(size=7)
+    example["write_dsjson"](file, *rounds, np.full(7, 0.4), range(7))
+    read = example["read_dsjson"](file.getvalue().splitlines())
+    for found, written in zip(read, (*rounds, np.full(7, 0.4), ["f.x0", "f.x1"]), strict=True):
+        np.testing.assert_array_equal(found, written)

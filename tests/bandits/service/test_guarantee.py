@@ -263,31 +263,6 @@ def test_a_forked_worker_has_a_connection_of_its_own(tmp_path):
     assert loop.n_events == 45 and loop.policy.n_rounds_ == 40 and not loop.troubles
 
 
-@pytest.mark.slow
-def test_the_running_value_covers_and_is_paid_for(tmp_path):
-    """Of 20 services of which each earns .3 an event; rewards are erased when they are learned."""
-    hits, rng = 0, np.random.default_rng(0)
-    for k in range(20):
-        policy = LinUCB(epsilon=1.0, bounds_y=(0, 1), random_state=k)
-        loop = Loop(policy, tmp_path / f"{k}", value_epsilon=0.5)
-        names = [f"visit {j}" for j in range(500)]
-        with BudgetAccountant(3.0, 1e-6) as accountant:
-            loop.rank_many(names, np.tile(np.eye(2), (500, 1, 1)))
-        assert loop.value() is None
-        loop.reward_many(names, (rng.random(500) < 0.3).astype(float))
-        found = loop.value(confidence_level=0.9)
-        hits += found.low <= 0.3 <= found.high
-        assert 0.0 < found.high - found.low < 1.0
-    assert hits >= 13  # 12 or fewer of 20 at 0.9 have probability 2e-4
-    assert 1.0 < loop.guarantee.epsilon < 1.5
-    assert accountant.spent.epsilon == pytest.approx(loop.guarantee.epsilon)
-    again = Loop(LinUCB(epsilon=1.0, bounds_y=(0, 1), random_state=19), tmp_path / "19",
-                 value_epsilon=0.5)  # fmt: skip
-    assert again.value(confidence_level=0.9) == found
-    with pytest.raises(ValueError, match="value_epsilon"):
-        Loop(policy, tmp_path / "other", value_epsilon=1.0, max_visits=2)
-
-
 @pytest.mark.parametrize("name", ["sums", "two phases", "epochs", "combiner"])
 def test_what_died_before_its_answer_is_charged_once(name, tmp_path, monkeypatch):
     """Four processes die between charge and answer; what the fifth one gives costs no more."""

@@ -306,6 +306,4 @@ def test_the_order_is_that_of_the_file_and_not_for_all_policies(tmp_path):
     ):  # fmt: skip
         with pytest.raises(ValueError, match="in the order of the ranks"):
             Loop(policy, tmp_path / "third", in_order=False)
-    with pytest.raises(ValueError, match="value_epsilon"):
-        Loop(LinUCB(), tmp_path / "third", in_order=False, value_epsilon=0.1)
     assert not (tmp_path / "third").exists()

@@ -158,10 +158,3 @@ def test_only_codebooks_leave_devices():
             policy(**params).public_state(n_actions=4, n_features=3)
     with pytest.raises(ValueError, match="n_features"):
         policy().public_state()
-
-
-def test_what_devices_were_told_stays():
-    learner = policy(shared=False, n_actions=2)
-    learner.public_state(n_features=3)
-    with pytest.raises(ValueError, match="devices"):
-        learner.add_actions()

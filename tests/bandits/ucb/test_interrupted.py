@@ -87,17 +87,3 @@ def test_an_update_without_its_file_changes_nothing(name, most, tmp_path, monkey
     update(other)
     np.testing.assert_array_equal(exact[0], exact[1])
     assert policy.n_rounds_ == 20
-
-
-def test_actions_that_came_in_part_are_the_last_change(interrupt):
-    policy = LinUCB(**COMMON, shared=False, n_actions=2)
-    contexts = np.ones((5, 3)) / 2.0
-    policy.update(contexts, policy.act(contexts), np.ones(5))
-    interrupt(PhasedSums, "_push", True)
-    with pytest.raises(KeyboardInterrupt):
-        policy.add_actions()
-    with pytest.raises(PrivacyError, match="twice"):
-        policy.add_actions()
-    with pytest.raises(PrivacyError, match="twice"):
-        policy.update(contexts, np.zeros(5, dtype=int), np.ones(5))
-    assert not hasattr(policy.reset(), "n_rounds_")

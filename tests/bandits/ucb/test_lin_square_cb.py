@@ -20,7 +20,8 @@ def test_chances_are_inverse_gap_weights():
     policy.update(contexts, actions, np.sign(contexts[np.arange(400), actions, 0]))
     n = 40_000
     many = np.broadcast_to(contexts[0], (n, 4, 3))
-    actions, chances = policy.act(many, return_propensities=True)
+    actions = policy.act(many)
+    chances = policy.propensities_
     means = contexts[0] @ policy.coef_
     gaps = means.max() - means
     expected = 1.0 / (4.0 + 30.0 * 2.0 / policy._error * gaps)

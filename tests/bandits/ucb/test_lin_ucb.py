@@ -320,12 +320,14 @@ def test_noise_of_past_phases_is_counted(monkeypatch, global_random_seed):
 def test_random_before_the_first_read_and_random_bonuses_after_it():
     contexts, means, rng = rounds(400, 0)
     policy = LinUCB(epsilon=3.0, random_state=0)
-    actions, propensities = policy.act(contexts[:20], return_propensities=True)
+    actions = policy.act(contexts[:20])
+    propensities = policy.propensities_
     np.testing.assert_array_equal(propensities, 0.25)
     assert len(set(actions)) == 4
     play(policy, contexts, means, rng)
     many = np.broadcast_to(contexts[0], (20_000, 4, 3))
-    actions, propensities = policy.act(many, return_propensities=True)
+    actions = policy.act(many)
+    propensities = policy.propensities_
     shares = np.bincount(actions, minlength=4) / 20_000
     np.testing.assert_allclose(shares[actions], propensities, atol=0.02)
     assert set(np.round(propensities * 16, 9) % 1.0) == {0.0}

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
+import skpriv
 from skpriv import BudgetAccountant
 from skpriv.audit import replay
 from skpriv.inspection import inference
@@ -123,7 +124,7 @@ def test_columns_may_be_names_or_numbers():
     second = IVRegressor(**{**SETTINGS, "instruments": [0, 3], "endogenous": [1]}, random_state=0)
     second.fit(frame[NAMES].to_numpy(), frame["y"])
     np.testing.assert_array_equal(first.coef_, second.coef_)
-    copy = IVRegressor.from_json(first.to_json())
+    copy = skpriv.from_dict(skpriv.to_dict(first))
     np.testing.assert_array_equal(copy.predict(frame[NAMES]), first.predict(frame[NAMES]))
     assert str(copy.first_stage_) == str(first.first_stage_)
     assert clone(first).get_params() == first.get_params()

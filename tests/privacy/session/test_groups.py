@@ -7,6 +7,7 @@ from sklearn.model_selection import GroupKFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
+import skpriv
 from skpriv import BudgetAccountant
 from skpriv.audit import lower_bound, replay
 from skpriv.exceptions import PrivacyError
@@ -164,7 +165,7 @@ def test_the_report_names_the_unit(Estimator):
     assert "one person, with all rows" in str(report) and "at most 3 rows" in str(report)
     assert {row.records for row in report.rows} == {N // M} and report.size == N // M
     assert "A record is a person: at most 3 rows" in model_card(model)
-    assert type(model).from_json(model.to_json()).privacy_report_.unit == "person"
+    assert skpriv.from_dict(skpriv.to_dict(model)).privacy_report_.unit == "person"
     alone = Estimator(random_state=0, **MAKERS[Estimator]).fit(X, y)
     assert alone.privacy_report_.unit == "record"
 
