@@ -10,7 +10,7 @@ public.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property, partial
 from math import sqrt
 from typing import Any
