@@ -16,7 +16,7 @@ from _rates import NOISE, arguments, show, sweep, written
 
 from skpriv.linear_model import ImproperSGDRegressor, LinearRegression, SSPRegressor
 
-METHODS = ("zero", "improper", "improper, output", "SSP", "LinearRegression")
+METHODS = ("zero", "improper", "SSP", "LinearRegression")
 MOST_MOMENTS = 1000
 
 
@@ -36,13 +36,11 @@ def make(design, n, d, seed):
 
 
 def errors_of(design, n, d, epsilon, seed, privacy, moments=True):
-    """Root mean square errors of METHODS ("output" needs a curator, moments few features)."""
+    """Root mean square errors of METHODS (moments need few features)."""
     X, y, mean = make(design, n, d, seed)
     options = {"epsilon": epsilon, "privacy": privacy, "fit_intercept": False}
     options |= {"random_state": NOISE + seed, "data_norm": 1.0, "bounds_y": (-1.0, 1.0)}
     estimators = [ImproperSGDRegressor(calibration=0.0, **options)]
-    if privacy == "central":
-        estimators.append(ImproperSGDRegressor(calibration=0.0, perturbation="output", **options))
     if moments:
         estimators += [SSPRegressor(**options), LinearRegression(**options)]
     errors = [np.sqrt(np.mean(mean**2))]
@@ -64,20 +62,19 @@ def main():
 
         errors = sweep(by_features, options.features, options)
         title = f"{design}, central, n={n}"
-        show(title, "d", options.features, METHODS[:3], errors)
-        panels.append((title, options.features, METHODS[:3], errors, {}))
+        show(title, "d", options.features, METHODS[:2], errors)
+        panels.append((title, options.features, METHODS[:2], errors, {}))
         few = [d for d in options.features if d <= MOST_MOMENTS]
 
         def moments(d, epsilon, seed, design=design):
             return errors_of(design, n, d, epsilon, seed, "central")[-2:]
 
         if len(few) > 1:
-            show(f"{title}: moments", "d", few, METHODS[3:], sweep(moments, few, options))
+            show(f"{title}: moments", "d", few, METHODS[2:], sweep(moments, few, options))
     written("rate_improper_sgd_features", "d", "root mean square error", panels)
 
     panels = []
     for privacy, power in (("central", -0.25), ("local", -1.0 / 6.0)):
-        methods = METHODS if privacy == "central" else ("zero", "improper", *METHODS[3:])
         for design in ("decaying", "rank one"):
 
             def by_records(n, epsilon, seed, design=design, privacy=privacy):
@@ -85,9 +82,9 @@ def main():
 
             errors = sweep(by_records, options.sizes, options)
             title = f"{design}, {privacy}, d=100"
-            show(title, "n", options.sizes, methods, errors)
+            show(title, "n", options.sizes, METHODS, errors)
             guides = {f"n^({power:.3g})": power, "n^(-1/2)": -0.5}
-            panels.append((title, options.sizes, methods, errors, guides))
+            panels.append((title, options.sizes, METHODS, errors, guides))
     written("rate_improper_sgd", "n", "root mean square error", panels)
 
 

@@ -15,23 +15,20 @@ from scipy import optimize, stats
 
 from .._choices import IntervalMethod
 from .._compat import Interval, StrOptions
-from .._estimation._intervals import ROUNDED_UP, event, split_failure
-from .._estimation._intervals import ConfidenceInterval
+from .._estimation._intervals import ConfidenceInterval, event, split_failure
 from .._estimation._reports import LiftedMomentsQuery
 from .._estimation._public_maps import RecordMap
 from .._linalg import ROUNDED
 from .._parameters import Channel, Count, DataNorm, Positive, parameters
-from ..exceptions import PrivacyError
 from ..privacy import ROUNDING, InnerSum, Procedure, Query, best_codebook, models_that, split
 from ._base import PrivateRegressor, rowwise
 from ._opening import channel_of, open_fit, scaled_rows
 
-# time = factor (bound mu n / (D sqrt(2 e)))^(2/3) balances the bias bound / sqrt(2 e time) with the
-# noise time D / (mu n) of the worst spectrum (sqrt(n) for n in the local model). The factors were
-# chosen by measurement, as was the cap sqrt(n) / CAP beyond which descent fits the targets' noise.
-TIME_FACTOR = {"gradient": 0.7, "output": 0.4}
-GRADIENT_CHANGE = {"gradient": 4.0, "output": 2.6}
-CAP = 2.5
+# time = TIME_FACTOR (bound mu n / (4 sqrt(2 e)))^(2/3) balances the bias bound / sqrt(2 e time)
+# with the noise 4 time / (mu n) of the worst spectrum, since a gradient changes by at most 4
+# (sqrt(n) for n in the local model). The factor was chosen by measurement, as was the cap
+# sqrt(n) / CAP beyond which descent fits the targets' noise.
+TIME_FACTOR, CAP = 0.7, 2.5
 # Fewest noisy gradients, and the largest time for each of them, with and without a curator.
 N_ITER, REACH = {True: 32, False: 8}, {True: 2.5, False: 1.0}
 # Under a curator every gradient may be a pass over all rows. Longer descents have fewer, with
@@ -41,11 +38,10 @@ N_ITER, REACH = {True: 32, False: 8}, {True: 2.5, False: 1.0}
 # and .0053.
 SETTLED = 12.0
 NEARBY = 0.25  # distance from one theta to another whose clipped rows are looked for once
-MAX_DESCENT = 400  # steps between which nothing is released
 CONTRACTION = 3.5  # momentum must leave time for exp(-CONTRACTION) in directions of large curvature
 
 
-def schedule(n, mu, theta_bound, same_rows, perturbation, n_iter):
+def schedule(n, mu, theta_bound, same_rows, n_iter):
     """Number of steps, their size, and their momentum.
 
     The time n_iter * step_size of plain descent is all that matters in directions of small
@@ -53,17 +49,13 @@ def schedule(n, mu, theta_bound, same_rows, perturbation, n_iter):
     shrinks with its size. Momentum goes further in the same number of steps.
     """
     precision = theta_bound * mu * (n if same_rows else sqrt(n))
-    reach = precision / (GRADIENT_CHANGE[perturbation] * sqrt(2.0 * e))
-    time = min(TIME_FACTOR[perturbation] * reach ** (2 / 3), sqrt(n) / CAP)
+    time = min(TIME_FACTOR * (precision / (4.0 * sqrt(2.0 * e))) ** (2 / 3), sqrt(n) / CAP)
     if n_iter == "auto":
         n_iter = ceil(time / REACH[same_rows])
         if same_rows:
             n_iter = min(n_iter, ceil(sqrt(SETTLED * time)))
         n_iter = max(N_ITER[same_rows], n_iter)
-        if perturbation == "output":
-            n_iter = max(1, ceil(min(time, MAX_DESCENT)))
-    plain = perturbation == "output" or time <= n_iter
-    return n_iter, min(1.0, time / n_iter), 0.0 if plain else momentum_for(n_iter, time)
+    return n_iter, min(1.0, time / n_iter), 0.0 if time <= n_iter else momentum_for(n_iter, time)
 
 
 def momentum_for(n_iter, time):
@@ -84,27 +76,22 @@ def momentum_for(n_iter, time):
     return float(optimize.brentq(excess, 0.0, largest))
 
 
-def gradient_diameter(norm, clipped=False):
-    """Largest change of phi (<phi, theta> - r) for ||theta|| <= norm, when one record is replaced.
+def gradient_diameter(norm):
+    """Largest change of phi (clip(<phi, theta>, -1, 1) - r) for ||theta|| = norm, by one record.
 
     The largest vectors at an angle a to theta have length norm cos(a) + 1, at r = -1 (or, the same
     vector, for -phi and r = 1). Two of them on both sides of theta differ by
     2 (norm cos a + 1) sin a, largest at cos a = (sqrt(1 + 8 norm^2) - 1) / (4 norm): 2 at norm 0,
-    2.598 at 1, 3.520 at 2. (Chen et al. 2025 allow for 2 (norm + 1).) With <phi, theta> clipped to
-    [-1, 1] the angle at which clipping begins, cos a = 1 / norm, is better beyond norm sqrt(3), and
-    the change is 4 sqrt(1 - 1 / norm^2) there.
+    2.598 at 1. (Chen et al. 2025 allow for 2 (norm + 1).) The angle at which clipping begins,
+    cos a = 1 / norm, is better beyond norm sqrt(3): the change is 4 sqrt(1 - 1 / norm^2) there.
 
     Examples
     --------
     >>> from skpriv.linear_model._improper import gradient_diameter
     >>> [round(gradient_diameter(norm), 3) for norm in (0.0, 1.0, 2.0)]
-    [2.0, 2.598, 3.52]
-    >>> round(gradient_diameter(2.0, clipped=True), 3)
-    3.464
+    [2.0, 2.598, 3.464]
     """
-    if norm == 0.0:
-        return 2.0
-    if clipped and norm > sqrt(3.0):
+    if norm > sqrt(3.0):
         return 4.0 * sqrt(1.0 - 1.0 / norm**2)
     # The same as above, without cancellation for a small norm.
     cosine = 2.0 * norm / (sqrt(1.0 + 8.0 * norm**2) + 1.0)
@@ -149,15 +136,15 @@ class ClippedGradientQuery(Query):
     @property
     def sensitivity(self):
         """Largest change at this theta, rounded up."""
-        return gradient_diameter(float(np.linalg.norm(self.theta)), clipped=True) * ROUNDING
+        return gradient_diameter(float(np.linalg.norm(self.theta))) * ROUNDING
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""
         phi, _, residual = residuals(self.scaling, self.theta, X, y)
         return residual @ phi
 
-    def sum_by_memory(self, rows, memory):
-        """The sum over rows in memory, from their moments and the rows that may be clipped.
+    def sum_by_memory(self, rows, memory, in_memory):
+        """The sum over rows from their moments and, in memory, the rows that may be clipped.
 
         A row is at most 1 long, so that it is clipped at theta only if its product with an earlier
         theta, no more than `NEARBY` away, is above 1 - `NEARBY`. Rounding is proved to be covered
@@ -168,6 +155,9 @@ class ClippedGradientQuery(Query):
         rows : Rows
         memory : dict
             What earlier queries about these rows left in the session.
+        in_memory : bool
+            Whether rows are at hand without a pass over a file. Else only theta, which is public,
+            decides about passes, whose number the report says: how many rows are far is private.
 
         Returns
         -------
@@ -182,6 +172,8 @@ class ClippedGradientQuery(Query):
         gradient = memory["moments"][:, :-1] @ self.theta - memory["moments"][:, -1]
         if length <= 1.0 - ROUNDED:
             return gradient
+        if not in_memory:
+            return None
         if "far" not in memory or np.linalg.norm(self.theta - memory["far"][0]) > NEARBY:
             memory["far"] = self.theta, np.concatenate(list(rows.each(self._far)))
         return gradient - rows.sum(InnerSum(self._excess, self.shape), memory["far"][1])
@@ -234,64 +226,6 @@ class ReportedGradientQuery(LiftedMomentsQuery):
         """The query as a public task has it."""
         weights = {"kind": "residual", "theta": self.theta.tolist(), "limit": self.limit}
         return {**super().wire(), "weights": weights}
-
-
-@dataclass(frozen=True, eq=False)
-class Descent(Procedure):
-    """Last iterate of projected gradient descent on the mean square loss (Algorithm 5), from 0.
-
-    Every step is theta <- Proj_R(theta - step (S theta - b)) with S the mean of phi phi' <= I,
-    which does not expand distances for step <= 2. Replacing one of the m records moves step k by
-    another (step / m) D(r_k) at most, where r_k = min(R, k step) bounds ||theta_k|| and D is
-    :func:`gradient_diameter`. Sensitivity: the sum over the steps. (Chen et al. 2025 split the
-    records among the steps, which has the same sensitivity and more sampling error.) It is rounded
-    up: n terms of size 4 sum to within n^2 2^-53 of one term in the worst order of additions, 1e-4
-    at n = 1e6, and far less in compensated sums of chunks.
-
-    Parameters
-    ----------
-    scaling : RecordMap
-    n_records : int
-        Public number of records that it is run on.
-    n_steps : int
-    step : float in (0, 2]
-    radius : float
-        R, the radius of the ball.
-    """
-
-    scaling: RecordMap
-    n_records: int
-    n_steps: int
-    step: float
-    radius: float
-    name: str = "descent"
-
-    @property
-    def sensitivity(self):
-        """Largest change of the last iterate when one record is replaced, rounded up."""
-        norms = np.minimum(self.radius, self.step * np.arange(self.n_steps))
-        changes = sum(gradient_diameter(norm) for norm in norms)
-        return self.step * changes / self.n_records * ROUNDED_UP
-
-    def run(self, rows):
-        """Last iterate; with few columns every step uses the Gram matrix instead of the rows."""
-        theta, size = np.zeros(self.scaling.size), self.scaling.size
-        if size <= 2 * self.n_steps:
-            gram = rows.sum(moments_of(self.scaling)) / self.n_records
-        for _ in range(self.n_steps):
-            if size <= 2 * self.n_steps:
-                gradient = gram[:, :-1] @ theta - gram[:, -1]
-            else:
-                asked = InnerSum(partial(self._gradient, theta), (size,))
-                gradient = rows.sum(asked) / self.n_records
-            theta -= self.step * gradient
-            theta *= min(1.0, self.radius / max(float(np.linalg.norm(theta)), 1e-300))
-        return theta
-
-    def _gradient(self, theta, X, y):
-        """Sum of phi (<phi, theta> - r) without a clip."""
-        phi = self.scaling.rows(X)
-        return (phi @ theta - self.scaling.target(y)) @ phi
 
 
 @dataclass(frozen=True, eq=False)
@@ -372,15 +306,12 @@ class ImproperSGDRegressor(PrivateRegressor):
     privacy : {"central", "aggregate", "local", "shuffle", "none"}, default="central"
         Who adds the noise: a trusted curator, all users together by secure aggregation, every user,
         every user with a trusted shuffler that makes the reports anonymous, or nobody.
-    perturbation : {"gradient", "output"}, default="gradient"
-        "gradient" releases noisy gradients at clipped predictions, without projection (Algorithm
-        6); "output" releases the last iterate of exact projected descent only (Algorithm 5), which
-        needs a curator.
     n_iter : int >= 1 or "auto", default="auto"
         Number of steps: 32, in the local model 8, and more where budget and number of records
-        allow a longer descent: 39 at 1e5 records, 70 at 1e6, 220 at 1e8. In memory, and with
-        no more than twice as many features as steps, a fit takes five to ten passes over the rows.
-        Otherwise every step reads all of them, unless users answer for themselves.
+        allow a longer descent: 39 at 1e5 records, 70 at 1e6, 220 at 1e8. With no more than twice as
+        many features as steps, a fit takes five to ten passes over rows in memory, and one over
+        files as long as coefficients in scaled units have a norm of at most 1. Otherwise every step
+        reads all rows, unless users answer for themselves.
     step_size : float in (0, 2] or "auto", default="auto"
         Step of plain descent on rows in the unit ball; "auto" adds momentum where 1 is too small.
     calibration : float in [0, 0.5], default=0.2
@@ -419,17 +350,19 @@ class ImproperSGDRegressor(PrivateRegressor):
     Notes
     -----
     **Privacy guarantee**: (epsilon, delta)-differential privacy under replacement of one record,
-    local in the local model. Released: one Gaussian answer a step (or one for the last iterate) and
-    one for the held-out error; adaptive composition of Gaussians is exact (Dong, Roth and Su 2022).
-    With the codebook channel each user sends one index, whose price rests on one exact integer draw
-    (delta = 0, docs/trust.md). Public: the number of records and all parameters. Number and size
-    of the steps are computed from these alone.
+    local in the local model. Released: one Gaussian answer a step (Algorithm 6, at clipped
+    predictions and without projection) and one for the held-out error; adaptive composition of
+    Gaussians is exact (Dong, Roth and Su 2022). With the codebook channel each user sends one
+    index, whose price rests on one exact integer draw (delta = 0, docs/trust.md). Public: the
+    number of records and all parameters. Number and size of the steps are computed from these
+    alone.
 
-    The paper perturbs the output in the central model. Noisy gradients with clipped predictions are
-    the default because later steps contract the noise of earlier ones where the data have a signal.
+    The paper perturbs the output in the central model (Algorithm 5). Noisy gradients take its place
+    there, too: later steps contract the noise of earlier ones where the data have a signal.
     Measured at n=20,000, epsilon=1: a root mean square error of 0.017-0.033 of the half-range with
-    10 features, where "output" has 0.030-0.049; with 1,000 features the two are alike (0.037 and
-    0.036 on the sphere, 0.051 and 0.055 with decaying scales). Moments beat both with 10 features.
+    10 features, where noisy output had 0.030-0.049; with 1,000 features the two were alike (0.037
+    and 0.036 on the sphere, 0.051 and 0.055 with decaying scales). Moments beat both with 10
+    features.
 
     References
     ----------
@@ -451,7 +384,6 @@ class ImproperSGDRegressor(PrivateRegressor):
     True
     """
 
-    perturbation: Literal["gradient", "output"] = "gradient"
     n_iter: Count | Literal["auto"] = "auto"
     step_size: Annotated[Any, Interval(Real, 0, 2, closed="right"), StrOptions({"auto"})] = "auto"
     calibration: Annotated[float, Interval(Real, 0, 0.5, closed="both")] = 0.2
@@ -466,11 +398,6 @@ class ImproperSGDRegressor(PrivateRegressor):
     def _fit(self, X, y):
         rows, scaling = scaled_rows(self, X, y)
         same_rows = self._trust.can.same_rows
-        if not self._trust.can.perturbs and self.perturbation == "output":
-            raise PrivacyError(
-                f"perturbation='output' needs a curator ({models_that('perturbs')}), and privacy="
-                f"{self.privacy!r} has none: use perturbation='gradient'."
-            )
         channel = channel_of(self, scaling, rows, "vector")
         steps, step, momentum = self._schedule(rows.n, same_rows, scaling, channel)
         currency, smallest = "pure" if channel == "codebook" else "gdp", 1.0 / steps
@@ -483,14 +410,10 @@ class ImproperSGDRegressor(PrivateRegressor):
         kept, rest, size = session, None, floor(self.calibration * session.n + ROUNDED)
         if self._trust.can.perturbs and size:
             kept, rest = split(session, session.n - size, size)
-        if self.perturbation == "output":
-            radius = scaling.theta_bound(self.coef_norm)
-            theta = kept.release(Descent(scaling, kept.n, steps, step, radius), 1.0).value
-        else:
-            kind: Any = partial(ClippedGradientQuery, n_steps=steps)
-            if channel == "codebook":
-                kind = ReportedGradientQuery
-            theta = self._noisy_descent(kept, scaling, kind, steps, step, momentum)
+        kind: Any = partial(ClippedGradientQuery, n_steps=steps)
+        if channel == "codebook":
+            kind = ReportedGradientQuery
+        theta = self._noisy_descent(kept, scaling, kind, steps, step, momentum)
         self._error = None
         if rest is not None:
             answer = rest.release(ErrorTerms(scaling, size, theta), 1.0)
@@ -548,8 +471,8 @@ class ImproperSGDRegressor(PrivateRegressor):
         bound, mu = scaling.theta_bound(self.coef_norm), self._trust.budget.mu
         if channel == "codebook":  # Gaussian noise of this mu would be as large
             code = best_codebook(scaling.size + 1, self._trust.budget.epsilon, "vector")
-            mu = GRADIENT_CHANGE["gradient"] / (2.0 * sqrt(code.noise("vector")))
-        plan = schedule(n, mu, bound, same_rows, self.perturbation, self.n_iter)
+            mu = 4.0 / (2.0 * sqrt(code.noise("vector")))
+        plan = schedule(n, mu, bound, same_rows, self.n_iter)
         return plan if self.step_size == "auto" else (plan[0], float(self.step_size), 0.0)
 
     def _noisy_descent(self, session, scaling, kind, steps, step, momentum):

@@ -42,7 +42,7 @@ ESTIMATORS = [
     ReweightedRegressor(data_norm=1.0, bounds_y=(-1, 1)),
     ReweightedRegressor(data_norm=1.0, bounds_y=(-1, 1), solver="sgd"),
     LayeredRegressor(data_norm=1.0, bounds_y=(-1, 1), privacy="central"),
-    ImproperSGDRegressor(data_norm=1.0, bounds_y=(-1, 1), perturbation="gradient"),
+    ImproperSGDRegressor(data_norm=1.0, bounds_y=(-1, 1)),
     LinearRegression(data_norm=1.0, bounds_y=(-1, 1)),
 ]
 

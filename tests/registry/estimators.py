@@ -52,7 +52,7 @@ VARIANTS = {
         {"solver": "sgd", "coef_norm": 2.0},
     ],
     IHTRegressor: [{"n_nonzero_coefs": 2}, {"n_nonzero_coefs": 4}],
-    ImproperSGDRegressor: [{}, {"perturbation": "output"}],
+    ImproperSGDRegressor: [{}],
     LayeredRegressor: [{}, {"n_levels": 2}],
     LogisticRegression: [{}],
     PoissonRegressor: [{}],

@@ -10,7 +10,6 @@ from skpriv._estimation._public_maps import RecordMap
 from skpriv.bandits._combiner import RewardQuery
 from skpriv.linear_model._improper import (
     ClippedGradientQuery,
-    Descent,
     ErrorTerms,
     ReportedGradientQuery,
 )
@@ -189,34 +188,6 @@ def _clipped(norm):
     return worst
 
 
-def _one_step():
-    X, y = np.zeros((4, 2)), np.ones(4)
-    one_X, other_X = X.copy(), X.copy()
-    one_X[0], other_X[0] = E1, -E1
-    return Descent(PLANE, 4, 1, 0.7, 1.0), (one_X, y), (other_X, y)
-
-
-def _two_steps():
-    """As below; of all rows this one moves the sum of both steps most."""
-    n, cosine = 2_000, (np.sqrt(3.0) - 1.0) / 2.0
-    X, y = np.tile(E1, (n, 1)), np.ones(n)
-    y[0] = -1.0
-    one_X, other_X = X.copy(), X.copy()
-    sine = np.sqrt(1.0 - cosine**2)
-    one_X[0], other_X[0] = [cosine, sine], [cosine, -sine]
-    return Descent(PLANE, n, 2, 1.0, 1.0), (one_X, y), (other_X, y)
-
-
-def _many_steps():
-    """The others hold theta at (1, 0) with no curvature across; the record pulls to both sides."""
-    n = 2_000
-    X, y = np.tile(E1, (n, 1)), np.ones(n)
-    y[0] = -1.0
-    one_X, other_X = X.copy(), X.copy()
-    one_X[0], other_X[0] = [0.5, np.sqrt(0.75)], [0.5, -np.sqrt(0.75)]
-    return Descent(PLANE, n, 60, 1.0, 1.0), (one_X, y), (other_X, y)
-
-
 def _held_out():
     """Nearly the same row, which the public theta predicts as 1 and as -1."""
     m = 1_000
@@ -225,12 +196,6 @@ def _held_out():
     other_X, other_y = X.copy(), y.copy()
     other_X[0], other_y[0] = [1.0 - 1e-8, 1e-4], 1.0
     return terms, (X, y), (other_X, other_y)
-
-
-def _descent(rng):
-    scaling = draw_scaling(rng)
-    steps, step, radius = [(1, 1.0, 1.0), (7, 1.5, 1.0), (40, 0.3, 2.0)][rng.randint(3)]
-    return Descent(scaling, 10, steps, step, radius)
 
 
 def _held_out_terms(rng):
@@ -309,10 +274,6 @@ CASES = {
         ),
         (_clipped(0.3), _clipped(1.0), _clipped(2.5)),
         unit=_data_norm,
-    ),
-    Descent: Case(
-        _descent, (_one_step, _two_steps, _many_steps), reached=0.9, n=10, unit=_data_norm,
-        reason="the steps' bounds are attained at different pairs, which 60 steps share",
     ),
     ErrorTerms: Case(
         _held_out_terms, (_held_out,), reached=0.86, n=10, unit=_data_norm,

@@ -187,9 +187,10 @@ class Pieces:
             found = self._of_function(rows, mapped)
             if found is not None:
                 return found.sum(mapped.query())
-        if hasattr(query, "sum_by_memory") and isinstance(rows, ArrayRows):
+        if hasattr(query, "sum_by_memory"):
             memory = self._memory.setdefault((query.scaling, subset), {})
-            found = query.sum_by_memory(rows.select(subset), memory)
+            in_memory = isinstance(rows, ArrayRows)
+            found = query.sum_by_memory(rows.select(subset), memory, in_memory)
             if found is not None:
                 return found
         if subset is not None:

@@ -11,7 +11,6 @@ from skpriv.inspection import inference
 from skpriv.linear_model import (
     AdditiveRegressor,
     IHTRegressor,
-    ImproperSGDRegressor,
     LinearRegression,
     ReweightedRegressor,
     SSPRegressor,
@@ -84,7 +83,6 @@ def test_persons_are_protected_together():
     "model",
     [
         IHTRegressor(privacy="aggregate", data_max=1.0, bounds_y=(-2, 2)),
-        ImproperSGDRegressor(privacy="aggregate", perturbation="output", **BALL),
         SSPRegressor(privacy="aggregate", **{**BALL, "random_state": None}, delta=0.0),
     ],
 )
