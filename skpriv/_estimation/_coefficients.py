@@ -194,13 +194,14 @@ def sandwich(inverse, gram, residual_gram, residual_noise, variance):
     return both * robust + rest * equal
 
 
-def moment_law(equations, scaling, estimand=CoefficientLaw.estimand, basis=None):
+def equations_law(equations, units, estimand=CoefficientLaw.estimand, basis=None):
     """Law of the coefficients that solve noisy normal equations.
 
     Parameters
     ----------
     equations : NormalEquations
-    scaling : RecordMap
+    units : (ndarray of shape (q, p), ndarray of shape (q,))
+        Matrix and shift from theta to the coefficients, as `RecordMap.units`.
     estimand : str, default=that of CoefficientLaw
     basis : ndarray of shape (p, p), default=None
         The equations are for w in theta = basis w; None is for theta itself.
@@ -209,21 +210,9 @@ def moment_law(equations, scaling, estimand=CoefficientLaw.estimand, basis=None)
     -------
     CoefficientLaw
     """
-    matrix, shift = scaling.units
+    (matrix, shift), resolution = units, _resolution(equations)
     matrix = matrix if basis is None else matrix @ basis
-    return equations_law(equations, matrix, shift, {"estimand": estimand})
-
-
-def equations_law(equations, matrix, shift, words):
-    """Law of matrix @ theta + shift for the theta that solves noisy normal equations."""
-    p = len(equations.target)
-    resolution = _resolution(equations)
-    if equations.exact:
-        law = _expansion(equations, words)
-        if not law.resolved.all():
-            reason = "columns determine each other exactly"
-            law = replace(law, reason=reason)
-    elif resolution < MIN_RESOLUTION_FOR_COEFFICIENTS:
+    if resolution < MIN_RESOLUTION_FOR_COEFFICIENTS:
         reason = (
             "noise hides some combinations of the features: in the weakest one the released design "
             f"is {max(resolution, 0.0):.2g} times its noise, and must be at least "
@@ -231,10 +220,12 @@ def equations_law(equations, matrix, shift, words):
             "narrower bounds or fewer columns that nearly determine each other would help; "
             "LinearRegression.plan says roughly how many rows"
         )
-        law = _nothing(p, reason, equations.n, words)
+        law = _nothing(len(equations.target), reason, equations.n)
     else:
-        law = _expansion(equations, words)
-    return law.mapped(matrix, shift)
+        law = _expansion(equations)
+        if not law.resolved.all():
+            law = replace(law, reason="columns determine each other exactly")
+    return replace(law.mapped(matrix, shift), estimand=estimand)
 
 
 def _resolution(equations):
@@ -249,7 +240,7 @@ def _resolution(equations):
     return float(values[-1]) / (2.0 * equations.design_scale * sqrt(p))
 
 
-def _of_reports(equations, words):
+def _of_reports(equations):
     """The solution of reports' equations, and their sandwich, in units of theta.
 
     The released residual Gram is the covariance of target - design theta*, privacy included. Users
@@ -262,13 +253,13 @@ def _of_reports(equations, words):
     whole = W @ equations.residual_gram @ W.T * (n / max(n - p, 1))
     sampling = (1.0 - known) * psd_part((W + W.T) / 2.0)
     privacy = psd_part(whole - sampling)
-    return CoefficientLaw(theta, whole - privacy, privacy, np.ones(p, dtype=bool), "", n, **words)
+    return CoefficientLaw(theta, whole - privacy, privacy, np.ones(p, dtype=bool), "", n)
 
 
-def _expansion(equations, words):
+def _expansion(equations):
     """The solution, less its second-order bias, and its covariances, in units of theta."""
     if equations.law is not None:
-        return _of_reports(equations, words)
+        return _of_reports(equations)
     (W, resolved), scale = _inverse(equations), equations.design_scale
     p = len(resolved)
     theta, eye = W @ equations.target, np.eye(p)
@@ -293,7 +284,7 @@ def _expansion(equations, words):
     else:
         second = scale**2 * np.trace(error) * eye
     privacy = privacy + W @ second @ W.T
-    return CoefficientLaw(theta - bias, sampling, privacy, resolved, "", equations.n, **words)
+    return CoefficientLaw(theta - bias, sampling, privacy, resolved, "", equations.n)
 
 
 def _inverse(equations):
@@ -337,10 +328,10 @@ def loop_law(fit, maps, fitted=True, **words):
     N = fit.effective_records
     if not fit.equations:
         words["factors"] = np.full(len(matrix), fit.link.enough(size) / N)
-        return _nothing(len(matrix), TOO_FEW_RECORDS, fit.n, words)
+        return _nothing(len(matrix), TOO_FEW_RECORDS, fit.n, **words)
     if fit.line is None and not fitted:
         words["factors"] = np.full(len(matrix), max(RESOLVED * size**1.5 / N, 1.0))
-        return _nothing(len(matrix), NO_LINE, fit.n, words)
+        return _nothing(len(matrix), NO_LINE, fit.n, **words)
     first, points = FITTED if fit.link.linear else FUNCTION, fit.points(matrix)
     estimate, line = (fit.estimate(points, kind) for kind in (first, LEAST_SQUARES))
     noise = np.sqrt(line.variances()[1] + estimate.variances()[1])
@@ -376,7 +367,7 @@ def loop_law(fit, maps, fitted=True, **words):
     )
 
 
-def _nothing(size, reason, n, words):
+def _nothing(size, reason, n, **words):
     """No coefficient at all."""
     nothing, none = np.full((size, size), np.nan), np.zeros(size, dtype=bool)
     return CoefficientLaw(nothing[0], nothing, nothing, none, reason, n, **words)

@@ -22,7 +22,7 @@ Both recursions are evaluated on a grid and rounded to the safe side.
 """
 
 from functools import lru_cache
-from math import ceil, exp, log, sqrt
+from math import ceil, exp, inf, log, sqrt
 
 import numpy as np
 from scipy import special, stats
@@ -226,66 +226,31 @@ def search_slots(depth, searches):
     return [min(2**step, searches) for step in range(depth)]
 
 
-def count_depth(n, alpha, searches, scale):
-    """Public rule for the depth of a search in which all rows answer each step.
+def best_depth(alpha, error, reach=SCORES[1] / SCORES[0]):
+    """Public rule for the depth of a search: that of the least relative width of normal scores.
 
-    Relative width for normal scores: the margin's, over the density of log |Z| at its quantile,
-    and half of a cell of the grid.
-
-    Parameters
-    ----------
-    n : int
-    alpha : float
-        The smallest of the searches.
-    searches : int
-    scale : float
-        Noise of a count that had the whole budget.
-    """
-    return min(DEPTHS, key=lambda depth: _loss(n, alpha, searches, scale, depth))
-
-
-def _loss(n, alpha, searches, scale, depth):
-    sd = scale * sqrt(sum(search_slots(depth, searches)))
-    return _relative_width(alpha, margin(depth, alpha * (n + 1) / sd) * sd / (n + 1), depth)
-
-
-def share_depth(n, alpha, searches, scale):
-    """The same rule where other rows answer each step; ``scale`` is the noise of one report."""
-
-    def loss(depth):
-        slots = search_slots(depth, searches)
-        rows = max(n / depth, 1.0)
-        variance = alpha * (1.0 - alpha) + scale**2 * sum(slots) / depth
-        return _relative_width(alpha, 0.5 * sqrt(variance / rows), depth)
-
-    return min((depth for depth in DEPTHS if depth <= n), key=loss, default=0)
-
-
-def response_depth(n, alpha, places, scale):
-    """The same rule for randomised response, where every count has users of its own.
+    It is the error of a share, over the density of log |Z| at its quantile, and half of a cell of
+    the grid.
 
     Parameters
     ----------
-    n : int
     alpha : float
         The smallest of the searches.
-    places : callable
-        Number of counts of a search of this depth.
-    scale : float
-        Noise of one report.
+    error : callable
+        Error of the share that a search of a depth finds; infinite if there is none.
+    reach : float
+        Largest grid point over the smallest.
+
+    Returns
+    -------
+    int
+        0 if there is no search.
     """
-
-    def loss(depth):
-        deviation = sqrt((alpha * (1.0 - alpha) + scale**2) * places(depth) / n)
-        return _relative_width(alpha, 0.5 * deviation, depth, 1.0 / FALLBACK)
-
-    return min((depth for depth in DEPTHS if places(depth) <= n), key=loss, default=0)
-
-
-def _relative_width(alpha, share, depth, reach=SCORES[1] / SCORES[0]):
     z = two_sided_quantile(1.0 - alpha)
     density = 2.0 * z * exp(-(z**2) / 2.0) / sqrt(2.0 * np.pi)
-    return share / density + log(reach) / 2.0 ** (depth + 1)
+    widths = {depth: error(depth) / density + log(reach) / 2.0 ** (depth + 1) for depth in DEPTHS}
+    best = min(widths, key=widths.__getitem__)
+    return best if widths[best] < inf else 0
 
 
 def exact_rank(n, alpha):

@@ -400,12 +400,8 @@ def asymptotic_interval(equations, points, theta, theta_bound, confidence_level)
     interval is that of the solution itself, and infinite where a direction is not resolved.
     """
     quantile = two_sided_quantile(confidence_level)
-    if theta_bound is None and equations.law is None:
-        return solved_interval(equations, points, confidence_level)
     if theta_bound is None:
-        theta_bound = _joint_bound(equations, split_failure(1.0 - confidence_level, 0.1, 0.9)[0])
-        if not isfinite(theta_bound):
-            return np.zeros(len(points)), np.full(len(points), np.inf)
+        return solved_interval(equations, points, confidence_level)
 
     def half_width(V, squares, bias):
         return quantile * np.sqrt(_variance(equations, V, squares, theta)) + theta_bound * bias

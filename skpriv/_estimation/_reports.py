@@ -27,7 +27,6 @@ from ._intervals import (
     USUAL_QUANTILE,
     asymptotic_interval,
     certified_by_norm,
-    solved_interval,
     two_sided_quantile,
 )
 from ._loop._estimate import MOSTLY, LoopEstimate, noise_floor
@@ -339,6 +338,4 @@ class ReportedFit:
             return certified_by_norm(eq, phi, self.norm, confidence_level)
         if self.of_curves:
             return self.estimate(phi, confidence_level).interval()
-        if self.norm is not None:
-            return asymptotic_interval(eq, phi, self.theta, self.norm, confidence_level)
-        return solved_interval(eq, phi, confidence_level)
+        return asymptotic_interval(eq, phi, self.theta, self.norm, confidence_level)

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._compat import fit_context
 from .._estimation._coefficients import CoefficientLaw, equations_law
-from .._estimation._intervals import USUAL_QUANTILE, inside_bounds, two_sided_quantile
+from .._estimation._intervals import USUAL_QUANTILE, two_sided_quantile
 from .._estimation._loop._estimate import inversion_excess
 from .._estimation._loop._score import SIDE_WEIGHT
 from .._estimation._moments import RESIDUAL_CLIP, MomentsQuery, NormalEquations
@@ -147,6 +147,8 @@ class TwoStages:
     strength : float
         Smallest singular value of the released whitened slope, over the largest that is seen in 5%
         of fits where noise is all there is in its direction; above 1 the slope is told from noise.
+    weak : bool
+        Whether the first stage says that no normal interval holds.
     """
 
     exogenous: np.ndarray
@@ -156,6 +158,14 @@ class TwoStages:
     privacy: np.ndarray
     moments: NormalEquations
     strength: float
+    weak: bool = False
+
+    def interval(self, phi, confidence_level, method):
+        """Centre and half-width at rows of features; infinite where instruments are weak."""
+        points, covariance = phi[:, self.structural], self.sampling + self.privacy
+        deviation = np.sqrt(np.einsum("ij,jk,ik->i", points, covariance, points))
+        half = two_sided_quantile(confidence_level) * deviation
+        return points @ self.theta, np.full(len(points), inf) if self.weak else half
 
 
 def solve_two_stages(session, maps, exogenous, structural):
@@ -186,7 +196,11 @@ def solve_two_stages(session, maps, exogenous, structural):
     sums = scores.read(answer)
     values, vectors = np.linalg.eigh(sums.meat)
     meat = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    meat *= _degrees(session, answer.n, len(theta))
+    n, p = answer.n, len(theta)  # degrees of freedom
+    if session.persons is not None and session.trust.can.exact:
+        meat *= cluster_degrees(session.n, round(n * session.persons), p)
+    elif n > p:
+        meat *= n / (n - p)
     step, inverse, noise, strength = _inverted(sums, meat)
     return TwoStages(
         exogenous,
@@ -246,13 +260,6 @@ def _limit(moments, theta, structural, clip):
     return min(clip * deviation, 1.0 + sqrt(size))
 
 
-def _degrees(session, n, p):
-    """Factor of the sampling covariance by degrees of freedom."""
-    if session.persons is not None and session.trust.can.exact:
-        return cluster_degrees(session.n, round(n * session.persons), p)
-    return n / (n - p) if n > p else 1.0
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class FirstStage(Printed):
     """How the endogenous features hang on the instruments; prints as a table.
@@ -286,17 +293,12 @@ class FirstStage(Printed):
 
         NaN is not known: noise hides coefficients of the first stage, as of collinear instruments.
         """
-        found = []
-        for law in self.laws:
-            k = self.n_instruments
-            covariance = (law.sampling + law.privacy)[:k, :k]
-            if not np.isfinite(covariance).all():
-                found.append(nan)
-                continue
-            found.append(
-                float(law.estimate[:k] @ np.linalg.pinv(covariance) @ law.estimate[:k]) / k
-            )
-        return np.array(found)
+        k, found = self.n_instruments, np.full(len(self.laws), nan)
+        for i, law in enumerate(self.laws):
+            b, covariance = law.estimate[:k], (law.sampling + law.privacy)[:k, :k]
+            if np.isfinite(covariance).all():
+                found[i] = b @ np.linalg.pinv(covariance) @ b / k
+        return found
 
     @property
     def weak(self) -> bool:
@@ -385,8 +387,8 @@ def first_stage(fit, rows, names, endogenous, instruments, unit):
         unit_j = rows.divisor[j] / rows.parts[0]
         shift = np.zeros(len(kept))
         shift[-1] = rows.offset[j] if rows.fit_intercept else 0.0
-        words = {"estimand": "least-squares line of an endogenous feature"}
-        laws.append(equations_law(equations, unit_j * units, shift, words))
+        estimand = "least-squares line of an endogenous feature"
+        laws.append(equations_law(equations, (unit_j * units, shift), estimand))
     labels = [names[i] if i < rows.n_features else "intercept" for i in kept]
     names = [names[j] for j in endogenous]
     return FirstStage(labels, names, laws, len(instruments), unit, fit.strength)
@@ -515,7 +517,12 @@ class IVRegressor(AsymptoticIntervals, PrivateRegressor):
         BudgetExceeded
             If an active :class:`skpriv.BudgetAccountant` cannot pay.
         """
-        self._refuse_reports()
+        if not self._trust.can.same_rows:
+            raise PrivacyError(
+                f"privacy={self.privacy!r}: scores are asked at a first solution, for which users "
+                "would have answered already, and their noise leaves no first stage: use "
+                f"{models_that('same_rows')}."
+            )
         groups = persons_of(self, groups, max_rows_per_group)
         records = public_rows(self, X, y)
         maps = public_maps(self, records.n_features)
@@ -531,20 +538,14 @@ class IVRegressor(AsymptoticIntervals, PrivateRegressor):
         weights = self._units @ self._released.theta
         self.coef_ = weights[:-1]
         self.intercept_ = maps.centre + float(weights[-1])
+        names = getattr(self, "feature_names_in_", [f"x{i}" for i in range(self.n_features_in_)])
         unit = session.report.unit
         self.first_stage_ = first_stage(
-            self._released, maps.row_map, self._labels(), endogenous, instruments, unit
+            self._released, maps.row_map, names, endogenous, instruments, unit
         )
+        self._released = replace(self._released, weak=self.first_stage_.weak)
         session.report.note = self.first_stage_.warning or None
         return self
-
-    def _refuse_reports(self):
-        if not self._trust.can.same_rows:
-            raise PrivacyError(
-                f"privacy={self.privacy!r}: scores are asked at a first solution, for which users "
-                "would have answered already, and their noise leaves no first stage: use "
-                f"{models_that('same_rows')}."
-            )
 
     def _places(self, n_features):
         """Columns of the instruments and of the endogenous features."""
@@ -579,10 +580,6 @@ class IVRegressor(AsymptoticIntervals, PrivateRegressor):
         if len(set(found)) < len(found):
             raise ValueError(f"{parameter}={given!r} has a column twice.")
         return sorted(found)
-
-    def _labels(self):
-        names = getattr(self, "feature_names_in_", None)
-        return [f"x{i}" for i in range(self.n_features_in_)] if names is None else list(names)
 
     @property
     def _units(self):
@@ -619,12 +616,3 @@ class IVRegressor(AsymptoticIntervals, PrivateRegressor):
             fit.moments.n,
             str(self.estimand),
         )
-
-    def _interval(self, X, confidence_level, method):
-        """The interval of the structural equation at checked rows."""
-        points = self._record_map.rows(X)[:, self._released.structural]
-        maps, covariance = self._record_map, self._released.sampling + self._released.privacy
-        half = np.sqrt(np.einsum("ij,jk,ik->i", points, covariance, points))
-        half *= two_sided_quantile(confidence_level)
-        half = np.full_like(half, np.inf) if self.first_stage_.weak else half
-        return inside_bounds(maps, points @ self._released.theta, half, self._predicted(X))

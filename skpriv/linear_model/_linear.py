@@ -439,7 +439,7 @@ class LinearRegression(FitsBySteps, PredictionIntervals):
         if isinstance(self._released, Information):
             raise NoLaw("a pooled line has a posterior, but no law of its coefficients.")
         if isinstance(self._released, ReportedFit):
-            return equations_law(self._released.equations, *self._record_map.units, {})
+            return equations_law(self._released.equations, self._record_map.units)
         fitted, fit = estimand == "fitted", self._released
         words = {"estimand": f"{estimand}: {self._line(fitted)}", "epsilon": self.epsilon}
         words["leverage"] = fit.leverage(self._record_map.row_map)

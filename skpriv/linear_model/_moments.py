@@ -19,7 +19,7 @@ from .._estimation._intervals import (
     certified_by_equations,
     inside_bounds,
 )
-from .._estimation._coefficients import CoefficientLaw, moment_law
+from .._estimation._coefficients import CoefficientLaw, equations_law
 from .._estimation._moments import (
     RESIDUAL_CLIP,
     Instrument,
@@ -52,31 +52,6 @@ def residual_share(trust):
     return RESIDUAL_SHARE if trust.can.same_rows else 0.0
 
 
-def solve(equations, scaling, alpha, shapes=(), basis=None):
-    """Post-processing of released answers: theta, by a ridge penalty or by its noise ("auto")."""
-    if alpha == "auto" and not equations.exact:
-        return posterior(equations, scaling, shapes, basis, fading=True)[0]
-    penalty = scaling.penalty(0.0 if alpha == "auto" else alpha)
-    if basis is not None:
-        penalty = basis.T @ (penalty[:, None] * basis)
-    return _theta(basis, equations.solve_ridge(penalty))
-
-
-def posterior(equations, scaling, shapes=(), basis=None, least_variance=0.0, fading=False):
-    """Mean and covariance of theta, by priors of these shapes beside that of a ridge."""
-    prior = ridge_prior(scaling.size, scaling.fit_intercept)
-    priors = [prior, *(prior @ shape for shape in shapes)]
-    if basis is not None:
-        priors = [np.linalg.solve(basis, shape) for shape in priors]
-    with blas_for(scaling.size):
-        mean, covariance = equations.posterior(priors, least_variance, fading)
-    return _theta(basis, mean), _theta(basis, _theta(basis, covariance).T)
-
-
-def _theta(basis, solution):
-    return solution if basis is None else basis @ solution
-
-
 def residual_gram(session, equations, theta, asked, instrument=Instrument()):
     """What `NormalEquations` keep of the residuals, for the asymptotic interval.
 
@@ -104,11 +79,6 @@ def residual_gram(session, equations, theta, asked, instrument=Instrument()):
         rows = round(answer.n * session.persons)
         found["debias"] = cluster_degrees(session.n, rows, asked.size)
     return found
-
-
-def deviation(equations, scaling, theta):
-    """Limits on the deviation of the residuals, in the units of y, from released answers."""
-    return tuple(scaling.radius * limit for limit in equations.residual_deviation(theta))
 
 
 @parameters
@@ -157,7 +127,7 @@ class MomentRegressor(FitsPersons, PredictionIntervals):
         """
         answer = session.sum(query, share)
         equations, scaling, basis = query.equations(answer), self._scaling, self._basis
-        theta = solve(equations, scaling, self.alpha, self._shapes, basis)
+        theta = self._solution(equations, scaling)
         if answer.reports is not None:
             reported = theta if basis is None else np.linalg.solve(basis, theta)
             residual = {"residual_gram": answer.reports.error_gram(reported)}
@@ -165,19 +135,37 @@ class MomentRegressor(FitsPersons, PredictionIntervals):
             residual = residual_gram(session, equations, theta, asked, instrument)
         self._equations = replace(equations, **residual)
         self.coef_, self.intercept_ = scaling.coefficients(theta)
-        return deviation(self._equations, scaling, theta)
+        return tuple(scaling.radius * limit for limit in self._equations.residual_deviation(theta))
 
     def _solved(self, equations, scaling):
         """The same fit for other equations of the same kind."""
         fit = copy(self)
         fit._equations, fit._scaling = equations, scaling
-        theta = solve(equations, scaling, self.alpha, self._shapes, self._basis)
+        theta = self._solution(equations, scaling)
         fit.coef_, fit.intercept_ = scaling.coefficients(theta)
         return fit
 
-    def _posterior(self, least_variance):
-        public = self._scaling, self._shapes, self._basis
-        return posterior(self._equations, *public, least_variance)
+    def _solution(self, equations, scaling):
+        """Post-processing of released answers: theta, by a ridge penalty or by its noise."""
+        if self.alpha == "auto" and not equations.exact:
+            return self._posterior(equations, scaling, fading=True)[0]
+        penalty = scaling.penalty(0.0 if self.alpha == "auto" else self.alpha)
+        if self._basis is None:
+            return equations.solve_ridge(penalty)
+        penalty = self._basis.T @ (penalty[:, None] * self._basis)
+        return self._basis @ equations.solve_ridge(penalty)
+
+    def _posterior(self, equations, scaling, least_variance=0.0, fading=False):
+        """Mean and covariance of theta, by priors of the shapes beside that of a ridge."""
+        prior = ridge_prior(scaling.size, scaling.fit_intercept)
+        priors, basis = [prior, *(prior @ shape for shape in self._shapes)], self._basis
+        if basis is not None:
+            priors = [np.linalg.solve(basis, shape) for shape in priors]
+        with blas_for(scaling.size):
+            mean, covariance = equations.posterior(priors, least_variance, fading)
+        if basis is None:
+            return mean, covariance
+        return basis @ mean, basis @ covariance @ basis.T
 
     def pooled(self, other: Any) -> Any:
         """Regressor from the released sums of two fits with the same bounds.
@@ -228,8 +216,7 @@ class MomentRegressor(FitsPersons, PredictionIntervals):
         check_is_fitted(self)
         scaling = self._scaling
         bound = 0.0 if self.coef_norm is None else scaling.theta_bound(self.coef_norm)
-        least = bound**2 / scaling.size
-        theta, covariance = self._posterior(least)
+        theta, covariance = self._posterior(self._equations, scaling, bound**2 / scaling.size)
         matrix, shift = (part[: scaling.size] for part in scaling.units)
         return matrix @ theta + shift, matrix @ covariance @ matrix.T
 
@@ -263,7 +250,7 @@ class MomentRegressor(FitsPersons, PredictionIntervals):
             return None
         bound = 1.0 if self.coef_norm is None else scaling.theta_bound(self.coef_norm)
         # Where little is known the evidence may be for tiny weights, of which all would be known.
-        _, covariance = self._posterior(bound**2 / scaling.size)
+        _, covariance = self._posterior(equations, scaling, bound**2 / scaling.size)
         # Two deviations more than the noisy Gram matrix says, as noise may hide the rows; at least
         # what rows of the mean length have in the best known direction; at most that of norm 1.
         seen = float((psd_part(equations.gram) * covariance).sum())
@@ -291,7 +278,8 @@ class MomentRegressor(FitsPersons, PredictionIntervals):
         """
         check_is_fitted(self)
         self._check_claim("asymptotic")
-        return moment_law(self._equations, self._scaling, self.estimand, self._basis)
+        units = self._scaling.units
+        return equations_law(self._equations, units, str(self.estimand), self._basis)
 
     @rowwise
     def confidence_interval(

@@ -21,16 +21,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._choices import ConformityScore
 from .._estimation._conformal import (
+    FALLBACK,
+    SCORES,
     ResponseTarget,
     ShareTarget,
+    best_depth,
     checked_levels,
-    count_depth,
     count_target,
     exact_rank,
-    response_depth,
+    margin,
     score_grid,
     search_slots,
-    share_depth,
 )
 from .._estimation._intervals import ConfidenceInterval, check_level
 from .._linalg import ROUNDED
@@ -91,55 +92,6 @@ class ScoreReports(Query):
 def _target(law, depth, alpha):
     """The T of one search, of public numbers."""
     return ResponseTarget([law] * depth)(alpha)
-
-
-def response_targets(session, score, alphas, sides):
-    """What estimated shares are compared with, and the depth of the search: public numbers.
-
-    Returns
-    -------
-    (targets, depth) : list of float and int
-        Infinite targets if the users are too few, or their bits say nothing.
-    """
-
-    def places(depth):
-        return len(sides) * sum(search_slots(depth, len(alphas)))
-
-    asked, n = ScoreReports(score, 0, 0.0), session.n
-    law = session.noise(asked, 1.0)
-    if not law.gain:
-        return [inf], 0
-    depth = response_depth(n, min(alphas), places, law.scale / sqrt(n))
-    if not depth:
-        return [inf], 0
-    law = session.noise(asked, (n // places(depth) + 0.5) / n)  # of this many users
-    return [_target(law, depth, alpha) for alpha in alphas], depth
-
-
-def response_counts(session, score, places):
-    """Function that asks users who were not asked before about each of some thresholds.
-
-    Parameters
-    ----------
-    session : Session or Part
-    score : Score
-    places : int
-        Number of thresholds in all. Each has the same number of users; fewer than ``places`` are
-        left over, and not asked.
-
-    Returns
-    -------
-    callable ``ask(thresholds)``
-        Estimated shares of scores within each (side, threshold).
-    """
-    parts = iter(split(session, *[session.n // places] * places))
-
-    def ask(thresholds):
-        asked = (ScoreReports(score, side, value) for side, value in thresholds)
-        answers = [next(parts).sum(query, 1.0) for query in asked]
-        return np.array([answer.value[0] / answer.n for answer in answers])
-
-    return ask
 
 
 SIDES = {"absolute": (0,), "signed": (-1, 1)}
@@ -312,8 +264,7 @@ def calibrate(session, score, levels, sides, deviation, reported=False):
             ranks = [min(exact_rank(session.n, alpha), session.n + 1) for alpha in alphas]
             targets, depth = [rank if rank <= session.n else np.inf for rank in ranks], 0
         else:
-            rule = response_targets if reported else _targets
-            targets, depth = rule(session, score, alphas, sides)
+            targets, depth = _targets(session, score, alphas, sides, reported)
         if np.isfinite(targets).all():
             break
         levels = levels[:-1]  # public: more rows or a larger budget are needed for it
@@ -332,26 +283,54 @@ def calibrate(session, score, levels, sides, deviation, reported=False):
     return Calibration(session.n, score.bounds, asked_for, below, above, depth)
 
 
-def _targets(session, score, alphas, sides):
-    """What noisy counts (central) or shares (local) are compared with; and the public depth."""
-    n, smallest = session.n, min(alphas)
-    alone = ScoresWithin(score, ((0, 0.0),))
-    if session.trust.can.reports:
-        scale = session.noise(alone, 1.0).scale / sqrt(n)
-        depth = share_depth(n, smallest, len(alphas), scale * sqrt(len(sides)))
-        if not depth:
-            return [np.inf], 0
-        blocks = []
-        for size, slots in zip(_blocks(n, depth), search_slots(depth, len(alphas)), strict=True):
-            noise = session.noise(alone, (size + 0.5) / n).scale  # of this many users
-            blocks.append((size, noise * sqrt(slots * len(sides))))
-        target = ShareTarget(blocks)
-        return [target(alpha) for alpha in alphas], depth
-    scale = session.noise(alone, 1.0).scale * sqrt(len(sides))
-    depth = count_depth(n, smallest, len(alphas), scale)
-    slots = search_slots(depth, len(alphas))
-    noise = session.noise(alone, 1.0 / (len(sides) * sum(slots))).scale
-    return [count_target(n, alpha, noise, depth) for alpha in alphas], depth
+def _targets(session, score, alphas, sides, reported):
+    """What noisy counts (of a curator) or shares (of users) are compared with, and the depth.
+
+    These are public numbers. Targets are infinite if the rows are too few, or say nothing.
+    """
+    n, smallest, reach = session.n, min(alphas), SCORES[1] / SCORES[0]
+    alone = ScoreReports(score, 0, 0.0) if reported else ScoresWithin(score, ((0, 0.0),))
+    noise, spread = session.noise(alone, 1.0), smallest * (1.0 - smallest)
+
+    def places(depth):
+        """Number of counts of all searches."""
+        return len(sides) * sum(search_slots(depth, len(alphas)))
+
+    if reported:  # every count has users of its own
+        if not noise.gain:
+            return [inf], 0
+        reach = 1.0 / FALLBACK
+
+        def error(depth):
+            variance = (spread + noise.scale**2 / n) * places(depth) / n
+            return 0.5 * sqrt(variance) if places(depth) <= n else inf
+
+    elif session.trust.can.reports:  # every step has
+
+        def error(depth):
+            variance = spread + noise.scale**2 / n * places(depth) / depth
+            return 0.5 * sqrt(variance * depth / n) if depth <= n else inf
+
+    else:
+
+        def error(depth):
+            sd = noise.scale * sqrt(places(depth))
+            return margin(depth, smallest * (n + 1) / sd) * sd / (n + 1)
+
+    depth = best_depth(smallest, error, reach)
+    if not depth:
+        return [inf], 0
+    if reported:
+        law = session.noise(alone, (n // places(depth) + 0.5) / n)  # of this many users
+        return [_target(law, depth, alpha) for alpha in alphas], depth
+    if not session.trust.can.reports:
+        scale = session.noise(alone, 1.0 / places(depth)).scale
+        return [count_target(n, alpha, scale, depth) for alpha in alphas], depth
+    blocks = []
+    for size, slots in zip(_blocks(n, depth), search_slots(depth, len(alphas)), strict=True):
+        scale = session.noise(alone, (size + 0.5) / n).scale  # of this many users
+        blocks.append((size, scale * sqrt(slots * len(sides))))
+    return [ShareTarget(blocks)(alpha) for alpha in alphas], depth
 
 
 def _blocks(n, depth):
@@ -360,18 +339,22 @@ def _blocks(n, depth):
 
 
 def _counter(session, score, sides, slots, reported):
-    """Function ``ask(step, thresholds)``: noisy counts (central) or shares (local) of scores."""
-    if reported:  # each user answers one count
-        counts = response_counts(session, score, len(sides) * sum(slots))
-        return lambda step, thresholds: counts(thresholds)
+    """Function ``ask(step, thresholds)``: noisy counts (a curator) or shares (users) of scores."""
     if session.trust.can.same_rows:
         shares = [slot / sum(slots) for slot in slots]
         return lambda step, asked: session.sum(ScoresWithin(score, asked), shares[step]).value
-    sessions = split(session, *_blocks(session.n, len(slots)))  # each user answers one step
+    sizes = _blocks(session.n, len(slots))  # each user answers one step
+    if reported:  # or one count, and fewer users than there are counts are left over
+        places = len(sides) * sum(slots)
+        sizes = [session.n // places] * places
+    parts = iter(split(session, *sizes))
 
     def ask(step, thresholds):
-        answer = sessions[step].sum(ScoresWithin(score, thresholds), 1.0)
-        return answer.value / answer.n
+        asked = [ScoresWithin(score, thresholds)]
+        if reported:
+            asked = [ScoreReports(score, side, value) for side, value in thresholds]
+        answers = [next(parts).sum(query, 1.0) for query in asked]
+        return np.concatenate([answer.value / answer.n for answer in answers])
 
     return ask
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skpriv._estimation import _coefficients as coefficients
-from skpriv._estimation._coefficients import CoefficientLaw, moment_law, sandwich
+from skpriv._estimation._coefficients import CoefficientLaw, equations_law, sandwich
 from skpriv._estimation._moments import NormalEquations
 from skpriv._estimation._public_maps import RecordMap
 
@@ -49,7 +49,7 @@ def test_bias_and_covariance_over_draws_of_noise(symmetric, resolution):
     errors, laws = [], []
     for _ in range(1000):
         theta, equations = _equations(resolution, symmetric, rng)
-        law = coefficients._expansion(equations, {})
+        law = coefficients._expansion(equations)
         errors.append(law.estimate - theta)
         laws.append(np.diagonal(law.sampling + law.privacy))
     errors, laws = np.array(errors), np.array(laws)
@@ -63,9 +63,9 @@ def test_bias_and_covariance_over_draws_of_noise(symmetric, resolution):
 @pytest.mark.parametrize("symmetric", [True, False])
 def test_what_is_not_resolved_is_not_answered(symmetric):
     _, equations = _equations(coefficients.MIN_RESOLUTION_FOR_COEFFICIENTS * 1.01, symmetric)
-    assert moment_law(equations, SCALING).resolved.all()
+    assert equations_law(equations, SCALING.units).resolved.all()
     _, equations = _equations(coefficients.MIN_RESOLUTION_FOR_COEFFICIENTS * 0.99, symmetric)
-    law = moment_law(equations, SCALING)
+    law = equations_law(equations, SCALING.units)
     assert not law.resolved.any() and "more rows" in law.reason
     assert np.isnan(law.estimate).all()
 
@@ -102,7 +102,7 @@ def test_errors_meet_the_noise_of_the_design_once_more(symmetric):
         coefficients.MIN_RESOLUTION_FOR_COEFFICIENTS * found.design_scale * unit
     )  # all directions are as weak
     equations = replace(found, design=eigenvalue * np.eye(P), target=eigenvalue * theta)
-    law, scale = coefficients._expansion(equations, {}), equations.design_scale
+    law, scale = coefficients._expansion(equations), equations.design_scale
     W = np.linalg.inv(equations.design)
     noises = [
         _goe(rng, scale) if symmetric else scale * rng.normal(size=(P, P)) for _ in range(draws)

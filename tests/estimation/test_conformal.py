@@ -238,9 +238,10 @@ def test_bits_that_never_reach_their_target_leave_the_range():
 
 def test_depths_follow_from_public_numbers():
     assert search_slots(4, 2) == [1, 2, 2, 2]
-    depths = [conformal.count_depth(n, 0.1, 1, 1 / 0.237) for n in (100, 1000, 10**4, 10**6)]
+    errors = (0.1, 0.01, 1e-3, 1e-5)  # of each step
+    depths = [conformal.best_depth(0.1, lambda depth: error * depth) for error in errors]
     assert depths == sorted(depths) and depths[-1] == 12
-    assert conformal.share_depth(3, 0.1, 1, 4.0) == 0  # fewer users than steps
+    assert conformal.best_depth(0.1, lambda depth: np.inf) == 0  # fewer users than steps
 
 
 @pytest.mark.parametrize("bounds", [None, (0.1, 0.2), (0.0, 0.1), (0.0, 0.0), (50.0, 90.0)])
