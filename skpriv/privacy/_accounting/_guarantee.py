@@ -109,56 +109,51 @@ class Capabilities:
         return self.user_sentence or self.sentence if unit == "user" else self.sentence
 
 
-CENTRAL = Capabilities(
-    sees_rows="curator",
-    divides="budget",
-    strength=1.0,
-    sentence="differential privacy (trusted curator)",
-    user_sentence="joint differential privacy (trusted curator)",
-    selects=True,
-    perturbs=True,
-    protects_groups=True,
-)
-LOCAL = Capabilities(
-    sees_rows="nobody",
-    divides="users",
-    strength=4.0,
-    sentence="local differential privacy",
-)
-NONE = Capabilities(
-    sees_rows="everybody",
-    divides="budget",
-    strength=0.0,
-    sentence="no privacy",
-    selects=True,
-    perturbs=True,
-    protects_groups=True,
-)
-SHUFFLE = Capabilities(
-    sees_rows="nobody",
-    divides="users",
-    strength=3.0,
-    sentence="differential privacy (trusted shuffler of each query's reports)",
-    user_sentence="differential privacy (trusted shuffler of each batch of reports)",
-    amplifies=True,
-    batches=True,
-)
-AGGREGATE = Capabilities(
-    sees_rows="nobody",
-    divides="budget",
-    strength=2.0,
-    sentence="differential privacy of sums",
-    protects_groups=True,
-    batches=True,
-    summed=True,
-    caveat="those who hide the sum see, together, each record almost as it is",
-)
 _STATED = {
-    "aggregate": AGGREGATE,
-    "central": CENTRAL,
-    "local": LOCAL,
-    "none": NONE,
-    "shuffle": SHUFFLE,
+    "aggregate": Capabilities(
+        sees_rows="nobody",
+        divides="budget",
+        strength=2.0,
+        sentence="differential privacy of sums",
+        protects_groups=True,
+        batches=True,
+        summed=True,
+        caveat="those who hide the sum see, together, each record almost as it is",
+    ),
+    "central": Capabilities(
+        sees_rows="curator",
+        divides="budget",
+        strength=1.0,
+        sentence="differential privacy (trusted curator)",
+        user_sentence="joint differential privacy (trusted curator)",
+        selects=True,
+        perturbs=True,
+        protects_groups=True,
+    ),
+    "local": Capabilities(
+        sees_rows="nobody",
+        divides="users",
+        strength=4.0,
+        sentence="local differential privacy",
+    ),
+    "none": Capabilities(
+        sees_rows="everybody",
+        divides="budget",
+        strength=0.0,
+        sentence="no privacy",
+        selects=True,
+        perturbs=True,
+        protects_groups=True,
+    ),
+    "shuffle": Capabilities(
+        sees_rows="nobody",
+        divides="users",
+        strength=3.0,
+        sentence="differential privacy (trusted shuffler of each query's reports)",
+        user_sentence="differential privacy (trusted shuffler of each batch of reports)",
+        amplifies=True,
+        batches=True,
+    ),
 }
 
 

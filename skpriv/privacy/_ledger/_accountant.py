@@ -500,28 +500,9 @@ _answer: ContextVar[list[str] | None] = ContextVar("_answer", default=None)
 _noticing: dict[int, list[Cost]] = {}  # lists that fill with charges, by their ids
 
 
-@dataclass(frozen=True)
-class Handle:
-    """The accountants that were active somewhere: pickle it to charge them from elsewhere.
-
-    Parameters
-    ----------
-    entries : tuple of (accountant, part) pairs, default=()
-    """
-
-    entries: tuple[tuple[BudgetAccountant, Part], ...] = ()
-
-    def __bool__(self) -> bool:
-        return bool(self.entries)
-
-    def joined(self, other: "Handle") -> "Handle":
-        """Return the accountants of both handles."""
-        mine = {accountant._key for accountant, _ in self.entries}
-        return Handle(self.entries + tuple(e for e in other.entries if e[0]._key not in mine))
-
-    def abroad(self) -> "Handle":
-        """Return the accountants of other processes: of this one's, the ``with`` blocks decide."""
-        return Handle(tuple(e for e in self.entries if e[0]._home != process()))
+# Accountants that were active somewhere, each with its part of the data: pickle it to charge them
+# from elsewhere.
+Handle = tuple[tuple[BudgetAccountant, Part], ...]
 
 
 def active() -> list[BudgetAccountant]:
@@ -716,8 +697,8 @@ def capture(*, with_parts: bool = True) -> Handle:
 
     Returns
     -------
-    handle : Handle
-        False as a condition if no accountant is active. Give it to `activated` elsewhere.
+    handle : tuple of (accountant, part) pairs
+        Empty if no accountant is active. Give it to `activated` elsewhere.
 
     Examples
     --------
@@ -732,7 +713,7 @@ def capture(*, with_parts: bool = True) -> Handle:
     Budget(epsilon=0.5, delta=0.0)
     """
     parts = current_parts() if with_parts else {}
-    return Handle(tuple((a, parts.get(a._key, ())) for a in active()))
+    return tuple((a, parts.get(a._key, ())) for a in active())
 
 
 @contextmanager
@@ -741,17 +722,16 @@ def activated(handle: Handle | None) -> Iterator[None]:
 
     Parameters
     ----------
-    handle : Handle or None
-        Handle of `capture`. The part of the data where this thread is already goes before the
-        handle's.
+    handle : tuple of (accountant, part) pairs, or None
+        What `capture` has returned. The part of the data where this thread is already goes first.
     """
     if not handle:
         yield
         return
     known = current_parts()
-    parts = {a._key: part for a, part in handle.entries if part and a._key not in known}
+    parts = {a._key: part for a, part in handle if part and a._key not in known}
     with ExitStack() as stack:
-        for accountant, _ in handle.entries:
+        for accountant, _ in handle:
             stack.enter_context(accountant)
         with inside(parts):
             yield
@@ -802,14 +782,16 @@ class Accounted:
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(cast(dict[str, Any], super().__getstate__()))
-        handle = state.pop(_HANDLE, Handle()).joined(capture(with_parts=False))
-        if handle:
+        handle = state.pop(_HANDLE, ())
+        known = {accountant._key for accountant, _ in handle}
+        if handle := handle + tuple(e for e in capture(with_parts=False) if e[0]._key not in known):
             state[_HANDLE] = handle
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         state = dict(state)
-        handle = state.pop(_HANDLE, Handle()).abroad()
+        # Of this process's own accountants the ``with`` blocks decide
+        handle = tuple(e for e in state.pop(_HANDLE, ()) if e[0]._home != process())
         parent = getattr(super(), "__setstate__", self.__dict__.update)
         parent(state)
         if handle:

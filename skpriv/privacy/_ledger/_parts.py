@@ -76,8 +76,11 @@ def announce(accountants: list[dict[str, Any]]) -> None:
 def announced() -> list[dict[str, Any]]:
     """List what the ancestors of this process have announced, the nearest first."""
     places = [folder for folder in folders() if _usable(folder)]
-    names = [f"{name}.json" for name in _possible()] if places else []
-    if not any(os.path.exists(f"{folder}/{name}") for folder in places for name in names):
+    # A quick look at all that may be ancestors now, and at some that have ended: a process whose
+    # parent has ended goes to another of its ancestors, so that no new one is added to those.
+    named = os.environ.get(_LINEAGE, "").split(",")
+    names = [*_forebears(os.getpid(), os.getppid()), *named] if places else []
+    if not any(os.path.exists(f"{folder}/{name}.json") for folder in places for name in names):
         return []
     found: list[dict[str, Any]] = []
     for name in ancestors():
@@ -104,16 +107,6 @@ def ancestors() -> Iterator[str]:
         if name not in seen and pid and identity(pid) in (name, f"{pid}-{_UNKNOWN}"):
             seen.add(name)
             yield name
-
-
-def _possible() -> list[str]:
-    """Names of all that may be ancestors now, and of some that have ended: for a quick look.
-
-    A process whose parent has ended goes to another of its ancestors, so that no new one is added
-    to those who were ancestors once.
-    """
-    named = os.environ.get(_LINEAGE, "").split(",")
-    return [*_forebears(os.getpid(), os.getppid()), *named]
 
 
 @lru_cache(maxsize=8)
@@ -185,13 +178,6 @@ _lock = threading.RLock()
 _entries: list[_Entry] = []
 
 
-def after_fork() -> None:
-    """Leave all parts: the parent will go on to others, and its worker's jobs with it."""
-    global _lock
-    _lock = threading.RLock()
-    _entries.clear()
-
-
 @contextmanager
 def inside(steps: Mapping[Key, Part]) -> Iterator[None]:
     """Go some steps further into parts of the data; until the ``with`` statement ends."""
@@ -218,7 +204,12 @@ def current_parts() -> dict[Key, Part]:
         if id(entry.frame) in stack:
             for key, steps in entry.steps.items():
                 parts[key] = (*parts.get(key, ()), *steps)
-    return {key: part for key, part in parts.items() if _consistent(part)}
+    # No two parts of one partition are claimed at once, as if they were not disjoint
+    return {
+        key: part
+        for key, part in parts.items()
+        if len({partition for partition, _ in part}) == len(set(part))
+    }
 
 
 def running() -> set[int]:
@@ -229,11 +220,6 @@ def running() -> set[int]:
         stack.add(id(here))
         here = here.f_back
     return stack
-
-
-def _consistent(part: Part) -> bool:
-    """Whether no two parts of one partition are claimed at once, as if they were not disjoint."""
-    return len({partition for partition, _ in part}) == len(set(part))
 
 
 def entering(frame: FrameType | None) -> FrameType | None:
@@ -342,10 +328,11 @@ _process = uuid.uuid4().hex
 
 
 def _after_fork() -> None:
-    # What the parent had active stays so here: its copy of the block has not ended.
-    global _stack_lock, _process
-    _stack_lock, _process = threading.RLock(), uuid.uuid4().hex
-    after_fork()
+    # What the parent had active stays so here: its copy of the block has not ended. Parts are left:
+    # the parent will go on to others, and its worker's jobs with it.
+    global _lock, _stack_lock, _process
+    _lock, _stack_lock, _process = threading.RLock(), threading.RLock(), uuid.uuid4().hex
+    _entries.clear()
     start_lineage()
 
 

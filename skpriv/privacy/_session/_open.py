@@ -13,7 +13,7 @@ import numpy as np
 from ...exceptions import PrivacyError
 from ...records import Rows, as_rows
 from .._accounting._cost import SHARE_SLACK, Budget, Cost
-from .._accounting._guarantee import AGGREGATE, CENTRAL, LOCAL, NONE, SHUFFLE
+from .._accounting._guarantee import capabilities
 from .._accounting._lattice import Devices, Lattice, sharing_security
 from .._amplification import amplified, amplified_epsilon
 from .._noise._codebook_law import LiftedReports
@@ -40,7 +40,7 @@ class CentralSession(Session):
     2022, Cor. 3.3).
     """
 
-    model, capabilities = "central", CENTRAL
+    model, capabilities = "central", capabilities("central")
     running_sums: ClassVar[type[Stream] | None] = FactorStream
 
     def _answer(self, query, slot, law):
@@ -71,7 +71,7 @@ class CentralSession(Session):
 class ExactSession(CentralSession):
     """Exact answers over all records. Its cost is infinite: no finite accountant admits it."""
 
-    model, capabilities = "none", NONE
+    model, capabilities = "none", capabilities("none")
     running_sums = ExactStream
 
     def _law(self, asked, slot):
@@ -134,7 +134,7 @@ class AggregateSession(Session):
     they see each record almost as it is.
     """
 
-    model, capabilities = "aggregate", AGGREGATE
+    model, capabilities = "aggregate", capabilities("aggregate")
     running_sums = SharedSumStream
 
     def __init__(self, rows, *arguments, **named):
@@ -215,7 +215,7 @@ class LocalSession(Session):
     whose subsets have a user in common are at different heights, hence ask different users.
     """
 
-    model, capabilities = "local", LOCAL
+    model, capabilities = "local", capabilities("local")
     running_sums = LocalStream
     _users_order = None
 
@@ -280,7 +280,7 @@ class ShuffleSession(LocalSession):
     so that the epsilons and deltas of several fits add up.
     """
 
-    model, capabilities = "shuffle", SHUFFLE
+    model, capabilities = "shuffle", capabilities("shuffle")
     running_sums = ShuffleStream
 
     def _check(self, budget, n, smallest_share):

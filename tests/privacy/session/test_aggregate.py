@@ -7,7 +7,6 @@ from skpriv import Budget, BudgetAccountant
 from skpriv.audit import replay
 from skpriv.bandits import EpochGreedy, LinUCB
 from skpriv.exceptions import PrivacyError
-from skpriv.inspection import inference
 from skpriv.linear_model import (
     AdditiveRegressor,
     IHTRegressor,
@@ -58,15 +57,6 @@ def test_a_fit_is_a_curators(make):
     if tolerance > 0.1:
         low, high = fits[1].prediction_interval(X)
         assert ((low <= Y) & (Y <= high)).mean() > 0.93
-
-
-def test_coefficients_have_the_same_table():
-    tables = [
-        inference(LinearRegression(privacy=privacy, **PUBLIC).fit(X, Y))
-        for privacy in ("central", "aggregate")
-    ]
-    np.testing.assert_allclose(tables[0].estimate, tables[1].estimate, atol=1e-5)
-    np.testing.assert_allclose(tables[0].std_error, tables[1].std_error, rtol=1e-5)
 
 
 def test_persons_are_protected_together():

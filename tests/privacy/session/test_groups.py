@@ -9,7 +9,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 import skpriv
 from skpriv import BudgetAccountant
-from skpriv.audit import lower_bound, replay
+from skpriv.audit import replay
 from skpriv.exceptions import PrivacyError
 from skpriv.inspection import model_card
 from skpriv.linear_model import (
@@ -125,26 +125,6 @@ def test_half_the_noise_would_break_the_claim(monkeypatch):
     total = MeanOfPlaces.sum
     monkeypatch.setattr(MeanOfPlaces, "sum", lambda self, X, y: 2.0 * total(self, X, y))
     assert not found().holds
-
-
-class Persons(SSPRegressor):
-    """Rows of persons, for audits that fit (X, y)."""
-
-    def fit(self, X, y):
-        """Fit with the groups of this file."""
-        return super().fit(X, y, groups=LABELS, max_rows_per_group=M)
-
-
-@pytest.mark.slow
-def test_a_lower_bound_stays_within_the_claim():
-    D, D_prime = pair("targets")
-    bound = lower_bound(
-        lambda seed: Persons(
-            bounds_y=(-1, 1), epsilon=1.0, delta=1e-2, data_norm=2.0**0.5, random_state=seed
-        ),
-        D, D_prime, n_runs=300, delta=1e-2,
-    )  # fmt: skip
-    assert bound.epsilon <= 1.0
 
 
 def test_a_pair_of_two_persons_is_refused():

@@ -203,16 +203,6 @@ def test_targets_alone_are_kept_where_no_part_is_foreseen(too_large):
     assert too_large.passes == 2
 
 
-def test_parts_in_memory_are_the_same_rows():
-    found = []
-    for rows in (_batches(), None):
-        X, y = (rows, None) if rows is not None else (np.arange(float(N))[:, None], np.full(N, 0.5))
-        session = open_session("none", X, y, BUDGET, 0)
-        pieces = [session.part(fraction) for fraction in (0.3, 0.1, 0.9)]
-        found.append([session.sum(Chosen(), 0.1, piece).value for piece in pieces])
-    np.testing.assert_array_equal(*found)
-
-
 def test_files_and_arrays_draw_the_same_order_and_noise(too_large):
     X = np.tile(np.arange(float(N))[:, None], 3)
     found = []
