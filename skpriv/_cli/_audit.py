@@ -20,6 +20,18 @@ MORE_RECORDS = {"iht": 100, "linear": 200}
 NEIGHBOURS = "A replay is about one pair of neighbours: see docs/audit.md for what it cannot show."
 
 
+# Two rows of the unit ball and their targets: the neighbours differ in the first record.
+FAR = (([1.0, 0.0], -1.0), ([0.5, np.sqrt(0.75)], 1.0))
+PAIRS = {
+    "re-weighted": (([1.0, 0.0], 1.0), ([0.0, 1.0], 1.0)),
+    "descent": (([1.0, 0.0], 1.0), ([0.5, np.sqrt(0.75)], -1.0)),
+    "improper": (([0.5, np.sqrt(0.75)], 1.0), ([0.0, 1.0], -1.0)),
+    "iht": (([1.0, -1.0], 1.0), ([1.0, -1.0], -1.0)),
+}
+# Of a report: a row of no length has the same instrument as another one.
+REPORTED = {"descent": (([-1.0, 0.0], 1.0), ([-1e-9, 0.0], -1.0))}
+
+
 def records(name, privacy):
     """Two tables, of zeros mostly, that differ in the first record.
 
@@ -27,41 +39,37 @@ def records(name, privacy):
     models.
     """
     same_rows = capabilities(privacy).same_rows
-    first, second = ([1.0, 0.0], -1.0), ([0.5, np.sqrt(0.75)], 1.0)
-    if name == "re-weighted":
-        first, second = ([1.0, 0.0], 1.0), ([0.0, 1.0], 1.0)
-    elif name == "descent" and same_rows:
-        first, second = ([1.0, 0.0], 1.0), ([0.5, np.sqrt(0.75)], -1.0)
-    elif name == "descent":  # a row of no length has the same instrument
-        first, second = ([-1.0, 0.0], 1.0), ([-1e-9, 0.0], -1.0)
-    elif name == "improper":
-        first, second = ([0.5, np.sqrt(0.75)], 1.0), ([0.0, 1.0], -1.0)
-    elif name == "iht":
-        first, second = ([1.0, -1.0], 1.0), ([1.0, -1.0], -1.0)
-    n = 30 if same_rows else N_USERS[name]
-    background = np.zeros((n, 2))
+    pair = PAIRS.get(name, FAR) if same_rows else (PAIRS | REPORTED).get(name, FAR)
+    X = np.zeros((30 if same_rows else N_USERS[name], 2))
     if name in MORE_RECORDS and same_rows:
-        size = (MORE_RECORDS[name], 2)
-        background = np.random.RandomState(0).uniform(-0.7, 0.7, size=size)
-    pair = []
-    for row, target in (first, second):
-        X, y = background.copy(), np.clip(background @ [1.0, -0.5], -1.0, 1.0)
-        X[0], y[0] = row, target
-        pair.append((X, y))
-    return pair
+        X = np.random.RandomState(0).uniform(-0.7, 0.7, size=(MORE_RECORDS[name], 2))
+    return _neighbours(X, pair)
 
 
 def rounds():
     """Contexts and rewards of two sets of users, one of whom differs."""
     rng = np.random.RandomState(0)
-    contexts = rng.uniform(-0.5, 0.5, size=(N_ROUNDS, N_ACTIONS, 2))
-    rewards = np.clip(contexts @ [1.0, -0.5], -1.0, 1.0)
-    pair = []
-    for row, reward in (([1.0, 0.0], -1.0), ([0.5, np.sqrt(0.75)], 1.0)):
-        changed, told = contexts.copy(), rewards.copy()
-        changed[0], told[0] = row, reward
-        pair.append((changed, told))
-    return pair
+    return _neighbours(rng.uniform(-0.5, 0.5, size=(N_ROUNDS, N_ACTIONS, 2)), FAR)
+
+
+def _neighbours(X, pair):
+    """The same rows and linear targets with either of two first records."""
+    y = np.clip(X @ [1.0, -0.5], -1.0, 1.0)
+    found = [(X.copy(), y.copy()) for _ in pair]
+    for (rows, targets), record in zip(found, pair, strict=True):
+        rows[0], targets[0] = record
+    return found
+
+
+def _maker(Class, **parameters):
+    """``make(budget, seed)`` of an estimator, or of a policy that has a budget of its own."""
+
+    def make(budget, seed):
+        return Class(
+            epsilon=budget.epsilon, delta=budget.delta, random_state=seed, **parameters
+        )  # fmt: skip
+
+    return make
 
 
 def estimators():
@@ -77,19 +85,9 @@ def estimators():
         "improper": (linear_model.ImproperSGDRegressor, bounds),
         "iht": (linear_model.IHTRegressor, sparse),
     }
-
-    def maker(Estimator, parameters, privacy):
-        def make(budget, seed):
-            return Estimator(
-                epsilon=budget.epsilon, delta=budget.delta, privacy=privacy,
-                fit_intercept=False, random_state=seed, **parameters,
-            )  # fmt: skip
-
-        return make
-
     return {
-        (name, privacy): maker(*how, privacy)
-        for name, how in classes.items()
+        (name, privacy): _maker(Class, privacy=privacy, fit_intercept=False, **parameters)
+        for name, (Class, parameters) in classes.items()
         for privacy in PRIVATE
         if name != "iht" or capabilities(privacy).selects
     }
@@ -99,40 +97,25 @@ def policies():
     """Makers ``make(budget, seed)`` of policies by name and privacy model."""
 
     def epochs(Policy, privacy, **parameters):
-        def make(budget, seed):
-            oracle = linear_model.SSPRegressor(
-                data_norm=1.0,
-                bounds_y=(-1, 1),
-                epsilon=budget.epsilon,
-                delta=budget.delta,
-                privacy=privacy,
-                random_state=seed,
-            )
-            return Policy(oracle=oracle, schedule=SCHEDULE, random_state=seed, **parameters)
-
-        return make
-
-    def sums(Policy, **parameters):
-        def make(budget, seed):
-            return Policy(
-                epsilon=budget.epsilon, delta=budget.delta, random_state=seed, **parameters
-            )
-
-        return make
+        oracle = _maker(
+            linear_model.SSPRegressor, data_norm=1.0, bounds_y=(-1, 1), privacy=privacy
+        )  # fmt: skip
+        return lambda budget, seed: Policy(
+            oracle=oracle(budget, seed), schedule=SCHEDULE, random_state=seed, **parameters
+        )
 
     table: dict = {}
+    sums = {"horizon": N_ROUNDS, "update_every": 10}
     for privacy in PRIVATE:
         table |= {
             ("elimination", privacy): epochs(bandits.ActionElimination, privacy),
             ("spanner", privacy): epochs(bandits.ActionElimination, privacy, exploration="spanner"),
             ("square_cb", privacy): epochs(bandits.SquareCB, privacy),
             ("greedy", privacy): epochs(bandits.EpochGreedy, privacy),
-            ("lin_ucb", privacy): sums(
-                bandits.LinUCB, privacy=privacy, horizon=N_ROUNDS, update_every=10
-            ),
+            ("lin_ucb", privacy): _maker(bandits.LinUCB, privacy=privacy, **sums),
         }
-    table["online_lin_ucb", "local"] = sums(bandits.OnlineLinUCB)
-    table["fliphat", "central"] = sums(bandits.FLIPHAT, n_nonzero_coefs=1, schedule=SCHEDULE)
+    table["online_lin_ucb", "local"] = _maker(bandits.OnlineLinUCB)
+    table["fliphat", "central"] = _maker(bandits.FLIPHAT, n_nonzero_coefs=1, schedule=SCHEDULE)
     return table
 
 
@@ -148,7 +131,7 @@ def add_audit(parser):
         "also tries to tell many fits to the two apart."
     )
     add = parser.add_argument
-    add("name", nargs="?", metavar="NAME",
+    add("name", nargs="?", default="", metavar="NAME",
         help="only estimators and policies whose name begins with this")  # fmt: skip
     add("--runs", type=at_least(0), default=1000,
         help="fits to each of two neighbours, for the lower bound; 0: replays only; default "
@@ -172,14 +155,11 @@ def run(args):
     check_plot(args.plot)
     if 0 < args.runs < 8:
         raise CommandError(f"--runs {args.runs} must be 0, or at least 8.")
-    chosen = [
-        (*key, make, kind)
-        for kind, table in (("records", estimators()), ("rounds", policies()))
-        for key, make in table.items()
-        if args.name is None or key[0].startswith(args.name)
-    ]
+    known = {key: (make, True) for key, make in estimators().items()}
+    known |= {key: (make, False) for key, make in policies().items()}
+    chosen = [(*key, *how) for key, how in known.items() if key[0].startswith(args.name)]
     if not chosen:
-        names = sorted({key[0] for table in (estimators(), policies()) for key in table})
+        names = sorted({name for name, _ in known})
         raise CommandError(f"{args.name!r} begins none of the names {', '.join(names)}.")
     claim, used = Budget(args.epsilon, args.delta), Budget(args.epsilon, args.delta)
     if args.half_noise:
@@ -195,12 +175,12 @@ def run(args):
     return 1 if failed else 0
 
 
-def _attack(args, claim, used, name, model, make, kind):
+def _attack(args, claim, used, name, model, make, fits):
     """One row of the table, printed as soon as it is known."""
-    data = records(name, model) if kind == "records" else rounds()
+    data = records(name, model) if fits else rounds()
     found = replay(lambda: make(used, 0), *data, claim=claim)
     bound = None
-    if kind == "records" and args.runs:
+    if fits and args.runs:
         bound = lower_bound(
             lambda seed: make(used, seed), *data, n_runs=args.runs, delta=args.delta,
             confidence_level=args.confidence_level, n_jobs=args.jobs,
