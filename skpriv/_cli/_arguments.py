@@ -95,7 +95,42 @@ def workers(text):
     return number
 
 
+TABLE = "table", "--sep", "--encoding"
+SCHEMA = "--schema", "--decimal"
+GROUP = "--group", "--max-rows"
 SHARED = {  # options that several commands have
+    "table": {
+        "metavar": "TABLE",
+        "help": "a CSV or Parquet file; each line of a CSV file is one row, so that a cell with a "
+        "line feed would be two",
+    },
+    "--sep": {
+        "metavar": "C",
+        "help": "separator of a CSV file; by default the comma, semicolon or tab that is most "
+        "frequent in the header",
+    },
+    "--encoding": {
+        "metavar": "NAME",
+        "help": "encoding of a CSV file, such as latin-1; default UTF-8, which is to be named "
+        "where the schema has letters that are not ASCII",
+    },
+    "--schema": {
+        "required": True, "metavar": "FILE", "help": "TOML file that describes each column",
+    },
+    "--decimal": {
+        "choices": (".", ","), "default": ".",
+        "help": "decimal mark of columns for which the schema says nothing; default .",
+    },
+    "--group": {
+        "metavar": "NAME",
+        "help": "column that says whose row it is; all rows of a person are protected",
+    },
+    "--max-rows": {
+        "type": at_least(1), "metavar": "M",
+        "help": "with --group: most rows of one person that are used, drawn at random; more rows "
+        "need more noise; default 1",
+    },
+    "--epsilons": {"type": positives, "nargs": "+", "action": Joined, "metavar": "E"},
     "--epsilon": {"type": positive, "metavar": "E"},
     "--delta": {"type": probability, "default": 1e-6, "metavar": "D", "help": "default 1e-6"},
     "--confidence-level": {
@@ -127,7 +162,7 @@ def add_options(parser, *names, **changed):
         Settings of an option in place of the shared ones.
     """
     for name in names:
-        own = changed.pop(name[2:].replace("-", "_"), {})
+        own = changed.pop(name.lstrip("-").replace("-", "_"), {})
         parser.add_argument(name, **{**SHARED[name], **own})
 
 
@@ -135,28 +170,43 @@ class CommandError(SkprivError):
     """One sentence for stderr; the exit code is 2."""
 
 
-def check_out(option, path, force=False, formats=None):
-    """Whether a file can be written is found out before anything is spent, and not after it."""
-    if path is None:
-        return
-    if formats is not None and Path(path).suffix.lower() not in formats:
-        raise CommandError(f"{option} {path} must end with one of {', '.join(formats)}.")
-    if not Path(path).absolute().parent.is_dir():
-        raise CommandError(f"{option} {path}: there is no such directory.")
-    if Path(path).is_dir():
-        raise CommandError(f"{option} {path} is a directory.")
-    if Path(path).exists() and not force:
-        raise CommandError(f"{option} {path} is there already: --force replaces it.")
+def check_files(args, *read, **written):
+    """Whether files can be written is found out before anything is spent, and not after it.
 
+    No file that is read is written, whatever --force says, and none is written twice.
 
-def check_plot(path, force=True):
-    """The same of a picture, which needs matplotlib."""
-    if path is not None and find_spec("matplotlib") is None:
-        raise ImportError(
-            "--plot needs matplotlib, which comes with the plot extra: "
-            'python -m pip install "skpriv[plot]"'
-        )
-    check_out("--plot", path, force, PICTURES)
+    Parameters
+    ----------
+    args : Namespace
+    *read : str or None
+        Paths.
+    **written : tuple of str, or None
+        How the file of an option may end, in any way if it is empty. None stands for a ledger,
+        which may be there.
+    """
+    known = {Path(path).resolve(): "is read" for path in read if path is not None}
+    for name, endings in written.items():
+        if (path := getattr(args, name)) is None:
+            continue
+        file, where = Path(path).resolve(), f"--{name} {path}"
+        if file in known:
+            raise CommandError(f"{where} {known[file]}: name another file.")
+        known[file] = f"is the file of --{name}, too"
+        if endings is None:
+            continue
+        if name == "plot" and find_spec("matplotlib") is None:
+            raise ImportError(
+                "--plot needs matplotlib, which comes with the plot extra: "
+                'python -m pip install "skpriv[plot]"'
+            )
+        if endings and file.suffix.lower() not in endings:
+            raise CommandError(f"{where} must end with one of {', '.join(endings)}.")
+        if not file.parent.is_dir():
+            raise CommandError(f"{where}: there is no such directory.")
+        if file.is_dir():
+            raise CommandError(f"{where} is a directory.")
+        if file.exists() and not getattr(args, "force", True):
+            raise CommandError(f"{where} is there already: --force replaces it.")
 
 
 def panels(n_panels, *, share=False):

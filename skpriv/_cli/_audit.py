@@ -8,7 +8,16 @@ from .. import bandits, linear_model
 from .._progress import progress
 from ..audit import lower_bound, replay
 from ..privacy import Budget, capabilities
-from ._arguments import PRIVATE, CommandError, add_options, at_least, check_plot, panels, write
+from ._arguments import (
+    PICTURES,
+    PRIVATE,
+    CommandError,
+    add_options,
+    at_least,
+    check_files,
+    panels,
+    write,
+)
 
 N_ROUNDS, N_ACTIONS = 120, 3
 SCHEDULE = (50, 70)
@@ -152,7 +161,7 @@ def add_audit(parser):
 
 def run(args):
     """Attack, print the table, draw the picture; return the exit code: 1 if a claim fails."""
-    check_plot(args.plot)
+    check_files(args, plot=PICTURES)
     if 0 < args.runs < 8:
         raise CommandError(f"--runs {args.runs} must be 0, or at least 8.")
     known = {key: (make, True) for key, make in estimators().items()}

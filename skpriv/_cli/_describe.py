@@ -7,26 +7,19 @@ import narwhals.stable.v2 as nw
 from ..inspection import describe
 from ..preprocessing import Schema, check_table, guessed_type
 from ._arguments import (
+    GROUP,
+    PICTURES,
+    SCHEMA,
+    TABLE,
     CommandError,
     add_options,
-    check_out,
-    check_plot,
+    check_files,
     names_in,
     panels,
     write,
 )
 from ._budget import charged
-from ._frames import (
-    add_group,
-    add_schema_file,
-    add_table,
-    check_different,
-    check_group,
-    groups_of,
-    opened,
-    read_table,
-    strange_lines,
-)
+from ._frames import check_group, groups_of, opened, read_table, strange_lines
 
 
 def add_schema(parser):
@@ -36,16 +29,15 @@ def add_schema(parser):
         "left open: a person fills them in, from what the columns mean and never from the rows. "
         "The guesses come from the cells, so that the file is for the curator until it was read."
     )
-    add_table(parser)
     parser.add_argument("--target", metavar="NAME", help="column that is predicted")
-    add_options(parser, "--out", "--force", out={"required": True, "help": "TOML file to write"})
+    out = {"required": True, "help": "TOML file to write"}
+    add_options(parser, *TABLE, "--out", "--force", out=out)
     parser.set_defaults(run=write_schema)
 
 
 def write_schema(args):
     """Write the template; return the exit code."""
-    check_different([args.table], {"--out": args.out})
-    check_out("--out", args.out, args.force, (".toml",))
+    check_files(args, args.table, out=(".toml",))
     frame = nw.from_native(read_table(args))
     try:
         schema = Schema({name: guessed_type(frame[name]) for name in frame.columns})
@@ -66,16 +58,14 @@ def add_describe(parser):
         "private budget. It takes seconds for a hundred thousand rows."
     )
     add = parser.add_argument
-    add_table(parser)
-    add_schema_file(parser)
+    add_options(parser, *TABLE, *SCHEMA)
     add("--columns", metavar="NAMES", help="describe these columns alone, separated by commas")
     add("--pair", action="append", default=[], metavar="A,B",
         help="two-way counts of two columns; may be given more than once")  # fmt: skip
     add("--population", action="store_true",
         help="intervals for the population from which rows come, not for the table")  # fmt: skip
-    add_group(parser)
     add_options(
-        parser, "--epsilon", "--delta", "--ledger", "--out", "--plot", "--confidence-level",
+        parser, *GROUP, "--epsilon", "--delta", "--ledger", "--out", "--plot", "--confidence-level",
         "--seed", "--force",
         epsilon={"required": True, "help": "epsilon of all numbers together"},
         out={"help": "write all numbers to a CSV file, too"},
@@ -86,10 +76,7 @@ def add_describe(parser):
 
 def run(args):
     """Describe, print and write; return the exit code."""
-    written = {f"--{name}": getattr(args, name) for name in ("out", "ledger", "plot")}
-    check_different([args.table, args.schema], written)
-    check_out("--out", args.out, args.force, (".csv",))
-    check_plot(args.plot, args.force)
+    check_files(args, args.table, args.schema, out=(".csv",), ledger=None, plot=PICTURES)
     frame, schema = opened(args)
     check_group(args, schema, nw.from_native(frame).columns)
     with charged(args) as accountant:
@@ -125,14 +112,12 @@ def add_check(parser):
         "missing. These counts are exact, and must not be released. With --private they have "
         "noise, and may be released. It takes a second for a hundred thousand rows."
     )
-    add_table(parser)
-    add_schema_file(parser)
+    add_options(parser, *TABLE, *SCHEMA)
     words = "add noise, so that the counts may be released"
     parser.add_argument("--private", action="store_true", help=words)
-    add_group(parser)
     total = {"help": "with --private: epsilon of all counts together"}
     ledger = "with --private: file that keeps all charges; these counts are charged there"
-    names = ("--epsilon", "--delta", "--ledger")
+    names = (*GROUP, "--epsilon", "--delta", "--ledger")
     add_options(parser, *names, epsilon=total, ledger={"help": ledger})
     parser.set_defaults(run=check)
 
@@ -143,7 +128,7 @@ def check(args):
         raise CommandError("--private and --epsilon go together: give both or neither.")
     if not args.private and (args.ledger is not None or args.group is not None):
         raise CommandError("--ledger and --group need --private: exact counts are not for release.")
-    check_different([args.table, args.schema], {"--ledger": args.ledger})
+    check_files(args, args.table, args.schema, ledger=None)
     frame, schema = opened(args)
     check_group(args, schema, nw.from_native(frame).columns)
     with charged(args, "check") as accountant:

@@ -15,24 +15,19 @@ from ..inspection import coefficient_table, model_card, picture
 from ..preprocessing import FormulaEncoder, Schema, TableEncoder
 from ..privacy import Cost, capabilities, prepaid
 from ._arguments import (
+    GROUP,
+    PICTURES,
     PRIVATE,
+    SCHEMA,
+    TABLE,
     CommandError,
     add_options,
-    check_out,
-    check_plot,
+    check_files,
     names_in,
     write,
 )
 from ._budget import charged
-from ._frames import (
-    add_group,
-    add_schema_file,
-    add_table,
-    check_different,
-    check_group,
-    groups_of,
-    opened,
-)
+from ._frames import check_group, groups_of, opened
 
 MODELS = {
     "linear": "LinearRegression",
@@ -50,8 +45,7 @@ def add_fit(parser):
         "released answers and public numbers only."
     )
     add = parser.add_argument
-    add_table(parser)
-    add_schema_file(parser)
+    add_options(parser, *TABLE, *SCHEMA)
     add("--target", metavar="NAME", help="column that is predicted; default: that of the schema")
     add("--formula", metavar="TEXT",
         help="terms of the model as in R, 'target ~ a + I(a**2) + C(b) + a:c'")  # fmt: skip
@@ -63,7 +57,6 @@ def add_fit(parser):
     add("--model", choices=list(MODELS), default="linear", help="default linear")
     add("--clip", choices=("auto", "wide"), default="auto",
         help="auto (default) has the least noise; wide clips residuals less")  # fmt: skip
-    add_group(parser)
     add(
         "--plan", action="store_true",
         help="print what the fit would ask, and its noise: it charges and writes nothing",
@@ -72,7 +65,7 @@ def add_fit(parser):
     ledger = "file that keeps all charges; this fit is charged there. The first charge of a new "
     ledger += "file is its total, unless `budget` has set another"
     add_options(
-        parser, "--epsilon", "--delta", "--ledger", "--out", "--plot", "--confidence-level",
+        parser, *GROUP, "--epsilon", "--delta", "--ledger", "--out", "--plot", "--confidence-level",
         "--seed", "--force",
         epsilon={"required": True, "help": "epsilon of this fit"}, ledger={"help": ledger},
         out={"help": "JSON file of the model; needed but with --plan"},
@@ -138,8 +131,8 @@ def _check_files(args):
     """Everything that can be found out before the rows are read and the budget is spent."""
     if args.out is None and not args.plan:
         raise CommandError("--out is needed: name the JSON file of the model, or ask for --plan.")
-    written = {f"--{name}": getattr(args, name) for name in ("out", "ledger", "card", "plot")}
-    check_different([args.table, args.schema], written)
+    read = args.table, args.schema
+    check_files(args, *read, out=(), ledger=None, card=CARDS, plot=PICTURES)
     if args.ledger is not None and capabilities(args.privacy).amplifies:
         raise CommandError(
             f"--ledger cannot count --privacy {args.privacy}, of which only (epsilon, delta) is "
@@ -152,9 +145,6 @@ def _check_files(args):
             f"--group needs --privacy {' or '.join(able)}: with {args.privacy} each row is the one "
             "report of a user."
         )
-    check_out("--out", args.out, args.force)
-    check_out("--card", args.card, args.force, CARDS)
-    check_plot(args.plot, args.force)
 
 
 def _encoder(args, schema, frame):

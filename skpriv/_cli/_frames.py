@@ -11,51 +11,11 @@ import numpy as np
 from .._printing import few
 from ..preprocessing import Numeric, Schema
 from ..records import cells
-from ._arguments import CommandError, at_least
+from ._arguments import CommandError
 
 FORMATS = (".csv", ".parquet")
 UTF_8 = "utf-8-sig"  # with a byte-order mark, or without one
 _LIBRARIES = ("pandas", "polars", "pyarrow")
-
-
-def check_table(path, option):
-    """Whether the name of a table can be meant."""
-    if Path(path).suffix.lower() not in FORMATS:
-        raise CommandError(f"{option} {path} must end with one of {', '.join(FORMATS)}.")
-
-
-def add_table(parser):
-    """Add the table and how its text is written to the arguments of a command."""
-    add = parser.add_argument
-    add("table", metavar="TABLE", help="a CSV or Parquet file; each line of a "
-        "CSV file is one row, so that a cell with a line feed would be two")  # fmt: skip
-    add("--sep", metavar="C", help="separator of a CSV file; by default the comma, semicolon "
-        "or tab that is most frequent in the header")  # fmt: skip
-    add("--encoding", metavar="NAME", help="encoding of a CSV file, such as latin-1; default "
-        "UTF-8, which is to be named where the schema has letters that are not ASCII")  # fmt: skip
-
-
-def add_schema_file(parser):
-    """Add the schema, and what is said of all its numbers, to the arguments of a command."""
-    add = parser.add_argument
-    add(
-        "--schema",
-        required=True,
-        metavar="FILE",
-        help="TOML file that describes each column",
-    )
-    add("--decimal", choices=(".", ","), default=".",
-        help="decimal mark of columns for which the schema says nothing; default .")  # fmt: skip
-
-
-def add_group(parser):
-    """Add whose row it is to the arguments of a command."""
-    add = parser.add_argument
-    add("--group", metavar="NAME",
-        help="column that says whose row it is; all rows of a person are protected")  # fmt: skip
-    add("--max-rows", type=at_least(1), default=None, metavar="M",
-        help="with --group: most rows of one person that are used, drawn at random; more rows "
-        "need more noise; default 1")  # fmt: skip
 
 
 def check_group(args, schema, names):
@@ -88,7 +48,7 @@ def opened(args):
     Parameters
     ----------
     args : Namespace
-        The arguments of `add_table` and of `add_schema_file`.
+        The arguments of `TABLE` and `SCHEMA`.
 
     Returns
     -------
@@ -137,13 +97,14 @@ def read_table(args, schema=""):
     Parameters
     ----------
     args : Namespace
-        The arguments of `add_table`.
+        The arguments of `TABLE`.
     schema : Schema, default=""
         Where it has letters that each encoding writes in its own way, that of the table must be
         named: in another one cells would silently be none of the list.
     """
     path = args.table
-    check_table(path, "The table")
+    if Path(path).suffix.lower() not in FORMATS:
+        raise CommandError(f"The table {path} must end with one of {', '.join(FORMATS)}.")
     if not Path(path).is_file():
         raise CommandError(f"The table {path} is not a file.")
     if Path(path).suffix.lower() == ".parquet":
@@ -268,22 +229,3 @@ def frame_library(names):
         f"Reading this table needs one of {', '.join(names)}: python -m pip install "
         f'"skpriv[{"data" if "pandas" in names else "arrow"}]"'
     )
-
-
-def check_different(read, written):
-    """No file that is read is written, whatever --force says, and none is written twice.
-
-    Parameters
-    ----------
-    read : list of str
-    written : dict of str to (str or None)
-        Paths by option.
-    """
-    known = {Path(path).resolve(): "is read" for path in read}
-    for option, path in written.items():
-        if path is None:
-            continue
-        place = Path(path).resolve()
-        if place in known:
-            raise CommandError(f"{option} {path} {known[place]}: name another file.")
-        known[place] = f"is the file of {option}, too"

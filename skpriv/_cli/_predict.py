@@ -8,8 +8,8 @@ from sklearn.pipeline import Pipeline
 from .._codec import load
 from ..inspection import release_page
 from ..privacy import BudgetAccountant
-from ._arguments import CommandError, add_options, check_out
-from ._frames import FORMATS, add_table, check_different, read_table, write_columns
+from ._arguments import TABLE, CommandError, add_options, check_files
+from ._frames import FORMATS, read_table, write_columns
 
 
 def add_predict(parser):
@@ -19,16 +19,14 @@ def add_predict(parser):
         "logistic model also the probability of each class."
     )
     parser.add_argument("model", metavar="MODEL", help="a model that `fit` wrote")
-    add_table(parser)
     out = {"required": True, "help": "CSV or Parquet file to write"}
-    add_options(parser, "--out", "--force", out=out)
+    add_options(parser, *TABLE, "--out", "--force", out=out)
     parser.set_defaults(run=run)
 
 
 def run(args):
     """Predict and write; return the exit code."""
-    check_different([args.model, args.table], {"--out": args.out})
-    check_out("--out", args.out, args.force, FORMATS)
+    check_files(args, args.model, args.table, out=FORMATS)
     model = read_model(args.model)
     frame = read_table(args, getattr(model[0], "schema", ""))
     try:
@@ -74,8 +72,7 @@ def add_report(parser):
 
 def report(args):
     """Write the page; return the exit code."""
-    check_different([args.model, *([args.ledger] if args.ledger else [])], {"--out": args.out})
-    check_out("--out", args.out, args.force, (".html",))
+    check_files(args, args.model, args.ledger, out=(".html",))
     accountant = None
     if args.ledger is not None:
         if not Path(args.ledger).is_file():

@@ -15,7 +15,7 @@ from ..datasets import load_warfarin
 from ..linear_model import SSPRegressor
 from ..preprocessing import BoundsScaler
 from ..privacy import capabilities
-from ._arguments import Joined, add_options, at_least, check_plot, panels, positives, row, write
+from ._arguments import PICTURES, add_options, at_least, check_files, panels, row, write
 
 RANDOM = "RandomPolicy"
 
@@ -169,12 +169,11 @@ def add_regret(parser):
     add = parser.add_argument
     texts = "; ".join(f"{name}: {setting.text}" for name, setting in SETTINGS.items())
     add("--setting", choices=list(SETTINGS), default="linear", help=texts)
-    add("--epsilons", type=positives, nargs="+", action=Joined,
-        default=[0.5, 1.0, 2.0, 5.0, 10.0], metavar="E", help="default 0.5,1,2,5,10")  # fmt: skip
+    values = {"default": [0.5, 1.0, 2.0, 5.0, 10.0], "help": "default 0.5,1,2,5,10"}
     add("--horizon", type=at_least(2), default=None, help="rounds of a run; default by setting")
     add("--runs", type=at_least(1), default=3, help="independent runs; default 3")
     add_options(
-        parser, "--delta", "--jobs", "--seed", "--plot",
+        parser, "--epsilons", "--delta", "--jobs", "--seed", "--plot", epsilons=values,
         delta={"default": None, "help": "default 1e-6; with fliphat 0.01, as published"},
         jobs={"help": "runs at the same time; -1: as many as processors"},
         seed={"default": 0, "help": "seed of rounds, actions and noise; default 0"},
@@ -184,7 +183,7 @@ def add_regret(parser):
 
 def run(args):
     """Simulate, print the table, draw the picture; return the exit code."""
-    check_plot(args.plot)
+    check_files(args, plot=PICTURES)
     setting = SETTINGS[args.setting]
     horizon = args.horizon or setting.horizon
     delta = setting.delta if args.delta is None else args.delta

@@ -22,15 +22,15 @@ from ..preprocessing import BoundsScaler
 from ..privacy import capabilities
 from ..records import floats
 from ._arguments import (
+    PICTURES,
     PRIVATE,
     CommandError,
     Joined,
     add_options,
     at_least,
-    check_plot,
+    check_files,
     panels,
     positive,
-    positives,
     probability,
     row,
     some_of,
@@ -278,8 +278,7 @@ def add_tradeoff(parser):
     add("--estimators", type=some_of(ESTIMATORS), nargs="+", action=Joined,
         default=DEFAULT, metavar="NAME",
         help=f"some of {','.join(ESTIMATORS)}; default {','.join(DEFAULT)}")  # fmt: skip
-    add("--epsilons", type=positives, nargs="+", action=Joined,
-        default=[0.1, 0.3, 1.0, 3.0, 10.0], metavar="E", help="default 0.1,0.3,1,3,10")  # fmt: skip
+    values = {"default": [0.1, 0.3, 1.0, 3.0, 10.0], "help": "default 0.1,0.3,1,3,10"}
     add("--privacy", choices=PRIVATE, default="central", help="who adds the noise; default central")
     add("--coef-norm", type=positive, default=4.0, metavar="B",
         help="assumed bound on the coefficients in scaled units, for the intervals; "
@@ -289,13 +288,14 @@ def add_tradeoff(parser):
     add("--intervals", choices=("certified", "asymptotic"), default="certified")
     add("--repeats", type=at_least(1), default=3, help="draws of the noise; default 3")
     add("--cv", type=at_least(2), default=5, help="number of folds; default 5")
-    add_options(parser, "--delta", "--confidence-level", "--jobs", "--seed", "--plot")
+    names = "--epsilons", "--delta", "--confidence-level", "--jobs", "--seed", "--plot"
+    add_options(parser, *names, epsilons=values)
     parser.set_defaults(run=run)
 
 
 def run(args):
     """Measure, print the table, draw the picture; return the exit code."""
-    check_plot(args.plot)
+    check_files(args, plot=PICTURES)
     data = load(args.data, args.target, args.bounds)
     n = len(data.data)
     if n < 2 * args.cv:
