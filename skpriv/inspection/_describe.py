@@ -24,7 +24,6 @@ from ._description import (
     Description,
     Distribution,
     DistributionQuery,
-    Parts,
     Ranged,
     tree_levels,
 )
@@ -352,9 +351,8 @@ def describe(
     del table, rows, encoded  # only the session has the data now
     whole = sum(query.sensitivity for query in queries)
     answers = {type(query): session.sum(query, query.sensitivity / whole) for query in queries}
-    parts = Parts(schema, lines, tables, answers, confidence_level, estimand)
-    parts.count(session.n, max_rows_per_group)
-    return Description(parts, session.report)
+    report = session.report
+    return Description(schema, lines, tables, answers, report, confidence_level, estimand)
 
 
 def _chosen(schema, columns):

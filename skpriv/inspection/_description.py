@@ -376,35 +376,21 @@ def draw(description: Any, axes: Any = None) -> np.ndarray:
 
 
 def _histogram(ax, column):
-    edges, counts = column.edges, np.maximum(column.counts, 0.0)
-    ax.stairs(counts, _places(edges), fill=True, alpha=0.5)
+    ax.stairs(np.maximum(column.counts, 0.0), column.edges, fill=True, alpha=0.5)
     median = column.quantiles[0.5].estimate
-    ax.axvline(_places([median])[0], color="C1", label=f"median {_short(median)}")
+    ax.axvline(median, color="C1", label=f"median {_short(median)}")
     ax.set(ylabel="rows", ylim=(0.0, None))
-    if not isinstance(edges[0], float):
-        ax.xaxis_date()
+    if not isinstance(median, float):
         ax.tick_params(axis="x", rotation=30)
     ax.legend(fontsize="small")
 
 
-def _places(values):
-    if isinstance(values[0], float):
-        return np.asarray(values)
-    from matplotlib.dates import date2num
-
-    return date2num(values)
-
-
 def _bars(ax, column):
-    rows = column.rows()
-    places = np.arange(len(rows))
-    values = [found.estimate for _, found in rows]
-    lengths = [
-        [found.estimate - found.low for _, found in rows],
-        [found.high - found.estimate for _, found in rows],
-    ]
-    ax.barh(places, values, alpha=0.5, xerr=np.maximum(lengths, 0.0))
-    ax.set_yticks(places, [_short(said) for said, _ in rows])
+    names, numbers = zip(*column.rows(), strict=True)
+    values, low, high = np.array([(one.estimate, one.low, one.high) for one in numbers]).T
+    places = np.arange(len(names))
+    ax.barh(places, values, alpha=0.5, xerr=np.maximum([values - low, high - values], 0.0))
+    ax.set_yticks(places, [_short(said) for said in names])
     ax.invert_yaxis()
     ax.set(xlabel="rows", xlim=(0.0, None))
 
@@ -511,55 +497,74 @@ class CountsDescription:
         ]
 
 
-class Parts:
-    """Reads the released answers of a description.
+def _values(column, z):
+    z = np.asarray(z, dtype=float)
+    return column.decode(np.column_stack([z, np.zeros(len(z))]))
 
-    Parameters
+
+def _half(column):
+    """Half of the range, in the units of the column; days of dates."""
+    low, high = _values(column, [-1.0, 1.0])
+    return (high - low).days / 2.0 if isinstance(column, Date) else (high - low) / 2.0
+
+
+class Description(Printed):
+    """A private description of a table; see :func:`skpriv.describe`.
+
+    Attributes
     ----------
-    schema : Schema
-        The columns that are described.
-    lines : list of Line
-    tables : list of tuple
-        The tables of counts, of one column or of two.
-    answers : dict of type to Answer
-        The answer to each query, by its class.
+    n : int
+        The public number of rows, or of persons where they are protected.
+    columns : dict of str to LineDescription or CountsDescription
+        What is released of each column. ``description[name]`` is the same.
+    pairs : dict of (str, str) to CountsDescription
+        The two-way counts that were asked for.
     confidence_level : float
-    estimand : {"table", "population"}
+        Confidence level of each interval.
+    estimand : str
+        What the intervals are for: "table" or "population".
+    privacy_report : PrivacyReport
+        What was asked of the rows, and at what price.
     """
 
-    def __init__(self, schema, lines, tables, answers, confidence_level, estimand):
-        self._schema, self._lines, self._tables = schema, lines, tables
-        self._answers, self.confidence_level = answers, confidence_level
-        self.estimand = estimand
-        self._z = two_sided_quantile(confidence_level)
-        self._sampling = float(estimand == "population")
-
-    def count(self, n, largest):
-        """Take the public number of records: of rows, or of persons with so many rows at most.
-
-        A sum about persons is one over m of the sum over their rows.
-        """
-        self.n, self._persons, self._places = n, largest is not None, largest or 1
-        self._most = n * self._places
-
-    def columns(self):
-        """The description of each column, in the order of the schema."""
-        found = {line.name: self._line(i, line) for i, line in enumerate(self._lines)}
-        pairs = {}
-        start = 0
-        for table in self._tables:
+    def __init__(
+        self,
+        schema: Any,
+        lines: Any,
+        tables: Any,
+        answers: Any,
+        report: Any,
+        confidence_level: float,
+        estimand: str,
+    ) -> None:
+        self.n, self.privacy_report, self.estimand = report.size, report, estimand
+        self.confidence_level = confidence_level
+        self._z, self._sampling = (
+            two_sided_quantile(confidence_level),
+            float(estimand == "population"),
+        )
+        # A sum about persons is one over m of the sum over their rows.
+        self._persons, self._places = report.rows_per_unit is not None, report.rows_per_unit or 1
+        self._most, self._unit = self.n * self._places, "persons" if self._persons else "rows"
+        found = {
+            line.name: self._line(i, line, schema, lines, answers) for i, line in enumerate(lines)
+        }
+        self.pairs, start = {}, 0
+        for table in tables:
             stop = start + cells(table)
             names = tuple(column.name for column in table)
-            counted = self._counts(table, slice(start, stop))
-            if len(names) == 1:
-                found[names[0]] = CountsDescription(names[0], counted)
-            else:
-                pairs[names] = CountsDescription(" and ".join(names), counted)
+            counts = self._counts(table, answers[CountsQuery], slice(start, stop))
+            kept = found if len(names) == 1 else self.pairs
+            kept[names[0] if len(names) == 1 else names] = CountsDescription(
+                " and ".join(names), counts
+            )
             start = stop
-        return {name: found[name] for name in self._schema}, pairs
+        self.columns = {name: found[name] for name in schema}
 
-    def _counts(self, table, at):
-        answer = self._answers[CountsQuery]
+    def __getitem__(self, name: Any) -> Any:
+        return self.pairs[name] if isinstance(name, tuple) else self.columns[name]
+
+    def _counts(self, table, answer, at):
         values, scale = self._places * answer.value[at], self._places * answer.noise.scale
         levels = [column.levels for column in table]
         names = levels[0] if len(levels) == 1 else [(a, b) for a in levels[0] for b in levels[1]]
@@ -576,13 +581,13 @@ class Parts:
         middle = float(np.clip(value, 0.0, self._most))
         return Estimated(middle, error, float(ends[0]), float(ends[1]))
 
-    def _line(self, i, line):
-        column = self._schema[line.name]
-        moments, tree = self._answers[ColumnMomentsQuery], self._answers[DistributionQuery]
+    def _line(self, i, line, schema, lines, answers):
+        column = schema[line.name]
+        moments, tree = answers[ColumnMomentsQuery], answers[DistributionQuery]
         first, second, values = self._places * moments.value[3 * i : 3 * i + 3]
         second, scale = second / sqrt(2.0), self._places * moments.noise.scale
         count = float(np.clip(values, 1.0, self._most))
-        levels, ends = tree_levels(self._places * tree.value, i, len(self._lines))
+        levels, ends = tree_levels(self._places * tree.value, i, len(lines))
         tree_scale = self._places * tree.noise.scale
         distribution = Distribution(levels, tree_scale, (count, scale))
         mean, square = first / count, second / count
@@ -631,46 +636,6 @@ class Parts:
         found = distribution.quantile(q, self._z, self._sampling)
         value, low, high = _values(column, 2.0 * np.array(found) - 1.0)
         return Estimated(value, float("nan"), low, high)
-
-
-def _values(column, z):
-    z = np.asarray(z, dtype=float)
-    return column.decode(np.column_stack([z, np.zeros(len(z))]))
-
-
-def _half(column):
-    """Half of the range, in the units of the column; days of dates."""
-    low, high = _values(column, [-1.0, 1.0])
-    return (high - low).days / 2.0 if isinstance(column, Date) else (high - low) / 2.0
-
-
-class Description(Printed):
-    """A private description of a table; see :func:`skpriv.describe`.
-
-    Attributes
-    ----------
-    n : int
-        The public number of rows, or of persons where they are protected.
-    columns : dict of str to LineDescription or CountsDescription
-        What is released of each column. ``description[name]`` is the same.
-    pairs : dict of (str, str) to CountsDescription
-        The two-way counts that were asked for.
-    confidence_level : float
-        Confidence level of each interval.
-    estimand : str
-        What the intervals are for: "table" or "population".
-    privacy_report : PrivacyReport
-        What was asked of the rows, and at what price.
-    """
-
-    def __init__(self, parts: Any, report: Any) -> None:
-        self.columns, self.pairs = parts.columns()
-        self.n, self.confidence_level = parts.n, parts.confidence_level
-        self.estimand, self.privacy_report = parts.estimand, report
-        self._unit = "persons" if report.rows_per_unit is not None else "rows"
-
-    def __getitem__(self, name: Any) -> Any:
-        return self.pairs[name] if isinstance(name, tuple) else self.columns[name]
 
     def __repr__(self) -> str:
         return f"<Description of {len(self.columns)} columns and {self.n} {self._unit}>"
