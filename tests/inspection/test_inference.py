@@ -25,7 +25,7 @@ from skpriv.linear_model import (
     ReweightedRegressor,
     SSPRegressor,
 )
-from skpriv.preprocessing import BoundsScaler, Categorical, Numeric, Schema, TableEncoder
+from skpriv.preprocessing import BoundsScaler
 
 BOUNDS = {"age": (20.0, 60.0), "dose": (0.0, 5.0), "other": (-1.0, 1.0)}
 
@@ -261,27 +261,6 @@ def test_the_display_draws_what_is_there():
     display = CoefficientDisplay.from_estimator(_model().fit(few, targets), intercept=True)
     assert sum(text.get_text() == "not estimable" for text in display.ax_.texts) == 4
     pyplot.close("all")
-
-
-def test_effects_of_a_table_encoder_have_its_names_and_units():
-    X, y = _frame()
-    X["sex"] = np.where(np.arange(len(X)) % 2, "f", "m")
-    schema = Schema(
-        {
-            "age": Numeric(20.0, 60.0),
-            "dose": Numeric(0.0, 5.0),
-            "other": Numeric(-1.0, 1.0),
-            "sex": Categorical(["f", "m"], other=False),
-        }
-    )
-    ssp = SSPRegressor(data_norm=1.0, bounds_y=(0.0, 35.0), privacy="none")
-    model = make_pipeline(TableEncoder(schema), ssp).fit(X, y)
-    found = inference(model)
-    coef, _ = model[0].coefficient_map().apply(model[-1].coef_, model[-1].intercept_)
-    assert found.names[:-1] == list(model[0].coefficient_map().names)
-    known = np.isfinite(found.estimate[:-1])
-    assert known[:3].all()
-    assert found.estimate[:-1][known] == pytest.approx(coef[known], abs=1e-6)
 
 
 def test_linear_regression_in_its_own_units():

@@ -3,7 +3,6 @@ import pandas as pd
 import pytest
 from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
-from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 
 from skpriv import BudgetAccountant
@@ -87,14 +86,6 @@ def test_data_sets_fit_into_the_unit_ball(load):
     np.testing.assert_allclose(np.abs(Z).max(), 1 / np.sqrt(n_terms))
 
 
-def test_scaling_does_not_change_a_linear_fit():
-    wages = load_wages()
-    scaler = BoundsScaler(wages.bounds, exclusive=wages.exclusive)
-    scaled = make_pipeline(scaler, LinearRegression()).fit(wages.data, wages.target)
-    plain = LinearRegression().fit(wages.data, wages.target)
-    np.testing.assert_allclose(scaled.predict(wages.data), plain.predict(wages.data), rtol=1e-8)
-
-
 @pytest.mark.parametrize(
     "parameters, message",
     [
@@ -117,14 +108,13 @@ def test_errors_name_parameter_and_remedy(parameters, message):
         BoundsScaler(**parameters).fit(np.zeros((2, 2)))
 
 
-def test_mapping_must_cover_the_columns():
-    with pytest.raises(ValueError, match=r"no range for \['b'\]"):
-        BoundsScaler({"a": (0, 1)}).fit(pd.DataFrame({"a": [0.0], "b": [1.0]}))
-
-
-def test_a_wrong_range_is_named_by_its_feature():
-    with pytest.raises(ValueError, match=r"bounds of 'b' are \(2, 1\): low and high"):
-        BoundsScaler({"a": (0, 1), "b": (2, 1)}).fit(pd.DataFrame({"a": [0.0], "b": [1.0]}))
+@pytest.mark.parametrize(
+    "other, message",
+    [({}, r"no range for \['b'\]"), ({"b": (2, 1)}, r"bounds of 'b' are \(2, 1\): low and high")],
+)
+def test_a_wrong_range_is_named_by_its_feature(other, message):
+    with pytest.raises(ValueError, match=message):
+        BoundsScaler({"a": (0, 1), **other}).fit(pd.DataFrame({"a": [0.0], "b": [1.0]}))
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, "HIV positive", None, 1j, 10**400])

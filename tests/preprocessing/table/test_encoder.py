@@ -225,14 +225,6 @@ def test_inverse_transform():
     assert table["admitted"][:3] == [low, high, low]
 
 
-def test_values_of_one_column():
-    encoder = fitted()
-    ends = encoder.bounds_out_[encoder.blocks_["score"]]
-    np.testing.assert_allclose(encoder.inverse_column("score", ends[0]), [-3.0, 5.0])
-    with pytest.raises(ValueError, match="'name'"):
-        encoder.inverse_column("name", [0.0])
-
-
 def test_ranges_of_the_output():
     encoder = fitted()
     Z, (low, high) = encoder.transform(pd.DataFrame(TABLE)), encoder.bounds_out_.T
@@ -357,13 +349,6 @@ def test_pipelines_column_transformers_clones_and_pickles():
     assert list(columns.get_feature_names_out()) == ["table__age"]
 
 
-def test_the_target_of_a_schema_is_left_out():
-    frame = pd.DataFrame({"age": [30.0], "dose": [5.0], "name": ["x"]})
-    schema = Schema({"age": Numeric(0, 120), "dose": Numeric(0, 10)})
-    assert TableEncoder(schema.with_target("dose")).fit(frame).columns_ == ["age"]
-    assert TableEncoder(schema).fit(frame.drop(columns="dose")).columns_ == ["age"]
-
-
 @pytest.mark.parametrize(
     "columns, message",
     [
@@ -380,13 +365,9 @@ def test_errors_name_column_and_remedy(columns, message):
     with pytest.raises(ValueError, match=message) as error:
         TableEncoder(columns).fit(frame)
     assert "98765" not in str(error.value) and "hidden" not in str(error.value)
-
-
-def test_an_absent_column_is_an_error_in_transform():
     with pytest.raises(ValueError, match="'age'"):
         fitted().transform(pd.DataFrame(TABLE).drop(columns="age"))
-
-
-def test_arrays_are_refused():
+    with pytest.raises(ValueError, match="'name'"):
+        fitted().inverse_column("name", [0.0])
     with pytest.raises(TypeError, match="BoundsScaler"):
         TableEncoder(COLUMNS).fit(np.zeros((3, 7)))

@@ -102,11 +102,6 @@ def test_a_template_has_names_and_types_only(make, tmp_path):
         schema.check_filled()
 
 
-def test_categories_of_a_pandas_column_are_values():
-    column = pd.Series(["secret", "hidden"], dtype=pd.CategoricalDtype(ordered=True))
-    assert Schema.template(pd.DataFrame({"c": column}))["c"].is_open
-
-
 @pytest.mark.parametrize(
     "text, message",
     [
