@@ -1,7 +1,6 @@
 """Curves in the units of a table, as panels and in a model card."""
 
 import matplotlib
-import re
 
 import numpy as np
 import pandas as pd
@@ -125,7 +124,7 @@ def test_every_kind_of_level():
 def test_the_card_has_the_curves(model):
     card = model_card(model)
     assert "## Curves" in card and "## Coefficients" not in card
-    assert re.search("age +35 ", card) and re.search("sex +M ", card)
+    assert "| age | 35 |" in card and "| sex | M |" in card
     assert "band low" in model_card(model, format="html")
     header, *rows = (line.split() for line in coefficient_table(model).splitlines())
     assert " ".join(header) == "feature value effect band low band high"
