@@ -16,12 +16,12 @@ import json
 
 import numpy as np
 from _designs import DESIGNS, make_rows, make_signs, make_theta
-from _hard_instances import make_sparse_autoregressive
 from _peers import AdaSSP, InputPerturbation, NoisyIHT, OracleDescent
 from _rates import NOISE
 from _record import HERE, record
 from joblib import Parallel, delayed
 
+from skpriv.datasets import make_sparse_autoregressive
 from skpriv.linear_model import (
     IHTRegressor,
     ImproperSGDRegressor,

@@ -11,9 +11,9 @@ exactly). "zero" is the error of predicting 0. SSP and LinearRegression stop at 
 
 import numpy as np
 from _designs import make_signs
-from _hard_instances import make_rank_one
 from _rates import NOISE, arguments, show, sweep, written
 
+from skpriv.datasets import make_rank_one
 from skpriv.linear_model import ImproperSGDRegressor, LinearRegression, SSPRegressor
 
 METHODS = ("zero", "improper", "SSP", "LinearRegression")

@@ -9,10 +9,10 @@ that fit in memory ("ignore it" is the error of a zero coefficient in it).
 """
 
 import numpy as np
-from _hard_instances import make_small_direction
 from _peers import InputPerturbation
 from _rates import NOISE, arguments, show, sweep, written
 
+from skpriv.datasets import make_small_direction
 from skpriv.linear_model import LayeredRegressor, ReweightedRegressor, SSPRegressor
 
 METHODS = ("ignore it", "input", "SSP", "layered", "layered, 2 levels", "reweighted")

@@ -8,11 +8,11 @@ noise to the Gram matrix pay for it. Central model, d=5, rows in an ellipsoid, e
 """
 
 import numpy as np
-from _hard_instances import make_ill_conditioned
 from _peers import AdaSSP
 from _rates import NOISE, arguments, show, slope, sweep, written
 
 from skpriv import Budget
+from skpriv.datasets import make_ill_conditioned
 from skpriv.linear_model import ReweightedRegressor, SSPRegressor
 
 METHODS = ("ridge", "AdaSSP", "SSP", "reweighted")

@@ -35,7 +35,7 @@ PUBLIC = {
     "parameters", "partition", "path", "players", "policies", "policy", "privacy",
     "probability", "public_rows", "purpose", "quantity", "r2", "random_state",
     "raw_path", "reference", "reports", "result", "return_X_y",
-    "rho", "rng", "rounds", "row_norm", "run",
+    "rho", "rng", "rounds", "row_norm", "run", "rare_probability", "return_coef",
     "scale", "schema", "scoring", "show_reference", "smallest_share", "state", "statistic",
     "target_name", "task", "text", "title", "totals", "transport", "unit", "user",
     "users", "value", "verbose", "who",

@@ -1,8 +1,17 @@
 """Hard instances of the papers: made so that what the theory promises, or rules out, is seen."""
 
+from math import sqrt
+from numbers import Integral, Real
+from typing import Annotated, Literal
+
 import numpy as np
 from scipy.signal import lfilter
 from sklearn.utils import check_random_state
+
+from .._compat import Interval
+from .._parameters import Count, Positive, Probability, RandomState, validated
+
+Noise = Literal["none", "uniform", "sign"]
 
 
 def finished(X, coef, noise, rng, return_coef):
@@ -25,15 +34,80 @@ def unit_rows(n_samples, n_features, rng):
     return X / np.linalg.norm(X, axis=1, keepdims=True)
 
 
-def make_small_direction(
-    n_samples=10_000,
+@validated
+def make_rare_direction(
+    n_samples: Count = 10_000,
     *,
-    length=None,
-    first=0.5,
-    noise="none",
-    return_coef=False,
-    random_state=None,
-):
+    rare_probability: Probability | None = None,
+    n_features: Annotated[int, Interval(Integral, 2, None, closed="left")] = 2,
+    noise: Noise = "none",
+    return_coef: bool = False,
+    random_state: RandomState = None,
+) -> tuple[np.ndarray, ...]:
+    """Rows that are the first unit vector but for rare ones, which carry the signal.
+
+    The instance of Li, Simchi-Levi and Wang's Theorem 1 (Eq. 3, EC.1.1), and case I of their Eq.
+    (4): a row is e_2 with probability c / sqrt(n), else e_1. No local method learns the second
+    coefficient, so that mean squared errors fall no faster than n^{-1/2}; nor need it be learnt
+    for mean absolute errors of that order, since the direction is as rare in the error. The true
+    parameter is (0, 1), their H_1.
+
+    Parameters
+    ----------
+    n_samples : int, default=10000
+    rare_probability : float in (0, 1], default=None
+        Probability of all rare rows together; None: 1 / sqrt(n_samples).
+    n_features : int >= 2, default=2
+        Number of features. With more than 2, each of the others is rare alike, with a coefficient
+        of the same size.
+    noise : {"none", "uniform", "sign"}, default="none"
+        "none": y is its mean. "uniform": as wide as [-1, 1] allows at each row. "sign": y is -1
+        or 1.
+    return_coef : bool, default=False
+        Whether to return the true parameter, too.
+    random_state : None, int or RandomState, default=None
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, n_features)
+        Rows are unit vectors of the axes.
+    y : ndarray of shape (n_samples,)
+        Targets in [-1, 1], with mean X coef.
+    coef : ndarray of shape (n_features,)
+        Only if ``return_coef`` is True.
+
+    References
+    ----------
+    J. Li, D. Simchi-Levi and Y. Wang (2024). On the optimal regret of locally private linear
+    contextual bandit: Theorem 1.
+
+    Examples
+    --------
+    >>> from skpriv.datasets import make_rare_direction
+    >>> X, y, coef = make_rare_direction(10_000, return_coef=True, random_state=0)
+    >>> coef.tolist(), bool(50 < X[:, 1].sum() < 150)
+    ([0.0, 1.0], True)
+    """
+    rng = check_random_state(random_state)
+    rare = 1.0 / sqrt(n_samples) if rare_probability is None else rare_probability
+    axes = np.where(
+        rng.uniform(size=n_samples) < rare, rng.randint(1, n_features, size=n_samples), 0
+    )
+    coef = np.full(n_features, 1.0 / sqrt(n_features - 1))
+    coef[0] = 0.0
+    return finished(np.eye(n_features)[axes], coef, noise, rng, return_coef)
+
+
+@validated
+def make_small_direction(
+    n_samples: Count = 10_000,
+    *,
+    length: Probability | None = None,
+    first: Probability = 0.5,
+    noise: Noise = "none",
+    return_coef: bool = False,
+    random_state: RandomState = None,
+) -> tuple[np.ndarray, ...]:
     """Rows (first, length) and (first, -length) with probability one half each.
 
     With the defaults the instance of Li, Simchi-Levi and Wang's Theorem 2 (EC.1.2, their constant
@@ -68,6 +142,13 @@ def make_small_direction(
     ----------
     J. Li, D. Simchi-Levi and Y. Wang (2024). On the optimal regret of locally private linear
     contextual bandit: Theorem 2.
+
+    Examples
+    --------
+    >>> from skpriv.datasets import make_small_direction
+    >>> X, y, coef = make_small_direction(1000, return_coef=True, random_state=0)
+    >>> abs(X[0]).round(4).tolist(), coef.tolist()
+    ([0.5, 0.007], [0.5, 0.5])
     """
     rng = check_random_state(random_state)
     length = 0.07 * n_samples ** (-1.0 / 3.0) if length is None else length
@@ -77,15 +158,16 @@ def make_small_direction(
     return finished(X, np.array([0.5, 0.5]), noise, rng, return_coef)
 
 
+@validated
 def make_ill_conditioned(
-    n_samples=10_000,
-    n_features=5,
+    n_samples: Count = 10_000,
+    n_features: Count = 5,
     *,
-    condition=1e4,
-    noise="uniform",
-    return_coef=False,
-    random_state=None,
-):
+    condition: Annotated[float, Interval(Real, 1, None, closed="left")] = 1e4,
+    noise: Noise = "uniform",
+    return_coef: bool = False,
+    random_state: RandomState = None,
+) -> tuple[np.ndarray, ...]:
     """Rows in an ellipsoid: uniform on the sphere, then scaled axis by axis.
 
     The scales fall geometrically from 1 to condition^{-1/2}, so that the matrix of second moments
@@ -114,6 +196,14 @@ def make_ill_conditioned(
         Targets in [-1, 1], with mean X coef.
     coef : ndarray of shape (n_features,)
         Only if ``return_coef`` is True.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.datasets import make_ill_conditioned
+    >>> X, y, coef = make_ill_conditioned(20_000, condition=100, return_coef=True, random_state=0)
+    >>> round(float(np.linalg.cond(X.T @ X)), -1)
+    100.0
     """
     rng = check_random_state(random_state)
     X = unit_rows(n_samples, n_features, rng) * np.geomspace(1.0, condition**-0.5, n_features)
@@ -121,14 +211,15 @@ def make_ill_conditioned(
     return finished(X, coef, noise, rng, return_coef)
 
 
+@validated
 def make_rank_one(
-    n_samples=10_000,
-    n_features=1000,
+    n_samples: Count = 10_000,
+    n_features: Count = 1000,
     *,
-    noise="none",
-    return_coef=False,
-    random_state=None,
-):
+    noise: Noise = "none",
+    return_coef: bool = False,
+    random_state: RandomState = None,
+) -> tuple[np.ndarray, ...]:
     """Every row is the same unit vector, which is also the parameter, and every target has mean 1.
 
     The instance of Proposition 6.1 of Chen, Li, Rakhlin and Simchi-Levi (2025): the second moments
@@ -155,6 +246,14 @@ def make_rank_one(
         Targets in [-1, 1], with mean X coef.
     coef : ndarray of shape (n_features,)
         Only if ``return_coef`` is True.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.datasets import make_rank_one
+    >>> X, y, coef = make_rank_one(100, 20, return_coef=True, random_state=0)
+    >>> int(np.linalg.matrix_rank(X)), bool(np.allclose(y, 1.0)), bool(np.allclose(X[0], coef))
+    (1, True, True)
     """
     rng = check_random_state(random_state)
     coef = unit_rows(1, n_features, rng)[0]
@@ -162,17 +261,18 @@ def make_rank_one(
     return finished(np.tile(coef, (n_samples, 1)), coef, noise, rng, return_coef)
 
 
+@validated
 def make_sparse_autoregressive(
-    n_samples=10_000,
-    n_features=400,
+    n_samples: Count = 10_000,
+    n_features: Count = 400,
     *,
-    n_nonzero=5,
-    correlation=0.1,
-    data_max=3.0,
-    noise="uniform",
-    return_coef=False,
-    random_state=None,
-):
+    n_nonzero: Count = 5,
+    correlation: Annotated[float, Interval(Real, -1, 1, closed="neither")] = 0.1,
+    data_max: Positive = 3.0,
+    noise: Noise = "uniform",
+    return_coef: bool = False,
+    random_state: RandomState = None,
+) -> tuple[np.ndarray, ...]:
     """Gaussian features with covariance correlation^|i - j| and a sparse parameter.
 
     The design of the experiments of FLIPHAT (Section 6): 400 features, 5 of them with a
@@ -204,8 +304,17 @@ def make_sparse_autoregressive(
         Targets in [-1, 1], with mean X coef.
     coef : ndarray of shape (n_features,)
         Only if ``return_coef`` is True.
+
+    Examples
+    --------
+    >>> from skpriv.datasets import make_sparse_autoregressive
+    >>> X, y, coef = make_sparse_autoregressive(100, 50, return_coef=True, random_state=0)
+    >>> X.shape, int((coef != 0).sum()), round(float(abs(coef).sum()), 3)
+    ((100, 50), 5, 0.333)
     """
     rng = check_random_state(random_state)
+    if n_nonzero > n_features:
+        raise ValueError(f"n_nonzero={n_nonzero} must be at most n_features={n_features}.")
     shocks = rng.normal(size=(n_samples, n_features))
     shocks[:, 1:] *= np.sqrt(1.0 - correlation**2)
     X = np.clip(lfilter([1.0], [1.0, -correlation], shocks, axis=1), -data_max, data_max)
