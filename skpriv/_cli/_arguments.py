@@ -95,9 +95,9 @@ def workers(text):
     return number
 
 
-TABLE = "table", "--sep", "--encoding"
-SCHEMA = "--schema", "--decimal"
-GROUP = "--group", "--max-rows"
+TABLE_OPTIONS = "table", "--sep", "--encoding"
+SCHEMA_OPTIONS = "--schema", "--decimal"
+GROUP_OPTIONS = "--group", "--max-rows"
 SHARED = {  # options that several commands have
     "table": {
         "metavar": "TABLE",

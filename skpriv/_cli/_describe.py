@@ -7,10 +7,10 @@ import narwhals.stable.v2 as nw
 from ..inspection import describe
 from ..preprocessing import Schema, check_table, guessed_type
 from ._arguments import (
-    GROUP,
+    GROUP_OPTIONS,
     PICTURES,
-    SCHEMA,
-    TABLE,
+    SCHEMA_OPTIONS,
+    TABLE_OPTIONS,
     CommandError,
     add_options,
     check_files,
@@ -31,7 +31,7 @@ def add_schema(parser):
     )
     parser.add_argument("--target", metavar="NAME", help="column that is predicted")
     out = {"required": True, "help": "TOML file to write"}
-    add_options(parser, *TABLE, "--out", "--force", out=out)
+    add_options(parser, *TABLE_OPTIONS, "--out", "--force", out=out)
     parser.set_defaults(run=write_schema)
 
 
@@ -58,14 +58,14 @@ def add_describe(parser):
         "private budget. It takes seconds for a hundred thousand rows."
     )
     add = parser.add_argument
-    add_options(parser, *TABLE, *SCHEMA)
+    add_options(parser, *TABLE_OPTIONS, *SCHEMA_OPTIONS, *GROUP_OPTIONS)
     add("--columns", metavar="NAMES", help="describe these columns alone, separated by commas")
     add("--pair", action="append", default=[], metavar="A,B",
         help="two-way counts of two columns; may be given more than once")  # fmt: skip
     add("--population", action="store_true",
         help="intervals for the population from which rows come, not for the table")  # fmt: skip
     add_options(
-        parser, *GROUP, "--epsilon", "--delta", "--ledger", "--out", "--plot", "--confidence-level",
+        parser, "--epsilon", "--delta", "--ledger", "--out", "--plot", "--confidence-level",
         "--seed", "--force",
         epsilon={"required": True, "help": "epsilon of all numbers together"},
         out={"help": "write all numbers to a CSV file, too"},
@@ -112,12 +112,12 @@ def add_check(parser):
         "missing. These counts are exact, and must not be released. With --private they have "
         "noise, and may be released. It takes a second for a hundred thousand rows."
     )
-    add_options(parser, *TABLE, *SCHEMA)
+    add_options(parser, *TABLE_OPTIONS, *SCHEMA_OPTIONS, *GROUP_OPTIONS)
     words = "add noise, so that the counts may be released"
     parser.add_argument("--private", action="store_true", help=words)
     total = {"help": "with --private: epsilon of all counts together"}
     ledger = "with --private: file that keeps all charges; these counts are charged there"
-    names = (*GROUP, "--epsilon", "--delta", "--ledger")
+    names = ("--epsilon", "--delta", "--ledger")
     add_options(parser, *names, epsilon=total, ledger={"help": ledger})
     parser.set_defaults(run=check)
 

@@ -15,11 +15,11 @@ from ..inspection import coefficient_table, model_card, picture
 from ..preprocessing import FormulaEncoder, Schema, TableEncoder
 from ..privacy import Cost, capabilities, prepaid
 from ._arguments import (
-    GROUP,
+    GROUP_OPTIONS,
     PICTURES,
     PRIVATE,
-    SCHEMA,
-    TABLE,
+    SCHEMA_OPTIONS,
+    TABLE_OPTIONS,
     CommandError,
     add_options,
     check_files,
@@ -45,7 +45,7 @@ def add_fit(parser):
         "released answers and public numbers only."
     )
     add = parser.add_argument
-    add_options(parser, *TABLE, *SCHEMA)
+    add_options(parser, *TABLE_OPTIONS, *SCHEMA_OPTIONS, *GROUP_OPTIONS)
     add("--target", metavar="NAME", help="column that is predicted; default: that of the schema")
     add("--formula", metavar="TEXT",
         help="terms of the model as in R, 'target ~ a + I(a**2) + C(b) + a:c'")  # fmt: skip
@@ -65,7 +65,7 @@ def add_fit(parser):
     ledger = "file that keeps all charges; this fit is charged there. The first charge of a new "
     ledger += "file is its total, unless `budget` has set another"
     add_options(
-        parser, *GROUP, "--epsilon", "--delta", "--ledger", "--out", "--plot", "--confidence-level",
+        parser, "--epsilon", "--delta", "--ledger", "--out", "--plot", "--confidence-level",
         "--seed", "--force",
         epsilon={"required": True, "help": "epsilon of this fit"}, ledger={"help": ledger},
         out={"help": "JSON file of the model; needed but with --plan"},

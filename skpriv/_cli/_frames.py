@@ -48,7 +48,7 @@ def opened(args):
     Parameters
     ----------
     args : Namespace
-        The arguments of `TABLE` and `SCHEMA`.
+        The arguments of `TABLE_OPTIONS` and `SCHEMA_OPTIONS`.
 
     Returns
     -------
@@ -97,7 +97,7 @@ def read_table(args, schema=""):
     Parameters
     ----------
     args : Namespace
-        The arguments of `TABLE`.
+        The arguments of `TABLE_OPTIONS`.
     schema : Schema, default=""
         Where it has letters that each encoding writes in its own way, that of the table must be
         named: in another one cells would silently be none of the list.

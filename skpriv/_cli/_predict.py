@@ -8,7 +8,7 @@ from sklearn.pipeline import Pipeline
 from .._codec import load
 from ..inspection import release_page
 from ..privacy import BudgetAccountant
-from ._arguments import TABLE, CommandError, add_options, check_files
+from ._arguments import TABLE_OPTIONS, CommandError, add_options, check_files
 from ._frames import FORMATS, read_table, write_columns
 
 
@@ -20,7 +20,7 @@ def add_predict(parser):
     )
     parser.add_argument("model", metavar="MODEL", help="a model that `fit` wrote")
     out = {"required": True, "help": "CSV or Parquet file to write"}
-    add_options(parser, *TABLE, "--out", "--force", out=out)
+    add_options(parser, *TABLE_OPTIONS, "--out", "--force", out=out)
     parser.set_defaults(run=run)
 
 

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from .._compat import Interval
 from .._parameters import Count, Positive, Probability, RandomState, validated
 
-Noise = Literal["none", "uniform", "sign"]
+TargetNoise = Literal["none", "uniform", "sign"]
 
 
 def finished(X, coef, noise, rng, return_coef):
@@ -40,7 +40,7 @@ def make_rare_direction(
     *,
     rare_probability: Probability | None = None,
     n_features: Annotated[int, Interval(Integral, 2, None, closed="left")] = 2,
-    noise: Noise = "none",
+    noise: TargetNoise = "none",
     return_coef: bool = False,
     random_state: RandomState = None,
 ) -> tuple[np.ndarray, ...]:
@@ -104,7 +104,7 @@ def make_small_direction(
     *,
     length: Probability | None = None,
     first: Probability = 0.5,
-    noise: Noise = "none",
+    noise: TargetNoise = "none",
     return_coef: bool = False,
     random_state: RandomState = None,
 ) -> tuple[np.ndarray, ...]:
@@ -164,7 +164,7 @@ def make_ill_conditioned(
     n_features: Count = 5,
     *,
     condition: Annotated[float, Interval(Real, 1, None, closed="left")] = 1e4,
-    noise: Noise = "uniform",
+    noise: TargetNoise = "uniform",
     return_coef: bool = False,
     random_state: RandomState = None,
 ) -> tuple[np.ndarray, ...]:
@@ -216,7 +216,7 @@ def make_rank_one(
     n_samples: Count = 10_000,
     n_features: Count = 1000,
     *,
-    noise: Noise = "none",
+    noise: TargetNoise = "none",
     return_coef: bool = False,
     random_state: RandomState = None,
 ) -> tuple[np.ndarray, ...]:
@@ -269,7 +269,7 @@ def make_sparse_autoregressive(
     n_nonzero: Count = 5,
     correlation: Annotated[float, Interval(Real, -1, 1, closed="neither")] = 0.1,
     data_max: Positive = 3.0,
-    noise: Noise = "uniform",
+    noise: TargetNoise = "uniform",
     return_coef: bool = False,
     random_state: RandomState = None,
 ) -> tuple[np.ndarray, ...]:
