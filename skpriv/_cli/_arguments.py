@@ -5,6 +5,7 @@ import sys
 from importlib.util import find_spec
 from math import isfinite
 from pathlib import Path
+from typing import Any
 
 from .._printing import axes_in_rows
 from ..exceptions import SkprivError
@@ -98,7 +99,7 @@ def workers(text):
 TABLE_OPTIONS = "table", "--sep", "--encoding"
 SCHEMA_OPTIONS = "--schema", "--decimal"
 GROUP_OPTIONS = "--group", "--max-rows"
-SHARED = {  # options that several commands have
+SHARED: dict[str, dict[str, Any]] = {  # options that several commands have
     "table": {
         "metavar": "TABLE",
         "help": "a CSV or Parquet file; each line of a CSV file is one row, so that a cell with a "

@@ -549,7 +549,8 @@ class Description(Printed):
         found = {
             line.name: self._line(i, line, schema, lines, answers) for i, line in enumerate(lines)
         }
-        self.pairs, start = {}, 0
+        self.pairs: dict[Any, Any] = {}
+        start = 0
         for table in tables:
             stop = start + cells(table)
             names = tuple(column.name for column in table)

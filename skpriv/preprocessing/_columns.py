@@ -413,7 +413,7 @@ class Boolean(_Levels):
 
     missing: Any = field(default=None, kw_only=True)
     kind: ClassVar[str] = "boolean"
-    _levels: ClassVar[tuple] = (False, True)
+    _levels = (False, True)
     is_open = False
 
     def __post_init__(self):

@@ -113,10 +113,11 @@ class FormulaEncoder(SchemaEncoder):
         design = _parsed(self.formula, schema)[1]
         points = {name: _points(schema[name], name, 3) for name in self.columns_}
         ends = {name: _Interval(at[0], at[-1]) for name, at in points.items()}
+        zero: Any = _Interval(0.0, 0.0)
         for text, tree in design.factors.items():
             try:
                 with np.errstate(all="ignore"):
-                    value = np.add(_evaluated(tree, ends, text), _Interval(0.0, 0.0))
+                    value = np.add(_evaluated(tree, ends, text), zero)
             except _Unbounded as error:
                 raise ValueError(f"{text} has no bounds where {error}") from None
             if not np.isfinite([value.low, value.high]).all():
