@@ -350,7 +350,7 @@ def _counter(session, score, sides, slots, reported):
     parts = iter(split(session, *sizes))
 
     def ask(step, thresholds):
-        asked = [ScoresWithin(score, thresholds)]
+        asked: list[Query] = [ScoresWithin(score, thresholds)]
         if reported:
             asked = [ScoreReports(score, side, value) for side, value in thresholds]
         answers = [next(parts).sum(query, 1.0) for query in asked]
