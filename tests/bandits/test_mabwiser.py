@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from skpriv.bandits import EpochGreedy, LinUCB, MABWiserAdapter, RandomPolicy
-from skpriv.exceptions import InvalidValues
 from skpriv.linear_model import SSPRegressor
 
 ARMS = ["low", "medium", "high"]
@@ -77,17 +76,6 @@ def test_errors_change_nothing():
     with pytest.raises(ValueError, match="must have shape"):
         adapter.fit(decisions, rewards[:3], contexts)
     assert adapter.policy_.n_rounds_ == 50
-
-
-def test_values_that_are_no_numbers_are_told_when_the_epoch_has_been_charged():
-    contexts, actions, rewards = rounds(0, 50)
-    decisions = [ARMS[a] for a in actions]
-    adapter = MABWiserAdapter(greedy(), ARMS).fit(decisions, rewards, contexts)
-    adapter.partial_fit(["huge", *decisions[1:]], rewards, contexts)
-    adapter.partial_fit(decisions, rewards, contexts)
-    with pytest.raises(InvalidValues, match="rows or targets contain"):
-        adapter.partial_fit(decisions, rewards, contexts)
-    assert adapter.policy_.n_rounds_ == 200 and adapter.policy_.epoch_ == 1
 
 
 @pytest.mark.parametrize(

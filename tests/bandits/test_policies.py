@@ -14,7 +14,6 @@ from skpriv.bandits import (
     EpochGreedy,
     EpochSchedule,
     EpsilonGreedy,
-    LinearEnvironment,
     RandomPolicy,
     SparseLinearEnvironment,
     SquareCB,
@@ -109,30 +108,6 @@ def test_elimination_by_intervals():
     assert policy.oracle_.levels == [pytest.approx(1 - 0.1 * 6 / (pi**2 * 4 * 4))]
     mask = np.broadcast_to([True, False, True, False], (6, 4))
     np.testing.assert_array_equal(policy._alive(contexts, mask)[0], [True, False, False, False])
-
-
-def test_elimination_always_keeps_an_action(global_random_seed):
-    rng = np.random.RandomState(global_random_seed)
-    policy = ActionElimination(oracle=SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)))
-    contexts = np.tile(np.arange(5.0)[None, :, None], (3, 1, 1))
-    policy.act(contexts)
-    policy._epochs = [None]
-    for _ in range(200):
-        policy.oracle_ = Bands(*np.sort(rng.normal(size=(2, 5)), axis=0))
-        assert policy._alive(contexts).any(axis=1).all()
-
-
-def test_elimination_keeps_the_best_and_drops_the_worst():
-    env = LinearEnvironment(
-        n_actions=3, n_features=2, coef=[1.0, 0.0], contexts=[[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]]
-    )
-    policy = ActionElimination(
-        oracle=SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), epsilon=5.0, random_state=0),
-        schedule=4000,
-    )
-    regrets = simulate([policy], env, horizon=12_000, random_state=0).regret_[0, 0]
-    assert regrets[3999] > 0.9 * 4000  # uniform: a third of the rounds costs 1, a third 2
-    assert regrets[-1] - regrets[3999] < 100
 
 
 def test_inverse_gap_weighting():

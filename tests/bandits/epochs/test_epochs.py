@@ -15,11 +15,9 @@ from skpriv.bandits import (
     EpochGreedy,
     EpochSchedule,
     EpsilonGreedy,
-    LinearEnvironment,
     LinUCB,
     RandomPolicy,
     SquareCB,
-    simulate,
 )
 from skpriv.bandits._draws import greedy_chances
 from skpriv.bandits._epochs._policy import epoch_length
@@ -63,13 +61,6 @@ def test_epochs_are_disjoint_and_complete(make_rounds, recorder, sizes):
     assert policy.n_rounds_ == 200
     assert policy.rounds_until_update_ == 50
     assert not policy._rows  # forgotten
-
-
-def test_chunks_do_not_matter(private_policy, make_rounds):
-    rounds = make_rounds()
-    expected = rounds.play(clone(private_policy))[0]
-    for size in (1, 7):
-        np.testing.assert_array_equal(rounds.play(clone(private_policy), size=size)[0], expected)
 
 
 @pytest.mark.parametrize("stop", [0, 10, 20, 45, 100])
@@ -411,24 +402,6 @@ def test_what_users_are_promised_who_come_again(make_rounds):
         policy.user_guarantee(0)
     exact = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), privacy="none")
     assert not EpochGreedy(oracle=exact).user_guarantee(5).private
-
-
-@pytest.mark.parametrize("Policy", [SquareCB, ActionElimination, EpochGreedy])
-@pytest.mark.parametrize("Oracle", [SSPRegressor, ReweightedRegressor])
-def test_oracles_of_codebook_reports_have_half_the_regret(Policy, Oracle):
-    """Pure: every user sends one index, whatever the oracle and the policy are."""
-    env, regret = LinearEnvironment(n_features=3), {}
-    for channel, delta in (("gaussian", 1e-6), ("codebook", 0.0)):
-        oracle = Oracle(
-            epsilon=4.0, delta=delta, privacy="local", channel=channel, fit_intercept=False,
-            coef_norm=1.0, data_norm=1.0, bounds_y=(-1.0, 1.0),
-        )  # fmt: skip
-        policy = Policy(oracle=oracle, random_state=0)
-        regret[channel] = simulate([policy], env, 10_000, random_state=0).regret_[0, 0, -1]
-    assert regret["codebook"] < 0.6 * regret["gaussian"]
-    with BudgetAccountant(4.0, 0.0) as accountant:
-        simulate([policy], env, 1_000, random_state=0)
-        assert accountant.spent.epsilon <= 4.0 * (1.0 + 1e-12) and accountant.spent.delta == 0.0
 
 
 def test_actions_beyond_the_bounds_of_rewards_do_not_tie():

@@ -161,11 +161,3 @@ def test_epochs_of_equations_are_pooled_and_not_compared():
         _ = policy.changes_
     _, policy = run(EpochGreedy(LINE, schedule=500, forget=True, random_state=0), 0, 2000)
     assert policy.n_pooled_ == 500 and policy.changes_ == []
-
-
-@pytest.mark.parametrize("Policy", POLICIES)
-def test_lines_that_know_all_epochs_play_better(Policy):
-    options = {"schedule": 500, "random_state": 0}
-    forgetful, _ = run(Policy(LINE, forget=True, **options), 0, 6000)
-    mine, policy = run(Policy(LINE, **options), 0, 6000)
-    assert mine < 0.9 * forgetful and policy.n_pooled_ == 6000

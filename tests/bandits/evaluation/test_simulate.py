@@ -10,8 +10,6 @@ from skpriv.bandits import (
     LinearEnvironment,
     RandomPolicy,
     RegretDisplay,
-    SquareCB,
-    SupervisedEnvironment,
     simulate,
 )
 from skpriv.bandits import _simulate as module
@@ -115,24 +113,6 @@ def test_records_and_frame():
     assert list(frame.columns) == ["policy", "run", "round", "regret", "reward"]
     last = frame[(frame.run == 1) & (frame["round"] == 1000)]
     assert last.regret.item() == full.regret_[0, 1, -1]
-
-
-def test_separate_weights_in_a_supervised_environment():
-    rng = np.random.RandomState(0)
-    X, y = rng.uniform(-0.5, 0.5, size=(600, 2)), rng.randint(2, size=600)
-    X[:, 0] = 0.5 * (2 * y - 1)
-    for blocks in (True, False):
-        named = {"shared": blocks, "n_actions": 2}
-        result = simulate(
-            [
-                RandomPolicy(**named),
-                SquareCB(oracle=SSPRegressor(data_norm=1.0, epsilon=5.0, bounds_y=(0, 1)), **named),
-            ],
-            SupervisedEnvironment(X, y, blocks=blocks),
-            horizon=3000,
-            random_state=0,
-        )
-        assert result.regret_[1, 0, -1] < 0.5 * result.regret_[0, 0, -1]
 
 
 def test_progress(capsys):
