@@ -290,10 +290,9 @@ class RegretDisplay(Display):
             Itself, with `ax_` and `figure_`.
         """
         ax = self._axes(ax, figsize=(7.0, 3.6))
-        index = _thinned(self.rounds, scale == "loglog")
-        x, means = self.rounds[index], self.regret[:, :, index].mean(axis=1)
+        x, means = self.rounds, self.regret.mean(axis=1)
         self.lines_, self.bands_ = [], []
-        for runs, mean, name in zip(self.regret[:, :, index], means, self.names, strict=True):
+        for runs, mean, name in zip(self.regret, means, self.names, strict=True):
             self.lines_.extend(ax.plot(x, mean, label=name, linewidth=1.5))
             if len(runs) > 1:
                 half = two_sided_quantile(0.95) * runs.std(axis=0, ddof=1) / np.sqrt(len(runs))
@@ -320,13 +319,3 @@ class RegretDisplay(Display):
                 ax.set_ylim(bottom=lowest)
         if scale == "loglog":
             ax.set_xscale("log")
-
-
-def _thinned(rounds, logarithmic, most=1000):
-    """Indices of at most so many rounds; a line of more points looks the same."""
-    if len(rounds) <= most:
-        return np.arange(len(rounds))
-    if logarithmic:
-        places = np.geomspace(1.0, len(rounds), most) - 1.0
-        return np.unique(places.round().astype(int))
-    return np.unique(np.linspace(0, len(rounds) - 1, most).round().astype(int))

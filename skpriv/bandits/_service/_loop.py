@@ -14,6 +14,8 @@ from ...records import finite_numbers
 from .._base import FOREVER, BasePolicy, checked_available
 from .._visits import Hashed, name_of
 from ._store import (
+    CAME,
+    IN_RANGE,
     begun,
     check_order,
     check_same,
@@ -471,14 +473,15 @@ class Loop:
             if self.policy._late:
                 return self._learned_late(held, first, n)
             if hasattr(self.policy, "players_"):  # acting changes more of a combiner than its seed
-                taught = self._taught(self.policy, first, held.events(first, first + n))
+                taught = self._taught(self.policy, first, held.events(IN_RANGE, first, first + n))
                 return self._keep(held, self.policy, first, *taught)
             version, state = self._version, dumped(self.policy)
             held.close(first + n)  # whatever the clock of another process says
         parts = []
         for start in range(first, first + n, EVENTS_AT_ONCE):
             with self._store.looking() as held:
-                parts.append(held.events(start, min(start + EVENTS_AT_ONCE, first + n)))
+                stop = min(start + EVENTS_AT_ONCE, first + n)
+                parts.append(held.events(IN_RANGE, start, stop))
         columns = tuple(sum(part, ()) for part in zip(*parts, strict=True))
         if None in columns[0]:  # another worker has learned them
             return None
@@ -529,13 +532,13 @@ class Loop:
                 self._forgotten = start
                 if start >= stop:
                     return
-                held.forget(start, stop)
+                held.forget(IN_RANGE, start, stop)
             time.sleep(PAUSE)
 
     def _learned_late(self, held, first, n):
         """Give the policy the rewards that came, in the places of the next n events."""
         self._closed, deadline = held.oldest(self._closed), self._clock() - self.cutoff
-        rows, actions, rewards, _, users, names = held.came(self._closed, deadline)
+        rows, actions, rewards, _, users, names = held.events(CAME, self._closed, deadline)
         rewards = [self.default_reward if reward is None else reward for reward in rewards]
         # One that tells nothing, so that there is always one
         rows = np.frombuffer(b"".join([*rows, bytes(8 * self.policy.n_features_in_)]))
@@ -544,7 +547,7 @@ class Loop:
         given = np.array(rewards), rows.reshape(len(rewards), -1), np.array([*actions, 0]), who
         with self.policy._numbering.once(f"events from {first}"):
             self.policy._update_late(n, *given)
-        held.forget_came(self._closed, deadline)
+        held.forget(CAME, self._closed, deadline)
         self._version += 1
         held.save(self._version, first + n, dumped(self.policy))
         return n

@@ -34,6 +34,8 @@ CREATE TABLE troubles (time REAL, sentence TEXT);
 -- events before it have their rewards, or have passed the cutoff of whoever learns them
 CREATE TABLE closed (only INTEGER PRIMARY KEY CHECK (only = 0), first INTEGER);
 """  # noqa: E501
+IN_RANGE = "number >= ? AND number < ?"  # from a first number up to another one
+# From a first number on, with a reward or past a deadline.
 CAME = "number >= ? AND learned = 0 AND (reward IS NOT NULL OR time <= ?)"
 # Of the file: 4 also held the mean reward, and 3 had no hash of the policy.
 EVENTS_VERSION = 5
@@ -156,20 +158,14 @@ class Transaction:
         )
         return self.last() + 1 if waiting is None else waiting
 
-    def events(self, start, stop):
-        """Columns (rows, actions, rewards, players, users, ids) of the open events in a range."""
-        return self._columns("number >= ? AND number < ?", start, stop)
-
-    def _columns(self, which, *given):
+    def events(self, which, *given):
+        """Columns (rows, actions, rewards, players, users, ids) of events `IN_RANGE`, or `CAME`."""
         query = f"SELECT row, action, reward, player, user, id FROM events WHERE {which}"
         found = self._run(f"{query} ORDER BY number", given).fetchall()
         return tuple(zip(*found, strict=True)) if found else ((),) * 6
 
-    def forget(self, start, stop):
-        """Mark events as learned, and remove their features, rewards and users."""
-        self._forget("number >= ? AND number < ?", start, stop)
-
-    def _forget(self, which, *given):
+    def forget(self, which, *given):
+        """Mark the same events as learned, and remove their features, rewards and users."""
         self._run(
             "UPDATE events SET learned = 1 + (reward IS NOT NULL), row = NULL, reward = NULL, "
             f"user = NULL WHERE {which}",
@@ -181,14 +177,6 @@ class Transaction:
         query = "SELECT min(number) FROM events WHERE number >= ? AND learned = 0"
         found = self._one(query, start)
         return self.last() + 1 if found is None else found
-
-    def came(self, start, deadline):
-        """Columns as of `events`, of those from ``start`` on with a reward or past the deadline."""
-        return self._columns(CAME, start, deadline)
-
-    def forget_came(self, start, deadline):
-        """Mark the events of `came` as learned, and remove what they hold."""
-        self._forget(CAME, start, deadline)
 
     def note(self, time, sentence):
         """Keep what went wrong, the last hundred times."""

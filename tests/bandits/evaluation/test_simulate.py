@@ -141,7 +141,7 @@ def test_display():
     assert axes.get_xscale() == "log"
     assert [line.get_label() for line in display.lines_] == result.names
     x, y = display.lines_[0].get_data()
-    assert 500 < len(x) <= 1000
+    assert len(x) == 3000
     assert y[-1] == pytest.approx(result.regret_[0, :, -1].mean())
     legend = [text.get_text() for text in axes.get_legend().get_texts()]
     assert sorted(legend) == sorted(result.names)
