@@ -184,7 +184,7 @@ def watch(monkeypatch):
     for kind in {Rows, *_subclasses(Rows)}:
         if "total" in vars(kind):
             monkeypatch.setattr(kind, "total", watched(kind.total))
-    for name in ("_law", "_selection_law", "_release_law"):
+    for name in ("_law", "_selection_law"):
         monkeypatch.setattr(CentralSession, name, priced(getattr(CentralSession, name)))
     with listening(watch):
         yield watch
