@@ -530,7 +530,7 @@ class Description(Printed):
     def __init__(
         self,
         schema: Any,
-        lines: Any,
+        columns: Any,
         tables: Any,
         answers: Any,
         report: Any,
@@ -547,7 +547,8 @@ class Description(Printed):
         self._persons, self._places = report.rows_per_unit is not None, report.rows_per_unit or 1
         self._most, self._unit = self.n * self._places, "persons" if self._persons else "rows"
         found = {
-            line.name: self._line(i, line, schema, lines, answers) for i, line in enumerate(lines)
+            line.name: self._line(i, line, schema, columns, answers)
+            for i, line in enumerate(columns)
         }
         self.pairs: dict[Any, Any] = {}
         start = 0

@@ -511,9 +511,9 @@ class Categorical(ColumnType):
         return names + [name for name in extra if name not in names]
 
     def encode(self, series: Any) -> np.ndarray:
-        return np.vstack([self._corners, np.zeros(len(self.levels) - 1)])[self.codes(series)]
+        return np.vstack([self._corners, np.zeros(len(self.levels) - 1)])[self._codes(series)]
 
-    def codes(self, series: Any) -> np.ndarray:
+    def _codes(self, series):
         """Number of the level of each cell; their number where the cell is none of them."""
         levels, codes = self.levels, codes_by_text(self.categories, self.spellings)
         nothing = len(levels)  # the zero row

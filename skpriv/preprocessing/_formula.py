@@ -422,7 +422,7 @@ def _read(column, name, series):
     """Values of cells, or codes of their levels; and whether an indicator says they are missing."""
     if isinstance(column, Categorical):
         # What is nothing in the list stands for the reference.
-        return column.codes(series) % len(column.levels), np.zeros(len(series), dtype=bool)
+        return column._codes(series) % len(column.levels), np.zeros(len(series), dtype=bool)
     encoded = column.encode(series)
     absent = encoded[:, -1] > 0.5 if _has_indicator(column) else np.zeros(len(encoded), dtype=bool)
     values = _value(column, name, encoded[:, 0])
