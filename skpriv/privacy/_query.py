@@ -104,15 +104,12 @@ class Mapped(NamedTuple):
     query : callable
         What is asked of those, without an argument. Its sum is that of the query itself, up to
         rounding.
-    begin : bool
-        Whether to keep the rows if they are not kept yet.
     """
 
     key: Any
     width: int
     records: Any
     query: Any
-    begin: bool
 
 
 class Query(ABC):

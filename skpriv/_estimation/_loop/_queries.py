@@ -199,20 +199,14 @@ class Whitened:
         weighted = getattr(self.rows, "weighted", False)
         return psi, norms, self.rows.roots(X) if weighted else np.ones(len(norms))
 
-    def mapped(self, query, begin):
-        """A query as one of rows (e, w) of this; None where rows have weights of their own.
-
-        Parameters
-        ----------
-        query : Query
-            It has ``whitened``.
-        begin : bool
-            Whether it is worth to keep them.
+    def mapped(self, query):
+        """A query with ``whitened`` as one of rows (e, w) of this, which are kept; None where rows
+        have weights of their own.
         """
         if getattr(self.rows, "weighted", False):
             return None
         kept = partial(replace, query, whitened=WhitenedAlready(self.W))
-        return Mapped(self.W, len(self.W) + 1, self._records, kept, begin)
+        return Mapped(self.W, len(self.W) + 1, self._records, kept)
 
     def _records(self, X, y):
         """Rows (e, w) of a chunk, and y."""
@@ -273,7 +267,7 @@ class WhiteningQuery(Query):
     @property
     def mapped(self):
         """The same of rows e that are kept."""
-        return self.whitened.mapped(self, begin=True) if self.kept else None
+        return self.whitened.mapped(self) if self.kept else None
 
     def sum(self, X, y):
         """Exact sum over a chunk of rows."""

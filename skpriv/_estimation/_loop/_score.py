@@ -12,7 +12,7 @@ import numpy as np
 from ..._linalg import RELATIVE_ZERO, SQRT2, add_gram, row_norms, unvech, vech, vech_size
 from ...privacy import ROUNDING, GaussianNoise, Query
 from .._persons import PersonScores, ScoreLengthsQuery, named_parts, person_sums
-from .._public_maps import RowMap, TargetMap
+from .._public_maps import TargetMap
 from ._links import IDENTITY, MeanLink
 from ._queries import Whitened, scaled_targets
 from ._rules import LEARNT, normal_clip
@@ -209,11 +209,10 @@ class ScoreQuery(Query):
 
     @property
     def mapped(self):
-        """The same of rows e that are kept: from one on that is not the last of them."""
+        """The same of rows e that are kept."""
         if type(self) is not ScoreQuery or self.asks_cut:
             return None
-        costly = not isinstance(self.whitened.rows, RowMap)  # hats, for one
-        return self.whitened.mapped(self, begin=costly or not (self.matrices and self.link.linear))
+        return self.whitened.mapped(self)
 
     def scores(self, X, y):
         """Yield the `Scores` of one block of rows after the other."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy import stats
+from scipy.linalg import solve_triangular
 
 from ..._linalg import row_norms
 from ...privacy import TOLD_ABOVE
@@ -294,7 +295,7 @@ class Pool:
         sampling = dispersion / (counts.max() if self._curator else counts.sum()) * trace / p
         # What sampling adds to the noise changes little from step to step of one slope
         part, before = sampling / max(self.noise, 1e-300), self._model
-        if not (self._gram and before and 0.8 <= (1.0 + part) / (1.0 + before[0]) <= 1.25):
+        if not (before and 0.8 <= (1.0 + part) / (1.0 + before[0]) <= 1.25):
             self._model = part, prior_model(self._spectrum[0], part, self._shapes)
         self.b = self._origin + posterior_mean(
             self._spectrum[1], moment, self.noise, self._model[1], self._variances, self._odds
@@ -375,7 +376,7 @@ def learn_whitening(session, rows, rules, start=None):
         if look:
             return W, rules.length, (gram, scale)
         if first is not None:
-            gram = filled(gram, W @ np.linalg.inv(first))
+            gram = filled(gram, solve_triangular(first.T, W.T, lower=True).T)
         W = _whiter(W, gram, scale, rules)
     if not rules.lengths:
         return W, rules.length, None
@@ -434,9 +435,9 @@ def filled(gram, turn):
     ----------
     gram : ndarray of shape (p, p)
     turn : ndarray of shape (p, p)
-        Matrix of the turn: its inverse leads back to features.
+        Matrix of the turn, upper triangular: its inverse leads back to features.
     """
-    back = np.linalg.inv(turn)
+    back = solve_triangular(turn, np.eye(len(turn)))
     mass = np.einsum("ij,ij->i", back @ gram, back)
     seen = np.maximum(mass[:-1], 0.0)
     least = LEAST_MASS * float(seen @ seen) / max(float(seen.sum()), 1e-300)

@@ -210,8 +210,6 @@ class Pieces:
     def _of_function(self, rows, mapped):
         """Rows that are a function of each record, kept while that is asked; None if too large."""
         if self._mapped[0] is not mapped.key:
-            if not mapped.begin:
-                return None
             self._mapped = mapped.key, self._made(rows, mapped.records, mapped.width)
         return self._mapped[1]
 

@@ -84,8 +84,8 @@ def test_cut_features_are_lifted_and_those_that_cancel_are_left():
     """Of features 0 and 1 only the difference is small; rows with feature 2 are cut."""
     gram = np.diag([1.0, 1.0, 0.01, 3.0])
     gram[0, 1] = gram[1, 0] = 0.999
-    rotated = np.linalg.qr(np.random.RandomState(0).normal(size=(4, 4)))[0]
-    for turn in (np.eye(4), rotated * 7.0, np.diag([1.0, 30.0, 2.0, 1.0]) @ rotated):
+    mixed = np.triu(np.random.RandomState(0).normal(size=(4, 4))) + 2.0 * np.eye(4)
+    for turn in (np.eye(4), mixed * 7.0, np.diag([1.0, 30.0, 2.0, 1.0]) @ mixed):
         back = np.linalg.inv(turn)
         found = back @ filled(turn @ gram @ turn.T, turn) @ back.T
         found[2, 2] -= 0.25 * (2.0 + 1e-4) / 2.01 - 0.01
