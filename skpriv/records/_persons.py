@@ -65,14 +65,13 @@ class PersonRows(Rows):
         self.largest, self._change = largest, change
         self.n_features, self.n_jobs = rows.n_features, rows.n_jobs
         self.n = int(codes.max()) + 1 if len(codes) else 0
-        place = np.empty(self.n, dtype=np.intp)  # of a person in a secret order of persons
-        place[permutation(self.n)] = np.arange(self.n)
-        positions = _chosen(codes, self.largest, _seed(permutation))
-        persons = place[codes[positions]]
-        by_person = np.argsort(persons, kind="stable")
-        self._positions = positions[by_person]
-        self._starts = np.searchsorted(persons[by_person], np.arange(self.n + 1))
-        self.n_used = len(positions)
+        secret = permutation(self.n)
+        sizes = np.minimum(np.bincount(codes, minlength=self.n), largest)
+        self._starts = np.append(0, np.cumsum(sizes))
+        self._positions = _chosen(codes, largest, _seed(permutation))
+        self._positions = self._of(secret)  # persons in a secret order
+        self._starts = np.append(0, np.cumsum(sizes[secret]))
+        self.n_used = len(self._positions)
         # That follows from public numbers, as the number of passes over files does.
         size = 8 * (self.n_features + 1) * self.n * largest
         dense = rows.has_target and not rows.stored_sparse
