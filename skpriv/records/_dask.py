@@ -156,7 +156,7 @@ class DaskRows(Rows):
     ) -> Any:
         """The same rows, with a function of chunks of X before all that is asked of them."""
         steps = (*self._steps, partial(step, function, numeric))
-        options = {"steps": steps, "has_target": self.has_target, "public": self._public}
+        options: Any = {"steps": steps, "has_target": self.has_target, "public": self._public}
         return DaskRows(self._parts, self._sizes, n_features, names, **options)
 
     def with_target(self, y: Any, n: int | None = None) -> Any:
@@ -181,7 +181,7 @@ class DaskRows(Rows):
                 raise ValueError("X and y have different numbers of rows.")
             found = [cut(y, start, start + size) for start, size in self._ranges()]
         parts = [delayed(_with, pure=False)(*pair) for pair in zip(self._parts, found)]
-        options = {"steps": self._steps, "public": public}
+        options: Any = {"steps": self._steps, "public": public}
         return DaskRows(parts, self._sizes, self.n_features, self.names, **options)
 
     def evaluated(self, function: Any, kind: Any = None) -> Any:

@@ -130,7 +130,7 @@ class SeededSubset(Subset):
         return self._stop - self._start
 
     @cached_property
-    def positions(self):  # type: ignore[override]
+    def positions(self):
         """All positions, ascending."""
         return self.between(0, self._order.n)
 

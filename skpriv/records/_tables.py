@@ -107,7 +107,7 @@ class Source:
             return None  # a lazy frame, or a dataset with a filter
         if hasattr(self.table, "count_rows"):
             parts = getattr(self.table, "get_fragments", lambda: [None])()  # a scanner has none
-            footers = [getattr(part, "metadata", None) for part in parts]
+            footers: list[Any] = [getattr(part, "metadata", None) for part in parts]
             return None if None in footers else sum(footer.num_rows for footer in footers)
         return public_shape(self.table)[0]
 
