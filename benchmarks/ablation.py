@@ -42,9 +42,9 @@ DENOISED = _pool.denoised_gram
 EVERY = {**TABLES, **MORE_TABLES, **UNSEEN_TABLES, **CHOICE_TABLES, **CHECK_TABLES}
 PARTS = {
     "whole": (),
-    "4 steps": ((_rules, "STEPS", (4, 4, 4)),),
-    "64 steps at most": ((_rules, "STEPS", (4, 64, 64)),),
-    "8 steps at least": ((_rules, "STEPS", (8, 16, 64)),),
+    "4 steps": ((_rules, "STEPS", (4, 4)),),
+    "16 steps at most": ((_rules, "STEPS", (4, 16)),),
+    "8 steps at least": ((_rules, "STEPS", (8, 64)),),
     "half as many steps": ((_rules, "STEPS_RESOLUTION", 80.0),),
     "equal steps": ((_rules, "LAST_SHARE", 0.0),),
     "questions at .025": ((_rules, "QUESTION", 0.025),),

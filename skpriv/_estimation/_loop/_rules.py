@@ -38,10 +38,10 @@ LEARNT = 0.2
 # Largest noise of a feature's squared deviation, in half-ranges, at which margins are asked first:
 # no rotation spreads their noise over all directions.
 MARGINS_NOISE = 0.125
-# Least and largest number of steps, that where each costs little since none asks its slope, and the
-# number times the resolution. Where noise rules, small steps mend what one noisy Gram matrix did;
-# four are what clips need that shrink with the residuals.
-STEPS, STEPS_RESOLUTION = (4, 16, 64), 160.0
+# Least and largest number of steps, and that number times the resolution. Where noise rules, many
+# small steps mend what one noisy Gram matrix did; four are what clips need that shrink with the
+# residuals.
+STEPS, STEPS_RESOLUTION = (4, 64), 160.0
 # Share of the last step, from which certified intervals come, where the Gram matrix is resolved.
 LAST_SHARE = 0.7
 # Least number of steps where the link bends: the gain in log loss is flat from 6 to 24
@@ -171,14 +171,10 @@ class Rules:
             margins = 0.0
         lengths = QUESTION if resolved else 0.0
         line = QUESTION if resolution >= RESOLVED and link.parts == 1 else 0.0
-        # Where the noise of the whole budget hides typical eigenvalues, one look tells as much
-        slopes = not link.linear or few_records or resolution >= RESOLVED / 8.0
         number = STEPS_RESOLUTION / resolution
         last = LAST_SHARE * min(1.0, STEPS[0] / number)
         whole = number <= STEPS[0]
-        number = max(
-            STEPS[0] if link.linear else BENT_STEPS, round(min(number, STEPS[1 if slopes else 2]))
-        )
+        number = max(STEPS[0] if link.linear else BENT_STEPS, round(min(number, STEPS[1])))
         last = max(1.0 / number, last)
         steps = [(1.0 - last) / (number - 1)] * (number - 1) + [last]
         if not link.linear:  # the first ones are asked too far away to stay in the pool
@@ -220,7 +216,8 @@ class Rules:
             room=max(1.0, precision ** (1.0 / 3.0)),
             whole=whole,
             subset=part_needed(n, enough / resolution),
-            slopes=slopes,
+            # Where the noise of the whole budget hides typical eigenvalues, one look tells as much
+            slopes=not link.linear or few_records or resolution >= RESOLVED / 8.0,
         )
 
     def begun(self):
