@@ -179,7 +179,9 @@ class BasePolicy(AddsWhole, LearnsFromPersons, Accounted, BaseEstimator, ABC):
         contexts: Any,
         available: Any = None,
         users: Any = None,
-    ) -> np.ndarray:
+        *,
+        return_propensities: bool = False,
+    ) -> Any:
         """Choose an action in each of some rounds; the policy does not change between them.
 
         Parameters
@@ -193,11 +195,16 @@ class BasePolicy(AddsWhole, LearnsFromPersons, Accounted, BaseEstimator, ABC):
         users : sequence of shape (n_rounds,), default=None
             Who came, for policies with ``max_visits``. The action does not depend on it: `update`
             counts.
+        return_propensities : bool, default=False
+            Whether to return the propensities too.
 
         Returns
         -------
         actions : ndarray of shape (n_rounds,), of dtype intp
             `propensities_` has their probabilities.
+        propensities : ndarray of shape (n_rounds,)
+            Probability of each action given its context and what was available. Only with
+            ``return_propensities=True``, which is safe when several threads act.
 
         Raises
         ------
@@ -211,7 +218,7 @@ class BasePolicy(AddsWhole, LearnsFromPersons, Accounted, BaseEstimator, ABC):
         with self._turn:
             actions, propensities = self._acted(contexts, available, users)
             self.propensities_ = propensities
-        return actions
+        return (actions, propensities) if return_propensities else actions
 
     def _acted(self, contexts, available, users=None):
         if users is not None:

@@ -15,6 +15,7 @@ from .._parameters import ArrayLike, Count, Level, parameters
 from ..privacy import ROUNDING, Budget, Guarantee, Query, Trust, open_stream, parallel_part
 from ._base import MAX_SEED, BasePolicy
 from ._state import tell_taken
+from ._ucb._online_lin_ucb import OnlineLinUCB
 
 # code -> paper (Cutkosky, Das and Purohit 2020, as in "Improved rate for locally differentially
 # private linear bandits", Algorithm 2):
@@ -115,6 +116,63 @@ class BanditCombiner(BasePolicy):
     bounds_y: ArrayLike = (-1.0, 1.0)
     confidence_level: Level = 0.95
     update_every: Count | Literal["auto"] = "auto"
+
+    @classmethod
+    def over_eigenvalues(
+        cls,
+        n_features: int,
+        *,
+        epsilon: float = 1.0,
+        horizon: int = 10_000,
+        constant: float = 1.0,
+        confidence_level: float = 0.95,
+        **parameters: Any,
+    ) -> Self:
+        """Combiner of the paper's Theorem 4.1: it need not know how varied the contexts are.
+
+        Its policies are `OnlineLinUCB`, with the claims that follow from guesses of the smallest
+        eigenvalue of the mean of phi phi': T^(-1/8), 2 T^(-1/8), 4 T^(-1/8), ... up to 1, T the
+        horizon. The first one, for eigenvalues below all guesses, claims C n^(3/4) and restarts in
+        phases of twice the length; the others claim C n^(1/2).
+
+        Parameters
+        ----------
+        n_features : int
+            d.
+        epsilon : float > 0, default=1.0
+            The epsilon of the report of the reward, and of each policy.
+        horizon : int, default=10_000
+            T.
+        constant : float > 0, default=1.0
+            P and P' of the theorem, which leaves them open. Each is multiplied by log(T)^(3/2), so
+            that with 1.0 no claim can be belied in fewer than about log(T)^3 d rounds.
+        confidence_level : float in (0, 1), default=0.95
+            One minus the beta of the theorem.
+        **parameters
+            Further parameters of the combiner; ``delta``, ``bounds_y`` and ``random_state`` go to
+            the policies too.
+
+        Returns
+        -------
+        BanditCombiner
+
+        Examples
+        --------
+        >>> from skpriv.bandits import BanditCombiner
+        >>> combiner = BanditCombiner.over_eigenvalues(4, epsilon=2.0, horizon=100_000)
+        >>> len(combiner.policies), combiner.regret_bounds[:, 1].tolist()
+        (3, [0.75, 0.5, 0.5])
+        """
+        own = {"delta": 1e-6, "bounds_y": (-1.0, 1.0), "random_state": None, **parameters}
+        passed_on = {name: own[name] for name in ("delta", "bounds_y", "random_state")}
+        passed_on.update(epsilon=float(epsilon), horizon=int(horizon))
+        claims, targets, policies = over_eigenvalues(
+            n_features, constant, 1.0 - confidence_level, passed_on
+        )
+        return cls(
+            policies, epsilon=epsilon, horizon=horizon, regret_bounds=claims, targets=targets,
+            confidence_level=confidence_level, **parameters,
+        )  # fmt: skip
 
     @property
     def rounds_until_update_(self) -> int:
@@ -246,10 +304,10 @@ class BanditCombiner(BasePolicy):
     def _act(self, contexts, available, rng):
         policy, n = self.policies_[self.choice_], len(contexts)
         with self._handed_over(self.choice_):
-            actions = policy.act(contexts, available)
+            acted = policy.act(contexts, available, return_propensities=True)
         self.players_ = np.full(n, self.choice_)
         self._waiting += [self.choice_] * n
-        return actions, policy.propensities_
+        return acted
 
     def _chances(self, contexts, available):
         with self._handed_over(self.choice_):
@@ -379,6 +437,40 @@ class RewardQuery(Query):
         width = self.high / 2.0 - self.low / 2.0
         scaled = (np.clip(y, self.low, self.high) / 2.0 - self.low / 2.0) / width * 2.0 - 1.0
         return np.array([np.clip(np.nan_to_num(scaled, nan=0.0), -1.0, 1.0).sum()])
+
+
+def over_eigenvalues(d, constant, failure, parameters):
+    """Claims, targets and policies of Theorem 4.1; see `BanditCombiner.over_eigenvalues`.
+
+    Returns
+    -------
+    (ndarray of shape (n_policies, 2), ndarray of shape (n_policies,), list of policies)
+        (C_i, alpha_i), R_i, and those who claim it.
+    """
+    epsilon, T = parameters["epsilon"], float(parameters["horizon"])
+    powers = np.array([0.75, 0.5])
+    least = T**-0.125
+    guesses = least * 2.0 ** np.arange(1, 1 + int(np.log2(1.0 / least)))  # of policies 2, 3, ...
+    scale = constant * log(T) ** 1.5
+    first = scale * sqrt(d) * (epsilon / least + 1.0) / (epsilon / least)
+    C = np.concatenate([[first], scale * sqrt(d) / (epsilon * guesses)])
+    alpha = np.where(np.arange(len(C)) == 0, *powers)
+    others = epsilon / (scale * sqrt(d * T))
+    eta = np.full(len(C), others)
+    eta[0] = epsilon / least / (sqrt(d * T) * (scale * epsilon / least + 1.0))
+    ratio = (1.0 - alpha) / alpha
+    level = log(T**3 * len(C) / failure)
+    targets = (
+        C * T**alpha
+        + ((1.0 - alpha) / alpha) ** ratio * (1.0 + alpha) ** (1.0 / alpha)
+        * C ** (1.0 / alpha) * T * eta**ratio
+        + 288.0 * level * T * eta
+        + (1.0 / eta).sum() - 1.0 / eta
+    )  # fmt: skip
+    # Phases of twice the length, for eigenvalues below all guesses: the paper's Algorithm 7.
+    policies = [OnlineLinUCB(anytime=True, **parameters)]
+    policies += [OnlineLinUCB(anytime=False, **parameters) for _ in guesses]
+    return np.column_stack([C, alpha]), targets, policies
 
 
 def given_players(players: Any, n: int, n_policies: int) -> np.ndarray:

@@ -35,13 +35,15 @@ PUBLIC = {
     "parameters", "partition", "path", "players", "policies", "policy", "privacy",
     "probability", "public_rows", "purpose", "quantity", "r2", "random_state",
     "raw_path", "reference", "reports", "result", "return_X_y",
-    "rho", "rng", "rounds", "row_norm", "run", "rare_probability", "return_coef",
+    "return_propensities", "rho", "rng", "rounds", "row_norm", "run", "rare_probability",
+    "return_coef",
     "scale", "schema", "scoring", "show_reference", "smallest_share", "state", "statistic",
     "target_name", "task", "text", "title", "totals", "transport", "unit", "user",
     "users", "value", "verbose", "who",
 }  # fmt: skip
 # Arguments that have the name of rows, and are none.
 NO_ROWS = {
+    ("BanditCombiner.over_eigenvalues", "rows"): "a name",
     ("ReweightedRegressor", "weights"): "the name of a rule",
     ("CobaLearner.learn", "action"): "the object that predict returned",
     ("Inference.contrast", "weights"): "weights of coefficients, from whoever asks",

@@ -170,6 +170,7 @@ def _project(point, metric, radius):
 #   learner.point -> theta_t,  _gram -> V~_t,  _predicted -> u~_t,  equations -> b, S
 
 EVEN_READS = 200  # steps of the learner over the horizon
+FIRST_PHASE = 8  # updates of the first phase of the anytime form
 
 
 @parameters
@@ -188,6 +189,8 @@ class OnlineLinUCB(OptimisticPolicy):
         Privacy parameter: choose it well below one over the number of users.
     learner : {"maler", "ogd"}, default="maler"
         Adapts to the curvature of the loss; or projected gradient descent, which is faster.
+    anytime : bool, default=False
+        Whether to start anew in phases of twice the length (Algorithm 7); the horizon is not used.
     horizon : int, default=10_000
         Public number of rounds for which the learner's rates are set.
     reward_offset : float or None, default=None
@@ -248,14 +251,22 @@ class OnlineLinUCB(OptimisticPolicy):
     """
 
     learner: Annotated[str, StrOptions(set(LEARNERS))] = "maler"
+    anytime: bool = False
     bonus_scale: Bonus = 1.0
 
     privacy, channel = "local", "gaussian"
 
     def _start(self, n_phi):
         super()._start(n_phi)
-        p, self._steps = self._scaling.size, -(-self.horizon // self._times.every)
-        self._previous = self._learner = None
+        self._phase = 0
+        self._previous = None
+        self._restart(FIRST_PHASE if self.anytime else -(-self.horizon // self._times.every))
+
+    def _restart(self, steps):
+        """Forget all but the past of the sums (Algorithm 7: a fresh Algorithm 1)."""
+        p = self._scaling.size
+        self._steps, self._left, self._learner = steps, steps, None
+        self._base = self._previous
         self._gram, self._predicted = np.zeros((p, p)), np.zeros(p)
         self._region = ball(p, self.coef_norm)
 
@@ -266,13 +277,22 @@ class OnlineLinUCB(OptimisticPolicy):
         return GrowingTimes.even(every, self.horizon)
 
     def _read(self, equations):
-        super()._read(equations)
+        """One step of the learner."""
+        self._reads += 1
         self._step(equations)
+        if self._left == 0 and self.anytime:
+            self._phase += 1
+            self._restart(2 * self._steps)
+
+    def _learn(self, equations):
+        if self._left < self._steps:
+            self._region = self._make_region(self._since(self._base))
+            self._tell(self._region.centre)
 
     def _step(self, equations):
         """Gradient of the mean of (<x, theta> - r)^2 at the public prediction."""
-        block = equations if self._previous is None else difference(equations, self._previous)
-        self._previous = equations
+        before, self._previous = self._previous, equations
+        block = self._since(before)
         if self._learner is None:
             bound = self._gradient_bound(block)
             make = LEARNERS[self.learner]
@@ -281,6 +301,11 @@ class OnlineLinUCB(OptimisticPolicy):
         self._gram += block.design
         self._predicted += block.design @ point
         self._learner.step(2.0 * (block.design @ point - block.target) / block.n)
+        self._left = max(0, self._left - 1)
+
+    def _since(self, before):
+        """Equations of the rounds after an earlier read: local noise has independent increments."""
+        return self._previous if before is None else difference(self._previous, before)
 
     def _gradient_bound(self, block):
         """Bound on the gradients of all steps, with probability confidence_level."""

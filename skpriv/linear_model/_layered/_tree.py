@@ -18,6 +18,7 @@ import numpy as np
 from ..._estimation._public_maps import RecordMap
 from ..._estimation._intervals import norm_quantile, operator_quantile
 from ..._linalg import SQRT2, unvech, vech, vech_size
+from ..._printing import Display
 from ...privacy import ROUNDING, CodebookBlocksNoise, NoiseSource, Query, hadamard_entries
 
 CROSS_WEIGHT = 0.5  # squared weight of the further columns beside z, see LevelQuery
@@ -249,10 +250,11 @@ class Bin:
             node = node.parent
 
 
-class PartitionTree:
+class PartitionTree(Display):
     """Bins of a layered regression, as released: a readable part of the fitted model.
 
-    ``print(tree)`` shows a line a bin. Bins below inactive bins are never made.
+    ``print(tree)`` shows a line a bin, and ``tree.plot()`` draws it. Bins below inactive bins are
+    never made.
 
     Parameters
     ----------
@@ -336,6 +338,35 @@ class PartitionTree:
         return "\n".join(lines)
 
     __repr__ = __str__
+
+    def plot(self, ax=None):
+        """Draw the tree: active bins filled, with their number of directions.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None
+
+        Returns
+        -------
+        self : PartitionTree
+            Itself, with attributes ``ax_`` and ``figure_``.
+        """
+        ax = self._axes(ax)
+        shown = sorted(self.bins, key=lambda b: b.path)
+        places = {id(node): (row, -node.level) for row, node in enumerate(shown)}
+        for node in shown:
+            x, y = places[id(node)]
+            if node.parent is not None:
+                px, py = places[id(node.parent)]
+                ax.plot([px, x], [py, y], color="0.7", linewidth=0.8, zorder=1)
+            ax.scatter(x, y, s=90, zorder=2, edgecolors="C0", color="C0" if node.active else "w")
+            label = f"{node.path[-1]}" + (f" ({node.n_active})" if node.active else "")
+            ax.annotate(label, (x, y), xytext=(0, 8), textcoords="offset points", ha="center")
+        ax.set_yticks(range(-max((b.level for b in shown), default=1), 0))
+        ax.set_yticklabels([f"level {-y}" for y in map(int, ax.get_yticks())])
+        ax.set_xticks([])
+        ax.set_title("bins by exponent k; (directions resolved)")
+        return self._drawn(ax)
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,14 +35,19 @@ def test_learns_when_there_is_no_noise(learner, width):
     assert early >= 0.0 and not policy.guarantee.private
 
 
-def test_pickled_in_mid_phase_and_charged_once():
-    policy = OnlineLinUCB(epsilon=3.0, update_every=20, horizon=200, random_state=0)
+@pytest.mark.parametrize("anytime", [False, True])
+def test_pickled_in_mid_phase_and_charged_once(anytime):
+    policy = OnlineLinUCB(
+        epsilon=3.0, anytime=anytime, update_every=20, horizon=200, random_state=0
+    )
     with BudgetAccountant(3.0, 1e-6) as accountant:
         play(policy, 730, block=10)
         assert accountant.spent.epsilon == pytest.approx(3.0, rel=1e-6)
         other = pickle.loads(pickle.dumps(policy))
         assert play(policy, 300, seed=2) == play(other, 300, seed=2)
         assert accountant.spent.epsilon == pytest.approx(3.0, rel=1e-6)
+    if anytime:
+        assert policy._phase == 2  # 8 + 16 of the 51 reads, then 32
 
 
 def test_gradients_are_taken_at_the_public_prediction():

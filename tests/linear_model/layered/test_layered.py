@@ -143,6 +143,8 @@ def test_intervals_widen_with_the_level(variant):
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_tree_can_be_read(variant):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    plt.switch_backend("agg")
     X, y, _ = _records(0, n=200_000)
     est = LayeredRegressor(
         data_norm=1.0,
@@ -159,6 +161,9 @@ def test_the_tree_can_be_read(variant):
         directions = np.hstack([node.resolved, node.directions])
         assert_allclose(directions.T @ directions, np.eye(4), atol=1e-10)
         assert node.parent is None or node.parent.active
+    tree.plot()
+    assert len(tree.ax_.texts) == len(tree.bins)
+    plt.close(tree.figure_)
 
 
 def test_work_and_noise_do_not_grow_with_inactive_bins():
