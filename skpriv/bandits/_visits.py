@@ -55,6 +55,10 @@ def name_of(user: Any) -> bytes | None:
 
 def _text_of(number: Any) -> str | None:
     """One text for equal numbers; None for a float that stands for several whole numbers."""
+    if isinstance(number, complex | np.complexfloating):
+        if number.imag:
+            return str(complex(number))
+        number = number.real
     if isinstance(number, float | np.floating):
         if not abs(float(number)) < 2.0 ** (min(np.finfo(type(number)).nmant, 52) + 1):
             return None

@@ -114,7 +114,7 @@ class FitsBySteps(AsymptoticIntervals, FitsPersons):
         ----------
         records : Rows
         maps : RecordMap
-            Of rows it has their map, or what `_rows_of` makes one of.
+            Its map of rows is one, or what `_rows_of` makes one of.
         groups : Groups or None
         weights : dict
             The weights as they were passed to ``fit``.

@@ -231,8 +231,9 @@ class BatchRows(Rows):
                 last = min(first + step, size)
                 yield start + first, cut(X, first, last), None if y is None else cut(y, first, last)
             start += size
-        if start != self.n:
-            raise ValueError(OTHER_LENGTH.format(n=self.n))
+        # Rows that are mapped and not fitted may come without their number; sessions ask for it
+        if self._n is not None and start != self._n:
+            raise ValueError(OTHER_LENGTH.format(n=self._n))
 
     def _chunk(self, X, y, chosen, keep_sparse):
         if chosen is not None:

@@ -418,7 +418,7 @@ class Session(ABC):
         Parameters
         ----------
         function : callable
-            From a chunk of rows to as many rows.
+            Map of a chunk of rows to as many rows.
         width : int
             Number of columns of these.
 
