@@ -11,11 +11,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 CAPS = {
-    "lines of code": 27_587,  # the aim is 24,000
+    "lines of code": 26_251,  # the aim is 24,000
     "lines of code in a file": 500,
-    "constants": 185,  # numbers with a name of their own; the aim is 150
-    "files": 166,
-    "lines of tests": 30_982,
+    "constants": 175,  # numbers with a name of their own; the aim is 150
+    "files": 165,
+    "lines of tests": 29_100,
     "words of pages for users": 27_000,  # of the first volume
 }
 
