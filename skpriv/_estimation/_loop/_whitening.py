@@ -295,7 +295,7 @@ class Pool:
         sampling = dispersion / (counts.max() if self._curator else counts.sum()) * trace / p
         # What sampling adds to the noise changes little from step to step of one slope
         part, before = sampling / max(self.noise, 1e-300), self._model
-        if not (before and 0.8 <= (1.0 + part) / (1.0 + before[0]) <= 1.25):
+        if not (self._gram and before and 0.8 <= (1.0 + part) / (1.0 + before[0]) <= 1.25):
             self._model = part, prior_model(self._spectrum[0], part, self._shapes)
         self.b = self._origin + posterior_mean(
             self._spectrum[1], moment, self.noise, self._model[1], self._variances, self._odds
