@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, overload
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -173,6 +173,19 @@ class BasePolicy(AddsWhole, LearnsFromPersons, Accounted, BaseEstimator, ABC):
 
     _late = False  # whether rounds are learned from when their rewards come
     _looks = True  # whether anything depends on contexts and rewards
+
+    @overload
+    def act(self, contexts: Any, available: Any = None, users: Any = None) -> np.ndarray: ...
+
+    @overload
+    def act(
+        self,
+        contexts: Any,
+        available: Any = None,
+        users: Any = None,
+        *,
+        return_propensities: bool,
+    ) -> Any: ...
 
     def act(
         self,
