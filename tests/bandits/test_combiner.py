@@ -45,6 +45,19 @@ def test_the_better_policy_is_found(epsilon):
     assert combiner.policies_[1].n_rounds_ == combiner._counts[1]
 
 
+def test_deviations_fail_with_the_probability_that_is_stated():
+    """Two sides, all policies and all times: 2 K sum exp(-u) = failure, u of the tail of a sum."""
+    combiner = BanditCombiner(policies=[RandomPolicy(), RandomPolicy()], confidence_level=0.9)
+    combiner.act(np.ones((1, 2, 2)))
+    combiner._bounds[:, 0] = 0.0
+    n, variance = np.arange(1, 4001), 1.0 + combiner._streams[0].noise.scale ** 2
+    claims = []
+    for combiner._counts[0] in n:
+        claims.append(combiner._claim(0))
+    fails = 2.0 * 2.0 * np.exp(-(np.array(claims) ** 2) / (2.0 * variance * n)).sum()
+    assert fails == pytest.approx(0.1, rel=1e-3)
+
+
 def test_deviations_hold_for_all_policies_and_times(global_random_seed):
     """|mean of noisy rewards - mean| <= deviation, for arms of known means."""
     rng, misses, half = np.random.RandomState(global_random_seed), 0, 0

@@ -17,6 +17,7 @@ from skpriv.exceptions import PrivacyError
 from skpriv.privacy import codebook, read_report, read_task, task_hash
 from skpriv.protocol import report
 from skpriv.protocol._device import is_asked, public_order, scaled_record
+from skpriv.protocol._record import weighted
 
 ROOT = Path(skpriv.__file__).parents[1]
 RECORDS = [
@@ -148,3 +149,9 @@ def test_a_device_needs_numpy_and_the_standard_library_only():
         [sys.executable, "-c", script], env=environment, capture_output=True, text=True
     )
     assert found.stdout.strip() == "[]", found.stderr
+
+
+def test_predictions_and_residuals_are_cut_as_the_curator_cuts_them():
+    weights = {"kind": "residual", "theta": [3.0], "limit": 2.0}
+    assert weighted(weights, np.ones(1), 0.0)[1] == 0.5  # a prediction is at most 1
+    assert weighted({**weights, "limit": 0.5}, np.ones(1), -1.0)[1] == 1.0

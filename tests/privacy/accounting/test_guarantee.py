@@ -1,5 +1,5 @@
 import pickle
-from math import inf, sqrt
+from math import exp, inf, sqrt
 
 import pytest
 
@@ -87,3 +87,13 @@ def test_combiners_of_combiners():
     assert outer.guarantee.epsilon == pytest.approx(4.0)
     free = EpochGreedy(oracle=SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), privacy="none"))
     assert not BanditCombiner(policies=[inner, free]).guarantee.private
+
+
+@pytest.mark.parametrize("visits", [2, 3, 10])
+def test_records_of_one_unit_are_a_group(visits):
+    """(epsilon, delta) of one record is (m epsilon, m exp((m - 1) epsilon) delta) of m."""
+    one = Trust.of("shuffle", Budget(0.5, 1e-9)).guarantee("record")
+    group = one.visited(visits)
+    delta = visits * exp((visits - 1) * 0.5) * 1e-9
+    assert group.epsilon == pytest.approx(visits * 0.5, rel=1e-12)
+    assert group.delta == pytest.approx(delta, rel=1e-9)
