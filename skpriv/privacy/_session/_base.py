@@ -232,7 +232,8 @@ class Pieces:
         made = None
         if isinstance(rows, ArrayRows):
             made = self._made(rows, lambda X, y: (function(X), y), width)
-        self._all = rows if made is None else made
+        if made is not None:  # what was kept of X before is no answer any more
+            self._all, self._kept, self._memory = made, [], {}
         return made is not None
 
     def _of_targets(self):
@@ -500,7 +501,7 @@ class Session(ABC):
             raise PrivacyError("a selection is about records alone, and not about persons.")
         law = self._selection_law(query, k, slot)
         paid = self._pay(query, slot, law.cost(self._change(query), k))
-        indices = self._source.top(abs(self._rows.sum(query, slot.subset)), k, law)
+        indices = self._source.top(abs(self._pieces.whole().sum(query, slot.subset)), k, law)
         self._report(query, slot, self._count(slot), law, paid)
         return indices
 
@@ -555,6 +556,7 @@ class Session(ABC):
         stream = stream_of(type(self), query, self._budget, horizon, batch)
         return self.begin(stream)
 
+    @one_at_a_time
     def begin(self, stream: Any) -> Any:
         """Calibrate and book a stream: nothing else can be asked of its records."""
         if self.persons is not None:

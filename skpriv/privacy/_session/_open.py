@@ -28,7 +28,7 @@ from .._stream import (
     Stream,
     stream_of,
 )
-from ._base import Session
+from ._base import Session, one_at_a_time
 from ._trust import Trust
 
 
@@ -145,6 +145,7 @@ class AggregateSession(Session):
         if self.n:
             self.report.devices = self._devices
 
+    @one_at_a_time
     def begin(self, stream):
         """Calibrate and book a stream, of batches whose users all add their noise."""
         self.report.devices = Devices(stream.batch, stream.batch)
@@ -294,10 +295,8 @@ class ShuffleSession(LocalSession):
     def _report_budget(self, query, users):
         if self._currency != "pure":
             return amplified(self._budget, users, dimension=int(prod(query.shape)))
-        likely = getattr(
-            query, "likely", None
-        )  # of reports of two levels; others are as in the local model
-        if likely is None:
+        likely = getattr(query, "likely", None)  # of reports of two levels
+        if likely is None:  # others are as in the local model
             return Budget(self._budget.epsilon)
         return Budget(amplified_epsilon(self._budget, users, likely))
 

@@ -105,3 +105,20 @@ def test_a_fork_of_a_session_refuses(privacy):
             os._exit(code)
     assert os.waitpid(child, 0)[1] == 0
     assert session.sum(Total(), 1.0).n == len(Y)
+
+
+@pytest.mark.parametrize("privacy", ["central", "aggregate"])
+def test_a_stream_waits_for_who_asks_before_it(privacy):
+    """Two that begin at once could both find the budget free, and pay for it once."""
+    session = open_session(privacy, X, Y, Budget(1.0, 1e-6), 0)
+    begun = []
+    thread = threading.Thread(target=lambda: begun.append(session.stream(Total(), 4, batch=10)))
+    with session._lock:  # as whoever asks holds it
+        thread.start()
+        thread.join(0.2)
+        assert not begun and session.used == 0.0
+        assert (
+            session.report.devices == open_session(privacy, X, Y, Budget(1.0, 1e-6)).report.devices
+        )
+    thread.join()
+    assert len(begun) == 1 and session.used == 1.0

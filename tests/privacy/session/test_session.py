@@ -219,3 +219,28 @@ def test_a_function_of_the_rows_takes_their_place(privacy, kept, monkeypatch):
         np.testing.assert_allclose(session._pieces.sum(Moments(), subset), expected)
     monkeypatch.setattr("skpriv.privacy._session._base.KEPT_BYTES", 1000)
     assert not open_session(privacy, X, y, BUDGET, 0).keep(lambda X: 2.0 * X, 3)
+
+
+def test_what_was_read_before_a_function_is_asked_of_it_too():
+    """A part that was kept, and a selection, are of the rows that took the place of others."""
+    X = np.full((400, 1), 0.25)
+    session = open_session("none", X, np.zeros(400), Budget(float("inf")), 0, currency="zcdp")
+    part = session.part(0.5)
+    before = session.sum(Firsts(), 0.1, part).value
+    assert session.keep(lambda X: np.hstack([2.0 * X, 4.0 * X]), 2)
+    np.testing.assert_allclose(session.sum(Firsts(), 0.1, part).value, 2.0 * before)
+    assert session.top(Columns(), 1, 0.1).tolist() == [1]
+
+
+class Firsts(Query):
+    name, shape, sensitivity = "firsts", (1,), 2.0
+
+    def sum(self, X, y):
+        return np.array([np.clip(X[:, 0], -1.0, 1.0).sum()])
+
+
+class Columns(Query):
+    name, shape, norm, sensitivity = "columns", (2,), "linf", 2.0
+
+    def sum(self, X, y):
+        return np.clip(X[:, [0, -1]], -1.0, 1.0).sum(axis=0)
