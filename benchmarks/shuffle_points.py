@@ -17,7 +17,6 @@ from time import process_time
 
 import numpy as np
 from _record import record
-from scipy.optimize import minimize
 from scipy.special import ndtri
 
 from skpriv import Budget
@@ -25,10 +24,9 @@ from skpriv.privacy import _amplification
 from skpriv.privacy._accounting._cost import gdp_mu
 from skpriv.privacy._amplification import (
     LARGEST_REACH,
-    STEPS,
     Point,
     _largest_mu,
-    log_sorter_delta,
+    nearby_best,
     sorter_mu,
 )
 
@@ -63,7 +61,7 @@ def searched(budget, n, reach):
     starts, best = _starts(budget, n, mu), 0.0
     # Six searches, each at the mu that the last one proved
     for _ in range(6):
-        found = [_search(budget, mu, n, reach, start) for start in starts]
+        found = [nearby_best(budget, mu, n, reach, start, 200) for start in starts]
         point = min(found, key=lambda pair: pair[0])[1]
         proved = _largest_mu(budget, n, reach, point, mu)
         if proved == 0.0:
@@ -93,22 +91,6 @@ def _starts(budget, n, mu):
         Point(math.log(log), 2.0 * mu, -0.3, log + 4.0, slot),
         Point(math.log(log) - 1.0, 3.5 * mu, -0.3, log + 4.0, slot),
     ]
-
-
-def _search(budget, mu, n, reach, start):
-    """Value and place of a local minimum of the bound over the free numbers."""
-    found = minimize(
-        lambda x: log_sorter_delta(budget.epsilon, mu, n, reach, Point(*x)),
-        start,
-        method="Nelder-Mead",
-        options={
-            "initial_simplex": start + np.vstack([np.zeros(5), np.diag(STEPS)]),
-            "maxfev": 200,
-            "xatol": 1e-2,
-            "fatol": 2e-3,
-        },
-    )
-    return found.fun, Point(*map(float, found.x))
 
 
 def compared(n_budgets, rng):

@@ -74,9 +74,7 @@ def _maker(Class, **parameters):
     """``make(budget, seed)`` of an estimator, or of a policy that has a budget of its own."""
 
     def make(budget, seed):
-        return Class(
-            epsilon=budget.epsilon, delta=budget.delta, random_state=seed, **parameters
-        )  # fmt: skip
+        return Class(epsilon=budget.epsilon, delta=budget.delta, random_state=seed, **parameters)
 
     return make
 

@@ -89,9 +89,10 @@ class CobaLearner:
         if not hasattr(self, "policy_"):
             self.policy_ = clone(self.policy)
         contexts = self._contexts(context, actions)
-        index = int(self.policy_.act(contexts)[0])
+        chosen, chances = self.policy_.act(contexts, return_propensities=True)
+        index = int(chosen[0])
         known = {"contexts": contexts, "actions": actions}
-        return actions[index], float(self.policy_.propensities_[0]), known
+        return actions[index], float(chances[0]), known
 
     def learn(
         self,

@@ -182,6 +182,22 @@ def _log(value):
 STEPS = (0.15, 0.5, 0.15, 1.0, 0.2)  # of the search, about what the best points differ by
 
 
+def nearby_best(budget, mu, n, reach, numbers, most):
+    """Value and place of a local minimum of the bound near free numbers, by so many evaluations."""
+    found = minimize(
+        lambda x: log_sorter_delta(budget.epsilon, mu, n, reach, Point(*x)),
+        numbers,
+        method="Nelder-Mead",
+        options={
+            "initial_simplex": numbers + np.vstack([np.zeros(5), np.diag(STEPS)]),
+            "maxfev": most,
+            "xatol": 1e-2,
+            "fatol": 2e-3,
+        },
+    )
+    return found.fun, Point(*map(float, found.x))
+
+
 def sorter_mu(budget, n, reach):
     """Largest Gaussian mu of a report that was found and proved, or 0; ``reach`` is A / mu."""
     if n < 3:
@@ -189,18 +205,8 @@ def sorter_mu(budget, n, reach):
     log_mu, *numbers = _tabled(math.log(budget.epsilon), math.log(n), math.log(budget.delta))
     mu = math.exp(log_mu)
     mu = _largest_mu(budget, n, reach, Point(*numbers), mu) or mu
-    found = minimize(
-        lambda x: log_sorter_delta(budget.epsilon, mu, n, reach, Point(*x)),
-        numbers,
-        method="Nelder-Mead",
-        options={
-            "initial_simplex": numbers + np.vstack([np.zeros(5), np.diag(STEPS)]),
-            "maxfev": 60,
-            "xatol": 1e-2,
-            "fatol": 2e-3,
-        },
-    )
-    return _largest_mu(budget, n, reach, Point(*map(float, found.x)), mu)
+    _, best = nearby_best(budget, mu, n, reach, numbers, 60)
+    return _largest_mu(budget, n, reach, best, mu)
 
 
 @lru_cache(maxsize=1)

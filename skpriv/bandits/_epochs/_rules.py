@@ -203,8 +203,7 @@ class SquareCB(OraclePolicy):
         How greedy to be. A callable is given the number of rounds that the oracle was fitted to.
         "auto" is 15 times the square root of K, with gaps in units of the root mean square error of
         the predictions, if the oracle knows it (it has a method ``prediction_error``, as
-        `SSPRegressor`) and no actions came between two calls. Else it is the square root of K times
-        that number.
+        `SSPRegressor`). Else it is the square root of K times that number.
 
     Attributes
     ----------

@@ -388,7 +388,7 @@ class Loop:
         started = hasattr(self.policy, "n_rounds_")
         try:
             with self.policy._numbering.once("start"):
-                actions = self.policy.act(contexts, available)
+                actions, chances = self.policy.act(contexts, available, return_propensities=True)
             if not started:  # here, for all workers: it has been charged
                 self._version += 1
                 held.save(self._version, held.first_open(), dumped(self.policy))
@@ -401,15 +401,7 @@ class Loop:
         now = self._clock()
         visits = self.policy._visits
         users = [None if visits is None else visits.hashed(user) for user in users]
-        events = zip(
-            ids,
-            actions.tolist(),
-            self.policy.propensities_.tolist(),
-            rows,
-            players,
-            users,
-            strict=True,
-        )
+        events = zip(ids, actions.tolist(), chances.tolist(), rows, players, users, strict=True)
         for name, action, propensity, row, player, user in events:
             player = None if player is None else int(player)
             held.add(name, now, action, propensity, row.tobytes(), player, user)
