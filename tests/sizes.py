@@ -15,7 +15,7 @@ CAPS = {
     "lines of code in a file": 500,
     "constants": 175,  # numbers with a name of their own; the aim is 150
     "files": 165,
-    "lines of tests": 29_100,
+    "lines of tests": 29_114,
     "words of pages for users": 27_000,  # of the first volume
 }
 

@@ -425,6 +425,7 @@ def test_a_run_is_no_more_private_than_its_weakest_epoch():
     promise = promise.protecting("user")
     report = EpochsReport("policy", promise, [Epoch((0, 200), spent)])
     assert promise.epsilon == 1.0 and report.guarantee.epsilon == report.budget.epsilon == 9.0
+    assert f" {Budget(9.0, 1e-6).mu:.4g} " in str(report)  # what its epoch has spent
     assert EpochsReport("policy", promise, []).guarantee.epsilon == 1.0
     assert not EpochsReport("policy", promise, [Epoch((0, 200), None)]).guarantee.private
 

@@ -1,4 +1,5 @@
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -62,3 +63,13 @@ def test_gradients_are_taken_at_the_public_prediction():
         seen[:, 0] = contexts[:, 0]
         policy.update(seen, actions, np.ones(40))
     np.testing.assert_array_equal(policies[0]._learner.point, policies[1]._learner.point)
+
+
+def test_gradient_bounds_fail_in_no_more_steps_than_is_stated():
+    """P(chi_p > sqrt(p) + sqrt(2 t)) < exp(-t), for two noises in each step."""
+    policy = OnlineLinUCB(epsilon=2.0, horizon=400, confidence_level=0.9, random_state=0)
+    policy.act(np.zeros((1, 5, 3)))
+    block = SimpleNamespace(target_scale=3.0, design_scale=4.0, n=50)
+    chi = (policy._gradient_bound(block) / 2.0 - 2.0) * 50 / 5.0  # a noise of 5, coef_norm of 1
+    t = (chi - np.sqrt(policy._scaling.size)) ** 2 / 2.0
+    assert 2.0 * policy._steps * np.exp(-t) == pytest.approx(0.1, rel=1e-9)

@@ -119,6 +119,15 @@ def test_variances_fail_as_often_as_they_may(residual_scale, excess_scale):
     assert _about(missed / draws, 0.1, draws)
 
 
+def test_what_is_seen_of_a_variance_is_a_mean_of_terms_of_at_most_four():
+    """Squares of residuals in [-2, 2], along directions no longer than 1."""
+    step = _step(residual_gram=0.01 * np.eye(2), gram=np.eye(2), moment=np.zeros(2), n=5000)
+    bounds, directions = certified._Bounds(0.0, 0.0, 0.5), np.eye(2)
+    found = certified._variance(step, directions, bounds, EACH)
+    unit = 4.0 * np.log(1.0 / EACH.realised) / 5000
+    np.testing.assert_allclose(found, expected_sum(0.01, unit), rtol=1e-12)
+
+
 @pytest.mark.parametrize("across", [False, True])
 def test_the_noise_of_the_design_fails_as_often_as_it_may(across):
     """Along and across a vector, for a distance that is known."""

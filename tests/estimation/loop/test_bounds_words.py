@@ -8,6 +8,8 @@ import pytest
 
 from skpriv._estimation._coefficients import bounds_words
 from skpriv._estimation._loop._queries import ClippedRowsQuery
+from skpriv._estimation._public_maps import RowMap
+from skpriv.privacy import Answer, GaussianNoise
 from skpriv.linear_model import (
     AdditiveRegressor,
     LinearRegression,
@@ -105,3 +107,10 @@ def test_the_part_of_the_rows_with_a_label_is_told(classes):
     assert abs(part - 100.0 * len(classes) / (len(classes) + 1)) < 2.0
     known = np.where(labels == "strange", "a", labels)
     assert "have a target" not in (model.fit(X, known).privacy_report_.note or "")
+
+
+def test_parts_that_are_read_have_the_noise_of_a_mean():
+    query = ClippedRowsQuery(RowMap(np.zeros(4), np.ones(4), None, True, 4))
+    part, columns, scale = query.read(Answer(np.full(5, 10.0), 1000, GaussianNoise(6.0)))
+    assert (part, scale) == (0.01, 0.006)
+    np.testing.assert_allclose(columns, 2.0 * 0.01)  # asked at half of their size, of 4 columns

@@ -75,3 +75,18 @@ def test_between_local_and_central(Estimator):
         assert ((low <= y[:20]) & (y[:20] <= high)).all()
         widths[privacy] = (high - low).mean()
     assert widths["central"] < widths["shuffle"] < 0.9 * widths["local"]
+
+
+def test_reports_of_which_no_law_is_known_have_the_local_guarantee():
+    class Pure(Total):
+        norm = "l1"
+
+        def local_noise(self, budget):
+            asked.append(budget)
+
+    asked: list = []
+    session = open_session(
+        "shuffle", np.zeros((10_000, 1)), np.zeros(10_000), Budget(1.0, 1e-6), 0, currency="pure"
+    )
+    session._law(Pure(), session._next(0.5))
+    assert asked == [Budget(1.0)]
