@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what type checkers see; a test holds it to what is loaded
     from ._accounting._cost import Budget, Cost
-    from ._accounting._guarantee import Capabilities, Guarantee, capabilities, models_that
+    from ._accounting._guarantee import (
+        Capabilities, Guarantee, Trust, capabilities, models_that,
+    )  # fmt: skip
     from ._accounting._lattice import (
         MODULUS, NO_ROOM, Devices, Lattice, shares_needed, sharing_security,
     )  # fmt: skip
@@ -22,9 +24,9 @@ if TYPE_CHECKING:  # what type checkers see; a test holds it to what is loaded
         Accounted, BudgetAccountant, Lineage, activated, active_ledgers, adds_up_gaussians, capture,
         charge, charged_once, noticed_charges, parallel_part,
     )  # fmt: skip
-    from ._ledger._ledger import Ledger, Limit, protecting, unit_sentence, unit_text
+    from ._ledger._ledger import Ledger, Limit, unit_sentence, unit_text
     from ._ledger._numbering import Numbering
-    from ._ledger._parts import prepaid
+    from ._ledger._parts import prepaid, protecting
     from ._noise._codebook import (
         LARGEST_EPSILON, codebook, draw_index, draw_ranks, draw_sign, index_weights, lifted,
     )  # fmt: skip
@@ -38,10 +40,9 @@ if TYPE_CHECKING:  # what type checkers see; a test holds it to what is loaded
         MOST_NOISE, ROUNDING, SIDE_SHARE, TOLD_ABOVE, Answer, InnerSum, Mapped, Procedure, Query,
         reordered,
     )  # fmt: skip
-    from ._session._base import Piece, Session
+    from ._session._base import Groups, Piece, Session
     from ._session._open import MODELS, begin_stream, open_session, open_stream
     from ._session._parts import Part, split
-    from ._session._trust import Groups, Trust
     from ._stream import (
         ExactStream, FactorStream, LocalStream, SharedSumStream, ShuffleStream, Stream,
     )  # fmt: skip
@@ -54,15 +55,15 @@ if TYPE_CHECKING:  # what type checkers see; a test holds it to what is loaded
 # Where each name lives: a name is loaded when it is first asked for.
 _PLACES = {
     "_accounting._cost": "Budget Cost",
-    "_accounting._guarantee": "Capabilities Guarantee capabilities models_that",
+    "_accounting._guarantee": "Capabilities Guarantee Trust capabilities models_that",
     "_accounting._lattice": "MODULUS NO_ROOM Devices Lattice shares_needed sharing_security",
     "_accounting._report": "PrivacyReport ReportRow learns_nothing",
     "_amplification": "amplified amplified_epsilon",
     "_ledger._accountant": "Accounted BudgetAccountant Lineage activated active_ledgers "
     "adds_up_gaussians capture charge charged_once noticed_charges parallel_part",
-    "_ledger._ledger": "Ledger Limit protecting unit_sentence unit_text",
+    "_ledger._ledger": "Ledger Limit unit_sentence unit_text",
     "_ledger._numbering": "Numbering",
-    "_ledger._parts": "prepaid",
+    "_ledger._parts": "prepaid protecting",
     "_noise._codebook": "LARGEST_EPSILON codebook draw_index draw_ranks draw_sign index_weights "
     "lifted",
     "_noise._codebook_law": "TYPICAL_NORM Codebook LiftedReports best_codebook",
@@ -71,10 +72,9 @@ _PLACES = {
     "_noise._laws": "GaussianNoise GumbelNoise NoiseSource",
     "_query": "MOST_NOISE ROUNDING SIDE_SHARE TOLD_ABOVE Answer InnerSum Mapped Procedure Query "
     "reordered",
-    "_session._base": "Piece Session",
+    "_session._base": "Groups Piece Session",
     "_session._open": "MODELS begin_stream open_session open_stream",
     "_session._parts": "Part split",
-    "_session._trust": "Groups Trust",
     "_stream": "ExactStream FactorStream LocalStream SharedSumStream ShuffleStream Stream",
     "_tape": "listening",
     "_wire": "DEVICE_SEED_BYTES INDEX_BYTES LARGEST_SIZE TASK_BYTES WIRE_VERSION is_known "

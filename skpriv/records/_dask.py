@@ -12,14 +12,9 @@ from ._batches import BatchRows, step
 from ._blocks import OTHER_LENGTH, cut, length, pick, stated
 from ._order import SeededOrder
 from ._subset import Subset
-from ._values import INVALID_VALUES, quietly
+from ._values import INVALID_VALUES, is_dask, quietly
 
 FAN_IN = 8  # sums that one task of the tree adds up
-
-
-def is_dask(data):
-    """Whether data is an array or a frame of Dask."""
-    return type(data).__module__.partition(".")[0] == "dask" and hasattr(data, "dask")
 
 
 def positional(data: Any) -> Any:

@@ -22,8 +22,18 @@ from ._base import ArrayRows, canonical
 from ._base import BATCH_ROWS, KEPT_BYTES, Rows
 from ._batches import BatchRows
 from ._blocks import check_length, frame, is_table, length, split
-from ._dask import DaskRows, is_dask
-from ._values import INVALID_VALUES, finite, floats, named, numeric, public_shape, quietly, stand_in
+from ._dask import DaskRows
+from ._values import (
+    INVALID_VALUES,
+    finite,
+    floats,
+    is_dask,
+    named,
+    numeric,
+    public_shape,
+    quietly,
+    stand_in,
+)
 
 BATCH_BY_BATCH = {"batch_size": BATCH_ROWS, "batch_readahead": 1, "fragment_readahead": 0}
 UNNAMED_INDEX = "__index_level_"  # Arrow's name for an index of pandas that has none

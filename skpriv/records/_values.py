@@ -46,6 +46,11 @@ def _shape_of_item(item):
     return public_shape(item) if _is_list(item) else ()
 
 
+def is_dask(data: Any) -> bool:
+    """Whether data is an array or a frame of Dask."""
+    return type(data).__module__.partition(".")[0] == "dask" and hasattr(data, "dask")
+
+
 def _is_list(data):
     return issubclass(type(data), list | tuple)
 

@@ -11,7 +11,7 @@ from skpriv._estimation._persons import PersonGramQuery, ScoreLengthsQuery
 from skpriv._estimation._public_maps import RecordMap, RowMap, TargetMap
 from skpriv.linear_model._generalized._logistic import ClassTarget
 from skpriv.linear_model._instruments import InstrumentScoreQuery
-from skpriv.privacy._session._trust import FilledPlaces
+from skpriv.privacy._session._base import FilledPlaces
 from skpriv.records import ArrayRows, PersonRows
 
 from .case import Case

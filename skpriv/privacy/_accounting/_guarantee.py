@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from math import exp, inf, isinf
 
 from ...exceptions import PrivacyError
-from ._cost import Cost
+from ._cost import Budget, Cost
 from ._lattice import Devices
 
 
@@ -412,3 +412,81 @@ def _of_group(cost: Cost, m: int, alone: bool) -> Cost:
         approximate=m * cost.approximate,
         delta=min(1.0, m * growth * cost.delta),
     )
+
+
+@dataclass(frozen=True)
+class Trust:
+    """A privacy model and its budget, as they are meant: an infinite epsilon is no privacy.
+
+    Attributes
+    ----------
+    model : str
+        Name of the privacy model; one that has not stated its capabilities is refused.
+    budget : Budget
+        Infinite where there is no privacy.
+
+    Examples
+    --------
+    >>> from skpriv.privacy import Budget, Trust
+    >>> Trust.of("local", Budget(float("inf"), 1e-6)) == Trust.of("none", Budget(1.0, 1e-6))
+    True
+    >>> trust = Trust.of("shuffle", Budget(1.0, 1e-6))
+    >>> trust.exact, trust.can.curator, trust.can.divides
+    (False, False, 'users')
+    >>> print(trust.guarantee("user"))
+    (epsilon=1, delta=1e-06) differential privacy (trusted shuffler of each batch of reports),
+    replacing one user, who is in one round: context, action and reward; the numbers of rounds are
+    public
+    """
+
+    model: str
+    budget: Budget
+
+    def __post_init__(self) -> None:
+        capabilities(self.model)  # a model that is not known is refused
+
+    @classmethod
+    def of(cls, privacy: str, budget: Budget) -> "Trust":
+        """Trust that parameters of an estimator or a policy ask for."""
+        absent = cls.absent(privacy, budget.epsilon)
+        return cls("none", Budget(inf)) if absent else cls(privacy, budget)
+
+    @staticmethod
+    def absent(privacy: str, epsilon: float) -> bool:
+        """Whether these parameters, valid or not, ask for no privacy."""
+        return privacy == "none" or epsilon == inf
+
+    @property
+    def exact(self) -> bool:
+        """Whether answers have no noise."""
+        return self.can.exact
+
+    @property
+    def can(self) -> Capabilities:
+        """What the model can: `Capabilities`."""
+        return capabilities(self.model)
+
+    def price(self, currency: str = "gdp") -> Cost:
+        """What a session or stream that divides this currency is charged, in whole.
+
+        Nothing is free: a budget that is too small for Gaussian noise has no price in it.
+        """
+        if self.can.amplifies:  # amplification has no tighter currency
+            return Cost.from_budget(self.budget)
+        if currency == "pure":
+            return Cost.from_epsilon(self.budget.epsilon)
+        if not self.budget.mu > 0.0:
+            raise PrivacyError(
+                f"delta={self.budget.delta} leaves no room for Gaussian noise at "
+                f"epsilon={self.budget.epsilon}: pass delta in (0, 1), for example delta=1e-6, "
+                "or ask for pure noise."
+            )
+        # A rho is divided between Gaussian noise and selections, which in no currency cost less.
+        return Cost.from_mu(self.budget.mu) if currency == "gdp" else Cost(selected=self.budget.rho)
+
+    def guarantee(self, unit: str = "record", currency: str | None = None) -> Guarantee:
+        """What will be promised; without a currency it is no more than the budget."""
+        if self.exact:
+            return Guarantee.absent(unit)
+        cost = Cost.from_budget(self.budget) if currency is None else self.price(currency)
+        return Guarantee(self.model, (cost,), self.budget.delta, unit)

@@ -25,12 +25,22 @@ from ._ledger import (
     Limit,
     Part,
     check_unit,
-    unit_now,
     unit_sentence,
     unit_text,
     unit_value,
 )
-from ._parts import Key, allowance, announced, current_parts, inside, pop, process, push, stacked
+from ._parts import (
+    Key,
+    allowance,
+    announced,
+    current_parts,
+    inside,
+    pop,
+    process,
+    push,
+    stacked,
+    unit_now,
+)
 
 __all__ = ["BudgetAccountant"]
 

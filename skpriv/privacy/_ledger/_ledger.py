@@ -15,7 +15,6 @@ import weakref
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from functools import cached_property
@@ -26,32 +25,6 @@ from typing import Any, NamedTuple
 from ..._sqlite import Connection, Database
 from ...exceptions import BudgetExceeded, PrivacyError
 from .._accounting._cost import CURRENCIES, SHARE_SLACK, Budget, Cost, gdp_delta
-
-# Units are texts, as a command writes them: "row", or "patient:9", whose name may be missing.
-_unit: ContextVar[str] = ContextVar("_unit", default="row")
-
-
-@contextmanager
-def protecting(name: str, largest: int) -> Iterator[None]:
-    """Say that what this thread charges inside protects persons, with all of their rows.
-
-    Parameters
-    ----------
-    name : str
-        The column that says whose row it is; "" where it has no name, or that of an outer block.
-    largest : int
-        Rows of a person that are used at most.
-    """
-    token = _unit.set(unit_text((name or _unit.get().rpartition(":")[0], largest)))
-    try:
-        yield
-    finally:
-        _unit.reset(token)
-
-
-def unit_now() -> str:
-    """What is protected by what is charged here."""
-    return _unit.get()
 
 
 def unit_text(unit: Any) -> str:

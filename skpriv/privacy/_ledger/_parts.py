@@ -1,4 +1,4 @@
-"""What the running code works on: a part of the data, or a step of a mechanism that is paid for.
+"""What the running code works on: a part of the data, a step that is paid for, rows or persons.
 
 A part belongs to the code that is called from where it was entered: to the frames below that one
 on the stack of calls. A suspended generator or coroutine is on nobody's stack, other threads have
@@ -33,7 +33,7 @@ from typing import Any
 
 from ...exceptions import BudgetExceeded, PrivacyError
 from .._accounting._cost import SHARE_SLACK, Cost
-from ._ledger import Limit, Part
+from ._ledger import Limit, Part, unit_text
 
 _LINEAGE = "SKPRIV_LINEAGE"
 # A stale file of a process that was killed is passed over when its id has a new owner.
@@ -320,6 +320,33 @@ def prepaid(cost: Cost, currency: str = "zcdp") -> Iterator[None]:
         yield
     finally:
         _current.reset(token)
+
+
+# Units are texts, as a command writes them: "row", or "patient:9", whose name may be missing.
+_unit: ContextVar[str] = ContextVar("_unit", default="row")
+
+
+@contextmanager
+def protecting(name: str, largest: int) -> Iterator[None]:
+    """Say that what this thread charges inside protects persons, with all of their rows.
+
+    Parameters
+    ----------
+    name : str
+        The column that says whose row it is; "" where it has no name, or that of an outer block.
+    largest : int
+        Rows of a person that are used at most.
+    """
+    token = _unit.set(unit_text((name or _unit.get().rpartition(":")[0], largest)))
+    try:
+        yield
+    finally:
+        _unit.reset(token)
+
+
+def unit_now() -> str:
+    """What is protected by what is charged here."""
+    return _unit.get()
 
 
 _stack_lock = threading.RLock()

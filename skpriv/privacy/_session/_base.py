@@ -10,23 +10,23 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import wraps
 from math import floor
+from numbers import Integral
 from threading import RLock
 from typing import Any, ClassVar, cast
 
 import numpy as np
 
 from ...exceptions import PrivacyError
-from ...records import KEPT_BYTES, ArrayRows, PersonRows, Subset
+from ...records import KEPT_BYTES, ArrayRows, PersonRows, Subset, codes, public_shape
 from .._accounting._cost import SHARE_SLACK, Cost
-from .._accounting._guarantee import Capabilities, models_that, state
+from .._accounting._guarantee import Capabilities, Trust, capabilities, models_that, state
 from .._accounting._report import PrivacyReport, ReportRow
 from .._ledger._accountant import charge
-from .._ledger._ledger import protecting, unit_now
+from .._ledger._parts import protecting, unit_now
 from .._noise._laws import NoiseSource
-from .._query import Answer, reordered
+from .._query import ROUNDING, Answer, Query, reordered
 from .._stream import Stream, stream_of
 from .._tape import F, door
-from ._trust import FilledPlaces, Trust
 
 
 @dataclass(frozen=True)
@@ -270,6 +270,93 @@ class Pieces:
                 self._keep(whole, rows)
                 return rows.sum(query, places)
         return everything.sum(query, subset)
+
+
+class Groups:
+    """The person of each row, and how many rows of a person are used at most.
+
+    Neighbours are data sets that differ in one person: all rows of one are replaced by any rows of
+    another, however many. The number of persons and `largest` are public. A session makes
+    :class:`skpriv.records.PersonRows` of them, in which a person is one record.
+
+    Parameters
+    ----------
+    labels : array-like of shape (n_records,)
+        Who each row belongs to.
+    largest : int
+        Rows of a person that are used at most.
+    change : callable, default=None
+        ``change(X, y, starts)`` replaces the rows of persons before they are asked about: person g
+        has those from starts[g] up to starts[g + 1], and those alone decide what replaces them.
+
+    Attributes
+    ----------
+    codes : ndarray of int of shape (n_records,)
+        Labels as numbers from 0 up to the number of persons.
+    name : str
+        Name of the column of labels; "" where it has none.
+    largest : int
+
+    Raises
+    ------
+    ValueError
+
+    Examples
+    --------
+    >>> from skpriv.privacy import Groups
+    >>> Groups(["a", "b", "a", "a"], 2).codes.tolist()
+    [0, 1, 0, 0]
+    """
+
+    def __init__(self, labels: Any, largest: Any, change: Any = None) -> None:
+        if len(public_shape(labels)) != 1:
+            raise ValueError("groups must be one label a row: an array of shape (n_samples,).")
+        if isinstance(largest, bool) or not isinstance(largest, Integral) or largest < 1:
+            raise ValueError(
+                "groups needs max_rows_per_group, a number of at least 1: how many rows of each "
+                f"person are used, not {largest!r}. The noise grows in proportion to it."
+            )
+        self.largest, self.change = int(largest), change
+        self.codes = codes(labels)
+        name = getattr(labels, "name", None)
+        self.name = name if isinstance(name, str) else ""
+
+    def __len__(self):
+        return len(self.codes)
+
+    @property
+    def n(self) -> int:
+        """Public number of persons."""
+        return int(self.codes.max(initial=-1)) + 1
+
+    def check(self, rows: Any, model: str, currency: str) -> None:
+        """Refuse what cannot be protected, and labels of other rows."""
+        if not capabilities(model).protects_groups or currency == "pure":
+            raise PrivacyError(
+                f"privacy={model!r} with the currency {currency!r} protects rows alone: groups "
+                f"need {models_that('protects_groups')} and Gaussian noise. Where users send "
+                "reports let every person send one."
+            )
+        if len(self) != rows.n:
+            raise ValueError(f"groups has {len(self)} labels, but there are {rows.n} rows.")
+
+
+@dataclass(frozen=True)
+class FilledPlaces(Query):
+    """Number of rows, which of persons is one over their places: each adds between 0 and 1.
+
+    Replacing a person moves it by less than 1. It reads nobody's values, only whose row it is.
+    """
+
+    name: str = "rows of persons"
+    sensitivity: float = 1.0 * ROUNDING
+
+    shape: tuple = (1,)
+    width: int = 0
+
+    def sum(self, X, y):
+        """The exact number."""
+        return np.array([float(len(X))])
 
 
 # Of the budget, for the number of rows that persons have; and how many deviations of its noise the

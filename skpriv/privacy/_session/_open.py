@@ -13,7 +13,7 @@ import numpy as np
 from ...exceptions import PrivacyError
 from ...records import Rows, as_rows
 from .._accounting._cost import SHARE_SLACK, Budget, Cost
-from .._accounting._guarantee import capabilities
+from .._accounting._guarantee import Trust, capabilities
 from .._accounting._lattice import Devices, Lattice, sharing_security
 from .._amplification import amplified, amplified_epsilon
 from .._noise._codebook_law import LiftedReports
@@ -29,7 +29,6 @@ from .._stream import (
     stream_of,
 )
 from ._base import Session, one_at_a_time
-from ._trust import Trust
 
 
 class CentralSession(Session):

@@ -7,10 +7,10 @@ import numpy as np
 
 from ...exceptions import PrivacyError
 from .._accounting._cost import SHARE_SLACK
+from .._accounting._guarantee import Trust
 from .._accounting._report import PrivacyReport
 from .._query import Answer
 from ._base import Piece
-from ._trust import Trust
 
 
 def split(session: Any, *sizes: Any) -> "list[Part]":
