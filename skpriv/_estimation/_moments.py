@@ -1,6 +1,6 @@
 """Second moments: what is asked, with or without instruments, and the noisy normal equations."""
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from math import hypot, sqrt
 
@@ -21,6 +21,7 @@ from .._linalg import (
     vech_size,
 )
 from ..privacy import ROUNDING, CodebookNoise, Query
+from ._loop._queries import OfPersons, person_sums
 from ._public_maps import RecordMap
 
 # Public grid of prior variances for the empirical-Bayes shrinkage, in units of theta^2.
@@ -509,3 +510,66 @@ class ResidualGramQuery(Query):
             "excess_scale": self._room * scale,
             "residual_thetas": (tuple(map(float, self.theta)),),
         }
+
+
+@dataclass(frozen=True)
+class PersonGramQuery(OfPersons, ResidualGramQuery):
+    """Joint sum of (mean (zeta / R)^2 e e', u u', x) over persons, u = mean zeta e / R.
+
+    Means are over the m places of a person, and matrices stand for their vech. The first is what
+    `ResidualGramQuery` asks, and bounds the covariance of scores whatever their dependence is; the
+    second is that covariance. Both are positive semi-definite of trace at most 1: each moves
+    by at most sqrt(2) in Frobenius norm, and x is in [0, 1]. Sensitivity sqrt(5).
+    """
+
+    name: str = "residual variance"
+    sensitivity: float = sqrt(5.0) * ROUNDING
+
+    @property
+    def shape(self):
+        """Number of coordinates."""
+        return (2 * vech_size(self.scaling.size) + 1,)
+
+    def sum_persons(self, X, y, starts, largest):
+        """Exact sums over a chunk of persons."""
+        scores, beyond = self._scores(X, y)
+        grams = [np.zeros((self.scaling.size,) * 2, order="F") for _ in range(2)]
+        add_gram(grams[0], scores)
+        add_gram(grams[1], person_sums(scores, starts) / largest)
+        return np.concatenate([vech(grams[0]) / largest, vech(grams[1]), [beyond / largest]])
+
+    @property
+    def _weight(self):
+        return 1.0
+
+    def _scores(self, X, y):
+        """Rows e zeta / R, and the sum of x."""
+        r, theta, found, beyond = self.scaling.target(y), np.array(self.theta), [], 0.0
+        for block, phi in self.scaling.row_map.blocks(X):
+            zeta = r[block] - np.clip(phi @ theta, -1.0, 1.0)
+            beyond += self._beyond(zeta)
+            cut = np.clip(zeta, -self.limit, self.limit) / self.limit
+            if self.instrument.matrix is None:
+                found.append(phi * cut[:, None])
+                continue
+            e = self.instrument.turned(np.array(phi), cut)
+            found.append(self.scaling.row_map.weigh(e, X[block]))
+        return np.vstack([np.empty((0, self.scaling.size)), *found]), beyond
+
+    def read(self, answer):
+        """What `NormalEquations` keep of an answer: that of rows, and that of persons."""
+        size = vech_size(self.scaling.size)
+        rows = np.append(answer.value[:size], answer.value[-1])
+        persons = super().read(replace(answer, value=answer.value[size:]))
+        found = super().read(replace(answer, value=rows))
+        return {**found, "person_gram": persons["residual_gram"]}
+
+
+def cluster_degrees(persons, rows, p):
+    """Factor of a covariance that is robust to dependence inside of persons, without privacy.
+
+    As in Stata, linearmodels and pyfixest: G / (G - 1) (N - 1) / (N - p) of G persons with N rows.
+    """
+    if persons < 2 or rows <= p:
+        return 1.0
+    return persons / (persons - 1.0) * (rows - 1.0) / (rows - p)

@@ -29,8 +29,8 @@ from ._intervals import (
     certified_by_norm,
     two_sided_quantile,
 )
-from ._loop._estimate import MOSTLY, LoopEstimate, noise_floor
-from ._loop._links import IDENTITY
+from ._loop._fit import MOSTLY, LoopEstimate, noise_floor
+from ._loop._queries import IDENTITY
 from ._moments import MomentsQuery, NormalEquations, ridge_prior
 from ._public_maps import FEATURE_LENGTH, RecordMap
 

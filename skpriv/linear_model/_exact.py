@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from .._estimation._loop._links import IDENTITY
-from .._estimation._loop._queries import scaled_targets
+from .._estimation._loop._queries import IDENTITY, scaled_targets
 from .._estimation._loop._steps import at_solution
 from .._estimation._public_maps import RowMap, TargetMap
 from .._linalg import RELATIVE_ZERO

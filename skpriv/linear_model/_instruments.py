@@ -18,16 +18,10 @@ from sklearn.utils.validation import check_is_fitted
 from .._compat import fit_context
 from .._estimation._coefficients import CoefficientLaw, equations_law
 from .._estimation._intervals import USUAL_QUANTILE, two_sided_quantile
-from .._estimation._loop._estimate import inversion_excess
+from .._estimation._loop._fit import inversion_excess
 from .._estimation._loop._score import SIDE_WEIGHT
-from .._estimation._moments import RESIDUAL_CLIP, MomentsQuery, NormalEquations
-from .._estimation._persons import (
-    PersonScores,
-    ScoreLengthsQuery,
-    cluster_degrees,
-    named_parts,
-    seldom_cut,
-)
+from .._estimation._moments import RESIDUAL_CLIP, MomentsQuery, NormalEquations, cluster_degrees
+from .._estimation._loop._queries import PersonScores, ScoreLengthsQuery, named_parts, seldom_cut
 from .._estimation._public_maps import RecordMap
 from .._linalg import row_norms, unvech, vech_size
 from .._parameters import RowsOfPerson, parameters

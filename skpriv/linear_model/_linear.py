@@ -22,8 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._choices import Estimand
 from .._estimation._coefficients import CoefficientLaw, NoLaw, equations_law, loop_law
 from .._estimation._intervals import two_sided_quantile
-from .._estimation._loop._estimate import noise_floor
-from .._estimation._loop._fit import FITTED, LoopFit
+from .._estimation._loop._fit import FITTED, LoopFit, noise_floor
 from .._estimation._moments import normal_posterior
 from .._estimation._public_maps import column_bounds
 from .._estimation._reports import ReportedFit, balanced

@@ -24,10 +24,11 @@ from .._estimation._moments import (
     RESIDUAL_CLIP,
     Instrument,
     NormalEquations,
+    PersonGramQuery,
     ResidualGramQuery,
+    cluster_degrees,
     ridge_prior,
 )
-from .._estimation._persons import PersonGramQuery, cluster_degrees
 from .._estimation._reports import moments_query
 from .._estimation._public_maps import RecordMap
 from .._linalg import blas_for, psd_part

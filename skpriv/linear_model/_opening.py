@@ -5,15 +5,16 @@ Each step is a function of the estimator, of which it reads the parameters that 
 persons: slopes from differences within persons, and what they do not tell.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import inf
 from numbers import Real
+from typing import Any
 
 import numpy as np
 
 from .._estimation._conformal import checked_levels
 from .._estimation._loop._rules import RESOLVED, Rules
-from .._estimation._persons import WithinPersons, spread_within
+from .._estimation._loop._queries import person_sums
 from .._estimation._public_maps import (
     REQUIRED,
     RowMap,
@@ -269,6 +270,39 @@ def open_fit(model, rows, *, currency="gdp", smallest_share=1.0, groups=None):
     # Of persons a row with a value that is missing adds nothing, and nothing is said of it.
     rows.check(refuse=groups is None or model._trust.exact)
     return session
+
+
+@dataclass(frozen=True, eq=False)
+class WithinPersons:
+    """Rows and targets, clipped to public bounds, less their means over the person.
+
+    What is left of a number in [low, high] lies within (high - low)(1 - 1 / m) of 0 for a person
+    with m rows: a mean of which the number itself is a part of 1 / m is not further away. Of a row
+    of norm at most L it is 2 L (1 - 1 / m). The differences of a person depend on nobody else.
+
+    Parameters
+    ----------
+    clipped : callable
+        Rows within their public bounds.
+    bounds_y : (float, float)
+    """
+
+    clipped: Any
+    bounds_y: tuple
+
+    def __call__(self, X, y, starts):
+        """Differences of a chunk of persons."""
+        sizes = np.diff(starts)
+        X, y = self.clipped(X), np.clip(y, *self.bounds_y)
+        rows = np.column_stack([X, y])
+        rows -= rows[np.repeat(starts[:-1], sizes)]  # rows that are alike are exactly 0 then
+        rows -= np.repeat(person_sums(rows, starts) / sizes[:, None], sizes, axis=0)
+        return rows[:, :-1], rows[:, -1]
+
+
+def spread_within(largest):
+    """1 - 1 / m: the part of a range by which a row may differ from the mean of m rows."""
+    return 1.0 - 1.0 / largest
 
 
 WITHIN = "slopes within persons, of clipped rows and targets"

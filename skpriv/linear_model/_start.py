@@ -7,11 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._estimation._coefficients import bounds_words
 from .._estimation._loop._fit import FITTED, LoopFit
-from .._estimation._loop._links import IDENTITY, MeanLink
-from .._estimation._loop._queries import Location
-from .._estimation._loop._steps import fit_rows, public_rules
+from .._estimation._loop._queries import IDENTITY, Location, MeanLink
+from .._estimation._loop._steps import bounds_words, fit_rows, public_rules
 from .._estimation._public_maps import RecordMap
 from .._estimation._reports import ReportedFit
 from .._parameters import parameters

@@ -5,10 +5,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from skpriv._estimation._persons import (
-    MOST_CUT, SCORE_LENGTHS, ScoreLengthsQuery, WithinPersons, dependence, seldom_cut,
-    spread_within,
-)  # fmt: skip
+from skpriv._estimation._loop._queries import (
+    MOST_CUT,
+    SCORE_LENGTHS,
+    ScoreLengthsQuery,
+    dependence,
+    seldom_cut,
+)
+from skpriv.linear_model._opening import WithinPersons, spread_within
 
 
 class Counted:

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from skpriv._estimation._loop._links import Logit
-from skpriv._estimation._loop._queries import Whitened
+from skpriv._estimation._loop._queries import Logit, Whitened
 from skpriv._estimation._public_maps import RowMap
 from skpriv.linear_model._generalized._logistic import ClassTarget
 from skpriv.linear_model._exact import MaximumLikelihood

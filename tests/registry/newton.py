@@ -3,9 +3,12 @@
 import numpy as np
 
 from skpriv._estimation._loop._queries import (
+    IDENTITY,
     ClippedRowsQuery,
     LengthsQuery,
     LocationQuery,
+    Log,
+    Logit,
     MarginsQuery,
     ResidualMeanQuery,
     SpreadQuery,
@@ -13,7 +16,6 @@ from skpriv._estimation._loop._queries import (
     WhiteningQuery,
 )
 from skpriv._estimation._loop._score import LineScoreQuery, StepAndLineQuery
-from skpriv._estimation._loop._links import IDENTITY, Log, Logit
 from skpriv._estimation._loop._score import ScoreQuery
 from skpriv._estimation._public_maps import RowMap, TargetMap, WeightedMap
 from skpriv.linear_model._start import ScaledAlready

@@ -1,24 +1,31 @@
-"""What a fit of the loop has released, and what it knows of its own error."""
+"""What a fit of the loop has released, what it knows of its own error, and its intervals.
+
+The certified interval comes from the last Newton step, without an assumption on the coefficients
+or the noise. It is derived in docs/mathematics/linear_regression.md, whose letters are used here.
+"""
 
 from dataclasses import dataclass, replace
-from math import inf, sqrt
+from math import hypot, inf, log, sqrt
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from ..._linalg import RELATIVE_ZERO
-from .._intervals import USUAL_QUANTILE, two_sided_quantile
-from .._persons import dependence
-from ._estimate import certified_by_step
-from ._estimate import (
-    LEAST_ROBUST,
-    MOSTLY,
-    KnownMean,
-    LoopEstimate,
-    inversion_excess,
-    noise_floor,
+from .._intervals import (
+    RANGE,
+    SHARPENINGS,
+    USUAL_QUANTILE,
+    expected_sum,
+    largest_sum,
+    main_region,
+    norm_quantile,
+    operator_quantile,
+    shared,
+    two_sided_quantile,
 )
-from ._links import IDENTITY
+from ._queries import IDENTITY, dependence
+from ._whitening import denoised_gram
 
 ALIKE = 1.25  # see `LoopFit.recent_equations`
 FUNCTION, FITTED, LEAST_SQUARES = "function", "fitted", "least_squares"
@@ -27,6 +34,246 @@ PERSONS_CUT = (
     "rows are cut together at a released length: pass method='asymptotic', fit with "
     "max_rows_per_group=1, or use SSPRegressor, whose certified intervals hold for persons."
 )
+UNEQUAL = 0.5  # deviation of the robust variance over the homoskedastic one, on real tables
+STUDENT = (USUAL_QUANTILE**2 + 1.0) / 4.0
+# Of the homoskedastic variance, one deviation below it: the released residual Gram has noise
+LEAST_ROBUST = 1.0 - UNEQUAL
+WEIGHTING = 0.6  # part of the spread of a fit by which weights may move its mean
+MOSTLY = 0.5  # part of a squared length in directions not told from noise that hides a point
+
+
+@dataclass(frozen=True, eq=False)
+class KnownMean:
+    """The released mean of the target, which tells that of a fit without the clip of its steps.
+
+    It says by how much the mean of the fit at a point b is above that of the target.
+
+    Attributes
+    ----------
+    point : ndarray of shape (p,)
+        b.
+    constant : ndarray of shape (p,)
+        The vector v with psi'v = 1 for every record.
+    gram : ndarray of shape (p, p)
+        Slope of the scores over ``slope``: mean of ee', positive semi-definite.
+    value, variance : float
+        The excess, and the variance of its error.
+    skew : float
+        How far the clip of the steps moves the mean of their solution.
+    slope : float
+        Slope of the mean of the target where it is, times the part of the records that have one.
+    """
+
+    point: np.ndarray
+    constant: np.ndarray
+    gram: np.ndarray
+    value: float
+    variance: float
+    skew: float
+    slope: float = 1.0
+
+    def excess(self, b, noise, shared):
+        """By how much the mean of an estimate b is above that of the target.
+
+        A least-squares problem with two unknowns, the excess and s, by which the clip moves it in
+        units of `skew`: that b has no excess, up to its privacy noise and the clip; what is known
+        beside it; and s ~ N(0, 1), whose deviation bounds the bias for every s in [-1, 1].
+
+        Parameters
+        ----------
+        b : ndarray of shape (p,)
+        noise : float
+            Variance of the noise of each coordinate of the moment that b solves.
+        shared : ndarray of shape (p, n_shared)
+            Its noise in directions that all coordinates share.
+
+        Returns
+        -------
+        (excess, dual, deviation)
+            The excess; the dual by which the noise of the moment enters what is known beside b; the
+            deviation of what else does.
+        """
+        level = max(float(self.constant @ self.gram @ self.constant), 0.1)  # mean of w^2
+        dual, away = self.constant / level, b - self.point
+        moved = weights_move_mean(level, float(away @ self.gram @ away))
+        reply = dual / self.slope
+        own = noise * float(reply @ reply) + float(np.square(reply @ shared).sum()) + self.skew**2
+        other = self.variance + moved
+        weight = own / (own + other)  # of what is known beside b
+        found = weight * (self.value + float(dual @ self.gram @ away))
+        rest = weight**2 * other + (1.0 - weight) ** 2 * self.skew**2
+        return found, weight * reply, float(np.sqrt(rest))
+
+
+def noise_floor(values, scale, quantile=USUAL_QUANTILE):
+    """Largest eigenvalue that noise alone may explain.
+
+    Where the k smallest directions are nothing, their block of the matrix is GOE noise of size k,
+    whose largest eigenvalue is about scale sqrt(2 k), and for k = 1 a normal variable. So the floor
+    is that of the largest k that its k-th eigenvalue does not exceed.
+
+    Parameters
+    ----------
+    values : ndarray of shape (p,)
+        Eigenvalues of a matrix plus GOE(scale), increasing.
+    scale : float
+    quantile : float, default=that of intervals at .95
+        That of a normal variable, for k = 1.
+    """
+    floors = scale * (np.sqrt(2.0 * np.arange(1, len(values) + 1)) - np.sqrt(2.0) + quantile)
+    return float(floors[max(np.flatnonzero(values <= floors), default=0)])
+
+
+def inversion_excess(slopes, moments, variances, scale, quantile):
+    """Deviations by which inversion is wider than the delta method, of directions told from noise.
+
+    With m = d g + error, of variance v, and a slope d whose noise has the scale s, the g that the
+    answers allow are those with (m - d g)^2 <= q^2 (v + s^2 g^2): an interval where |d| > q s. A
+    slope that noise made larger than it is makes g smaller, and what its noise does to g as well,
+    which is why the variance at m / d is too small where d is not far above its noise.
+
+    Parameters
+    ----------
+    slopes : ndarray of shape (k,)
+        d, each larger than q s.
+    moments, variances : ndarray of shape (k,)
+    scale, quantile : float
+
+    Returns
+    -------
+    ndarray of shape (k,)
+        Roots of what is missing in the variance at m / d for q deviations to reach the farther end.
+    """
+    size = np.abs(moments)
+    free = slopes**2 - (quantile * scale) ** 2
+    reach = quantile * np.sqrt(variances * free + (size * scale) ** 2)
+    reach = (size * slopes + reach) / free - size / slopes
+    counted = variances / slopes**2 + (scale * size / slopes**2) ** 2
+    return np.sqrt(np.maximum((reach / quantile) ** 2 - counted, 0.0))
+
+
+def weights_move_mean(level, square):
+    """Variance of the mean of a fit over its mean weighted by w^2, whose mean is the level.
+
+    Parameters
+    ----------
+    level : float
+    square : float
+        Mean square of the fit.
+    """
+    return WEIGHTING**2 * max(square, 0.0) * (max(level * (1.0 - level), 0.0) + 0.02)
+
+
+@dataclass(frozen=True, eq=False)
+class LoopEstimate:
+    """Estimates at points, and the parts of their covariance.
+
+    Attributes
+    ----------
+    value : ndarray of shape (n_points,)
+    dual : ndarray of shape (n_points, p)
+        v of each point.
+    residual_gram : ndarray of shape (p, p)
+        Noisy mean of ee' xi^2 over the squared part that is not cut.
+    residual_scale : float
+    typical_gram : ndarray of shape (p, p)
+        What it would be if the noise of the target had the same variance everywhere.
+    records : float
+        Number of records in the mean.
+    noise : float
+        Variance of the privacy noise of each coordinate.
+    shared : ndarray of shape (n_points, n_shared)
+        Deviations of independent errors that points share: of the noise of the slopes, and of the
+        part of a point in each direction that is hardly seen, or not at all.
+    resolved : ndarray of bool of shape (n_points,)
+        Whether at least half of the point lies in directions that are told from noise.
+    noise_dual : ndarray of shape (n_points, p), default=None
+        v of the privacy noise, where it is not that of the records: see :class:`KnownMean`.
+    least : float
+        Part of the homoskedastic variance that the robust one is not below: there is noise in it.
+    missing : ndarray of shape (n_points,), default=None
+        How many times as many records each point that is not resolved needs.
+    quantile : float
+        Half-width of an interval of the level, in deviations.
+    """
+
+    value: np.ndarray
+    dual: np.ndarray
+    residual_gram: np.ndarray
+    residual_scale: float
+    typical_gram: np.ndarray
+    records: float
+    noise: float
+    shared: np.ndarray
+    resolved: np.ndarray
+    noise_dual: np.ndarray | None = None
+    least: float = LEAST_ROBUST
+    missing: np.ndarray | None = None
+    quantile: float = USUAL_QUANTILE
+
+    def variances(self):
+        """Variances of the points by sampling and by privacy, each of shape (n_points,).
+
+        The residual Gram is robust, but noisy: where its noise is larger than what unequal
+        variances may do, the value that equal variances would give is leant on (where that is
+        nothing at all, the variance is NaN: it is not known). What remains
+        uncertain of the variance V, with standard deviation s, widens intervals as with Student's t
+        of 2 (V / s)^2 degrees of freedom: its squared quantile is 1 + (z^2 + 1) (s / V)^2 / 4 times
+        that of a normal variable, to first order.
+        """
+        robust = np.einsum("ij,ij->i", self.dual @ self.residual_gram, self.dual)
+        typical, ratio = self._typical()
+        weight = 1.0 / (1.0 + ratio)
+        sampling = np.maximum(weight * robust + (1.0 - weight) * typical, self.least * typical)
+        noisy, shared = self._noise_dual, self.shared
+        noise = self.noise * np.einsum("ij,ij->i", noisy, noisy)
+        hidden = np.einsum("ij,ij->i", shared, shared)
+        sampling, privacy = sampling / self.records, noise + hidden
+        with np.errstate(invalid="ignore"):
+            uncertain = (UNEQUAL * typical / self.records) ** 2 * ratio * weight
+        return sampling + STUDENT * uncertain / (sampling + privacy), privacy
+
+    def interval(self):
+        """Centre and half-width at the level of the estimate; infinite if not resolved."""
+        half = self.quantile * np.sqrt(sum(self.variances()))
+        known = self.resolved & np.isfinite(half)
+        return np.where(known, self.value, 0.0), np.where(known, half, np.inf)
+
+    def covariances(self):
+        """Covariance matrices by sampling and by privacy, each of shape (n_points, n_points).
+
+        The one of sampling has the weights of :meth:`variances`, whose values are its diagonal.
+        """
+        sampling, _ = self.variances()
+        robust = self.dual @ self.residual_gram @ self.dual.T / self.records
+        robust = (robust + robust.T) / 2.0
+        values, vectors = np.linalg.eigh(robust)
+        robust = (vectors * np.maximum(values, 0.0)) @ vectors.T
+        _, ratio = self._typical()
+        equal = self.dual @ self.typical_gram @ self.dual.T / self.records
+        known, rest = np.sqrt(1.0 / (1.0 + ratio)), np.sqrt(ratio / (1.0 + ratio))
+        robust = np.outer(known, known) * robust + np.outer(rest, rest) * equal
+        diagonal = np.diagonal(robust)
+        scale = np.sqrt(sampling / np.where(diagonal > 0.0, diagonal, 1.0))
+        robust = robust * np.outer(scale, scale)
+        np.fill_diagonal(robust, sampling)
+        shared = self.shared @ self.shared.T
+        return robust, self.noise * self._noise_dual @ self._noise_dual.T + shared
+
+    def _typical(self):
+        """Variances times records if those of the target were equal, and the square of how many
+        times as large as what unequal variances may do the noise of robust ones is.
+        """
+        typical = np.einsum("ij,ij->i", self.dual @ self.typical_gram, self.dual)
+        typical = np.maximum(typical, 1e-300)
+        squares = np.einsum("ij,ij->i", self.dual, self.dual)
+        with np.errstate(over="ignore"):
+            ratio = (self.residual_scale * squares / typical / UNEQUAL) ** 2
+        return typical, np.minimum(ratio, 1e300)
+
+    @property
+    def _noise_dual(self):
+        return self.dual if self.noise_dual is None else self.noise_dual
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,3 +561,171 @@ def _bend(slope, values, vectors, shares, away):
     most *= sqrt(min(1.0, 3.0 / len(values)))
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     return root * (most / max(float(np.linalg.norm(root)), 1e-150))
+
+
+SHIFTS = np.linspace(0.02, 0.98, 49)[:, None]  # of the smallest eigenvalue: see `_distance`
+
+
+# Parts of the failure probability: the main part has as many times that of each of the four that
+# are next as these have that of each of the others. A number for each of the 17 would make
+# intervals 1% narrower. At a point: v'N_L d (second), the noise of the variance (seen), from
+# realised squares to it, its cross term, N_z along a vector, and N_L along u (direction). For all
+# points: |S| and the sum of terms |e|^2 e w zeta (sums), what is cut (excess), the noise along d
+# (pull), |N_L d| (design), the largest eigenvalue and the trace of H, both of the residual Gram
+# (weak, total), the cross term along its eigenvector (tilt), from realised squares to variances.
+RATIO = 8.0
+STEP_EVENTS = {
+    "main": RATIO**2,
+    **dict.fromkeys(("second", "seen", "realised", "sums"), RATIO),
+    **dict.fromkeys(("along", "direction", "cross", "excess", "pull", "design"), 1.0),
+    **dict.fromkeys(("largest", "trace", "total", "weak", "tilt", "variances"), 1.0),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class _Bounds:
+    """What holds at once, but for its part of the failure probability."""
+
+    moved: float  # |d|
+    missed: float  # |S| + |Q| + |N_L d|
+    largest: float  # eigenvalue of H
+
+
+def certified_by_step(fit, points, confidence_level):
+    """Centre and half-width of intervals for x'b* at fixed points; infinite if not resolved.
+
+    Parameters
+    ----------
+    fit : LoopFit
+    points : ndarray of shape (n_points, p)
+    confidence_level : float
+
+    Returns
+    -------
+    (centre, half) : ndarrays of shape (n_points,)
+    """
+    failure = shared(1.0 - confidence_level, STEP_EVENTS, "step: ")
+    last = fit.last
+    unknown = points @ fit.b, np.full(len(points), np.inf)
+    if last.most_excess is None:
+        return unknown
+    values, vectors = np.linalg.eigh(last.gram)
+    if not last.gram_scale:
+        vectors = vectors[:, values > RELATIVE_ZERO * values[-1]]
+        values = values[values > RELATIVE_ZERO * values[-1]]
+    noise = norm_quantile(1.0, 0.5, len(values), failure.design) * last.gram_scale  # |N_L d| / |d|
+    bounds = _distance(last, values, vectors, noise, failure)
+    if bounds is None:
+        return unknown
+    inverse = (vectors / values) @ vectors.T
+    step, dual = inverse @ last.moment, points @ inverse
+    half = _main(last, dual, _variance(last, dual, bounds, failure), failure)
+    if last.gram_scale:
+        other = points @ _independent_inverse(*fit.first_slope())
+        half += _design_noise(last, other, inverse, bounds, failure)
+        half += np.linalg.norm(dual - other, axis=1) * noise * bounds.moved
+    return points @ (last.point + step), half
+
+
+def _design_noise(last, other, inverse, bounds, failure):
+    """Bound on |v'N_L d| at each v of ``other``."""
+    longest = np.linalg.norm(other, axis=1)
+    turned = np.linalg.norm(other @ inverse, axis=1)  # v'(d - H_L^-1 z) = v'H_L^-1 (Q - S - ...)
+    along = bounds.missed + stats.norm.isf(0.5 * failure.along) * last.moment_scale
+    along = np.abs(other @ inverse @ last.moment) + turned * along
+    along = np.minimum(along, longest * bounds.moved)
+    deviation = last.gram_scale * np.sqrt(((longest * bounds.moved) ** 2 + along**2) / 2.0)
+    return stats.norm.isf(0.5 * failure.second) * deviation
+
+
+def _independent_inverse(gram, scale):
+    """Inverse of the Gram matrix of another release, shrunk by its noise: any matrix is valid."""
+    values, vectors, _ = denoised_gram(gram, scale)
+    floor = max(noise_floor(values, scale), 1e-14 * values.max(), 1e-300)
+    return (vectors / np.maximum(values, floor)) @ vectors.T
+
+
+def _distance(last, values, vectors, noise, failure):
+    """Bounds on |b* - b0| and what belongs to it, or None where there are none."""
+    p, n = len(last.moment), last.n
+    pull = stats.norm.isf(failure.pull)
+    smallest = float(values[0]) - pull * last.gram_scale
+    if smallest <= 0.0:
+        return None
+    excess = max(last.excess + stats.norm.isf(failure.excess) * last.excess_scale, 0.0)
+    cut, squares = (1.0 + last.fall) * excess, (2.0 * last.limit + last.most_excess) * excess
+    shifts = SHIFTS * smallest
+    pulls = (vectors.T @ last.moment) ** 2 / (values - pull * last.gram_scale - shifts)
+    shifts, pulls = shifts[:, 0], SHIFTS[:, 0] * smallest * pulls.sum(axis=1)
+
+    def size(total, weak):
+        """Bound on |S| if mean(|e|^2 w^2 zeta^2) <= total and mean(ee' w^2 zeta^2) <= weak I.
+
+        By Bousquet's inequality: E|S| <= sqrt(total / n), terms of size RANGE / n. It holds for
+        mean(|e|^2 e w zeta) too, whose terms are no larger.
+        """
+        return _sum_norm(total, weak, 1.0, n, log(2.0 / failure.sums))
+
+    def solved(total, weak):
+        """Bound on |d|."""
+        known = size(total, weak) + cut + pull * last.moment_scale
+        return float(((known + np.sqrt(known**2 + pulls)) / (2.0 * shifts)).min())
+
+    largest = float(values[-1]) + stats.norm.isf(failure.largest) * last.gram_scale
+    largest = min(largest, 1.0)
+    trace = float(values.sum()) + sqrt(p) * stats.norm.isf(failure.trace) * last.gram_scale
+    total, weak = min(max(trace, largest), 1.0), largest  # E zeta^2 <= 1
+    moved = solved(total, weak)
+    seen = float(np.trace(last.residual_gram))
+    seen += sqrt(p) * stats.norm.isf(failure.total) * last.residual_scale
+    most = float(np.linalg.eigvalsh(last.residual_gram)[-1])
+    most += stats.norm.isf(failure.weak) * last.residual_scale
+    seen, most = (max(value, 0.0) + squares for value in (seen, most))
+    unit = RANGE**2 * log(2.0 / failure.variances) / n
+    for _ in range(SHARPENINGS):
+        # mean((w zeta)^2 |e|^2) is that of c^2 less 2 d'mean(|e|^2 e w zeta); in any direction,
+        # the root of its mean is at most that of c^2 and of (e'd)^2 together
+        tilt = 2.0 * moved * _sum_norm(weak, weak, 1.0, n, log(1.0 / failure.tilt))
+        weak_seen = min((sqrt(most) + moved * sqrt(largest)) ** 2, most + tilt)
+        total = min(total, expected_sum(seen + 2.0 * moved * size(total, weak), unit))
+        weak = min(weak, total, expected_sum(weak_seen, unit))
+        moved = min(moved, solved(total, weak))
+    return _Bounds(moved, size(total, weak) + cut + noise * moved, largest)
+
+
+def _variance(last, dual, bounds, failure):
+    """Bound on mean((v'e)^2 w^2 E zeta^2) at each v of ``dual``."""
+    n, squares = last.n, np.einsum("ij,ij->i", dual, dual)
+    noise = operator_quantile(last.gram_scale, len(last.moment), failure.direction)  # dual has it
+    design = np.einsum("ij,ij->i", dual @ last.gram, dual)
+    variance = np.clip(design + noise * squares, 0.0, squares)  # E zeta^2 <= 1 and |e| <= 1
+    widths = 2.0 * last.limit + last.most_excess
+    scale = hypot(last.residual_scale, widths * last.excess_scale)
+    seen = widths * last.excess + stats.norm.isf(failure.seen) * scale
+    seen = np.einsum("ij,ij->i", dual @ last.residual_gram, dual) + seen * squares
+    seen = np.maximum(seen, 0.0)
+    unit = RANGE**2 * squares * log(1.0 / failure.realised) / n
+    away = bounds.moved * np.sqrt(bounds.largest * squares)  # root of mean((v'e)^2 (e'd)^2)
+    for _ in range(SHARPENINGS):
+        least = squares * variance
+        cross = _sum_norm(least, least, squares, n, log(1.0 / failure.cross))
+        realised = np.minimum(seen + 2.0 * bounds.moved * cross, (np.sqrt(seen) + away) ** 2)
+        variance = np.minimum(variance, expected_sum(realised, unit))
+    return variance
+
+
+def _main(last, dual, variance, failure):
+    """The main part at each point: sampling, what is cut, and the noise of the moment."""
+    (t, q), lost = main_region(0.5 * failure.main), 1.0 + last.fall
+    lengths = np.linalg.norm(dual, axis=1)
+    gaussian = q**2 * (last.moment_scale**2 + (lost * last.excess_scale) ** 2)
+    main = np.sqrt(2.0 * t * variance / last.n + gaussian * lengths**2)
+    return main + (RANGE / last.n * t / 3.0 + lost * last.excess) * lengths
+
+
+def _sum_norm(total, weak, largest, n, length):
+    """Norm of a mean of n independent vectors, but for exp(-length): Bousquet's inequality.
+
+    Of mean squared length ``total``, variance ``weak`` in any direction, and RANGE largest long.
+    """
+    return largest_sum(np.sqrt(total / n), weak / n, RANGE * largest / n, length, last=1.0)

@@ -1,27 +1,232 @@
-"""What the loop asks beside its scores, with the sensitivity of each release.
+"""What the loop asks beside its steps, with the sensitivity of each release, and the links.
 
 All statements are for replacing one record by another, marked with a prime. A row of the map is
 phi with ||phi|| <= 1, psi = W phi for a released W, w = min(1, 1 / ||psi||) and e = w psi, so that
 ||e|| <= 1 whatever W is. r is the target, and m a released location. Of a row with weight v, w and
-e are multiplied by its root.
+e are multiplied by its root. A link says which function of the linear part the mean of r is.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from scipy import special
 from scipy.linalg import blas
+from scipy.sparse import csr_matrix
 
 from ..._linalg import SQRT2, add_gram, blocks_of, row_norms, unvech, vech, vech_size
 from ...privacy import ROUNDING, Mapped, Query
+from .._intervals import USUAL_QUANTILE
 from .._public_maps import RowMap
-from ._links import IDENTITY, MeanLink
 
 SQUARES = 1.5  # c of `MarginsQuery`: as large as costs nothing
 LEAST_RATE = 3.0  # records of a class, and records that have a target: there are not fewer
 # Ends of the classes of lengths of whitened rows: coarse beyond 2, where rows are few
 LENGTHS = 2.0 ** np.array([-1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0])
+# Classes of lengths of a person's score, as parts of the largest that it may have.
+SCORE_LENGTHS = 2.0 ** (-np.arange(13)[::-1] / 2.0)
+MOST_CUT = 0.001  # part of the persons whose scores may be cut, as far as noise tells
+
+
+@dataclass(frozen=True)
+class MeanLink:
+    """A mean mu(eta) of targets r, with what the loop needs to know of it; this is a line's.
+
+    The second derivative of mu is nowhere larger than the first: so an equation that was asked at a
+    distance is wrong by at most half of the square of that distance, in the norm of its slope.
+
+    Attributes
+    ----------
+    low, high : float
+        Targets r are in [low, high].
+    limit : float or None
+        Limit R at which residuals are clipped; None leaves it to the rules.
+    counts : bool
+        Whether residuals near the limit are counted.
+    steepest : float
+        Largest slope of the mean, thinned, times ``far``.
+    slope_weight, squared_sensitivity : float
+        Weight of the slope matrix in `ScoreQuery`, and the squared sensitivity of that query.
+    signal : float or None
+        Deviation of the linear part that is thought possible, and the most by which one step moves
+        it; None is that of the target.
+    far : float
+        A whitened row psi counts in full up to length 1, like 1 / |psi| up to this length, and like
+        1 / |psi|^2 beyond: its score is e v (r - mu) with e = psi / max(1, |psi|) and
+        v = min(1, far / |psi|). So |psi| v <= far: no Newton step rests on a slope that was cut.
+    least_effective_records : float
+        N below which rows are not whitened and, where the link bends, only the mean is released.
+        Counts lose by less than 150 (at N of 105 and 130, p of 20 and 40).
+    mean_effective_records : float
+        N below which only the mean of a line with an intercept is released: at 25 slopes lose .18
+        of R2, at 32 and 45 they gain .06 (docs/evidence/few_records.md).
+    degrees : float or None
+        Factor of the sampling covariance of n records; None is n / (n - p).
+    parts : int
+        Number k of linear parts. A link with several has ``rates_query`` in place of the question
+        of the mean, ``score_query``, ``each`` and ``interval``.
+    origin : float or ndarray of shape (k + 1,)
+        Location of a model without an intercept.
+    """
+
+    linear: ClassVar[bool] = True
+    low: ClassVar[float] = -1.0
+    high: ClassVar[float] = 1.0
+    limit: ClassVar[float | None] = None
+    counts: ClassVar[bool] = True
+    slope_weight: ClassVar[float] = 0.5
+    squared_sensitivity: ClassVar[float] = 4.25
+    signal: ClassVar[float | None] = None
+    far: ClassVar[float] = 1.0
+    least_effective_records: ClassVar[float] = 100.0
+    mean_effective_records: ClassVar[float] = 30.0
+    degrees: ClassVar[float | None] = None
+    parts: ClassVar[Any] = 1
+    origin: ClassVar[Any] = 0.0
+    steepest: float = 1.0
+
+    def mean(self, eta):
+        """Mean mu(eta) of the target."""
+        return eta
+
+    def thin(self, mean):
+        """Weight of a row by its mean, in [0, 1]."""
+        return 1.0
+
+    def slope(self, eta, mean):
+        """Slope of the mean, thinned, over its largest: in [0, 1]."""
+        return 1.0
+
+    def free(self, eta):
+        """The mean and its slope, held nowhere."""
+        return eta, np.ones_like(eta)
+
+    def linear_part(self, mean):
+        """eta of a mean: where the loop starts."""
+        return mean
+
+    def near(self, mean, room):
+        """The link for targets of this mean, where means up to `room` times it count in full."""
+        return self
+
+    def each(self, matrix):
+        """A matrix from theta to coefficients, for all linear parts."""
+        return matrix
+
+    def enough(self, p):
+        """N from which rows of length p are whitened: two records for each coefficient."""
+        return max(self.least_effective_records, 2.0 * p)
+
+    @property
+    def farthest(self):
+        """Largest residual of a fit inside of the range of the target."""
+        return 1.0 - self.low
+
+
+class BentLink(MeanLink):
+    """A link that bends: its rows are weighed by their curvature, and may be longer."""
+
+    linear = False
+    low = 0.0
+    signal = 3.0
+    far = 2.0
+    degrees = 1.0
+
+    def newton(self: Any, phi, r, weights, theta):
+        """Gradient of half of the likelihood, and its curvature."""
+        mean, slope = self.free(phi @ theta)
+        return phi.T @ (weights * (r - mean)), (phi * (weights * slope)[:, None]).T @ phi
+
+
+@dataclass(frozen=True)
+class Logit(BentLink):
+    """Binary targets in [0, 1]: the mean is 1 / (1 + exp(-eta)), and no residual exceeds 1."""
+
+    limit = 1.0
+    counts = False
+    slope_weight = 1.0
+    squared_sensitivity = 4.0
+    steepest: float = 0.25 * BentLink.far
+
+    def mean(self, eta):
+        """1 / (1 + exp(-eta)), in long vector operations, which `special.expit` is not."""
+        return 1.0 / (1.0 + np.exp(np.minimum(-eta, 700.0)))
+
+    def slope(self, eta, mean):
+        """4 mean (1 - mean)."""
+        return 4.0 * mean * (1.0 - mean)
+
+    def linear_part(self, mean):
+        """log(mean / (1 - mean))."""
+        return float(special.logit(mean))
+
+    def free(self, eta):
+        """The mean and its slope."""
+        mean = self.mean(eta)
+        return mean, mean * special.expit(-eta)
+
+    def deviance(self, phi, r, weights, theta):
+        """2 sum(log(1 + exp(eta)) - r eta)."""
+        eta = phi @ theta
+        return 2.0 * float(weights @ (np.logaddexp(0.0, eta) - r * eta))
+
+
+@dataclass(frozen=True)
+class Log(BentLink):
+    """Counts as parts of the largest one: the mean is exp(eta - offset), held at 1.
+
+    Rows with a mean above a level weigh level / mean, so that one large mean does not need
+    as much room as a hundred usual ones. That keeps the equation unbiased, as any weight does that
+    is a function of the row alone.
+
+    Parameters
+    ----------
+    offset : float
+        Logarithm of the largest count, so that eta is that of the mean count.
+    """
+
+    least_effective_records = 150.0
+    steepest: float = BentLink.far
+    offset: float = 0.0
+
+    def mean(self, eta):
+        """exp(eta - offset), at most 1."""
+        return np.exp(np.minimum(eta - self.offset, 0.0))
+
+    def thin(self, mean):
+        """min(1, level / mean)."""
+        return self._level / np.maximum(mean, self._level)
+
+    def slope(self, eta, mean):
+        """min(mean, level) / level, and 0 where the mean is held."""
+        return np.where(eta < self.offset, np.minimum(mean / self._level, 1.0), 0.0)
+
+    def linear_part(self, mean):
+        """log(mean) + offset."""
+        return float(np.log(mean)) + self.offset
+
+    def near(self, mean, room):
+        """With room for usual means."""
+        return replace(self, steepest=self.far * min(1.0, room * mean))
+
+    @property
+    def _level(self):
+        return self.steepest / self.far
+
+    def free(self, eta):
+        """exp(eta - offset), twice: it is held nowhere."""
+        mean = np.exp(np.minimum(eta - self.offset, 700.0))
+        return mean, mean
+
+    def deviance(self, phi, r, weights, theta):
+        """2 sum(exp(eta - offset) - r (eta - offset))."""
+        eta = phi @ theta
+        mean, _ = self.free(eta)
+        return 2.0 * float(weights @ (mean - r * (eta - self.offset)))
+
+
+IDENTITY = MeanLink()
 
 
 def scaled_targets(rows, target, X, y, low, high=1.0):
@@ -379,3 +584,161 @@ class ClippedRowsQuery(Query):
         root = np.sqrt(max(1, self._columns))
         parts = answer.value / answer.n
         return float(parts[0]), root * parts[1:], answer.noise.scale / answer.n
+
+
+class OfPersons:
+    """Mixin of questions about persons; of rows alone, each is a person."""
+
+    def sum(self: Any, X, y):
+        """Exact sum over a chunk of rows, each of which is a person."""
+        return self.sum_persons(X, y, np.arange(len(X) + 1), 1)
+
+
+def joint_sums(query, X, y, starts, largest=1):
+    """Exact sums over a chunk of persons of u, uu' / sqrt(2) and what is asked beside them.
+
+    u is the sum of the scores of a person over m L, shortened to norm 1, and what is beside it is a
+    mean over the m places of the person. Matrices stand for their vech. With t = -<u, u'> the first
+    two move by at most |u|^2 + |u'|^2 + 2 t + (|u|^4 + |u'|^4 - 2 t^2) / 2 squared, which increases
+    in both norms, and then in t up to 1, where it is 4.
+
+    Parameters
+    ----------
+    query : Query
+        It has ``parts``, the sizes of what is asked by name, ``length``, L, and ``scored(X, y)``,
+        the scores of rows and by name the sums over rows of what is beside them.
+    X : ndarray of shape (n_rows, n_features)
+    y : ndarray of shape (n_rows,)
+    starts : ndarray of shape (n_persons + 1,)
+    largest : int
+        m.
+    """
+    scores, beside = query.scored(X, y)
+    u = person_sums(scores, starts) / (largest * query.length)
+    u = u / np.maximum(row_norms(u), 1.0)[:, None]
+    meat = np.zeros((u.shape[1],) * 2, order="F")
+    add_gram(meat, u)
+    sums = {"moment": u.sum(axis=0), "residual": vech(meat) / SQRT2}
+    sums |= {name: np.ravel(value) / largest for name, value in beside.items()}
+    return np.concatenate([sums[name] for name in query.parts])
+
+
+def named_parts(query, values):
+    """What is asked by `joint_sums`, or by another query with ``parts``, by its names."""
+    ends = np.cumsum(list(query.parts.values()))[:-1]
+    return dict(zip(query.parts, np.split(values, ends), strict=True))
+
+
+class JointScores:
+    """Mixin of questions about scores, each of a row that is a record: see `joint_sums`."""
+
+    length = 1.0
+    unit: Any
+    parts: Any
+    scored: Any
+
+    @property
+    def shape(self):
+        """Number of coordinates."""
+        return (sum(self.parts.values()),)
+
+    @property
+    def residual_unit(self):
+        """What the entries of uu' / sqrt(2) stand for."""
+        return SQRT2 * self.unit**2
+
+    def sum(self, X, y):
+        """Exact sum over a chunk of rows."""
+        return joint_sums(self, X, y, np.arange(len(X) + 1))
+
+
+class PersonScores(JointScores):
+    """The same where records are persons."""
+
+    def score_rows(self, X, y):
+        """Scores of the rows of a chunk."""
+        return self.scored(X, y)[0]
+
+    def sum_persons(self, X, y, starts, largest):
+        """Exact sum over a chunk of persons."""
+        return joint_sums(self, X, y, starts, largest)
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreLengthsQuery(OfPersons, Query):
+    """Number of records in each class of lengths of scores; of a person, of their sum over m.
+
+    A record is in one class: replacing one moves two counts by 1, sensitivity sqrt(2).
+
+    Parameters
+    ----------
+    scores : object
+        The question about these scores, with ``score_rows(X, y)``: those of the rows of a chunk.
+        With ``score_lengths(X, y)``, which is cheaper, where a record is a row.
+    classes : ndarray of shape (n_classes,)
+        Ends of the classes. The last one has all that is longer, too.
+    """
+
+    scores: Any
+    classes: Any = field(default_factory=lambda: SCORE_LENGTHS)
+    name: str = "lengths of scores"
+    sensitivity: float = SQRT2 * ROUNDING
+
+    @property
+    def shape(self):
+        """Number of classes."""
+        return (len(self.classes),)
+
+    def sum(self, X, y):
+        """Exact counts over a chunk of rows, each of which is a record."""
+        lengths = getattr(self.scores, "score_lengths", None)
+        return self._counts(lengths(X, y)) if lengths else super().sum(X, y)
+
+    def sum_persons(self, X, y, starts, largest):
+        """Exact counts over a chunk of persons."""
+        u = person_sums(self.scores.score_rows(X, y), starts) / largest
+        return self._counts(row_norms(u))
+
+    def _counts(self, lengths):
+        """Number of records in each class."""
+        classes = np.minimum(np.searchsorted(self.classes, lengths), len(self.classes) - 1)
+        return np.bincount(classes, minlength=len(self.classes)).astype(float)
+
+
+def seldom_cut(session, query, share):
+    """A length of persons' scores beyond which next to none is, by private counts.
+
+    From the shortest class on, that is the first beyond which there are no more persons than the
+    noise of the counts may be; the next one is taken, of scores that are longer by a factor of
+    sqrt(2), for as many as the noise hides. A class of long scores alone is not believed: one of
+    so many sums of noise is often large. Where the noise hides everybody nothing is cut.
+    """
+    lengths = query.classes
+    answer = session.sum(query, share)
+    beyond = np.cumsum(answer.value[::-1])[::-1]
+    noise = answer.noise.scale * np.sqrt(np.arange(len(beyond), 0, -1))
+    few = np.flatnonzero(beyond <= MOST_CUT * session.n + USUAL_QUANTILE * noise)
+    found = int(few[0]) if len(few) else len(lengths) - 1
+    return float(lengths[found]) if found else 1.0
+
+
+def person_sums(values, starts):
+    """Sums over the rows of each person, shape (n_persons, ...); none is without rows."""
+    rows, shape = len(values), (len(starts) - 1, len(values))
+    return csr_matrix((np.ones(rows), np.arange(rows), starts), shape=shape) @ values
+
+
+def dependence(persons, rows, places):
+    """How large the sum uu' of persons is beside that of their rows, over all directions.
+
+    It is between 1 / m, for rows that do not depend on each other, and 1, for rows that are alike.
+
+    Parameters
+    ----------
+    persons, rows : ndarray of shape (p, p)
+        Covariances of the scores of persons, with noise, and what it would be at most.
+    places : int
+        m.
+    """
+    most = max(float(np.trace(rows)), 1e-300)
+    return float(np.clip(np.trace(persons) / most, 1.0 / places, 1.0))

@@ -24,8 +24,7 @@ import numpy as np
 from scipy.special import lambertw, ndtr
 
 from ...privacy import SIDE_SHARE
-from ._links import IDENTITY
-from ._queries import SQUARES
+from ._queries import IDENTITY, SQUARES
 
 # Share of each question of one number or of a few: mean and spread of the target, lengths of rows
 # or of persons' scores, mean of the residuals, line. Half and twice as much are worse.

@@ -11,10 +11,17 @@ import numpy as np
 
 from ..._linalg import RELATIVE_ZERO, SQRT2, add_gram, row_norms, unvech, vech, vech_size
 from ...privacy import ROUNDING, GaussianNoise, Query
-from .._persons import PersonScores, ScoreLengthsQuery, named_parts, person_sums
 from .._public_maps import TargetMap
-from ._links import IDENTITY, MeanLink
-from ._queries import Whitened, scaled_targets
+from ._queries import (
+    IDENTITY,
+    MeanLink,
+    PersonScores,
+    ScoreLengthsQuery,
+    Whitened,
+    named_parts,
+    person_sums,
+    scaled_targets,
+)
 from ._rules import LEARNT, normal_clip
 from ._whitening import believed
 

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..._choices import ConformityScore, Estimand
 from ..._estimation._coefficients import CoefficientLaw, loop_law
 from ..._estimation._intervals import ConfidenceInterval
-from ..._estimation._loop._links import Log
+from ..._estimation._loop._queries import Log
 from ..._estimation._loop._steps import at_solution
 from ..._estimation._public_maps import RecordMap, TargetMap
 from ..._linalg import row_products

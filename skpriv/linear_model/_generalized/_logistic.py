@@ -11,15 +11,16 @@ from sklearn.base import ClassifierMixin
 
 from ..._estimation._coefficients import NOISE
 from ..._estimation._intervals import two_sided_quantile
-from ..._estimation._loop._links import Logit
 from ..._estimation._loop._queries import (
     LEAST_RATE,
+    JointScores,
     Location,
     LocationQuery,
+    Logit,
+    PersonScores,
     Whitened,
     scaled_targets,
 )
-from ..._estimation._persons import JointScores, PersonScores
 from ..._estimation._public_maps import RowMap
 from ..._linalg import ROUNDED, SQRT2, vech, vech_size
 from ..._parameters import ArrayLike, parameters

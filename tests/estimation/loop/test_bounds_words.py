@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skpriv._estimation._coefficients import bounds_words
+from skpriv._estimation._loop._steps import bounds_words
 from skpriv._estimation._loop._queries import ClippedRowsQuery
 from skpriv._estimation._public_maps import RowMap
 from skpriv.privacy import Answer, GaussianNoise

@@ -6,7 +6,7 @@ from scipy import stats
 
 from skpriv._estimation._loop import _estimate
 from skpriv._estimation._loop._score import _shrunk
-from skpriv._estimation._loop._estimate import KnownMean, LoopEstimate
+from skpriv._estimation._loop._fit import KnownMean, LoopEstimate
 
 Z = stats.norm.ppf(0.975)
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(80)  # expectations of a normal variable

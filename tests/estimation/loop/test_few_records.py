@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from skpriv.linear_model import LinearRegression
-from skpriv._estimation._loop._links import IDENTITY, Logit
 from skpriv._estimation._loop._whitening import denoised_gram
-from skpriv._estimation._loop._queries import LENGTHS, SQUARES, MarginsQuery
+from skpriv._estimation._loop._queries import IDENTITY, LENGTHS, SQUARES, Logit, MarginsQuery
 from skpriv._estimation._loop._rules import Rules
 from skpriv._estimation._loop._whitening import filled, scaled, shortening
 from skpriv._estimation._public_maps import RowMap

@@ -11,8 +11,7 @@ from skpriv._estimation._coefficients import loop_law
 from skpriv._estimation._loop import _fit as loop
 from skpriv._estimation._loop._score import CUBE, CUT, ScoreEquation
 from skpriv._estimation._intervals import USUAL_QUANTILE
-from skpriv._estimation._loop._estimate import inversion_excess, noise_floor
-from skpriv._estimation._loop._fit import LoopFit
+from skpriv._estimation._loop._fit import LoopFit, inversion_excess, noise_floor
 from skpriv._estimation._loop._score import Line
 from skpriv._estimation._public_maps import RecordMap, RowMap, TargetMap
 

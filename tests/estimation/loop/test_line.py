@@ -9,8 +9,7 @@ import pytest
 from skpriv._estimation._loop import _score as _line
 from skpriv._estimation._loop._score import ScoreEquation, ScoreQuery
 from skpriv._estimation._loop._score import Line, LineScoreQuery, StepAndLineQuery
-from skpriv._estimation._loop._queries import Whitened
-from skpriv._estimation._persons import ScoreLengthsQuery
+from skpriv._estimation._loop._queries import ScoreLengthsQuery, Whitened
 from skpriv._estimation._public_maps import RowMap, TargetMap
 from skpriv._linalg import unvech
 from skpriv.linear_model import LinearRegression

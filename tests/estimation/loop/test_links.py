@@ -7,8 +7,7 @@ import pytest
 from scipy import optimize
 
 from skpriv._estimation._loop._score import ScoreEquation, ScoreQuery
-from skpriv._estimation._loop._links import IDENTITY, Log, Logit
-from skpriv._estimation._loop._queries import Whitened
+from skpriv._estimation._loop._queries import IDENTITY, Log, Logit, Whitened
 from skpriv._estimation._public_maps import RowMap, TargetMap, WeightedMap
 from skpriv.linear_model._generalized._logistic import ClassTarget
 from skpriv.linear_model._generalized._base import CountTarget

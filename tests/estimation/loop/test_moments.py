@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from skpriv._estimation._loop._score import ScoreEquation, ScoreQuery
-from skpriv._estimation._loop._links import IDENTITY
 from skpriv._estimation._loop._whitening import Pool
-from skpriv._estimation._loop._queries import Whitened, WhiteningQuery
+from skpriv._estimation._loop._queries import IDENTITY, Whitened, WhiteningQuery
 from skpriv._estimation._loop._rules import RESOLVED, Rules
 from skpriv._estimation._public_maps import RowMap, TargetMap, WeightedMap
 from skpriv.inspection import inference

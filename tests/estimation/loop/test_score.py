@@ -12,6 +12,7 @@ from skpriv._estimation._loop._queries import (
     LengthsQuery,
     LocationQuery,
     ResidualMeanQuery,
+    ScoreLengthsQuery,
     SpreadQuery,
     Whitened,
     WhiteningQuery,
@@ -24,7 +25,6 @@ from skpriv._estimation._loop._score import (
     RESIDUAL_WEIGHT,
     ScoreQuery,
 )
-from skpriv._estimation._persons import ScoreLengthsQuery
 from skpriv._estimation._public_maps import RowMap, TargetMap
 from skpriv.privacy import ROUNDING
 from skpriv.records import ArrayRows
