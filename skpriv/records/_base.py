@@ -456,6 +456,24 @@ class ArrayRows(Rows):
         rows.n_jobs = self.n_jobs
         return rows
 
+    def made(self, function: Any, width: int) -> "ArrayRows":
+        """Rows of this width that ``function(X, y)`` makes of each chunk, in several threads."""
+        X, y = np.empty((self.n, width)), np.empty(self.n)
+
+        def fill(start, piece):
+            values, targets = function(*piece())
+            stop = start + len(targets)
+            X[start:stop], y[start:stop] = values, targets
+
+        most = self._most(None, False, None)
+        pieces = zip(range(0, self.n, most), self.pieces(most, None, False), strict=True)
+        with np.errstate(all="ignore"):  # a warning would tell of a value
+            for _ in in_threads(lambda piece: fill(*piece), pieces, self.n_jobs):
+                pass
+        rows = ArrayRows(X, y)
+        rows.n_jobs = self.n_jobs
+        return rows
+
     def _chunk(self, chosen, keep_sparse):
         if isinstance(chosen, range):
             chosen = slice(chosen.start, chosen.stop, chosen.step)

@@ -218,12 +218,7 @@ class Pieces:
         size = 8 * rows.n * (width + 1)
         if size > self._left:
             return None
-        X, y, start = np.empty((rows.n, width)), np.empty(rows.n), 0
-        for values, targets in rows.each(records):
-            stop = start + len(targets)
-            X[start:stop], y[start:stop], start = values, targets, stop
-        kept, self._left = ArrayRows(X, y), self._left - size
-        kept.n_jobs = rows.n_jobs
+        kept, self._left = rows.made(records, width), self._left - size
         return kept
 
     def keep(self, function, width):
