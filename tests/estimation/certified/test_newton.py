@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skpriv._estimation._loop import _estimate as certified
+from skpriv._estimation._loop import _fit as certified
 from skpriv._estimation._intervals import expected_sum, main_region, norm_quantile
 from skpriv.linear_model import LinearRegression
 from skpriv._estimation._loop._queries import Whitened

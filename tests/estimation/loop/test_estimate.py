@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skpriv._estimation._loop import _estimate
+from skpriv._estimation._loop import _fit
 from skpriv._estimation._loop._score import _shrunk
 from skpriv._estimation._loop._fit import KnownMean, LoopEstimate
 
@@ -45,21 +45,21 @@ def test_a_noisy_variance_costs_no_coverage(noise, privacy):
     """
     for true in (0.2, 0.5, 1.0):
         assert _coverage(true, noise, privacy) > 0.9495
-    assert _coverage(1.0 + _estimate.UNEQUAL, noise, privacy) > 0.93
+    assert _coverage(1.0 + _fit.UNEQUAL, noise, privacy) > 0.93
     assert _coverage(1.0, noise, privacy) < 0.98
 
 
 @pytest.mark.parametrize("name", ["STUDENT", "UNEQUAL"])
 def test_half_of_a_constant_would_cost_coverage(name, monkeypatch):
-    true = 1.0 + _estimate.UNEQUAL
-    monkeypatch.setattr(_estimate, name, getattr(_estimate, name) / 2.0)
+    true = 1.0 + _fit.UNEQUAL
+    monkeypatch.setattr(_fit, name, getattr(_fit, name) / 2.0)
     assert min(_coverage(true, noise) for noise in NOISES) < 0.92
 
 
 def test_a_released_variance_below_zero_leaves_a_width():
     """No level rests on how much: below it, what is added for Student's t grows. Half passes."""
-    assert _variance(-3.0, 1.0, 0.0) > _estimate.LEAST_ROBUST
-    assert _variance(-0.1, 0.01, 0.0) >= _estimate.LEAST_ROBUST
+    assert _variance(-3.0, 1.0, 0.0) > _fit.LEAST_ROBUST
+    assert _variance(-0.1, 0.01, 0.0) >= _fit.LEAST_ROBUST
 
 
 V = np.array([1.5, 0.0, -0.5])  # the constant: rows have x'v = 1
@@ -86,7 +86,7 @@ def test_a_clip_of_either_sign_costs_no_coverage(name, part, level):
     own = 1.0 - response
     assert reply == pytest.approx(response * dual)
     moved = noise * float(dual @ dual)  # weights move a mean by nothing where b is the point
-    fixed = _estimate.weights_move_mean(V @ GRAM @ V, 0.0)
+    fixed = _fit.weights_move_mean(V @ GRAM @ V, 0.0)
     counted = np.sqrt(own**2 * moved + left**2)
     spread = np.sqrt(own**2 * moved + response**2 * (deviation**2 + fixed))
     least = 1.0
@@ -112,9 +112,9 @@ def test_weights_move_a_mean_by_no_more_than_an_interval_counts(level):
     function = weights - level
     square = float(parts @ function**2)
     moved = abs(parts @ (weights * function)) / level - parts @ function
-    assert moved <= Z * np.sqrt(_estimate.weights_move_mean(level, square)) + 1e-12
+    assert moved <= Z * np.sqrt(_fit.weights_move_mean(level, square)) + 1e-12
     if 0.0 < square:
-        assert moved > 0.5 * Z * _estimate.WEIGHTING * np.sqrt(level * (1 - level) * square)
+        assert moved > 0.5 * Z * _fit.WEIGHTING * np.sqrt(level * (1 - level) * square)
 
 
 def test_weights_and_distance_make_the_mean_less_known():

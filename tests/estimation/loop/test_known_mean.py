@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from skpriv._estimation._intervals import inside_bounds
-from skpriv._estimation._loop import _mean
+from skpriv._estimation._loop import _steps
 from skpriv._estimation._loop._queries import Location
 
 
 @pytest.mark.parametrize("n", [50, 5_000])
 def test_the_mean_of_other_users_has_their_sampling_error(n, monkeypatch):
     """Where each user answers once, residuals of other users are a sample of their own."""
-    monkeypatch.setattr(_mean, "ResidualMeanQuery", lambda *arguments: None)
+    monkeypatch.setattr(_steps, "ResidualMeanQuery", lambda *arguments: None)
     rows = SimpleNamespace(constant=np.array([1.0, 0.0]))
     pool = SimpleNamespace(b=np.zeros(2), slope=np.eye(2), variance=0.04, spread=0.0)
     equation = SimpleNamespace(n=2_000, limit=1.0, nearly_cut=0.0, cut_scale=0.0, fall=0.0)
@@ -26,7 +26,7 @@ def test_the_mean_of_other_users_has_their_sampling_error(n, monkeypatch):
             trust=SimpleNamespace(can=SimpleNamespace(reports=reports)),
         )  # fmt: skip
         rules = SimpleNamespace(mean=0.1, effective_records=1_000.0)
-        known = _mean.known_mean(
+        known = _steps.known_mean(
             session, SimpleNamespace(W=np.eye(2), rows=rows), None, Location(0.0, 0.3, 1.0), 0.2,
             pool, equation, rules,
         )  # fmt: skip
