@@ -12,21 +12,21 @@ from threadpoolctl import ThreadpoolController
 
 SQRT2 = np.sqrt(2.0)
 _HAS_VECDOT = hasattr(np, "vecdot")  # from NumPy 2.0 on, and faster
-# Lengths and eigenvalues below it count as zero: squares of them underflow, or are close to it.
+# Lengths and eigenvalues below this count as zero, because their squares may underflow.
 TINY = 1e-140
-# Of the largest eigenvalue or number beside it: what is smaller is rounding, of sums of 1e6 terms.
+# An eigenvalue below this fraction of the largest one is rounding error of a sum of 1e6 terms.
 RELATIVE_ZERO = 1e-13
-HALF_DIGITS = np.finfo(float).eps ** -0.5  # factor that leaves half of the digits right
-ROUNDED = 1e-9  # relative: two shares, levels or counts that differ by less are the same
-BLOCK_ENTRIES = 2**17  # of a block of rows; a copy of it, or two, are in the cache with it
+HALF_DIGITS = np.finfo(float).eps ** -0.5  # a factor by which half of the digits stay right
+ROUNDED = 1e-9  # two shares, levels or counts whose relative difference is smaller are equal
+BLOCK_ENTRIES = 2**17  # numbers in a block of rows; the cache holds it and two copies of it
 
 
 def vech(matrix):
     """Orthonormal coordinates of a symmetric matrix: diagonal, then sqrt(2) times the upper part.
 
     The Euclidean norm of the coordinates is the Frobenius norm of the matrix, so that independent
-    N(0, s^2) noise on them is the symmetric Gaussian ensemble GOE(s). What is below the diagonal is
-    not read.
+    N(0, s^2) noise on them is the symmetric Gaussian ensemble GOE(s). Entries below the diagonal
+    are not read.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def unvech(coordinates, d):
 
 @lru_cache(maxsize=8)
 def _coordinates(d):
-    """Entries of a matrix that are coordinates, their units, and the coordinate of each entry."""
+    """Places of the entries that become coordinates, their units, and each entry's coordinate."""
     rows, columns = np.triu_indices(d, 1)
     rows, columns = np.append(np.arange(d), rows), np.append(np.arange(d), columns)
     places = np.empty((d, d), dtype=np.intp)
@@ -73,7 +73,7 @@ def psd_power(matrix, power):
 
 
 def row_norms(X):
-    """Euclidean norms of the rows, right for entries whose squares overflow or underflow.
+    """Euclidean norms of the rows, also where squares of entries overflow or underflow.
 
     Rows with an entry that is not finite get an infinite norm.
     """
@@ -92,9 +92,10 @@ def row_norms(X):
 
 
 def add_gram(total, rows):
-    """Add ``rows.T @ rows`` to the upper triangle of ``total``, in place; below it anything may be.
+    """Add ``rows.T @ rows`` to the upper triangle of ``total``, in place.
 
-    Of few columns NumPy is faster, of many what it would copy is as large as the rows.
+    The entries below the diagonal are undefined. NumPy is faster for up to 100 columns. For more
+    columns BLAS is called directly, because NumPy would make a temporary matrix.
 
     Parameters
     ----------
@@ -118,12 +119,12 @@ def add_gram(total, rows):
 
 
 def triangle_times(matrix, rows):
-    """``rows @ matrix.T`` of an upper triangle, in place and at half the price of a product.
+    """``rows @ matrix.T`` of an upper triangular matrix, in place and in half of the time.
 
     Parameters
     ----------
     matrix : ndarray of shape (p, p)
-        Below the diagonal it is not read.
+        Entries below the diagonal are not read.
     rows : ndarray of shape (n_rows, p)
         An array of float64, contiguous; overwritten.
 
@@ -138,10 +139,10 @@ def triangle_times(matrix, rows):
 
 
 def row_products(X, vectors):
-    """``X @ vectors.T``, where the numbers of a row depend on that row alone.
+    """``X @ vectors.T``, where the products of a row depend on that row alone.
 
-    BLAS adds in another order at the edge of a block of rows, so that the last digit of a product,
-    or whether it overflows, would depend on the rows that stand beside its own.
+    BLAS may add the terms of a row in an order that depends on the number of rows. The last digit
+    of a product, or whether it overflows, would then depend on other rows.
 
     Parameters
     ----------
@@ -159,15 +160,15 @@ def row_products(X, vectors):
         return X @ vectors.T
     if vectors.ndim == 2:
         return np.stack([row_products(X, vector) for vector in vectors], axis=1)
-    # Of one type and layout: otherwise sums are cut where a buffer ends.
+    # Arrays of another type or layout are summed in buffers, which split the sum of a row.
     return np.einsum("ij,j->i", np.ascontiguousarray(X, dtype=float), vectors)
 
 
 def blocks_of(n_rows, width):
-    """Yield slices of rows so few that numbers of this width for each of them stay in the cache.
+    """Yield slices of rows that are short enough for their numbers to stay in the cache.
 
-    Of long rows a square matrix does not stay there either: as many rows, up to 8 MB, repay the
-    time in which it is read.
+    Where rows are long, their Gram matrix does not stay in the cache either. A block then has about
+    as many rows as columns, up to 8 MB, so that each reading of the matrix is used many times.
     """
     width = max(1, width)
     count = -(-n_rows // max(64, BLOCK_ENTRIES // width, min(width, 8 * BLOCK_ENTRIES // width)))
@@ -181,17 +182,17 @@ def _blas_libraries():
 
 
 class _OneThread:
-    """Context in which BLAS has one thread, until all who have entered it have left.
+    """Context in which BLAS uses one thread, until the last thread inside of it leaves.
 
-    The number of threads is one of the process. If each of two threads that overlap brought back
-    what it found, the one that entered second would leave BLAS with one thread for good.
+    The number of BLAS threads belongs to the whole process. If each of two overlapping threads
+    restored the number that it found, the second one would leave BLAS with one thread for good.
     """
 
     def __init__(self):
         self.forget()
 
     def forget(self):
-        """Begin anew: a forked child has none of its parent's threads, which hold the lock."""
+        """Make a new lock: in a forked child the thread that holds the old one does not exist."""
         self._lock, self._inside = Lock(), 0
         self._limits: Any = None
 
@@ -215,23 +216,24 @@ if hasattr(os, "register_at_fork"):
 
 
 def one_blas_thread():
-    """Context in which BLAS has one thread: for small matrices, and for threads of our own.
+    """Context in which BLAS uses one thread, for small matrices and inside of our own threads.
 
-    Waking the threads of two BLAS libraries in turn costs a hundred times what a small
-    factorisation does, and they wait for more work in a loop, on the cores of our threads.
+    NumPy and SciPy bring a BLAS library each. To wake their threads by turns takes a hundred times
+    as long as a small factorisation, and idle BLAS threads occupy the cores while they wait.
     """
     return _ONE_THREAD
 
 
 def blas_for(columns):
-    """Context of the algebra of a fit: one thread below 300 columns, where more cost time."""
+    """Context for the algebra of a fit: one BLAS thread below 300 columns, where that is faster."""
     return one_blas_thread() if columns < 300 else nullcontext()
 
 
 class CompensatedSum:
-    """Running sum of arrays with the rounding errors of all additions, so that its own never grows.
+    """Sum of arrays that also adds up the rounding error of each addition, and corrects for it.
 
-    The error of one addition is an exact number (Knuth 1997, section 4.2.2, Theorem B).
+    The error of one addition is itself a floating-point number (Knuth 1997, section 4.2.2,
+    Theorem B).
     """
 
     def __init__(self, shape):
@@ -244,7 +246,7 @@ class CompensatedSum:
             term = np.broadcast_to(term, self._total.shape)
         term = np.ascontiguousarray(term).reshape(-1)
         before, correction = self._total.reshape(-1), self._correction.reshape(-1)
-        for start in range(0, len(term), BLOCK_ENTRIES // 8):  # all of a block are in the cache
+        for start in range(0, len(term), BLOCK_ENTRIES // 8):  # a block stays in the cache
             part = slice(start, start + BLOCK_ENTRIES // 8)
             a, b = before[part], term[part]
             total = a + b

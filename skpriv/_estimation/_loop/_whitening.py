@@ -1,6 +1,7 @@
-"""Whitening: features of about equal length in all directions; and what pools Gram matrices.
+"""Whitening of rows, and the pool of released equations.
 
-The pool of all released equations gives noise-aware estimates, without a price.
+Whitened rows have about the same mean square in every direction. The pool combines all equations
+that were released so far into one estimate, which costs no privacy.
 """
 
 from math import sqrt
@@ -16,17 +17,17 @@ from .._moments import PRIOR_VARIANCES, SAMPLING
 from ._queries import LENGTHS, SQUARES, LengthsQuery, MarginsQuery, Whitened, WhiteningQuery
 from ._rules import normal_clip
 
-ASKED = "point", "moment", "n", "moment_scale", "slope_scale"  # that a pool knows of each equation
+ASKED = "point", "moment", "n", "moment_scale", "slope_scale"  # what a pool uses of an equation
 
 
 def denoised_gram(gram, scale):
     """Eigenvalues and eigenvectors of an estimate of a symmetric matrix from a noisy one.
 
-    It underrates neither the level nor leading directions. The mean of the James-Stein estimate
-    towards the multiple of I of the same trace, which is good where eigenvalues are about equal,
-    and of the rotationally invariant estimate for additive Gaussian noise (Bun, Allez, Bouchaud and
-    Potters 2016), which is good where a few directions are far above the others: James-Stein
-    divides all of them alike, and a Newton step along one that is underrated goes too far.
+    The estimate is the mean of two others. James and Stein's shrinks towards the multiple of I with
+    the same trace; it is good where eigenvalues are about equal. The rotationally invariant one for
+    additive Gaussian noise (Bun, Allez, Bouchaud and Potters 2016) is good where a few eigenvalues
+    are far above the others. James and Stein's shrinks these as much as all others, and a Newton
+    step along a direction whose eigenvalue is too small goes too far.
 
     Parameters
     ----------
@@ -37,10 +38,11 @@ def denoised_gram(gram, scale):
     Returns
     -------
     (values, vectors, weight)
-        No eigenvalue is negative. The weight in [0, 1] is James and Stein's of the noisy matrix.
+        No eigenvalue is negative. The weight, in [0, 1], is that of the noisy matrix in James and
+        Stein's estimate.
     """
     p = len(gram)
-    values, vectors = np.linalg.eigh(gram)  # the estimates have the directions of the matrix
+    values, vectors = np.linalg.eigh(gram)  # both estimates keep the eigenvectors
     if not scale:
         return np.maximum(values, 0.0), vectors, 1.0
     trace = values.sum()
@@ -60,8 +62,7 @@ def denoised_gram(gram, scale):
 
 
 def fitted_shapes(values, vectors, priors):
-    """Candidates L of a prior in the directions of G, each in a unit in which LL'G has the trace
-    of G.
+    """Candidates L of a prior in the eigenvectors of G, scaled so that LL'G has the trace of G.
 
     Parameters
     ----------
@@ -71,31 +72,32 @@ def fitted_shapes(values, vectors, priors):
     """
     rotated, trace = vectors.T @ priors, values.sum()
     shares = np.einsum("ijk,ijk->ij", rotated, rotated) @ values
-    units = trace / np.where(shares > 0.0, shares, trace or 1.0)  # a single one may be 0
+    units = trace / np.where(shares > 0.0, shares, trace or 1.0)  # a share may be 0
     rotated *= np.sqrt(units)[:, None, None]
     return rotated
 
 
 def prior_model(values, part, shapes):
-    """What the posterior rests on but the noise: of moment = G b + error, b = tau L c.
+    """The part of the posterior of b = tau L c that does not depend on the size of the noise.
 
-    The error is privacy noise, and sampling where privacy noise is not small beside it: as epsilon
-    grows nothing is shrunk, and b is the least-squares line of the records themselves.
+    The observation is moment = G b + error. The error is privacy noise and, where that is not much
+    smaller, sampling error. So as epsilon grows nothing is shrunk, and b becomes the least-squares
+    line of the records themselves.
 
     Parameters
     ----------
     values : ndarray of shape (p,)
         Eigenvalues of G, none of them negative.
     part : float
-        Variance of the moment by sampling, which has a covariance like G, over that of the noise.
+        Sampling variance of the moment, whose covariance is like G, over the noise variance.
     shapes : ndarray of shape (n_priors, p, k)
         The candidates L, as `fitted_shapes` returns them.
 
     Returns
     -------
     (weights, squares, bases)
-        Eigenvalues over the variance of the error in units of the noise; of L'G C^-1 G L for its
-        covariance C, eigenvalues, and eigenvectors times L.
+        The eigenvalues of G over the error variances, in units of the noise variance; for the error
+        covariance C, the eigenvalues of L'G C^-1 G L; and L times its eigenvectors.
     """
     typical = max(float(values.mean()), 1e-300)
     weights = values / (1.0 + min(SAMPLING, part) / typical * values)
@@ -107,10 +109,10 @@ def prior_model(values, part, shapes):
 def posterior_mean(vectors, moment, spread, model, variances, odds):
     """Mean of b for moment = G b + error under b = tau L c, c ~ N(0, I), averaged by evidence.
 
-    A typical coordinate is shrunk by 1 / (1 + signal), for its signal tau^2 over its noise. That
-    part has the prior of Jeffreys for a proportion, which is sqrt(signal) / (1 + signal) for
-    log(tau). Where all log(tau) were as likely, most of them would be far below the noise, and weak
-    signals were shrunk to nothing by how far down the candidates go.
+    A typical coordinate is shrunk by the factor 1 / (1 + signal), where the signal is tau^2 over
+    the noise variance. This factor has Jeffreys' prior for a proportion, so that log(tau) has the
+    density sqrt(signal) / (1 + signal). With a flat prior of log(tau) most candidates would be far
+    below the noise, and weak signals would be shrunk to zero.
 
     Parameters
     ----------
@@ -118,7 +120,7 @@ def posterior_mean(vectors, moment, spread, model, variances, odds):
         Eigenvectors of G.
     moment : ndarray of shape (p,)
     spread : float
-        Variance of the privacy noise of each coordinate.
+        Variance of the privacy noise in each coordinate.
     model : tuple
         What `prior_model` returns.
     variances : ndarray
@@ -131,7 +133,7 @@ def posterior_mean(vectors, moment, spread, model, variances, odds):
     score = weights / spread * (vectors.T @ moment)
     along = (score @ bases)[:, None]  # one row for each prior
     total = 1.0 + variances[:, None] * np.maximum(squares, 0.0)[:, None]
-    # log N(moment; 0, C + tau^2 G L L'G), C the covariance of the error, but what all have
+    # log N(moment; 0, C + tau^2 G L L'G) up to a constant, where C is the error covariance
     weights = variances[:, None] * along / total
     evidences = 0.5 * (weights * along - np.log(total)).sum(axis=2)
     signal = np.maximum(squares.sum(axis=1), 1e-300)[:, None] / len(moment) * variances
@@ -142,33 +144,36 @@ def posterior_mean(vectors, moment, spread, model, variances, odds):
 
 
 class Pool:
-    """Equations moment = slope (b* - point), weighed by the precision of their noise.
+    """Equations moment = slope (b* - point), weighted by the precision of their noise.
 
-    The noise of the slopes acts on b* - point, so that an equation counts the more the nearer it
-    was asked. Where the link bends, too: the moment is that up to half of mean(e mu'' (psi'd)^2)
-    with d = b* - point, a vector of at most half the square of d in the norm of the slope, since
-    |mu''| <= mu' and |e| <= 1. Its direction is not known: it counts as noise of all coordinates.
+    The noise of a slope is multiplied by d = b* - point, so an equation has the more weight the
+    nearer to b* it was asked. If the link is not linear, the equation holds up to half of
+    mean(e mu'' (psi'd)^2). This vector is at most half of the square of d in the norm of the slope,
+    because |mu''| <= mu' and |e| <= 1. Its direction is unknown, so it counts as noise in all
+    coordinates.
 
     Parameters
     ----------
     size : int
         Length of b.
     deviation : float
-        Deviation of the target. A least-squares fit has no larger mean square than its target.
+        Standard deviation of the target; its square bounds the mean square of a least-squares fit.
     priors : list of ndarray of shape (p, p)
         Shapes of the prior of b, see :func:`posterior_mean`.
     odds : ndarray of shape (n_priors,)
-        Logarithms of the odds against each.
+        Logarithm of the odds against each shape.
     largest : float
-        Largest variance of a coordinate of b that is thought possible.
+        Largest prior variance of a coordinate of b.
     link : MeanLink
     length : float
         Root mean square length of a whitened row.
     curator : bool
-        Whether all equations are of the same records, or of a part of them; else of disjoint ones.
+        Whether all equations are about the same records or parts of them; if not, each is about
+        records of its own.
     gram : tuple of (ndarray of shape (p, p), float), default=None
-        Noisy mean of ee' and its scale, where the steps do not ask for their slopes: it is the
-        slope of the line but for the part of the records that is cut, as of normal residuals.
+        Noisy mean of ee' and the scale of its noise, where steps do not ask for slopes. The slope
+        of a line is this matrix times the fraction of records whose residuals are not clipped; the
+        fraction is that of normal residuals.
 
     Attributes
     ----------
@@ -198,14 +203,14 @@ class Pool:
     def begin(self, b, variance):
         """Begin at this b, towards which the posterior is shrunk, and this residual variance.
 
-        The target of other records may vary more: its range is all that bounds it.
+        The target of new records may vary more, so only its range bounds its deviation.
         """
         self.b = self._origin = b
         self.variance, self._most = variance, 1.0
 
     def add(self, equation):
         """Solve again with one more equation."""
-        if not self._equations:  # at 0
+        if not self._equations:  # this one was asked at b = 0
             self._most = max(self._most, equation.variance)
         self._equations.append(equation)
         for name, known in self._asked.items():
@@ -214,22 +219,23 @@ class Pool:
         self.variance = equation.variance
         begin = self.b
         self._average_slopes()
-        for part in (0.0, 0.5):  # noise of slopes at the last solution, then half way to this one
+        for part in (0.0, 0.5):  # slope noise at the last solution, then half way to the new one
             self._solve(begin, part)
-            if not self._link.linear:  # eta of a row of usual length moves by no more than this
+            if not self._link.linear:  # limits how far eta of a typical row may move
                 move = self.b - begin
                 size = float(np.linalg.norm(move)) * self._length / self._link.signal
                 self.b = begin + move / max(size, 1.0)
 
     def _average_slopes(self):
-        """Mean of the slopes, weighed by their noise, and where the link bends by their distance.
+        """Mean of the slopes, weighted by their noise and, if the link bends, by their distance.
 
-        Slopes of two points differ by about the root of d / h of their size, where d is the square
-        of the distance in the norm of the slope, and h the mean slope: as noise of each coordinate
-        of a matrix of trace t, whose Frobenius norm is t / sqrt(p), that is t d length^2 / p^3.
+        The relative difference of the slopes at two points is about sqrt(d / h), where d is the
+        squared distance in the norm of the slope and h is the mean slope. For a matrix of trace t,
+        whose Frobenius norm is about t / sqrt(p), this counts as noise of variance
+        t d length^2 / p^3 in each coordinate.
         """
         if self._gram:
-            if len(self._equations) == 1:  # all clips are as many deviations
+            if len(self._equations) == 1:  # later clips are the same number of deviations
                 first = self._equations[0]
                 kept = normal_clip(first.square, first.limit)[0]
                 self._raw, self.scale = (kept * known for known in self._gram)
@@ -245,7 +251,7 @@ class Pool:
         weights = (1.0 / noises) / (1.0 / noises).sum()
         noise = weights * scales
         self.scale = sqrt(noise @ noise)
-        if self._link.linear:  # weights of the others keep their ratios
+        if self._link.linear:  # the ratios of the earlier weights do not change
             self._raw = self._raw + weights[-1] * (self._equations[-1].slope - self._raw)
         else:
             slopes = [eq.slope for eq in self._equations]
@@ -266,22 +272,22 @@ class Pool:
         return sqrt(max(float(self.b @ self.slope @ self.b), 0.0))
 
     def _solve(self, begin, part):
-        """Solve with weights and noise by the distance of the points to one near the solution.
+        """Solve, where weights and noise follow from distances to a point near the solution.
 
-        Where the noise of slopes is all there is, that at a far solution shrinks the next one to
-        nothing, and that at nothing lets it go far: half way there both agree. What a link bends is
-        counted from the point where the last equation was asked: that is then a Newton step
-        wherever it is told from noise, and equations that are left behind do not hold it up.
+        If slope noise dominates, the noise at a distant solution would shrink the next solution to
+        zero, and the noise at zero would let it go far. The point half way avoids both. The
+        curvature of the link is counted from the point of the last equation: the solution is then a
+        Newton step from there wherever it exceeds the noise, and old equations do not slow it down.
         """
         p, trace = len(self.b), max(float(self.slope.trace()), 1e-300)
         known = self._known
         bends = begin - known["point"]
         aways = bends + part * (self.b - begin)
         distances = np.einsum("ij,ij->i", aways, aways)
-        # GOE noise N: N u has the variance |u|^2 along u and half of it across, on average 3/4
+        # GOE noise N: N u has the variance |u|^2 along u and half of that across; 3/4 is between
         noises = known["moment_scale"] ** 2 + 0.75 * self.scale**2 * distances
         counts = known["n"]
-        if self._curator:  # those of a part of the records have its sampling error
+        if self._curator:  # equations of a part of the records have its sampling error
             noises = noises + self.variance * trace / p * (1.0 / counts - 1.0 / counts.max())
         errors = noises
         if not self._link.linear:
@@ -289,11 +295,11 @@ class Pool:
         weights = 1.0 / np.maximum(errors, 1e-300)
         weights /= weights.sum()
         moment = weights @ known["moment"] + self.slope @ (weights @ known["point"] - self._origin)
-        # Variance of the target over the slope of its mean, which is 1 for a line
+        # Variance of the target over the slope of its mean; that slope is 1 for a line
         dispersion = self.variance / (1.0 if self._link.linear else trace / self._length**2)
         self.noise = float(weights**2 @ noises)
         sampling = dispersion / (counts.max() if self._curator else counts.sum()) * trace / p
-        # What sampling adds to the noise changes little from step to step of one slope
+        # With one slope for all steps, the ratio of sampling to noise changes little between steps
         part, before = sampling / max(self.noise, 1e-300), self._model
         if not (self._gram and before and 0.8 <= (1.0 + part) / (1.0 + before[0]) <= 1.25):
             self._model = part, prior_model(self._spectrum[0], part, self._shapes)
@@ -305,11 +311,11 @@ class Pool:
             self.b = self.b * sqrt(self._most / square)
 
     def _even_prior(self):
-        """Shape of a prior by which every direction explains about as much.
+        """Shape of a prior under which every direction explains about the same variance.
 
-        Of a link that bends, whose signal is often in directions that whitening could not stretch:
-        there equal coefficients are shrunk too much. Directions below the noise of the slope count
-        as those that just reach it.
+        It is for links that are not linear. Their signal is often in directions that whitening
+        could not stretch, where a prior of equal coefficients shrinks too much. Eigenvalues below
+        the noise of the slope are raised to it.
         """
         values, vectors = self._spectrum
         least = max(self.scale * sqrt(2.0 * len(values)), 1e-14 * float(values.max()), 1e-300)
@@ -317,22 +323,23 @@ class Pool:
         return np.hstack([shape, np.zeros((len(values), self._priors.shape[2] - len(values)))])
 
 
-ROUNDS = 3  # for directions of little variance to rise above the noise
-# A feature counts as having that part of the typical mass: with half of it, features that move
-# together and are skewed stay hidden; with a tenth, rare categories are stretched without end.
+ROUNDS = 3  # rounds of whitening, after which directions of little variance exceed the noise
+# The least mass of a feature, as a fraction of the typical mass. With 1/2, skewed features that
+# move together stay hidden; with 1/10, rare categories are stretched without limit.
 LEAST_MASS = 0.25
-# Rows are shortened in steps of 2^(1/4), by as much as 16.
+# Factors by which rows may be shortened: steps of 2^(1/4), down to 1/16.
 SHORTER = 2.0 ** (-np.arange(17) / 4.0)
-MOST_CUT_OFF = 0.1  # part of the squared lengths that weights may cut off
+MOST_CUT_OFF = 0.1  # fraction of the squared lengths that weights may cut off
 
 
 def whitening_parts(session, rules):
     """Secret random parts of the records, for each round.
 
-    With few records the rows of the last round cannot be short, and a fourth round would sharpen
-    noise; where steps do not ask their slopes, there is a look at the rows in its place. Where not
-    all are needed each round asks twice as many as the one before: what it finds is whitened again.
-    All parts are asked for at once, so that rows of files are read once for them.
+    A fourth round is for records that are many enough for short rows; with few records it would
+    sharpen noise. If steps do not ask for slopes, the Gram matrix of the whitened rows is asked in
+    its place. If not all records are needed, each round asks twice as many as the one before, since
+    a later round corrects an earlier one. All parts are requested together, so that a file is read
+    once for all of them.
     """
     rounds = ROUNDS + (_short(rules) < 1.0 or not rules.slopes) if rules.whitening else 0
     halves = range(rounds - 1, -1, -1) if rules.subset < 1.0 else [0] * rounds
@@ -340,23 +347,25 @@ def whitening_parts(session, rules):
 
 
 def _short(rules):
-    """Part of their length that rows have in a fourth round, which sees far rows with weights of 1:
-    else they hide what they add to the Gram matrix, and are further still once it is whitened.
+    """Factor by which rows are shortened in a fourth round, so that distant rows have weights of 1.
+
+    Otherwise the weights hide what distant rows add to the Gram matrix, and whitening by it moves
+    these rows further away.
     """
     return min(1.0, rules.shortest / rules.length)
 
 
 def learn_whitening(session, rows, rules, start=None):
-    """W such that W phi has about equal length in all directions that are above the noise.
+    """W such that W phi has about equal mean squares in all directions that exceed the noise.
 
-    Under a curator the rounds ask secret random parts of the records, where these are enough. With
-    a start its Gram matrix is the first round, and one more is asked.
+    Under a curator the rounds may ask secret random parts of the records. With a start, its Gram
+    matrix is the first round, and only one more is asked.
 
     Returns
     -------
     (W, length, gram)
-        The root mean square length of a row W phi, as far as weights leave it whole; the Gram
-        matrix of the rows with the scale of its noise, or None where steps ask their slopes.
+        The root mean square length of a row W phi after weighting; the Gram matrix of the rows with
+        the scale of its noise, or None if steps ask for slopes.
     """
     p = rows.size
     parts = whitening_parts(session, rules)
@@ -387,32 +396,32 @@ def learn_whitening(session, rows, rules, start=None):
 
 
 def _whiter(W, gram, scale, rules):
-    """W after one more round, which found this Gram matrix with noise of this scale."""
+    """W after one more round, which released this Gram matrix with noise of this scale."""
     p = len(W)
     values, vectors, weight = denoised_gram(gram, scale)
-    ridge = weight * scale * sqrt(0.5 * p)  # half of the operator norm that the noise would have
+    ridge = weight * scale * sqrt(0.5 * p)  # half of the operator norm of such noise
     values = np.maximum(values + ridge, max(weight * scale, 1e-14 * values.max()))
     W = (vectors * values**-0.5) @ vectors.T @ W
-    # The sum is the number of directions that are above the noise.
+    # The sum is the number of directions that exceed the noise.
     W *= rules.length / sqrt(max((np.maximum(values - ridge, 0.0) / values).sum(), 1.0))
-    # Rotated: cheaper to apply, and otherwise the same
+    # An upper triangular W differs by a rotation only, and is cheaper to apply.
     return np.asarray(np.linalg.qr(_longest(W), mode="r"))
 
 
 def scaled(session, rows, rules, part):
-    """W of features with mean 0 and variance 1, as far as their released margins tell them.
+    """W that gives features mean 0 and variance 1, according to their released margins.
 
-    A matrix of p (p + 1) / 2 numbers has noise whose operator norm is sqrt(2 p) times that of one
-    of them; that of a feature's mean and square is of its own, and each of them uses its whole
-    range. Variances count as one deviation of their noise more than is released, so that a feature
-    that is hardly seen, as a rare category is, is not stretched beyond that.
+    The noise of a matrix has an operator norm sqrt(2 p) times as large as the noise of one entry;
+    the mean and the mean square of a feature have the noise of one number each. One standard
+    deviation of the noise is added to each released variance, so that a feature that rarely varies,
+    such as a rare category, is not stretched beyond what the noise allows.
     """
     d, (long, short) = rows.n_features, rows.parts
     answer = session.sum(MarginsQuery(rows), rules.margins, part)
     mean, square = answer.value.reshape(2, d) / answer.n
     noise = answer.noise.scale / answer.n
     variance = np.maximum(square / SQUARES - mean**2 + noise**2, 0.0) + noise / SQUARES + noise**2
-    # James and Stein's means of features, towards the middle of their ranges
+    # James and Stein's estimate shrinks the means towards the middles of the ranges.
     mean = mean * max(0.0, 1.0 - d * noise**2 / max(float(mean @ mean), 1e-300))
     W = np.eye(rows.size) / short
     W[:d, :d] *= short / long * sqrt(d)
@@ -424,18 +433,18 @@ def scaled(session, rows, rules, part):
 def filled(gram, turn):
     """Gram matrix of turned rows, where no feature has less than LEAST_MASS of the typical mass.
 
-    Before the turn features have about equal mean squares, so that a feature with less in the Gram
-    matrix has it in rows that weights cut: those of a rare category. To stretch it would cut them
-    further. What is missing is put back as if it moved with no other feature; so a direction is
-    stretched where its features are seen and cancel, and not where rows are cut. The typical mass
-    is the mean over mass, not over features: those that are cut may be the most. The last row is
-    that of the constant, which is never cut.
+    Before the turn features have about equal mean squares. If a feature has less mass in the Gram
+    matrix, weights have shortened its rows, as happens to a rare category, and to stretch it would
+    shorten them further. The missing mass is added as if the feature were independent of the
+    others. A direction is then stretched where its features cancel each other, and not where rows
+    were shortened. The typical mass is a mean weighted by mass, because shortened features may be
+    the majority. The last row belongs to the constant, which is never shortened.
 
     Parameters
     ----------
     gram : ndarray of shape (p, p)
     turn : ndarray of shape (p, p)
-        Matrix of the turn, upper triangular: its inverse leads back to features.
+        Upper triangular matrix of the turn; its inverse leads back to features.
     """
     back = solve_triangular(turn, np.eye(len(turn)))
     mass = np.einsum("ij,ij->i", back @ gram, back)
@@ -445,20 +454,19 @@ def filled(gram, turn):
 
 
 def shortening(parts, noise, rules, p):
-    """Factor in (0, 1] on whitened rows, by what is released of their lengths.
+    """Factor in (0, 1] for whitened rows, chosen by the released distribution of their lengths.
 
-    With rows of squared length A on average, of which weights leave T, predictions have privacy
-    noise of A (2 k p / (N T))^2 over the share of the steps, as part of the residual variance.
-    Where a few rows are far from the others, as those of a rare category are, A is much more than
-    T: shorter rows have less noise, until T itself falls. They have less bias as well, since far
-    rows whose weights are below 1 hardly count for the line that is to predict them, too. So the
-    length is the one of least noise or, as long as weights cut off more than a tenth of A, shorter
-    still.
+    Let A be the mean squared length of the rows, and T what the weights leave of it. Relative to
+    the residual variance, predictions have the privacy noise A (2 k p / (N T))^2 over the share of
+    the steps. If a few rows are far from the others, as those of a rare category are, A is much
+    larger than T, and shorter rows have less noise until T falls, too. They also have less bias,
+    because rows with weights below 1 hardly count for the line that shall predict them. The factor
+    is the one of least noise, or a smaller one as long as weights cut off more than a tenth of A.
 
     Parameters
     ----------
     parts : ndarray of shape (len(LENGTHS) + 1,)
-        Noisy part of the rows in each class of lengths.
+        Noisy fraction of the rows in each class of lengths.
     noise : float
     rules : Rules
     p : int
@@ -479,16 +487,16 @@ def shortening(parts, noise, rules, p):
 
 
 def believed(parts, noise):
-    """Noisy parts, and 0 for those that noise may explain.
+    """Noisy fractions, with 0 for those that noise alone may explain.
 
-    Noise passes for one of them as rarely as it does for one number at TOLD_ABOVE deviations.
+    The chance that noise passes for any of them is that of one number at TOLD_ABOVE deviations.
     """
     least = stats.norm.isf(stats.norm.sf(TOLD_ABOVE) / len(parts))
     return np.where(parts > least * noise, parts, 0.0)
 
 
 def _longest(W):
-    """The same, longer where no row is as long as 1: that costs no weight."""
-    if row_norms(W).max() >= 1.0:  # a bound that costs nothing
+    """W, made longer if no row can reach the length 1, so that still no row is shortened."""
+    if row_norms(W).max() >= 1.0:  # the operator norm is at least that, and costs more to compute
         return W
     return W / min(1.0, float(np.linalg.norm(W, 2)))
