@@ -29,8 +29,8 @@ from skpriv._estimation._loop._score import ScoreEquation, ScoreQuery
 from skpriv._estimation._loop._queries import Whitened
 from skpriv.inspection import inference
 from skpriv.linear_model import LogisticRegression, PoissonRegressor
-from skpriv.linear_model._generalized._logistic import ClassTarget
-from skpriv.linear_model._generalized._base import CountTarget
+from skpriv.linear_model._generalized import ClassTarget
+from skpriv.linear_model._generalized import CountTarget
 
 DELTA = 1e-6
 PARTS = ("errors", "gains", "coverage")

@@ -1,9 +1,9 @@
 """Private regressors with confidence intervals."""
 
 from ._additive import AdditiveRegressor
-from ._generalized._logistic import LogisticRegression
-from ._generalized._base import PoissonRegressor
-from ._iht._regressor import IHTRegressor
+from ._generalized import LogisticRegression
+from ._generalized import PoissonRegressor
+from ._iht import IHTRegressor
 from ._improper import ImproperSGDRegressor
 from ._layered._regressor import LayeredRegressor
 from ._linear import LinearRegression

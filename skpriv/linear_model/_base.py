@@ -67,6 +67,7 @@ class PredictsAtPoints(Documented):
 
     _dtypes: ClassVar[Any] = np.float64  # of rows at which it predicts
     _sparse: ClassVar[Any] = False  # kinds of sparse ones that are taken as they are
+    _interval_methods: Any = ("certified", "asymptotic")
 
     def _points(self, X):
         """Checked rows at which a fitted model predicts."""
@@ -110,12 +111,13 @@ class PredictsAtPoints(Documented):
         """R2 of the predictions."""
         return super().score(X, finite_numbers(y, "y"), sample_weight)  # type: ignore[misc]
 
-    def _interval_points(self, X, confidence_level, method, methods=("certified", "asymptotic")):
+    def _interval_points(self, X, confidence_level, method):
         """The same for an interval, whose level and method are checked first."""
         check_is_fitted(self)
         check_level(confidence_level)
-        if method not in methods:
-            raise ValueError(f"method={method!r} must be {' or '.join(map(repr, methods))}.")
+        if method not in self._interval_methods:
+            methods = " or ".join(map(repr, self._interval_methods))
+            raise ValueError(f"method={method!r} must be {methods}.")
         self._check_claim(method)
         return self._points(X)
 
@@ -164,6 +166,51 @@ class PredictsAtPoints(Documented):
             f"`interval_claims = ({method!r},)`; the page 'Add an estimator' of the documentation "
             "says how claims are tested."
         )
+
+
+class CertifiedIntervals:
+    """Mixin of estimators whose intervals are certified where nothing else is asked for.
+
+    A class has ``_interval(X, confidence_level, method)``, the interval at checked rows.
+    """
+
+    _interval_points: Any
+    _interval: Any
+
+    @rowwise
+    def confidence_interval(
+        self, X: Any, confidence_level: float = 0.95, method: IntervalMethod = "certified"
+    ) -> ConfidenceInterval:
+        """Confidence interval for the regression function at each row, not for a new y.
+
+        The function is that of the clipped rows and targets: bounds that clip on purpose move it
+        away from the function of the rows as they are, and no interval counts that. What else is
+        assumed stands in the notes of the class, under "Intervals".
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Sparse rows are for `IHTRegressor` alone.
+        confidence_level : float in (0, 1), default=0.95
+        method : {"certified", "asymptotic"}, default="certified"
+            "certified" holds for any number of records, with exact quantiles of the noise.
+            "asymptotic" is narrower, and holds as the number of records grows. A class need not
+            have both.
+
+        Returns
+        -------
+        ConfidenceInterval
+            Named tuple (low, high) of ndarrays of shape (n_samples,), in the units of y and inside
+            ``bounds_y``. It contains the prediction (without privacy the nearest one inside of
+            ``bounds_y``), and none has width zero.
+
+        Raises
+        ------
+        NotImplementedError
+            If the class claims no interval of this method, or this fit released none.
+        """
+        X = self._interval_points(X, confidence_level, method)
+        return self._interval(X, confidence_level, method)
 
 
 class AsymptoticIntervals:

@@ -13,15 +13,14 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from scipy import optimize, stats
 
-from .._choices import IntervalMethod
 from .._compat import Interval, StrOptions
-from .._estimation._intervals import ConfidenceInterval, event, split_failure
+from .._estimation._intervals import event, inside_bounds, split_failure
 from .._estimation._reports import LiftedMomentsQuery
 from .._estimation._public_maps import RecordMap
 from .._linalg import ROUNDED
 from .._parameters import Channel, Count, DataNorm, Positive, parameters
 from ..privacy import ROUNDING, InnerSum, Procedure, Query, best_codebook, models_that, split
-from ._base import PrivateRegressor, rowwise
+from ._base import CertifiedIntervals, PrivateRegressor
 from ._opening import channel_of, open_fit, scaled_rows
 
 # time = TIME_FACTOR (bound mu n / (4 sqrt(2 e)))^(2/3) balances the bias bound / sqrt(2 e time)
@@ -289,7 +288,7 @@ ERROR_WEIGHTS = (0.1, 0.9)
 
 
 @parameters
-class ImproperSGDRegressor(PrivateRegressor):
+class ImproperSGDRegressor(CertifiedIntervals, PrivateRegressor):
     """Improper batched SGD: the prediction error does not depend on the number of features.
 
     Early-stopped gradient descent whose noise is small in the prediction norm although it is large
@@ -364,6 +363,14 @@ class ImproperSGDRegressor(PrivateRegressor):
     and 0.036 on the sphere, 0.051 and 0.055 with decaying scales). Moments beat both with 10
     features.
 
+    **Intervals** have the same half-width at every row, and cover *on average*: for a new row from
+    the population of the records, with probability at least ``confidence_level`` over the fit and
+    the row. Without a dependence on the dimension nothing holds at a fixed row or for all (Chen et
+    al. 2025, Proposition 6.1). They assume independent records of one population, E[y | x] linear
+    in the clipped rows, and ``coef_norm``. They are wide: only for very many records are they
+    narrower than ``bounds_y``. The local and shuffle models have none, and neither has
+    ``calibration=0``.
+
     References
     ----------
     F. Chen, J. Li, A. Rakhlin and D. Simchi-Levi (2025). Near-optimal private learning in linear
@@ -394,16 +401,15 @@ class ImproperSGDRegressor(PrivateRegressor):
 
     estimand: ClassVar[str | None] = "least-squares line of the clipped rows and targets"
     interval_claims: ClassVar[tuple[str, ...]] = ("certified",)
+    _interval_methods = ("certified",)
 
     def _fit(self, X, y):
         rows, scaling = scaled_rows(self, X, y)
         same_rows = self._trust.can.same_rows
         channel = channel_of(self, scaling, rows, "vector")
         steps, step, momentum = self._schedule(rows.n, same_rows, scaling, channel)
-        currency, smallest = "pure" if channel == "codebook" else "gdp", 1.0 / steps
-        session = open_fit(
-            self, rows, currency=currency, smallest_share=1.0 if same_rows else smallest
-        )
+        smallest = 1.0 if same_rows else 1.0 / steps
+        session = open_fit(self, rows, channel, smallest_share=smallest)
         del X, y, rows  # only the session has the data now
 
         # The two parts are disjoint: each record pays for the answers about its own part alone.
@@ -423,48 +429,21 @@ class ImproperSGDRegressor(PrivateRegressor):
         self.n_iter_, self.step_size_, self.momentum_ = steps, step, momentum
         self._scaling = scaling
 
-    @rowwise
-    def confidence_interval(
-        self, X: Any, confidence_level: float = 0.95, method: IntervalMethod = "certified"
-    ) -> ConfidenceInterval:
-        """Confidence interval for the regression function, of the same half-width at every row.
-
-        It covers *on average*: for a new row from the population of the records, with probability
-        at least ``confidence_level`` over the fit and the row. Without a dependence on the
-        dimension nothing holds at a fixed row or for all (Chen et al. 2025, Proposition 6.1). It
-        assumes independent records of one population, E[y | x] linear in the clipped rows, and
-        ``coef_norm``. It is wide: only for very many records is it narrower than ``bounds_y``.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        confidence_level : float in (0, 1), default=0.95
-        method : {"certified"}, default="certified"
-
-        Returns
-        -------
-        ConfidenceInterval
-            Named tuple (low, high) of ndarrays of shape (n_samples,), inside ``bounds_y``.
-
-        Raises
-        ------
-        NotImplementedError
-            In the local and shuffle models, and with ``calibration=0``.
-        """
-        X = self._interval_points(X, confidence_level, method, ("certified",))
+    def _interval(self, X, confidence_level, method):
+        """The interval at checked rows, which has the same half-width at all of them."""
         if self._error is None:
             raise NotImplementedError(
                 "no interval: it needs the norm of a gradient on held-out records, which only a "
                 "curator can release without noise that grows with the number of features. Use "
                 f"{models_that('perturbs')} with calibration > 0, or a moment-based regressor."
             )
-        centre = self._predicted(X)
         of_norm, of_error = split_failure(1.0 - confidence_level, *ERROR_WEIGHTS)
         of_error = event("error at the point", of_error)
         bound = self._scaling.theta_bound(self.coef_norm)
         rms = root_mean_square_bound(*self._error, bound, of_norm)
-        half = self._scaling.radius * rms / sqrt(of_error)  # Chebyshev's inequality
-        return ConfidenceInterval(*np.clip([centre - half, centre + half], *self._scaling.bounds_y))
+        predicted, half = self._predicted(X), rms / sqrt(of_error)  # Chebyshev's inequality
+        centre = (predicted - self._scaling.centre) / self._scaling.radius
+        return inside_bounds(self._scaling, centre, half, predicted)
 
     def _schedule(self, n, same_rows, scaling, channel):
         """Public number and size of the steps, and the momentum."""

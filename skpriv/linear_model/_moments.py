@@ -11,15 +11,9 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._choices import IntervalMethod
 from .._compat import Interval, StrOptions
-from .._estimation._intervals import (
-    ConfidenceInterval,
-    asymptotic_interval,
-    certified_by_equations,
-    inside_bounds,
-)
 from .._estimation._coefficients import CoefficientLaw, equations_law
+from .._estimation._intervals import asymptotic_interval, certified_by_equations, inside_bounds
 from .._estimation._moments import (
     RESIDUAL_CLIP,
     Instrument,
@@ -33,7 +27,7 @@ from .._estimation._reports import moments_query
 from .._estimation._public_maps import RecordMap
 from .._linalg import blas_for, psd_part
 from .._parameters import Channel, DataNorm, Positive, RowsOfPerson, parameters
-from ._base import FitsPersons, rowwise
+from ._base import CertifiedIntervals, FitsPersons
 from ._opening import channel_of, open_fit, scaled_rows, weighted_rows
 from ._prediction_intervals import PredictionIntervals, calibration, hold_out
 
@@ -83,7 +77,7 @@ def residual_gram(session, equations, theta, asked, instrument=Instrument()):
 
 
 @parameters
-class MomentRegressor(FitsPersons, PredictionIntervals):
+class MomentRegressor(CertifiedIntervals, FitsPersons, PredictionIntervals):
     """Base class of linear regressors from noisy normal equations; not for direct use.
 
     `fit` of an estimator asks for the equations, solves them by `solve`, and keeps them. What is
@@ -282,41 +276,8 @@ class MomentRegressor(FitsPersons, PredictionIntervals):
         units = self._scaling.units
         return equations_law(self._equations, units, str(self.estimand), self._basis)
 
-    @rowwise
-    def confidence_interval(
-        self, X: Any, confidence_level: float = 0.95, method: IntervalMethod = "certified"
-    ) -> ConfidenceInterval:
-        """Confidence interval for the regression function at each row, not for a new y.
-
-        Both methods assume that the clipped target has a linear mean in the clipped rows. With
-        ``coef_norm=None`` nothing else is assumed: the coefficients are bounded from the released
-        equations, and where these hide a direction in noise the interval is ``bounds_y`` (that of
-        "asymptotic" below 3.5 deviations of the design's noise). With a number,
-        (coefficients, intercept) in scaled units are taken to have at most this l2 norm. Where
-        linearity fails, as on most real data, the interval is one for no particular function.
-
-        The function is that of the clipped rows: bounds that clip on purpose move it away from the
-        function of the rows as they are, and no interval counts that.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        confidence_level : float in (0, 1), default=0.95
-        method : {"certified", "asymptotic"}, default="certified"
-            "certified" holds at each fixed x for any n, with exact noise quantiles, and adapts to
-            the released variance of the targets by Bernstein's inequality. "asymptotic" is
-            narrower: it uses the normal approximation of the targets' noise and plugs in the
-            estimate, so that its coverage is exact only as n grows, where the privacy noise is
-            small beside the Gram matrix of the data.
-
-        Returns
-        -------
-        ConfidenceInterval
-            Named tuple (low, high) of ndarrays of shape (n_samples,), in the units of y and inside
-            ``bounds_y``. It contains the prediction (without privacy the nearest one inside of
-            ``bounds_y``), and none has width zero.
-        """
-        X = self._interval_points(X, confidence_level, method)
+    def _interval(self, X, confidence_level, method):
+        """The interval at checked rows."""
         scaling, equations = self._scaling, self._equations
         points, bound = scaling.features(X), None
         limit = np.ones(len(points))  # |phi'theta*| is at most both bounds, whatever the noise
@@ -377,6 +338,16 @@ class SSPRegressor(MomentRegressor):
     exact integer draw (delta = 0, docs/trust.md), and all that follows is post-processing.
     Public: the number of records and all parameters.
 
+    **Intervals** assume that the clipped target has a linear mean in the clipped rows. With
+    ``coef_norm=None`` nothing else is assumed: the coefficients are bounded from the released
+    equations, and where these hide a direction in noise the interval is ``bounds_y`` (that of
+    "asymptotic" below 3.5 deviations of the design's noise). With a number, (coefficients,
+    intercept) in scaled units are taken to have at most this l2 norm. Where linearity fails, as on
+    most real data, the interval is one for no particular function. "certified" holds at each fixed
+    x for any n, and adapts to the released variance of the targets by Bernstein's inequality.
+    "asymptotic" uses the normal approximation of the targets' noise and plugs in the estimate: its
+    coverage is exact only as n grows, where privacy noise is small beside the rows' Gram matrix.
+
     References
     ----------
     Y.-X. Wang (2018). Revisiting differentially private linear regression: optimal and adaptive
@@ -404,8 +375,7 @@ class SSPRegressor(MomentRegressor):
         rows, scaling = scaled_rows(self, X, y)
         rows, asked = asked_records(self, rows, scaling, weights)
         channel = channel_of(self, scaling, rows)
-        currency = "pure" if channel == "codebook" else "gdp"
-        session = open_fit(self, rows, currency=currency, groups=groups)
+        session = open_fit(self, rows, channel, groups=groups)
         del X, y, rows  # only the session has the data now
         session, held_out = hold_out(self, session)
 

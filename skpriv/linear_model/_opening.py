@@ -225,7 +225,7 @@ def best_reports(model, scaling, rows, size=None):
     return "gaussian" if sloped and resolved and p >= lengths["codebook"] else channel
 
 
-def open_fit(model, rows, *, currency="gdp", smallest_share=1.0, groups=None):
+def open_fit(model, rows, channel="gaussian", *, smallest_share=1.0, groups=None, currency="gdp"):
     """Open the session: the whole budget is charged, and then values are looked at.
 
     Parameters
@@ -233,13 +233,16 @@ def open_fit(model, rows, *, currency="gdp", smallest_share=1.0, groups=None):
     model : PrivateEstimator
         Its ``privacy_report_`` is that of the session.
     rows : Rows
-    currency : {"gdp", "zcdp", "pure"}
-        The unit in which the answers of this fit are paid.
+    channel : {"gaussian", "codebook"}
+        What users send: reports by a codebook are paid in pure privacy.
     smallest_share : float
         The smallest share that it will ask for, by which users are divided.
     groups : Groups or None
         What `persons_of` returned.
+    currency : {"gdp", "zcdp"}
+        The unit in which other answers are paid.
     """
+    currency = "pure" if channel == "codebook" else currency
     if getattr(model, "calibration_size", None) is not None:
         checked_levels(model.prediction_levels)
     # pure reports have a delta only where shuffling amplifies them

@@ -46,48 +46,6 @@ def _truth(epsilon):
     return ResponseNoise(epsilon).truth
 
 
-@dataclass(frozen=True, eq=False)
-class ScoreReports(Query):
-    """Number of records whose score is at most a threshold, from one random bit of each user.
-
-    A record adds 0 or 1: replacing it moves the number by at most 1, attained. What a user pays is
-    that of the bit, epsilon, whatever the record is (:class:`skpriv.privacy.ResponseNoise`).
-
-    Parameters
-    ----------
-    score : Score
-    side : {-1, 0, 1}
-    threshold : float
-    """
-
-    score: Callable
-    side: int
-    threshold: float
-    name: str = "scores within"
-    shape: tuple = (1,)
-    sensitivity: float = ROUNDING
-    takes_sparse = True  # the function is linear in the rows
-    likely = staticmethod(_truth)
-
-    def bits(self, X, y):
-        """Whether the score of each row of a chunk is within the threshold; never for NaN."""
-        return np.asarray(self.score(X, y, self.side) <= self.threshold)
-
-    def sum(self, X, y):
-        """Exact number of a chunk of rows."""
-        return np.array([np.sum(self.bits(X, y), dtype=float)])
-
-    def local_noise(self, budget):
-        """Law of one report; only epsilon counts."""
-        return ResponseNoise(budget.epsilon)
-
-    def randomize(self, x, y, budget, rng=None):
-        """Bit of one user, 0 or 1: the code that a user's own device runs."""
-        X = np.asarray(x, dtype=float).reshape(1, -1)
-        bits = self.bits(X, np.asarray([y], dtype=float))
-        return self.local_noise(budget).sent(bits, NoiseSource(rng)).astype(float)
-
-
 @lru_cache(maxsize=256)
 def _target(law, depth, alpha):
     """The T of one search, of public numbers."""
@@ -157,6 +115,32 @@ class ScoresWithin(Query):
         """Exact numbers of a chunk of rows."""
         scores = {side: self.score(X, y, side) for side in {side for side, _ in self.thresholds}}
         return np.array([np.sum(scores[side] <= g, dtype=float) for side, g in self.thresholds])
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreReports(ScoresWithin):
+    """The same for one threshold, from one random bit of each user.
+
+    What a user pays is the price of the bit, epsilon, whatever the record is: see
+    :class:`skpriv.privacy.ResponseNoise`.
+    """
+
+    likely = staticmethod(_truth)
+
+    def bits(self, X, y):
+        """Whether the score of each row of a chunk is within the threshold; never for NaN."""
+        ((side, threshold),) = self.thresholds
+        return np.asarray(self.score(X, y, side) <= threshold)
+
+    def local_noise(self, budget):
+        """Law of one report; only epsilon counts."""
+        return ResponseNoise(budget.epsilon)
+
+    def randomize(self, x, y, budget, rng=None):
+        """Bit of one user, 0 or 1: the code that a user's own device runs."""
+        X = np.asarray(x, dtype=float).reshape(1, -1)
+        bits = self.bits(X, np.asarray([y], dtype=float))
+        return self.local_noise(budget).sent(bits, NoiseSource(rng)).astype(float)
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,33 +273,26 @@ def _targets(session, score, alphas, sides, reported):
     These are public numbers. Targets are infinite if the rows are too few, or say nothing.
     """
     n, smallest, reach = session.n, min(alphas), SCORES[1] / SCORES[0]
-    alone = ScoreReports(score, 0, 0.0) if reported else ScoresWithin(score, ((0, 0.0),))
+    alone = (ScoreReports if reported else ScoresWithin)(score, ((0, 0.0),))
     noise, spread = session.noise(alone, 1.0), smallest * (1.0 - smallest)
+    same_rows = session.trust.can.same_rows
+    if reported:
+        reach = 1.0 / FALLBACK
+        if not noise.gain:
+            return [inf], 0
 
     def places(depth):
         """Number of counts of all searches."""
         return len(sides) * sum(search_slots(depth, len(alphas)))
 
-    if reported:  # every count has users of its own
-        if not noise.gain:
-            return [inf], 0
-        reach = 1.0 / FALLBACK
-
-        def error(depth):
-            variance = (spread + noise.scale**2 / n) * places(depth) / n
-            return 0.5 * sqrt(variance) if places(depth) <= n else inf
-
-    elif session.trust.can.reports:  # every step has
-
-        def error(depth):
-            variance = spread + noise.scale**2 / n * places(depth) / depth
-            return 0.5 * sqrt(variance * depth / n) if depth <= n else inf
-
-    else:
-
-        def error(depth):
+    def error(depth):
+        """Error of the share that a search finds: each step, or each count, has its own users."""
+        if same_rows:
             sd = noise.scale * sqrt(places(depth))
             return margin(depth, smallest * (n + 1) / sd) * sd / (n + 1)
+        parts = places(depth) if reported else depth
+        variance = spread * parts + noise.scale**2 / n * places(depth)
+        return 0.5 * sqrt(variance / n) if parts <= n else inf
 
     depth = best_depth(smallest, error, reach)
     if not depth:
@@ -323,7 +300,7 @@ def _targets(session, score, alphas, sides, reported):
     if reported:
         law = session.noise(alone, (n // places(depth) + 0.5) / n)  # of this many users
         return [_target(law, depth, alpha) for alpha in alphas], depth
-    if not session.trust.can.reports:
+    if same_rows:
         scale = session.noise(alone, 1.0 / places(depth)).scale
         return [count_target(n, alpha, scale, depth) for alpha in alphas], depth
     blocks = []
@@ -350,9 +327,9 @@ def _counter(session, score, sides, slots, reported):
     parts = iter(split(session, *sizes))
 
     def ask(step, thresholds):
-        asked: list[Query] = [ScoresWithin(score, thresholds)]
+        asked = [ScoresWithin(score, thresholds)]
         if reported:
-            asked = [ScoreReports(score, side, value) for side, value in thresholds]
+            asked = [ScoreReports(score, (threshold,)) for threshold in thresholds]
         answers = [next(parts).sum(query, 1.0) for query in asked]
         return np.concatenate([answer.value / answer.n for answer in answers])
 
@@ -393,7 +370,7 @@ def hold_out(model, session):
     return split(session, session.n - size, size) if size else (session, None)
 
 
-def calibration(model, held_out, deviation=None, channel="gaussian"):
+def calibration(model, held_out, deviation=None, channel="gaussian", score=None):
     """Release the quantiles of the scores of the calibration rows.
 
     Parameters
@@ -406,6 +383,8 @@ def calibration(model, held_out, deviation=None, channel="gaussian"):
     channel : {"gaussian", "codebook"}
         The channel. With "codebook", of pure reports, users answer by randomised response. They
         have reported signs of targets, of which no deviation of residuals can be read off.
+    score : callable, default=None
+        What is scored; None is the distance of a target from the prediction.
 
     Returns
     -------
@@ -413,11 +392,11 @@ def calibration(model, held_out, deviation=None, channel="gaussian"):
     """
     if model.calibration_size is None:
         return None
-    bounds, levels = public_bounds(model), checked_levels(model.prediction_levels)
+    levels, pure = checked_levels(model.prediction_levels), channel == "codebook"
+    score = score or Score(model._function, public_bounds(model))
     if held_out is None:
-        return Calibration.unresolved(0, bounds, levels)
-    score, sides = Score(model._function, bounds), SIDES[model.conformity_score]
-    pure = channel == "codebook"
+        return Calibration.unresolved(0, score.bounds, levels)
+    sides = SIDES[model.conformity_score]
     return calibrate(held_out, score, levels, sides, None if pure else deviation, pure)
 
 

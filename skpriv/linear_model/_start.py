@@ -123,8 +123,7 @@ class FitsBySteps(AsymptoticIntervals, FitsPersons):
         channel = self._sent(records, maps)
         plain = not weighted and getattr(self, "effects", None) is None
         start = self._start(records, maps, link, channel, plain)
-        currency = "pure" if channel == "codebook" else "gdp"
-        session = open_fit(self, records, currency=currency, groups=groups)
+        session = open_fit(self, records, channel, groups=groups)
         del records  # only the session has the data now
         session, held_out = hold_out(self, session)
         maps = replace(maps, row_map=self._rows_of(session, maps.row_map, channel, start))

@@ -90,7 +90,7 @@ def test_shuffled_bits_have_less_noise():
 
 
 def test_a_device_sends_a_bit_of_any_record():
-    asked = ScoreReports(Score(lambda X: X[:, 0], (-1.0, 1.0)), 0, 0.5)
+    asked = ScoreReports(Score(lambda X: X[:, 0], (-1.0, 1.0)), ((0, 0.5),))
     values = [-1e308, -np.inf, np.nan, 0.0, 0.4, 1e308]
     for x in values:
         for y in values:

@@ -9,12 +9,12 @@ from scipy import sparse
 from skpriv import Budget, BudgetAccountant
 from skpriv._estimation._public_maps import RecordMap
 from skpriv.exceptions import InvalidValues
-from skpriv.linear_model._iht._queries import Iterate, ScoresQuery
+from skpriv.linear_model._iht import Iterate, ScoresQuery
 from skpriv.privacy import Piece, Query, open_session
 from skpriv.records import ArrayRows, PublicOrder, Subset, _base as _records, canonical, floats
 
 ENTRIES = RecordMap.of_norm(1.0, (-1.0, 1.0), False, 3)
-EMPTY = Iterate(1.0, ENTRIES, np.arange(0), np.zeros(0))
+EMPTY = Iterate(ENTRIES, np.arange(0), np.zeros(0))
 
 
 class Moments(Query):

@@ -4,9 +4,9 @@ import numpy as np
 
 from skpriv._estimation._loop._queries import Logit, Whitened
 from skpriv._estimation._public_maps import RowMap
-from skpriv.linear_model._generalized._logistic import ClassTarget
+from skpriv.linear_model._generalized import ClassTarget
 from skpriv.linear_model._exact import MaximumLikelihood
-from skpriv.linear_model._generalized._logistic import (
+from skpriv.linear_model._generalized import (
     ClassRatesQuery,
     ClassScoreQuery,
     PersonClassScoreQuery,

@@ -49,12 +49,12 @@ def _within(rng):
 def _reports(rng):
     score = _score(rng)
     value = rng.choice([0.0, 1e-300, 0.3, 1.0, score.top, np.inf])
-    return ScoreReports(score, int(rng.choice([-1, 0, 1])), float(value))
+    return ScoreReports(score, ((int(rng.choice([-1, 0, 1])), float(value)),))
 
 
 def _reported():
     """A record within the threshold, and one beyond it."""
-    asked = ScoreReports(Score(Line(np.zeros(2)), BOUNDS), 0, 0.2)
+    asked = ScoreReports(Score(Line(np.zeros(2)), BOUNDS), ((0, 0.2),))
     return asked, one(np.zeros(2), 0.0), one(np.zeros(2), 1.0)
 
 

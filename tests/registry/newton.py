@@ -19,8 +19,8 @@ from skpriv._estimation._loop._score import LineScoreQuery, StepAndLineQuery
 from skpriv._estimation._loop._score import ScoreQuery
 from skpriv._estimation._public_maps import RowMap, TargetMap, WeightedMap
 from skpriv.linear_model._start import ScaledAlready
-from skpriv.linear_model._generalized._logistic import ClassTarget
-from skpriv.linear_model._generalized._base import CountTarget
+from skpriv.linear_model._generalized import ClassTarget
+from skpriv.linear_model._generalized import CountTarget
 from skpriv.linear_model._exact import LeastSquares
 
 from .case import Case

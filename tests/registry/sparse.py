@@ -1,16 +1,17 @@
 """Sums and procedures of iterative hard thresholding, which takes sparse rows too."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from skpriv._estimation._public_maps import RecordMap
-from skpriv.linear_model._iht._queries import (
+from skpriv.linear_model._iht import (
     GradientNorm,
     Iterate,
     ResidualSizeQuery,
     ScoresQuery,
     SupportGradientQuery,
     SupportMomentsQuery,
-    SupportResidual,
     SupportRows,
 )
 
@@ -31,7 +32,7 @@ def _entries(rng=None):
 
 
 def _iterate(entries, weights=(0.0, 0.0), level=0.0):
-    return Iterate(entries.row_bound, entries, SUPPORT, np.array(weights), level)
+    return Iterate(entries, SUPPORT, np.array(weights), level)
 
 
 def _draw_iterate(rng):
@@ -41,8 +42,7 @@ def _draw_iterate(rng):
 
 def _residual(entries, theta=None):
     rows = SupportRows.of(entries, SUPPORT, False)
-    theta = np.zeros(rows.scaling.size) if theta is None else theta
-    return SupportResidual(rows, theta)
+    return replace(rows, theta=np.zeros(rows.scaling.size) if theta is None else theta)
 
 
 def _draw_residual(rng):
@@ -56,8 +56,7 @@ def _size(rng):
 
 
 def _norm(rng):
-    model = _draw_iterate(rng)
-    return GradientNorm(model, model.scaling.fit_intercept)
+    return GradientNorm(_draw_iterate(rng))
 
 
 def _moments():
@@ -75,7 +74,7 @@ def _gradient_norm():
     X[0, SUPPORT] = 1.0, -1.0
     other_X, other_y = X.copy(), y.copy()
     other_X[0, SUPPORT], other_y[0] = [-1.0, 1.0], -1.0  # residual -1.75 after 1.75
-    return GradientNorm(model, True), (X, y), (other_X, other_y)
+    return GradientNorm(model), (X, y), (other_X, other_y)
 
 
 def _pair(query, first=1.0, second=-1.0):
@@ -83,9 +82,8 @@ def _pair(query, first=1.0, second=-1.0):
 
 
 def _unit(asked):
-    model = getattr(asked, "model", None) or getattr(asked, "rows", asked)
-    rows = getattr(model, "rows", model)
-    return getattr(rows, "data_max", None) or rows.scaling.row_bound
+    model = asked.model
+    return getattr(model, "data_max", None) or model.scaling.row_bound
 
 
 EMPTY = _iterate(_entries())
@@ -99,7 +97,7 @@ CASES = {
         width=D, unit=_unit, sparse=True,
     ),
     SupportMomentsQuery: Case(
-        lambda rng: SupportMomentsQuery(_draw_residual(rng).rows),
+        lambda rng: SupportMomentsQuery(_draw_residual(rng)),
         (_moments,),
         width=D, unit=_unit, sparse=True,
     ),

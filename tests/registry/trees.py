@@ -38,8 +38,9 @@ def level(resolved, kind=LevelQuery):
 
 def published():
     tree, _ = grown_tree(1)
-    states = {b.path: type("State", (), {"total": np.full(D, -9.0)}) for b in tree.bins}
-    return PaperLevelQuery(SCALING, tree, tuple(tree.frontier()), False, 2, 1.0, states)
+    for node in tree.frontier():
+        node.total = np.full(D, -9.0)
+    return PaperLevelQuery(SCALING, tree, tuple(tree.frontier()), False, 2, 1.0)
 
 
 def errors(half_width=0.3, roll=0):

@@ -5,36 +5,23 @@ whose constants are quantiles of the noise (those of the paper are vacuous below
 a path, the error of the prediction is at most eta(phi), the sum of |u'phi| tau over active bins.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import log, sqrt
-from typing import Any
 
 import numpy as np
 
 from ..._estimation._intervals import split_failure
 from ...privacy import ROUNDING
-from ._tree import (
-    ACTIVATION_FAILURE,
-    Bin,
-    LevelQuery,
-    NOISE_WEIGHTS,
-    PartitionTree,
-    law_of,
-)
+from ._tree import ACTIVATION_FAILURE, NOISE_WEIGHTS, Bin, LevelQuery, PartitionTree, law_of
 
 # Weights of a bin's failure probability: of the targets, and of the errors of earlier levels, given
 # the gram; and of three events about noise, as in `_tree`.
 TARGETS_WEIGHTS = (0.55, 0.29)
 
 
-@dataclass(eq=False)
-class PaperState:
-    """What the published variant keeps of a bin, beside its moments."""
-
-    total: np.ndarray  # prediction phi'total for records of the bin, its own direction included
-    target_bound: float = 1.0
-    error: Any = None  # the answer to an `ErrorQuery`, and its number for the bin
-    earlier: float = 0.0
+def target_bound(level, theta_bound):
+    """Largest absolute value of a residual target at a level."""
+    return 1.0 if level == 1 else 1.0 + theta_bound
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,29 +35,17 @@ class PaperLevelQuery(LevelQuery):
     """
 
     theta_bound: float = 1.0
-    states: dict = field(default_factory=dict)
-
-    @property
-    def target_bound(self):
-        """Largest |y_h|."""
-        return 1.0 if self.level == 1 else 1.0 + self.theta_bound
 
     def residual(self, node, phi, target):
         """The r of records of a bin, in [-1, 1]."""
-        if node.parent is not None:
-            predicted = phi @ self.states[node.parent.path].total
-            target = target - np.clip(predicted, -self.theta_bound, self.theta_bound)
-        return target / self.target_bound
+        predicted = np.clip(phi @ node.total, -self.theta_bound, self.theta_bound)
+        return (target - predicted) / target_bound(self.level, self.theta_bound)
 
     def deliver(self, answer, overlap):
         """Hand the answer to the bins, targets in their own units."""
         super().deliver(answer, overlap)
         for node in self.bins:
-            node.target = node.target * self.target_bound
-            total = np.zeros(len(node.basis))
-            if node.parent is not None:
-                total = self.states[node.parent.path].total
-            self.states[node.path] = PaperState(total, self.target_bound)
+            node.target = node.target * target_bound(self.level, self.theta_bound)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,12 +94,12 @@ def grow_paper(session, scaling, *, gamma, n_scales, n_levels, theta_bound):
     """
     tree = PartitionTree(scaling.size, gamma, n_scales, n_levels)
     share = 1.0 / (2 * n_levels - 1)
-    states: dict[tuple, PaperState] = {}
+    rules = PaperIntervals(tree, theta_bound, session.trust.can.same_rows)
     for level in range(1, n_levels + 1):
         frontier = tree.frontier()
         if not frontier:
             break
-        query = PaperLevelQuery(scaling, tree, tuple(frontier), False, level, theta_bound, states)
+        query = PaperLevelQuery(scaling, tree, tuple(frontier), False, level, theta_bound)
         query.deliver(session.sum(query, share), overlap=False)
         for node in frontier:
             node.decompose()
@@ -134,19 +109,17 @@ def grow_paper(session, scaling, *, gamma, n_scales, n_levels, theta_bound):
             asked = ErrorQuery(scaling, tree, candidates, False, level, cap=2.0 * theta_bound)
             answer = session.sum(asked, share)
             for node, value in zip(candidates, answer.value[:, 0], strict=True):
-                states[node.path].error, states[node.path].earlier = answer, float(value)
-        overlap = session.trust.can.same_rows
-        rules = PaperIntervals(tree, states, theta_bound, overlap)
+                node.earlier = answer, float(value)
         widths = rules.half_widths(1.0 - ACTIVATION_FAILURE)
         for node in candidates:
             node.half_widths[0] = width = widths.get(node.path, np.inf)
             # inactive bins keep neither direction nor estimate: their error would not be covered
             if width < theta_bound:
-                along, state = node.directions[:, 0], states[node.path]
+                along = node.directions[:, 0]
                 estimate = node.factor * (along @ node.basis @ node.target) / node.eigenvalues[0]
-                state.total = state.total + estimate * along
+                node.total = node.total + estimate * along
                 node.activate(1, gamma, n_scales if level < n_levels else 0)
-    return tree, PaperIntervals(tree, states, theta_bound, overlap)
+    return tree, rules
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +127,6 @@ class PaperIntervals:
     """Predictions and intervals along the paths of a published tree."""
 
     tree: PartitionTree
-    states: dict
     theta_bound: float
     overlap: bool
 
@@ -174,30 +146,28 @@ class PaperIntervals:
         return widths
 
     def _half_width(self, node, widths, failure, gram_failure):
-        law, state, d = node.law, self.states[node.path], node.size
+        law, d = node.law, node.size
         of_targets, of_errors, *_ = split_failure(failure, *TARGETS_WEIGHTS, *NOISE_WEIGHTS)
         *_, of_vector, of_operator, of_cross = split_failure(
             gram_failure, *TARGETS_WEIGHTS, *NOISE_WEIGHTS
         )
         operator = law.operator(d, of_operator)
         vector = self.theta_bound * law.vector(d, of_vector)
-        spread = state.target_bound * law.cross(d, of_cross)
+        spread = target_bound(node.level, self.theta_bound) * law.cross(d, of_cross)
         along = min(node.eigenvalues[0] + operator, node.records)
         tail = sqrt(2.0 * log(2.0 / of_targets) * (along + spread**2))
-        earlier = 0.0
-        if node.parent is not None:
-            earlier = self._earlier(node, widths, of_errors)
+        earlier = self._earlier(node, widths, of_errors) if node.parent is not None else 0.0
         return (node.factor * (earlier + tail) + vector) / node.eigenvalues[0]
 
     def _earlier(self, node, widths, failure):
         """Bound on |sum of u'z times the error of earlier levels| over the first batch."""
-        state, cap = self.states[node.path], 2.0 * self.theta_bound
+        (answer, released), cap = node.earlier, 2.0 * self.theta_bound
         # the batch was weighed with the half-widths of the fit: rescale to these ones
         ratio = max([1.0, *(widths[s.path] / s.half_widths[0] for s in node.parent.chain())])
         of_noise, *of_batches = split_failure(failure, 1.0, 1.0, 1.0)
-        total = max(state.earlier + law_of(state.error.noise).vector(1, of_noise), 0.0)
+        total = max(released + law_of(answer.noise).vector(1, of_noise), 0.0)
         if not self.overlap:  # other records: uniform deviation over u, and of both batches
-            first, second, tail = node.records, state.error.n, log(1.0 / of_batches[0]) / 2.0
+            first, second, tail = node.records, answer.n, log(1.0 / of_batches[0]) / 2.0
             total *= first / second
             total += 2.0 * sqrt(first) + sqrt(first * tail) + first / second * sqrt(second * tail)
         return cap * ratio * min(total, node.records)
@@ -206,7 +176,7 @@ class PaperIntervals:
         """phi'theta of the last active bin of each path."""
         predicted = np.zeros(len(points))
         for node, rows in self.tree.locate(points):
-            predicted[rows] = points[rows] @ self.states[node.path].total
+            predicted[rows] = points[rows] @ node.total
         return predicted
 
     def certified_by_rules(self, points, confidence_level):
@@ -220,7 +190,7 @@ class PaperIntervals:
             for step in path:
                 eta += abs(X @ step.directions[:, 0]) * widths[step.path]
                 rest = np.linalg.norm(X @ step.directions[:, 1:], axis=1)
-                centre, half = X @ self.states[step.path].total, eta + self.theta_bound * rest
+                centre, half = X @ step.total, eta + self.theta_bound * rest
                 low[rows] = np.maximum(low[rows], centre - half)
                 high[rows] = np.minimum(high[rows], centre + half)
         return np.minimum(low, high), np.maximum(low, high)

@@ -13,21 +13,19 @@ The events are one a bin, so that the interval holds for all x at once.
 from collections import Counter
 from math import ceil, log, sqrt
 from numbers import Real
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from scipy import linalg
 
-from ..._choices import IntervalMethod
 from ..._compat import Interval
-from ..._estimation._intervals import ConfidenceInterval, inside_bounds
+from ..._estimation._intervals import event, events, inside_bounds, split_failure
 from ..._estimation._moments import PRIOR_VARIANCES, SAMPLING, ridge_prior
-from ..._estimation._intervals import event, events, split_failure
 from ..._linalg import HALF_DIGITS, RELATIVE_ZERO, blocks_of
 from ..._parameters import Count, DataNorm, Positive, parameters
 from ...exceptions import PrivacyError
 from ...privacy import adds_up_gaussians, models_that
-from .._base import PrivateRegressor, rowwise
+from .._base import CertifiedIntervals, PrivateRegressor
 from .._opening import open_fit, scaled_rows
 from ._paper import grow_paper
 from ._tree import (
@@ -373,7 +371,7 @@ def half_widths(tree, theta_bound, confidence_level=0.95):
 
 
 @parameters
-class LayeredRegressor(PrivateRegressor):
+class LayeredRegressor(CertifiedIntervals, PrivateRegressor):
     """LPLR, layered private linear regression: each direction is estimated at its own scale.
 
     Records are put into bins by their norm and scaled up to the unit ball. In every bin the leading
@@ -439,7 +437,9 @@ class LayeredRegressor(PrivateRegressor):
 
     **Intervals** hold for all x at once, at any n, if the clipped target has a linear mean with
     ``coef_norm``, and if targets' errors are independent given the rows. In the paper's variant
-    under local privacy, records must also be independent and identically distributed.
+    under local privacy, records must also be independent and identically distributed. There is no
+    asymptotic interval: bins and directions are chosen by noisy Gram matrices, and no normal limit
+    holds uniformly over their eigenvalues.
 
     Departures from the paper: its noise protects half of what a replaced record changes, and its
     Wishart noise is not private at all. Its residual targets are unbounded, and its interval
@@ -508,8 +508,7 @@ class LayeredRegressor(PrivateRegressor):
         kind = noise_kind(self)
         shape = tree_shape(self, scaling, rows.n, kind)
         batches = 2 * shape["n_levels"] - 1 if self.variant == "paper" else shape["n_levels"]
-        currency = "pure" if kind == "codebook" else "gdp"
-        session = open_fit(self, rows, currency=currency, smallest_share=1.0 / batches)
+        session = open_fit(self, rows, kind, smallest_share=1.0 / batches)
         del X, y, rows  # only the session has the data now
 
         bound = scaling.theta_bound(self.coef_norm)
@@ -527,35 +526,8 @@ class LayeredRegressor(PrivateRegressor):
             return self._scaling.unscale(self._rules.predict(self._scaling.features(X)))
         return super()._function(X)
 
-    @rowwise
-    def confidence_interval(
-        self, X: Any, confidence_level: float = 0.95, method: IntervalMethod = "certified"
-    ) -> ConfidenceInterval:
-        """Confidence interval for the regression function, for all rows at once.
-
-        It assumes that the clipped target has a linear mean in the clipped rows, and that
-        (coefficients, intercept) in scaled units have l2 norm at most ``coef_norm``.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        confidence_level : float in (0, 1), default=0.95
-            Probability with which every interval holds, whatever the rows of X.
-        method : {"certified"}, default="certified"
-            "asymptotic" raises NotImplementedError, with the reason.
-
-        Returns
-        -------
-        ConfidenceInterval
-            Named tuple (low, high) of ndarrays of shape (n_samples,), inside ``bounds_y``. It
-            contains the prediction, and none has width zero.
-        """
-        if method == "asymptotic":
-            raise NotImplementedError(
-                "No asymptotic interval: bins and directions are chosen by noisy Gram matrices; "
-                "no normal limit holds uniformly over their eigenvalues. Use method='certified'."
-            )
-        X = self._interval_points(X, confidence_level, method)
+    def _interval(self, X, confidence_level, method):
+        """The interval at checked rows."""
         scaling = self._scaling
         points = scaling.features(X)
         if self.variant == "paper":

@@ -21,8 +21,6 @@ from ..._linalg import SQRT2, unvech, vech, vech_size
 from ..._printing import Display
 from ...privacy import ROUNDING, CodebookBlocksNoise, NoiseSource, Query, hadamard_entries
 
-CROSS_WEIGHT = 0.5  # squared weight of the further columns beside z, see LevelQuery
-
 
 @dataclass(frozen=True)
 class GaussianLaw:
@@ -173,6 +171,10 @@ class Bin:
         How many leading directions are resolved in this bin; 0 for an inactive bin.
     half_widths : ndarray of shape (d,)
         Certified half-width of the coefficient along each direction, at level 0.95.
+    total : ndarray of shape (p,)
+        Estimate along the path in the published variant: its prediction is phi'total.
+    earlier : (Answer, float)
+        Answer about the errors of earlier levels in that variant, and its number for the bin.
     """
 
     path: tuple
@@ -180,6 +182,7 @@ class Bin:
     basis: np.ndarray
     resolved: np.ndarray
     factor: float
+    total: np.ndarray
     gram: np.ndarray = field(init=False)
     cross: np.ndarray = field(init=False)
     target: np.ndarray = field(init=False)
@@ -189,6 +192,7 @@ class Bin:
     eigenvalues: np.ndarray = field(init=False)
     directions: np.ndarray = field(init=False)
     half_widths: np.ndarray = field(init=False)
+    earlier: tuple = field(init=False)
     n_active: int = 0
     children: tuple = ()
 
@@ -238,7 +242,7 @@ class Bin:
             basis = self.directions[:, n_active:]
             resolved = np.hstack([self.resolved, self.directions[:, :n_active]])
             self.children = tuple(
-                Bin((*self.path, k), self, basis, resolved, float(gamma) ** k)
+                Bin((*self.path, k), self, basis, resolved, float(gamma) ** k, self.total)
                 for k in range(n_scales)
             )
 
@@ -277,9 +281,9 @@ class PartitionTree(Display):
         self.gamma, self.n_scales, self.n_levels = gamma, n_scales, n_levels
         self.bins = []
         self._basis = np.eye(size)
-        nothing = np.empty((size, 0))
+        empty = None, self._basis, np.empty((size, 0))
         self._roots = tuple(
-            Bin((k,), None, self._basis, nothing, float(gamma) ** k) for k in range(n_scales)
+            Bin((k,), *empty, float(gamma) ** k, np.zeros(size)) for k in range(n_scales)
         )
 
     def frontier(self):
@@ -320,15 +324,12 @@ class PartitionTree(Display):
             yield parent, outside
 
     def __str__(self):
-        head = f"PartitionTree: {len(self.bins)} bins, {sum(b.active for b in self.bins)} active"
-        lines = [head]
+        active = sum(node.active for node in self.bins)
+        lines = [f"PartitionTree: {len(self.bins)} bins, {active} active"]
         for node in sorted(self.bins, key=lambda b: b.path):
             indent = "  " * node.level
-            name = ".".join(map(str, node.path))
-            if not node.active:
-                lines.append(f"{indent}{name}  inactive  s={node.eigenvalues[0]:.3g}")
-                continue
-            lines.append(f"{indent}{name}  active")
+            state = "active" if node.active else f"inactive  s={node.eigenvalues[0]:.3g}"
+            lines.append(f"{indent}{'.'.join(map(str, node.path))}  {state}")
             for j in range(node.n_active):
                 direction = np.array2string(node.directions[:, j], precision=3, threshold=6)
                 lines.append(
@@ -441,8 +442,8 @@ class LevelQuery(Query):
     @cached_property
     def _columns(self):
         """Maps from phi to the part of u without r, one a bin."""
-        root = sqrt(CROSS_WEIGHT) * self.crossed
-        return [np.hstack([b.factor * b.basis, root * b.resolved]) for b in self.bins]
+        weight = self.crossed / SQRT2
+        return [np.hstack([b.factor * b.basis, weight * b.resolved]) for b in self.bins]
 
     def residual(self, node, phi, target):
         """The r of records of a bin, in [-1, 1]."""
@@ -453,8 +454,8 @@ class LevelQuery(Query):
         phi, target = self.scaling.rows(X), self.scaling.target(y)
         total = np.zeros(self.shape)
         for slot, node, rows in self.located(phi):
-            r = sqrt(CROSS_WEIGHT) * self.residual(node, phi[rows], target[rows])
-            u = np.column_stack([phi[rows] @ self._columns[slot], r])
+            r = self.residual(node, phi[rows], target[rows])
+            u = np.column_stack([phi[rows] @ self._columns[slot], r / SQRT2])
             moments = u.T @ u
             moments[node.size :, node.size :] = 0.0
             total[slot] += vech(moments)
@@ -462,10 +463,10 @@ class LevelQuery(Query):
 
     def deliver(self, answer, overlap):
         """Hand the answer to the bins; overlap says if levels share their records."""
-        law, root = law_of(answer.noise), sqrt(CROSS_WEIGHT)
+        law = law_of(answer.noise)
         for node, value in zip(self.bins, answer.value, strict=True):
             moments, d = unvech(value, self.width), node.size
-            beside = moments[:d, d:] / root
+            beside = SQRT2 * moments[:d, d:]
             node.receive(moments[:d, :d], beside[:, :-1], beside[:, -1], law, answer.n, overlap)
 
 

@@ -1,23 +1,18 @@
 """Private re-weighted regression."""
 
+from dataclasses import field
 from math import inf, sqrt
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from ..._choices import IntervalMethod
 from ..._compat import StrOptions
 from ..._estimation._coefficients import CoefficientLaw, NoLaw
-from ..._estimation._intervals import ConfidenceInterval, inside_bounds
-from ..._estimation._moments import Instrument, MomentsQuery
-from ..._estimation._reports import LiftedMomentsQuery
+from ..._estimation._intervals import inside_bounds
+from ..._estimation._moments import Instrument
+from ..._estimation._reports import moments_query
 from ..._parameters import Count, parameters
-from .._base import rowwise
-from .._moments import (
-    MomentRegressor,
-    asked_records,
-    residual_share,
-)
+from .._moments import MomentRegressor, asked_records, residual_share
 from .._opening import channel_of, open_fit, scaled_rows
 from .._prediction_intervals import calibration, held_out_size, hold_out
 from ._normalisation import (
@@ -28,7 +23,9 @@ from ._normalisation import (
     affordable,
     learn_normalisation,
 )
-from ._sgd import LINKS, IdentityLink, Link, descend, minimise, step_shares
+from ._sgd import (
+    LINKS, GradientCertificate, IdentityLink, Link, descend, minimise, step_shares,
+)  # fmt: skip
 
 # code -> paper (Chen, Li, Rakhlin and Simchi-Levi 2025):
 #   normalisation -> U,  mean -> H (Eq. 6),  ridge -> lambda,  target -> xi,  design -> Xi,
@@ -110,6 +107,12 @@ class ReweightedRegressor(MomentRegressor):
     the logit. "sgd" grows its steps' shares, and its last step, at the last released gradient,
     comes after the point that this gradient certifies; so it is not lost.
 
+    **Intervals** of ``solver="moments"`` are those of :class:`SSPRegressor`. With "sgd" there is a
+    certified one, which holds at all rows *at once*, for any number of steps and whether or not
+    they converged. It assumes that the mean of the clipped target is the link's at a linear
+    function of the clipped rows, whose (coefficients, intercept) in scaled units have l2 norm at
+    most ``coef_norm``; without that number it is ``bounds_y``.
+
     References
     ----------
     F. Chen, J. Li, A. Rakhlin and D. Simchi-Levi (2025). Near-optimal private learning in linear
@@ -139,33 +142,40 @@ class ReweightedRegressor(MomentRegressor):
 
     estimand: ClassVar[str | None] = "weighted least-squares line (weights of the normalisation)"
     interval_claims: ClassVar[tuple[str, ...]] = ("certified", "asymptotic")
+    _certificate: GradientCertificate | None = field(init=False, default=None)
 
     def _fit(self, X, y, groups, weights):
         link = LINKS[self.link] if isinstance(self.link, str) else self.link
-        if self._solver == "moments" and not isinstance(link, IdentityLink):
-            raise ValueError(
-                f"solver='moments' solves linear equations, so that link={self.link!r} needs "
-                "solver='sgd'."
-            )
+        descends = self.solver == "sgd"
+        if not isinstance(link, IdentityLink) and not descends:
+            if self.solver == "moments":
+                raise ValueError(
+                    f"solver='moments' solves linear equations, so that link={self.link!r} needs "
+                    "solver='sgd'."
+                )
+            descends = True
         rows, scaling = scaled_rows(self, X, y)
         rows, asked = asked_records(self, rows, scaling, weights)
-        if asked is not scaling and self._solver != "moments":
+        if descends and asked is not scaling:
             raise ValueError("sample_weight needs solver='moments': 'sgd' takes no weights.")
-        channel = self._sent(scaling, rows)
-        share = NORMALISATION_SHARE[self._trust.can.divides]
-        if self._trust.exact and not (self.weights == "always" and self._solver == "moments"):
-            share = 0.0  # exact answers have no noise for weights to balance
-        iterations = self.n_spectral_iter
-        if self._trust.can.reports:  # few users, each of whom answers once
-            iterations = max(
-                1, min(iterations, int(share * (rows.n - held_out_size(self, rows.n))))
+        if descends and self.channel == "codebook":
+            raise ValueError(
+                "solver='sgd' certifies gradients with Gaussian noise: pass channel='gaussian' "
+                "or 'auto', or solver='moments'."
             )
+        channel = "gaussian" if descends else channel_of(self, scaling, rows)
+        share, trust = NORMALISATION_SHARE[self._trust.can.divides], self._trust
+        if trust.exact and (descends or self.weights == "fading"):
+            share = 0.0  # exact answers have no noise for weights to balance
+        n, iterations = rows.n - held_out_size(self, rows.n), self.n_spectral_iter
+        if trust.can.reports:  # few users, each of whom answers once
+            iterations = max(1, min(iterations, int(share * n)))
+        precision = 0.0 if trust.exact else trust.budget.mu * sqrt(n / scaling.size)
+        steps = (1.0 - share) * step_shares(trust.can.divides, link, precision)
         smallest = share / iterations or 1.0
-        steps = (1.0 - share) * self._step_shares(rows.n, scaling.size, link)
-        if self._solver == "sgd":
+        if descends:
             smallest = min(smallest, steps.min())
-        currency = "pure" if channel == "codebook" else "gdp"
-        session = open_fit(self, rows, currency=currency, smallest_share=smallest, groups=groups)
+        session = open_fit(self, rows, channel, smallest_share=smallest, groups=groups)
         del X, y, rows  # only the session has the data now
         session, held_out = hold_out(self, session)
 
@@ -176,65 +186,30 @@ class ReweightedRegressor(MomentRegressor):
             share = share if iterations else 0.0
         instrument = Instrument()  # without it weights have nothing to protect
         if share:
-            fades = self.weights == "fading" and session.trust.can.same_rows and asked is scaling
+            fades = self.weights == "fading" and trust.can.same_rows and asked is scaling
             instrument = learn_normalisation(session, asked, share, iterations, fades, kind)
-        self._certificate: Any = None
-        scatter = None
         self._scaling, self._link = scaling, link
-        if channel == "codebook":
-            self._solve_reports(session, asked, instrument, 1.0 - share)
-        elif self._solver == "moments":
-            scatter = self._solve_moments(session, asked, instrument, 1.0 - share)
-        else:
+        scatter = self._certificate = None
+        if descends:
             self._descend(session, scaling, instrument, steps, link)
+        else:
+            scatter = self._solve_moments(session, asked, instrument, 1.0 - share, channel)
         self._calibration = calibration(self, held_out, scatter, channel)
 
-    @property
-    def _solver(self):
-        """The solver that is meant."""
-        if self.solver != "auto":
-            return self.solver
-        link = LINKS[self.link] if isinstance(self.link, str) else self.link
-        return "moments" if isinstance(link, IdentityLink) else "sgd"
-
-    def _sent(self, scaling, rows):
-        """What users send: "gaussian" or "codebook", by public numbers."""
-        if self._solver == "sgd":
-            if self.channel == "codebook":
-                raise ValueError(
-                    "solver='sgd' certifies gradients with Gaussian noise: pass channel='gaussian' "
-                    "or 'auto', or solver='moments'."
-                )
-            return "gaussian"
-        return channel_of(self, scaling, rows)
-
-    def _solve_reports(self, session, asked, instrument, share):
-        """Algorithm 12 by one index a user: weighted least squares in whitened coordinates."""
-        query, self._shapes, self._basis = LiftedMomentsQuery(asked), (), None
-        if instrument.matrix is not None:
-            self._shapes, self._basis = (instrument.matrix,), instrument.matrix / instrument.length
-            query = ReweightedReportsQuery(asked, instrument=Instrument(self._basis))
-        self._solve_sums(session, asked, query, share)
-
-    def _solve_moments(self, session, asked, instrument, share):
-        """Algorithm 12; least squares without a normalisation."""
-        query: MomentsQuery | ReweightedMomentsQuery = MomentsQuery(asked)
-        self._shapes, self._basis = (), None
+    def _solve_moments(self, session, asked, instrument, share, channel):
+        """Algorithm 12, of users by one index each; least squares without a normalisation."""
+        query, self._shapes, self._basis = moments_query(asked, channel), (), None
         if instrument.matrix is not None:
             query, self._shapes = ReweightedMomentsQuery(asked, instrument), (instrument.matrix,)
+        if channel == "codebook" and self._shapes:  # equations in whitened coordinates
+            self._basis = instrument.matrix / instrument.length
+            query = ReweightedReportsQuery(asked, instrument=Instrument(self._basis))
         share -= residual_share(session.trust)
         return self._solve_sums(session, asked, query, share, instrument)
 
     def _radius(self, scaling):
         """Ball in which "sgd" stays; none without an assumption."""
         return inf if self.coef_norm is None else scaling.theta_bound(self.coef_norm)
-
-    def _step_shares(self, n, size, link):
-        """Public shares of the steps of "sgd"."""
-        trust = self._trust
-        n -= held_out_size(self, n)
-        precision = 0.0 if trust.exact else trust.budget.mu * sqrt(n / size)
-        return step_shares(trust.can.divides, link, precision)
 
     def _descend(self, session, scaling, instrument, steps, link):
         """Algorithms 7 and 10, and the certificate of the last gradient."""
@@ -258,7 +233,7 @@ class ReweightedRegressor(MomentRegressor):
         -------
         CoefficientLaw
         """
-        if self._solver != "moments":
+        if self._certificate is not None:
             raise NoLaw(
                 "solver='sgd' certifies predictions and releases no coefficients with errors: use "
                 "solver='moments', or LinearRegression."
@@ -272,39 +247,17 @@ class ReweightedRegressor(MomentRegressor):
             return linear
         return self._scaling.unscale(np.asarray(self._link.mean(linear)))
 
-    @rowwise
-    def confidence_interval(
-        self, X: Any, confidence_level: float = 0.95, method: IntervalMethod = "certified"
-    ) -> ConfidenceInterval:
-        """Confidence interval for the regression function at each row, not for a new y.
+    @property
+    def _interval_methods(self):
+        return ("certified", "asymptotic") if self._certificate is None else ("certified",)
 
-        With ``solver="moments"`` as in :class:`SSPRegressor`. With "sgd" the certified interval
-        holds at all rows *at once*, for any number of steps and whether or not they converged. It
-        assumes that the mean of the clipped target is the link's at a linear function of the
-        clipped rows, whose (coefficients, intercept) in scaled units have l2 norm at most
-        ``coef_norm``.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        confidence_level : float in (0, 1), default=0.95
-        method : {"certified", "asymptotic"}, default="certified"
-            "asymptotic" is for ``solver="moments"`` only.
-
-        Returns
-        -------
-        ConfidenceInterval
-            Named tuple (low, high) of ndarrays of shape (n_samples,), in the units of y and inside
-            ``bounds_y``. It contains the prediction (without privacy the nearest one inside of
-            ``bounds_y``), and none has width zero.
-        """
-        if getattr(self, "_certificate", None) is None:
-            return super().confidence_interval(X, confidence_level, method)
-        X = self._interval_points(X, confidence_level, method, ("certified",))
-        if self.coef_norm is None:  # the certificate is for a ball
-            low, high = (np.full(len(X), bound) for bound in self._scaling.bounds_y)
-            return ConfidenceInterval(low, high)
+    def _interval(self, X, confidence_level, method):
+        """The interval at checked rows: that of the moments, or of the last gradient of "sgd"."""
+        if self._certificate is None:
+            return super()._interval(X, confidence_level, method)
         points, radius = self._scaling.features(X), self._radius(self._scaling)
-        low, high = self._certificate.interval(points, radius, confidence_level)
-        middle, half = (low + high) / 2.0, (high - low) / 2.0
+        middle, half = np.zeros(len(X)), np.full(len(X), inf)
+        if self.coef_norm is not None:  # the certificate is for a ball
+            low, high = self._certificate.interval(points, radius, confidence_level)
+            middle, half = (low + high) / 2.0, (high - low) / 2.0
         return inside_bounds(self._scaling, middle, half, self._predicted(X))

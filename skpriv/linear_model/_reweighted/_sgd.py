@@ -10,7 +10,7 @@ needs that the descent converged, nor a condition on U or on the eigenvalues of 
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from math import ceil, inf, log, sqrt
 from typing import Any
@@ -313,10 +313,14 @@ class LinkGradientQuery(Query):
         return np.concatenate([gradient, self.weight * vech(halves.T @ halves)])
 
     def read(self, answer):
-        """Mean gradient and its noise scale, mean of Phi_U and its noise scale."""
-        p, scale = self.scaling.size, answer.noise.scale / answer.n
-        mean_phi = unvech(answer.value[p:], p) / (answer.n * self.weight)
-        return answer.value[:p] / answer.n, scale, mean_phi, scale / self.weight
+        """The `GradientCertificate` at theta: both means, and the deviations of their noise."""
+        p, n, scale = self.scaling.size, answer.n, answer.noise.scale / answer.n
+        U = np.eye(p) if self.instrument.matrix is None else self.instrument.matrix
+        mean_phi = unvech(answer.value[p:], p) / (n * self.weight)
+        gradient, mean_scale = answer.value[:p] / n, scale / self.weight
+        return GradientCertificate(
+            self.link, U, self.theta, gradient, scale, mean_phi, mean_scale, n
+        )
 
 
 @lru_cache(maxsize=1024)
@@ -355,34 +359,27 @@ def descend(session, scaling, instrument, link, radius, shares):
     all the steps by their precision: for the identity link no step's budget is lost.
     """
     p = scaling.size
-    U = np.eye(p) if instrument.matrix is None else instrument.matrix
-    inverse_root = psd_power(U, -0.5)
     theta, precision = np.zeros(p), 0.0
     mean_phi, mean_precision = np.zeros((p, p)), 0.0
     free = radius == inf
     slope = link.slope_bounds(radius)[1] if free else sum(link.slope_bounds(radius)) / 2.0
     for share in shares:
         query = LinkGradientQuery(scaling, instrument, link, theta, largest=1.0 if free else inf)
-        answer = session.sum(query, share)
-        gradient, scale, latest, latest_scale = query.read(answer)
+        found = query.read(session.sum(query, share))
         # All noisy means of Phi_U so far, weighted by precision
-        mean_precision += latest_scale**-2
-        mean_phi += (latest - mean_phi) / (latest_scale**2 * mean_precision)
+        mean_precision += found.mean_scale**-2
+        mean_phi += (found.mean_phi - mean_phi) / (found.mean_scale**2 * mean_precision)
         ridge = sqrt(2.0 * p / mean_precision)  # the operator norm that the noise alone would have
         floored = psd_part(mean_phi + ridge * np.eye(p), EIGENVALUE_FLOOR * ridge)
-        precision += scale**-2
-        rate = 1.0 / (scale**2 * precision)
-        point = theta
+        precision += found.gradient_scale**-2
+        rate = 1.0 / (found.gradient_scale**2 * precision)
         # In theta = U w the metric is U^{-1/2} (H + lambda) U^{-1/2}, and the gradient U^{-1} g
+        inverse_root, gradient = psd_power(found.U, -0.5), np.linalg.solve(found.U, found.gradient)
         metric = inverse_root @ floored @ inverse_root
-        proposal = theta - rate / slope * np.linalg.solve(metric, np.linalg.solve(U, gradient))
-        theta = nearest(proposal, metric, radius)
+        theta = nearest(theta - rate / slope * np.linalg.solve(metric, gradient), metric, radius)
     if session.trust.can.same_rows:  # the same records in every step
-        latest, latest_scale = mean_phi, mean_precision**-0.5
-    certificate = GradientCertificate(
-        link, U, point, gradient, scale, latest, latest_scale, answer.n
-    )
-    return theta, certificate
+        found = replace(found, mean_phi=mean_phi, mean_scale=mean_precision**-0.5)
+    return theta, found
 
 
 def nearest(point, metric, radius):
@@ -451,9 +448,4 @@ def minimise(session, scaling, link, radius):
     """The same as :func:`descend` for exact answers, where weights have nothing to protect."""
     theta = session.release(Minimiser(scaling, link, radius), 0.5).value
     query = LinkGradientQuery(scaling, Instrument(), link, theta)
-    answer = session.sum(query, 0.5)
-    gradient, scale, mean_phi, mean_scale = query.read(answer)
-    U = np.eye(scaling.size)
-    return theta, GradientCertificate(
-        link, U, theta, gradient, scale, mean_phi, mean_scale, answer.n
-    )
+    return theta, query.read(session.sum(query, 0.5))

@@ -9,8 +9,8 @@ from scipy import optimize
 from skpriv._estimation._loop._score import ScoreEquation, ScoreQuery
 from skpriv._estimation._loop._queries import IDENTITY, Log, Logit, Whitened
 from skpriv._estimation._public_maps import RowMap, TargetMap, WeightedMap
-from skpriv.linear_model._generalized._logistic import ClassTarget
-from skpriv.linear_model._generalized._base import CountTarget
+from skpriv.linear_model._generalized import ClassTarget
+from skpriv.linear_model._generalized import CountTarget
 from skpriv.privacy import Answer
 
 CLASSES, COUNTS = ClassTarget((0.0, 1.0)), CountTarget((0.0, 10.0))

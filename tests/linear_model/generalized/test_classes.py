@@ -11,8 +11,7 @@ from skpriv import BudgetAccountant
 from skpriv.audit import replay
 from skpriv.inspection import inference, model_card
 from skpriv.linear_model import LogisticRegression
-from skpriv.linear_model._generalized._logistic import codes
-from skpriv.linear_model._generalized._logistic import SLOPE_WEIGHT, contrasts
+from skpriv.linear_model._generalized import Softmax, codes, contrasts
 
 NAMES = np.array(["a", "b", "c"])
 COEF = np.array([[1.0, 0.5], [-1.0, 1.0], [0.0, -1.5]])
@@ -188,7 +187,7 @@ def test_the_proof_of_the_joint_score_is_tight_in_its_weight():
     def most(c):
         return (-2.0 * P + P**2 / 2.0 + c**2 * np.minimum(16.0 * P**2, 1.0)).max()
 
-    assert most(SLOPE_WEIGHT) <= 0.0 < most(1.03 * SLOPE_WEIGHT + 0.01)
+    assert most(Softmax.slope_weight) <= 0.0 < most(1.03 * Softmax.slope_weight + 0.01)
 
 
 def test_an_independent_search_does_not_exceed_the_sensitivity(global_random_seed):
@@ -213,7 +212,7 @@ def test_an_independent_search_does_not_exceed_the_sensitivity(global_random_see
         slopes = h * matrices(pi, pi) + g * matrices(other, other)
         slopes = 4.0 * (slopes - 2.0 * h * g * angle**2 * matrices(pi, other))
         change = X + Z - 2.0 * inner + (X**2 + Z**2 - 2.0 * inner**2) / 2.0
-        most = max(most, (change + SLOPE_WEIGHT**2 * slopes).max())
+        most = max(most, (change + Softmax.slope_weight**2 * slopes).max())
     assert 3.9 < most <= 4.0 + 1e-9
 
 

@@ -18,7 +18,7 @@ from skpriv._estimation._loop._queries import Whitened
 from skpriv.exceptions import BudgetExceeded, InvalidValues
 from skpriv.inspection import inference
 from skpriv.linear_model import LinearRegression, LogisticRegression
-from skpriv.linear_model._generalized._logistic import NO_LABEL, ClassTarget
+from skpriv.linear_model._generalized import NO_LABEL, ClassTarget
 
 COEF, INTERCEPT = np.array([2.0, -1.0, 0.5]), -0.5
 

@@ -10,7 +10,7 @@ from sklearn.linear_model import LinearRegression
 from skpriv import Budget, BudgetAccountant
 from skpriv.exceptions import PrivacyError
 from skpriv.linear_model import IHTRegressor
-from skpriv.linear_model._iht._regressor import floored
+from skpriv.linear_model._iht import floored
 from skpriv._estimation._moments import NormalEquations
 
 

@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 
 from skpriv.linear_model import IHTRegressor
-from skpriv.linear_model._iht import _regressor as _sparse_regressor
-from skpriv.linear_model._iht._regressor import support_certificate
+from skpriv.linear_model import _iht as _sparse_regressor
+from skpriv.linear_model._iht import support_certificate
 from skpriv.privacy import Answer, GaussianNoise
 
 

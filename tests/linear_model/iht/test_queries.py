@@ -4,14 +4,15 @@ import numpy as np
 import pytest
 
 from skpriv._estimation._public_maps import RecordMap
-from skpriv.linear_model._iht._queries import CLIP_WEIGHT, Iterate, ScoresQuery
+from skpriv._estimation._loop._queries import SQUARES
+from skpriv.linear_model._iht import Iterate, ScoresQuery
 
 pld = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
 
 
 def test_the_squared_residual_beside_the_gradient_is_free():
     a, b = np.meshgrid(np.linspace(0.0, 1.0, 501), np.linspace(0.0, 1.0, 501))
-    assert ((a + b) ** 2 + CLIP_WEIGHT**2 * (a**2 - b**2) ** 2).max() <= 4.0
+    assert ((a + b) ** 2 + SQUARES**2 * (a**2 - b**2) ** 2).max() <= 4.0
 
 
 def _published_step(X, y, theta, step=0.1):
@@ -44,7 +45,7 @@ def test_the_published_sensitivity_fails_its_claim(x_max):
 
     # The same pair of records, asked as it is here: within what is declared and paid for.
     entries = RecordMap.of_norm(x_max, (-target, target), False, d)
-    model = Iterate(x_max, entries, np.zeros(0, dtype=int), np.zeros(0))
+    model = Iterate(entries, np.zeros(0, dtype=int), np.zeros(0))
     query = ScoresQuery(model, d, 1.0, 1.0)
     change = np.abs(query.sum(X, y) - query.sum(X, neighbour)).max()
     assert change <= query.sensitivity <= change * (1.0 + 1e-5)

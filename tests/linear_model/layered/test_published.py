@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from skpriv._linalg import unvech
-from skpriv.linear_model._layered._paper import PaperLevelQuery, PaperState
+from skpriv.linear_model._layered._paper import PaperLevelQuery
 from skpriv.linear_model._layered._tree import PartitionTree
 from skpriv._estimation._public_maps import RecordMap
 from skpriv.privacy import Budget, GaussianNoise, NoiseSource
@@ -90,8 +90,9 @@ def test_residual_targets_without_clipping_have_no_sensitivity():
         node.activate(1, 2.0, 3)
         tree.bins.append(node)
     total = np.array([40.0, 0.0])  # a noisy prediction over a small eigenvalue
-    states = {node.path: PaperState(total) for node in tree.bins}
-    ours = PaperLevelQuery(scaling, tree, tuple(tree.frontier()), False, 2, 1.0, states)
+    for node in tree.frontier():
+        node.total = total
+    ours = PaperLevelQuery(scaling, tree, tuple(tree.frontier()), False, 2, 1.0)
     records = [(np.array([[0.8, 0.5]]), np.array([1.0])), (np.array([[-0.8, 0.5]]), -np.ones(1))]
 
     def published(phi, y):  # the sum of y_h z, with z of norm 1 in the bin k = 1

@@ -55,17 +55,16 @@ def test_the_certificate_is_about_the_rows_of_its_gradient(monkeypatch, privacy)
     )
     certificate = est.fit(X, X[:, 0])._certificate
     assert len(answers) > 1
-    gradient, scale, latest, latest_scale = answers[-1]
-    np.testing.assert_array_equal(certificate.gradient, gradient)
-    assert certificate.gradient_scale == scale
+    np.testing.assert_array_equal(certificate.gradient, answers[-1].gradient)
+    assert certificate.gradient_scale == answers[-1].gradient_scale
     if privacy == "central":
-        weights = np.array([answer[3] ** -2 for answer in answers])
-        mean = np.tensordot(weights / weights.sum(), [answer[2] for answer in answers], 1)
+        weights = np.array([answer.mean_scale**-2 for answer in answers])
+        mean = np.tensordot(weights / weights.sum(), [answer.mean_phi for answer in answers], 1)
         np.testing.assert_allclose(certificate.mean_phi, mean)
         assert certificate.mean_scale == pytest.approx(weights.sum() ** -0.5)
     else:
-        np.testing.assert_array_equal(certificate.mean_phi, latest)
-        assert certificate.mean_scale == latest_scale
+        np.testing.assert_array_equal(certificate.mean_phi, answers[-1].mean_phi)
+        assert certificate.mean_scale == answers[-1].mean_scale
 
 
 def test_the_ridge_reaches_as_far_as_the_truth_may_be(monkeypatch):

@@ -1,6 +1,10 @@
-"""Private logistic regression, of two classes or more."""
+"""Generalised linear models: Poisson and logistic regression, of two classes or more.
+
+Both are fitted by the same score steps, and differ in their links and targets.
+"""
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import sqrt
 from typing import Any, ClassVar
@@ -8,35 +12,262 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import special
 from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
 
-from ..._estimation._coefficients import NOISE
-from ..._estimation._intervals import two_sided_quantile
-from ..._estimation._loop._queries import (
-    LEAST_RATE,
-    JointScores,
-    Location,
-    LocationQuery,
-    Logit,
-    PersonScores,
-    Whitened,
+from .._choices import ConformityScore, Estimand
+from .._estimation._coefficients import NOISE, CoefficientLaw, loop_law
+from .._estimation._intervals import ConfidenceInterval, two_sided_quantile
+from .._estimation._loop._queries import (
+    LEAST_RATE, JointScores, Location, LocationQuery, Log, Logit, PersonScores, Whitened,
     scaled_targets,
-)
-from ..._estimation._public_maps import RowMap
-from ..._linalg import ROUNDED, SQRT2, vech, vech_size
-from ..._parameters import ArrayLike, parameters
-from ...privacy import ROUNDING, Query
-from ...records import ArrayRows, public_shape
-from .._base import PredictsAtPoints, PrivateEstimator, rowwise
-from .._opening import public_rows
-from .._prediction_intervals import (
-    Calibration,
-    calibrate,
-    checked_levels,
-    released_quantiles,
-)
-from ._base import GeneralizedLinear
+)  # fmt: skip
+from .._estimation._loop._steps import at_solution
+from .._estimation._public_maps import RecordMap, RowMap, TargetMap
+from .._linalg import ROUNDED, SQRT2, row_products, vech, vech_size
+from .._parameters import ArrayLike, Level, Positive, RowsOfPerson, parameters
+from ..exceptions import PrivacyError
+from ..privacy import ROUNDING, SIDE_SHARE, Query, models_that
+from ..records import ArrayRows, public_shape
+from ._base import PredictsAtPoints, PrivateEstimator, rowwise
+from ._exact import MaximumLikelihood
+from ._opening import public_bounds, public_row_map, public_rows
+from ._prediction_intervals import PredictionIntervals, calibration, released_quantiles
+from ._start import FitsBySteps
 
-SLOPE_WEIGHT = 2.0 / 3.0  # of the slopes: free up to .68, see `ClassScoreQuery`
+WEIGHTED, LIKELIHOOD = "curve of the weighted scores", "curve of maximum likelihood"
+UNIT = TargetMap((-1.0, 1.0), True)  # of linear parts, which have no other unit
+NEEDS_A_SUM = (
+    "privacy={privacy!r}: {name} needs somebody who adds up. Where every user answers once, with "
+    "noise of their own, the dozen score steps of a curve that bends would each be asked of a "
+    "twelfth of the users, and no fit is left: use {models} or 'shuffle', or "
+    "LinearRegression(privacy='local') for the line of the same target, whose slopes are "
+    "differences of {what}."
+)
+
+
+@parameters
+class GeneralizedLinear(FitsBySteps):
+    """Mixin of the generalised linear models; not for direct use.
+
+    Parameters
+    ----------
+    delta : float in (0, 1), default=1e-6
+        Privacy parameter: choose it well below one over the number of records.
+    privacy : {"central", "aggregate", "shuffle", "none"}, default="central"
+        Who adds the noise: a trusted curator, all users together by secure aggregation (as much
+        noise as a curator), every user with a trusted shuffler that makes the reports anonymous, or
+        nobody. With "local" an error says what to do in its place.
+    bounds_X : mapping, array-like of shape (n_features, 2) or (low, high), default=None
+        Public range of every feature, in its own units: a mapping from feature name, for a data
+        frame; a pair for each column; or one pair for all. Values outside are clipped, in
+        predictions too. This or `data_norm` is required.
+    data_norm : float, default=None
+        Public: every row of X is clipped to this l2 norm. In place of `bounds_X`, for rows that
+        were scaled before.
+    calibration_size : float in (0, 1), default=None
+        Part of the rows that is held out of the fit, at random, for :meth:`prediction_set`; both
+        parts have the whole budget. None holds out nothing.
+    prediction_levels : array-like of float, default=(0.9, 0.95)
+        Confidence levels whose quantiles ``fit`` releases for :meth:`prediction_set`. They share
+        the budget of the calibration rows.
+    """
+
+    bounds_X: Any = None
+    data_norm: Positive | None = None
+    fit_intercept: bool = True
+    calibration_size: Level | None = None
+    prediction_levels: ArrayLike = (0.9, 0.95)
+    max_rows_per_group: RowsOfPerson = None
+    n_jobs: int | None = -1
+
+    _dtypes = (np.float64, np.float32)
+
+    def _fit_link(self: Any, records, target, link, groups, weights):
+        """Fit records with public maps of their rows, which are checked first."""
+        if self._trust.can.alone:
+            name, models = type(self).__name__, models_that("same_rows")
+            words = {"privacy": self.privacy, "name": name, "models": models}
+            raise PrivacyError(NEEDS_A_SUM.format(**words, what=self._means))
+        rows = public_row_map(self, records.n_features)
+        self._fit_steps(records, RecordMap(rows, target), groups, weights, link)
+
+    def _exact(self, session, maps, link):
+        """The fit without privacy."""
+        rows, target = maps.row_map, maps.target_map
+        likely = session.release(MaximumLikelihood(rows, target, link), 1.0 - 2.0 * SIDE_SHARE)
+        return at_solution(session, rows, target, link, likely.value)
+
+    def _read(self: Any):
+        """Coefficients and intercepts, in the units of X: a row for each class of several."""
+        fit = self._released
+        found = fit.link.each(self._record_map.row_map.coefficient_map()) @ fit.theta
+        found = found.reshape(np.size(fit.location), -1)
+        self._coef, self._intercept = found[:, :-1], found[:, -1] + fit.location
+        if fit.link.parts == 1:
+            self._coef, self._intercept = self._coef[0], float(self._intercept[0])
+
+    def _deviation(self):
+        """Nothing is known of the deviation of counts, which is not the same everywhere."""
+        return None
+
+    def _linear(self, X):
+        """eta of checked rows, which are clipped as in the fit."""
+        return row_products(self._record_map.row_map.clipped(X), self._coef) + self._intercept
+
+    def _interval(self: Any, X, confidence_level, method):
+        """The interval of the mean at checked rows: all of its range where eta is not resolved.
+
+        Where eta is above its largest value it ends there, with the width that it has.
+        """
+        fit, eta = self._released, self._eta(X)
+        value, half = fit.interval(self._record_map.rows(X), confidence_level, method)
+        largest = getattr(fit.link, "offset", np.inf)  # of counts
+        low, high = np.minimum(value, largest) - half, value + half
+        low, high = self._mean(np.minimum(low, eta)), self._mean(np.maximum(high, eta))
+        return ConfidenceInterval(low, high)
+
+    def _eta(self, X):
+        """The linear part whose interval is that of the mean."""
+        return self._linear(X)
+
+    def coefficient_law(self: Any, estimand: Estimand = "fitted") -> CoefficientLaw:
+        """Distribution of the coefficients, for :func:`skpriv.inspection.inference`.
+
+        Parameters
+        ----------
+        estimand : {"fitted", "likelihood"}, default="fitted"
+            The curve of the weighted scores, or that of maximum likelihood with wider intervals.
+
+        Returns
+        -------
+        CoefficientLaw
+            Estimates, covariance from sampling and from privacy noise, and what is estimable, of
+            coefficients and then the intercept, for features in the units of X. Estimates are not
+            shrunk, and so differ from ``coef_``.
+        """
+        check_is_fitted(self)
+        self._check_claim("asymptotic")
+        return self._law(estimand)
+
+    def _law(self: Any, estimand):
+        fitted = estimand == "fitted"
+        curve = WEIGHTED if fitted and not self._trust.can.exact else LIKELIHOOD
+        words = {"estimand": f"{estimand}: {self._of} {curve}", "ratio": self._ratio}
+        maps = replace(self._record_map, target_map=UNIT)
+        return loop_law(self._released, maps, fitted, epsilon=self.epsilon, **words)
+
+
+@dataclass(frozen=True)
+class CountTarget:
+    """Counts as parts of the largest: r = clip(y, low, high) / high.
+
+    Parameters
+    ----------
+    bounds : (float, float)
+    """
+
+    bounds: tuple
+
+    def scaled(self, y):
+        """r of a chunk of targets, in [0, 1]; NaN stays NaN, a row of zeros."""
+        return np.clip(y, *self.bounds) / self.bounds[1]
+
+    def outside(self, y):
+        """Whether each count is outside of its bounds, shape (n_rows,); NaN is not."""
+        return (y < self.bounds[0]) | (y > self.bounds[1])
+
+
+@parameters
+class PoissonRegressor(GeneralizedLinear, PredictionIntervals):
+    """Private Poisson regression of counts, with a logarithmic link.
+
+    A rate, a whitening of the rows, and then a dozen small Newton steps on the score, whose answers
+    are pooled. Residuals are clipped at a few of their mean sizes, which fades as records or
+    epsilon grow, and rows whose mean is many times that of all count for less. The variance need
+    not be the mean: intervals are robust to that.
+
+    Parameters
+    ----------
+    bounds_y : (float, float), default=None
+        Public range (low, high) to which y is clipped, and predictions too. Required; low must not
+        be negative.
+    calibration_size : float in (0, 1), default=None
+        Part of the rows that is held out of the fit, at random, for :meth:`prediction_interval`;
+        both parts have the whole budget. None holds out nothing.
+    conformity_score : {"absolute", "signed"}, default="signed"
+        Prediction intervals go equally far to both sides, or, for skewed targets, as far to each as
+        targets do.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Change of the logarithm of the mean by one unit of each feature.
+    intercept_ : float
+    privacy_report_ : PrivacyReport
+        What was asked of the records, and at what price.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features,)
+        Only when X has feature names that are all strings.
+
+    Notes
+    -----
+    **Privacy guarantee**: (epsilon, delta)-differential privacy under replacement of one record.
+    Released are Gaussian answers: the mean of the target and the mean size of its residuals, three
+    for the whitening, one for each score step and one for the mean of the fit. Costs compose
+    exactly as Gaussian DP (Dong, Roth and Su 2022). Public: the number of records and all
+    parameters. The sensitivity of a score step is proved in the docstring of ``ScoreQuery``
+    (``skpriv/_estimation/_loop/_score.py``).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpriv.linear_model import PoissonRegressor
+    >>> rng = np.random.RandomState(0)
+    >>> X = rng.uniform(-1, 1, size=(20_000, 2))
+    >>> y = rng.poisson(np.exp(1.0 + X[:, 0]))
+    >>> model = PoissonRegressor(
+    ...     epsilon=1.0, bounds_X=(-1, 1), bounds_y=(0, 30), random_state=0
+    ... ).fit(X, y)
+    >>> bool(abs(model.coef_ - [1.0, 0.0]).max() < 0.1)
+    True
+    >>> low, high = model.confidence_interval([[0.5, 0.0]])  # for the mean
+    >>> bool(low[0] < np.exp(1.5) < high[0])
+    True
+    """
+
+    conformity_score: ConformityScore = "signed"
+
+    estimand: ClassVar[str | None] = (
+        "the mean of the target by the log-linear curve that fits its clipped residuals best"
+    )
+    interval_claims: ClassVar[tuple[str, ...]] = ("asymptotic",)
+
+    law_estimands: ClassVar[tuple[str, ...]] = ("fitted", "likelihood")
+    _of = "logarithm of the mean, by the log-linear"
+    _ratio = "a rate ratio (of the intercept: a mean)"
+    _means = "counts"
+
+    def _fit(self, X, y, groups, weights):
+        records = public_rows(self, X, y)
+        bounds = public_bounds(self)
+        if bounds[0] < 0.0:
+            raise ValueError(
+                f"bounds_y={self.bounds_y!r} must not be negative: counts are not, and no mean of "
+                "a logarithmic link is."
+            )
+        self.bounds_y_ = bounds
+        link = Log(offset=float(np.log(bounds[1])))
+        self._fit_link(records, CountTarget(bounds), link, groups, weights)
+        self.coef_, self.intercept_ = self._coef, self._intercept
+
+    def _function(self, X):
+        """Predictions for checked rows."""
+        return self._mean(self._linear(X))
+
+    def _mean(self, eta):
+        """Mean of the target at values of the linear part."""
+        low, high = self.bounds_y_
+        return np.clip(np.exp(np.minimum(eta, np.log(high))), low, high)
 
 
 def contrasts(n_classes):
@@ -55,6 +286,7 @@ class Softmax(Logit):
     """
 
     high = np.inf  # r is the code of a class
+    slope_weight = 2.0 / 3.0  # free up to .68, see `ClassScoreQuery`
     steepest: float = 0.5 * Logit.far
     n_classes: int = 3
 
@@ -241,7 +473,7 @@ class ClassScoreQuery(JointScores, Query):
     point: np.ndarray
     link: Any
     name: str = "scores of classes"
-    limit, slope_weight, square_weight, count_weight = SQRT2, SLOPE_WEIGHT, 1.0, 1.0
+    slope_weight, square_weight, count_weight, limit = Softmax.slope_weight, 1.0, 1.0, SQRT2
     matrices, asks_cut, most_excess = True, False, None
 
     @property
@@ -267,7 +499,7 @@ class ClassScoreQuery(JointScores, Query):
         for u, probabilities, h, e in self.scores(X, y):
             add_slopes(slopes, probabilities, 2.0 * h, e)
             found.append(u)
-        return np.vstack(found), {"slope": SLOPE_WEIGHT * vech(slopes)}
+        return np.vstack(found), {"slope": self.slope_weight * vech(slopes)}
 
     def scores(self, X, y):
         """Yield (u, pi, h, e) of one block of rows after the other."""
@@ -306,7 +538,7 @@ class PersonClassScoreQuery(PersonScores, ClassScoreQuery):
     @property
     def sensitivity(self):
         """Declared sensitivity."""
-        return sqrt(4.0 + 2.0 * SLOPE_WEIGHT**2) * ROUNDING
+        return sqrt(4.0 + 2.0 * self.slope_weight**2) * ROUNDING
 
 
 def checked_classes(classes):
@@ -325,12 +557,10 @@ def checked_classes(classes):
         )
     text = isinstance(classes, str) or not isinstance(classes, Iterable)
     labels = [] if text else list(classes)
-    numbers = all(isinstance(c, int | float | bool | np.number | np.bool_) for c in labels)
-    if numbers:
-        numbers = bool(labels) and all(np.isfinite(float(c)) for c in labels)
-    if not (numbers or all(isinstance(c, str) for c in labels)) or len(set(labels)) < max(
-        2, len(labels)
-    ):
+    kinds = int | float | bool | np.number | np.bool_
+    of_one_kind = all(isinstance(c, kinds) and np.isfinite(float(c)) for c in labels)
+    of_one_kind = of_one_kind or all(isinstance(c, str) for c in labels)
+    if not (of_one_kind and 1 < len(set(labels)) == len(labels)):
         raise ValueError(
             f"classes={classes!r} must be at least two different labels, all numbers or all text: "
             "the public list of what y can be. A list that is read off the labels is not private."
@@ -374,46 +604,32 @@ def codes(y, classes, n):
     ndarray of float of shape (n,)
     """
     found = np.full(n, float(len(classes)))
-    try:
+    with suppress(Exception):
         labels = np.asarray(y, dtype=None if hasattr(y, "dtype") else object)
         plain = labels.dtype.kind in ("U" if classes.dtype.kind == "U" else "biuf")
-    except Exception:
-        plain = False
-    if plain and labels.size == n:
-        labels = labels.reshape(-1)
-        for code, label in enumerate(classes):
-            found[labels == label] = code
-        return found
+        if plain and labels.size == n:
+            for code, label in enumerate(classes):
+                found[labels.reshape(-1) == label] = code
+            return found
     places = {label: float(code) for code, label in enumerate(classes.tolist())}
-    for i, label in enumerate(_each(y, n)):
-        try:
-            found[i] = places.get(_alone(label), found[i])
-        except Exception:  # it cannot be compared
-            continue
+    for i, label in zip(range(n), _each(y, n), strict=False):
+        with suppress(Exception):  # there may be no way to compare it
+            if isinstance(label, np.ndarray | np.generic):
+                label = None if np.ma.is_masked(label) else label.item()
+            found[i] = places.get(label, found[i])
     return found
 
 
 def _each(y, n):
     """The n labels one by one, or none of them."""
     if isinstance(y, list | tuple):  # one label would decide which array NumPy makes of all others
-        return map(_first, y[:n]) if len(public_shape(y)) == 2 else y[:n]
-    try:
+        nested = len(public_shape(y)) == 2
+        unpacked = (row[0] if isinstance(row, list | tuple) and len(row) == 1 else row for row in y)
+        return unpacked if nested else y
+    with suppress(Exception):
         labels = list(np.asarray(y, dtype=object).reshape(-1))
         return labels if len(labels) == n else []
-    except Exception:
-        return []
-
-
-def _first(row):
-    """The label of a row of one label."""
-    return row[0] if isinstance(row, list | tuple) and len(row) == 1 else row
-
-
-def _alone(label):
-    """A label as Python has it; one that is masked is no label."""
-    if np.ma.is_masked(label):
-        return None
-    return label.item() if isinstance(label, np.ndarray | np.generic) else label
+    return []
 
 
 class LabelledRows(ArrayRows):
@@ -482,7 +698,6 @@ class LabelScore:
     probabilities: Callable
     values: tuple
     bounds = (0.0, 1.0)
-    spread = None
     top = 1.0
 
     def __call__(self, X, y, side):
@@ -534,7 +749,7 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
     the number of records, the classes and all parameters. The sensitivity of a score step is proved
     in the docstring of ``ScoreQuery`` (``skpriv/_estimation/_loop/_score.py``), and of more than
     two classes in that of ``ClassScoreQuery``
-    (``skpriv/linear_model/_generalized/_logistic.py``).
+    (``skpriv/linear_model/_generalized.py``).
 
     Examples
     --------
@@ -604,7 +819,6 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
         else:
             values = tuple(map(float, classes))
         self.classes_, self._values = classes, values
-        self._levels = checked_levels(self.prediction_levels)
         link = Logit() if len(classes) == 2 else Softmax(n_classes=len(classes))
         self._fit_link(records, ClassTarget(values), link, groups, weights)
         self.coef_, self.intercept_ = np.atleast_2d(self._coef), np.atleast_1d(self._intercept)
@@ -725,12 +939,8 @@ class LogisticRegression(GeneralizedLinear, PredictsAtPoints, ClassifierMixin, P
 
     def _calibrated(self, held_out, channel):
         """Release the quantiles of the scores of the calibration rows."""
-        if self.calibration_size is None:
-            return None
-        score, levels = LabelScore(self._probabilities, self._values), self._levels
-        if held_out is None:
-            return Calibration.unresolved(0, score.bounds, levels)
-        return calibrate(held_out, score, levels, (0,), SURPRISES)
+        score = LabelScore(self._probabilities, self._values)
+        return calibration(self, held_out, SURPRISES, score=score)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -1,6 +1,7 @@
-"""Private iterative hard thresholding, and what all who select a support privately share.
+"""Noisy iterative hard thresholding: features that are selected privately, and a fit on them.
 
-There are two intervals: a certificate over all x, and one given the support.
+What is asked of the records comes first, of rows that are clipped entry by entry, dense or sparse.
+There are two intervals: a certificate for all x at once, and one given the support.
 """
 
 from dataclasses import dataclass, replace
@@ -11,42 +12,324 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from scipy import sparse, special, stats
 
-from ..._choices import IntervalMethod
-from ..._compat import Interval
-from ..._estimation._intervals import (
-    ConfidenceInterval,
+from .._compat import Interval
+from .._estimation._intervals import (
     _best_on_path as best_on_path,
     asymptotic_interval,
+    event,
     inside_bounds,
+    split_failure,
 )
-from ..._estimation._loop._queries import LocationQuery
-from ..._estimation._moments import NormalEquations, ridge_prior
-from ..._estimation._public_maps import RecordMap
-from ..._estimation._intervals import event, split_failure
-from ..._linalg import psd_part
-from ..._parameters import ArrayLike, Count, DataNorm, Level, Positive, parameters
-from ...exceptions import PrivacyError
-from ...privacy import SIDE_SHARE, models_that
-from .._base import rowwise
-from .._opening import open_fit, scaled_rows
-from .._prediction_intervals import PredictionIntervals, calibration, hold_out
-from ._queries import (
-    GradientNorm,
-    Iterate,
-    ResidualSizeQuery,
-    ScoresQuery,
-    SupportGradientQuery,
-    SupportMomentsQuery,
-    SupportResidual,
-    SupportRows,
-)
+from .._estimation._loop._queries import SQUARES, LocationQuery
+from .._estimation._moments import SQUARE_WEIGHT, NormalEquations, ridge_prior
+from .._estimation._public_maps import FEATURE_LENGTH, RecordMap
+from .._linalg import psd_part, row_norms, vech, vech_size
+from .._parameters import ArrayLike, Count, DataNorm, Level, Positive, parameters
+from ..exceptions import PrivacyError
+from ..privacy import ROUNDING, SIDE_SHARE, InnerSum, Procedure, Query, models_that
+from ..records import canonical
+from ._base import CertifiedIntervals
+from ._opening import open_fit, scaled_rows
+from ._prediction_intervals import PredictionIntervals, calibration, hold_out
+
+# Root mean square of a uniform entry: rows on the support are much longer than this part of the
+# longest possible norm, sqrt(s), only in designs such as signs: there they get weights below 1.
+# Measured: 0.5 to 0.8 are equally good.
+NORM_FACTOR = sqrt(1.0 / 3.0)
+
+
+def clipped(X, limit):
+    """X with every entry clipped to [-limit, limit] and NaN replaced by 0; sparse stays sparse.
+
+    Stored entries are entries of the matrix in canonical form only: duplicates are added up first.
+    """
+    if sparse.issparse(X):
+        X = canonical(X)
+        data = clipped(X.data, limit)
+        return sparse.csr_matrix((data, X.indices, X.indptr), shape=X.shape)
+    Z = np.clip(X, -limit, limit)
+    if np.isnan(Z.sum()):
+        np.nan_to_num(Z, copy=False, nan=0.0)
+    return Z
+
+
+def columns(X, support, limit):
+    """Dense clipped columns of the support, of shape (n_rows, len(support))."""
+    if sparse.issparse(X):
+        return clipped(canonical(X)[:, support].toarray(), limit)
+    return clipped(np.take(X, support, axis=1), limit)
+
+
+@dataclass(frozen=True, eq=False)
+class Iterate:
+    """A released sparse linear function z'theta + level of z = x / data_max in [-1, 1]^d.
+
+    Parameters
+    ----------
+    scaling : RecordMap
+        Its bound of rows is data_max, the bound of single entries; it maps targets to [-1, 1].
+    support : ndarray of shape (s,)
+    weights : ndarray of shape (s,)
+        theta on the support.
+    level : float
+        The intercept, in scaled units of the target.
+    """
+
+    scaling: RecordMap
+    support: np.ndarray
+    weights: np.ndarray
+    level: float = 0.0
+
+    def residual(self, X, y):
+        """r - z'theta - level of a chunk of rows."""
+        r, data_max = self.scaling.target(y) - self.level, self.scaling.row_bound
+        if len(self.support):
+            r -= columns(X, self.support, data_max) @ (self.weights / data_max)
+        return r
+
+    def dense(self):
+        """theta as a vector of all features."""
+        theta = np.zeros(self.scaling.n_features)
+        theta[self.support] = self.weights
+        return theta
+
+
+@dataclass(frozen=True, eq=False)
+class SupportRows:
+    """Weighted records (w phi, w r) on a public support, with ||w phi|| <= 1 and |w r| <= 1.
+
+    phi is the scaled row of the columns of the support, clipped entry by entry, and the weight
+    w = min(1, 1 / ||phi||) multiplies row and target alike: shortening the row alone would bias the
+    coefficients, a weight does not.
+
+    Parameters
+    ----------
+    data_max : float
+    support : ndarray of shape (s,)
+    scaling : RecordMap
+        Scaling of rows of length s.
+    theta : ndarray of shape (p,) or None
+        A released parameter, at which residuals are taken.
+    """
+
+    data_max: float
+    support: np.ndarray
+    scaling: RecordMap
+    theta: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, entries, support, exact):
+        """Rows on a support; without noise every weight is 1, so that the fit is least squares."""
+        s = len(support)
+        norm = sqrt(s) if exact else max(1.0, NORM_FACTOR * sqrt(s))
+        public = entries.bounds_y, entries.fit_intercept, s, FEATURE_LENGTH
+        scaling = RecordMap.of_norm(norm * entries.row_bound, *public)
+        return cls(entries.row_bound, support, scaling)
+
+    def iterate(self, entries, theta):
+        """The function of a parameter as an `Iterate` of all features."""
+        coef, intercept = self.scaling.coefficients(theta)
+        level = (intercept - entries.centre) / entries.radius
+        return Iterate(entries, self.support, coef * entries.row_bound / entries.radius, level)
+
+    def weighted(self, X, y):
+        """(w phi, w r) of a chunk of rows."""
+        phi = self.scaling.features(columns(X, self.support, self.data_max))
+        r = self.scaling.target(y)
+        weights = 1.0 / np.maximum(row_norms(phi), 1.0)
+        return phi * weights[:, None], r * weights
+
+    def residual(self, X, y):
+        """Weighted residuals w (r - phi'theta) of a chunk of rows."""
+        phi, r = self.weighted(X, y)
+        return r - phi @ self.theta
+
+
+class ReadsSupport:
+    """Mixin of sums that read the columns of the support of their ``model`` alone."""
+
+    model: Any
+    takes_sparse: ClassVar[bool] = True
+
+    @property
+    def width(self):
+        """Size of the support."""
+        return max(1, len(self.model.support))
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualSizeQuery(ReadsSupport, Query):
+    """Sum of min(|residual|, 1) in [0, 1]. Sensitivity 1, attained at residuals 0 and 1.
+
+    Parameters
+    ----------
+    model : Iterate or SupportRows
+        What was released, whose ``residual(X, y)`` is asked about.
+    """
+
+    model: Any
+    name: str = "residual size"
+    shape: tuple = (1,)
+    sensitivity: float = ROUNDING
+
+    def sum(self, X, y):
+        """Exact sum over a chunk of rows."""
+        return np.array([np.minimum(np.abs(self.model.residual(X, y)), 1.0).sum()])
+
+
+@dataclass(frozen=True, eq=False)
+class ScoresQuery(Query):
+    """Sum of clip(z) clip(residual) of all features: those whose sums are largest are selected.
+
+    With z clipped to [-t, t] (t <= 1) and the residual to [-R, R], a record moves each coordinate
+    by at most t R around 0. Sensitivity 2 t R in the largest coordinate, attained at z = z' = t,
+    residuals R and -R. (The paper's sensitivity lacks the factor 2.)
+
+    Parameters
+    ----------
+    model : Iterate
+        The public start, and the released mean of the target.
+    n_features : int
+    entry_limit : float
+        t, in units of data_max.
+    residual_limit : float
+        R; infinite only without privacy.
+    """
+
+    model: Iterate
+    n_features: int
+    entry_limit: float
+    residual_limit: float
+    name: str = "selection"
+    takes_sparse: ClassVar[bool] = True
+    norm: str = "linf"
+
+    @property
+    def sensitivity(self):
+        """Largest change of a coordinate, rounded up."""
+        return 2.0 * self.entry_limit * self.residual_limit * ROUNDING
+
+    @property
+    def shape(self):
+        """Number of features."""
+        return (self.n_features,)
+
+    def sum(self, X, y):
+        """Exact sum over a chunk of rows."""
+        limit = self.residual_limit
+        residual = np.clip(self.model.residual(X, y), -limit, limit)
+        data_max = self.model.scaling.row_bound
+        scores = clipped(X, self.entry_limit * data_max).T @ residual / data_max
+        scores[self.model.support] = 0.0  # features of the start are not to be named
+        return scores
+
+
+@dataclass(frozen=True, eq=False)
+class SupportMomentsQuery(ReadsSupport, Query):
+    """Joint sum of (r phi, vech phi phi', sqrt(1.5) r^2) of weighted records on a support.
+
+    Sensitivity 3 / sqrt(2) by the argument of MomentsQuery, which needs only ||w phi|| <= 1 and
+    |w r| <= 1.
+    """
+
+    model: SupportRows
+    name: str = "moments on the support"
+    sensitivity: float = 3.0 / sqrt(2.0) * ROUNDING
+
+    @property
+    def shape(self):
+        """Number of coordinates."""
+        p = self.model.scaling.size
+        return (p + vech_size(p) + 1,)
+
+    def sum(self, X, y):
+        """Exact sum over a chunk of rows."""
+        phi, r = self.model.weighted(X, y)
+        return np.concatenate([phi.T @ r, vech(phi.T @ phi), [SQUARE_WEIGHT * (r @ r)]])
+
+    def equations(self, answer):
+        """Normal equations of an answer."""
+        return NormalEquations.of_moments(answer, self.model.scaling.size, SQUARE_WEIGHT)
+
+
+@dataclass(frozen=True, eq=False)
+class SupportGradientQuery(ReadsSupport, Query):
+    """Joint sum of (phi c, 1.5 c^2 / R) with c = clip(weighted residual, -R, R).
+
+    With a = |c| / R and b = |c'| / R in [0, 1], replacing a record moves the squared norm by at
+    most R^2 ((a + b)^2 + 2.25 (a^2 - b^2)^2), which is at most 4 R^2 as in `MarginsQuery`, for the
+    same factor 1.5. Sensitivity 2 R, attained at phi = phi', c = -c' = R.
+
+    Parameters
+    ----------
+    model : SupportRows
+        Its theta is the point at which residuals are taken.
+    residual_limit : float
+        R.
+    """
+
+    model: SupportRows
+    residual_limit: float
+    name: str = "gradient on the support"
+
+    @property
+    def sensitivity(self):
+        """Largest change of the sum, rounded up."""
+        return 2.0 * self.residual_limit * ROUNDING
+
+    @property
+    def shape(self):
+        """Number of coefficients, and one."""
+        return (self.model.scaling.size + 1,)
+
+    def sum(self, X, y):
+        """Exact sum over a chunk of rows."""
+        phi, r = self.model.weighted(X, y)
+        limit = self.residual_limit
+        c = np.clip(r - phi @ self.model.theta, -limit, limit)
+        return np.append(phi.T @ c, SQUARES * (c @ c) / limit)
+
+    def square(self, answer):
+        """Noisy sum of c^2, at least the standard deviation of its noise."""
+        unit = self.residual_limit / SQUARES
+        return unit * max(float(answer.value[-1]), answer.noise.scale)
+
+
+@dataclass(frozen=True, eq=False)
+class GradientNorm(Procedure):
+    """Largest coordinate of the sum of (z, 1) residual over all features and the intercept.
+
+    |residual| <= R = 1 + |level| + ||theta||_1 because |r| <= 1 and the entries of z lie in
+    [-1, 1]. A replaced record moves every coordinate by at most 2 R, attained at z = z' of ones and
+    residuals R and -R, and their maximum by no more.
+    """
+
+    model: Iterate
+    name: str = "gradient norm"
+
+    @property
+    def sensitivity(self):
+        """Largest change of the maximum, rounded up."""
+        largest = 1.0 + abs(self.model.level) + np.abs(self.model.weights).sum()
+        return 2.0 * float(largest) * ROUNDING
+
+    def run(self, rows):
+        """Exact maximum over all records."""
+        total = rows.sum(InnerSum(self._gradient, (rows.n_features + 1,), takes_sparse=True))
+        return np.array([np.abs(total).max()])
+
+    def _gradient(self, X, y):
+        """Sum of (z, 1) residual; without an intercept the last coordinate is 0."""
+        residual, entries = self.model.residual(X, y), self.model.scaling
+        scores = clipped(X, entries.row_bound).T @ residual / entries.row_bound
+        return np.append(scores, residual.sum() * entries.fit_intercept)
+
 
 SIZE_SHARE = 0.02  # of the budget, for the size of residuals and for the mean target each
 # In a selection only the order of the scores counts: narrow clips, of entries in units of data_max
 # and of residuals in units of their size, make it robust and precise.
 SCREENING_LIMIT = 0.5
-# Of the refit's budget, for moments; gradient steps share the rest.
-FIRST_PART, REFIT_STEPS = 0.4, 2
+FIRST_PART, REFIT_STEPS = 0.4, 2  # part of the refit's budget for moments; steps share the rest
 # Wider clips than asked for cost nothing while the privacy noise stays below this part of the
 # sampling noise, so that the clips disappear as n grows.
 NOISE_TO_SAMPLING = 0.5
@@ -78,20 +361,17 @@ def choose(session, scaling, start, n_nonzero, share, size_share):
     ndarray of shape (n_nonzero,)
         The sorted support.
     """
-    n_features, level, limits = scaling.n_features, LocationQuery(scaling.target_map), (1.0, inf)
+    mean, limits = LocationQuery(scaling.target_map), (1.0, inf)
     if scaling.fit_intercept:
-        start = replace(start, level=float(session.sum(level, size_share).value[0] / session.n))
+        start = replace(start, level=float(session.sum(mean, size_share).value[0] / session.n))
     if not session.trust.exact:
         size = residual_size(session, start, size_share)
-        # not where noise is so small that clips would be all that matters
-        screening = _wide(session, level, size, share / n_nonzero) < 2.0
-        limits = (
-            (SCREENING_LIMIT, min(1.0, SCREENING_LIMIT * size))
-            if screening
-            else (1.0, _limit(size))
-        )
-    scores = ScoresQuery(start, n_features, *limits)
-    # sorted: the order in which the features were named carries nothing
+        limits = (1.0, _limit(size))
+        # Where privacy noise is so small that clips would be all that matters, they stay wide.
+        if _wide(session, mean, size, share / n_nonzero) < 2.0:
+            limits = (SCREENING_LIMIT, min(1.0, SCREENING_LIMIT * size))
+    scores = ScoresQuery(start, scaling.n_features, *limits)
+    # They are sorted, since the order in which features were named carries nothing.
     named = session.top(scores, n_nonzero - len(start.support), share)
     return np.union1d(start.support, named)
 
@@ -125,26 +405,27 @@ def refit(session, rows, share, known=None):
     residuals and the noise shrink together, and what the noise of the Gram matrix costs is
     proportional to the error that is left. Where coefficients are known, the steps start there.
     """
-    exact = session.trust.exact
-    scaling = rows.scaling
+    exact, scaling = session.trust.exact, rows.scaling
     moments = SupportMomentsQuery(rows)
-    answer = session.sum(moments, share * FIRST_PART)
-    raw = moments.equations(answer)
+    equations = raw = moments.equations(session.sum(moments, share * FIRST_PART))
+    prior = [ridge_prior(scaling.size, scaling.fit_intercept)]
     if exact:
         theta = raw.solve_ridge(np.zeros(scaling.size))
     else:
         equations = floored(shrunk(raw, scaling.fit_intercept), raw.design_scale)
-        prior = [ridge_prior(scaling.size, scaling.fit_intercept)]
-        if known is None:
-            theta = equations.solve_shrunk(prior)
-        else:
+        theta = equations.solve_shrunk(prior)
+        if known is not None:
             coef = known[rows.support] * scaling.radius / rows.data_max
             theta = scaling.scaled(coef, scaling.centre)
     step = share * (1.0 - FIRST_PART) / REFIT_STEPS
     for _ in range(1 if exact else REFIT_STEPS):
-        model, origin = SupportResidual(rows, theta), theta
-        size = inf if exact else residual_size(session, model, step * SIDE_SHARE)
-        query = _gradient(session, model, size, step)
+        model, origin = replace(rows, theta=theta), theta
+        query = SupportGradientQuery(model, 1.0)
+        limit = 2.0 + float(np.abs(theta).sum())  # beyond every residual
+        if not exact:
+            size = residual_size(session, model, step * SIDE_SHARE)
+            limit = min(2.0, max(_limit(size), _wide(session, query, size, step)))
+        query = replace(query, residual_limit=limit)
         answer = session.sum(query, step * (1.0 - SIDE_SHARE))
         square = query.square(answer)
         released = {"target": answer.value[:-1], "target_scale": answer.noise.scale}
@@ -153,15 +434,6 @@ def refit(session, rows, share, known=None):
             theta = origin + correction.solve_shrunk(prior)
     spread = {"residual_gram": psd_part(raw.gram) * (square / answer.n), "square": square}
     return SupportFit(scaling, theta, origin, replace(raw, **released, **spread))
-
-
-def _gradient(session, model, size, share):
-    """Query of a gradient step, with its clip."""
-    if not np.isfinite(size):  # no privacy: beyond every residual
-        return SupportGradientQuery(model, 2.0 + float(np.abs(model.theta).sum()))
-    query = SupportGradientQuery(model, 1.0)
-    wide = _wide(session, query, size, share)
-    return replace(query, residual_limit=min(2.0, max(_limit(size), wide)))
 
 
 def _wide(session, query, size, share):
@@ -221,10 +493,9 @@ def floored(equations, noise):
     return replace(equations, design=design)
 
 
-# Weights of the failure probability: of the noise of the released gradient norm and of the targets,
-# for all supports at once; and of the targets under all supports and of the privacy noise.
-CERTIFICATE_WEIGHTS = (0.1, 0.9)
-SUPPORT_WEIGHTS = (0.1, 0.9)
+# Weights of the failure probability: of the released gradient norm's noise and of the targets in a
+# certificate; of the targets under all supports and of the privacy noise in the other interval.
+FAILURE_WEIGHTS = (0.1, 0.9)
 
 
 def support_certificate(gradient, n_coordinates, n_nonzero, sparsity, eigenvalue, confidence_level):
@@ -250,7 +521,7 @@ def support_certificate(gradient, n_coordinates, n_nonzero, sparsity, eigenvalue
     -------
     float
     """
-    scale, (of_noise, of_targets) = gradient.noise.scale, CERTIFICATE_WEIGHTS
+    scale, (of_noise, of_targets) = gradient.noise.scale, FAILURE_WEIGHTS
     noise, rest = split_failure(1.0 - confidence_level, of_noise if scale else 0.0, of_targets)
     noise, rest = event("noise of the gradient", noise), event("errors of the targets", rest)
     released = gradient.value[0] + (scale * stats.norm.isf(noise) if scale else 0.0)
@@ -286,7 +557,7 @@ def log_supports(n_features, n_nonzero, sparsity):
 
     Examples
     --------
-    >>> from skpriv.linear_model._iht._regressor import log_supports
+    >>> from skpriv.linear_model._iht import log_supports
     >>> round(float(log_supports(10, 3, 1)), 3)  # log(9 * 8 / 2)
     3.584
     """
@@ -321,7 +592,7 @@ def given_support(fit, points, theta_bound, supports, confidence_level):
     if not supports:
         centre, half = asymptotic_interval(equations, points, shift, bound, confidence_level)
         return points @ fit.origin + centre, half
-    of_choice, of_noise = SUPPORT_WEIGHTS
+    of_choice, of_noise = FAILURE_WEIGHTS
     of_noise = 0.0 if equations.exact else of_noise
     chosen, noisy = split_failure(1.0 - confidence_level, of_choice, of_noise)
     targets = sqrt(2.0 * (supports + log(1.0 / chosen)))  # P(|Z| > t) <= exp(-t^2 / 2)
@@ -342,11 +613,9 @@ def given_support(fit, points, theta_bound, supports, confidence_level):
 #   n_nonzero_coefs -> s,  data_max -> x_max,  session.top -> Peeling,
 #   residual limits -> R (a clip of residuals, not of y)
 
-MAX_DEFAULT_NONZERO = 10  # the noise grows with the number of features that are chosen
-
 
 @parameters
-class IHTRegressor(PredictionIntervals):
+class IHTRegressor(CertifiedIntervals, PredictionIntervals):
     """N-IHT, noisy iterative hard thresholding: sparse linear regression in high dimension.
 
     The error grows with the logarithm of the number of features. Features are selected by a private
@@ -419,6 +688,18 @@ class IHTRegressor(PredictionIntervals):
     noise corrected it is 2 to 20 times as far from the truth (docs/rates.md). Without privacy the
     fit is least squares on the selected columns.
 
+    **Intervals** assume that the clipped target has a linear mean in the clipped rows, and that the
+    targets are independent given the rows. "certified" holds for all x at once and any n, if at
+    most ``sparsity`` true coefficients are not zero and the Gram matrix has the
+    ``sparse_eigenvalue``, which cannot be checked on private data. "asymptotic" is narrower and
+    pointwise. It covers only if the support contains the true one, and allows for all such supports
+    that could have been chosen. It assumes that the noise of the targets is symmetric (or inside of
+    the residual clips) and has one variance. ``sparsity``, taken as exact, makes fewer of them: it
+    is narrowest if all ``n_nonzero_coefs = sparsity`` selected features are known to be the true
+    ones. Where the noise leaves the fit further from the truth than residuals are wide, clips bias
+    the last step, and that is not counted. With all features of real rows and a linear truth, the
+    coverage was .95 to .99 on three tables, and .73 and .75 on two.
+
     References
     ----------
     S. Chakraborty, S. Roy and D. Basu (2024). FLIPHAT: Joint differential privacy for high
@@ -458,7 +739,12 @@ class IHTRegressor(PredictionIntervals):
     _sparse = "csr"
 
     def _fit(self, X, y):
-        self._refuse_local()
+        if not self._trust.can.selects:
+            raise PrivacyError(
+                f"privacy={self.privacy!r}: naming the largest of all coordinates needs a curator "
+                "who sees their sums, and without one the error grows with the number of features: "
+                f"use {models_that('selects')}, or SSPRegressor on a few chosen columns."
+            )
         rows, scaling = scaled_rows(self, X, y, accept_sparse=True)
         start = self._start(scaling)
         n_nonzero = self._n_nonzero(start)
@@ -475,26 +761,20 @@ class IHTRegressor(PredictionIntervals):
             self.support_ = choose(session, scaling, start, n_nonzero, share, size_share)
             left -= share
         rows = SupportRows.of(scaling, self.support_, session.trust.exact)
-        known = start.dense(scaling.n_features) if len(start.support) else None
+        known = start.dense() if len(start.support) else None
         self._refit = refit(session, rows, left, known)
         model = rows.iterate(scaling, self._refit.theta)
         self._gradient = None
         if self.certificate_share:
-            norm = GradientNorm(model, scaling.fit_intercept)
-            self._gradient = session.release(norm, self.certificate_share)
+            self._gradient = session.release(GradientNorm(model), self.certificate_share)
 
-        self.coef_ = scaling.radius / scaling.row_bound * model.dense(scaling.n_features)
+        self.coef_ = scaling.radius / scaling.row_bound * model.dense()
         self.intercept_ = scaling.centre + scaling.radius * model.level
-        self._scaling = scaling
-        self._calibration = calibration(self, held_out, self._deviation())
-
-    def _refuse_local(self):
-        if not self._trust.can.selects:
-            raise PrivacyError(
-                f"privacy={self.privacy!r}: naming the largest of all coordinates needs a curator "
-                "who sees their sums, and without one the error grows with the number of features: "
-                f"use {models_that('selects')}, or SSPRegressor on a few chosen columns."
-            )
+        self._scaling, deviation = scaling, None
+        if not session.trust.exact:
+            size = scaling.radius * sqrt(self._refit.equations.square / self._refit.equations.n)
+            deviation = 0.5 * size, size
+        self._calibration = calibration(self, held_out, deviation)
 
     def _start(self, scaling):
         """The public iterate from which features are selected."""
@@ -503,14 +783,13 @@ class IHTRegressor(PredictionIntervals):
         if coef.shape != (n_features,) or not np.isfinite(coef).all():
             raise ValueError(f"coef_init must have {n_features} finite numbers, one a feature.")
         support = np.flatnonzero(coef)
-        weights = coef[support] * scaling.row_bound / scaling.radius
-        return Iterate(scaling.row_bound, scaling, support, weights)
+        return Iterate(scaling, support, coef[support] * scaling.row_bound / scaling.radius)
 
     def _n_nonzero(self, start):
         """Number of features in the support, those of the start included."""
         nonzero, n_features = self.n_nonzero_coefs, start.scaling.n_features
-        if nonzero is None:
-            nonzero = max(1, min(n_features // 10, MAX_DEFAULT_NONZERO))
+        if nonzero is None:  # noise grows with the number of features that are chosen
+            nonzero = max(1, min(n_features // 10, 10))
         nonzero = int(nonzero) + len(start.support)
         if nonzero > n_features:
             raise ValueError(
@@ -519,45 +798,8 @@ class IHTRegressor(PredictionIntervals):
             )
         return nonzero
 
-    def _deviation(self):
-        """Limits on the deviation of the residuals from the last released one; None without it."""
-        if self._refit.equations.exact:
-            return None
-        size = self._scaling.radius * sqrt(self._refit.equations.square / self._refit.equations.n)
-        return 0.5 * size, size
-
-    @rowwise
-    def confidence_interval(
-        self, X: Any, confidence_level: float = 0.95, method: IntervalMethod = "certified"
-    ) -> ConfidenceInterval:
-        """Confidence interval for the regression function at each row, not for a new y.
-
-        Both methods assume that the clipped target has a linear mean in the clipped rows, and that
-        the targets are independent given the rows.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        confidence_level : float in (0, 1), default=0.95
-        method : {"certified", "asymptotic"}, default="certified"
-            "certified" holds for all x at once and any n, if at most ``sparsity`` true coefficients
-            are not zero and the Gram matrix has the ``sparse_eigenvalue``, which cannot be checked
-            on private data. "asymptotic" is narrower and pointwise. It covers only if the support
-            contains the true one, and allows for all such supports that could have been chosen. It
-            assumes that the noise of the targets is symmetric (or inside of the residual clips) and
-            has one variance. ``sparsity``, taken as exact, makes fewer of them: it is narrowest if
-            all ``n_nonzero_coefs = sparsity`` selected features are known to be the true ones.
-            Where the noise leaves the fit further from the truth than residuals are wide, clips
-            bias the last step, and that is not counted. With all features of real rows and a linear
-            truth, the coverage was .95 to .99 on three tables, and .73 and .75 on two.
-
-        Returns
-        -------
-        ConfidenceInterval
-            Named tuple (low, high) of ndarrays of shape (n_samples,), in the units of y and inside
-            ``bounds_y``. It contains the prediction, and none has width zero.
-        """
-        X = self._interval_points(X, confidence_level, method)
+    def _interval(self, X, confidence_level, method):
+        """The interval at checked rows."""
         if method == "certified":
             centre, half = self._certified(X, confidence_level)
         else:

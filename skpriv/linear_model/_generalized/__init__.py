@@ -1,1 +1,0 @@
-"""Generalised linear models: logistic and Poisson regression by the same score steps."""

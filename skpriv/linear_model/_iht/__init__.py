@@ -1,1 +1,0 @@
-"""Noisy iterative hard thresholding."""
