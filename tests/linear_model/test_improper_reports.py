@@ -79,11 +79,11 @@ def test_each_user_answers_once_and_purely():
 
 
 def test_devices_descend():
-    X, y = records(400, 2, 4)
-    collector, rounds = Collector(model(n_iter=3), 400, 0, n_features=2), 0
+    X, y = records(150, 2, 4)
+    collector, rounds = Collector(model(n_iter=3), 150, 0, n_features=2), 0
     while collector.task is not None:
         task, rounds = collector.task, rounds + 1
-        for user in range(400):
+        for user in range(150):
             answer = report(task, X[user], y[user], user=user)
             if answer is not None:
                 collector.add(user, answer)

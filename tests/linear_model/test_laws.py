@@ -8,6 +8,7 @@ from sklearn.pipeline import make_pipeline
 
 from skpriv.linear_model import (
     AdditiveRegressor,
+    ImproperSGDRegressor,
     IVRegressor,
     LinearRegression,
     LogisticRegression,
@@ -59,6 +60,23 @@ def _model(Estimator, variant, ranges=RANGES, bounds_y=BOUNDS_Y, **settings):
     return make_pipeline(BoundsScaler(ranges), Estimator(**settings))
 
 
+def _last(model):
+    return model if isinstance(model, OWN_BOUNDS) else model[-1]
+
+
+def _points(model, X):
+    """Rows as the estimator itself takes them."""
+    return X if isinstance(model, OWN_BOUNDS) else model[:-1].transform(X)
+
+
+def _claims(Estimator, variant, privacy):
+    """The intervals that a fit has."""
+    descends = variant.get("solver") == "sgd" or Estimator is ImproperSGDRegressor
+    if Estimator is ImproperSGDRegressor and privacy == "local":
+        return ()
+    return [m for m in Estimator.interval_claims if not (m == "asymptotic" and descends)]
+
+
 def _standard_errors(exact, X, y):
     """Of `curve` at each row, by least squares or maximum likelihood."""
     A = np.column_stack([X, np.ones(len(X))])
@@ -76,8 +94,7 @@ def _standard_errors(exact, X, y):
 
 
 @every_variant
-@pytest.mark.parametrize("skewed", [False, True])
-@pytest.mark.parametrize("n", [600, 6000])
+@pytest.mark.parametrize(("n", "skewed"), [(600, True), (6000, False), (6000, True)])
 def test_epsilon_of_a_million_is_no_privacy_within_a_tenth_of_a_standard_error(
     Estimator, variant, n, skewed, global_random_seed
 ):
@@ -91,16 +108,26 @@ def test_epsilon_of_a_million_is_no_privacy_within_a_tenth_of_a_standard_error(
 
 
 @every_measure
-@pytest.mark.parametrize("privacy", ["central", "none"])
+@pytest.mark.parametrize("privacy", ["central", "local", "none"])
 def test_the_units_of_the_target_are_only_units(Estimator, variant, privacy):
+    """Of predictions, and of intervals."""
+    if privacy not in ESTIMATORS[Estimator]:
+        pytest.skip("it has no such model")
     X, y = _data(Estimator, 3000, 0)
     settings = {"privacy": privacy, "epsilon": 3.0, "random_state": 0}
     counts = Estimator is PoissonRegressor  # rates have a unit, and a 0
     bounds, shift = (SETTINGS[Estimator]["bounds_y"], 0.0) if counts else (BOUNDS_Y, -64.0)
     moved = tuple(np.multiply(8.0, bounds) + shift)
-    first = _model(Estimator, variant, **settings).fit(X, y).predict(X)
+    first = _model(Estimator, variant, **settings).fit(X, y)
     other = _model(Estimator, variant, bounds_y=moved, **settings).fit(X, 8.0 * y + shift)
-    np.testing.assert_allclose(other.predict(X), 8.0 * first + shift, rtol=1e-6, atol=1e-6)
+    expected = 8.0 * first.predict(X) + shift
+    np.testing.assert_allclose(other.predict(X), expected, rtol=1e-6, atol=1e-6)
+    for method in _claims(Estimator, variant, privacy):
+        ends, moved_ends = (
+            _last(one).confidence_interval(_points(one, X[:5]), method=method)
+            for one in (first, other)
+        )
+        np.testing.assert_allclose(moved_ends, 8.0 * np.array(ends) + shift, rtol=1e-6, atol=1e-6)
 
 
 @every_variant
@@ -145,15 +172,13 @@ def test_intervals_have_a_width_and_contain_the_prediction(Estimator, variant, p
     model = _model(
         Estimator, variant, bounds_y=bounds, privacy=privacy, epsilon=3.0, random_state=0
     ).fit(X, np.clip(y, *bounds))
-    last = model if isinstance(model, OWN_BOUNDS) else model[-1]
-    points = X[:300] if last is model else model[:-1].transform(X[:300])
+    last, points = _last(model), _points(model, X[:300])
     points = np.vstack([points, 20.0 * points])
     predicted = last.predict_proba(points)[:, 1] if is_classifier(last) else last.predict(points)
     if privacy == "none":  # the textbook's prediction of moment regressors leaves the bounds
         predicted = np.clip(predicted, *bounds)
     assert bounds[0] <= predicted.min() and predicted.max() <= bounds[1]
-    descends = variant.get("solver") == "sgd"
-    if method not in type(last).interval_claims or (method == "asymptotic" and descends):
+    if method not in _claims(Estimator, variant, privacy):
         with pytest.raises((NotImplementedError, ValueError)):
             last.confidence_interval(points, method=method)
         return

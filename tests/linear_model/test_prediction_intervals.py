@@ -7,6 +7,7 @@ from math import inf
 import numpy as np
 import pytest
 from registry.estimators import ESTIMATORS as ALL, SETTINGS, targets
+from registry.refusals import uncharged
 from scipy import sparse
 from sklearn.utils import check_random_state
 
@@ -18,10 +19,7 @@ from skpriv.linear_model import (
     SSPRegressor,
     _prediction_intervals as intervals,
 )
-from skpriv.linear_model._prediction_intervals import (
-    Score,
-    ScoreQuantiles,
-)
+from skpriv.linear_model._prediction_intervals import Score, ScoreQuantiles
 from skpriv.metrics import interval_coverage_score, interval_mean_width
 from skpriv.privacy import Answer, Cost, GaussianNoise, Trust
 from skpriv.records import SEED_BYTES, SeededOrder, as_rows
@@ -147,8 +145,8 @@ def test_the_whole_is_charged_once(Estimator, privacy):
 def test_intervals_hold_new_targets(Estimator, privacy, score):
     """Over fits and new rows; a binomial test would be kinder, and this is far enough from it."""
     covered = []
-    for seed in range(5):
-        X, y = _data(6000, seed, "skewed")
+    for seed in range(3):
+        X, y = _data(4000, seed, "skewed")
         params = {"epsilon": 8.0, "privacy": privacy, "conformity_score": score}
         est = _fit(Estimator, X, y, **params, random_state=seed)
         new, target = _data(2000, 100 + seed, "skewed")
@@ -157,7 +155,7 @@ def test_intervals_hold_new_targets(Estimator, privacy, score):
         assert (low >= outside[0, 0]).all() and (high <= outside[0, 1]).all()
         assert ((low <= np.clip(inside, -1, 1)) & (np.clip(inside, -1, 1) <= high)).all()
         covered.append(interval_coverage_score(target, low, high))
-    assert np.mean(covered) >= 0.9 - 3 * np.std(covered) / np.sqrt(5) - 0.002
+    assert np.mean(covered) >= 0.9 - 3 * np.std(covered) / np.sqrt(3) - 0.002
 
 
 def test_signed_intervals_follow_the_skew():
@@ -211,9 +209,8 @@ def test_without_calibration_rows_there_is_none():
 ])  # fmt: skip
 def test_wrong_settings_are_refused_uncharged(params):
     X, y = _data(500)
-    with BudgetAccountant(10.0, 1e-3) as accountant, pytest.raises(ValueError):
+    with uncharged():
         _fit(SSPRegressor, X, y, **params)
-    assert accountant.charges == []
 
 
 def test_sparse_rows_and_links():

@@ -10,7 +10,10 @@ from sklearn.pipeline import make_pipeline
 import skpriv
 from skpriv import BudgetAccountant
 from skpriv.linear_model import (
-    AdditiveRegressor, LinearRegression, LogisticRegression, PoissonRegressor,
+    AdditiveRegressor,
+    LinearRegression,
+    LogisticRegression,
+    PoissonRegressor,
 )  # fmt: skip
 from skpriv.preprocessing import BoundsScaler
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from registry.refusals import uncharged
 from sklearn import config_context
 from sklearn.linear_model import LinearRegression as LeastSquares
 from sklearn.model_selection import cross_validate
@@ -92,7 +93,7 @@ def test_equal_weights_are_no_weights(Estimator):
     for weight in (LARGEST, LARGEST / 7.0):
         equal = exact.fit(X, y, sample_weight=np.full(len(y), weight), max_weight=LARGEST)
         np.testing.assert_allclose(equal.predict(X), plain, atol=1e-6)
-    X, y, _ = draw(20_000)
+    X, y, _ = draw(8000)
     plain, errors = exact.fit(X, y).predict(X), []
     for weights in ({"sample_weight": np.ones(len(y)), "max_weight": 1.0}, {}):
         fits = [make(Estimator, random_state=seed).fit(X, y, **weights) for seed in range(4)]
@@ -149,7 +150,7 @@ def queries(rng):
 
 def test_no_record_moves_a_query_further_with_its_weight():
     rng, reached = np.random.RandomState(0), {}
-    for _ in range(150):
+    for _ in range(80):
         asked = list(queries(rng))
         rows = rng.normal(size=(2, 3)) * 10.0 ** rng.uniform(-1.0, 1.0, size=(2, 1))
         rows[:, 2] = rng.choice([0.0, 1.0, 0.5, 2.0, np.nan], size=2)  # roots of weights
@@ -235,9 +236,8 @@ BAD = [
 def test_what_is_wrong_in_public_is_refused_uncharged(
     Estimator, arguments, settings, error, message
 ):
-    with BudgetAccountant(10.0, 1e-3) as accountant, pytest.raises(error, match=message):
+    with uncharged(message, error):
         make(Estimator, **settings).fit(X, Y, **arguments)
-    assert accountant.charges == []
 
 
 def test_sgd_takes_no_weights():

@@ -1,15 +1,9 @@
 """What each class claims of its intervals, and a world in which the premises of the claim hold."""
 
 import numpy as np
-
 from scipy.special import expit
 
-from skpriv.linear_model import (
-    IHTRegressor,
-    IVRegressor,
-    LogisticRegression,
-    PoissonRegressor,
-)
+from skpriv.linear_model import IHTRegressor, IVRegressor, LogisticRegression, PoissonRegressor
 
 from .estimators import ESTIMATORS, SETTINGS
 

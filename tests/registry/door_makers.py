@@ -10,8 +10,17 @@ import numpy as np
 import pandas as pd
 from sklearn.linear_model import Ridge
 
-from skpriv import bandits, inspection, metrics, model_selection, preprocessing, privacy, protocol
-from skpriv import audit, records
+from skpriv import (
+    audit,
+    bandits,
+    inspection,
+    metrics,
+    model_selection,
+    preprocessing,
+    privacy,
+    protocol,
+    records,
+)
 from skpriv.linear_model import SSPRegressor
 
 from .estimators import ESTIMATORS, SETTINGS, targets
@@ -476,8 +485,4 @@ def prepare():
 
 
 # Environments that draw their rounds: actions and contexts are simulated ones.
-SIMULATED = (
-    "SupervisedEnvironment.rewards",
-    "LinearEnvironment",
-    "SparseLinearEnvironment",
-)
+SIMULATED = ("SupervisedEnvironment.rewards", "LinearEnvironment", "SparseLinearEnvironment")

@@ -1,5 +1,7 @@
 """All regressors, their privacy models, and the bounds without which none is fitted."""
 
+from functools import partial
+
 import numpy as np
 from sklearn.base import is_classifier
 
@@ -58,6 +60,20 @@ VARIANTS = {
     PoissonRegressor: [{}],
     IVRegressor: [{}],
 }
+
+
+def bounded(Estimator, **settings):
+    """An estimator with the bounds that it needs, and with other settings."""
+    return Estimator(**{**SETTINGS[Estimator], **settings})
+
+
+# Of rows in the unit ball, or the unit box, and targets in [-1, 1].
+ssp, reweighted, layered, improper, iht = (
+    partial(bounded, Estimator)
+    for Estimator in (
+        SSPRegressor, ReweightedRegressor, LayeredRegressor, ImproperSGDRegressor, IHTRegressor,
+    )
+)  # fmt: skip
 
 
 def targets(Estimator, y):

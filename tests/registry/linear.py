@@ -4,27 +4,18 @@ from functools import partial
 
 import numpy as np
 
-from skpriv._estimation._reports import LiftedMomentsQuery
 from skpriv._estimation._moments import Instrument, MomentsQuery, ResidualGramQuery
 from skpriv._estimation._public_maps import RecordMap
+from skpriv._estimation._reports import LiftedMomentsQuery
 from skpriv.bandits._combiner import RewardQuery
-from skpriv.linear_model._improper import (
-    ClippedGradientQuery,
-    ErrorTerms,
-    ReportedGradientQuery,
-)
-from skpriv.linear_model._reweighted._sgd import (
-    LINKS,
-    Link,
-    LinkGradientQuery,
-    Minimiser,
-)
+from skpriv.linear_model._improper import ClippedGradientQuery, ErrorTerms, ReportedGradientQuery
 from skpriv.linear_model._reweighted._normalisation import (
     NormalisationQuery,
     ReportedNormalisationQuery,
     ReweightedMomentsQuery,
     ReweightedReportsQuery,
 )
+from skpriv.linear_model._reweighted._sgd import LINKS, Link, LinkGradientQuery, Minimiser
 
 from .case import Case, distance
 
@@ -92,8 +83,9 @@ def _gradient(rng):
     scaling = draw_scaling(rng)
     link = (*LINKS.values(), LyingLink())[rng.randint(len(LINKS) + 1)]
     theta = draw_theta(scaling.size, rng)
-    weight = rng.choice([0.0, 1.0])
-    return LinkGradientQuery(scaling, draw_instrument(scaling.size, rng), link, theta, weight)
+    weight, largest = rng.choice([0.0, 1.0]), rng.choice([1.0, np.inf])
+    instrument = draw_instrument(scaling.size, rng)
+    return LinkGradientQuery(scaling, instrument, link, theta, weight, largest=largest)
 
 
 EYE = Instrument(np.eye(2))

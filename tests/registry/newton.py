@@ -15,16 +15,14 @@ from skpriv._estimation._loop._queries import (
     Whitened,
     WhiteningQuery,
 )
-from skpriv._estimation._loop._score import LineScoreQuery, StepAndLineQuery
-from skpriv._estimation._loop._score import ScoreQuery
+from skpriv._estimation._loop._score import LineScoreQuery, ScoreQuery, StepAndLineQuery
 from skpriv._estimation._public_maps import RowMap, TargetMap, WeightedMap
+from skpriv.linear_model._generalized import ClassTarget, CountTarget
 from skpriv.linear_model._start import ScaledAlready
-from skpriv.linear_model._generalized import ClassTarget
-from skpriv.linear_model._generalized import CountTarget
 from skpriv.linear_model._exact import LeastSquares
 
 from .case import Case
-from .linear import D, E1, E2, one
+from .linear import E1, E2, D, one
 
 PLANE = Whitened(RowMap(None, None, 1.0, False, 2), np.eye(2))
 BOX = RowMap(-np.ones(2), np.ones(2), None, True, 2)
@@ -133,10 +131,7 @@ def _targets(query, first, second):
 
 CASES = {
     LocationQuery: Case(_location(LocationQuery), (_targets(LocationQuery(TARGET), 1.0, -1.0),)),
-    SpreadQuery: Case(
-        _location(SpreadQuery),
-        (_targets(SpreadQuery(TARGET, 0.0), 0.0, 1.0),),
-    ),
+    SpreadQuery: Case(_location(SpreadQuery), (_targets(SpreadQuery(TARGET, 0.0), 0.0, 1.0),)),
     WhiteningQuery: Case(
         lambda rng: WhiteningQuery(_maps(rng)[0]),
         (lambda: (WhiteningQuery(PLANE), one(E1, 0.0), one(E2, 0.0)),),

@@ -64,9 +64,7 @@ CASES = {
         width=WIDTH,
     ),
     CountsQuery: Case(
-        _counts,
-        (lambda: (CountsQuery(((LEVELS,), (LEVELS, PART))), LOW, HIGH),),
-        width=WIDTH,
+        _counts, (lambda: (CountsQuery(((LEVELS,), (LEVELS, PART))), LOW, HIGH),), width=WIDTH
     ),
     CellStatesQuery: Case(
         lambda rng: CellStatesQuery(rng.randint(1, WIDTH + 1)),

@@ -3,13 +3,13 @@
 import numpy as np
 
 from skpriv._estimation._public_maps import RecordMap
+from skpriv.linear_model._layered._paper import ErrorQuery, PaperLevelQuery
 from skpriv.linear_model._layered._tree import (
     CodebookLevelQuery,
     GaussianLaw,
     LevelQuery,
     PartitionTree,
 )
-from skpriv.linear_model._layered._paper import ErrorQuery, PaperLevelQuery
 
 from .case import Case, distance
 from .linear import one
@@ -109,16 +109,8 @@ def _unit_norm(query, first, second):
 
 
 CASES = {
-    LevelQuery: Case(
-        _draw_level,
-        tuple(_searched(level(r), r) for r in (0, 1)),
-        reached=0.98,
-    ),
-    PaperLevelQuery: Case(
-        lambda rng: published(),
-        (_searched(published(), 1),),
-        reached=0.98,
-    ),
+    LevelQuery: Case(_draw_level, tuple(_searched(level(r), r) for r in (0, 1)), reached=0.98),
+    PaperLevelQuery: Case(lambda rng: published(), (_searched(published(), 1),), reached=0.98),
     ErrorQuery: Case(
         lambda rng: errors(rng.choice([0.3, 10.0])),
         (_searched(errors(10.0, roll=1), 1),),

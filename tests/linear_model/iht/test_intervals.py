@@ -11,7 +11,7 @@ from skpriv.privacy import Answer, GaussianNoise
 
 
 def test_the_released_norm_is_exceeded_as_often_as_stated(global_random_seed):
-    """1e4 noisy norms: the truth is above the bound in one of 200, not in one of ten.
+    """4,000 noisy norms: the truth is above the bound in one of 200, not in one of ten.
 
     A tenth of the failure probability is for the noise. With half of the quantile 10% would fail.
     """
@@ -20,12 +20,12 @@ def test_the_released_norm_is_exceeded_as_often_as_stated(global_random_seed):
     bounds = np.array(
         [
             support_certificate(Answer(np.array([value]), n, noise), 10, 2, 2, 0.5, 0.95)
-            for value in truth + scale * rng.normal(size=10_000)
+            for value in truth + scale * rng.normal(size=4000)
         ]
     )
     targets = sqrt(2.0 * log(20.0 / 0.045) / n)
     misses = int((bounds * 0.5 / 2.0 < truth / n + targets).sum())
-    assert stats.binom.ppf(1e-5, 10_000, 0.005) <= misses <= stats.binom.isf(1e-5, 10_000, 0.005)
+    assert stats.binom.ppf(1e-5, 4000, 0.005) <= misses <= stats.binom.isf(1e-5, 4000, 0.005)
 
 
 @pytest.mark.parametrize("noiseless", [True, False])

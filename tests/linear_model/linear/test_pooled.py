@@ -46,7 +46,7 @@ def deviations(fit, truth):
 def test_posteriors_know_their_errors_and_shrink(intercept):
     truth = np.append(COEF, 0.2 * intercept)
     single, both, errors = [], [], []
-    for seed in range(8):
+    for seed in range(5):
         found = fits(seed, fit_intercept=intercept)
         line = pool(found)
         single += [deviations(fit, truth) for fit in found]
@@ -54,8 +54,8 @@ def test_posteriors_know_their_errors_and_shrink(intercept):
         ratio = line.prediction_error() / np.mean([fit.prediction_error() for fit in found])
         errors.append(ratio)
         assert line._information.n == 8000
-    # 160 and 40 normal variables or more, whose mean squares have deviations of .11 and .22
-    assert np.mean(np.square(single)) < 1.45 and np.mean(np.square(both)) < 1.9
+    # 100 and 25 normal variables or more, whose mean squares have deviations of .14 and .28
+    assert np.mean(np.square(single)) < 1.55 and np.mean(np.square(both)) < 2.1
     assert np.mean(np.square(single)) > 0.3
     # A half, for four times the records, and less where the noise of slopes is most of the error
     assert 0.3 < np.mean(errors) < 0.65

@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
+from registry.refusals import uncharged
 
-from skpriv import BudgetAccountant
 from skpriv.inspection import CoefficientDisplay, inference
 from skpriv.linear_model import (
     AdditiveRegressor,
@@ -36,10 +36,8 @@ def rows(n=200):
     ({"bounds_X": [(-1, 1), (1, -1)]}, r"of 'b' are \(1, -1\).*low < high"),
 ])  # fmt: skip
 def test_public_ranges_are_asked_for_before_the_charge(Estimator, wrong, remedy):
-    with BudgetAccountant(epsilon=1.0, delta=1e-6) as accountant:
-        with pytest.raises(ValueError, match=remedy):
-            Estimator(**{**PUBLIC, **wrong}).fit(*rows())
-    assert accountant.spent.epsilon == 0.0
+    with uncharged(remedy):
+        Estimator(**{**PUBLIC, **wrong}).fit(*rows())
 
 
 @pytest.mark.parametrize("model", [
@@ -49,10 +47,8 @@ def test_public_ranges_are_asked_for_before_the_charge(Estimator, wrong, remedy)
     LinearRegression(data_norm="auto", bounds_y=(0, 1)),
 ])  # fmt: skip
 def test_a_bound_that_is_no_number_is_refused_with_the_remedy(model):
-    with BudgetAccountant(1.0, 1e-3) as accountant:
-        with pytest.raises(ValueError, match="private_quantiles"):
-            model.fit(*rows())
-    assert accountant.charges == []
+    with uncharged("private_quantiles"):
+        model.fit(*rows())
 
 
 @pytest.mark.parametrize("bounds", [

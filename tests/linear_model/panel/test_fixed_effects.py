@@ -95,10 +95,7 @@ def test_no_level_is_told():
 
 @pytest.mark.parametrize(
     ("settings", "message"),
-    [
-        ({"max_rows_per_group": 1}, "at least 2"),
-        ({"calibration_size": 0.2}, "calibration_size"),
-    ],
+    [({"max_rows_per_group": 1}, "at least 2"), ({"calibration_size": 0.2}, "calibration_size")],
 )
 def test_what_has_no_effects_is_refused_uncharged(settings, message):
     with BudgetAccountant(10.0, 1e-3) as accountant, pytest.raises(ValueError, match=message):

@@ -51,10 +51,10 @@ def test_intervals_count_that_rows_of_a_person_depend_on_each_other(Estimator, p
     found, points = [], np.array([[0.0, 0.0], [1.0, 1.0], [-1.0, 0.5]])
     inside = {"asymptotic": [], "certified": []}
     for seed in range(25):
-        data = panel(seed, 1000, 10, 1.0, unequal=seed % 2 == 1)
+        data = panel(seed, 400, 10, 1.0, unequal=seed % 2 == 1)
         model = fit(Estimator, data, 10, epsilon=20.0, privacy=privacy, random_state=seed)
         result = inference(model)
-        assert result.unit == "person" and "Persons     1,000" in str(result)
+        assert result.unit == "person" and "Persons     400" in str(result)
         found.append((result.low <= TRUTH) & (TRUTH <= result.high))
         for method, hits in inside.items():
             if method == "certified" and Estimator is LinearRegression:
@@ -78,7 +78,7 @@ def test_a_person_with_one_row_is_a_row():
 
 
 PERSONS = {
-    "many rows": lambda rng: (rng.uniform(-1, 1, (10_000, 2)), rng.uniform(-2, 2, 10_000)),
+    "many rows": lambda rng: (rng.uniform(-1, 1, (2000, 2)), rng.uniform(-2, 2, 2000)),
     "one row": lambda rng: (np.ones((1, 2)), np.full(1, 2.0)),
     "nothing but NaN": lambda rng: (np.full((5, 2), np.nan), np.full(5, np.nan)),
     "infinite": lambda rng: (np.full((5, 2), np.inf), np.full(5, -np.inf)),
@@ -123,7 +123,7 @@ def test_one_person_changes_nothing_but_noise(Estimator, kind, other, privacy):
 def test_prediction_intervals_hold_out_persons(Estimator):
     """The level is for one row of a new person; rows of one person are not on both sides."""
     inside = []
-    for seed in range(12):
+    for seed in range(6):
         X, y, groups = panel(seed, persons=1500, rows=4, effect=1.0)
         settings = {} if Estimator is AdditiveRegressor else {"prediction_levels": (0.9,)}
         model = fit(

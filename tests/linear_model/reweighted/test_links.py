@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from registry.estimators import reweighted
 
 from skpriv.linear_model import Link, ReweightedRegressor
 from skpriv.linear_model._reweighted._sgd import LINKS
@@ -56,18 +57,14 @@ def test_a_link_of_ones_own(global_random_seed):
 
 def test_moments_refuse_a_nonlinear_link_before_any_charge():
     with pytest.raises(ValueError, match="needs solver='sgd'"):
-        ReweightedRegressor(data_norm=1.0, bounds_y=(-1, 1), link="logit", solver="moments").fit(
-            np.zeros((5, 1)), np.zeros(5)
-        )
+        reweighted(link="logit", solver="moments").fit(np.zeros((5, 1)), np.zeros(5))
 
 
 def test_a_nonlinear_link_works_with_the_defaults():
     rng = np.random.RandomState(0)
     X, y = rng.uniform(-0.5, 0.5, size=(5000, 2)), rng.choice([-1.0, 1.0], size=5000)
     found, other = (
-        ReweightedRegressor(
-            data_norm=1.0, bounds_y=(-1, 1), link="logit", random_state=0, **settings
-        ).fit(X, y)
+        reweighted(link="logit", random_state=0, **settings).fit(X, y)
         for settings in ({}, {"solver": "sgd"})
     )
     np.testing.assert_array_equal(found.predict(X), other.predict(X))

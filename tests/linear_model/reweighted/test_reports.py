@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from registry.estimators import ssp
 
 from skpriv import BudgetAccountant
 from skpriv._estimation._moments import Instrument
 from skpriv._estimation._public_maps import RecordMap
 from skpriv._linalg import psd_power, unvech
 from skpriv.exceptions import PrivacyError
-from skpriv.linear_model import ReweightedRegressor, SSPRegressor, _moments as _regressor
+from skpriv.linear_model import ReweightedRegressor, _moments as _regressor
 from skpriv.linear_model._reweighted._normalisation import (
     ReportedNormalisationQuery,
     ReweightedReportsQuery,
@@ -105,14 +106,7 @@ def test_a_normalisation_that_noise_would_hide_is_not_asked_for():
     assert found[0] == 0 and found[-1] == 3 and found == sorted(found)
     X, y, _ = records(100, 4)
     one = model(epsilon=1.0, random_state=0).fit(X, y)
-    other = SSPRegressor(
-        data_norm=1.0,
-        bounds_y=(-1, 1),
-        epsilon=1.0,
-        delta=0.0,
-        privacy="local",
-        fit_intercept=False,
-    )
+    other = ssp(epsilon=1.0, delta=0.0, privacy="local", fit_intercept=False)
     assert_allclose(one.coef_, other.set_params(random_state=0).fit(X, y).coef_)
 
 
@@ -126,14 +120,8 @@ def test_small_directions_are_resolved_and_covered():
         for name, fit in {
             "ours": model(random_state=seed),
             "gaussian": model(random_state=seed, channel="gaussian", delta=1e-6),
-            "ssp": SSPRegressor(
-                data_norm=1.0,
-                bounds_y=(-1, 1),
-                epsilon=4.0,
-                delta=0.0,
-                privacy="local",
-                fit_intercept=False,
-                random_state=seed,
+            "ssp": ssp(
+                epsilon=4.0, delta=0.0, privacy="local", fit_intercept=False, random_state=seed
             ),
         }.items():
             fit.fit(X, y)
