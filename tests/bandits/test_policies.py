@@ -4,6 +4,7 @@ from math import pi
 
 import numpy as np
 import pytest
+from registry.estimators import ssp
 from scipy import stats
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, Ridge
@@ -22,7 +23,7 @@ from skpriv.bandits import (
 from skpriv.bandits._draws import inverse_gap
 from skpriv.bandits._epochs._fliphat import first_epoch
 from skpriv.bandits._epochs._policy import SELECTION_SHARE
-from skpriv.linear_model import IHTRegressor, ReweightedRegressor, SSPRegressor
+from skpriv.linear_model import IHTRegressor, ReweightedRegressor
 from skpriv.privacy import Budget
 
 
@@ -97,9 +98,7 @@ class Bands:
 
 
 def test_elimination_by_intervals():
-    policy = ActionElimination(
-        oracle=SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), confidence_level=0.9
-    )
+    policy = ActionElimination(oracle=ssp(), confidence_level=0.9)
     contexts = np.tile(np.arange(4.0)[None, :, None], (6, 1, 1))
     policy.act(contexts)
     policy._epochs = [None] * 2
@@ -131,11 +130,7 @@ def test_gap_weight(make_rounds, gap_weight, expected):
 
 
 def test_bad_gap_weight(make_rounds):
-    policy = SquareCB(
-        oracle=SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0),
-        schedule=20,
-        gap_weight=lambda n: -1.0,
-    )
+    policy = SquareCB(oracle=ssp(random_state=0), schedule=20, gap_weight=lambda n: -1.0)
     with pytest.raises(ValueError, match="gap_weight"):
         make_rounds(20).play(policy)
 
@@ -231,10 +226,8 @@ def test_fliphat_clips_rewards(make_rounds):
     [
         EpochGreedy(oracle=3),
         ActionElimination(oracle=Ridge()),
-        ActionElimination(oracle=SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), exploration="most"),
-        ActionElimination(
-            oracle=SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), confidence_level=1.0
-        ),
+        ActionElimination(oracle=ssp(), exploration="most"),
+        ActionElimination(oracle=ssp(), confidence_level=1.0),
         SquareCB(oracle=Ridge(), gap_weight="big"),
         EpsilonGreedy(regressor=Ridge(), exploration=1.5),
         FLIPHAT(epsilon=0.0),

@@ -22,11 +22,11 @@ from skpriv.bandits import (
 from skpriv.linear_model import LinearRegression, ReweightedRegressor, SSPRegressor
 from skpriv.privacy import Budget, Cost, NoiseSource, capabilities
 
-N, USER, BUDGET = 1500, 333, Budget(1.0, 1e-6)
+N, USER, BUDGET = 600, 133, Budget(1.0, 1e-6)
 COMMON = {"epsilon": 1.0, "delta": 1e-6, "random_state": 0}
 BOUNDS = {"data_norm": 1.0, "bounds_y": (-1, 1)}
 MODELS = ("central", "aggregate", "local", "shuffle")
-SCHEDULE = (500, 500, 500)
+SCHEDULE = (200, 200, 200)
 BLOCKS = {"shared": False, "n_actions": 3}
 
 
@@ -52,7 +52,7 @@ def codebook(kind, **parameters):
 MAKERS = {
     "LinUCB": sums(LinUCB, channel="gaussian"),
     "LinUCB certified": sums(
-        LinUCB, channel="gaussian", width="certified", update_every=250, horizon=1000
+        LinUCB, channel="gaussian", width="certified", update_every=100, horizon=400
     ),
     "LinSquareCB": sums(LinSquareCB),
     "EpochGreedy": epochs(EpochGreedy),
@@ -179,7 +179,7 @@ def test_one_user_replaced(name, privacy, monkeypatch):
         assert not (paid and pure)  # one report a user
 
 
-@pytest.mark.parametrize("users", [[333, 340, 345], [333, 334, 1200]])
+@pytest.mark.parametrize("users", [[133, 140, 145], [133, 134, 480]])
 @pytest.mark.parametrize("privacy", ["central", "local"])
 @pytest.mark.parametrize("name", ["LinUCB", "LinSquareCB", "EpochGreedy", "EpochGreedy codebook"])
 def test_a_user_who_comes_again(name, privacy, users, monkeypatch):

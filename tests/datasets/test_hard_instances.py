@@ -13,8 +13,8 @@ every_instance = pytest.mark.parametrize("make", [getattr(datasets, n) for n in 
 @pytest.mark.parametrize("noise", ["none", "uniform", "sign"])
 def test_bounded_and_linear_on_average(make, noise, global_random_seed):
     settings = {"noise": noise, "return_coef": True, "random_state": global_random_seed}
-    X, y, coef = make(20_000, **settings)
-    assert X.shape == (20_000, len(coef)) and y.shape == (20_000,)
+    X, y, coef = make(4000, **settings)
+    assert X.shape == (4000, len(coef)) and y.shape == (4000,)
     assert np.abs(y).max() <= 1.0 + 1e-12 and np.linalg.norm(coef) <= 1.0 + 1e-12
     radius = np.linalg.norm(X, axis=1).max() if len(coef) != 400 else np.abs(X).max() / 3.0
     assert radius <= 1.0 + 1e-12
@@ -25,7 +25,7 @@ def test_bounded_and_linear_on_average(make, noise, global_random_seed):
         bound = 2.0 * np.sqrt(np.log(2e6) / (2 * len(y)))
         assert abs(residual.mean()) < bound and abs((residual * (X @ coef)).mean()) < bound
     assert noise != "sign" or (np.abs(y) == 1.0).all()
-    again = make(20_000, **{**settings, "return_coef": False})
+    again = make(4000, **{**settings, "return_coef": False})
     assert len(again) == 2 and all((a == b).all() for a, b in zip(again, (X, y), strict=True))
 
 

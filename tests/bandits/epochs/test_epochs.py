@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from registry.estimators import reweighted, ssp
 from sklearn.base import clone
 
 from skpriv.bandits import (
@@ -19,9 +20,9 @@ from skpriv.bandits import (
     RandomPolicy,
     SquareCB,
 )
+from skpriv.bandits._base import Epoch, EpochsReport
 from skpriv.bandits._draws import greedy_chances
 from skpriv.bandits._epochs._policy import epoch_length
-from skpriv.bandits._base import Epoch, EpochsReport
 from skpriv.exceptions import BudgetExceeded, PrivacyError
 from skpriv.linear_model import (
     LinearRegression,
@@ -63,22 +64,18 @@ def test_epochs_are_disjoint_and_complete(make_rounds, recorder, sizes):
     assert not policy._rows  # forgotten
 
 
-@pytest.mark.parametrize("stop", [0, 10, 20, 45, 100])
-def test_pickled_policies_go_on_and_pay_once(private_policy, make_rounds, stop):
-    rounds = make_rounds()
+def test_pickled_policies_go_on_and_pay_once(private_policy, make_rounds):
+    """Copied after the first round, inside of an epoch, at its end, and of several epochs."""
+    rounds, whole = make_rounds(100), clone(private_policy)
+    expected, expected_propensities = rounds.play(whole)
     with BudgetAccountant(1.0, 1e-3, currency=currency_of(private_policy)) as accountant:
-        first, _ = rounds.play(private_policy, stop=max(stop, 1))
-        copy = pickle.loads(pickle.dumps(private_policy))
-        if stop == 0:
-            copy = private_policy
-        rest, propensities = rounds.play(copy, start=max(stop, 1))
+        played = 0
+        for stop in (1, 10, 20, 45, 100):
+            actions, propensities = rounds.play(private_policy, played, stop)
+            np.testing.assert_array_equal(actions, expected[played:stop])
+            np.testing.assert_array_equal(propensities, expected_propensities[played:stop])
+            private_policy, played = pickle.loads(pickle.dumps(private_policy)), stop
     assert accountant.spent.epsilon == pytest.approx(1.0)
-    whole = clone(private_policy)
-    expected, expected_propensities = rounds.play(whole, stop=max(stop, 1))
-    np.testing.assert_array_equal(first, expected)
-    expected, expected_propensities = rounds.play(whole, start=max(stop, 1))
-    np.testing.assert_array_equal(rest, expected)
-    np.testing.assert_array_equal(propensities, expected_propensities)
 
 
 def test_a_run_costs_one_budget_and_two_runs_two(private_policy, make_rounds):
@@ -106,14 +103,12 @@ def test_a_run_costs_one_budget_and_two_runs_two(private_policy, make_rounds):
 
 
 def test_guarantees_before_the_first_round():
-    local = EpochGreedy(
-        oracle=SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), epsilon=2.0, privacy="local")
-    )
+    local = EpochGreedy(oracle=ssp(epsilon=2.0, privacy="local"))
     assert str(local.guarantee).startswith("(epsilon=2, delta=1e-06) local differential privacy")
     for free in (
-        EpochGreedy(oracle=SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), privacy="none")),
-        EpochGreedy(oracle=SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), epsilon=float("inf"))),
-        EpsilonGreedy(regressor=SSPRegressor(data_norm=1.0, bounds_y=(-1, 1))),
+        EpochGreedy(oracle=ssp(privacy="none")),
+        EpochGreedy(oracle=ssp(epsilon=float("inf"))),
+        EpsilonGreedy(regressor=ssp()),
     ):
         assert free.guarantee == Guarantee.absent("user")
     assert "perfect" in str(RandomPolicy().guarantee)
@@ -122,7 +117,7 @@ def test_guarantees_before_the_first_round():
 def test_the_promise_is_that_of_the_start(make_rounds):
     """Parameters that change in the middle of a run count after a reset."""
     rounds = make_rounds(150)
-    oracle = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), epsilon=3.0, delta=1e-6, random_state=0)
+    oracle = ssp(epsilon=3.0, delta=1e-6, random_state=0)
     policy = EpochGreedy(oracle=oracle, schedule=50, random_state=0)
     rounds.play(policy, stop=50)
     policy.set_params(oracle__epsilon=9.0, oracle__delta=1e-4, oracle__privacy="none")
@@ -133,15 +128,10 @@ def test_the_promise_is_that_of_the_start(make_rounds):
 
 
 def test_fits_that_share_rounds_add_up(make_rounds):
-    policy = EpsilonGreedy(
-        regressor=SSPRegressor(
-            data_norm=1.0, bounds_y=(-1, 1), epsilon=0.1, delta=1e-6, random_state=0
-        ),
-        schedule=50,
-    )
+    policy = EpsilonGreedy(regressor=ssp(epsilon=0.1, delta=1e-6, random_state=0), schedule=50)
     with BudgetAccountant(epsilon=10.0, delta=1e-6) as accountant:
         make_rounds(100).play(policy)
-        once = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), epsilon=0.1, delta=1e-6)
+        once = ssp(epsilon=0.1, delta=1e-6)
         assert accountant.spent.epsilon > 1.3 * once.epsilon
     assert policy.guarantee == policy.privacy_report_.guarantee
     assert not policy.guarantee.private
@@ -163,7 +153,7 @@ def test_exceeded_budget_changes_nothing(private_policy, make_rounds):
 
 def test_oracle_refuses_short_epochs_before_it_is_charged(make_rounds):
     rounds = make_rounds()
-    oracle = ReweightedRegressor(data_norm=1.0, bounds_y=(-1, 1), privacy="local", random_state=0)
+    oracle = reweighted(privacy="local", random_state=0)
     short = EpochGreedy(oracle=oracle, schedule=1)
     with BudgetAccountant(epsilon=1.0, delta=1e-3) as accountant:
         with pytest.raises((PrivacyError, ValueError)):
@@ -203,7 +193,7 @@ def test_others_see_a_user_only_through_answers(make_rounds, recorder, name, use
 def test_epochs_have_noise_of_their_own(make_rounds):
     """Equal data in two epochs, an oracle with a seed: the answers differ."""
     rounds, answers = make_rounds(20), []
-    oracle = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), epsilon=1.0, random_state=0)
+    oracle = ssp(epsilon=1.0, random_state=0)
     policy = EpochGreedy(oracle=oracle, schedule=20, random_state=0)
     for seed in (0, 0, np.random.RandomState(0)):
         policy.set_params(oracle__random_state=seed)
@@ -214,11 +204,7 @@ def test_epochs_have_noise_of_their_own(make_rounds):
 
 
 def test_secure_oracles_stay_secure(make_rounds):
-    policy = EpochGreedy(
-        oracle=SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=None),
-        schedule=50,
-        random_state=0,
-    )
+    policy = EpochGreedy(oracle=ssp(random_state=None), schedule=50, random_state=0)
     make_rounds(100).play(policy)
     assert all(epoch.report.secure for epoch in policy.privacy_report_.epochs)
 
@@ -246,7 +232,7 @@ def test_schedules(schedule, lengths):
     ["weekly", 0, -1, True, [], [3, 0], [2.5], lambda j: 1.5, EpochSchedule(ratio=0.5), None],
 )
 def test_bad_schedules(schedule):
-    policy = EpochGreedy(oracle=SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), schedule=schedule)
+    policy = EpochGreedy(oracle=ssp(), schedule=schedule)
     with pytest.raises(ValueError):
         for epoch in range(2):
             policy.act(np.zeros((1, 2, 2)))
@@ -294,9 +280,7 @@ def test_an_update_that_fails_says_how_many_rounds_were_taken(make_rounds):
 )
 def test_of_the_copies_of_a_policy_the_first_answers_for_an_epoch(make_rounds, copied):
     rounds, actions = make_rounds(), np.zeros(200, dtype=int)
-    policy = EpochGreedy(
-        oracle=SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)), schedule=20, random_state=0
-    )
+    policy = EpochGreedy(oracle=ssp(), schedule=20, random_state=0)
     rounds.play(policy, stop=15)
     last = (rounds.contexts[15:20], actions[15:20], rounds.noise[15:20])
     copies = [copied(policy) for _ in range(5)]
@@ -359,14 +343,8 @@ def test_an_answer_of_which_no_use_can_be_made_is_not_asked_for_again(make_round
 def test_epochs_of_codebook_reports_are_pooled(make_rounds):
     """Reports by one code add up; what an oracle knows is told."""
     rounds = make_rounds()
-    oracle = SSPRegressor(
-        data_norm=1.0,
-        bounds_y=(-1, 1),
-        privacy="local",
-        channel="codebook",
-        epsilon=4.0,
-        fit_intercept=False,
-        random_state=0,
+    oracle = ssp(
+        privacy="local", channel="codebook", epsilon=4.0, fit_intercept=False, random_state=0
     )
     policy = EpochGreedy(oracle=oracle, schedule=SCHEDULE, random_state=0)
     rounds.play(policy)
@@ -393,14 +371,12 @@ def test_what_users_are_promised_who_come_again(make_rounds):
         assert thrice.epsilon == pytest.approx(Cost.from_mu(factor * mu).epsilon(1e-6))
         assert "at most 3 rounds" in str(thrice) and "is in one round" in str(once)
         assert policy.user_guarantee(1) == once
-    epochs = EpochGreedy(
-        oracle=SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), epsilon=1.0, delta=1e-6)
-    ).user_guarantee(3)
+    epochs = EpochGreedy(oracle=ssp(epsilon=1.0, delta=1e-6)).user_guarantee(3)
     assert epochs.epsilon == 3.0
     assert epochs.delta == pytest.approx(3.0 * np.exp(2.0) * 1e-6)
     with pytest.raises(ValueError, match="visits"):
         policy.user_guarantee(0)
-    exact = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), privacy="none")
+    exact = ssp(privacy="none")
     assert not EpochGreedy(oracle=exact).user_guarantee(5).private
 
 
@@ -419,7 +395,7 @@ def test_actions_beyond_the_bounds_of_rewards_do_not_tie():
 def test_a_run_is_no_more_private_than_its_weakest_epoch():
     rng = np.random.RandomState(0)
     X = rng.uniform(-0.5, 0.5, size=(200, 2))
-    oracle = SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), epsilon=9.0, delta=1e-6, random_state=0)
+    oracle = ssp(epsilon=9.0, delta=1e-6, random_state=0)
     spent = oracle.fit(X, X[:, 0]).privacy_report_
     promise = oracle.set_params(epsilon=1.0).fit(X, X[:, 0]).privacy_report_.guarantee
     promise = promise.protecting("user")

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from registry.estimators import ssp
 from sklearn.linear_model import Ridge
 
 from skpriv.bandits import (
@@ -10,10 +11,9 @@ from skpriv.bandits import (
     LinearEnvironment,
     RandomPolicy,
     RegretDisplay,
+    _simulate as module,
     simulate,
 )
-from skpriv.bandits import _simulate as module
-from skpriv.linear_model import SSPRegressor
 from skpriv.privacy import BudgetAccountant
 
 ENV = LinearEnvironment(n_actions=4, n_features=3)
@@ -22,7 +22,7 @@ ENV = LinearEnvironment(n_actions=4, n_features=3)
 def policies():
     return {
         "random": RandomPolicy(),
-        "greedy": EpochGreedy(oracle=SSPRegressor(data_norm=1.0, bounds_y=(-1, 1))),
+        "greedy": EpochGreedy(oracle=ssp()),
         "ridge": EpsilonGreedy(regressor=Ridge()),
     }
 
@@ -79,21 +79,14 @@ def test_policies_are_not_changed():
 
 def test_noise_is_secure_only_without_a_seed():
     for seed, secure in ((0, False), (None, True)):
-        result = simulate(
-            [EpochGreedy(oracle=SSPRegressor(data_norm=1.0, bounds_y=(-1, 1)))],
-            ENV,
-            horizon=70,
-            random_state=seed,
-        )
+        result = simulate([EpochGreedy(oracle=ssp())], ENV, horizon=70, random_state=seed)
         (report,) = result.privacy_reports[0]
         assert [epoch.report.secure for epoch in report.epochs] == [secure]
 
 
 def test_runs_are_charged():
     """Also in other processes; runs could be about the same users, so they add up."""
-    policy = EpochGreedy(
-        oracle=SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), epsilon=0.1), schedule=50
-    )
+    policy = EpochGreedy(oracle=ssp(epsilon=0.1), schedule=50)
     for n_jobs in (1, 2):
         with BudgetAccountant(epsilon=5.0, delta=1e-5) as accountant:
             simulate([policy], ENV, horizon=100, n_runs=2, n_jobs=n_jobs, random_state=0)

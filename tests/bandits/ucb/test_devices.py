@@ -60,7 +60,7 @@ def played(learner, rounds, seed=0, start=0):
 
 def test_devices_act_as_the_policy_would():
     learner = policy()
-    played(learner, 400)
+    played(learner, 100)
     state, contexts = learner.public_state(), np.random.RandomState(5).normal(size=(200, 4, 3))
     assert_array_equal([act(state, c) for c in contexts], learner.act(contexts))
 
@@ -92,7 +92,7 @@ def test_the_policy_learns_from_reports(width):
 
 def test_reports_have_the_law_of_simulated_updates():
     rng = np.random.RandomState(1)
-    n = 20  # users of each of a hundred policies
+    n = 10  # users of each of a hundred policies
     contexts = rng.normal(size=(n, 4, 3)) / 3.0
     actions = rng.randint(4, size=n)
     rewards = contexts[np.arange(n), actions] @ THETA

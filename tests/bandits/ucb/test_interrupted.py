@@ -12,11 +12,7 @@ from skpriv.exceptions import PrivacyError
 from skpriv.privacy import NoiseSource, Numbering
 
 COMMON = {"epsilon": 1.0, "delta": 1e-6, "horizon": 400, "update_every": 20, "random_state": 0}
-POLICIES = {
-    "LinUCB": LinUCB,
-    "LinSquareCB": LinSquareCB,
-    "sums": OnlineLinUCB,
-}
+POLICIES = {"LinUCB": LinUCB, "LinSquareCB": LinSquareCB, "sums": OnlineLinUCB}
 CONTEXTS, ACTIONS = np.ones((20, 2, 3)) / 2.0, np.zeros(20, dtype=int)
 
 

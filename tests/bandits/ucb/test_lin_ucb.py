@@ -8,11 +8,11 @@ from scipy import stats
 from sklearn.base import clone
 
 from skpriv import BudgetAccountant, BudgetExceeded
+from skpriv._estimation._moments import MomentsQuery
+from skpriv._estimation._public_maps import RecordMap
 from skpriv.bandits import LinSquareCB, LinUCB, load
 from skpriv.bandits._ucb import _lin_ucb
 from skpriv.bandits._ucb._sums import certified, noise_bound, rewards_bound
-from skpriv._estimation._moments import MomentsQuery
-from skpriv._estimation._public_maps import RecordMap
 from skpriv.exceptions import PrivacyError
 from skpriv.privacy import Budget, open_stream
 
@@ -63,7 +63,7 @@ def textbook(contexts, means, rng, bound=1.0, failure=0.05):
 
 
 def test_without_privacy_it_is_the_textbook_algorithm(global_random_seed):
-    contexts, means, _ = rounds(1500, global_random_seed)
+    contexts, means, _ = rounds(500, global_random_seed)
     policy = LinUCB(privacy="none", width="certified", update_every=1, reward_offset=0.0)
     seen = play(policy, contexts, means, np.random.RandomState(1))
     np.testing.assert_array_equal(seen, textbook(contexts, means, np.random.RandomState(1)))
@@ -200,10 +200,10 @@ def test_certified_region_covers_the_weights(privacy, epsilon, global_random_see
 
 
 def test_the_offset_is_only_a_shift():
-    contexts, means, _ = rounds(300, 0)
+    contexts, means, _ = rounds(120, 0)
     plain = LinUCB(privacy="none", random_state=0)
     shifted = LinUCB(privacy="none", bounds_y=(4.0, 6.0), random_state=0)
-    for start in range(300):
+    for start in range(120):
         now = slice(start, start + 1)
         a, b = plain.act(contexts[now]), shifted.act(contexts[now])
         np.testing.assert_array_equal(a, b)

@@ -69,13 +69,9 @@ def test_weights_are_a_distribution_and_adapt():
     gradient = adversary("strongly convex", np.random.RandomState(0))
     maler = Maler(D, RADIUS, BOUND, T)
     assert np.exp(maler.log_priors).sum() == pytest.approx(1.0, abs=0.02)
-    errors = [run(learner, gradient)[0][-1] for learner in (maler, GradientDescent(D, 1.0, 1.0))]
+    average = np.mean(run(maler, gradient)[0][T // 2 :], axis=0)
     assert np.exp(maler._log_weights).sum() == pytest.approx(1.0)
-    # Strong convexity: what gradient descent has at the rate for convex losses is farther off.
-    average = np.mean(run(Maler(D, RADIUS, BOUND, T), gradient)[0][T // 2 :], axis=0)
-    target = 0.5 * unit(np.random.RandomState(0))
-    assert np.linalg.norm(average - target) < 0.1
-    assert np.isfinite(errors).all()
+    assert np.linalg.norm(average - 0.5 * unit(np.random.RandomState(0))) < 0.1
 
 
 def test_projections(global_random_seed):
