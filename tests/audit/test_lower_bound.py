@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from registry.estimators import ssp
 from scipy import stats
 from sklearn.base import BaseEstimator, RegressorMixin
 
@@ -52,13 +53,12 @@ def test_the_bound_uses_the_complement_where_that_shows_more():
     assert _epsilon(500, 500, 1000, 0.0, 0.025) == 0.0
 
 
-@pytest.mark.parametrize("mu", [0.5, 3.0])
-def test_a_gaussian_mechanism_is_bounded_from_below_and_near(mu):
-    truth = Budget.from_mu(mu, DELTA).epsilon
-    found = lower_bound(lambda seed: NoisyMean(mu, seed), *PAIR, n_runs=2000, delta=DELTA)
+def test_a_gaussian_mechanism_is_bounded_from_below_and_near():
+    mu, truth = 3.0, Budget.from_mu(3.0, DELTA).epsilon
+    found = lower_bound(lambda seed: NoisyMean(mu, seed), *PAIR, n_runs=1000, delta=DELTA)
     assert found.epsilon <= truth
     assert found.mu <= mu
-    assert found.gaussian_epsilon >= {0.5: 0.25, 1.0: 0.5, 3.0: 0.7}[mu] * truth
+    assert found.gaussian_epsilon >= 0.7 * truth
 
 
 @pytest.mark.slow
@@ -77,7 +77,7 @@ def test_the_bound_exceeds_the_truth_as_rarely_as_it_says():
 
 def test_half_of_the_noise_is_flagged():
     claim = Budget.from_mu(1.0, DELTA).epsilon
-    found = lower_bound(lambda seed: NoisyMean(2.0, seed), *PAIR, n_runs=1500, delta=DELTA)
+    found = lower_bound(lambda seed: NoisyMean(2.0, seed), *PAIR, n_runs=800, delta=DELTA)
     assert found.epsilon > claim
 
 
@@ -88,7 +88,7 @@ def test_a_change_of_spread_is_found_too():
             self.mean_ = rng.normal(scale=1.0 if y[0] > 0 else 4.0)
             return self
 
-    assert lower_bound(lambda s: Spread(seed=s), *PAIR, n_runs=1000, delta=1e-3).epsilon > 0.7
+    assert lower_bound(lambda s: Spread(seed=s), *PAIR, n_runs=500, delta=1e-3).epsilon > 0.7
 
 
 def test_an_order_of_fits_tells_nothing():
@@ -102,7 +102,7 @@ def test_an_order_of_fits_tells_nothing():
             self.mean_ = 0.0
             return self
 
-    assert lower_bound(lambda s: Counting(seed=s), *PAIR, n_runs=500, delta=0.0).epsilon < 0.3
+    assert lower_bound(lambda s: Counting(seed=s), *PAIR, n_runs=300, delta=0.0).epsilon < 0.3
 
 
 def test_nothing_is_shown_of_noise_alone():
@@ -118,13 +118,7 @@ def test_bad_arguments_are_refused(wrong):
 
 def test_workers_give_the_same_bound():
     bounds = [
-        lower_bound(
-            lambda s: SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=s),
-            *PAIR,
-            n_runs=20,
-            delta=0.1,
-            n_jobs=jobs,
-        )
+        lower_bound(lambda s: ssp(random_state=s), *PAIR, n_runs=20, delta=0.1, n_jobs=jobs)
         for jobs in (None, 2)
     ]
     assert bounds[0] == bounds[1]
@@ -167,11 +161,7 @@ BLUNT = {
 def test_the_likelihood_ratio_of_answers_is_found_with_few_fits():
     """Half of the noise is flagged by 300 fits."""
     half = Budget.from_mu(2.0 * Budget(1.0, DELTA).mu, DELTA)
-    pair = worst_pairs(
-        lambda: SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0),
-        np.zeros((5, 1)),
-        np.zeros(5),
-    )[0]
+    pair = worst_pairs(lambda: ssp(random_state=0), np.zeros((5, 1)), np.zeros(5))[0]
     make = lambda s: SSPRegressor(  # noqa: E731
         data_norm=1.0, bounds_y=(-1, 1), epsilon=half.epsilon, delta=DELTA, random_state=s
     )
@@ -184,22 +174,16 @@ def test_the_likelihood_ratio_of_answers_is_found_with_few_fits():
 )
 def test_log_ratios_are_those_of_neighbours(privacy, channel):
     """E exp(ratio) is 1 where the ratio is one of likelihoods."""
-    pair = worst_pairs(
-        lambda: SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0),
-        np.zeros((2, 1)),
-        np.zeros(2),
-    )[0]
+    pair = worst_pairs(lambda: ssp(random_state=0), np.zeros((2, 1)), np.zeros(2))[0]
     ratios = [
         released_ratio(
-            lambda: SSPRegressor(
-                data_norm=1.0, bounds_y=(-1, 1), privacy=privacy, channel=channel, random_state=seed
-            ),
+            lambda: ssp(privacy=privacy, channel=channel, random_state=seed),
             fit, pair.D, pair.D_prime,
         )[2]
-        for seed in range(150)
+        for seed in range(80)
     ]  # fmt: skip
     weights = np.exp(ratios)
-    assert abs(weights.mean() - 1.0) <= 4.0 * weights.std() / np.sqrt(150)
+    assert abs(weights.mean() - 1.0) <= 4.0 * weights.std() / np.sqrt(80)
     assert np.std(ratios) > 0.01
 
 

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from registry.estimators import iht, ssp
 from scipy import sparse
 from sklearn.base import BaseEstimator, RegressorMixin
 
@@ -13,12 +14,7 @@ from skpriv.audit._replay import event_cost
 from skpriv.audit._tape import Draw, Event
 from skpriv.bandits import LinUCB, OnlineLinUCB
 from skpriv.exceptions import InvalidValues, PrivacyError
-from skpriv.linear_model import (
-    IHTRegressor,
-    LayeredRegressor,
-    ReweightedRegressor,
-    SSPRegressor,
-)
+from skpriv.linear_model import LayeredRegressor, ReweightedRegressor, SSPRegressor
 from skpriv.privacy import (
     Budget,
     Cost,
@@ -75,11 +71,7 @@ def test_sparse_rows():
     y = np.ones(300)
     other = X.copy().tolil()
     other[5] = -1.0
-    found = replay(
-        lambda: IHTRegressor(data_max=1.0, bounds_y=(-1, 1), n_nonzero_coefs=2, random_state=0),
-        (X, y),
-        (other.tocsr(), y),
-    )
+    found = replay(lambda: iht(n_nonzero_coefs=2, random_state=0), (X, y), (other.tocsr(), y))
     assert found.holds and found.epsilon > 0.1
 
 
@@ -97,9 +89,7 @@ def test_reports_on_hadamard_rows_cost_their_epsilon(records):
 
 
 def test_secure_noise_is_forced_too(records):
-    found = replay(
-        lambda: SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=None), *records()
-    )
+    found = replay(lambda: ssp(random_state=None), *records())
     assert found.holds and found.epsilon > 0.5
 
 
@@ -241,18 +231,14 @@ def test_rows_read_outside_of_a_session_are_found(records):
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    pipeline = make_pipeline(
-        StandardScaler(), SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0)
-    )
+    pipeline = make_pipeline(StandardScaler(), ssp(random_state=0))
     found = replay(lambda: pipeline, *records(), claim=Budget(1.0, 1e-6))
     assert not found.holds
     assert any("StandardScaler" in text or "mean_" in text for text in found.differences)
 
 
 def test_an_audit_of_exact_answers_claims_nothing(records):
-    found = replay(
-        lambda: SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), privacy="none"), *records()
-    )
+    found = replay(lambda: ssp(privacy="none"), *records())
     assert found.claim.epsilon == found.epsilon == np.inf
     assert found.holds
 
@@ -269,7 +255,7 @@ def test_data_that_are_no_neighbours_are_refused(records):
 
 def test_an_audit_is_charged_like_any_other_run(records):
     with BudgetAccountant(10.0, 1e-5) as accountant:
-        replay(lambda: SSPRegressor(data_norm=1.0, bounds_y=(-1, 1), random_state=0), *records())
+        replay(lambda: ssp(random_state=0), *records())
     assert len(accountant.charges) == 3
 
 

@@ -87,7 +87,8 @@ def test_bytes_have_probabilities_within_the_claim_for_any_codebook(monkeypatch,
     honest = _device.codebook  # of the same user each time
     monkeypatch.setattr(_device, "codebook", cache(lambda *args: BOOKS[book](honest(*args))))
     monkeypatch.setattr(_device, "read_task", cache(_device.read_task))
-    laws = [law_of_report(monkeypatch, task, x, y, weights) for x, y in RECORDS]
+    records = RECORDS if book == "honest" else RECORDS[1::3]
+    laws = [law_of_report(monkeypatch, task, x, y, weights) for x, y in records]
     count = _device.read_task(task)["channel"]["count"]
     for law in laws:
         assert len(law) == count and sum(law.values()) == 1

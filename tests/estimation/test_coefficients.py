@@ -47,7 +47,7 @@ def _equations(resolution, symmetric, rng=None):
 def test_bias_and_covariance_over_draws_of_noise(symmetric, resolution):
     rng = np.random.RandomState(1)
     errors, laws = [], []
-    for _ in range(1000):
+    for _ in range(400):
         theta, equations = _equations(resolution, symmetric, rng)
         law = coefficients._expansion(equations)
         errors.append(law.estimate - theta)

@@ -6,12 +6,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from skpriv.linear_model import LinearRegression
-from skpriv._estimation._loop._whitening import denoised_gram
 from skpriv._estimation._loop._queries import IDENTITY, LENGTHS, SQUARES, Logit, MarginsQuery
 from skpriv._estimation._loop._rules import Rules
-from skpriv._estimation._loop._whitening import filled, scaled, shortening
+from skpriv._estimation._loop._whitening import denoised_gram, filled, scaled, shortening
 from skpriv._estimation._public_maps import RowMap
+from skpriv.linear_model import LinearRegression
 
 
 def _noise(p, scale, rng):
@@ -172,7 +171,7 @@ def test_shares_add_up_to_the_budget(link, reach, intercept):
         assert min(shares) >= 0.0 and sum(shares) + sum(each.steps) == pytest.approx(1.0)
 
 
-def _part_lost(n, epsilon, bounds, slope=0.7, seeds=16):
+def _part_lost(n, epsilon, bounds, slope=0.7, seeds=8):
     """Mean square error of the fit to n rows over that of the mean of their function."""
     lost, function = [], []
     for seed in range(seeds):
@@ -194,7 +193,8 @@ def _part_lost(n, epsilon, bounds, slope=0.7, seeds=16):
 def test_more_records_and_more_budget_are_never_worse_where_records_are_few(bounds, most):
     """N of 19 to 190, across what only the mean is released below, and rows are not whitened."""
     sizes = [_part_lost(n, 1.0, bounds) for n in (80, 160, 300, 400, 440, 800)]
-    budgets = [_part_lost(300, epsilon, bounds) for epsilon in (0.3, 0.7, 1.0, 1.3, 1.5, 3.0)]
+    budgets = [_part_lost(300, epsilon, bounds) for epsilon in (0.3, 0.7, 1.3, 3.0)]
+    budgets.insert(2, sizes[2])
     for lost in (sizes, budgets):
         assert all(later < earlier + 0.03 for earlier, later in zip(lost, lost[1:], strict=False))
         assert lost[2] < most and lost[-1] < 0.3

@@ -1,88 +1,23 @@
-"""Sensitivities of the joint releases: never exceeded by any record, and attained."""
+"""Sensitivities of the joint releases are attained, and free; tests/registry searches further."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from skpriv._estimation._loop._score import LineScoreQuery, largest_excess
-from skpriv._estimation._loop._queries import (
-    LengthsQuery,
-    LocationQuery,
-    ResidualMeanQuery,
-    ScoreLengthsQuery,
-    SpreadQuery,
-    Whitened,
-    WhiteningQuery,
-)
+from skpriv._estimation._loop._queries import LocationQuery, SpreadQuery, Whitened
 from skpriv._estimation._loop._score import (
     COUNT_WEIGHT,
     CUT,
-    SIDE_WEIGHT,
     FALL,
     RESIDUAL_WEIGHT,
+    SIDE_WEIGHT,
     ScoreQuery,
+    largest_excess,
 )
 from skpriv._estimation._public_maps import RowMap, TargetMap
 from skpriv.privacy import ROUNDING
 from skpriv.records import ArrayRows
-
-# A new query is one line here: how to make it from public maps and a generator.
-QUERIES = {
-    "location": lambda white, target, rng: LocationQuery(target),
-    "spread": lambda white, target, rng: SpreadQuery(target, rng.uniform(-1.0, 1.0)),
-    "whitening": lambda white, target, rng: WhiteningQuery(white),
-    "lengths": lambda white, target, rng: LengthsQuery(white),
-    "scores": lambda white, target, rng: ScoreQuery(
-        white,
-        target,
-        rng.uniform(-1.0, 1.0),
-        rng.normal(size=len(white.W)) * 10.0 ** rng.uniform(-3.0, 3.0),
-        10.0 ** rng.uniform(-3.0, 0.4),
-    ),
-}
-QUERIES["residual mean"] = lambda white, target, rng: ResidualMeanQuery(
-    white.rows,
-    target,
-    rng.uniform(-1.0, 1.0),
-    rng.normal(size=white.rows.size),
-    10.0 ** rng.uniform(-3.0, 0.4),
-)
-QUERIES["line"] = lambda white, target, rng: LineScoreQuery(
-    white,
-    target,
-    rng.uniform(-1.0, 1.0),
-    rng.normal(size=len(white.W)) * 10.0 ** rng.uniform(-3.0, 3.0),
-    10.0 ** rng.uniform(-4.0, 4.0),
-)
-QUERIES["lengths of the line"] = lambda white, target, rng: ScoreLengthsQuery(
-    QUERIES["line"](white, target, rng), np.array([0.1, 1.0, 10.0])
-)
-QUERIES["scores, and the sandwich"] = lambda white, target, rng: replace(
-    QUERIES["scores"](white, target, rng), sandwich=True
-)
-QUERIES["scores, and what is cut"] = lambda white, target, rng: replace(
-    QUERIES["scores, and the sandwich"](white, target, rng),
-    most_excess=10.0 ** rng.uniform(-2.0, 0.5),
-)
-QUERIES["moments alone"] = lambda white, target, rng: replace(
-    QUERIES["scores, and the sandwich"](white, target, rng), matrices=False
-)
-every_query = pytest.mark.parametrize("name", QUERIES)
-numbers = st.one_of(
-    st.floats(-3.0, 3.0),
-    st.sampled_from([np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, 0.0, 1e-300]),
-    st.floats(),
-)
-
-
-def _maps(rng, d, intercept, ball):
-    low = rng.uniform(-2.0, 0.0, size=d) * 10.0 ** rng.randint(-3, 4)
-    high = low + 10.0 ** rng.uniform(-3.0, 3.0, size=d)
-    rows = RowMap(None, None, 1.0, intercept, d) if ball else RowMap(low, high, None, intercept, d)
-    return rows, TargetMap((-1.0, 1.0), intercept)
 
 
 def _whitening(p, rng):
@@ -98,31 +33,13 @@ def _change(query, X, y):
     return np.linalg.norm(difference)
 
 
-@every_query
-@given(data=st.data())
-@settings(max_examples=100, deadline=None)
-def test_no_record_moves_a_query_further_than_declared(name, data):
-    d, rng = data.draw(st.integers(1, 4)), np.random.RandomState(data.draw(st.integers(0, 999)))
-    rows, target = _maps(rng, d, data.draw(st.booleans()), data.draw(st.booleans()))
-    query = QUERIES[name](Whitened(rows, _whitening(rows.size, rng)), target, rng)
-    record = st.lists(numbers, min_size=d + 1, max_size=d + 1)
-    first = np.array(data.draw(record))
-    with np.errstate(all="ignore"):
-        second = data.draw(st.sampled_from([-1.0, 1e-8, None]))
-        second = np.array(data.draw(record)) if second is None else second * first
-    assert _change(query, np.array([first[:d], second[:d]]), np.array([first[d], second[d]])) <= (
-        query.sensitivity
-    )
-
-
-@pytest.mark.parametrize("name", [name for name in QUERIES if name.startswith("scores")])
-def test_the_declared_sensitivity_is_attained(name):
+@pytest.mark.parametrize("sandwich, cut", [(False, None), (True, None), (True, 0.5)])
+def test_the_declared_sensitivity_is_attained(sandwich, cut):
     """One residual is just cut and the other is just not; with what is cut it nearly is."""
     rows, target = RowMap(None, None, 1.0, False, 2), TargetMap((-1.0, 1.0), False)
-    cut = 0.5 if name == "scores, and what is cut" else None
     query = ScoreQuery(
         Whitened(rows, np.eye(2)), target, 0.0, np.zeros(2), 0.5,
-        sandwich=name != "scores", most_excess=cut,
+        sandwich=sandwich, most_excess=cut,
     )  # fmt: skip
     pair = np.array([[1.0, 0.0], [-1.0, 0.0]])
     found = _change(query, pair, np.array([0.5, 0.5 * (1.0 - 1e-12)]))
@@ -224,14 +141,14 @@ def test_triangular_whitening_is_the_same_map_at_half_the_price():
     np.testing.assert_allclose(found, np.c_[weights * expected, weights], rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["location", "spread"])
-def test_queries_of_the_target_never_load_rows(name):
+@pytest.mark.parametrize("make", [LocationQuery, lambda target: SpreadQuery(target, 0.3)])
+def test_queries_of_the_target_never_load_rows(make):
     class Rows(np.ndarray):
         def __getitem__(self, key):
             raise AssertionError("X was read")
 
     y = np.linspace(-1.0, 1.0, 1000)
-    query = QUERIES[name](None, TargetMap((-1.0, 1.0), True), np.random.RandomState(0))
+    query = make(TargetMap((-1.0, 1.0), True))
     rows = ArrayRows(np.zeros((1000, 3), dtype=np.float32).view(Rows), y)
     rows._ready = True
     assert rows.sum(query) == pytest.approx(query.sum(None, y))

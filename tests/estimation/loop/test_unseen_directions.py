@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from skpriv.linear_model import LinearRegression
 from skpriv._estimation._loop import _steps
+from skpriv.linear_model import LinearRegression
 
 N = 5000
 
@@ -46,7 +46,7 @@ def test_rare_categories_cost_little(rate, columns, monkeypatch):
     assert error < 0.85 * error_before
 
 
-@pytest.mark.parametrize(("value", "n"), [(0.0, N), (0.5, N), (1.0, N), (1.0, 100_000)])
+@pytest.mark.parametrize(("value", "n"), [(0.0, N), (0.5, N), (1.0, N), (1.0, 30_000)])
 def test_a_constant_column_has_a_small_coefficient(value, n):
     """Of at most two deviations of the target, as root mean square: it was 30 to 500.
 
